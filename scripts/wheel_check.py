@@ -38,6 +38,65 @@ def doctests():
     if tried < 5:
         sys.exit(f"{tried} lines of doctests were found: the search is broken")
     print(f"{tried} lines of doctests passed")
+    arguments()
+    leaving()
+
+
+def arguments():
+    """What a caller asks for reaches the program: each call goes there, and its words are looked at on the way."""
+    from haul import _solve
+
+    said, real = [], _solve.call
+
+    def listen(words):
+        said[:] = words
+        return real(words)
+
+    def pair(name):
+        return said[said.index(name) + 1] if name in said else None
+
+    spots, loads = [(0, 0), (0, 3), (4, 0), (4, 3)], [0, 1, 1, 1]
+    _solve.call = listen
+    try:
+        haul.solve(spots, loads, capacity=9, iterations=7, seed=5, workers=1)
+        assert (pair("--iterations"), pair("--time"), pair("--seed"), pair("--workers")) == ("7", None, "5", "1"), said
+        haul.solve(spots, loads, capacity=9, time=0.05)
+        assert (pair("--iterations"), pair("--time"), pair("--seed"), pair("--workers")) == (None, "0.050000000s", None, None), said
+        closed = haul.solve(spots, loads, capacity=9, iterations=50)
+        assert "--open" not in said and "--vehicles" not in said, said
+        left_open = haul.solve(spots, loads, capacity=9, iterations=50, open_routes=True)
+        assert "--open" in said and left_open.cost < closed.cost, (left_open.cost, closed.cost)
+        free, few = haul.solve(spots, loads, capacity=1, iterations=50), haul.solve(spots, loads, capacity=1, iterations=50, vehicles=2)
+        assert pair("--vehicles") == "2" and len(free.routes) == 3 and len(few.routes) == 2, (free.routes, few.routes)
+    finally:
+        _solve.call = real
+    print("what is asked for reaches the program")
+
+
+def leaving():
+    """Who stops reading a run ends it as Ctrl-C does, and what was reached is saved; one that was read to its end is let be."""
+    import subprocess
+    import tempfile
+    from pathlib import Path
+
+    from haul import _binary
+
+    small = [w for key in ["problem.num_customers=5", "training.batch_size=12", "training.num_batches_per_epoch=6", "training.validation_instances=10",
+                           "model.hidden_dim=16", "model.num_heads=2", "model.num_layers=1"] for w in ("--set", key)]
+    ended, terminate = [], subprocess.Popen.terminate
+    subprocess.Popen.terminate = lambda p: (ended.append(p), terminate(p))[1]
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder) / "run"
+        train = ["train", "--config", "tiny_1", "--device", "cpu", "--json", *small]
+        objects = _binary.stream([*train, "--out", str(run), "--epochs", "100000000"])
+        next(o for o in objects if o.get("event") == "epoch")
+        objects.close()  # waits for the program, which would take days to end by itself
+        if len(ended) != 1 or not (run / "last.safetensors").is_file():
+            sys.exit("a run that nobody reads any more was not told to end, or saved nothing")
+        if not list(_binary.stream([*train, "--out", str(run) + "2", "--epochs", "1"])) or len(ended) != 1:
+            sys.exit("a run that was read to its end told nothing, or was told to end")
+    subprocess.Popen.terminate = terminate
+    print("who stops reading ends the run")
 
 
 def notebook():

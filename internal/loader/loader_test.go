@@ -209,6 +209,40 @@ func TestCloseTellsWhatNextHasNot(t *testing.T) {
 	}
 }
 
+// TestABadRowEndsWorkersThatWait: those that have nothing to do learn of the fault, too, and do not
+// wait for Close.
+func TestABadRowEndsWorkersThatWait(t *testing.T) {
+	before := runtime.NumGoroutine()
+	var l *Loader
+	started := make(chan struct{})
+	// One slab and one range: one worker has the rows, and the others wait.
+	o := testOptions(4, 1, 1, 1, 0)
+	l = watched(o, func(uint64) {
+		<-started
+		for waiting(l) < 3 {
+			runtime.Gosched()
+		}
+		panic("no luck")
+	})
+	close(started)
+	for end := time.Now().Add(20 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Errorf("%d goroutines are left of 4", runtime.NumGoroutine()-before)
+			break
+		}
+	}
+	if err := l.Close(); err == nil || !strings.Contains(err.Error(), "no luck") {
+		t.Errorf("Close tells %v", err)
+	}
+}
+
+// waiting counts the workers that have nothing to do.
+func waiting(l *Loader) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.books.held
+}
+
 func failed(l *Loader) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,6 +10,27 @@ import (
 	"haul/internal/rng"
 )
 
+// TestWeightsStartByTheirInputs: a uniform weight or bias lies within one over the root of the
+// inputs that are added up with it, of a context by the number of its features.
+func TestWeightsStartByTheirInputs(t *testing.T) {
+	m, err := model.NewGT(model.GTConfig{Width: 32, Heads: 2, Layers: 1, FeedMul: 2, Pairs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inputs := map[string]int{"decoder.load.weight": 1, "decoder.pair_load.weight": 1, "decoder.proj.weight": 32, "decoder.graph.weight": 32, "decoder.pointer.weight": 32}
+	for _, p := range m.Layout().Params {
+		if want, ok := inputs[p.Name]; ok {
+			delete(inputs, p.Name)
+			if p.FanIn != want || p.Init != kernel.InitUniform {
+				t.Errorf("%s begins by %d inputs, want %d", p.Name, p.FanIn, want)
+			}
+		}
+	}
+	if len(inputs) > 0 {
+		t.Errorf("there is no %v", inputs)
+	}
+}
+
 // rates are the dropouts of a recording, and the work of its products by the ops' own account.
 func rates(prog *kernel.Program) (drops []float32, products int64) {
 	for _, op := range prog.PerShard {

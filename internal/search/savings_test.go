@@ -68,6 +68,20 @@ func TestSavingsProperty(t *testing.T) {
 	})
 }
 
+// TestRoundingIsMeasuredByTheLongestLeg: legs between customers may be longer than any to the depot,
+// and a gain of their rounding is no progress.
+func TestRoundingIsMeasuredByTheLongestLeg(t *testing.T) {
+	p := &vrp.Problem{Name: "far apart", Capacity: 9, Metric: vrp.Explicit, Demand: []int32{0, 1, 1}, Weights: []float64{0, 1, 1, 1, 0, 1e6, 1, 1e6, 0}}
+	table := newMetricTable(p)
+	near, err := newNeighbours(t.Context(), table, searchNear)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if eps := newDescent(newTours(table, near)).eps; math.Abs(eps-1e-3) > 1e-9 {
+		t.Errorf("gains from %g on count as progress, want 1e-3", eps)
+	}
+}
+
 // Every move's delta is the change of cost that applying it makes, and the mirrors stay true.
 func TestMoveDeltas(t *testing.T) {
 	var kinds [moveHeads + 1]int

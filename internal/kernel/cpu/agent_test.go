@@ -1,11 +1,13 @@
 package cpu_test
 
 import (
+	"math"
 	"slices"
 	"testing"
 
 	"haul/internal/kernel"
 	"haul/internal/kernel/cpu"
+	"haul/internal/kernel/reference"
 	"haul/internal/model"
 	"haul/internal/plan"
 	"haul/internal/rng"
@@ -48,6 +50,43 @@ func compiled(t testing.TB, p *plan.Plan, dev kernel.Device, l *kernel.Layout) (
 	check(t, err)
 	check(t, run.SetControl(kernel.Control{LearningRate: 3e-4, Temperature: 1}))
 	return run, store
+}
+
+// TestRowsPastABatchLeaveNoGradient: the last shard of a batch that shards do not divide has rows
+// that do not exist, where the shard before has left its own.
+func TestRowsPastABatchLeaveNoGradient(t *testing.T) {
+	size := open(t, cpu.Options{Workers: 1}).ShardSize(1)
+	for _, batch := range []int{size + 3, 2*size + 1, 3*size - 1} {
+		grad := func(dev kernel.Device) []float32 {
+			m := model.NewMLP(2, 8, 5)
+			p := plan.New("learner", dev, batch, 1, m.Layout())
+			x, sample := p.Rows("x", p.B(), 2), p.Rows("sample", p.B(), 4)
+			p.PPO(m.Record(p, x), sample, kernel.PPO{Clip: 0.2, ValueCoef: 0.5, EntropyCoef: 0.01})
+			p.Backward()
+			p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.999, Eps: 1e-5}, 1)
+			run, _ := compiled(t, p, dev, m.Layout())
+			xs, samples := make([]float32, 2*batch), make([]float32, 4*batch)
+			for i := range xs {
+				xs[i] = float32(i%9) / 9
+			}
+			for i := 0; i < len(samples); i += 4 {
+				samples[i], samples[i+1], samples[i+2], samples[i+3] = float32(i/4%5), -1.6, float32(i%3)-1, 5
+			}
+			check(t, run.WriteBatch(x, xs))
+			check(t, run.WriteBatch(sample, samples))
+			check(t, run.Run())
+			out := make([]float32, m.Layout().Len)
+			check(t, run.ReadGrad(out))
+			return out
+		}
+		want, got := grad(reference.New[float64](batch)), grad(open(t, cpu.Options{Workers: 1}))
+		for i := range want {
+			if d := math.Abs(float64(want[i] - got[i])); !(d <= 1e-5*(1+math.Abs(float64(want[i])))) {
+				t.Errorf("batch %d: gradient %d is %v, want %v", batch, i, got[i], want[i])
+				break
+			}
+		}
+	}
 }
 
 func open(t testing.TB, o cpu.Options) kernel.Device {

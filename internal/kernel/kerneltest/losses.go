@@ -113,6 +113,10 @@ func testPPO(t *testing.T, dev kernel.Device) {
 				// with an odd number of ratios, each meets both signs
 				s[2] = float32(math.Copysign(float64(s[2]), float64(b%2)-0.5))
 			}
+			// An action that was next to impossible and is likely: its ratio is past float32, and its
+			// advantage of 0 times that must be 0.
+			last := sample[4*(r.prog.Batch-1):]
+			last[1], last[2] = last[1]-200, 0
 			r.do(&kernel.PPO{DOut: r.out("dout", actions, actions+1), Out: r.given("out", out, actions+1), Sample: r.given("sample", sample, 4),
 				Sums: r.out("sums", actions, 4), Clip: 0.2, ValueCoef: 0.5, EntropyCoef: 0.02, Weight: 0.25})
 		}

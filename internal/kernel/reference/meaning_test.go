@@ -71,6 +71,20 @@ func TestMuonByHand(t *testing.T) {
 	}
 }
 
+// TestMuonOfNoGradient: a block without a gradient has no direction, and its weights only decay.
+func TestMuonOfNoGradient(t *testing.T) {
+	l := &kernel.Layout{}
+	l.Add("w", kernel.InitZero, 2, 2, 2)
+	o := &kernel.AdamW{Layout: l, Decay: 0.1, Side: 2}
+	w, m, v, g := make([]float64, l.Len), make([]float64, l.Len), make([]float64, l.Len), make([]float64, l.Len)
+	w[0], w[3] = 1, -2
+	state, metrics := kernel.State{}.Normal(), kernel.Metrics{}
+	AdamW(w, m, v, g, o, kernel.Control{LearningRate: 0.5}, &state, &metrics)
+	if math.Abs(w[0]-0.95) > 1e-6 || w[1] != 0 || math.Abs(w[3]+1.9) > 1e-6 || metrics.BadStep != 0 {
+		t.Errorf("weights are %v, bad step %d", w[:4], metrics.BadStep)
+	}
+}
+
 // TestDenseOpsByHand: a product, a norm, a gated unit and attention on numbers small enough for
 // paper.
 func TestDenseOpsByHand(t *testing.T) {

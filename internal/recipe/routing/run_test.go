@@ -172,6 +172,20 @@ func TestValidationFrequency(t *testing.T) {
 	}
 }
 
+// TestTheBestEpochIsTheLastThatWasBest: a run's end names the epoch whose weights it keeps.
+func TestTheBestEpochIsTheLastThatWasBest(t *testing.T) {
+	e, _ := whole(t, tiny(t, "training.num_epochs=4"), openCPU(t, 2))
+	want := 0
+	for _, row := range epochsOf(e) {
+		if row.Best {
+			want = row.Epoch
+		}
+	}
+	if s := e.Ending.Row.(*Summary); want == 0 || s.BestEpoch != want || s.BestCPC != *epochsOf(e)[want-1].ValCPC {
+		t.Errorf("the best epoch is %d with %v, want %d with %v", s.BestEpoch, s.BestCPC, want, *epochsOf(e)[max(0, want-1)].ValCPC)
+	}
+}
+
 // TestDivergedInTheLastStepOfAnEpoch: weights that the last step throws so far that the network
 // computes no numbers are noticed by validation first. The words are of the learning rate, not of a
 // customer who is never visited.
