@@ -332,7 +332,7 @@ func plantRandom(ctx context.Context, copies []string, all []*change, argued map
 	wg.Wait()
 	// Workers may have tested a few more than were asked for.
 	done := slices.DeleteFunc(slices.Clone(all[:next]), func(c *change) bool {
-		return c.broken || !c.Killed && c.By == "" && c.Equivalent == "" && ctx.Err() != nil
+		return c.broken || !c.tested // a run that was ended counts what it has tested to the end, survivors too
 	})
 	return done[:min(o.count, len(done))], context.Cause(ctx)
 }
