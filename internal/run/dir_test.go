@@ -101,3 +101,21 @@ func TestARunFolderThatIsAFile(t *testing.T) {
 		}
 	}
 }
+
+// TestFoldersAreNumberedUpwards: the first free number from 1 on is taken, a gap first.
+func TestFoldersAreNumberedUpwards(t *testing.T) {
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "a-003"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"a-001", "a-002", "a-004"} {
+		d, err := NewDir(root, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		if got := filepath.Base(d.Path()); got != want {
+			t.Errorf("%s was taken, want %s", got, want)
+		}
+	}
+}

@@ -208,3 +208,32 @@ func TestEvaluationsHaveTheirBound(t *testing.T) {
 		t.Errorf("%d stops", evaluateMost)
 	}
 }
+
+// TestKeptPagesAreBounded: by number and by size, the oldest go first, and one that is larger than
+// all may be is kept alone.
+func TestKeptPagesAreBounded(t *testing.T) {
+	p := newPages()
+	held := func() (n int) {
+		for e := p.order.Front(); e != nil; e = e.Next() {
+			n += len(e.Value.(*keptPage).text)
+		}
+		return n
+	}
+	var ids []string
+	for i := range keepPages + 3 {
+		ids = append(ids, p.keep(make([]byte, 1+i)))
+		if p.bytes != held() || len(p.all) != p.order.Len() || p.order.Len() != min(i+1, keepPages) {
+			t.Fatalf("after %d pages: %d bytes counted, %d held, %d pages", i+1, p.bytes, held(), p.order.Len())
+		}
+	}
+	if p.get(ids[2]) != nil || len(p.get(ids[3])) != 4 {
+		t.Error("the oldest page did not go first")
+	}
+	large := p.keep(make([]byte, keepPageBytes))
+	if p.order.Len() != 1 || p.bytes != keepPageBytes || p.get(large) == nil {
+		t.Errorf("%d pages, %d bytes beside a large one", p.order.Len(), p.bytes)
+	}
+	if last := p.keep([]byte("x")); p.order.Len() != 1 || p.get(last) == nil || p.bytes != 1 {
+		t.Errorf("%d pages, %d bytes behind a large one", p.order.Len(), p.bytes)
+	}
+}

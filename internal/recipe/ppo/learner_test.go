@@ -249,3 +249,25 @@ func TestGoalValueByDiscount(t *testing.T) {
 		}
 	}
 }
+
+// TestFeaturesOfAState: a cell lies between -1 and 1 in both directions; with a key and a door its
+// place is told in the inputs of its stage, behind both flags, and every input reaches the network.
+func TestFeaturesOfAState(t *testing.T) {
+	room := grid.Room{Size: 5, Horizon: 1}
+	for cell, want := range map[grid.Cell][]float32{grid.At(0, 0): {-1, -1}, grid.At(4, 0): {1, -1}, grid.At(2, 3): {0, 0.5}} {
+		if diff := cmp.Diff(want, featuresOf(room, grid.StateOf(cell, 0))); diff != "" {
+			t.Error(diff)
+		}
+	}
+	room.Kind = grid.KeyDoor
+	for stage, want := range map[uint8][]float32{0: {-1, -1, 0, 0.5, 0, 0, 0, 0}, 1: {1, -1, 0, 0, 0, 0.5, 0, 0}, 2: {1, 1, 0, 0, 0, 0, 0, 0.5}} {
+		if diff := cmp.Diff(want, featuresOf(room, grid.StateOf(grid.At(2, 3), stage))); diff != "" {
+			t.Errorf("stage %d: %s", stage, diff)
+		}
+	}
+	r := newRollout(&config.PPO{Env: room.Name(), GridSize: 5, Horizon: 1, NStream: 1, NSteps: 1})
+	last := featuresOf(room, grid.StateOf(grid.At(2, 3), 2))
+	if r.features != len(last) || !cmp.Equal(r.feature[grid.StateOf(grid.At(2, 3), 2)][:r.features], last) {
+		t.Errorf("%d features %v reach the network, want %v", r.features, r.feature[grid.StateOf(grid.At(2, 3), 2)], last)
+	}
+}

@@ -101,6 +101,25 @@ func saveFolder(t *testing.T, arrays map[string][]byte) string {
 	return dir
 }
 
+// TestImportTellsHowFarItIs: what is done grows up to what there is, which is two passes.
+func TestImportTellsHowFarItIs(t *testing.T) {
+	l := newLearners()
+	from := saveNPZ(t, l.arrays())
+	last, all := 0, 0
+	tell := func(done, of int) {
+		if done < last || all != 0 && of != all || done > of {
+			t.Errorf("%d of %d is done, after %d of %d", done, of, last, all)
+		}
+		last, all = done, of
+	}
+	if err := Import(t.Context(), ImportOptions{From: from, To: filepath.Join(t.TempDir(), "x.hist"), TrainRatio: 0.5, Progress: tell}); err != nil {
+		t.Fatal(err)
+	}
+	if all == 0 || last != all {
+		t.Errorf("it ended at %d of %d", last, all)
+	}
+}
+
 func imported(t *testing.T, from string) (*Records, error) {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "x.hist")
