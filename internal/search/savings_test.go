@@ -68,8 +68,8 @@ func TestSavingsProperty(t *testing.T) {
 	})
 }
 
-// TestRoundingIsMeasuredByTheLongestLeg: legs between customers may be longer than any to the depot,
-// and a gain of their rounding is no progress.
+// TestRoundingIsMeasuredByTheLongestLeg: legs between customers may be longer than any to the
+// depot, and a gain of their rounding is no progress.
 func TestRoundingIsMeasuredByTheLongestLeg(t *testing.T) {
 	p := &vrp.Problem{Name: "far apart", Capacity: 9, Metric: vrp.Explicit, Demand: []int32{0, 1, 1}, Weights: []float64{0, 1, 1, 1, 0, 1e6, 1, 1e6, 0}}
 	table := newMetricTable(p)
