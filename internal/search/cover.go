@@ -21,6 +21,8 @@ type column struct {
 	cost      int64
 	reduced   float64
 	set       []uint64 // of the customers, as bits
+	kind      int32    // of its vehicle; below 0: no route
+	id        int32    // the caller's
 }
 
 // cover returns routes of the pool that visit every customer once at a total below cost, and that
@@ -41,8 +43,11 @@ type coverer struct {
 	nodes   int
 	upper   int64 // what a solution must stay below
 	most    int
-	price   []float64 // multiplier of each customer
-	lower   float64   // bound at those multipliers
+	// Vehicles left by kind, and routes left where kinds count; nil: neither counts.
+	vehicles []int
+	routes   int
+	price    []float64 // multiplier of each customer
+	lower    float64   // bound at those multipliers
 
 	byRow   [][]int32 // columns that visit each customer, least reduced cost first
 	covered []uint64
@@ -210,7 +215,7 @@ func (c *coverer) descend(left int, cost int64, bound float64) {
 		if next >= float64(c.upper) {
 			return
 		}
-		if !c.fits(col) {
+		if !c.fits(col) || !c.hire(col, -1) {
 			continue
 		}
 		if c.tries--; c.tries <= 0 || c.tries%64 == 0 && c.stop() {
@@ -224,6 +229,7 @@ func (c *coverer) descend(left int, cost int64, bound float64) {
 		c.descend(left-len(col.customers), cost+col.cost, next)
 		c.chosen = c.chosen[:len(c.chosen)-1]
 		c.flip(col)
+		c.hire(col, 1)
 		if c.stopped {
 			return
 		}
@@ -236,6 +242,19 @@ func (c *coverer) fits(col *column) bool {
 			return false
 		}
 	}
+	return true
+}
+
+// hire takes a column's vehicle from those left (-1) or gives it back (1); false where none is.
+func (c *coverer) hire(col *column, by int) bool {
+	if c.vehicles == nil || col.kind < 0 {
+		return true
+	}
+	if by < 0 && (c.vehicles[col.kind] == 0 || c.routes == 0) {
+		return false
+	}
+	c.vehicles[col.kind] += by
+	c.routes += by
 	return true
 }
 

@@ -52,6 +52,7 @@ type rchain struct {
 	longest int64 // a limit to every route's duration beside its kind's
 	most    int   // routes allowed
 	full    bool  // insertions look at every position
+	reach   int   // or beside so many of the nearest customers
 
 	soft  bool    // load past a vehicle's room has a price
 	toll  float64 // that price, per unit of over
@@ -90,13 +91,16 @@ type rchain struct {
 	rowTo    []int32
 	rowFrom  []int32
 	moves    int64 // positions judged
+	pool     *richPool
+	sampled  int // iterations since the pool last got routes
 }
 
 func newRichChain(m *model, s stream) *rchain {
 	c := &rchain{model: m, stream: s, longest: endless, most: m.nodes,
 		seg: make([]tseg, m.nodes+1), link: make([]link, m.nodes),
 		used: make([]int, len(m.kinds)), missing: make([]bool, m.nodes), taken: make([]int64, m.nodes),
-		loadBuf: make([]lseg, m.dims), keys: make([]uint64, m.nodes), full: len(m.tasks) <= fullMost || !m.oneGrid}
+		loadBuf: make([]lseg, m.dims), keys: make([]uint64, m.nodes), full: m.nodes-m.depots <= fullMost || !m.oneGrid,
+		reach: insertNear * (1 + m.stands()) / 2}
 	for v := range c.seg {
 		at := &m.places[v]
 		c.seg[v] = tseg{at.service, at.early, at.late, at.release}
@@ -107,6 +111,7 @@ func newRichChain(m *model, s stream) *rchain {
 	for _, lead := range m.tasks {
 		c.choosy = c.choosy || !m.places[lead].required
 	}
+	c.pool = newRichPool()
 	c.wait = c.blink()
 	c.toll = m.tollUnit
 	return c

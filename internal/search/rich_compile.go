@@ -182,9 +182,11 @@ func (m *model) readTasks() {
 		}
 		m.places[lead].price = all
 	}
+	m.row = make([]int32, m.nodes)
 	for v := m.depots; v < m.nodes; v++ {
 		if m.places[v].lead == int32(v) {
 			m.tasks = append(m.tasks, int32(v))
+			m.row[v] = int32(len(m.tasks))
 		}
 	}
 }
@@ -383,6 +385,14 @@ func (m *model) readSegments() {
 	}
 }
 
+// stands is how many customers stand for each other, where groups are the rule; 4 at most.
+func (m *model) stands() int {
+	if m.pairs {
+		return 1
+	}
+	return max(1, min(4, (m.nodes-m.depots)/max(1, len(m.tasks))))
+}
+
 // richNear is the length of the neighbour lists.
 const richNear = 100
 
@@ -391,7 +401,7 @@ const richNear = 100
 func (m *model) readNear(ctx context.Context) error {
 	n := m.nodes
 	m.nearAt = make([]int32, n+1)
-	count := min(richNear, n-m.depots-1)
+	count := min(richNear*m.stands(), n-m.depots-1)
 	if count <= 0 {
 		return nil
 	}

@@ -10,11 +10,12 @@ import (
 // distance alone, which nearly all of them fail; only those below the best so far are judged by
 // load and time.
 
-// fullMost is the number of tasks up to which an insertion looks at every position; beyond it, it
+// fullMost is the number of customers up to which an insertion looks at every position; beyond it, it
 // looks beside the nearest customers and at the ends of routes.
 const fullMost = 150
 
-// insertNear is how many of the nearest customers an insertion looks beside.
+// insertNear is how many of the nearest customers an insertion looks beside, and as many times more
+// where customers of groups stand for each other.
 const insertNear = 40
 
 // overlook is how seldom a new route's cheapest kind of vehicle is passed over, so that one which
@@ -275,7 +276,7 @@ func (c *rchain) findNear(v int32, best *spot) {
 	least := c.leastPerDist
 	c.moves += int64(2 * len(c.slot))
 	near := c.nearOf(v)
-	for _, w := range near[:min(len(near), insertNear)] {
+	for _, w := range near[:min(len(near), c.reach)] {
 		l := &c.link[w]
 		if l.route < 0 {
 			continue
@@ -314,7 +315,7 @@ func (c *rchain) rows(v int32) (to, from []int32) {
 	c.rowTo, c.rowFrom = resize(c.rowTo, c.nodes+1), resize(c.rowFrom, c.nodes+1)
 	need := func(w int32) { c.rowTo[w], c.rowFrom[w] = g.f(w, v), g.f(v, w) }
 	near := c.nearOf(v)
-	for _, w := range near[:min(len(near), insertNear)] {
+	for _, w := range near[:min(len(near), c.reach)] {
 		if l := &c.link[w]; l.route >= 0 {
 			need(w)
 			need(l.prev)

@@ -95,6 +95,7 @@ type model struct {
 	loss          []float64 // by place: prizes of the others of its group
 	members       [][]int32 // by lead of a group: its members; nil: none
 	tasks         []int32   // leads of all tasks
+	row           []int32   // by lead: its index in tasks, plus 1
 	distUnit      float64   // units in a distance of 1
 	timeUnit      float64
 	near          []int32

@@ -241,18 +241,27 @@ func (d *richDriver) anneal(ctx context.Context, first *rchain) {
 		if d.over(ctx) {
 			break
 		}
-		t := stretch{from: d.spent(), until: cy.until, hot: cy.hot, cold: richCold}
-		var wg sync.WaitGroup
-		var mu sync.Mutex // guards the driver
-		for w, c := range chains {
-			if i > 0 || w > 0 {
-				c.set(d.best.Routes, d.best.Types, d.locksOf(d.best))
-			}
-			c.most, c.longest, c.soft = d.most, d.longest, false
-			wg.Go(func() { d.chain(ctx, c, t, &mu) })
-		}
-		wg.Wait()
+		from := d.spent()
+		t := stretch{from: from, until: cy.until - coverShare*(cy.until-from), hot: cy.hot, cold: richCold}
+		d.stretch(ctx, chains, t, i == 0)
+		d.cover(ctx, chains, cy.until)
+		// What the cover leaves of the cycle goes to its routes, cold.
+		d.stretch(ctx, chains, stretch{from: d.spent(), until: cy.until, hot: richCold, cold: richCold}, false)
 	}
+}
+
+// stretch anneals all chains from the best routes, the first from its own where it is fresh.
+func (d *richDriver) stretch(ctx context.Context, chains []*rchain, t stretch, fresh bool) {
+	var wg sync.WaitGroup
+	var mu sync.Mutex // guards the driver
+	for w, c := range chains {
+		if !fresh || w > 0 {
+			c.set(d.best.Routes, d.best.Types, d.locksOf(d.best))
+		}
+		c.most, c.longest, c.soft = d.most, d.longest, false
+		wg.Go(func() { d.chain(ctx, c, t, &mu) })
+	}
+	wg.Wait()
 }
 
 // locksOf finds the fixed beginnings again in the best routes, which keep them.
@@ -294,6 +303,10 @@ func (d *richDriver) chain(ctx context.Context, c *rchain, t stretch, mu *sync.M
 		for range each {
 			c.iterate(temperature)
 		}
+		if c.sampled += each; c.sampled >= 4*len(c.tasks) && temperature < poolBelow*c.leg {
+			c.sampled = 0
+			c.pool.sample(c)
+		}
 		mu.Lock()
 		d.iterations += each
 		if now := time.Now(); now.Sub(round) > richRound {
@@ -302,6 +315,7 @@ func (d *richDriver) chain(ctx context.Context, c *rchain, t stretch, mu *sync.M
 		}
 	}
 	d.moves += c.moves
+	c.moves = 0
 	d.tell(d.take(c))
 }
 

@@ -1,0 +1,165 @@
+package search
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"haul/internal/vrp"
+)
+
+// The routes that a search over any parts has seen, and the best solution that can be put together
+// from them. What a reader could break: a row of the cover is a task, and leaving it out is a column
+// of its own at the task's price; a solution of the cover counts only once the chain has judged it.
+
+// seenRoute is a route at its best order, with the tasks that it serves.
+type seenRoute struct {
+	stops []int32 // without the depots at its ends
+	rows  []int32
+	kind  int32
+	cost  float64 // with what serving these members of their groups forgoes
+	seen  int
+}
+
+// richPool holds routes by kind and tasks.
+type richPool struct {
+	byKey  map[uint64]int32
+	routes []seenRoute
+	clock  int
+}
+
+func newRichPool() *richPool { return &richPool{byKey: map[uint64]int32{}} }
+
+// sample adds the present routes that keep every limit.
+func (p *richPool) sample(c *rchain) {
+	p.clock++
+	for _, id := range c.slot {
+		s := &c.slots[id]
+		if s.over > 0 || s.count == 0 || s.lock > 0 {
+			continue
+		}
+		key, cost := mix(-1-s.kind), s.cost
+		for _, at := range s.stops[1 : len(s.stops)-1] {
+			if v := at.node; int(v) >= c.depots && !c.places[v].second {
+				key += mix(c.places[v].lead)
+				cost += c.loss[v]
+			}
+		}
+		i, known := p.byKey[key]
+		if !known {
+			if len(p.routes) >= poolMost {
+				p.shed()
+			}
+			i = int32(len(p.routes))
+			p.byKey[key] = i
+			p.routes = append(p.routes, seenRoute{kind: s.kind, cost: math.Inf(1)})
+		}
+		to := &p.routes[i]
+		to.seen = p.clock
+		if cost < to.cost-1e-9 {
+			to.cost = cost
+			to.stops, to.rows = to.stops[:0], to.rows[:0]
+			for _, at := range s.stops[1 : len(s.stops)-1] {
+				v := at.node
+				to.stops = append(to.stops, v)
+				if int(v) >= c.depots && !c.places[v].second {
+					to.rows = append(to.rows, c.row[c.places[v].lead])
+				}
+			}
+		}
+	}
+}
+
+// shed drops the half that was not seen for the longest time.
+func (p *richPool) shed() {
+	order := make([]int, len(p.routes))
+	for i := range p.routes {
+		order[i] = p.routes[i].seen
+	}
+	slices.Sort(order)
+	limit := order[len(order)/2]
+	moved := make([]int32, len(p.routes))
+	kept := p.routes[:0]
+	for i, r := range p.routes {
+		moved[i] = -1
+		if r.seen > limit {
+			moved[i] = int32(len(kept))
+			kept = append(kept, r)
+		}
+	}
+	for key, i := range p.byKey {
+		if moved[i] < 0 {
+			delete(p.byKey, key)
+		} else {
+			p.byKey[key] = moved[i]
+		}
+	}
+	clear(p.routes[len(kept):])
+	p.routes = kept
+}
+
+// cover is the best choice among the routes of some pools below a cost; false where it finds none.
+func (m *model) cover(pools []*richPool, below float64, most, tries int, stop func() bool) (vrp.Solution, bool) {
+	unit := 1000 / m.leg
+	units := func(cost float64) int64 { return int64(math.Round(cost * unit)) }
+	rows := len(m.tasks) + 1
+	c := &coverer{nodes: rows, upper: units(below), most: rows, price: make([]float64, rows), tries: tries, stop: stop}
+	var routes []*seenRoute
+	for _, p := range pools {
+		for i := range p.routes {
+			r := &p.routes[i]
+			c.columns = append(c.columns, column{customers: r.rows, cost: units(r.cost), kind: r.kind, id: int32(len(routes))})
+			routes = append(routes, r)
+		}
+	}
+	if len(routes) == 0 {
+		return vrp.Solution{}, false
+	}
+	for i, lead := range m.tasks {
+		c.columns = append(c.columns, column{customers: []int32{int32(i + 1)}, cost: units(m.places[lead].price), kind: -1, id: -1})
+	}
+	for i := range m.kinds {
+		c.vehicles = append(c.vehicles, m.kinds[i].count)
+	}
+	c.routes = most
+	c.relax()
+	c.reduce()
+	if c.search(); c.best == nil {
+		return vrp.Solution{}, false
+	}
+	var out vrp.Solution
+	for _, i := range c.best {
+		if id := c.columns[i].id; id >= 0 {
+			out.Routes = append(out.Routes, slices.Clone(routes[id].stops))
+			out.Types = append(out.Types, routes[id].kind)
+		}
+	}
+	return out, true
+}
+
+// cover looks for better routes among all that the chains saw, until a part of the budget is spent.
+func (d *richDriver) cover(ctx context.Context, chains []*rchain, until float64) {
+	if d.over(ctx) || d.locks != nil {
+		return
+	}
+	stop := func() bool { return ctx.Err() != nil }
+	tries := max(100, coverWork/d.m.nodes)
+	if d.o.Iterations == 0 {
+		tries = math.MaxInt
+		end := d.begun.Add(time.Duration(until * float64(d.o.Time)))
+		if latest := time.Now().Add(coverLongest); end.After(latest) {
+			end = latest
+		}
+		stop = func() bool { return ctx.Err() != nil || !time.Now().Before(end) }
+	}
+	var pools []*richPool
+	for _, c := range chains {
+		pools = append(pools, c.pool)
+	}
+	s, ok := d.m.cover(pools, d.bestCost, d.most, tries, stop)
+	c := chains[0]
+	if ok && c.set(s.Routes, s.Types, nil) && c.bestCost < d.bestCost-1e-9 {
+		d.tell(d.take(c))
+	}
+}

@@ -1,0 +1,62 @@
+package search
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"haul/internal/vrp"
+)
+
+// Halves of two solutions are joined to one that neither was, with the vehicles that there are.
+func TestRichCoverJoinsHalves(t *testing.T) {
+	k := vrp.NewVehicleType(10)
+	k.Count = 3
+	p := &vrp.Problem{Demand: []int32{0, 1, 1, 1, 1}, X: []float64{0, -10, -11, 10, 11}, Y: make([]float64, 5),
+		Metric: vrp.Exact, Fleet: []vrp.VehicleType{k}}
+	m, err := compile(context.Background(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newRichChain(m, newStream(1, 1))
+	for _, routes := range [][][]int32{{{1, 2}, {3}, {4}}, {{1}, {2}, {3, 4}}} {
+		if !c.set(routes, []int32{0, 0, 0}, nil) {
+			t.Fatal("a sample breaks a limit")
+		}
+		c.pool.sample(c)
+	}
+	find := func(most int) (vrp.Solution, bool) {
+		return m.cover([]*richPool{c.pool}, c.cost, most, 1000, func() bool { return false })
+	}
+	s, ok := find(3)
+	slices.SortFunc(s.Routes, slices.Compare)
+	if !ok || len(s.Routes) != 2 || !slices.Equal(s.Routes[0], []int32{1, 2}) || !slices.Equal(s.Routes[1], []int32{3, 4}) {
+		t.Errorf("joined to %v, %v", s.Routes, ok)
+	}
+	if s, ok := find(1); ok {
+		t.Errorf("one vehicle drives %v", s.Routes)
+	}
+	m.kinds[0].count = 1
+	if s, ok := find(3); ok {
+		t.Errorf("one vehicle of its kind drives %v", s.Routes)
+	}
+}
+
+// A pool that is full keeps what was seen last, and finds it again.
+func TestRichPoolSheds(t *testing.T) {
+	p := newRichPool()
+	for i := range 10 {
+		p.byKey[uint64(i)] = int32(i)
+		p.routes = append(p.routes, seenRoute{seen: i, cost: float64(i)})
+	}
+	p.shed()
+	if len(p.routes) != 4 || len(p.byKey) != 4 {
+		t.Fatalf("%d routes and %d keys are left", len(p.routes), len(p.byKey))
+	}
+	for i := 6; i < 10; i++ {
+		if at, ok := p.byKey[uint64(i)]; !ok || math.Abs(p.routes[at].cost-float64(i)) > 0 {
+			t.Errorf("route %d: %d, %v", i, at, ok)
+		}
+	}
+}
