@@ -87,6 +87,8 @@ type rchain struct {
 	bestKind []int32
 	bestCost float64
 	loadBuf  []lseg
+	backBuf  []lseg
+	cuts     bool // routes may be cut in two
 	stack    []int32
 	rowTo    []int32
 	rowFrom  []int32
@@ -99,7 +101,7 @@ func newRichChain(m *model, s stream) *rchain {
 	c := &rchain{model: m, stream: s, longest: endless, most: m.nodes,
 		seg: make([]tseg, m.nodes+1), link: make([]link, m.nodes),
 		used: make([]int, len(m.kinds)), missing: make([]bool, m.nodes), taken: make([]int64, m.nodes),
-		loadBuf: make([]lseg, m.dims), keys: make([]uint64, m.nodes), full: m.nodes-m.depots <= fullMost || !m.oneGrid,
+		loadBuf: make([]lseg, m.dims), backBuf: make([]lseg, m.dims), cuts: m.divides(), keys: make([]uint64, m.nodes), full: m.nodes-m.depots <= fullMost || !m.oneGrid,
 		reach: insertNear * (1 + m.stands()) / 2}
 	for v := range c.seg {
 		at := &m.places[v]
@@ -113,7 +115,6 @@ func newRichChain(m *model, s stream) *rchain {
 	}
 	c.pool = newRichPool()
 	c.wait = c.blink()
-	c.toll = m.tollUnit
 	return c
 }
 

@@ -486,7 +486,7 @@ func (m *model) scale() {
 			m.upper = max(m.upper, k.fixed+far)
 		}
 	}
-	m.softly = !m.slow && !m.pairs && len(m.tasks) >= tollLeast
+	m.softly = !m.slow && !m.pairs && len(m.tasks) >= tollLeast && m.oneSize()
 	m.weigh()
 	m.leastPerDist = math.Inf(1)
 	for i := range m.kinds {

@@ -10,8 +10,8 @@ import (
 // distance alone, which nearly all of them fail; only those below the best so far are judged by
 // load and time.
 
-// fullMost is the number of customers up to which an insertion looks at every position; beyond it, it
-// looks beside the nearest customers and at the ends of routes.
+// fullMost is the number of customers up to which an insertion looks at every position; beyond it,
+// it looks beside the nearest customers and at the ends of routes.
 const fullMost = 150
 
 // insertNear is how many of the nearest customers an insertion looks beside, and as many times more
@@ -92,7 +92,7 @@ func (c *rchain) takes(s *rslot, kind, v int32) (int64, bool) {
 			l := s.load[d]
 			more += c.excess(max(l.del+a.del, l.pick+a.pick), k, 0, d)
 		}
-		return more, true
+		return more, more <= 0 || s.over+more <= tollMost
 	}
 	for d, a := range c.amountsOf(v) {
 		l, room := s.load[d], c.room(k, 0, d)
@@ -193,7 +193,7 @@ func (c *rchain) holds(s *rslot, k *kind, trip, i int, v int32) (int64, bool) {
 			l := s.load[trip*dims+d]
 			more += c.excess(max(l.del+a.del, l.pick+a.pick), k, trip, d) - c.excess(l.peak, k, trip, d)
 		}
-		return more, c.soft || more == 0
+		return more, more <= 0 || c.soft && s.over+more <= tollMost
 	}
 	first, last := i-1 == int(s.cuts[trip]), i == int(s.cuts[trip+1])
 	for d := range dims {
@@ -206,7 +206,7 @@ func (c *rchain) holds(s *rslot, k *kind, trip, i int, v int32) (int64, bool) {
 		}
 		more += c.excess(x.peak, k, trip, d) - c.excess(s.load[trip*dims+d].peak, k, trip, d)
 	}
-	return more, c.soft || more == 0
+	return more, more <= 0 || c.soft && s.over+more <= tollMost
 }
 
 // inOrder is whether v before stop i keeps deliveries and pickups in their order.

@@ -313,6 +313,9 @@ func (c *rchain) polish() {
 		if len(c.kinds) > 1 {
 			c.retype(r)
 		}
+		if c.cuts {
+			c.divide(r)
+		}
 	}
 }
 

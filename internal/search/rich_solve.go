@@ -114,10 +114,11 @@ func (d *richDriver) begin(c *rchain) error {
 	return nil
 }
 
-// typicalLeg takes the unit of temperature from the routes: the mean cost of a leg.
+// typicalLeg takes the unit of temperature from the routes, the mean cost of a leg, and the first
+// price of overload, what routes cost per amount that they carry.
 func (c *rchain) typicalLeg() {
-	var sum float64
-	legs := 0
+	var sum, whole float64
+	legs, count := 0, 0
 	for _, id := range c.slot {
 		s := &c.slots[id]
 		k := &c.kinds[s.kind]
@@ -126,11 +127,15 @@ func (c *rchain) typicalLeg() {
 			cost = float64(float64(s.dur) * k.perDur)
 		}
 		sum += cost
+		whole += s.cost
 		legs += len(s.stops) - 1
+		count += s.count
 	}
 	if sum > 0 {
 		c.leg = sum / float64(legs)
 	}
+	c.tollUnit = max(whole/float64(max(1, count)), 1e-9) / tollOne
+	c.toll = c.tollUnit
 }
 
 // broken is the first rule that a solution breaks beside leaving out customers.
@@ -259,6 +264,7 @@ func (d *richDriver) stretch(ctx context.Context, chains []*rchain, t stretch, f
 			c.set(d.best.Routes, d.best.Types, d.locksOf(d.best))
 		}
 		c.most, c.longest, c.soft = d.most, d.longest, false
+		c.toll = c.tollUnit
 		wg.Go(func() { d.chain(ctx, c, t, &mu) })
 	}
 	wg.Wait()

@@ -1,23 +1,25 @@
 package search
 
+import "slices"
+
 // What an overloaded vehicle costs. Where capacities leave no slack, hardly any customer fits into
 // another route, and a search that stays within them stands still. What a reader could break: the
 // price follows the routes alone, never a clock, and routes with overload are never the best.
 
 const (
-	tollLeast = 20  // tasks under which vehicles are never overloaded
-	tollEach  = 100 // iterations between two looks at the price
+	tollOne   = 1 << 16     // the weight of a customer's mean amount
+	tollMost  = 2 * tollOne // overload of a route at most
+	tollLeast = 20          // tasks under which vehicles are never overloaded
+	tollEach  = 100         // iterations between two looks at the price
 	// The price rises where fewer iterations than this end without overload, and falls where more
 	// do.
 	tollLow, tollHigh = 0.3, 0.5
-	tollUp, tollDown  = 1.1, 0.95
-	tollSpan          = 1000 // the price stays within this factor of the first one
+	tollUp, tollDown  = 1.05, 0.98
+	tollSpan          = 100 // the price stays within this factor of the first one
 )
 
-// weigh makes a customer's mean amount weigh the same in every dimension, and lets it cost a
-// typical leg at first.
+// weigh makes a customer's mean amount weigh the same in every dimension.
 func (m *model) weigh() {
-	const one = 1 << 16
 	m.weights = make([]int64, m.dims)
 	for d := range m.dims {
 		var sum float64
@@ -25,9 +27,21 @@ func (m *model) weigh() {
 			sum += float64(m.amountsOf(v)[d].peak)
 		}
 		mean := max(1e-3, sum/float64(max(1, len(m.tasks))))
-		m.weights[d] = max(1, int64(one/mean))
+		m.weights[d] = max(1, int64(tollOne/mean))
 	}
-	m.tollUnit = m.leg / one
+}
+
+// oneSize is whether vehicles of a family hold the same. Where larger ones are to be had, they are
+// the way out of overload; a price of overload would fill them and leave the small ones at home.
+func (m *model) oneSize() bool {
+	for i := range m.kinds {
+		for j := range i {
+			if m.kinds[i].family == m.kinds[j].family && !slices.Equal(m.kinds[i].cap, m.kinds[j].cap) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // excess is how far a load passes the room of a kind's vehicle, weighed.
