@@ -4343,57 +4343,57 @@ done10:
 	WORD $0x4e3bcefa // fmla v26.4s, v23.4s, v27.4s
 	WORD $0x4eb6d6db // fsub v27.4s, v22.4s, v22.4s
 	WORD $0x4e3bd756 // fadd v22.4s, v26.4s, v27.4s
-	WORD $0x4e36d6b5 // fadd v21.4s, v21.4s, v22.4s
-	WORD $0x6e361ed6 // eor v22.16b, v22.16b, v22.16b
+	WORD $0x6e391f39 // eor v25.16b, v25.16b, v25.16b
 	MOVD $0, R10
 	CBZ R11, rest13
 
 columns12:
-	WORD $0x3cea6859 // ldr q25, [x2, x10]
+	WORD $0x3cea685b // ldr q27, [x2, x10]
 	LSR $2, R10, R19
 	LSR $6, R19, R20
 	LSL $3, R20, R20
 	MOVD (R5)(R20), R20
 	LSR R19, R20, R20
-	WORD $0x4e040e9b // dup v27.4s, w20
-	WORD $0x4eb38f7b // cmtst v27.4s, v27.4s, v19.4s
-	WORD $0x6e23df39 // fmul v25.4s, v25.4s, v3.4s
-	WORD $0x4eb5d739 // fsub v25.4s, v25.4s, v21.4s
-	WORD $0x4e3b1f39 // and v25.16b, v25.16b, v27.16b
-	WORD $0x3caa6839 // str q25, [x1, x10]
-	WORD $0x4eb91f3a // mov v26.16b, v25.16b
-	WORD $0x4ea51cb8 // mov v24.16b, v5.16b
-	WORD $0x4e24cf58 // fmla v24.4s, v26.4s, v4.4s
-	WORD $0x4ea5d71d // fsub v29.4s, v24.4s, v5.4s
-	WORD $0x4eba1f57 // mov v23.16b, v26.16b
-	WORD $0x4ea6cfb7 // fmls v23.4s, v29.4s, v6.4s
-	WORD $0x4ea7cfb7 // fmls v23.4s, v29.4s, v7.4s
-	WORD $0x4f375718 // shl v24.4s, v24.4s, #23
-	WORD $0x4eaa1d5c // mov v28.16b, v10.16b
-	WORD $0x4eab1d7d // mov v29.16b, v11.16b
-	WORD $0x4e37cf9d // fmla v29.4s, v28.4s, v23.4s
-	WORD $0x4ebd1fbc // mov v28.16b, v29.16b
-	WORD $0x4eac1d9d // mov v29.16b, v12.16b
-	WORD $0x4e37cf9d // fmla v29.4s, v28.4s, v23.4s
-	WORD $0x4ebd1fbc // mov v28.16b, v29.16b
-	WORD $0x4ead1dbd // mov v29.16b, v13.16b
-	WORD $0x4e37cf9d // fmla v29.4s, v28.4s, v23.4s
-	WORD $0x4ebd1fbc // mov v28.16b, v29.16b
-	WORD $0x4eae1ddd // mov v29.16b, v14.16b
-	WORD $0x4e37cf9d // fmla v29.4s, v28.4s, v23.4s
-	WORD $0x4ebd1fbc // mov v28.16b, v29.16b
-	WORD $0x4ea81d1d // mov v29.16b, v8.16b
-	WORD $0x4e37cf9d // fmla v29.4s, v28.4s, v23.4s
-	WORD $0x4ebd1fbc // mov v28.16b, v29.16b
-	WORD $0x4ea81d1d // mov v29.16b, v8.16b
-	WORD $0x4e37cf9d // fmla v29.4s, v28.4s, v23.4s
-	WORD $0x4ebd1fbc // mov v28.16b, v29.16b
-	WORD $0x6e38df9c // fmul v28.4s, v28.4s, v24.4s
-	WORD $0x6ebae538 // fcmgt v24.4s, v9.4s, v26.4s
-	WORD $0x4e781f9a // bic v26.16b, v28.16b, v24.16b
-	WORD $0x4e3b1f5a // and v26.16b, v26.16b, v27.16b
-	WORD $0x3caa681a // str q26, [x0, x10]
-	WORD $0x4eb9cf56 // fmls v22.4s, v26.4s, v25.4s
+	WORD $0x4e040e9a // dup v26.4s, w20
+	WORD $0x4eb38f5a // cmtst v26.4s, v26.4s, v19.4s
+	WORD $0x6e23df7b // fmul v27.4s, v27.4s, v3.4s
+	WORD $0x4eb5d77b // fsub v27.4s, v27.4s, v21.4s
+	WORD $0x4eb6d77b // fsub v27.4s, v27.4s, v22.4s
+	WORD $0x4e3a1f7b // and v27.16b, v27.16b, v26.16b
+	WORD $0x3caa683b // str q27, [x1, x10]
+	WORD $0x4ebb1f78 // mov v24.16b, v27.16b
+	WORD $0x4ea51cb7 // mov v23.16b, v5.16b
+	WORD $0x4e24cf17 // fmla v23.4s, v24.4s, v4.4s
+	WORD $0x4ea5d6fe // fsub v30.4s, v23.4s, v5.4s
+	WORD $0x4eb81f1c // mov v28.16b, v24.16b
+	WORD $0x4ea6cfdc // fmls v28.4s, v30.4s, v6.4s
+	WORD $0x4ea7cfdc // fmls v28.4s, v30.4s, v7.4s
+	WORD $0x4f3756f7 // shl v23.4s, v23.4s, #23
+	WORD $0x4eaa1d5d // mov v29.16b, v10.16b
+	WORD $0x4eab1d7e // mov v30.16b, v11.16b
+	WORD $0x4e3ccfbe // fmla v30.4s, v29.4s, v28.4s
+	WORD $0x4ebe1fdd // mov v29.16b, v30.16b
+	WORD $0x4eac1d9e // mov v30.16b, v12.16b
+	WORD $0x4e3ccfbe // fmla v30.4s, v29.4s, v28.4s
+	WORD $0x4ebe1fdd // mov v29.16b, v30.16b
+	WORD $0x4ead1dbe // mov v30.16b, v13.16b
+	WORD $0x4e3ccfbe // fmla v30.4s, v29.4s, v28.4s
+	WORD $0x4ebe1fdd // mov v29.16b, v30.16b
+	WORD $0x4eae1dde // mov v30.16b, v14.16b
+	WORD $0x4e3ccfbe // fmla v30.4s, v29.4s, v28.4s
+	WORD $0x4ebe1fdd // mov v29.16b, v30.16b
+	WORD $0x4ea81d1e // mov v30.16b, v8.16b
+	WORD $0x4e3ccfbe // fmla v30.4s, v29.4s, v28.4s
+	WORD $0x4ebe1fdd // mov v29.16b, v30.16b
+	WORD $0x4ea81d1e // mov v30.16b, v8.16b
+	WORD $0x4e3ccfbe // fmla v30.4s, v29.4s, v28.4s
+	WORD $0x4ebe1fdd // mov v29.16b, v30.16b
+	WORD $0x6e37dfbd // fmul v29.4s, v29.4s, v23.4s
+	WORD $0x6eb8e537 // fcmgt v23.4s, v9.4s, v24.4s
+	WORD $0x4e771fb8 // bic v24.16b, v29.16b, v23.16b
+	WORD $0x4e3a1f18 // and v24.16b, v24.16b, v26.16b
+	WORD $0x3caa6818 // str q24, [x0, x10]
+	WORD $0x4ebbcf19 // fmls v25.4s, v24.4s, v27.4s
 	ADD $16, R10, R10
 	CMP R11, R10
 	BLT columns12
@@ -4401,13 +4401,13 @@ columns12:
 rest13:
 	CBZ R12, done14
 	ADD R10, R2, R13
-	WORD $0xbc4045ba // ldr s26, [x13], #4
+	WORD $0xbc4045b8 // ldr s24, [x13], #4
 	CMP $2, R12
 	BLT read15
-	WORD $0x0ddf91ba // ld1 {v26.s}[1], [x13], #4
+	WORD $0x0ddf91b8 // ld1 {v24.s}[1], [x13], #4
 	CMP $3, R12
 	BLT read15
-	WORD $0x4ddf81ba // ld1 {v26.s}[2], [x13], #4
+	WORD $0x4ddf81b8 // ld1 {v24.s}[2], [x13], #4
 
 read15:
 	LSR $2, R10, R20
@@ -4415,69 +4415,70 @@ read15:
 	LSL $3, R19, R19
 	MOVD (R5)(R19), R19
 	LSR R20, R19, R19
-	WORD $0x4e040e7b // dup v27.4s, w19
-	WORD $0x4eb38f7b // cmtst v27.4s, v27.4s, v19.4s
-	WORD $0x4e201f7b // and v27.16b, v27.16b, v0.16b
-	WORD $0x6e23df5a // fmul v26.4s, v26.4s, v3.4s
-	WORD $0x4eb5d75a // fsub v26.4s, v26.4s, v21.4s
-	WORD $0x4e3b1f5a // and v26.16b, v26.16b, v27.16b
+	WORD $0x4e040e7a // dup v26.4s, w19
+	WORD $0x4eb38f5a // cmtst v26.4s, v26.4s, v19.4s
+	WORD $0x4e201f5a // and v26.16b, v26.16b, v0.16b
+	WORD $0x6e23df18 // fmul v24.4s, v24.4s, v3.4s
+	WORD $0x4eb5d718 // fsub v24.4s, v24.4s, v21.4s
+	WORD $0x4eb6d718 // fsub v24.4s, v24.4s, v22.4s
+	WORD $0x4e3a1f18 // and v24.16b, v24.16b, v26.16b
 	ADD R10, R1, R13
-	WORD $0x0d9f81ba // st1 {v26.s}[0], [x13], #4
+	WORD $0x0d9f81b8 // st1 {v24.s}[0], [x13], #4
 	CMP $2, R12
 	BLT wrote16
-	WORD $0x0d9f91ba // st1 {v26.s}[1], [x13], #4
+	WORD $0x0d9f91b8 // st1 {v24.s}[1], [x13], #4
 	CMP $3, R12
 	BLT wrote16
-	WORD $0x4d9f81ba // st1 {v26.s}[2], [x13], #4
+	WORD $0x4d9f81b8 // st1 {v24.s}[2], [x13], #4
 
 wrote16:
-	WORD $0x4eba1f59 // mov v25.16b, v26.16b
-	WORD $0x4ea51cbc // mov v28.16b, v5.16b
-	WORD $0x4e24cf3c // fmla v28.4s, v25.4s, v4.4s
-	WORD $0x4ea5d79d // fsub v29.4s, v28.4s, v5.4s
-	WORD $0x4eb91f38 // mov v24.16b, v25.16b
-	WORD $0x4ea6cfb8 // fmls v24.4s, v29.4s, v6.4s
-	WORD $0x4ea7cfb8 // fmls v24.4s, v29.4s, v7.4s
-	WORD $0x4f37579c // shl v28.4s, v28.4s, #23
-	WORD $0x4eaa1d57 // mov v23.16b, v10.16b
-	WORD $0x4eab1d7d // mov v29.16b, v11.16b
-	WORD $0x4e38cefd // fmla v29.4s, v23.4s, v24.4s
-	WORD $0x4ebd1fb7 // mov v23.16b, v29.16b
-	WORD $0x4eac1d9d // mov v29.16b, v12.16b
-	WORD $0x4e38cefd // fmla v29.4s, v23.4s, v24.4s
-	WORD $0x4ebd1fb7 // mov v23.16b, v29.16b
-	WORD $0x4ead1dbd // mov v29.16b, v13.16b
-	WORD $0x4e38cefd // fmla v29.4s, v23.4s, v24.4s
-	WORD $0x4ebd1fb7 // mov v23.16b, v29.16b
-	WORD $0x4eae1ddd // mov v29.16b, v14.16b
-	WORD $0x4e38cefd // fmla v29.4s, v23.4s, v24.4s
-	WORD $0x4ebd1fb7 // mov v23.16b, v29.16b
-	WORD $0x4ea81d1d // mov v29.16b, v8.16b
-	WORD $0x4e38cefd // fmla v29.4s, v23.4s, v24.4s
-	WORD $0x4ebd1fb7 // mov v23.16b, v29.16b
-	WORD $0x4ea81d1d // mov v29.16b, v8.16b
-	WORD $0x4e38cefd // fmla v29.4s, v23.4s, v24.4s
-	WORD $0x4ebd1fb7 // mov v23.16b, v29.16b
-	WORD $0x6e3cdef7 // fmul v23.4s, v23.4s, v28.4s
-	WORD $0x6eb9e53c // fcmgt v28.4s, v9.4s, v25.4s
-	WORD $0x4e7c1ef9 // bic v25.16b, v23.16b, v28.16b
-	WORD $0x4e3b1f39 // and v25.16b, v25.16b, v27.16b
+	WORD $0x4eb81f1b // mov v27.16b, v24.16b
+	WORD $0x4ea51cbd // mov v29.16b, v5.16b
+	WORD $0x4e24cf7d // fmla v29.4s, v27.4s, v4.4s
+	WORD $0x4ea5d7be // fsub v30.4s, v29.4s, v5.4s
+	WORD $0x4ebb1f77 // mov v23.16b, v27.16b
+	WORD $0x4ea6cfd7 // fmls v23.4s, v30.4s, v6.4s
+	WORD $0x4ea7cfd7 // fmls v23.4s, v30.4s, v7.4s
+	WORD $0x4f3757bd // shl v29.4s, v29.4s, #23
+	WORD $0x4eaa1d5c // mov v28.16b, v10.16b
+	WORD $0x4eab1d7e // mov v30.16b, v11.16b
+	WORD $0x4e37cf9e // fmla v30.4s, v28.4s, v23.4s
+	WORD $0x4ebe1fdc // mov v28.16b, v30.16b
+	WORD $0x4eac1d9e // mov v30.16b, v12.16b
+	WORD $0x4e37cf9e // fmla v30.4s, v28.4s, v23.4s
+	WORD $0x4ebe1fdc // mov v28.16b, v30.16b
+	WORD $0x4ead1dbe // mov v30.16b, v13.16b
+	WORD $0x4e37cf9e // fmla v30.4s, v28.4s, v23.4s
+	WORD $0x4ebe1fdc // mov v28.16b, v30.16b
+	WORD $0x4eae1dde // mov v30.16b, v14.16b
+	WORD $0x4e37cf9e // fmla v30.4s, v28.4s, v23.4s
+	WORD $0x4ebe1fdc // mov v28.16b, v30.16b
+	WORD $0x4ea81d1e // mov v30.16b, v8.16b
+	WORD $0x4e37cf9e // fmla v30.4s, v28.4s, v23.4s
+	WORD $0x4ebe1fdc // mov v28.16b, v30.16b
+	WORD $0x4ea81d1e // mov v30.16b, v8.16b
+	WORD $0x4e37cf9e // fmla v30.4s, v28.4s, v23.4s
+	WORD $0x4ebe1fdc // mov v28.16b, v30.16b
+	WORD $0x6e3ddf9c // fmul v28.4s, v28.4s, v29.4s
+	WORD $0x6ebbe53d // fcmgt v29.4s, v9.4s, v27.4s
+	WORD $0x4e7d1f9b // bic v27.16b, v28.16b, v29.16b
+	WORD $0x4e3a1f7b // and v27.16b, v27.16b, v26.16b
 	ADD R10, R0, R13
-	WORD $0x0d9f81b9 // st1 {v25.s}[0], [x13], #4
+	WORD $0x0d9f81bb // st1 {v27.s}[0], [x13], #4
 	CMP $2, R12
 	BLT wrote17
-	WORD $0x0d9f91b9 // st1 {v25.s}[1], [x13], #4
+	WORD $0x0d9f91bb // st1 {v27.s}[1], [x13], #4
 	CMP $3, R12
 	BLT wrote17
-	WORD $0x4d9f81b9 // st1 {v25.s}[2], [x13], #4
+	WORD $0x4d9f81bb // st1 {v27.s}[2], [x13], #4
 
 wrote17:
-	WORD $0x4ebacf36 // fmls v22.4s, v25.4s, v26.4s
+	WORD $0x4eb8cf79 // fmls v25.4s, v27.4s, v24.4s
 
 done14:
-	WORD $0x6e36d6d6 // faddp v22.4s, v22.4s, v22.4s
-	WORD $0x6e36d6d6 // faddp v22.4s, v22.4s, v22.4s
-	WORD $0x0d9f8076 // st1 {v22.s}[0], [x3], #4
+	WORD $0x6e39d739 // faddp v25.4s, v25.4s, v25.4s
+	WORD $0x6e39d739 // faddp v25.4s, v25.4s, v25.4s
+	WORD $0x0d9f8079 // st1 {v25.s}[0], [x3], #4
 	MOVD R14, R10
 
 pad18:

@@ -241,13 +241,14 @@ func pointer() {
 			f.free(v, ok)
 		})
 		f.sum(sum)
-		f.log(sum)
-		f.fadd(top, top, sum) // log Z
-		f.clear(sum)
+		f.log(sum) // apart from top: their sum would round lp, and p near 1, to top's last digit
+		entropy := f.v()
+		f.clear(entropy)
 		c.each(func(p part) {
 			v, ok := p.load(th), p.allowedOf(mask, 64)
 			f.fmul(v, v, mult)
 			f.fsub(v, v, top)
+			f.fsub(v, v, sum)
 			f.and(v, v, ok)
 			p.store(v, lp)
 			e := f.v()
@@ -255,15 +256,15 @@ func pointer() {
 			f.exp(e)
 			f.and(e, e, ok)
 			p.store(e, pr)
-			f.fmls(sum, e, v)
+			f.fmls(entropy, e, v)
 			f.free(v, ok, e)
 		})
-		f.sum(sum)
-		f.strLane(sum, 0, ent)
+		f.sum(entropy)
+		f.strLane(entropy, 0, ent)
 		for _, r := range []R{pr, lp, th} {
 			c.pad(r, stride)
 		}
-		f.free(top, sum)
+		f.free(top, sum, entropy)
 	}, f.by(stride, pr, lp, th, u), f.by(words, mask))
 	f.ret()
 }
