@@ -19,6 +19,9 @@ type Model struct {
 	Distances   [][]float64 `json:"distances,omitempty"` // in place of Distance: from each place to each
 	Durations   [][]float64 `json:"durations,omitempty"` // with Distances: how long each takes
 	IDs         []string    `json:"ids,omitempty"`       // by place
+	Names       []string    `json:"names,omitempty"`     // by place: what people call it
+	Fractions   []int32     `json:"fractions,omitempty"` // per dimension: into how many parts a unit of the amounts is cut
+	Clock       float64     `json:"clock,omitempty"`     // units of time per minute, where times are those of a day
 	Depots      int         `json:"depots,omitempty"`    // how many of the first places; 0: 1
 	Speed       float64     `json:"speed,omitempty"`     // distance per unit of time; 0: 1
 	Demands     []int32     `json:"demands"`             // by place: what is delivered; 0 at depots

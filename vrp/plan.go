@@ -12,14 +12,15 @@ type Stop struct {
 	Kind     string // start, customer, reload, break, end
 	Place    int
 	ID       string
+	Name     string // for people; "" where it has none
 	Arrival  float64
 	Wait     float64
 	Begin    float64
 	Depart   float64
-	Distance float64  // from the stop before
-	Slack    *float64 // how much later it could begin; nil: nothing limits it
-	Late     float64  // past a window that has a price
-	Load     []int64  // on board behind it, per dimension
+	Distance float64   // from the stop before
+	Slack    *float64  // how much later it could begin; nil: nothing limits it
+	Late     float64   // past a window that has a price
+	Load     []float64 // on board behind it, per dimension
 }
 
 // RoutePlan is a route with its times.
@@ -32,7 +33,7 @@ type RoutePlan struct {
 	Start    float64
 	End      float64
 	Cost     float64
-	Load     []int64 // the most on board, per dimension
+	Load     []float64 // the most on board, per dimension
 	Stops    []Stop
 }
 
@@ -58,7 +59,7 @@ func (p *Problem) Plan(routes [][]int, types []int) ([]RoutePlan, error) {
 	for _, r := range plan.Routes {
 		route := RoutePlan{Vehicle: r.Vehicle, Type: r.Type, Distance: r.Distance, Duration: r.Duration, Wait: r.Wait, Start: r.Start, End: r.End, Cost: r.Cost, Load: r.Load}
 		for _, x := range r.Stops {
-			route.Stops = append(route.Stops, Stop{Kind: x.Kind, Place: int(x.Place), ID: x.ID, Arrival: x.Arrival, Wait: x.Wait, Begin: x.Begin, Depart: x.Depart,
+			route.Stops = append(route.Stops, Stop{Kind: x.Kind, Place: int(x.Place), ID: x.ID, Name: x.Name, Arrival: x.Arrival, Wait: x.Wait, Begin: x.Begin, Depart: x.Depart,
 				Distance: x.Distance, Slack: x.Slack, Late: x.Late, Load: x.Load})
 		}
 		out = append(out, route)

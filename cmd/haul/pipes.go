@@ -26,7 +26,7 @@ const (
 // filesOut are the flags that name what is written, filesIn those that name what is read.
 var (
 	filesOut = []string{"out", "plot", "curve", "html", "page", "trace"}
-	filesIn  = []string{"check", "start", "checkpoint", "instances", "reference", "testset", "from", "history", "resume", "began", "runs"}
+	filesIn  = []string{"fleet", "depots", "shipments", "distances", "durations", "check", "start", "checkpoint", "instances", "reference", "testset", "from", "history", "resume", "began", "runs"}
 )
 
 // named are flags that name what may be no file.
@@ -103,6 +103,8 @@ func loadSolution(path string, p *vrp.Problem) (vrp.Solution, float64, error) {
 	in := bufio.NewReader(from)
 	if start, _ := in.Peek(512); files.LooksJSON(start) {
 		return files.ReadSolutionJSON(in, spoken(path))
+	} else if files.LooksSolutionCSV(start) {
+		return files.ReadSolutionCSV(in, spoken(path), p)
 	}
 	return files.ReadSolution(in, spoken(path), p)
 }

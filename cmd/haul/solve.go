@@ -32,6 +32,7 @@ type solveFlags struct {
 
 	// What validate finds in the command line.
 	csv                     bool // the file is a table
+	tables                  tableFlags
 	object                  bool // the file is JSON
 	vroom                   *files.VROOM
 	reading                 float64 // seconds that reading it took
@@ -52,14 +53,14 @@ type solveFlags struct {
 }
 
 // fileFlagNames are the flags that mean nothing without a file.
-var fileFlagNames = []string{"distance", "out", "plot", "check", "policy", "checkpoint", "decode", "device", "time", "target", "start", "fix", "curve", "vehicles", "open", "force"}
+var fileFlagNames = []string{"distance", "out", "plot", "check", "policy", "checkpoint", "decode", "device", "time", "target", "start", "fix", "curve", "vehicles", "open", "force", "fleet", "depots", "shipments", "distances", "durations", "speed", "times"}
 
 func (a *app) newSolve() *cobra.Command {
 	var f solveFlags
 	cmd := &cobra.Command{
 		Use:   "solve [FILE]",
-		Short: "Solve generated instances or a CVRPLIB file, or check a solution",
-		Long: `Solve generated instances, or one CVRPLIB file, and report what the routes cost.
+		Short: "Solve generated instances or a routing problem of a file, or check a solution",
+		Long: `Solve generated instances, or the routing problem of a file, and report what the routes cost.
 
 Without a file, instances are generated and the mean cost per customer (CPC) is printed with its
 standard error. With a file, its routes are found, and written and drawn where asked; with --check, a
@@ -72,10 +73,14 @@ to exact up to 12 customers and to search beyond, generated instances to exact w
 beyond. With --iterations equal seeds give equal routes, for any number of workers; with --time the clock decides. Ctrl-C
 ends a search early: the best routes so far are reported and written, with exit code 130.
 
-A file is CVRPLIB's .vrp, with DISTANCE (a route's duration), SERVICE_TIME and VEHICLES honoured by the search, or a table, for example a .csv, with a
-header: id,x,y,demand, or id,lat,lon,demand for great-circle distances in metres; the first row is the depot, and --capacity
-is needed; - is standard input. --open leaves out the way back to the depot. --out writes .sol, .csv or .geojson, by its extension;
---out - writes .sol to standard output and the report to standard error. --check and --start take - as well.
+A file is VRPLIB's .vrp in PyVRP's dialect, TSPLIB's, Solomon's, Li and Lim's or Cordeau's format, JSON of Haul's own or VROOM's,
+or a table of customers (.csv, .tsv, .xlsx, GeoJSON points) with a header: id,x,y,demand, or id,lat,lon,demand for great-circle
+distances in metres, and columns for windows, service, skills and more; the first row is the depot. Vehicles, depots, shipments
+and matrices are sheets of the .xlsx or files beside it (--fleet, --depots, --shipments, --distances, --durations); --capacity is
+needed where no vehicles are given, --speed where places have lat and lon and times count. What is not honoured is refused by name.
+- is standard input. --open leaves out the way back to the depot. --out writes .sol, .json, .csv, .xlsx or .geojson, by its extension;
+--out - writes .sol to standard output and the report to standard error. --check and --start take - as well. Customers who had to be
+served and find no place are listed with the reason, and the exit code is 3.
 CVRPLIB's rounding of distances applies to files unless --distance exact.
 
 With --policy, one of those that come with the program (haul policies), or with --checkpoint, one of your own runs, a trained policy
@@ -94,6 +99,7 @@ an interrupted run goes on where it stopped.`,
   haul solve docs/examples/grid20.vrp --time 10s --best-known 587 --out x.sol --plot routes.svg
   haul solve docs/examples/grid20.vrp --iterations 100000 --seed 7 --json
   haul solve docs/examples/stops.csv --capacity 100 --vehicles 8 --open --out routes.geojson
+  haul solve docs/examples/deliveries.xlsx --speed 35 --out plan.xlsx --plot plan.svg
   haul solve --testset kool --customers 100 --count 100 --method search --time-per-instance 0.5s
   haul solve docs/examples/grid20.vrp --policy cvrp20
   haul solve docs/examples/grid20.vrp --checkpoint runs/quick-001 --decode sgbs8
@@ -145,11 +151,12 @@ an interrupted run goes on where it stopped.`,
 	fs.StringVar(&f.search.curve, "curve", "", "draw cost over time as .svg or .png")
 	fs.IntVar(&f.vehicles, "vehicles", 0, "routes at most (default: the file's VEHICLES, else any number; 0 lifts the file's limit)")
 	fs.BoolVar(&f.open, "open", false, "open routes: the way back to the depot costs nothing")
+	f.tables.register(fs)
 	fs.BoolVar(&f.force, "force", false, "replace files that are there already")
 	f.testset.register(cmd, ", or a file: .npz, .pkl, .pt, a folder of .vrp")
 	fs.Float64Var(&f.bestKnown, "best-known", 0, "print the gap to this value: a mean CPC, or a file's cost")
 	fs.StringVar(&f.distance, "distance", "", "distances of a file: rounded, exact, dimacs (one decimal), ceil or trunc (default: as its format says)")
-	fs.StringVar(&f.out, "out", "", "write the routes of a file as .sol, .json, .csv or .geojson; -: as .sol to standard output")
+	fs.StringVar(&f.out, "out", "", "write the routes of a file as .sol, .json, .csv, .xlsx or .geojson; -: as .sol to standard output")
 	fs.StringVar(&f.plot, "plot", "", "draw the routes of a file as .svg or .png")
 	fs.StringVar(&f.check, "check", "", "judge this .sol file against the file instead of solving it")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object")
@@ -207,19 +214,13 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 			err = usagef("--best-known is %v: a cost above 0 is needed", f.bestKnown)
 		}
 	})
+	if err == nil {
+		err = f.tables.check(fs, f.csv)
+	}
 	f.timeGiven, f.workersGiven = fs.Changed("time"), fs.Changed("workers")
 	switch {
 	case err != nil:
 		return err
-	case f.csv && !fs.Changed("capacity"):
-		if path := fs.Arg(0); path != standardInput {
-			file, err := os.Open(path)
-			if err != nil { // which no capacity would mend
-				return err
-			}
-			file.Close()
-		}
-		return usagef("--capacity is missing: a table of stops does not say what a vehicle carries")
 	case f.method != "" && solve.Known(f.method) != nil:
 		return asUsage(solve.Known(f.method))
 	case unknownDistance(f.distance) != nil:
@@ -245,9 +246,9 @@ func (f *solveFlags) onePipe(path string) error {
 // knownFiles refuses files to write whose names say what cannot be written.
 func (f *solveFlags) knownFiles() error {
 	switch ext := strings.ToLower(filepath.Ext(f.out)); ext {
-	case "", ".sol", ".txt", ".csv", ".geojson", ".json":
+	case "", ".sol", ".txt", ".csv", ".geojson", ".json", ".xlsx":
 	default:
-		return usagef("--out %s: cannot write %q, use .sol, .json, .csv or .geojson", f.out, ext[1:])
+		return usagef("--out %s: cannot write %q, use .sol, .json, .csv, .xlsx or .geojson", f.out, ext[1:])
 	}
 	for _, picture := range []string{f.plot, f.search.curve} {
 		if picture != "" {
@@ -268,10 +269,6 @@ func (f *solveFlags) gap(value float64) *float64 {
 	return &g
 }
 
-func (f *solveFlags) readOptions() files.Options {
-	return files.Options{Distance: files.Distance(f.distance), Capacity: f.src.capacity}
-}
-
 func unknownDistance(name string) error {
 	_, err := files.ParseDistance(name)
 	return err
@@ -290,7 +287,7 @@ func (f *solveFlags) look(args []string) (err error) {
 	if path != standardInput {
 		st, err := os.Stat(path)
 		f.object = strings.EqualFold(filepath.Ext(path), ".json")
-		if f.csv = isCSV(path); f.csv || f.object || strings.EqualFold(filepath.Ext(path), ".vrp") || err != nil || st.Mode()&(os.ModeType&^os.ModeNamedPipe) != 0 {
+		if f.csv = isTable(path); f.csv || f.object || strings.EqualFold(filepath.Ext(path), ".vrp") || err != nil || st.Mode()&(os.ModeType&^os.ModeNamedPipe) != 0 {
 			return nil // what cannot be read is told by who reads it
 		}
 		if from, err = os.Open(path); err != nil {
@@ -312,10 +309,13 @@ func (f *solveFlags) look(args []string) (err error) {
 	if f.given, err = io.ReadAll(from); err != nil {
 		return fmt.Errorf("%s: %w", spoken(path), err)
 	}
-	if f.object = files.LooksJSON(f.given); !f.object {
-		f.csv = files.IsTable(f.given)
+	if f.object = files.LooksJSON(f.given) && !files.LooksGeoJSON(f.given); !f.object {
+		f.csv = files.IsTable(f.given) || files.LooksGeoJSON(f.given)
 	}
 	return nil
 }
 
-func isCSV(path string) bool { return strings.EqualFold(filepath.Ext(path), ".csv") }
+// isTable tells a table by the end of its name.
+func isTable(path string) bool {
+	return slices.Contains([]string{".csv", ".tsv", ".xlsx", ".geojson"}, strings.ToLower(filepath.Ext(path)))
+}

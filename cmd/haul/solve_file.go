@@ -292,29 +292,26 @@ func (f *solveFlags) load(path string) (*vrp.Problem, draw.Format, error) {
 		return nil, "", usagef("%s holds a set of instances: haul solve --testset %s solves them", path, path)
 	}
 	var p *vrp.Problem
-	var err error
+	o, err := f.readOptions()
+	if err != nil {
+		return nil, "", err
+	}
 	switch {
 	case f.object:
 		p, err = f.readObject(path)
-	case f.given != nil && f.csv:
-		if p, err = files.ReadCSV(bytes.NewReader(f.given), spoken(path), f.src.capacity); err == nil {
-			p.Name = spoken(path)
-		}
 	case f.given != nil:
-		p, err = files.ReadProblem(bytes.NewReader(f.given), spoken(path), f.readOptions())
-	case f.csv:
-		p, err = files.LoadCSV(path, f.src.capacity)
+		p, err = files.ReadProblem(bytes.NewReader(f.given), spoken(path), o)
 	default:
-		p, err = files.LoadProblem(path, f.readOptions())
+		p, err = files.LoadProblem(path, o)
 	}
 	if err != nil {
-		return nil, "", err
+		return nil, "", asCapacity(err)
 	}
 	if p.X == nil && (f.plot != "" || strings.EqualFold(filepath.Ext(f.out), ".geojson")) {
 		return nil, "", fmt.Errorf("cannot draw %s: the file gives distances but no coordinates", p.Name)
 	}
-	if f.fleetGiven {
-		p.Vehicles = f.vehicles
+	if err := f.limit(path, p); err != nil {
+		return nil, "", err
 	}
 	p.Open = p.Open || f.open
 	if err := p.Check(); err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -41,8 +42,9 @@ type fileReport struct {
 	Gap         *float64  `json:"gap,omitempty"`
 	Out         string    `json:"out,omitempty"`
 	unit        string    // of the cost, in words
-	Plot        string    `json:"plot,omitempty"`
-	Curve       string    `json:"curve,omitempty"`
+	problem     *vrp.Problem
+	Plot        string `json:"plot,omitempty"`
+	Curve       string `json:"curve,omitempty"`
 
 	Plan *files.Plan `json:"plan,omitempty"`
 }
@@ -51,7 +53,7 @@ func (f *solveFlags) report(path string, p *vrp.Problem, s vrp.Solution) fileRep
 	cost := p.Cost(s)
 	return fileReport{File: path, Name: p.Name, Customers: p.N(), Capacity: p.Capacity, Valid: true,
 		Cost: cost, RouteCount: len(s.Routes), Routes: s.Routes, Types: s.Types, Vehicles: p.Vehicles, Open: p.Open,
-		BestKnown: f.bestKnown, Gap: f.gap(cost), Plot: f.plot, unit: unit(p, cost)}
+		BestKnown: f.bestKnown, Gap: f.gap(cost), Plot: f.plot, unit: unit(p, cost), problem: p}
 }
 
 // unit says what a cost is counted in where that is known: metres between places on the globe, and
@@ -123,7 +125,7 @@ func (a *app) reportFile(r fileReport, asJSON bool) error {
 			fmt.Fprintf(w, "curve\t%s\n", r.Curve)
 		}
 		if r.Plan != nil {
-			printPlan(w, r.Plan)
+			printPlan(w, r.problem, r.Plan)
 		}
 	})
 }
@@ -156,6 +158,14 @@ func (f *solveFlags) write(p *vrp.Problem, s vrp.Solution, cost float64, plan *f
 				}
 			}
 			return files.WriteSolutionJSON(w, p, s, plan)
+		case ext == ".xlsx":
+			if plan == nil {
+				var err error
+				if plan, err = files.NewPlan(p, s, nil); err != nil {
+					return err
+				}
+			}
+			return files.WritePlanXLSX(w, p, plan)
 		case ext == ".csv" && plan != nil:
 			return files.WritePlanCSV(w, p, plan)
 		case ext == ".csv":
@@ -174,21 +184,33 @@ func (f *solveFlags) write(p *vrp.Problem, s vrp.Solution, cost float64, plan *f
 const mostLines = 30
 
 // printPlan writes a line per route, and one per customer who is not served.
-func printPlan(w io.Writer, plan *files.Plan) {
+func printPlan(w io.Writer, p *vrp.Problem, plan *files.Plan) {
+	at, far, long := draw.Cost, draw.Cost, draw.Cost
+	if p.Clock > 0 { // as people read a day
+		at = func(x float64) string { return files.Clock(p, x) }
+		long = func(x float64) string { m := int(math.Round(x / p.Clock)); return fmt.Sprintf("%d:%02d h", m/60, m%60) }
+	}
+	if p.Metric == vrp.GreatCircle {
+		far = func(x float64) string { return fmt.Sprintf("%.1f km", x/1000) }
+	}
 	fmt.Fprintf(w, "\nroute\tvehicle\tstops\tload\tdistance\tduration\twait\tstart\tend\n")
 	for i, r := range plan.Routes[:min(len(plan.Routes), mostLines)] {
 		var load []string
 		for _, l := range r.Load {
-			load = append(load, strconv.FormatInt(l, 10))
+			load = append(load, strconv.FormatFloat(l, 'f', -1, 64))
 		}
 		fmt.Fprintf(w, "%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", i+1, r.Vehicle, r.Customers, strings.Join(load, "/"),
-			draw.Cost(r.Distance), draw.Cost(r.Duration), draw.Cost(r.Wait), draw.Cost(r.Start), draw.Cost(r.End))
+			far(r.Distance), long(r.Duration), long(r.Wait), at(r.Start), at(r.End))
 	}
 	if more := len(plan.Routes) - mostLines; more > 0 {
 		fmt.Fprintf(w, "and %s more: --json or --out has them\n", report.Plural(int64(more), "route"))
 	}
 	for _, u := range plan.Unserved[:min(len(plan.Unserved), mostLines)] {
-		fmt.Fprintf(w, "not served: %s: %s\n", u.ID, u.Reason)
+		name := ""
+		if u.Name != "" {
+			name = " (" + u.Name + ")"
+		}
+		fmt.Fprintf(w, "not served: %s%s: %s\n", u.ID, name, u.Reason)
 	}
 	if more := len(plan.Unserved) - mostLines; more > 0 {
 		fmt.Fprintf(w, "and %s more that are not served\n", report.Plural(int64(more), "customer"))

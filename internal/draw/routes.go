@@ -219,11 +219,43 @@ func drawNumbers(d pen, p *vrp.Problem, place func(int) vg.Point, radius func(in
 	if p.N() > 120 {
 		size = 5
 	}
-	for v := p.DepotCount(); v < len(p.Demand); v++ {
-		at := place(v)
-		r := radius(p.Demand[v])
-		d.text(faded, face(size, false), vg.Point{X: at.X + r + 1, Y: at.Y + r*0.4}, strconv.Itoa(v))
+	letters := face(size, false)
+	var taken []box // by discs and labels
+	for v := range p.Demand {
+		at, r := place(v), radius(p.Demand[v])
+		taken = append(taken, box{at.X - r, at.Y - r, at.X + r, at.Y + r})
 	}
+	for v := p.DepotCount(); v < len(p.Demand); v++ {
+		at, r, name := place(v), radius(p.Demand[v]), label(p, v)
+		width, high := letters.Width(name), size*0.75
+		for _, from := range []vg.Point{{X: at.X + r + 1, Y: at.Y + r*0.4}, {X: at.X + r + 1, Y: at.Y - high}, {X: at.X - r - 1 - width, Y: at.Y}, {X: at.X - width/2, Y: at.Y + r + 1}, {X: at.X - width/2, Y: at.Y - r - high - 1}} {
+			own := box{from.X, from.Y, from.X + width, from.Y + high}
+			if p.N() > crowded && slices.ContainsFunc(taken, own.meets) {
+				continue
+			}
+			taken = append(taken, own)
+			d.text(faded, letters, from, name)
+			break
+		}
+	}
+}
+
+// crowded is from how many customers on a label that would cover something is left out.
+const crowded = 60
+
+// box is a rectangle on the page.
+type box struct{ left, bottom, right, top vg.Length }
+
+func (b box) meets(o box) bool {
+	return b.left < o.right && o.left < b.right && b.bottom < o.top && o.bottom < b.top
+}
+
+// label is what a customer is called on a map: its id where that is short.
+func label(p *vrp.Problem, v int) string {
+	if id := p.ID(v); len([]rune(id)) <= 8 {
+		return id
+	}
+	return strconv.Itoa(v)
 }
 
 // drawRoute draws the legs between customers in full and the two legs to the depots thin and pale:
@@ -302,7 +334,7 @@ func radiusOf(p *vrp.Problem, size vg.Point) func(int32) vg.Length {
 // Unit says what the costs of a problem are counted in where that is known, with a space before it:
 // metres between places on the globe, and what a file that was scaled to whole numbers counts in.
 func Unit(p *vrp.Problem) string {
-	if p.Metric == vrp.GreatCircle {
+	if p.Metric == vrp.GreatCircle && p.Fleet == nil { // whose costs are the vehicles'
 		return " metres"
 	}
 	if _, scaled := p.Scale(); scaled {
@@ -349,8 +381,16 @@ func drawKey(d pen, p *vrp.Problem, radius func(int32) vg.Length) {
 		r := radius(q)
 		d.disc(faded, vg.Point{X: x + r, Y: mid}, r)
 		x += 2*r + 5
-		x += d.text(faded, small, vg.Point{X: x, Y: mid - 3.5}, group(int64(q))) + 14
+		x += d.text(faded, small, vg.Point{X: x, Y: mid - 3.5}, amount(p, q)) + 14
 	}
+}
+
+// amount is a demand as its file counts it.
+func amount(p *vrp.Problem, q int32) string {
+	if x := p.Amount(0, int64(q)); x != math.Trunc(x) {
+		return strconv.FormatFloat(x, 'f', -1, 64)
+	}
+	return group(int64(p.Amount(0, int64(q))))
 }
 
 // Cost formats a cost for people: whole numbers grouped by thousands, small ones with four

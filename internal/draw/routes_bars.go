@@ -2,6 +2,7 @@ package draw
 
 import (
 	"image/color"
+	"math"
 	"strconv"
 
 	"gonum.org/v1/plot/vg"
@@ -70,7 +71,7 @@ func (b *bars) draw(d pen, colours []color.NRGBA) {
 	}
 	bottom := barFoot
 	top := bottom + barRow*vg.Length(len(b.plans))
-	for _, tick := range ticks(b.within, false) {
+	for _, tick := range b.ticks() {
 		if tick.value < b.within.min || tick.value > b.within.max {
 			continue
 		}
@@ -117,6 +118,24 @@ func (b *bars) bar(d pen, r *vrp.RoutePlan, c color.NRGBA, y vg.Length, at func(
 			}
 		}
 	}
+}
+
+// ticks are those of the axis: of a day the hours, or parts of them.
+func (b *bars) ticks() []tick {
+	if b.p.Clock == 0 {
+		return ticks(b.within, false)
+	}
+	step := 5 * b.p.Clock
+	for _, minutes := range []float64{10, 15, 30, 60, 120, 240, 480, 1440, 1e4, 1e5, 1e6} {
+		if (b.within.max-b.within.min)/step > 9 {
+			step = minutes * b.p.Clock
+		}
+	}
+	var out []tick
+	for t := math.Ceil(b.within.min/step) * step; t <= b.within.max && len(out) < 20; t += step {
+		out = append(out, tick{t, b.p.TimeText(t)})
+	}
+	return out
 }
 
 func (b *bars) depot(s vrp.Stop) bool { return int(s.Place) < b.p.DepotCount() }

@@ -86,6 +86,9 @@ func (s *Set) Array(names ...string) (*Array, error) {
 	return nil, fmt.Errorf("no array %s: %w", strings.Join(names, " or "), fs.ErrNotExist)
 }
 
+// Read is the array of one .npy file, at its first number.
+func Read(r io.Reader, name string) (*Array, error) { return newArray(name, io.NopCloser(r)) }
+
 // Array is one array, read from its first number on.
 type Array struct {
 	Name  string

@@ -68,10 +68,21 @@ func (p *Problem) checkShapes() error {
 		what string
 		len  int
 	}{{"service times", len(p.Service)}, {"pickups", len(p.Pickup)}, {"lists of windows", len(p.Windows)}, {"setup times", len(p.Setup)}, {"release times", len(p.Release)},
-		{"marks of optional customers", len(p.Optional)}, {"prizes", len(p.Prize)}, {"lists of skills", len(p.Needs)}, {"priorities", len(p.Priority)}, {"prices of lateness", len(p.Late)}, {"ids", len(p.IDs)}} {
+		{"marks of optional customers", len(p.Optional)}, {"prizes", len(p.Prize)}, {"lists of skills", len(p.Needs)}, {"priorities", len(p.Priority)}, {"prices of lateness", len(p.Late)}, {"ids", len(p.IDs)}, {"names", len(p.Names)}} {
 		if s.len != 0 && s.len != n {
 			return fmt.Errorf("%d %s for %d nodes", s.len, s.what, n)
 		}
+	}
+	if p.Fractions != nil && len(p.Fractions) != 1+len(p.Dimensions) {
+		return fmt.Errorf("%d fractions for %d dimensions of load", len(p.Fractions), 1+len(p.Dimensions))
+	}
+	for _, f := range p.Fractions {
+		if f < 1 {
+			return fmt.Errorf("amounts are cut into %d parts: expected at least 1", f)
+		}
+	}
+	if !(p.Clock >= 0 && p.Clock <= math.MaxInt32) {
+		return fmt.Errorf("a minute has %g units of time", p.Clock)
 	}
 	for _, d := range p.Dimensions {
 		for _, a := range [][]int32{d.Delivery, d.Pickup} {

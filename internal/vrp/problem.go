@@ -1,6 +1,7 @@
 package vrp
 
 import (
+	"fmt"
 	"math"
 	"regexp"
 	"strconv"
@@ -38,6 +39,9 @@ type Problem struct {
 	Demand        []int32   // by place: what is delivered; 0 at depots
 	X, Y          []float64 // by place, nil when the file gives no coordinates
 	IDs           []string  // by place: what the file calls it; nil: its number
+	Names         []string  // by place: what people call it; nil: nothing
+	Fractions     []int32   // per dimension: into how many parts a unit of the file's amounts is cut here; nil: 1
+	Clock         float64   // units of time per minute where times are those of a day, from midnight; 0: they are not
 	Notes         []string  // lines that a reader of the file owes its user: columns that were not read
 	Metric        Metric
 	Weights       []float64 // Explicit only: places × places, row-major, may be asymmetric
@@ -216,6 +220,36 @@ func (p *Problem) ID(node int) string {
 		return p.IDs[node]
 	}
 	return strconv.Itoa(node)
+}
+
+// Amount is an amount of a dimension as the problem's file counts it.
+func (p *Problem) Amount(dimension int, a int64) float64 {
+	if p.Fractions == nil {
+		return float64(a)
+	}
+	return float64(a) / float64(p.Fractions[dimension])
+}
+
+// TimeText is a point in time as people read it: 08:30 where times are those of a day, with seconds
+// where it has them; else a number.
+func (p *Problem) TimeText(x float64) string {
+	if p.Clock == 0 || !(x >= 0 && x < 1e6*p.Clock) {
+		return strconv.FormatFloat(x, 'g', 10, 64)
+	}
+	s := int64(math.Round(x / p.Clock * 60))
+	text := fmt.Sprintf("%02d:%02d", s/3600, s/60%60)
+	if s%60 != 0 {
+		text += fmt.Sprintf(":%02d", s%60)
+	}
+	return text
+}
+
+// Called is a customer's name for people, "" where it has none.
+func (p *Problem) Called(node int) string {
+	if p.Names == nil {
+		return ""
+	}
+	return p.Names[node]
 }
 
 // trucks finds "No of trucks: 5", as the comments of CVRPLIB's older sets have it.

@@ -118,14 +118,14 @@ func (r *report) times(number int, plan planned, t *VehicleType) {
 			continue
 		}
 		if i == 0 && t.Start != None {
-			r.add(WithinShift, number, s.Place, s.Warp, "it can leave %s at %s, and must by %s: late by %s", p.called(int(s.Place)), num(s.Arrival), num(s.Begin), num(s.Warp))
+			r.add(WithinShift, number, s.Place, s.Warp, "it can leave %s at %s, and must by %s: late by %s", p.called(int(s.Place)), p.TimeText(s.Arrival), p.TimeText(s.Begin), num(s.Warp))
 			continue
 		}
 		rule, limit := WithinWindow, "its window closes at"
 		if i == len(plan.Stops)-1 && t.End != None && s.Begin >= t.Shift.To {
 			rule, limit = WithinShift, "the shift ends at"
 		}
-		r.add(rule, number, s.Place, s.Warp, "%s is reached at %s, %s %s: late by %s", p.called(int(s.Place)), num(s.Arrival), limit, num(s.Begin), num(s.Warp))
+		r.add(rule, number, s.Place, s.Warp, "%s is reached at %s, %s %s: late by %s", p.called(int(s.Place)), p.TimeText(s.Arrival), limit, p.TimeText(s.Begin), num(s.Warp))
 	}
 	if plan.missing > 0 {
 		r.add(BreakTaken, number, None, float64(plan.missing), "%d of its breaks find no place", plan.missing)
@@ -137,7 +137,7 @@ func (r *report) times(number int, plan planned, t *VehicleType) {
 				if d > 0 {
 					what = " of " + quoteShort(p.Dimensions[d-1].Name)
 				}
-				r.add(WithinCapacity, number, trip.at, float64(l-int64(t.Capacity[d])), "it carries %d%s, the capacity is %d (behind %s)", l, what, t.Capacity[d], p.called(int(trip.at)))
+				r.add(WithinCapacity, number, trip.at, float64(l-int64(t.Capacity[d])), "it carries %s%s, the capacity is %s (behind %s)", num(p.Amount(d, l)), what, num(p.Amount(d, int64(t.Capacity[d]))), p.called(int(trip.at)))
 			}
 		}
 	}

@@ -31,7 +31,7 @@ e,5,0,1,,,,,,,,,,north,
 		Pickup:  []int32{0, 0, 4, 0, 0, 0}, Prize: []float64{0, 0, 0, 7.5, 0, 0}, Optional: []bool{false, false, false, true, false, false},
 		Release: []float64{0, 0, 0, 30, 0, 0}, Needs: [][]int32{nil, {1, 3}, nil, nil, nil, nil}, Priority: []int{0, 2, 0, 0, 0, 0},
 		Setup: []float64{0, 0, 1.5, 0, 0, 0}, Groups: []vrp.Group{{Name: "north", Members: []int32{4, 5}, Required: true}},
-		Late: []float64{0, 0, 0, 0.25, 0, 0},
+		Late: []float64{0, 0, 0, 0.25, 0, 0}, Clock: 1,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -73,10 +73,10 @@ func TestCSVConstraintsAreNotDropped(t *testing.T) {
 		{"due", "nan", `due "nan" of "a" is not finite`},
 		{"service", "-5", `service "-5" of "a" is negative`},
 		{"windows", "9:00", `windows "9:00" of "a" is not a list of windows: expected 08:00-10:00 14:00-16:00`},
-		{"pickup", "1.5", `pickup "1.5" of "a" is not an integer`},
+		{"pickup", "1.23456", `pickup "1.23456" of "a" has more than 4 decimals`},
 		{"prize", "lots", `prize "lots" of "a" is not a number`},
 		{"required", "maybe", `required "maybe" of "a" is neither yes nor no`},
-		{"skills", "lift", `skills "lift" of "a" is not a list of skills: expected numbers such as 1 3`},
+		{"skills", "1.5", `skills "1.5" of "a" is not a list of skills: expected numbers such as 1 3, or words`},
 	} {
 		_, err := ReadCSV(strings.NewReader("id,x,y,demand,"+c.head+"\nd,0,0,,\na,1,1,1,"+c.cell+"\n"), "a.csv", 10)
 		if err == nil || err.Error() != "a.csv:3: "+c.want {
@@ -96,13 +96,14 @@ func TestCSVConstraintsAreNotDropped(t *testing.T) {
 }
 
 func TestCSVTimes(t *testing.T) {
-	r := row{decimal: strings.TrimSpace}
-	for text, want := range map[string]float64{"0": 0, "7.5": 7.5, "0:00": 0, "8:05": 485, "08:05:30": 485.5, "26:00": 1560} {
+	r := reader{decimal: strings.TrimSpace, minute: 1}
+	for text, want := range map[string]float64{"0": 0, "7.5": 7.5, "0:00": 0, "8:05": 485, "08:05:30": 485.5, "26:00": 1560, "8:30 PM": 1230, "12:05am": 5, "8 am": 480,
+		"8h30": 510, "20 min": 20, "1h 30min": 90, "90s": 1.5, "1.5 hours": 90} {
 		if got, err := r.time(text); err != nil || math.Abs(got-want) > 1e-12 {
 			t.Errorf("%s: %g, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "8:", ":30", "8:5:5:5", "100:00", "+8:00", "8:-1"} {
+	for _, text := range []string{"", "8:", ":30", "8:5:5:5", "100:00", "+8:00", "8:-1", "13:00 pm", "8 parsecs", "1h x", "-20 min"} {
 		if got, err := r.time(text); err == nil {
 			t.Errorf("%q is %g", text, got)
 		}

@@ -71,5 +71,12 @@ func settle(p *vrp.Problem) {
 // Options says how a file is to be understood.
 type Options struct {
 	Distance Distance
-	Capacity int32 // of a vehicle, for tables, which state none
+
+	// Of tables alone.
+	Capacity int32   // of a vehicle; 0: the table of vehicles says it
+	Speed    float64 // km/h where distances are metres, else distance per unit of time; 0: not said
+	Times    string  // what plain numbers of time count: minutes (or ""), seconds, hours
+	// tables beside that of the customers; nil: sheets of the same file, or none
+	Fleet, Depots, Shipments *Input
+	Distances, Durations     *Input // .csv, .npy, or the answer of OSRM's or Valhalla's table service
 }

@@ -2,6 +2,8 @@ package files
 
 import (
 	"bufio"
+	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -28,8 +30,11 @@ const sniffed = headWithin
 
 // Formats is the table of them.
 var Formats = []Format{
+	{"geojson", []string{".geojson"}, LooksGeoJSON, readGeoJSON, nil},
+	{"vroom", nil, LooksVROOM, readVROOM, nil},
 	{"json", []string{".json"}, LooksJSON, func(r io.Reader, name string, _ Options) (*vrp.Problem, error) { return ReadJSON(r, name) }, WriteJSON},
-	{"table", []string{".csv", ".tsv"}, IsTable, func(r io.Reader, name string, o Options) (*vrp.Problem, error) { return ReadCSV(r, name, o.Capacity) }, nil},
+	{"xlsx", []string{".xlsx"}, isArchive, ReadTable, WriteXLSX},
+	{"table", []string{".csv", ".tsv"}, IsTable, ReadTable, WriteTable},
 	{"solomon", []string{".txt"}, isSolomon, ReadSolomon, WriteSolomon},
 	{"lilim", []string{".txt"}, isLiLim, ReadLiLim, WriteLiLim},
 	{"cordeau", []string{".txt"}, isCordeau, ReadCordeau, WriteCordeau},
@@ -41,12 +46,36 @@ var Formats = []Format{
 func ReadProblem(r io.Reader, name string, o Options) (*vrp.Problem, error) {
 	in := bufio.NewReaderSize(r, sniffed)
 	start, _ := in.Peek(sniffed)
+	from := io.Reader(in)
+	if LooksJSON(start) { // whose kind may show at its end
+		var err error
+		if start, err = io.ReadAll(io.LimitReader(in, maxFile+1)); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if len(start) > maxFile {
+			return nil, fmt.Errorf("%s: larger than %d MiB", name, maxFile>>20)
+		}
+		from = bytes.NewReader(start)
+	}
 	i := slices.IndexFunc(Formats, func(f Format) bool { return f.is(start) })
-	p, err := Formats[i].Read(in, name, o)
+	p, err := Formats[i].Read(from, name, o)
 	if err == nil && p.Name == "" && Formats[i].Name != "vrplib" {
 		p.Name = nameOf(name)
 	}
 	return p, err
+}
+
+// readVROOM reads the problem of VROOM's JSON, without what its answer needs.
+func readVROOM(r io.Reader, name string, _ Options) (*vrp.Problem, error) {
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	v, err := ReadVROOM(text, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return v.Problem, nil
 }
 
 // LoadProblem is ReadProblem from a file.

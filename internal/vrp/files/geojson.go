@@ -21,15 +21,6 @@ func WriteSolutionGeoJSON(w io.Writer, p *vrp.Problem, s vrp.Solution) error {
 	if p.X == nil {
 		return errors.New("GeoJSON needs coordinates, and the problem gives distances alone")
 	}
-	type geometry struct {
-		Type        string `json:"type"`
-		Coordinates any    `json:"coordinates"`
-	}
-	type feature struct {
-		Type       string         `json:"type"`
-		Geometry   geometry       `json:"geometry"`
-		Properties map[string]any `json:"properties"`
-	}
 	point := func(v int) []float64 { return []float64{p.X[v], p.Y[v]} }
 	all := []feature{{"Feature", geometry{"Point", point(0)}, map[string]any{"kind": "depot", "id": p.ID(0)}}}
 	for i, r := range s.Routes {
@@ -49,16 +40,10 @@ func WriteSolutionGeoJSON(w io.Writer, p *vrp.Problem, s vrp.Solution) error {
 		}
 		shape := geometry{"LineString", line}
 		if p.Metric == vrp.GreatCircle {
-			switch parts := cutAtDateLine(line); len(parts) {
-			case 0: // up and down the date line: a point
-			case 1:
-				shape.Coordinates = parts[0]
-			default:
-				shape = geometry{"MultiLineString", parts}
-			}
+			shape = lineOf(line)
 		}
 		all = append(all, feature{"Feature", shape, map[string]any{"kind": "route", "route": i + 1, "customers": r,
-			"ids": ids, "load": load, "cost": p.Cost(vrp.Solution{Routes: [][]int32{r}})}})
+			"ids": ids, "load": p.Amount(0, int64(load)), "cost": p.Cost(vrp.Solution{Routes: [][]int32{r}})}})
 	}
 	b := bufio.NewWriter(w)
 	e := json.NewEncoder(b)
@@ -66,6 +51,18 @@ func WriteSolutionGeoJSON(w io.Writer, p *vrp.Problem, s vrp.Solution) error {
 		return err
 	}
 	return b.Flush()
+}
+
+// lineOf is a line of longitudes and latitudes, cut where it crosses the date line.
+func lineOf(line [][]float64) geometry {
+	switch parts := cutAtDateLine(line); len(parts) {
+	case 0: // up and down the date line: a point
+		return geometry{"LineString", line}
+	case 1:
+		return geometry{"LineString", parts[0]}
+	default:
+		return geometry{"MultiLineString", parts}
+	}
 }
 
 // cutAtDateLine parts a line of longitudes and latitudes wherever the short way to its next point

@@ -26,6 +26,9 @@ type Document struct {
 	Distances [][]float64 `json:"distances,omitempty"` // in place of it: from each place to each
 	Durations [][]float64 `json:"durations,omitempty"` // with distances: how long each takes
 	IDs       []string    `json:"ids,omitempty"`
+	Names     []string    `json:"names,omitempty"`
+	Fractions []int32     `json:"fractions,omitempty"` // per dimension: parts of a unit that amounts count
+	Clock     float64     `json:"clock,omitempty"`     // units of time per minute, where times are those of a day
 	Duration  float64     `json:"max_duration,omitempty"`
 	Service   []float64   `json:"service,omitempty"`
 	Vehicles  int         `json:"vehicles,omitempty"`
@@ -192,7 +195,7 @@ func (d *Document) Problem() (*vrp.Problem, error) {
 	case len(d.Coords) > 0 && len(d.Coords) != n:
 		return nil, fmt.Errorf("demands has %d numbers for %d coords: one for each, 0 for the depot", n, len(d.Coords))
 	}
-	p := &vrp.Problem{Name: d.Name, Capacity: d.Capacity, Demand: d.Demands, IDs: d.IDs,
+	p := &vrp.Problem{Name: d.Name, Capacity: d.Capacity, Demand: d.Demands, IDs: d.IDs, Names: d.Names, Fractions: d.Fractions, Clock: d.Clock,
 		MaxDuration: d.Duration, Service: d.Service, Vehicles: d.Vehicles, Open: d.Open, Depots: d.Depots, Speed: d.Speed,
 		Pickup: d.Pickups, Setup: d.Setup, Release: d.Release, Optional: d.Optional, Prize: d.Prizes,
 		LIFO: d.LIFO, Needs: d.Skills, Priority: d.Priority, Late: d.Late}
@@ -203,7 +206,7 @@ func (d *Document) Problem() (*vrp.Problem, error) {
 		return nil, fmt.Errorf("depots is %d and demands has %d places: the depots come first, then the customers", d.Depots, n)
 	}
 	for _, err := range []error{
-		fits("ids", len(d.IDs), n), fits("service", len(d.Service), n), fits("pickups", len(d.Pickups), n), fits("windows", len(d.Windows), n),
+		fits("ids", len(d.IDs), n), fits("names", len(d.Names), n), fits("service", len(d.Service), n), fits("pickups", len(d.Pickups), n), fits("windows", len(d.Windows), n),
 		fits("setup", len(d.Setup), n), fits("release", len(d.Release), n), fits("optional", len(d.Optional), n), fits("prizes", len(d.Prizes), n),
 		fits("skills", len(d.Skills), n), fits("priority", len(d.Priority), n), fits("late", len(d.Late), n),
 	} {

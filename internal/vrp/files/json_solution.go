@@ -20,6 +20,9 @@ func ReadSolutionJSON(r io.Reader, name string) (vrp.Solution, float64, error) {
 		return vrp.Solution{}, 0, fmt.Errorf("%s: %w", name, err)
 	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	if LooksGeoJSON(text) {
+		return readSolutionGeoJSON(text, name)
+	}
 	if deep, null := scan(text); deep || null {
 		return vrp.Solution{}, 0, fmt.Errorf("%s is not the JSON of a solution: it nests too deep, or a list holds null", name)
 	}

@@ -9,7 +9,7 @@ import (
 // FromProblem is the document of a problem: Problem gives it back as it was.
 func FromProblem(p *vrp.Problem) *Document {
 	n := len(p.Demand)
-	d := &Document{Name: p.Name, Capacity: p.Capacity, Demands: p.Demand, IDs: p.IDs, Duration: p.MaxDuration, Service: p.Service,
+	d := &Document{Name: p.Name, Capacity: p.Capacity, Demands: p.Demand, IDs: p.IDs, Names: p.Names, Fractions: p.Fractions, Clock: p.Clock, Duration: p.MaxDuration, Service: p.Service,
 		Vehicles: p.Vehicles, Open: p.Open, Depots: p.Depots, Speed: p.Speed, Pickups: p.Pickup, Setup: p.Setup, Release: p.Release,
 		Optional: p.Optional, Prizes: p.Prize, LIFO: p.LIFO, Priority: p.Priority, Late: p.Late}
 	if p.Metric == vrp.Explicit && p.Profiles == nil {

@@ -25,40 +25,42 @@ type Plan struct {
 
 // Route is one vehicle's.
 type Route struct {
-	Vehicle   string  `json:"vehicle"`        // the type's name, else its number
-	Type      int     `json:"type"`           // index into fleet
-	Customers int     `json:"customers"`      // visited
-	Load      []int64 `json:"load,omitempty"` // per dimension: the most on board
-	Distance  float64 `json:"distance"`
-	Duration  float64 `json:"duration"` // from leaving to the end, waiting included
-	Wait      float64 `json:"wait"`
-	Late      float64 `json:"late,omitempty"` // past windows that have a price
-	Start     float64 `json:"start"`
-	End       float64 `json:"end"`
-	Cost      float64 `json:"cost"`
-	Stops     []Stop  `json:"stops"`
+	Vehicle   string    `json:"vehicle"`        // the type's name, else its number
+	Type      int       `json:"type"`           // index into fleet
+	Customers int       `json:"customers"`      // visited
+	Load      []float64 `json:"load,omitempty"` // per dimension: the most on board
+	Distance  float64   `json:"distance"`
+	Duration  float64   `json:"duration"` // from leaving to the end, waiting included
+	Wait      float64   `json:"wait"`
+	Late      float64   `json:"late,omitempty"` // past windows that have a price
+	Start     float64   `json:"start"`
+	End       float64   `json:"end"`
+	Cost      float64   `json:"cost"`
+	Stops     []Stop    `json:"stops"`
 }
 
 // Stop is a visit; a route begins and ends with its depots, where it has them.
 type Stop struct {
-	Kind     string   `json:"kind"` // start, customer, reload, break, end
-	Place    int32    `json:"place"`
-	ID       string   `json:"id"`
-	Arrival  float64  `json:"arrival"`
-	Wait     float64  `json:"wait"`
-	Begin    float64  `json:"begin"`
-	Service  float64  `json:"service"` // setup included
-	Depart   float64  `json:"depart"`
-	Distance float64  `json:"distance"`        // from the stop before
-	Slack    *float64 `json:"slack,omitempty"` // how much later it could begin; none: nothing limits it
-	Late     float64  `json:"late,omitempty"`
-	Load     []int64  `json:"load,omitempty"` // on board behind it, per dimension
+	Kind     string    `json:"kind"` // start, customer, reload, break, end
+	Place    int32     `json:"place"`
+	ID       string    `json:"id"`
+	Name     string    `json:"name,omitempty"`
+	Arrival  float64   `json:"arrival"`
+	Wait     float64   `json:"wait"`
+	Begin    float64   `json:"begin"`
+	Service  float64   `json:"service"` // setup included
+	Depart   float64   `json:"depart"`
+	Distance float64   `json:"distance"`        // from the stop before
+	Slack    *float64  `json:"slack,omitempty"` // how much later it could begin; none: nothing limits it
+	Late     float64   `json:"late,omitempty"`
+	Load     []float64 `json:"load,omitempty"` // on board behind it, per dimension
 }
 
 // Unserved is a customer on no route.
 type Unserved struct {
 	Customer int32  `json:"customer"`
 	ID       string `json:"id"`
+	Name     string `json:"name,omitempty"`
 	Reason   string `json:"reason"`
 }
 
@@ -75,21 +77,39 @@ func NewPlan(p *vrp.Problem, s vrp.Solution, why map[int32]string) (*Plan, error
 	plan := &Plan{Distance: e.Distance, Duration: e.Duration, Routes: []Route{}, Unserved: []Unserved{}}
 	for _, r := range e.Routes {
 		t := &types[r.Type]
-		out := Route{Vehicle: t.Name, Type: r.Type, Customers: r.Customers, Load: r.Load, Distance: r.Distance, Duration: r.Duration,
+		out := Route{Vehicle: t.Name, Type: r.Type, Customers: r.Customers, Load: amountsOf(p, r.Load), Distance: r.Distance, Duration: r.Duration,
 			Wait: r.Wait, Late: r.Late, Start: r.Start, End: r.End, Cost: r.Cost}
 		if out.Vehicle == "" {
 			out.Vehicle = strconv.Itoa(r.Type + 1)
 		}
 		for i, stop := range r.Stops {
-			out.Stops = append(out.Stops, Stop{Kind: kindOf(p, t, r.Stops, i), Place: stop.Place, ID: p.ID(int(stop.Place)), Arrival: stop.Arrival, Wait: stop.Wait,
-				Begin: stop.Begin, Service: stop.Depart - stop.Begin, Depart: stop.Depart, Distance: stop.Distance, Slack: finite(stop.Slack), Late: stop.Late, Load: stop.Load})
+			out.Stops = append(out.Stops, Stop{Kind: kindOf(p, t, r.Stops, i), Place: stop.Place, ID: p.ID(int(stop.Place)), Name: p.Called(int(stop.Place)), Arrival: stop.Arrival, Wait: stop.Wait,
+				Begin: stop.Begin, Service: stop.Depart - stop.Begin, Depart: stop.Depart, Distance: stop.Distance, Slack: finite(stop.Slack), Late: stop.Late, Load: amountsOf(p, stop.Load)})
 		}
 		plan.Routes = append(plan.Routes, out)
 	}
 	for _, v := range e.Unserved {
-		plan.Unserved = append(plan.Unserved, Unserved{Customer: v, ID: p.ID(int(v)), Reason: why[v]})
+		plan.Unserved = append(plan.Unserved, Unserved{Customer: v, ID: p.ID(int(v)), Name: p.Called(int(v)), Reason: why[v]})
 	}
 	return plan, nil
+}
+
+// amountsOf are amounts as the problem's file counts them.
+func amountsOf(p *vrp.Problem, list []int64) []float64 {
+	out := make([]float64, len(list))
+	for d, a := range list {
+		out[d] = p.Amount(d, a)
+	}
+	return out
+}
+
+// Clock is a point in time as people read it: 08:30 where times are those of a day, with seconds
+// where it has them; else a number.
+func Clock(p *vrp.Problem, x float64) string {
+	if p.Clock == 0 {
+		return number(clean(x))
+	}
+	return p.TimeText(x)
 }
 
 // kindOf says what a vehicle does at a stop.
@@ -151,7 +171,16 @@ func WriteSolutionJSON(w io.Writer, p *vrp.Problem, s vrp.Solution, plan *Plan) 
 // not served, whose route is empty.
 func WritePlanCSV(w io.Writer, p *vrp.Problem, plan *Plan) error {
 	out := csv.NewWriter(w)
-	head := []string{"route", "vehicle", "stop", "kind", "customer", "id", "arrival", "wait", "begin", "service", "depart", "slack", "late", "distance"}
+	_ = out.WriteAll(planRows(p, plan)) // Error tells
+	return out.Error()
+}
+
+func planRows(p *vrp.Problem, plan *Plan) (rows [][]string) {
+	head := []string{"route", "vehicle", "type", "stop", "kind", "customer", "id"}
+	if p.Names != nil {
+		head = append(head, "name")
+	}
+	head = append(head, []string{"arrival", "wait", "begin", "service", "depart", "slack", "late", "distance"}...)
 	for d := range 1 + len(p.Dimensions) {
 		head = append(head, "load"+suffix(p, d))
 	}
@@ -163,7 +192,7 @@ func WritePlanCSV(w io.Writer, p *vrp.Problem, plan *Plan) error {
 		head = append(head, "x", "y")
 	}
 	head = append(head, "reason")
-	_ = out.Write(head) // Error tells
+	rows = append(rows, head)
 	num := func(x float64) string { return strconv.FormatFloat(clean(x), 'f', -1, 64) }
 	at := func(row []string, v int32) []string {
 		if xy {
@@ -177,20 +206,54 @@ func WritePlanCSV(w io.Writer, p *vrp.Problem, plan *Plan) error {
 			if s.Slack != nil {
 				slack = num(*s.Slack)
 			}
-			row := []string{strconv.Itoa(i + 1), r.Vehicle, strconv.Itoa(k), s.Kind, strconv.Itoa(int(s.Place)), s.ID, num(s.Arrival), num(s.Wait), num(s.Begin),
-				num(s.Service), num(s.Depart), slack, num(s.Late), num(s.Distance)}
-			for d := range 1 + len(p.Dimensions) {
-				row = append(row, strconv.FormatInt(s.Load[d], 10))
+			row := []string{strconv.Itoa(i + 1), r.Vehicle, strconv.Itoa(r.Type), strconv.Itoa(k), s.Kind, strconv.Itoa(int(s.Place)), s.ID}
+			if p.Names != nil {
+				row = append(row, s.Name)
 			}
-			_ = out.Write(append(at(row, s.Place), ""))
+			row = append(row, Clock(p, s.Arrival), num(s.Wait), Clock(p, s.Begin), num(s.Service), Clock(p, s.Depart), slack, num(s.Late), num(s.Distance))
+			for d := range 1 + len(p.Dimensions) {
+				row = append(row, num(s.Load[d]))
+			}
+			rows = append(rows, append(at(row, s.Place), ""))
 		}
 	}
 	for _, u := range plan.Unserved {
-		row := append([]string{"", "", "", "unserved", strconv.Itoa(int(u.Customer)), u.ID}, make([]string, 8+1+len(p.Dimensions))...)
-		_ = out.Write(append(at(row, u.Customer), u.Reason))
+		row := []string{"", "", "", "", "unserved", strconv.Itoa(int(u.Customer)), u.ID}
+		if p.Names != nil {
+			row = append(row, u.Name)
+		}
+		row = append(row, make([]string, 8+1+len(p.Dimensions))...)
+		rows = append(rows, append(at(row, u.Customer), u.Reason))
 	}
-	out.Flush()
-	return out.Error()
+	return rows
+}
+
+// WritePlanXLSX writes a plan as a spreadsheet: a sheet of stops, one of routes, and one of who is
+// not served where anybody is.
+func WritePlanXLSX(w io.Writer, p *vrp.Problem, plan *Plan) error {
+	num := func(x float64) string { return strconv.FormatFloat(clean(x), 'f', -1, 64) }
+	all := []outSheet{{"stops", planRows(p, plan)}}
+	routes := [][]string{{"route", "vehicle", "customers"}}
+	for d := range 1 + len(p.Dimensions) {
+		routes[0] = append(routes[0], "load"+suffix(p, d))
+	}
+	routes[0] = append(routes[0], "distance", "duration", "wait", "late", "start", "end", "cost")
+	for i, r := range plan.Routes {
+		row := []string{strconv.Itoa(i + 1), r.Vehicle, strconv.Itoa(r.Customers)}
+		for _, l := range r.Load {
+			row = append(row, num(l))
+		}
+		routes = append(routes, append(row, num(r.Distance), num(r.Duration), num(r.Wait), num(r.Late), Clock(p, r.Start), Clock(p, r.End), num(r.Cost)))
+	}
+	all = append(all, outSheet{"routes", routes})
+	if len(plan.Unserved) > 0 {
+		rows := [][]string{{"id", "name", "reason"}}
+		for _, u := range plan.Unserved {
+			rows = append(rows, []string{u.ID, u.Name, u.Reason})
+		}
+		all = append(all, outSheet{"unserved", rows})
+	}
+	return writeSheets(w, all)
 }
 
 func suffix(p *vrp.Problem, d int) string {
@@ -210,6 +273,17 @@ func clean(x float64) float64 {
 		return x
 	}
 	return y
+}
+
+// visited are a route's places in order, its ends left out.
+func visited(r Route) []int32 {
+	out := []int32{}
+	for _, s := range r.Stops {
+		if s.Kind == "customer" || s.Kind == "reload" {
+			out = append(out, s.Place)
+		}
+	}
+	return out
 }
 
 // geometry and feature are GeoJSON's (RFC 7946).
@@ -240,15 +314,27 @@ func WritePlanGeoJSON(w io.Writer, p *vrp.Problem, plan *Plan) error {
 		for k, s := range r.Stops {
 			line = append(line, point(s.Place))
 			if s.Kind == "customer" {
-				all = append(all, feature{"Feature", geometry{"Point", point(s.Place)}, map[string]any{"kind": "stop", "id": s.ID, "route": i + 1, "stop": k,
-					"arrival": clean(s.Arrival), "wait": clean(s.Wait), "begin": clean(s.Begin), "depart": clean(s.Depart), "load": s.Load}})
+				stop := map[string]any{"kind": "stop", "id": s.ID, "route": i + 1, "stop": k,
+					"arrival": clean(s.Arrival), "wait": clean(s.Wait), "begin": clean(s.Begin), "service": clean(s.Service), "depart": clean(s.Depart), "load": s.Load}
+				if s.Slack != nil {
+					stop["slack"] = clean(*s.Slack)
+				}
+				if s.Name != "" {
+					stop["name"] = s.Name
+				}
+				if p.Clock > 0 {
+					stop["time"] = Clock(p, s.Begin)
+				}
+				all = append(all, feature{"Feature", geometry{"Point", point(s.Place)}, stop})
 			}
 		}
 		shape := geometry{"LineString", line}
 		if len(line) < 2 {
 			shape = geometry{"Point", line[0]}
+		} else if p.Metric == vrp.GreatCircle {
+			shape = lineOf(line)
 		}
-		all = append(all, feature{"Feature", shape, map[string]any{"kind": "route", "route": i + 1, "vehicle": r.Vehicle, "customers": r.Customers, "load": r.Load,
+		all = append(all, feature{"Feature", shape, map[string]any{"kind": "route", "route": i + 1, "vehicle": r.Vehicle, "type": r.Type, "customers": visited(r), "load": r.Load,
 			"distance": clean(r.Distance), "duration": clean(r.Duration), "start": clean(r.Start), "end": clean(r.End), "cost": clean(r.Cost)}})
 	}
 	for _, u := range plan.Unserved {

@@ -1,0 +1,159 @@
+package files
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"haul/internal/vrp"
+)
+
+// Tables as rows of cells, wherever they come from: .csv, .tsv, .xlsx, GeoJSON. What a reader could
+// break: a row keeps the number of its line, because every message names it.
+
+// Farthest is how far from 0 a coordinate may lie where distances are not rounded: its routes are
+// still told apart to a ten-thousandth.
+const Farthest = 1e12
+
+// sheet is one table: a header and its rows, which have as many cells as it.
+type sheet struct {
+	name    string // what messages call it: the file's name, and the sheet's where there are several
+	title   string // of the sheet within its file; "" where a file is one table
+	head    []string
+	at      int // line of the header
+	rows    [][]string
+	lines   []int               // of the rows
+	decimal func(string) string // a cell's number with a decimal point
+}
+
+// where is a row's place in a message.
+func (s *sheet) where(row int) string { return fmt.Sprintf("%s:%d", s.name, s.lines[row]) }
+
+func (s *sheet) errorf(line int, format string, args ...any) error {
+	return fmt.Errorf("%s:%d: %s", s.name, line, fmt.Sprintf(format, args...))
+}
+
+// readCells reads a table of separated cells. Cells are separated by commas, or as spreadsheets in
+// other languages do it, by semicolons, where a number may have a decimal comma, or by tabs.
+func readCells(r io.Reader, name string) (*sheet, error) {
+	text := bufio.NewReaderSize(lineEnds(io.LimitReader(r, maxFile)), headWithin)
+	in := csv.NewReader(text)
+	start, _ := text.Peek(headWithin)
+	if bad := notText(start); bad != "" {
+		return nil, fmt.Errorf("%s: %s", name, bad)
+	}
+	in.Comma, _ = separator(start)
+	in.TrimLeadingSpace = in.Comma != '\t' // or an empty cell would be none
+	in.Comment = '#'
+	s := &sheet{name: name, at: 1, decimal: func(s string) string {
+		s = strings.TrimSpace(s)
+		if in.Comma == ';' && !strings.Contains(s, ".") {
+			s = strings.Replace(s, ",", ".", 1)
+		}
+		return s
+	}}
+	var err error
+	if s.head, err = in.Read(); err != nil {
+		return nil, fmt.Errorf("%s:1: no header: expected id,x,y,demand or id,lat,lon,demand", name)
+	}
+	s.at, _ = in.FieldPos(0)
+	s.head[0] = strings.TrimPrefix(s.head[0], "\ufeff")
+	for {
+		cells, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			return s, nil
+		}
+		var bad *csv.ParseError // of a row that may have no field yet, and so no place
+		if errors.As(err, &bad) {
+			return nil, fmt.Errorf("%s:%d: not a row like the header: %w", name, bad.StartLine, bad.Err)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		line, _ := in.FieldPos(0)
+		if !slices.ContainsFunc(cells, func(c string) bool { return strings.TrimSpace(c) != "" }) {
+			continue // a row of empty cells, as spreadsheets leave them
+		}
+		s.rows, s.lines = append(s.rows, cells), append(s.lines, line)
+	}
+}
+
+// headWithin is how many bytes may stand up to the end of a header.
+const headWithin = 1 << 16
+
+// IsTable tells whether a text begins as a table of customers does: its first line that is no
+// comment names two columns that are known, or it is a spreadsheet.
+func IsTable(text []byte) bool {
+	if isArchive(text) {
+		return true
+	}
+	_, is := separator(bytes.ReplaceAll(text[:min(len(text), headWithin)], []byte("\r"), []byte("\n")))
+	return is
+}
+
+// StartsTable is IsTable of what a reader has, which is read as far as a header may go.
+func StartsTable(r io.Reader) (bool, error) {
+	head, err := io.ReadAll(io.LimitReader(r, headWithin))
+	return IsTable(head), err
+}
+
+// separator is what parts the cells of a table, by its header: what gives the most columns that are
+// known. is tells whether there are two of them.
+func separator(start []byte) (comma rune, is bool) {
+	comma = ','
+	for line := range bytes.Lines(start) {
+		if line = bytes.TrimSpace(line); len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		most := 0
+		for _, c := range ",;\t" {
+			known := 0
+			for cell := range strings.SplitSeq(string(line), string(c)) {
+				if tells(columnKey(strings.Trim(cell, "\ufeff\" \t"))) {
+					known++
+				}
+			}
+			if known > most {
+				comma, most = c, known
+			}
+		}
+		if most < 2 {
+			for _, c := range ",;\t" {
+				if bytes.ContainsRune(line, c) {
+					comma = c
+					break
+				}
+			}
+		}
+		return comma, most >= 2
+	}
+	return comma, false
+}
+
+// readBook reads the tables of a file: one of separated cells, or the sheets of a spreadsheet.
+func readBook(data []byte, name string) ([]*sheet, error) {
+	if isArchive(data) {
+		return readXLSX(data, name)
+	}
+	s, err := readCells(bytes.NewReader(data), name)
+	if err != nil {
+		return nil, err
+	}
+	return []*sheet{s}, nil
+}
+
+// ReadCSV reads a table of customers with a header: id, x, y, demand in any order, or lat and lon
+// in place of x and y, which makes distances great circles in metres. The first row is the depot;
+// its demand may be 0 or empty. Further columns are optional parts of the problem. Errors begin
+// with name and line.
+func ReadCSV(r io.Reader, name string, capacity int32) (*vrp.Problem, error) {
+	return ReadTable(r, name, Options{Capacity: capacity})
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

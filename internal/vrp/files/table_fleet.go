@@ -1,0 +1,328 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"haul/internal/vrp"
+)
+
+// Vehicles of a table: a row per type, or per vehicle. What a reader could break: costs per
+// kilometre and per hour are brought to the problem's units, which only distances in metres and a
+// known unit of time allow.
+
+// vehicle is a row of vehicles.
+type vehicle struct {
+	vrp.VehicleType
+	carry, initial []float64 // per dimension
+	start, end     string    // depots by id; "": not said
+	depot          string
+	skills         []string
+	allowed        []string
+	reloads        []string
+	breaks         []vrp.Window
+	rest           float64
+	perKm, perHour bool
+	where          string
+}
+
+var vehicleColumns = []column[vehicle]{
+	{"name", []string{"vehicle", "vehicle_id", "id", "type", "vehicle_type", "vehicle_name", "truck", "driver", "label", "van"},
+		func(_ *reader, v *vehicle, s string) error { v.Name = printable(s); return nil }},
+	{"count", []string{"number", "quantity", "qty", "available", "vehicles", "how_many", "units", "fleet_size", "number_of_vehicles"},
+		func(r *reader, v *vehicle, s string) (err error) {
+			if v.Count, err = r.natural(s); err == nil && v.Count == 0 {
+				err = errors.New("is no number of vehicles: leave the row out")
+			}
+			return err
+		}},
+	{"start", []string{"start_depot", "from_depot", "start_location"}, func(_ *reader, v *vehicle, s string) error { v.start = printable(s); return nil }},
+	{"end", []string{"end_depot", "to_depot", "end_location"}, func(_ *reader, v *vehicle, s string) error { v.end = printable(s); return nil }},
+	{"depot", []string{"home", "base", "warehouse", "hub"}, func(_ *reader, v *vehicle, s string) error { v.depot = printable(s); return nil }},
+	{"shift_start", []string{"start_time", "available_from", "earliest_start", "work_start", "from", "shift_from", "ready", "tw_start", "begin"},
+		func(r *reader, v *vehicle, s string) (err error) { v.Shift.From, err = r.time(s); return err }},
+	{"shift_end", []string{"end_time", "available_until", "available_to", "latest_end", "work_end", "to", "until", "shift_to", "shift_until", "due", "tw_end", "finish", "back_by"},
+		func(r *reader, v *vehicle, s string) (err error) { v.Shift.To, err = r.time(s); return err }},
+	{"shift", []string{"hours", "working_hours", "work_hours", "time_window", "window", "working_time", "tw"},
+		func(r *reader, v *vehicle, s string) error {
+			list, err := r.spans(s)
+			if err == nil && len(list) != 1 {
+				err = errors.New("is not one span: expected 08:00-17:00")
+			}
+			if err == nil {
+				v.Shift = list[0]
+			}
+			return err
+		}},
+	{"latest_start", nil, func(r *reader, v *vehicle, s string) (err error) { v.LatestStart, err = r.time(s); return err }},
+	{"max_duration", []string{"max_time", "duration_limit", "max_route_duration", "max_working_time", "max_shift", "time_limit"},
+		func(r *reader, v *vehicle, s string) (err error) { v.MaxDuration, err = r.span(s); return err }},
+	{"max_distance", []string{"distance_limit", "max_route_distance", "max_range", "range"},
+		func(r *reader, v *vehicle, s string) (err error) { v.MaxDistance, err = r.price(s); return err }},
+	{"max_stops", []string{"max_tasks", "max_customers", "stops_limit", "max_visits"},
+		func(r *reader, v *vehicle, s string) (err error) { v.MaxStops, err = r.natural(s); return err }},
+	{"fixed_cost", []string{"cost", "fixed", "cost_fixed", "cost_per_day", "daily_cost", "cost_per_route"},
+		func(r *reader, v *vehicle, s string) (err error) { v.FixedCost, err = r.price(s); return err }},
+	{"distance_cost", []string{"cost_per_distance", "unit_cost", "unit_distance_cost", "cost_distance"},
+		func(r *reader, v *vehicle, s string) (err error) { v.DistanceCost, err = r.price(s); return err }},
+	{"cost_per_km", []string{"km_cost", "cost_km", "per_km"},
+		func(r *reader, v *vehicle, s string) (err error) {
+			v.DistanceCost, err = r.price(s)
+			v.perKm = true
+			return err
+		}},
+	{"duration_cost", []string{"cost_per_time", "unit_duration_cost", "cost_duration"},
+		func(r *reader, v *vehicle, s string) (err error) { v.DurationCost, err = r.price(s); return err }},
+	{"cost_per_hour", []string{"hourly_cost", "cost_hour", "per_hour", "wage", "hourly_wage"},
+		func(r *reader, v *vehicle, s string) (err error) {
+			v.DurationCost, err = r.price(s)
+			v.perHour = true
+			return err
+		}},
+	{"skills", []string{"skill", "equipment"},
+		func(r *reader, v *vehicle, s string) (err error) { v.skills, err = r.needs(s); return err }},
+	{"allowed", []string{"allowed_customers", "customers"},
+		func(_ *reader, v *vehicle, s string) error { v.allowed = idsOf(s); return nil }},
+	{"reloads", []string{"reload", "reload_depots", "reload_depot"},
+		func(_ *reader, v *vehicle, s string) error { v.reloads = idsOf(s); return nil }},
+	{"max_reloads", nil, func(r *reader, v *vehicle, s string) (err error) { v.MaxReloads, err = r.natural(s); return err }},
+	{"break", []string{"breaks", "break_window", "lunch", "lunch_window"},
+		func(r *reader, v *vehicle, s string) (err error) { v.breaks, err = r.spans(s); return err }},
+	{"break_duration", []string{"break_time", "lunch_duration"},
+		func(r *reader, v *vehicle, s string) (err error) { v.rest, err = r.span(s); return err }},
+}
+
+// idsOf are ids of a list, which may hold blanks and are separated by bars, semicolons or commas.
+func idsOf(s string) (out []string) {
+	for _, f := range strings.FieldsFunc(s, func(c rune) bool { return c == '|' || c == ';' || c == ',' }) {
+		if f = printable(strings.TrimSpace(f)); f != "" {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// readVehicles reads the rows; their depots and skills are looked up when all are known.
+func (t *tables) readVehicles() error {
+	s := t.vehicles
+	if s == nil {
+		return nil
+	}
+	t.at(s)
+	keys, units := make([]string, len(s.head)), make([]float64, len(s.head))
+	dims := make([]int, len(s.head))
+	at := map[string]int{}
+	for i, h := range s.head {
+		full := spelled(h)
+		dims[i] = -1
+		for d, dim := range t.dims {
+			if dim != "" && carries(full, dim) || d == 0 && slices.Contains([]string{"capacity", "max_load", "load", "capacities"}, full) {
+				dims[i], keys[i] = d, "capacity "+dim
+			}
+			if dim != "" && full == "initial_load_"+dim || d == 0 && full == "initial_load" {
+				dims[i], keys[i] = d, "initial_load "+dim
+			}
+		}
+		if dims[i] < 0 {
+			name, ok := named(vehicleColumns, full)
+			if !ok {
+				var short string
+				if short, units[i] = withUnit(full); units[i] > 0 {
+					name, ok = named(vehicleColumns, short)
+				}
+			}
+			if !ok {
+				units[i] = 0
+				if err := judgeColumn(s, t.p, i, columnNames(vehicleColumns)+", capacity"); err != nil {
+					return err
+				}
+				continue
+			}
+			keys[i] = name
+		}
+		if first, twice := at[keys[i]]; twice {
+			if keys[i] == "name" { // an id and a type: the first names it
+				keys[i] = ""
+				continue
+			}
+			return s.errorf(s.at, "column %s is given twice, first as %s", quoteShort(printable(h)), quoteShort(printable(s.head[first])))
+		}
+		at[keys[i]] = i
+	}
+	for d, dim := range t.dims {
+		if _, ok := at["capacity "+dim]; !ok && d > 0 {
+			return s.errorf(s.at, "no column %q: the customers demand %s, and nothing says how much of it a vehicle carries", "capacity_"+dim, dim)
+		} else if ok {
+			t.capacity = true
+		}
+	}
+	for i, cells := range s.rows {
+		v := vehicle{VehicleType: vrp.NewVehicleType(), where: s.where(i), carry: make([]float64, len(t.dims)), initial: make([]float64, len(t.dims))}
+		if _, ok := at["count"]; !ok {
+			v.Count = 1 // a row per vehicle
+		}
+		for c, key := range keys {
+			text := strings.TrimSpace(cells[c])
+			if key == "" || text == "" {
+				continue
+			}
+			t.unit = units[c]
+			if err := t.vehicleCell(&v, key, dims[c], text); err != nil {
+				return s.errorf(s.lines[i], "%s %s %v", strings.TrimSpace(key), quoteShort(text), err)
+			}
+		}
+		if c, ok := at["capacity "+t.dims[0]]; ok && strings.TrimSpace(cells[c]) == "" {
+			return s.errorf(s.lines[i], "the capacity is empty")
+		}
+		t.fleet = append(t.fleet, v)
+	}
+	if len(t.fleet) == 0 {
+		return s.errorf(s.at, "there are no vehicles below the header")
+	}
+	if _, ok := at["capacity "+t.dims[0]]; !ok && !t.undemanding() {
+		return s.errorf(s.at, "no column %q: nothing says how much a vehicle carries", "capacity")
+	}
+	return nil
+}
+
+// undemanding tells whether no place demands anything.
+func (t *tables) undemanding() bool {
+	return !slices.ContainsFunc(t.places, func(x place) bool { return sum(x.amounts) != 0 })
+}
+
+func (t *tables) vehicleCell(v *vehicle, key string, dim int, text string) error {
+	if dim < 0 {
+		for _, c := range vehicleColumns {
+			if c.name == key {
+				if (key == "start" || key == "end") && strings.Contains(text, ":") {
+					key = "shift_" + key // a time, not a depot
+					continue
+				}
+				return c.read(&t.reader, v, text)
+			}
+		}
+		return nil
+	}
+	x, err := t.price(text)
+	if err == nil {
+		_, err = decimals(x)
+	}
+	if strings.HasPrefix(key, "initial_load") {
+		v.initial[dim] = x
+	} else {
+		v.carry[dim] = x
+	}
+	return err
+}
+
+// readFleet makes the vehicle types.
+func (t *tables) readFleet() error {
+	p := t.p
+	scale := p.Fractions
+	if scale == nil {
+		scale = slices.Repeat([]int32{1}, len(t.dims))
+	}
+	for i := range t.fleet {
+		v := &t.fleet[i]
+		fail := func(format string, args ...any) error {
+			return fmt.Errorf("%s: %s", v.where, fmt.Sprintf(format, args...))
+		}
+		if t.capacity {
+			for d, x := range v.carry {
+				whole, err := scaled(x, scale[d])
+				if err != nil {
+					return fail("the capacity %v", err)
+				}
+				v.Capacity = append(v.Capacity, whole)
+			}
+		}
+		if !none(v.initial) {
+			for d, x := range v.initial {
+				whole, err := scaled(x, scale[d])
+				if err != nil {
+					return fail("the initial load %v", err)
+				}
+				v.InitialLoad = append(v.InitialLoad, whole)
+			}
+		}
+		for _, end := range []struct {
+			id string
+			to *int
+		}{{v.depot, &v.Start}, {v.depot, &v.End}, {v.start, &v.Start}, {v.end, &v.End}} {
+			switch strings.ToLower(end.id) {
+			case "":
+				continue
+			case "none", "-", "open", "anywhere":
+				*end.to = vrp.None
+				continue
+			}
+			at, ok := t.byID[end.id]
+			if !ok || at >= t.count {
+				return fail("%s is no depot: there are %s", quoteShort(end.id), t.depotList())
+			}
+			*end.to = at
+		}
+		for _, id := range v.reloads {
+			at, ok := t.byID[id]
+			if ok && at < t.count {
+				v.Reloads = append(v.Reloads, at)
+				continue
+			}
+			if n, err := yes(id); err == nil && len(v.reloads) == 1 { // at its own depot
+				if n > 0 && v.Start != vrp.None {
+					v.Reloads = []int{v.Start}
+				}
+				continue
+			}
+			return fail("%s is no depot to reload at: there are %s", quoteShort(id), t.depotList())
+		}
+		for _, id := range v.allowed {
+			at, ok := t.byID[id]
+			if !ok || at < t.count {
+				return fail("allowed names %s, which is no customer", quoteShort(id))
+			}
+			v.Allowed = append(v.Allowed, int32(at))
+		}
+		v.Skills = t.numbered(v.skills)
+		for _, w := range v.breaks {
+			v.Breaks = append(v.Breaks, vrp.Break{Windows: []vrp.Window{w}, Duration: v.rest})
+		}
+		if v.rest > 0 && v.breaks == nil {
+			return fail("a break takes %g, and no column break says when it is taken", v.rest)
+		}
+		if v.perKm {
+			if !t.metres {
+				return fail("a cost per km needs distances in metres: places with lat and lon, or a road engine's matrix; else use distance_cost")
+			}
+			v.DistanceCost /= 1000
+		}
+		if v.perHour {
+			v.DurationCost /= 60 * t.minute
+		}
+		if v.Shift.To < v.Shift.From {
+			return fail("the shift ends at %g, before it begins at %g", v.Shift.To, v.Shift.From)
+		}
+		if math.IsNaN(v.DistanceCost) {
+			return fail("the cost is not a number")
+		}
+		p.Fleet = append(p.Fleet, v.VehicleType)
+	}
+	if p.Fleet != nil && t.o.Capacity > 0 {
+		return fmt.Errorf("%s: a capacity is given, and a table of vehicles that says it: use one of them", t.name)
+	}
+	return nil
+}
+
+func (t *tables) depotList() string {
+	var list []string
+	for _, x := range t.places[:min(t.count, 5)] {
+		list = append(list, quoteShort(x.id))
+	}
+	if t.count > 5 {
+		list = append(list, "...")
+	}
+	return strings.Join(list, ", ")
+}
