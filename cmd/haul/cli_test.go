@@ -94,7 +94,7 @@ func TestBadInput(t *testing.T) {
 		{"a demand over capacity", []string{"solve", edit("3 5", "3 11")}, exitFailed, "11"},
 		{"a NaN coordinate", []string{"solve", edit("2 10 0", "2 NaN 0")}, exitFailed, "NaN"},
 		{"an unsupported key", []string{"solve", edit("CAPACITY : 10", "CAPACITY : 10\nBACKHAULS : 99")}, exitFailed, "BACKHAULS"},
-		{"a route limit too short", []string{"solve", edit("CAPACITY : 10", "CAPACITY : 10\nDISTANCE : 9")}, exitFailed, "customer 1 alone takes 20"},
+		{"a route limit too short", []string{"solve", edit("CAPACITY : 10", "CAPACITY : 10\nDISTANCE : 9")}, exitFailed, "alone takes 20"},
 		{"routes kept of no start", []string{"solve", square, "--fix", "1"}, exitUsage, "--fix keeps routes of a start: name it with --start"},
 		{"a route kept that is none", []string{"solve", square, "--start", sol(squareSOL), "--fix", "3"}, exitFailed, "there is no route 3: the start has routes 1 to 2"},
 		{"more stops kept than there are", []string{"solve", square, "--start", sol(squareSOL), "--fix", "2:3"}, exitFailed, "route 2 has 2 stops, not 3"},

@@ -10,12 +10,13 @@ import (
 	"haul/internal/vrp"
 )
 
-// Writing CVRPLIB's .vrp files. What a reader could break: what is written reads back equal. The
-// format has no word for unrounded distances: Exact is written as EUC_2D and reads back as Exact
-// with ExactDistance.
+// Writing .vrp files, CVRPLIB's and PyVRP's dialect of them. What a reader could break: what is
+// written reads back equal. The format has no word for distances that are unrounded or rounded to a
+// fraction: they are written as EUC_2D and read back with ExactDistance or DimacsDistance.
 
-// WriteProblem writes a problem in CVRPLIB's .vrp format, the depot as node 1. Explicit distances
-// go out as UPPER_ROW if they are the same both ways, else as FULL_MATRIX.
+// WriteProblem writes a problem as a .vrp file, the depots as its first nodes. Explicit distances
+// go out as UPPER_ROW if they are the same both ways, else as FULL_MATRIX. What the format has no
+// word for is refused.
 func WriteProblem(w io.Writer, p *vrp.Problem) error {
 	if err := p.Check(); err != nil {
 		return fmt.Errorf("write problem: %w", err)
@@ -26,15 +27,12 @@ func WriteProblem(w io.Writer, p *vrp.Problem) error {
 	if p.Metric == vrp.GreatCircle {
 		return fmt.Errorf("write problem: the format has no word for great-circle distances")
 	}
-	if p.Open {
-		return fmt.Errorf("write problem: the format has no word for open routes")
-	}
-	if err := p.Limited(); err != nil {
+	if err := expressible(p); err != nil {
 		return fmt.Errorf("write problem: the format has no word for it: %w", err)
 	}
 	b := bufio.NewWriter(w)
 	n := len(p.Demand)
-	fmt.Fprintf(b, "NAME : %s\nCOMMENT : %s\nTYPE : CVRP\nDIMENSION : %d\n", quoteIfNeeded(p.Name), quoteIfNeeded(p.Comment), n)
+	fmt.Fprintf(b, "NAME : %s\nCOMMENT : %s\nTYPE : %s\nDIMENSION : %d\n", quoteIfNeeded(p.Name), quoteIfNeeded(p.Comment), typeWord(p), n)
 	coords := "NODE_COORD_SECTION"
 	switch p.Metric {
 	case vrp.Explicit:
@@ -42,10 +40,18 @@ func WriteProblem(w io.Writer, p *vrp.Problem) error {
 		coords = "DISPLAY_DATA_SECTION"
 	case vrp.Ceil:
 		b.WriteString("EDGE_WEIGHT_TYPE : CEIL_2D\n")
+	case vrp.Trunc:
+		b.WriteString("EDGE_WEIGHT_TYPE : FLOOR_2D\n")
+	case vrp.Geo:
+		b.WriteString("EDGE_WEIGHT_TYPE : GEO\n")
+	case vrp.Att:
+		b.WriteString("EDGE_WEIGHT_TYPE : ATT\n")
 	default:
 		b.WriteString("EDGE_WEIGHT_TYPE : EUC_2D\n")
 	}
-	fmt.Fprintf(b, "CAPACITY : %d\n", p.Capacity)
+	if p.Fleet == nil {
+		fmt.Fprintf(b, "CAPACITY : %d\n", p.Capacity)
+	}
 	if p.Vehicles > 0 {
 		fmt.Fprintf(b, "VEHICLES : %d\n", p.Vehicles)
 	}
@@ -64,18 +70,26 @@ func WriteProblem(w io.Writer, p *vrp.Problem) error {
 			b.Write(append(strconv.AppendFloat(num, p.Y[i], 'f', -1, 64), '\n'))
 		}
 	}
-	b.WriteString("DEMAND_SECTION\n")
-	for i, d := range p.Demand {
-		num = append(strconv.AppendInt(num[:0], int64(i+1), 10), '\t')
-		b.Write(append(strconv.AppendInt(num, int64(d), 10), '\n'))
-	}
-	if p.Service != nil {
-		b.WriteString("SERVICE_TIME_SECTION\n")
-		for i, s := range p.Service {
-			fmt.Fprintf(b, "%d\t%s\n", i+1, strconv.FormatFloat(s, 'f', -1, 64))
+	if p.Shipments == nil {
+		b.WriteString("DEMAND_SECTION\n")
+		for i, d := range p.Demand {
+			num = append(strconv.AppendInt(num[:0], int64(i+1), 10), '\t')
+			b.Write(append(strconv.AppendInt(num, int64(d), 10), '\n'))
+		}
+		if p.Service != nil {
+			b.WriteString("SERVICE_TIME_SECTION\n")
+			for i, s := range p.Service {
+				fmt.Fprintf(b, "%d\t%s\n", i+1, strconv.FormatFloat(s, 'f', -1, 64))
+			}
 		}
 	}
-	b.WriteString("DEPOT_SECTION\n\t1\n\t-1\nEOF\n")
+	writeParts(b, p)
+	writeFleet(b, p)
+	b.WriteString("DEPOT_SECTION\n")
+	for d := range p.DepotCount() {
+		fmt.Fprintf(b, "\t%d\n", d+1)
+	}
+	b.WriteString("\t-1\nEOF\n")
 	return b.Flush()
 }
 
