@@ -62,6 +62,9 @@ func (b *binder) attention(o *kernel.Attention) ([]launch, error) {
 	if t := s.tiles(b, o.Y, o.QKV); t > 0 {
 		return []launch{b.attentionTiles(o, s, t, instances)}, nil
 	}
+	if s.streamed(b, o.Y, o.QKV) {
+		return []launch{b.attentionStream(o, s, instances)}, nil
+	}
 	if s.shared() > b.maxShared {
 		l, err := s.far(b, o, "attention_far", instances, n, b.addr(o.Y), b.addr(o.P), b.addr(o.QKV), b.addr(o.PosX), b.addr(o.PosY), b.addr(o.Slope),
 			i32(instances), i32(n), i32(d), i32(o.Heads), i32(o.P.Cols()), s.scale())
@@ -84,6 +87,9 @@ func (b *binder) attentionGrad(o *kernel.AttentionGrad) ([]launch, error) {
 	}
 	if t := s.tiles(b, o.DY, o.QKV, o.DQKV); t > 0 {
 		return b.attentionTilesGrad(o, s, t, instances, add)
+	}
+	if s.streamed(b, o.DY, o.QKV, o.DQKV) {
+		return b.attentionStreamGrad(o, s, instances, add)
 	}
 	if s.sharedGrad() > b.maxShared {
 		return b.attentionGradFar(o, s, instances, add)

@@ -13,7 +13,7 @@ const attentionTilesWarps = 8 // maxWarps
 var attentionTileCounts = []int{4, 7, 13, 16}
 
 // tiles is how many tiles of eight nodes a head has on tensor cores, 0 where they do not serve: in
-// fp32, for other heads than of 16 and 32, and past 128 nodes.
+// fp32, for other heads than of 16 and 32, and past 128 nodes, which attention_stream.go takes.
 func (s headShape) tiles(b *binder, ts ...*kernel.Tensor) int {
 	if b.precision == FP32 || s.hd != 16 && s.hd != 32 || !b.vectors(ts...) {
 		return 0

@@ -57,6 +57,21 @@ func TestStarts(t *testing.T) {
 	}
 }
 
+// TestLarge runs attention and routes of many nodes in the precisions that have kernels for them;
+// with -short those that a sanitizer is done with soon.
+func TestLarge(t *testing.T) {
+	nodes := 2000
+	if testing.Short() {
+		nodes = 150
+	}
+	for p, unit := range map[cuda.Precision]float64{cuda.TF32: 0x1p-11, cuda.BF16: 0x1p-8} {
+		t.Run(string(p), func(t *testing.T) {
+			open(t, p).Close()
+			kerneltest.RunLarge(t, unit, nodes, func(t *testing.T) kernel.Device { return open(t, p) })
+		})
+	}
+}
+
 // TestStepsTakeNothingFromTheHeap: replaying a step, and feeding one, allocate neither on the host
 // nor on the card.
 func TestStepsTakeNothingFromTheHeap(t *testing.T) {
@@ -124,7 +139,7 @@ func TestTwoRunsAreBitEqual(t *testing.T) {
 func TestGradientsAgree(t *testing.T) {
 	open(t, cuda.FP32).Close()
 	for _, c := range []struct{ nodes, batch, starts int }{{11, 128, 1}, {11, 128, 2}, {11, 5, 1}, {16, 3, 1}, {11, 700, 2}, {21, 64, 2},
-		{51, 170, 2}, {101, 90, 2}} {
+		{51, 170, 2}, {101, 90, 2}, {129, 20, 1}, {129, 20, 8}, {201, 9, 5}} {
 		dev := open(t, cuda.FP32)
 		want, actions := kerneltest.Gradient(t, dev, c.nodes, c.batch, c.starts, nil)
 		dev.Close()

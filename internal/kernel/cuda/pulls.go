@@ -26,7 +26,7 @@ func pulls(o *kernel.Decoder) bool { return o.Pair != nil || o.Near != 0 }
 func (p policy) pullWide() int {
 	t := p.tilesFor()
 	if t == 0 {
-		t = ceil(p.n, 8)
+		t = streamBlock / 8 * ceil(p.n, streamBlock)
 	}
 	return 16 * ceil(t, 2)
 }

@@ -62,7 +62,8 @@ const maxNodes = 1024 // of one row's rollout: 32 per thread of a warp
 // rowPlan places as much of an instance in shared memory as fits.
 func (p policy) rowPlan(limit, maxShared int) (rowPlan, error) {
 	if p.n > maxNodes {
-		return rowPlan{}, fmt.Errorf("rollout of %d nodes: a GPU block decodes at most %d; use --device cpu", p.n, maxNodes)
+		return rowPlan{}, fmt.Errorf("rollout of %d nodes: a GPU decodes at most %d in fp32 and %d in tf32 and bf16 at width %d; use --device cpu",
+			p.n, maxNodes, mostStreamed, halfWidth)
 	}
 	r := rowPlan{warps: min(p.heads, 8)}
 	each := 32 // nodes per thread of a warp
@@ -137,6 +138,12 @@ func (b *binder) rolloutPath(o *kernel.Rollout) string {
 		return "projections in registers, in fp16"
 	}
 	p := b.policy(&o.Decoder)
+	if s, yes := b.streamed(p, o.Context); yes {
+		if s.streamStarts(b, o) {
+			return "starts on tensor cores, projections from the card's caches"
+		}
+		return "projections from the card's caches, in fp16"
+	}
 	r, err := p.rowPlan(o.Actions.Shape[2], b.maxShared)
 	switch {
 	case err != nil:
@@ -166,6 +173,9 @@ func (b *binder) rollout(o *kernel.Rollout) ([]launch, error) {
 	}
 	h, held := b.held(o)
 	held = held && !extend
+	if s, yes := b.streamed(p, o.Context); yes && !held {
+		return b.rolloutStream(o, s), nil
+	}
 	r, err := p.rowPlan(limit, b.maxShared)
 	if err != nil && !held { // before tables are made for nodes that are too many
 		return nil, err

@@ -30,7 +30,11 @@ func (b *binder) gradTiles(p policy) int {
 
 // gradPath says in a few words how the rollout's gradient is computed.
 func (b *binder) gradPath(o *kernel.RolloutGrad) string {
-	if p := b.policy(&o.Decoder); b.gradTiles(p) == 0 && b.halfGradTiles(o, p) == 0 {
+	p := b.policy(&o.Decoder)
+	if _, yes := b.streamGradServes(o, p); yes {
+		return "decisions on tensor cores, projections from the card's caches"
+	}
+	if b.gradTiles(p) == 0 && b.halfGradTiles(o, p) == 0 {
 		return fmt.Sprintf("no tensor-core gradient for %d nodes, heads of %d: one decision at a time", p.n, p.hd)
 	}
 	return "decisions on tensor cores"
@@ -47,6 +51,8 @@ func (b *binder) rolloutGrad(o *kernel.RolloutGrad) ([]launch, error) {
 		ls = b.gradHalf(o, p, t, dcontext)
 	} else if t := b.gradTiles(p); t > 0 {
 		ls = b.gradChunks(o, p, t, dcontext)
+	} else if g, yes := b.streamGradServes(o, p); yes {
+		ls = b.gradStream(o, g, dcontext)
 	} else {
 		var err error
 		if ls, err = b.gradPlain(o, p, dcontext); err != nil {

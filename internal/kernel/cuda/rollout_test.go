@@ -70,16 +70,24 @@ func TestRolloutPaths(t *testing.T) {
 		{"few starts", 256, 101, 8, 16, 7, TF32, "starts_half_104/rollout_few_16", "grad_tf32_104/grad_rows", "grad_tf32_104/grad_heads_16", "tensor cores", 0},
 		{"wide heads", 256, 51, 2, 64, 50, TF32, "starts_tf32/rollout_starts_56", "rollout_grad/grad_plain", "", "tensor cores", 0},
 		{"POMO fp32", 256, 51, 4, 32, 50, FP32, "starts_fp32/rollout_starts_56", "grad_fp32_56/grad_rows", "grad_fp32_56/grad_heads_32", "tensor cores", 0},
-		{"too many nodes for shared memory", 4, 501, 8, 16, 1, TF32, "rollout/rollout_row_far_1024", "rollout_grad/grad_plain", "", "read from L2", 0},
+		{"past the nodes of tiles", 512, 129, 8, 16, 1, TF32, "stream_row/row_stream_16", "stream_rows/rows_stream_16", "stream_nodes/nodes_stream_16", "caches, in fp16", 0},
+		{"POMO past the nodes of tiles", 256, 201, 4, 32, 200, BF16, "stream_starts/rollout_stream_32", "stream_rows/rows_stream_32", "stream_nodes/nodes_stream_32", "starts on tensor cores", 0},
+		{"the most nodes", 2, 4096, 8, 16, 100, TF32, "stream_starts/rollout_stream_16", "stream_rows/rows_stream_16", "stream_nodes/nodes_stream_16", "starts on tensor cores", 0},
+		{"too many nodes for shared memory", 4, 501, 8, 16, 1, FP32, "rollout/rollout_row_far_1024", "rollout_grad/grad_plain", "", "read from L2", 0},
 		{"odd width", 3, 9, 2, 7, 8, TF32, "rollout/rollout_row_32", "rollout_grad/grad_plain", "", "in shared memory", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := hopper(c.batch, c.precision)
 			o := rolloutOf(c.batch, c.n, c.heads, c.hd, c.starts)
 			ls, err := b.rollout(o)
-			if err != nil || len(ls) != 1 {
+			packed := 0
+			if strings.HasPrefix(c.rollout, "stream") {
+				packed = 1 // its matrices are laid out first
+			}
+			if err != nil || len(ls) != 1+packed {
 				t.Fatalf("%d launches, error %v", len(ls), err)
 			}
+			ls = ls[packed:]
 			if got := ls[0].module + "/" + ls[0].kernel; got != c.rollout {
 				t.Errorf("rollout by %s, want %s", got, c.rollout)
 			}
@@ -91,7 +99,7 @@ func TestRolloutPaths(t *testing.T) {
 			}
 			near := *o
 			near.Near = 0.2
-			if ls, err := b.rollout(&near); err != nil || len(ls) != 2 || ls[0].kernel != "pull_tables" ||
+			if ls, err := b.rollout(&near); err != nil || len(ls) != 2+packed || ls[0].kernel != "pull_tables" ||
 				strings.Contains(ls[1].module, "_pull") != strings.Contains(c.rollout, "starts_half") {
 				t.Errorf("with distances in the scores: launches %v, error %v", ls, err)
 			}
@@ -242,9 +250,12 @@ func TestTwoHeadsAnSM(t *testing.T) {
 }
 
 func TestRolloutTooLarge(t *testing.T) {
+	if _, err := hopper(1, FP32).rollout(rolloutOf(1, maxNodes+1, 4, 32, 1)); err == nil || !strings.Contains(err.Error(), fmt.Sprint(maxNodes)) {
+		t.Errorf("error %v does not name the limit", err)
+	}
 	b := hopper(1, TF32)
-	_, err := b.rollout(rolloutOf(1, maxNodes+1, 4, 32, 1))
-	if err == nil || !strings.Contains(err.Error(), fmt.Sprint(maxNodes)) {
+	_, err := b.rollout(rolloutOf(1, mostStreamed+1, 4, 32, 1))
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprint(mostStreamed)) {
 		t.Errorf("error %v does not name the limit", err)
 	}
 }

@@ -23,8 +23,10 @@ func roundedShapes() []shape {
 
 // testRoundedAttention is attention with its gradient behind it, since what the one keeps for the
 // other is the device's own affair.
-func testRoundedAttention(t *testing.T, dev kernel.Device) {
-	for _, s := range roundedShapes() {
+func testRoundedAttention(t *testing.T, dev kernel.Device) { attentionOf(t, dev, roundedShapes()) }
+
+func attentionOf(t *testing.T, dev kernel.Device, shapes []shape) {
+	for _, s := range shapes {
 		n, d := s.nodes, s.heads*s.width
 		c := trial{what: fmt.Sprintf("attention N=%d H=%d W=%d", n, s.heads, s.width), nodes: n, batch: few(dev, n), amplify: 4,
 			rounds: true}

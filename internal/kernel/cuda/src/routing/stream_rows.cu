@@ -1,0 +1,149 @@
+// The gradient of the decisions with any number of nodes, row by row: sixteen decisions of an
+// instance a warp go forward, and back as far as the gradient of the glimpse. stream_nodes.cu goes
+// on from there, node by node.
+#include "stream_grad.cuh"
+
+// eight gathers bits 8T + 2t and 8T + 2t + 1 of a word, T < 4, as bits 2T and 2T + 1.
+__device__ __forceinline__ u32 eight(u32 word, int t) {
+  const u32 y = word >> (2 * t) & 0x03030303;
+  return (y | y >> 6 | y >> 12 | y >> 18) & 0xff;
+}
+
+// rows_stream, for each decision k of instance blockIdx_x (in tiles of sixteen, dealt to
+// warps and to blockIdx_y):
+//
+//	glimpses[k] = the glimpse;  lse[h][k] = log2 of a head's sum of exp2 of its scores
+//	dus[k][j] = d loss / d dot_j·up, dot_j the product with a pointer key times POINT(scale)
+//	dglimpses[k] = Σ over j of dus[k][j]·that key
+//	deltas[h][k] = glimpse·dglimpse over a head's columns
+//
+// scratch holds r of a warp's rows, TILES_IN·512 bytes a block. Shared memory: the context's
+// weights, fp16, and 32 words a block of nodes and warp.
+template <int HD>
+__device__ __forceinline__ void rows_stream(Half *dus, Half *glimpses, Half *dglimpses, float *lse, float *deltas, const Taken *taken, const u32 *masks,
+                                            const int *stands, const int *counts, const float *ups, const char *packed, const float *load,
+                                            const Control *control, int n, int blocks, int room, int splits, float scale, const float *pulls,
+                                            int wide, float4_ *scratch) {
+  constexpr int HEADS = WIDTH / HD;
+  const int i = blockIdx_x, count = counts[i], all = BLOCK * blocks;
+  const int lane = threadIdx_x & 31, g = lane >> 2, t = lane & 3, warp = threadIdx_x >> 5, warps = blockDim_x >> 5;
+  Half2 *loads = (Half2 *)smem;
+  u32 *allowed = (u32 *)(loads + CONTEXTS * (WIDTH / 2)) + warp * 32 * blocks;
+  loads_in_half(loads, load);
+  sync();
+  const Packed in = packed_of(packed, i, blocks);
+  const float mult = div_(10.0f, control->temperature), k = 2 * LOG2E * mult, up = ups[i];
+  const int line = mask_words(n);
+  const u64 base = (u64)i * room;
+  taken += base;
+  masks += base * line;
+  stands += base;
+  dus += base * all;
+  glimpses += base * WIDTH;
+  dglimpses += base * WIDTH;
+  lse += base * HEADS;
+  deltas += base * HEADS;
+  scratch += (((u64)i * splits + blockIdx_y) * warps + warp) * blocks * (32 * TILES_IN);
+  if (pulls) pulls += (u64)i * (n + CONTEXTS) * wide;
+#pragma unroll 1
+  for (int tile = blockIdx_y * warps + warp; tile * 16 < count; tile += splits * warps) {
+    const int k0 = tile * 16 + g, k1 = k0 + 8, at0 = stands[k0], at1 = stands[k1];
+    Context c0, c1;
+#pragma unroll
+    for (int f = 0; f < CONTEXTS; f++) c0.part[f] = taken[k0].seen[f], c1.part[f] = taken[k1].seen[f];
+    for (int B = 0; B < blocks; B++)
+      allowed[B * 32 + lane] = eight(masks[(u64)k0 * line + B], t) | eight(masks[(u64)k1 * line + B], t) << 16;
+    Half2 glimpse[CHUNKS][4];
+    look<HD>(glimpse, in, loads, blocks, at0, at1, c0, c1, allowed, scale, [&](int h, float lse0, float lse1) {
+      if (t == 0) lse[(u64)h * room + k0] = lse0, lse[(u64)h * room + k1] = lse1;
+    });
+    Tally tally[2] = {{NOWHERE, 0, 0}, {NOWHERE, 0, 0}};
+#pragma unroll 1
+    for (int B = 0; B < blocks; B++) {
+      float r[TILES_IN][4], here[2];
+      point(r, tally, here, glimpse, in, B, allowed[B * 32 + lane], pulls ? pulls + at0 * wide : 0, pulls ? pulls + at1 * wide : 0,
+            pulls ? pulls + n * wide : 0, wide, c0, c1, k);
+      const float2_ w0 = weighted<0>(r, tally[0].least, k), w1 = weighted<1>(r, tally[1].least, k);
+      tally[0].sum += w0.x, tally[0].mean += w0.y, tally[1].sum += w1.x, tally[1].mean += w1.y;
+#pragma unroll
+      for (int T = 0; T < TILES_IN; T++) scratch[(B * TILES_IN + T) * 32 + lane] = float4_{r[T][0], r[T][1], r[T][2], r[T][3]};
+    }
+    // dz = wa·(δ(j = action) - p) - we·p·(log p + entropy)
+    // du = dz·d logit/d dot, tanh' = 4r(1 - r)
+    const float each = 4 * mult * up / POINT(1.0f);
+    float over[2], flat[2], slope[2], off[2], chosen[2];
+    int action[2];
+#pragma unroll
+    for (int I = 0; I < 2; I++) {
+      const Taken &c = taken[I ? k1 : k0];
+      const float sum = quad_sum(tally[I].sum), mean = quad_sum(tally[I].mean), logSum = logf_(sum), entropy = logSum - LN2 * mean * rcp_fast(sum);
+      over[I] = -each * rcp_fast(sum), flat[I] = c.wa + c.we * (entropy - logSum), slope[I] = c.we * LN2, off[I] = tally[I].least * k;
+      chosen[I] = each * c.wa;
+      action[I] = c.action - 2 * t;
+    }
+    float dg[2 * CHUNKS][4] = {};
+#pragma unroll 1
+    for (int B = 0; B < blocks; B++) {
+      Half2 du[TILES_IN][2];
+#pragma unroll
+      for (int T = 0; T < TILES_IN; T++) {
+        const float4_ r4 = scratch[(B * TILES_IN + T) * 32 + lane];
+#pragma unroll
+        for (int I = 0; I < 2; I++) {
+          float out[2];
+#pragma unroll
+          for (int b = 0; b < 2; b++) {
+            const float r = r4[2 * I + b], z = fma_(r, -k, off[I]);
+            float dz = ex2(z) * over[I] * fma_(slope[I], z, flat[I]);
+            if (BLOCK * B + 8 * T + b == action[I]) dz += chosen[I];
+            out[b] = dz * fma_(-r, r, r);
+          }
+          du[T][I] = half2(out[0], out[1]);
+        }
+        *(Half2 *)(dus + (u64)k0 * all + BLOCK * B + 8 * T + 2 * t) = du[T][0];
+        *(Half2 *)(dus + (u64)k1 * all + BLOCK * B + 8 * T + 2 * t) = du[T][1];
+      }
+#pragma unroll
+      for (int m = 0; m < STEPS_IN; m++)
+#pragma unroll
+        for (int c = 0; c < CHUNKS; c++) {
+          const u4 x = piece(in.back, STEPS_IN * B + m, c);
+          mma(dg[2 * c], du[2 * m][0], du[2 * m][1], du[2 * m + 1][0], du[2 * m + 1][1], x.x, x.y);
+          mma(dg[2 * c + 1], du[2 * m][0], du[2 * m][1], du[2 * m + 1][0], du[2 * m + 1][1], x.z, x.w);
+        }
+    }
+#pragma unroll
+    for (int h = 0; h < HEADS; h++) {
+      float delta0 = 0, delta1 = 0;
+#pragma unroll
+      for (int u = 0; u < HD / 8; u++) {
+        const int T = h * (HD / 8) + u; // a tile of eight columns
+        const float2_ a = floats(glimpse[T / 2][2 * (T & 1)]), b = floats(glimpse[T / 2][2 * (T & 1) + 1]);
+        delta0 += a.x * dg[T][0] + a.y * dg[T][1];
+        delta1 += b.x * dg[T][2] + b.y * dg[T][3];
+      }
+      delta0 = quad_sum(delta0), delta1 = quad_sum(delta1);
+      if (t == 0) deltas[(u64)h * room + k0] = delta0, deltas[(u64)h * room + k1] = delta1;
+    }
+#pragma unroll
+    for (int T = 0; T < 2 * CHUNKS; T++) {
+      const u64 a = (u64)k0 * WIDTH + 8 * T + 2 * t, b = (u64)k1 * WIDTH + 8 * T + 2 * t;
+      *(Half2 *)(glimpses + a) = glimpse[T / 2][2 * (T & 1)];
+      *(Half2 *)(glimpses + b) = glimpse[T / 2][2 * (T & 1) + 1];
+      *(Half2 *)(dglimpses + a) = half2(dg[T][0], dg[T][1]);
+      *(Half2 *)(dglimpses + b) = half2(dg[T][2], dg[T][3]);
+    }
+  }
+}
+
+#define ROWS(NAME, HD)                                                                                                              \
+  KERNEL __launch_bounds__(128, 3) NAME(Half *dus, Half *glimpses, Half *dglimpses, float *lse, float *deltas, const Taken *taken,      \
+                                        const u32 *masks, const int *stands, const int *counts, const float *ups, const char *packed, \
+                                        const float *load, const Control *control, int n, int blocks, int room, int splits, \
+                                        float scale, const float *pulls, int wide, float4_ *scratch) {                              \
+    rows_stream<HD>(dus, glimpses, dglimpses, lse, deltas, taken, masks, stands, counts, ups, packed, load, control, n, blocks, room, \
+                    splits, scale, pulls, wide, scratch);                                                                           \
+  }
+
+ROWS(rows_stream_16, 16)
+ROWS(rows_stream_32, 32)

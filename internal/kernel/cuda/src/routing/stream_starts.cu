@@ -1,0 +1,232 @@
+// Rollouts of many starts of one instance, sixteen starts a warp, with any number of nodes
+// (stream.cuh). starts.cuh says what a reader could break.
+#include "starts.cuh"
+#include "stream.cuh"
+
+// Shared memory of a warp, in words: what is served and what is allowed of its rows, and a block's
+// sums of the rows' distributions.
+#define STATE_WORDS(blocks) (96 * (blocks))
+
+// rollout_stream is rollout_row (rollout.cu) for rows [16·warp, 16·warp+16) of instance
+// blockIdx_x's starts, from blockIdx_y·16·warps on. scratch holds r of a warp's rows, TILES_IN·512
+// bytes a block.
+//
+// Shared memory: x, y, customers of all nodes of the blocks | the context's weights, fp16 | what
+// fits a vehicle of each level, by block and lane of a quad | STATE_WORDS a warp.
+template <int HD>
+__device__ __forceinline__ void rollout_stream(int *actions, int *steps, float *length, float *logProb, float *entropy, const char *packed,
+                                               const float *load, const float *posX, const float *posY, const Customer *instances, const Control *control,
+                                               const State *state, u64 seed, u32 purpose, int capacity, int n, int blocks, int starts, int limit,
+                                               int choice, int begins, float scale, const float *pulls, int wide, float4_ *scratch) {
+  const int i = blockIdx_x, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, g = lane >> 2, t4 = lane & 3, warps = blockDim_x >> 5;
+  const int start = (blockIdx_y * warps + warp) * 16 + g, all = BLOCK * blocks;
+  float *p = smem;
+  float *x = p; p += all;
+  float *y = p; p += all;
+  Customer *customers = (Customer *)p; p += all * (sizeof(Customer) / 4);
+  Half2 *loads = (Half2 *)p; p += CONTEXTS * (WIDTH / 2);
+  unsigned short *levels = (unsigned short *)p; p += LEVELS * blocks * 2;
+  u32 *served = (u32 *)p + warp * STATE_WORDS(blocks), *masks = served + 32 * blocks;
+  float2_ *sums = (float2_ *)(masks + 32 * blocks); // [blocks][16]: of a row, and what it refers to
+  scratch += (((u64)i * (u64)((starts + 15) / 16) + blockIdx_y * warps + warp) * blocks) * (32 * TILES_IN);
+  const Packed in = packed_of(packed, i, blocks);
+  loads_in_half(loads, load);
+  for (int j = threadIdx_x; j < all; j += blockDim_x) {
+    x[j] = j < n ? posX[i * n + j] : 0.0f;
+    y[j] = j < n ? posY[i * n + j] : 0.0f;
+    customers[j] = customer(instances + (u64)i * n, j, n);
+  }
+  for (int B = 0; B < blocks; B++) served[B * 32 + lane] = 0;
+  bool told = true;
+  for (int j = lane; j < n; j += 32) told = told && Vehicle::level_tells(customer(instances + (u64)i * n, j, n));
+  told = ballot(!told) == 0; // every warp asks for itself
+  sync();
+  auto fitting = [&](const Vehicle &v, int B, int t) {
+    u32 mask = 0;
+#pragma unroll
+    for (int T = 0; T < TILES_IN; T++)
+#pragma unroll
+      for (int b = 0; b < 2; b++)
+        if (v.fits(customers[BLOCK * B + 8 * T + 2 * t + b])) mask |= 1u << (2 * T + b);
+    return mask;
+  };
+  for (int k = threadIdx_x; k < 4 * LEVELS * blocks; k += blockDim_x)
+    levels[k] = (unsigned short)fitting(Vehicle::reach(k / (4 * blocks)), k / 4 % blocks, k & 3);
+  sync();
+  if ((blockIdx_y * warps + warp) * 16 >= starts) return; // no barrier follows
+
+  const float mult = div_(10.0f, control->temperature), k = 2 * LOG2E * mult;
+  const u64 index = state->instances + i;
+  Row row[2];
+#pragma unroll
+  for (int r = 0; r < 2; r++) row[r] = begin(instances + (u64)i * n, start + 8 * r >= starts, n, capacity);
+  const u64 at[2] = {((u64)i * starts + start) * limit, ((u64)i * starts + start + 8) * limit};
+  if (pulls) pulls += (u64)i * (n + CONTEXTS) * wide;
+  Words drawn = {};
+#pragma unroll 1
+  for (int t = 0; t < limit; t++) {
+    if (ballot(!row[0].done || !row[1].done) == 0) break;
+    choice = opaque(choice);
+    int count[2] = {0, 0}, only[2] = {1 << 20, 1 << 20};
+#pragma unroll 1
+    for (int B = 0; B < blocks; B++) {
+      const u32 before = served[B * 32 + lane], depot = B == 0 && t4 == 0;
+      u32 mask = 0;
+#pragma unroll
+      for (int r = 0; r < 2; r++) {
+        const Vehicle &v = row[r].vehicle;
+        const u32 fit = told ? levels[(v.level() * blocks + B) * 4 + t4] : fitting(v, B, t4);
+        const u32 mine = v.allowed(fit, before >> (16 * r) & 0xffff, depot) & 0xffff;
+        count[r] += __builtin_popcount(mine);
+        if (mine) {
+          const int bit = __builtin_ctz(mine);
+          only[r] = smaller(only[r], BLOCK * B + 8 * (bit >> 1) + 2 * t4 + (bit & 1));
+        }
+        mask |= mine << (16 * r);
+      }
+      masks[B * 32 + lane] = mask;
+    }
+    bool ask[2];
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+      const bool first = begins == FORCED && t == 0;
+      ask[r] = asks(row[r], first, quad_sum(count[r]));
+      row[r].action = quad_min(only[r]);
+      if (first) row[r].action = start + 8 * r + 1;
+      if (choice == REPLAY && !row[r].done && (first || ask[r])) row[r].action = actions[at[r] + t];
+    }
+    // lane parity: which of the quad's two rows this lane draws for
+    if (choice == SAMPLE && (t & 3) == 0) drawn = philox(seed, index, (u32)(start + 8 * (t4 & 1)) << 16 | (u32)t >> 2, purpose);
+    if (ballot(ask[0] || ask[1])) {
+      const Vehicle &v0 = row[0].vehicle, &v1 = row[1].vehicle;
+      // past the last start too
+      const int from0 = smaller(seen(v0, begins, t, start), n - 1), from1 = smaller(seen(v1, begins, t, start + 8), n - 1);
+      const Context c0 = v0.context(capacity), c1 = v1.context(capacity);
+      Half2 glimpse[CHUNKS][4];
+      look<HD>(glimpse, in, loads, blocks, from0, from1, c0, c1, masks, scale, [](int, float, float) {});
+      Tally tally[2] = {{NOWHERE, 0, 0}, {NOWHERE, 0, 0}};
+      int pick[2] = {0, 0};
+      syncwarp(); // the sums of the step before have been read
+#pragma unroll 1
+      for (int B = 0; B < blocks; B++) {
+        float r[TILES_IN][4], here[2];
+        const float before[2] = {tally[0].least, tally[1].least};
+        point(r, tally, here, glimpse, in, B, masks[B * 32 + lane], pulls ? pulls + from0 * wide : 0, pulls ? pulls + from1 * wide : 0,
+              pulls ? pulls + n * wide : 0, wide, c0, c1, k);
+        const float2_ w[2] = {weighted<0>(r, tally[0].least, k), weighted<1>(r, tally[1].least, k)};
+#pragma unroll
+        for (int I = 0; I < 2; I++) tally[I].sum += w[I].x, tally[I].mean += w[I].y;
+        if (choice == GREEDY) {
+#pragma unroll
+          for (int I = 0; I < 2; I++) {
+            int best = 1 << 20;
+#pragma unroll
+            for (int T = TILES_IN - 1; T >= 0; T--)
+#pragma unroll
+              for (int b = 1; b >= 0; b--)
+                if (r[T][2 * I + b] == here[I]) best = BLOCK * B + 8 * T + 2 * t4 + b;
+            best = quad_min(best);
+            if (here[I] < before[I]) pick[I] = best;
+          }
+        } else {
+#pragma unroll
+          for (int T = 0; T < TILES_IN; T++) scratch[(B * TILES_IN + T) * 32 + lane] = float4_{r[T][0], r[T][1], r[T][2], r[T][3]};
+          if (choice == SAMPLE)
+#pragma unroll
+            for (int I = 0; I < 2; I++) {
+              const float block = quad_sum(w[I].x);
+              if (t4 == 0) sums[B * 16 + g + 8 * I] = float2_{block, tally[I].least};
+            }
+        }
+      }
+      float chosen[2] = {tally[0].least, tally[1].least};
+      if (choice == SAMPLE) {
+        syncwarp();
+        const u32 low = t & 1 ? drawn.w[1] : drawn.w[0], high = t & 1 ? drawn.w[3] : drawn.w[2];
+        // The block where a row's uniform falls, by parity as drawn.
+        const int I = t4 & 1;
+        const float2_ *mine = sums + g + 8 * I;
+        const float least = I ? tally[1].least : tally[0].least;
+        float whole = 0, base = 0, run = 0;
+        for (int B = 0; B < blocks; B++) whole += mine[B * 16].x * ex2(k * (least - mine[B * 16].y));
+        float edge = unit(t & 2 ? high : low) * whole;
+        int found = -1, last = 0;
+        for (int B = 0; B < blocks; B++) {
+          const float part = mine[B * 16].x * ex2(k * (least - mine[B * 16].y));
+          if (part > 0) last = B;
+          if (found < 0 && part > 0 && run + part > edge) found = B, base = run;
+          run += part;
+        }
+        if (found < 0) found = last, edge = INFINITE, base = 0; // rounding left none
+#pragma unroll
+        for (int R = 0; R < 2; R++) {
+          const int from = (lane & 28) | R, B = shfl(found, from);
+          const float e = shfl(edge, from), off = tally[R].least * k;
+          float before = shfl(base, from);
+          int where = 1 << 20, end = 0;
+#pragma unroll
+          for (int T = 0; T < TILES_IN; T++) {
+            const float2_ v = two((const float *)(scratch + (B * TILES_IN + T) * 32 + lane) + 2 * R);
+            const float a = ex2(fma_(v.x, -k, off)), b = ex2(fma_(v.y, -k, off));
+            float sum = a + b;
+            const float upTo = before + quad_before(sum) + a;
+            const int j = BLOCK * B + 8 * T + 2 * t4;
+            if (b > 0 && upTo + b > e) where = smaller(where, j + 1);
+            if (a > 0 && upTo > e) where = smaller(where, j);
+            if (a > 0) end = j;
+            if (b > 0) end = j + 1;
+            before += shfl(sum, (lane & 28) | 3);
+          }
+          where = quad_min(where), end = quad_max(end);
+          pick[R] = where == 1 << 20 ? end : where;
+        }
+      }
+      if (choice == REPLAY) pick[0] = row[0].action, pick[1] = row[1].action;
+      if (choice != GREEDY) {
+        syncwarp(); // what other lanes wrote
+#pragma unroll
+        for (int I = 0; I < 2; I++) {
+          const int a = pick[I];
+          chosen[I] = *((const float *)(scratch + (a >> 3) * 32 + ((lane & 28) | (a >> 1 & 3))) + 2 * I + (a & 1));
+        }
+      }
+#pragma unroll
+      for (int I = 0; I < 2; I++) {
+        const float sum = quad_sum(tally[I].sum), mean = quad_sum(tally[I].mean), logSum = logf_(sum);
+        if (!ask[I]) continue;
+        row[I].action = pick[I];
+        row[I].logProb += 2 * mult * (tally[I].least - chosen[I]) - logSum;
+        row[I].entropy += logSum - LN2 * mean * rcp_fast(sum);
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+      if (row[r].done) continue;
+      const int a = row[r].action;
+      row[r].length += leg(x, y, row[r].vehicle.at(), a);
+      if (choice != REPLAY && t4 == 0) actions[at[r] + t] = a;
+      row[r].steps++;
+      row[r].vehicle.move(a, customers[a], capacity);
+      row[r].done = row[r].vehicle.ended();
+      // the depot's is never asked
+      if ((a >> 1 & 3) == t4) served[a / BLOCK * 32 + lane] |= 1u << (16 * r + 2 * (a >> 3 & (TILES_IN - 1)) + (a & 1));
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < 2; r++)
+    if (start + 8 * r < starts)
+      keep(actions, steps, length, logProb, entropy, row[r], at[r], i * starts + start + 8 * r, limit, choice, begins);
+}
+
+#define STARTS(NAME, HD)                                                                                                        \
+  KERNEL __launch_bounds__(128, 4) NAME(int *actions, int *steps, float *length, float *logProb, float *entropy, const char *packed, \
+                                        const float *load, const float *posX, const float *posY, const Customer *instances,      \
+                                        const Control *control, const State *state, u64 seed, u32 purpose, int capacity, int n, int blocks, \
+                                        int starts, int limit, int choice, int begins, float scale, const float *pulls, int wide, \
+                                        float4_ *scratch) {                                                                      \
+    rollout_stream<HD>(actions, steps, length, logProb, entropy, packed, load, posX, posY, instances, control, state, seed, purpose, capacity, n, \
+                       blocks, starts, limit, choice, begins, scale, pulls, wide, scratch);                                      \
+  }
+
+STARTS(rollout_stream_16, 16)
+STARTS(rollout_stream_32, 32)

@@ -1,0 +1,167 @@
+// What the gradient of the decisions begins with (choices.cuh), with any number of nodes: the
+// recorded routes are walked, a warp a start, and their decisions sorted by the node that they are
+// made at.
+#include "stream_grad.cuh"
+
+__device__ __forceinline__ void or_shared(u32 *p, u32 v) {
+  asm volatile("{.reg .u64 t; cvta.to.shared.u64 t, %0; red.shared.or.b32 [t], %1;}" ::"l"(p), "r"(v) : "memory");
+}
+
+// follow walks one recorded route by a whole warp and calls decide(mask, vehicle, action, view) at
+// each step that was a decision. Lane l of the warp holds words l, l + 32, ... of the masks, at
+// most SPAN of them.
+template <int SPAN, class F>
+__device__ __forceinline__ void follow(const int *route, int steps, int n, int capacity, int begins, const Customer *customers, F decide) {
+  const int lane = threadIdx_x & 31, words = (n + 31) / 32;
+  Vehicle v = depart(customers, n, capacity);
+  u32 served[SPAN] = {};
+  int batch = 0;
+#pragma unroll 1
+  for (int t = 0; t < steps; t++) {
+    if ((t & 31) == 0) batch = t + lane < steps ? route[t + lane] : 0;
+    const int a = shfl(batch, t & 31);
+    u32 mask[SPAN];
+    int allowed = 0;
+#pragma unroll
+    for (int s = 0; s < SPAN; s++) {
+      mask[s] = 0;
+      const int most = smaller(32, words - 32 * s);
+#pragma unroll 1
+      for (int w = 0; w < most; w++) {
+        const int j = 1024 * s + 32 * w + lane;
+        const u32 fit = ballot(j < n && v.fits(customers[j < n ? j : 0]));
+        if (lane == w) mask[s] = v.allowed(fit, served[s], s == 0 && w == 0);
+      }
+      allowed += __builtin_popcount(mask[s]);
+    }
+    if (warp_count(allowed) > 1 && !(begins == FORCED && t == 0)) decide(mask, v, a, begins == VIEWED && t == 0);
+#pragma unroll
+    for (int s = 0; s < SPAN; s++) // the depot's is never asked
+      if (a >> 5 == 32 * s + lane) served[s] |= 1u << (a & 31);
+    v.move(a, customers[a], capacity);
+  }
+}
+
+// walk_stream lists the decisions of instance blockIdx_x and walks twice: to count, and to write.
+//
+//	taken = the decisions in order, masks what each was allowed;  stands = the node of each
+//	counts = how many, tiles filled up;  present[j] = how many stand at node j
+//	ups = a power of two that brings gradients near one
+//
+// Shared memory: the customers, then starts + 4n + 3 + n·⌈starts/32⌉ words.
+template <int SPAN>
+__device__ __forceinline__ void walk_stream(Taken *taken, u32 *masks, int *stands, int *counts, int *present, float *ups, const int *actions,
+                                            const int *steps, const float *adv, const Customer *instances, const Control *control, int n, int starts,
+                                            int limit, int room, int capacity, int begins, float weight, int bonus, float pointerScale) {
+  const int i = blockIdx_x, lane = threadIdx_x & 31, warp = threadIdx_x >> 5, warps = blockDim_x >> 5, words = (starts + 31) / 32;
+  const int line = mask_words(n), own = (n + 31) / 32;
+  Customer *customers = (Customer *)smem;
+  int *depots = (int *)(customers + n); // [starts+1]: decisions at the depot, then how many come before
+  int *here = depots + starts + 1;      // [n]: decisions at a node
+  int *from = here + n;                 // [n+1]: where a node's decisions begin
+  float *heaviest = (float *)(from + n + 1);
+  int *views = (int *)(heaviest + 1);   // [n]: first steps seen from a node
+  u32 *who = (u32 *)(views + n);        // [n][words]: starts that decide at a node
+  taken += (u64)i * room;
+  masks += (u64)i * room * line;
+  stands += (u64)i * room;
+  actions += (u64)i * starts * limit;
+  steps += i * starts;
+  adv += i * starts;
+  for (int j = threadIdx_x; j < n; j += blockDim_x) {
+    customers[j] = customer(instances + (u64)i * n, j, n);
+    views[j] = 0;
+  }
+  for (int k = threadIdx_x; k < n * words; k += blockDim_x) who[k] = 0;
+  sync();
+#pragma unroll 1
+  for (int s = warp; s < starts; s += warps) {
+    int home = 0;
+    follow<SPAN>(actions + s * limit, steps[s], n, capacity, begins, customers, [&](const u32 (&)[SPAN], const Vehicle &v, int, bool view) {
+      if (view) {
+        if (lane == 0) views[s + 1] = 1;
+      } else if (v.at()) {
+        if (lane == 0) or_shared(who + v.at() * words + (s >> 5), 1u << (s & 31));
+      } else {
+        home++;
+      }
+    });
+    if (lane == 0) depots[s] = home;
+  }
+  sync();
+  if (warp == 0) before(depots, starts);
+  if (warp == warps - 1) {
+    float top = 0;
+    for (int s = lane; s < starts; s += 32) {
+      top = larger(top, __builtin_fabsf(adv[s]));
+      top = larger(top, __builtin_fabsf(entropy_weight(control, bonus, weight, steps[s], begins)));
+    }
+    top = warp_max(top);
+    if (lane == 0) *heaviest = top;
+  }
+  sync();
+  for (int j = threadIdx_x; j < n; j += blockDim_x) {
+    int sum = 0;
+    for (int w = 0; w < words; w++) sum += __builtin_popcount(who[j * words + w]);
+    here[j] = j ? sum + views[j] : depots[starts];
+    from[j] = here[j];
+    present[(u64)i * n + j] = here[j];
+  }
+  sync();
+  if (warp == 0) before(from, n);
+  sync();
+  const int all = (from[n] + 15) & ~15;
+  if (threadIdx_x == 0) {
+    counts[i] = all;
+    ups[i] = near_one(*heaviest * div_(10.0f, control->temperature) * pointerScale);
+  }
+  for (int j = warp; j < n; j += warps) {
+    // the last node fills up the tile
+    const int end = from[j + 1] == from[n] && here[j] ? all : from[j + 1];
+    for (int k = from[j] + lane; k < end; k += 32) stands[k] = j;
+    for (int k = from[j] + here[j]; k < end; k++) { // what weighs nothing is allowed the depot
+      if (lane == 0) taken[k] = Taken{};
+      for (int w = lane; w < line; w += 32) masks[(u64)k * line + w] = w == 0;
+    }
+  }
+#pragma unroll 1
+  for (int s = warp; s < starts; s += warps) {
+    int home = from[0] + depots[s];
+    const float wa = adv[s], we = entropy_weight(control, bonus, weight, steps[s], begins);
+    follow<SPAN>(actions + s * limit, steps[s], n, capacity, begins, customers, [&](const u32 (&mask)[SPAN], const Vehicle &v, int a, bool view) {
+      int to = home;
+      if (view) {
+        to = from[s + 1] + here[s + 1] - 1; // behind those who stand there
+      } else if (v.at()) {
+        const u32 *others = who + v.at() * words;
+        to = from[v.at()] + __builtin_popcount(others[s >> 5] & ((1u << (s & 31)) - 1));
+        for (int w = 0; w < s >> 5; w++) to += __builtin_popcount(others[w]);
+      } else {
+        home++;
+      }
+      if (lane == 0) {
+        Taken c = {};
+        const Context seen = v.context(capacity);
+#pragma unroll
+        for (int f = 0; f < CONTEXTS; f++) c.seen[f] = seen.part[f];
+        c.wa = wa, c.we = we, c.action = a;
+        taken[to] = c;
+      }
+#pragma unroll
+      for (int w = 0; w < SPAN; w++)
+        if (32 * w + lane < line) masks[(u64)to * line + 32 * w + lane] = 32 * w + lane < own ? mask[w] : 0;
+    });
+  }
+}
+
+#define WALK(NAME, SPAN)                                                                                                            \
+  KERNEL __launch_bounds__(256) NAME(Taken *taken, u32 *masks, int *stands, int *counts, int *present, float *ups, const int *actions, \
+                                     const int *steps, const float *adv, const Customer *instances, const Control *control, int n,  \
+                                     int starts, int limit, int room, int capacity, int begins, float weight, int bonus,            \
+                                     float pointerScale) {                                                                          \
+    walk_stream<SPAN>(taken, masks, stands, counts, present, ups, actions, steps, adv, instances, control, n, starts, limit, room, capacity, \
+                      begins, weight, bonus, pointerScale);                                                                         \
+  }
+
+WALK(walk_stream_1024, 1)
+WALK(walk_stream_4096, 4)

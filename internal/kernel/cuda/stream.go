@@ -1,0 +1,221 @@
+package cuda
+
+import (
+	"fmt"
+
+	"haul/internal/kernel"
+)
+
+// What a reader could break: the sizes here are the layouts in src/routing/stream.cuh,
+// stream_starts.cu, stream_row.cu, stream_walk.cu, stream_rows.cu and stream_nodes.cu, element by
+// element. These kernels have no bound on nodes but shared memory's, and serve every rule set.
+
+const (
+	streamBlock    = 32      // BLOCK of src/routing/stream.cuh
+	packedBlock    = 8192    // PACKED_BLOCK
+	rowMatrices    = 4       // QUERIES and what follows it: rows
+	firstRows      = 4       // QUERIES
+	allMatrices    = 5       // what comes before KEY_ROWS
+	streamWarps    = 4       // of a block of rollout_stream and rows_stream
+	streamBlocks   = 3       // of rows_stream on a multiprocessor
+	fewRowWarps    = 16      // of a block of row_few
+	sharedRows     = 3       // blocks of row_stream with all its warps on a multiprocessor
+	sharedRowWarps = 8       // of a block of row_stream, at most
+	streamSlab     = 32      // SLAB of src/routing/stream_nodes.cu
+	nodeWarps      = 8       // of a block of nodes_stream, at most
+	mostStreamed   = 4096    // nodes: words of a mask that a warp holds
+	pointerBytes   = 1 << 11 // of r that a warp keeps of a block of nodes
+)
+
+// stream is a policy whose matrices are read from the card's caches.
+type stream struct {
+	policy
+	blocks int
+}
+
+// streamed reports whether the policy's decisions are streamed: by products of fp16 numbers where
+// no kernel holds all nodes of an instance.
+func (b *binder) streamed(p policy, context *kernel.Tensor) (stream, bool) {
+	s := stream{p, ceil(p.n, streamBlock)}
+	return s, b.precision != FP32 && p.tilesFor() == 0 && p.d == halfWidth && (p.hd == 16 || p.hd == 32) && p.aligned &&
+		p.n <= mostStreamed && b.address(context)%16 == 0
+}
+
+// across is the nodes of all blocks.
+func (s stream) across() int { return streamBlock * s.blocks }
+
+// startsShared is the shared memory of rollout_stream, rowShared that of row_stream, in bytes.
+func (s stream) startsShared(warps int) int {
+	return 4*(2+s.columns)*s.across() + 2*halfWidth*s.seen + 8*fitLevels*s.blocks + warps*96*4*s.blocks
+}
+
+// startsWarps is how many warps a block of rollout_stream has room for.
+func (s stream) startsWarps(maxShared int) int {
+	warps := streamWarps
+	for warps > 0 && s.startsShared(warps) > maxShared {
+		warps--
+	}
+	return warps
+}
+
+func (s stream) rowShared(warps int) int {
+	words := ceil(s.n, 32)
+	return 4 * (halfWidth*(s.seen+1) + 96 + warps*(s.hd+2) + (s.n+3)&^3*s.columns + 3*s.n + 3*words)
+}
+
+// rowWarps are the warps of a block of row_stream and its kernel: all that a block may have where
+// every multiprocessor has a row at most, else as few as a row needs, so that many share one.
+func (s stream) rowWarps(rows, sms int) (warps int, kernel string) {
+	switch {
+	case rows <= sms:
+		return fewRowWarps, fmt.Sprint("row_few_", s.hd)
+	case rows <= sharedRows*sms:
+		return sharedRowWarps, fmt.Sprint("row_stream_", s.hd)
+	}
+	return s.heads, fmt.Sprint("row_stream_", s.hd)
+}
+
+// pack lays matrices out, from the first of stream.cuh's list on.
+func (s stream) pack(b *binder, o *kernel.Decoder, instances, first, matrices int) (uint64, launch) {
+	packed := b.scratch(instances * matrices * s.blocks * packedBlock)
+	return packed, launch{module: "stream_pack", kernel: "stream_pack", grid: dim3{instances, s.blocks, matrices}, block: dim3{256, 1, 1},
+		args: []any{packed, b.addr(o.Proj), b.addr(o.Pointer), b.addr(o.Graph), i32(s.n), i32(s.stride), i32(s.blocks), i32(first), i32(matrices),
+			float32(pointUnit * float64(s.pointerScale))}}
+}
+
+// streamStarts reports whether starts are decoded sixteen to a warp.
+func (s stream) streamStarts(b *binder, o *kernel.Rollout) bool {
+	return o.Actions.Shape[1] >= fewStarts && o.Choice != kernel.Extend && s.startsWarps(b.maxShared) > 0
+}
+
+// rolloutStream decodes starts sixteen to a warp, or a row to a block.
+func (b *binder) rolloutStream(o *kernel.Rollout, s stream) []launch {
+	instances, starts, limit := o.Actions.Shape[0], o.Actions.Shape[1], o.Actions.Shape[2]
+	tables, ls := b.pullTables(&o.Decoder, s.policy, instances, pointUnit)
+	args := func(packed uint64) []any {
+		return []any{b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Length), b.addr(o.LogProb), b.addr(o.Entropy), packed, b.addr(o.Context),
+			b.addr(o.PosX), b.addr(o.PosY), b.addr(o.Nodes), b.control, b.state, o.Seed, uint32(o.Purpose), o.Capacity, i32(s.n), i32(s.blocks),
+			i32(starts), i32(limit), i32(int(o.Choice)), begins(o.Forced, o.Viewed), s.scale, tables, i32(s.pullWide())}
+	}
+	if !s.streamStarts(b, o) {
+		packed, pack := s.pack(b, &o.Decoder, instances, firstRows, rowMatrices)
+		warps, kernel := s.rowWarps(instances*starts, b.sms)
+		return append(ls, pack, launch{module: ruled("stream_row", s.rules.Set), kernel: kernel, grid: dim3{instances * starts, 1, 1},
+			block: dim3{32 * warps, 1, 1}, shared: s.rowShared(warps), args: args(packed)})
+	}
+	packed, pack := s.pack(b, &o.Decoder, instances, 0, allMatrices)
+	all := ceil(starts, 16)
+	warps := min(all, s.startsWarps(b.maxShared))
+	return append(ls, pack, launch{module: ruled("stream_starts", s.rules.Set), kernel: fmt.Sprint("rollout_stream_", s.hd),
+		grid: dim3{instances, ceil(all, warps), 1}, block: dim3{32 * warps, 1, 1}, shared: s.startsShared(warps),
+		args: append(args(packed), b.scratch(instances*all*s.blocks*pointerBytes))})
+}
+
+// streamGrad are the sizes of the streamed gradient.
+type streamGrad struct {
+	stream
+	instances, starts, limit int
+	room                     int // decisions an instance may have, its last tile filled up
+	ranges, tiles            int // blocks that share a head's nodes, and a block's tiles of sixteen
+}
+
+func newStreamGrad(o *kernel.RolloutGrad, s stream) streamGrad {
+	g := streamGrad{stream: s, instances: o.Actions.Shape[0], starts: o.Actions.Shape[1], limit: o.Actions.Shape[2]}
+	g.room = ceil(g.starts*g.limit+16, mostSlab) * mostSlab
+	tiles := ceil(s.n, 16)
+	g.ranges = ceil(tiles, nodeWarps)
+	g.tiles = ceil(tiles, g.ranges)
+	return g
+}
+
+func (g streamGrad) takenBytes() int { return 16 * ceil(g.seen+3, 4) }
+func (g streamGrad) maskBytes() int  { return 16 * ceil(g.n, 128) }
+func (g streamGrad) tableBytes() int { return 4 * g.heads * (g.n + g.seen) * g.across() }
+
+// instanceBytes is what lies between the kernels, per instance.
+func (g streamGrad) instanceBytes() int {
+	return g.room*(g.takenBytes()+g.maskBytes()+4+2*g.across()+2*2*g.d+2*4*g.heads) + g.tableBytes()
+}
+
+func (g streamGrad) walkShared() int {
+	return 4 * (g.n*g.columns + g.starts + 1 + 3*g.n + 2 + g.n*ceil(g.starts, 32))
+}
+func (g streamGrad) rowsShared() int { return 2*halfWidth*g.seen + streamWarps*128*g.blocks }
+func (g streamGrad) nodesShared() int {
+	line := 2*headPair*g.hd + 16
+	return 2 * streamSlab * (g.takenBytes() + 32 + 3*line + headPair*2*4 + 4 + 32*g.tiles + 16)
+}
+func (g streamGrad) tablesShared() int { return 4 * 64 * (65 + g.hd + 4 + g.hd) }
+
+// streamGradServes reports whether the gradient of the decisions is streamed.
+func (b *binder) streamGradServes(o *kernel.RolloutGrad, p policy) (streamGrad, bool) {
+	s, yes := b.streamed(p, o.Context)
+	if !yes || o.DProj.Stride%4 != 0 || b.address(o.DProj)%16 != 0 {
+		return streamGrad{}, false
+	}
+	g := newStreamGrad(o, s)
+	return g, max(g.walkShared(), g.rowsShared(), g.nodesShared(), g.tablesShared()) <= b.maxShared
+}
+
+// gradStream walks and sorts, goes forward and back, some instances at a time so that what lies
+// between fits the budget.
+func (b *binder) gradStream(o *kernel.RolloutGrad, g streamGrad, dcontext uint64) []launch {
+	packed, pack := g.pack(b, &o.Decoder, g.instances, 0, allMatrices)
+	pulls, ls := b.pullTables(&o.Decoder, g.policy, g.instances, pointUnit)
+	ls = append(ls, pack)
+	loads := g.seen
+	if loads == 1 {
+		loads = min(pullLoads, g.n)
+	}
+	pairs := b.pairGrad(o, g.policy, loads)
+	ups := b.scratch(4 * g.instances)
+	chunk := evenChunk(g.instances, g.instanceBytes(), b.budget())
+	taken, masks, stands := b.scratch(chunk*g.room*g.takenBytes()), b.scratch(chunk*g.room*g.maskBytes()), b.scratch(4*chunk*g.room)
+	counts, present := b.scratch(4*chunk), b.scratch(4*chunk*g.n)
+	dus, glimpses, dglimpses := b.scratch(2*chunk*g.room*g.across()), b.scratch(2*chunk*g.room*g.d), b.scratch(2*chunk*g.room*g.d)
+	lse, deltas := b.scratch(4*chunk*g.room*g.heads), b.scratch(4*chunk*g.room*g.heads)
+	dtables := b.scratch(chunk * g.tableBytes())
+	splits := max(1, min(ceil(streamBlocks*b.sms, chunk), ceil(g.room, 16*streamWarps)))
+	r := b.scratch(chunk * splits * streamWarps * g.blocks * pointerBytes)
+	walk := "walk_stream_1024"
+	if g.n > 1024 {
+		walk = "walk_stream_4096"
+	}
+	nodes := ruled("stream_nodes", g.rules.Set)
+	for first := 0; first < g.instances; first += chunk {
+		count := min(chunk, g.instances-first)
+		// of what every instance has, from the chunk's first on
+		of := func(t *kernel.Tensor, each int) uint64 { return b.address(t) + uint64(4*first*each) }
+		proj, dproj := of(o.Proj, g.n*g.stride), of(o.DProj, g.n*o.DProj.Stride)
+		own, up := packed+uint64(first*allMatrices*g.blocks*packedBlock), ups+uint64(4*first)
+		near := pulls
+		if near != 0 {
+			near += uint64(4 * first * (g.n + g.seen) * g.pullWide())
+		}
+		list := []any{taken, masks, stands, counts, up, own, b.addr(o.Context)}
+		ls = append(ls,
+			launch{module: ruled("stream_walk", g.rules.Set), kernel: walk, grid: dim3{count, 1, 1}, block: dim3{32 * min(g.starts, 8), 1, 1},
+				shared: g.walkShared(),
+				args: []any{taken, masks, stands, counts, present, up, of(o.Actions, g.starts*g.limit), of(o.Steps, g.starts), of(o.Adv, g.starts),
+					of(o.Nodes, g.n*g.columns), b.control, i32(g.n), i32(g.starts), i32(g.limit), i32(g.room), o.Capacity, begins(o.Forced, o.Viewed),
+					o.Weight, b.coefficient(o.Bonus), g.pointerScale}},
+			launch{module: ruled("stream_rows", g.rules.Set), kernel: fmt.Sprint("rows_stream_", g.hd), grid: dim3{count, splits, 1},
+				block: dim3{32 * streamWarps, 1, 1}, shared: g.rowsShared(),
+				args: append(append([]any{dus, glimpses, dglimpses, lse, deltas}, list...), b.control, i32(g.n), i32(g.blocks), i32(g.room), i32(splits),
+					g.scale, near, i32(g.pullWide()), r)},
+			launch{module: nodes, kernel: fmt.Sprint("nodes_stream_", g.hd), grid: dim3{count, g.heads / headPair, g.ranges}, block: dim3{32 * g.tiles, 1, 1},
+				shared: g.nodesShared(),
+				args: append(append([]any{dproj, of(o.DPointer, g.n*g.d), dtables, dus, glimpses, dglimpses, lse, deltas}, list...), proj, i32(g.n),
+					i32(g.blocks), i32(g.stride), i32(o.DProj.Stride), i32(g.heads), i32(g.room), i32(g.across()), g.scale, g.pointerScale)})
+		if pairs.tables != 0 {
+			ls = append(ls, launch{module: nodes, kernel: "pulls_stream", grid: dim3{count, pairs.loads, ceil(g.pullWide(), 128)}, block: dim3{128, 1, 1},
+				shared: 4 * (g.n + 1), args: []any{pairs.of(g.policy, first), dus, taken, present, i32(g.n), i32(g.blocks), i32(g.room), i32(g.pullWide()),
+					i32(pairs.loads)}})
+		}
+		ls = append(ls, launch{module: nodes, kernel: fmt.Sprint("tables_stream_", g.hd), grid: dim3{count, g.heads, 1}, block: dim3{256, 1, 1},
+			shared: g.tablesShared(),
+			args: []any{dproj, of(o.DGraph, g.d), dcontext + uint64(4*first*g.seen*g.d), dtables, present, up, proj, of(o.Graph, g.d), b.addr(o.Context),
+				i32(g.n), i32(g.stride), i32(o.DProj.Stride), i32(g.heads), i32(g.across()), g.scale}})
+	}
+	return append(ls, b.backPairs(o, g.policy, pairs, ups, pointUnit*float64(g.pointerScale))...)
+}

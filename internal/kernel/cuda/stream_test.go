@@ -1,0 +1,85 @@
+package cuda
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestStreamSizesMatchSource compares the sizes that launches are made of with the source's.
+func TestStreamSizesMatchSource(t *testing.T) {
+	source := ""
+	for _, name := range []string{"stream.cuh", "stream_nodes.cu"} {
+		data, err := os.ReadFile(filepath.Join("src/routing", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		source += string(data)
+	}
+	for name, want := range map[string]int{"BLOCK": streamBlock, "SLAB": streamSlab, "PAIR": headPair} {
+		m := regexp.MustCompile(`#define ` + name + ` (\d+)`).FindStringSubmatch(source)
+		if m == nil {
+			t.Errorf("the source has no %s", name)
+		} else if got, _ := strconv.Atoi(m[1]); got != want {
+			t.Errorf("%s is %d in the source, %d here", name, got, want)
+		}
+	}
+	if packedBlock != 2*halfWidth*streamBlock || pointerBytes != streamBlock/8*32*16 {
+		t.Errorf("a block of a matrix has %d bytes, r of it %d", packedBlock, pointerBytes)
+	}
+	order := []string{"KEYS_ACROSS", "VALUES_DOWN", "POINTERS_ACROSS", "POINTERS_DOWN", "QUERIES", "KEY_ROWS", "VALUE_ROWS", "POINTER_ROWS"}
+	if !strings.Contains(source, "enum { "+strings.Join(order, ", ")+" };") || order[firstRows] != "QUERIES" || firstRows+rowMatrices != len(order) ||
+		order[allMatrices] != "KEY_ROWS" {
+		t.Error("the list of matrices is another in the source")
+	}
+}
+
+// TestStreamChunks: every instance belongs to one chunk of the gradient, and what lies between the
+// kernels fits the budget, on a card that holds all and on a small one.
+func TestStreamChunks(t *testing.T) {
+	for _, memory := range []int{0, 8 << 30} {
+		b := hopper(256, TF32)
+		b.memory = memory
+		o := gradOf(rolloutOf(256, 201, 8, 16, 200))
+		ls, err := b.rolloutGrad(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, yes := b.streamGradServes(o, b.policy(&o.Decoder))
+		if !yes {
+			t.Fatal("201 nodes are not streamed")
+		}
+		next := 0
+		for _, l := range ls {
+			if !strings.HasPrefix(l.kernel, "walk_stream") {
+				continue
+			}
+			if at := l.args[7].(uint64); at != b.address(o.Steps)+uint64(4*next*g.starts) {
+				t.Errorf("a chunk begins elsewhere than at instance %d", next)
+			}
+			if l.grid.x > 1 && l.grid.x*g.instanceBytes() > b.budget() {
+				t.Errorf("a chunk of %d instances takes more than %d bytes", l.grid.x, b.budget())
+			}
+			next += l.grid.x
+		}
+		if next != 256 {
+			t.Errorf("chunks hold %d instances, want 256", next)
+		}
+	}
+}
+
+// TestRowWarps: few rows have all the warps that a block may have, many share a multiprocessor.
+func TestRowWarps(t *testing.T) {
+	s := stream{policy{heads: 4, hd: 32}, 7}
+	for _, c := range []struct {
+		rows, warps int
+		kernel      string
+	}{{1, 16, "row_few_32"}, {132, 16, "row_few_32"}, {133, 8, "row_stream_32"}, {396, 8, "row_stream_32"}, {397, 4, "row_stream_32"}} {
+		if warps, kernel := s.rowWarps(c.rows, 132); warps != c.warps || kernel != c.kernel {
+			t.Errorf("%d rows: %d warps of %s, want %d of %s", c.rows, warps, kernel, c.warps, c.kernel)
+		}
+	}
+}

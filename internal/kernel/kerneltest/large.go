@@ -1,0 +1,57 @@
+package kerneltest
+
+import (
+	"slices"
+	"testing"
+
+	"haul/internal/kernel"
+)
+
+// largeShapes are of a model's own width, about the sizes where a device may have to change from
+// kernels that hold an instance to kernels that read it in parts.
+func largeShapes() []shape {
+	var out []shape
+	for i, n := range []int{127, 128, 129, 191, 200, 255, 256, 257, 320, 500, 1023, 1024, 1025, 2000} {
+		if i%2 == 0 {
+			out = append(out, shape{n, 8, 16})
+		} else {
+			out = append(out, shape{n, 4, 32})
+		}
+	}
+	return out
+}
+
+// largeFleets are of largeShapes, one start and several, and of a rule set that no kernel holds.
+func largeFleets() []fleet {
+	var out []fleet
+	for i, s := range largeShapes() {
+		f := fleet{shape: s, starts: 1, capacity: 50, temperature: []float32{1, 2.5, 0.6}[i%3], pairs: i%3 == 1, near: []float32{0, 0.3}[i%2]}
+		out = append(out, f)
+		if s.nodes <= 320 {
+			f.starts, f.forced, f.pairs = []int{5, 20, 17}[i%3], true, i%2 == 0
+			out = append(out, f)
+			if i%3 == 0 {
+				out = append(out, f.view())
+			}
+		}
+	}
+	limited := fleet{shape: shape{40, 8, 16}, starts: 9, forced: true, capacity: 60, temperature: 1.5, limit: 25, pairs: true, near: 0.3}
+	far := fleet{shape: shape{150, 4, 32}, starts: 6, capacity: 60, temperature: 1, limit: 30}
+	alone := fleet{shape: shape{21, 4, 32}, starts: 1, capacity: 40, temperature: 1, limit: 20, pairs: true}
+	heavy := fleet{shape: shape{140, 8, 16}, starts: 8, forced: true, capacity: 90, temperature: 1, most: 60}
+	tied := fleet{shape: shape{130, 4, 32}, starts: 6, forced: true, capacity: 40, temperature: 1, flat: true}
+	return append(out, limited, limited.view(), far, alone, heavy, tied)
+}
+
+// RunLarge runs attention, rollouts and the gradients of their decisions at sizes of at most so
+// many nodes, past those that a device may hold whole, twice over, as RunStarts judges them.
+func RunLarge(t *testing.T, unit float64, nodes int, open func(t *testing.T) kernel.Device) {
+	fleets := slices.DeleteFunc(largeFleets(), func(f fleet) bool { return f.nodes > nodes })
+	shapes := slices.DeleteFunc(largeShapes(), func(s shape) bool { return s.nodes > nodes })
+	parts := []part{
+		{"attention", func(t *testing.T, dev kernel.Device) { attentionOf(t, dev, shapes) }},
+		{"rollout", func(t *testing.T, dev kernel.Device) { testStartsRollout(t, dev, fleets) }},
+		{"rollout.grad", func(t *testing.T, dev kernel.Device) { testStartsGrad(t, dev, fleets) }},
+	}
+	run(t, parts, func(t *testing.T) kernel.Device { return rounded{Device: open(t), unit: unit} })
+}
