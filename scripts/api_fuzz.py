@@ -2,7 +2,8 @@
 
   scripts/api-check fuzz [CASES]        # builds, starts a server, runs this
 
-The description is the server's own, with one change: a search is given at most 0.2 s, so that thousands of cases end. Schemathesis
+The description is the server's own, with two changes: a search is given at most 0.2 s and an evaluation 10 instances, so that
+thousands of cases end. Schemathesis
 takes a refusal of data that fits the schema for a fault; 422 is no fault here, because no schema says that two lists must be of
 one length or that a demand must fit a vehicle. VROOM's path says 400 for the same, as vroom-express does. What does not fit the schema must be refused, and nothing may be answered with 5xx.
 """
@@ -42,6 +43,8 @@ STREAMS = ["followRuns", "followJob"]
 def main():
     doc = json.load(urllib.request.urlopen(FLAGS.url + "/api/v1/openapi.json"))
     doc["components"]["schemas"]["Solve"]["properties"]["time"].update(maximum=0.2, minimum=0.01, default=0.1)
+    doc["components"]["schemas"]["Evaluate"]["properties"]["count"].update(maximum=10, default=10)
+    doc["components"]["schemas"]["Evaluate"]["required"] = ["count"]
     operations = sum(len(path) for path in doc["paths"].values()) - len(STREAMS)
     with tempfile.TemporaryDirectory() as folder:
         schema, config = pathlib.Path(folder) / "openapi.json", pathlib.Path(folder) / "schemathesis.toml"

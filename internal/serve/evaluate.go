@@ -54,7 +54,7 @@ func (s *Server) evaluate(w http.ResponseWriter, r *http.Request) {
 func (s *Server) evaluation(r *http.Request, ask *evaluateRequest) (*evaluated, error) {
 	decode, err := policy.ParseDecode(or(ask.Decode, "greedy"))
 	if err != nil {
-		return nil, refuse(http.StatusBadRequest, "%s", err)
+		return nil, refuse(http.StatusUnprocessableEntity, "%s", err)
 	}
 	ask.Count = or(ask.Count, 100)
 	if ask.Count < 2 || ask.Count > s.limits.Count {

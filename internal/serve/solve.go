@@ -246,7 +246,7 @@ func (s *Server) router(p *vrp.Problem, ask *solveRequest, out *solved) (solve.R
 	decode := policy.DecodeFor(chosen.settings, p.N())
 	if ask.Decode != "" {
 		if decode, err = policy.ParseDecode(ask.Decode); err != nil {
-			return nil, refuse(http.StatusBadRequest, "%s", err)
+			return nil, refuse(http.StatusUnprocessableEntity, "%s", err)
 		}
 	}
 	if routes := decode.Routes(p.N()); routes*p.N() > 1<<20 {
