@@ -31,6 +31,7 @@ func init() { // the rules of runs call each other
 	shortenings = map[string]func(w *workshop, cmd *cobra.Command, args []string) ([]string, error){
 		"haul train":         shortTrain,
 		"haul eval":          shortEval,
+		"haul act":           shortAct,
 		"haul policies pack": shortPack,
 		"haul data darkroom": shortHistories,
 		"haul data keydoor":  shortHistories,
@@ -144,6 +145,11 @@ func shortWorlds(_ *workshop, _ *cobra.Command, args []string) ([]string, error)
 		args = append(args, "--set", set)
 	}
 	return append(args, "--device", "cpu", "--iterations", "2", "--context", "24"), nil
+}
+
+// shortAct makes the run whose agents act; nothing is on standard input.
+func shortAct(w *workshop, cmd *cobra.Command, args []string) ([]string, error) {
+	return append(args, "--device", "cpu"), w.trained(flagOf(cmd, "checkpoint"))
 }
 
 func shortHistories(_ *workshop, _ *cobra.Command, args []string) ([]string, error) {

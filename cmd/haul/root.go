@@ -94,7 +94,7 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 customers who had to be served are 
 		&cobra.Group{ID: groupSetup, Title: "Settings:"},
 		&cobra.Group{ID: groupMeasure, Title: "This machine and this program:"},
 	)
-	a.group(root, groupLearn, a.newTrain(), a.newEval(), a.newPolicies(), a.newData())
+	a.group(root, groupLearn, a.newTrain(), a.newEval(), a.newAct(), a.newPolicies(), a.newData())
 	a.group(root, groupRoute, a.newGen(), a.newSolve())
 	a.group(root, groupSetup, a.newConfig())
 	a.group(root, groupMeasure, a.newBench(), a.newProfile(), a.newLab(), a.newDoctor(), a.newServe(), a.newDevices(), a.newVersion())

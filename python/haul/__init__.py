@@ -1,7 +1,7 @@
 """Haul from Python: routes, training runs, diagnoses and weights.
 
 The package carries the program itself, one binary without dependencies, and speaks to it by its JSON. Nothing here needs
-NumPy or PyTorch, except `load`, which needs PyTorch.
+NumPy or PyTorch, except `load`, which needs PyTorch, and `record`, `load_histories` and `from_hdf5`, which need NumPy.
 
 >>> import haul
 >>> s = haul.solve([(0, 0), (0, 1), (0, 2), (1, 0), (2, 0)], [0, 5, 5, 5, 5], capacity=10)
@@ -9,6 +9,7 @@ NumPy or PyTorch, except `load`, which needs PyTorch.
 (8.0, [[1, 2], [3, 4]])
 """
 
+from ._agent import Agent, from_hdf5, load_histories, record
 from ._binary import HaulError, binary, run, version
 from ._doctor import Diagnosis, Finding, doctor
 from ._load import Loaded, load
@@ -20,6 +21,7 @@ from ._train import Record, train
 from . import plotting, stop
 
 __all__ = [
+    "Agent",
     "Client",
     "ClientGroup",
     "Depot",
@@ -45,11 +47,14 @@ __all__ = [
     "binary",
     "doctor",
     "evaluate",
+    "from_hdf5",
     "generate",
     "load",
+    "load_histories",
     "plotting",
     "policies",
     "read",
+    "record",
     "run",
     "solve",
     "solve_many",

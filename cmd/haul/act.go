@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"haul/internal/config"
+	"haul/internal/recipe"
+)
+
+// actFlags are those of haul act.
+type actFlags struct {
+	deviceFlags
+	checkpoint          string
+	agents              int
+	temperature, search float64
+	seed                uint64
+}
+
+func (a *app) newAct() *cobra.Command {
+	var f actFlags
+	cmd := &cobra.Command{
+		Use:   "act",
+		Short: "Let trained in-context agents act in a world that another program plays",
+		Long: `Let trained in-context agents act in a world that another program plays. Each keeps its context, with its key-value cache, in this process: what it
+learns of a task in one episode it uses in the next.
+
+Lines of JSON go both ways. The first line written says what is expected:
+
+  {"agents": 2, "fields": ["x", "y"], "actions": 5, "temperature": 0.4, "search_temperature": 1}
+
+Every line read tells all agents what they observe and what their last action paid, which is not read of their first:
+
+  {"obs": [[4, 4], [4, 4]], "reward": [0, 0]}
+
+and every line written is what they do: {"action": [1, 3]}. When an episode ends, the next line has the first observation of the next, and the reward that
+ended the last. "forget": [true, false] begins a new life before the observation is read: another task. A line that cannot be understood is answered by
+{"error": "..."}, and nobody has been told anything. The end of input ends the program.
+
+A run that chose temperatures on goals kept for validation has its agents act at them, where --temperature does not say otherwise. In Python:
+haul.Agent(run).act(obs, reward).`,
+		Example: "  haul act --checkpoint runs/ad_dr_compressed-001 --agents 8",
+		Args:    atMost(0),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.act(cmd, &f) },
+	}
+	f.deviceFlags.register(cmd)
+	fs := cmd.Flags()
+	fs.StringVar(&f.checkpoint, "checkpoint", "", "run folder, or a .safetensors file")
+	fs.IntVar(&f.agents, "agents", 1, "agents, each with a context of its own")
+	fs.Float64Var(&f.temperature, "temperature", 0, "of the actions' distribution, 0 the most likely one (default: what the run chose, else eval_temperature)")
+	fs.Float64Var(&f.search, "search", 0, "the temperature in its place while an agent's context holds no reward")
+	fs.Uint64Var(&f.seed, "seed", 0, "seed of the actions, in place of the settings'")
+	return cmd
+}
+
+// told is a line that is read.
+type told struct {
+	Obs    json.RawMessage `json:"obs"`
+	Reward json.RawMessage `json:"reward"`
+	Forget []bool          `json:"forget"`
+	Done   json.RawMessage `json:"done"` // of use to whoever reads along: a context needs none
+}
+
+func (a *app) act(cmd *cobra.Command, f *actFlags) (err error) {
+	switch {
+	case f.checkpoint == "":
+		return usagef("--checkpoint is missing: name a run folder or a .safetensors file")
+	case f.agents < 1 || f.agents > 1<<20:
+		return usagef("--agents is %d: it must be 1 to %d", f.agents, 1<<20)
+	case !(f.temperature >= 0) || !(f.search >= 0):
+		return usagef("--temperature and --search must not be below 0")
+	}
+	if err := f.check(a); err != nil {
+		return err
+	}
+	path, ck, err := checkpointOf(f.checkpoint)
+	if err != nil {
+		return err
+	}
+	if r := ck.Settings.Recipe(); r != config.RecipeAD {
+		return fmt.Errorf("%s holds a model of %s: only in-context agents, of %s, act", path, r, config.RecipeAD)
+	}
+	r, err := recipe.Find(config.RecipeAD)
+	if err != nil {
+		return err
+	}
+	o := recipe.LiveOptions{Agents: f.agents}
+	if result, err := readResult(filepath.Dir(path)); err == nil {
+		o.Temperature, o.Search = &result.HeldOut.Temperature, &result.HeldOut.Search
+	}
+	if cmd.Flags().Changed("temperature") {
+		o.Temperature, o.Search = &f.temperature, nil
+	}
+	if cmd.Flags().Changed("search") {
+		o.Search = &f.search
+	}
+	if cmd.Flags().Changed("seed") {
+		o.Seed = &f.seed
+	}
+	dev, err := a.openFor(cmd.Context(), &f.deviceFlags, r, ck.Settings)
+	if err != nil {
+		return err
+	}
+	defer func() { err = firstOf(err, dev.Close()) }()
+	live, err := recipe.NewLive(dev, path, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = firstOf(err, live.Close()) }()
+	return a.converse(cmd.InOrStdin(), live)
+}
+
+// converse answers line by line until the input ends.
+func (a *app) converse(in io.Reader, live *recipe.Live) error {
+	out := bufio.NewWriter(a.stdout)
+	write := func(v any) error {
+		text, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+		out.Write(append(text, '\n'))
+		return out.Flush()
+	}
+	space := live.World.Space()
+	var fields []string
+	for _, f := range space.Fields {
+		fields = append(fields, f.Name)
+	}
+	use, search := live.Heat()
+	if err := write(map[string]any{"agents": live.Agents(), "fields": fields, "actions": space.Actions, "temperature": use, "search_temperature": search}); err != nil {
+		return err
+	}
+	actions := make([]int, live.Agents())
+	lines := bufio.NewReaderSize(in, 1<<16)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if len(bytes.TrimSpace(line)) > 0 {
+			said := answer(live, actions, line)
+			if said != nil && !errors.Is(said, recipe.ErrLine) {
+				return said
+			}
+			var reply any = map[string]any{"action": actions}
+			if said != nil {
+				reply = map[string]any{"error": oneLine(said.Error())}
+			}
+			if err := write(reply); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("cannot read: %w", err)
+		}
+	}
+}
+
+// answer lets agents act on one line.
+func answer(live *recipe.Live, actions []int, line []byte) error {
+	t := told{}
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&t); err != nil {
+		return fmt.Errorf("not a line of this kind: %v%w", err, recipe.ErrLine)
+	}
+	n := live.Agents()
+	var obs [][]float64
+	if err := json.Unmarshal(t.Obs, &obs); err != nil {
+		return fmt.Errorf("obs: want a list of %d observations, each a list of numbers%w", n, recipe.ErrLine)
+	}
+	rewards := make([]float64, n)
+	if len(t.Reward) > 0 && !bytes.Equal(t.Reward, []byte("null")) {
+		if err := json.Unmarshal(t.Reward, &rewards); err != nil || len(rewards) != n {
+			return fmt.Errorf("reward: want a list of %d numbers%w", n, recipe.ErrLine)
+		}
+	}
+	if t.Forget != nil && len(t.Forget) != n {
+		return fmt.Errorf("forget: want a list of %d truth values%w", n, recipe.ErrLine)
+	}
+	return live.Act(actions, obs, rewards, t.Forget)
+}

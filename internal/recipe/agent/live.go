@@ -1,0 +1,214 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"haul/internal/config"
+	"haul/internal/kernel"
+	"haul/internal/model"
+	"haul/internal/rng"
+	"haul/internal/world"
+)
+
+// What a reader could break: agents that live in somebody else's loop act by the rules of those
+// that this program evaluates (context.go, batch.go). They act together, so that one who has read
+// everything waits for those who read a pruned context again: it is fed its last token once more,
+// which writes the same keys and values to the same place.
+
+// Live is agents with contexts of their own, whose world is elsewhere. It belongs to one goroutine.
+type Live struct {
+	World world.World
+	agent *Agent
+	space world.Space
+	net   forwarder
+	close func() error
+	seed  uint64
+	heat  heat
+	lives []life
+	width int // of a row of logits
+}
+
+// life is one agent's.
+type life struct {
+	context agentContext
+	steps   uint32
+	action  int  // that it took last
+	begun   bool // it has acted in its present life
+}
+
+// LiveOptions say how agents act.
+type LiveOptions struct {
+	Agents      int
+	Temperature *float64 // nil: eval_temperature
+	Search      *float64 // while a context holds no reward; nil: eval_search, or Temperature
+	Seed        *uint64  // nil: seed
+}
+
+// NewLive puts a checkpoint's agent on a device, so many times.
+func NewLive(dev kernel.Device, path string, o LiveOptions) (*Live, error) {
+	if o.Agents < 1 {
+		return nil, fmt.Errorf("%d agents: at least 1 is needed", o.Agents)
+	}
+	a, err := Load(dev, path)
+	if err != nil {
+		return nil, err
+	}
+	heat := (&EvalOptions{Temperature: o.Temperature, Search: o.Search}).heat(a.Config)
+	if !(heat.use >= 0) || !(heat.search >= 0) {
+		return nil, errors.Join(fmt.Errorf("a temperature of %g: it must not be below 0", min(heat.use, heat.search)), a.Close())
+	}
+	l := &Live{World: a.World, agent: a, space: a.World.Space(), heat: heat, seed: a.Config.Seed}
+	if o.Seed != nil {
+		l.seed = *o.Seed
+	}
+	rules, err := newContextRules(a.Config, len(l.space.Fields), a.World.Limit())
+	if err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	net, err := newNetwork(dev, a.model, a.store, o.Agents, o.Agents, rules.capacity, "--agents")
+	if err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	l.net, l.close = net, func() error { return errors.Join(net.runner.Close(), a.Close()) }
+	l.begin(o.Agents, &rules)
+	return l, nil
+}
+
+func (l *Live) begin(agents int, rules *contextRules) {
+	l.width = l.space.Actions + model.TokenTypes
+	l.lives = make([]life, agents)
+	for i := range l.lives {
+		l.lives[i].context = newAgentContext(rules)
+	}
+}
+
+// Close takes the agents off their device.
+func (l *Live) Close() error { return l.close() }
+
+// Settings are those that the agent was trained with.
+func (l *Live) Settings() *config.AD { return l.agent.Config }
+
+// Agents is how many there are.
+func (l *Live) Agents() int { return len(l.lives) }
+
+// Heat is the temperatures that agents act at: using what they found, and searching.
+func (l *Live) Heat() (use, search float64) { return l.heat.use, l.heat.search }
+
+// ErrLine marks what is wrong with what agents were told, not with them.
+var ErrLine = errors.New("")
+
+// Act tells every agent what it observes and what its last action paid, and writes what each does.
+// Agents that are to forget begin a new life first, on a task that they know nothing of; forget may
+// be nil. The reward of a life's first step is not read. On an error no agent has been told
+// anything.
+func (l *Live) Act(actions []int, observed [][]float64, rewards []float64, forget []bool) error {
+	if len(observed) != len(l.lives) || len(rewards) != len(l.lives) || len(actions) != len(l.lives) {
+		return fmt.Errorf("%d observations and %d rewards: want one for each of %d agents%w", len(observed), len(rewards), len(l.lives), ErrLine)
+	}
+	told := make([]int32, len(l.lives)*len(l.space.Fields))
+	paid := make([]int, len(l.lives))
+	for i := range l.lives {
+		if err := l.read(told[i*len(l.space.Fields):][:len(l.space.Fields)], observed[i], i); err != nil {
+			return err
+		}
+		if !l.lives[i].begun || forget != nil && forget[i] {
+			continue
+		}
+		if math.IsNaN(rewards[i]) || math.IsInf(rewards[i], 0) {
+			return fmt.Errorf("the reward of agent %d is %v%w", i, rewards[i], ErrLine)
+		}
+		paid[i] = nearest(l.space.Rewards, rewards[i])
+	}
+	for i := range l.lives {
+		x := &l.lives[i]
+		if forget != nil && forget[i] {
+			x.context.reset()
+			x.begun = false
+		}
+		action, reward := -1, -1
+		if x.begun {
+			action, reward = x.action, paid[i]
+		}
+		copy(x.context.observe(action, reward), told[i*len(l.space.Fields):])
+	}
+	logits, err := l.think()
+	if err != nil {
+		return err
+	}
+	for i := range l.lives {
+		x := &l.lives[i]
+		row := logits[i*l.width:][:l.width]
+		w := rng.At(l.seed, uint64(i), x.steps, rng.Agent)
+		temperature := l.heat.of(&x.context)
+		x.action, x.begun = choose(row[:l.space.Actions], temperature, w[0]), true
+		actions[i] = x.action
+		x.steps++
+		if c := &x.context; c.rules.compressed {
+			types := row[l.space.Actions:]
+			ends := [2]float32{types[model.TypeTransition], types[model.TypeEnd]}
+			if c.region() >= c.rules.longest || choose(ends[:], temperature, w[1]) == 1 {
+				c.end()
+			}
+		}
+	}
+	return nil
+}
+
+// think reads every token that is unread, and returns the logits after the last of each agent.
+func (l *Live) think() ([]float32, error) {
+	index, at, logits := l.net.buffers()
+	for behind := true; behind; {
+		behind = false
+		for i := range l.lives {
+			c := &l.lives[i].context
+			if c.fed == c.tokens() { // it waits
+				c.fed--
+			}
+			n := c.rules.width + 1
+			var acting bool
+			if at[i], acting = c.next(index[i*n:][:n]); !acting {
+				behind = true
+			}
+		}
+		if err := l.net.forward(); err != nil {
+			return nil, err
+		}
+	}
+	return logits, nil
+}
+
+// read turns an observation into the integers of its fields.
+func (l *Live) read(to []int32, observed []float64, agent int) error {
+	if len(observed) != len(to) {
+		return fmt.Errorf("the observation of agent %d has %d fields, the world has %d%w", agent, len(observed), len(to), ErrLine)
+	}
+	for i, v := range observed {
+		f := &l.space.Fields[i]
+		switch {
+		case math.IsNaN(v) || math.IsInf(v, 0):
+			return fmt.Errorf("the observation of agent %d has %v in field %s%w", agent, v, f.Name, ErrLine)
+		case f.Edges != nil:
+			to[i] = int32(f.Level(v))
+		case v != math.Trunc(v) || v < 0 || v >= float64(f.Size):
+			return fmt.Errorf("the observation of agent %d has %v in field %s: want whole numbers from 0 to %d%w", agent, v, f.Name, f.Size-1, ErrLine)
+		default:
+			to[i] = int32(v)
+		}
+	}
+	return nil
+}
+
+// nearest is the index of the value of a reward that is nearest.
+func nearest(values []float64, v float64) int {
+	i, found := slices.BinarySearch(values, v)
+	if found || i == 0 {
+		return i
+	}
+	if i == len(values) || v-values[i-1] <= values[i]-v {
+		return i - 1
+	}
+	return i
+}

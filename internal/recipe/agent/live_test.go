@@ -1,0 +1,89 @@
+package agent
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"haul/internal/world"
+)
+
+// TestLiveAgentsActAsEvaluatedOnes: agents in a loop of somebody else's earn, episode by episode,
+// what they earn in this program's own, with compressed contexts, with contexts that lose their
+// oldest episode, and with tokens that tell the last observation.
+func TestLiveAgentsActAsEvaluatedOnes(t *testing.T) {
+	h := writeHistory(t, tinyHistory)
+	for _, sets := range [][]string{nil, {"last_observation=true"}, {"use_compressed_context=false", "n_transit=10", "last_observation=true"}} {
+		dev := openCPU(t, 1)
+		a, told := trainedAgent(t, dev, h, sets...)
+		game := a.World.(world.Game)
+		const episodes, each = 9, 2
+		want, err := a.Evaluate(t.Context(), EvalOptions{History: h, Agents: each, Episodes: episodes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var envs []world.Env
+		for _, g := range want.Goals {
+			for range each {
+				envs = append(envs, game.NewEnv(g.Goal))
+			}
+		}
+		l, err := NewLive(dev, told.Info.Last, LiveOptions{Agents: len(envs)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		observed, rewards, actions := make([][]float64, len(envs)), make([]float64, len(envs)), make([]int, len(envs))
+		fields := make([]int32, len(game.Space().Fields))
+		see := func(i int) {
+			envs[i].Observe(fields)
+			observed[i] = nil
+			for _, v := range fields {
+				observed[i] = append(observed[i], float64(v))
+			}
+		}
+		for i := range envs {
+			see(i)
+		}
+		earned := make([]float64, episodes)
+		for step := range episodes * game.Limit() {
+			if step == 3 { // what cannot be understood tells nobody anything
+				bad := slices.Clone(observed)
+				bad[1] = []float64{0, math.NaN()}
+				if err := l.Act(actions, bad, rewards, nil); !errors.Is(err, ErrLine) || !strings.Contains(err.Error(), "agent 1 has NaN") {
+					t.Fatal(err)
+				}
+			}
+			if err := l.Act(actions, observed, rewards, nil); err != nil {
+				t.Fatal(err)
+			}
+			for i, e := range envs {
+				reward, ends := e.Step(actions[i])
+				rewards[i] = game.Space().Rewards[reward]
+				earned[step/game.Limit()] += rewards[i] / float64(len(envs))
+				if ends {
+					e.Reset()
+				}
+				see(i)
+			}
+		}
+		for e, v := range earned {
+			if math.Abs(v-want.Return[e]) > 1e-9 {
+				t.Errorf("%v: episode %d pays %v here, %v in an evaluation", sets, e, v, want.Return[e])
+			}
+		}
+		if err := errors.Join(l.Close(), a.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	values := []float64{-1, 0, 2}
+	for v, want := range map[float64]int{-9: 0, -1: 0, -0.6: 0, -0.4: 1, 0: 1, 1: 1, 1.01: 2, 2: 2, 99: 2} {
+		if got := nearest(values, v); got != want {
+			t.Errorf("%v is nearest to value %d, want %d", v, got, want)
+		}
+	}
+}
