@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"haul/internal/world/episodic"
+	"haul/internal/world/grid"
 	"haul/internal/world/history"
 )
 
@@ -75,7 +76,7 @@ func (a *app) newBenchWorlds() *cobra.Command {
 		Short: "Train in-context agents on the published sets of histories, and set them beside print",
 		Long: `Train in-context agents on sets of histories as Tarasov et al. ("Yes, Q-Learning Helps Offline In-Context RL") publish them, and set them beside
 print: the mean return of the 100th episode on goals never learned from, and the area under the curve of returns over an expert's. For every set and
-seed: haul data tabular SET --seed S, then haul train --config ad_tabular --seed S with the set's published context. Dark Room is judged on all other
+seed: haul data tabular SET --seed S, then haul train --config ad_tabular --seed S with the set's published context, in Key-to-Door with labels=best. Dark Room is judged on all other
 goals, Key-to-Door on 100. ± is the standard error over seeds; each run's own, over goals, is in its result.json.
 
 Sets: ` + strings.Join(names, ", ") + ` (all where none is named), or any other name of haul data tabular. What has ended in --out is not trained
@@ -152,6 +153,9 @@ func (a *app) benchWorld(cmd *cobra.Command, s episodic.Set, seeds []uint64, f *
 	if context > 0 {
 		region := context/2 - 2
 		base = append(base, fmt.Sprintf("--set=n_transit=%d", context), fmt.Sprintf("--set=compress_interval=%d", region), fmt.Sprintf("--set=compress_min=%d", region/4))
+	}
+	if s.Room.Kind == grid.KeyDoor {
+		base = append(base, "--set=labels=best")
 	}
 	for _, set := range f.sets {
 		base = append(base, "--set="+set)
