@@ -70,7 +70,7 @@ whole story, docs/deploy.md how to run it as a service.`,
 	cmd.Flags().StringVar(&f.token, "token", "", "what others must show; made up where --addr reaches beyond this machine")
 	cmd.Flags().StringVar(&f.tokenFile, "token-file", "", "file whose first line is the token; HAUL_TOKEN holds one too")
 	cmd.Flags().StringVar(&f.jobs, "jobs", "", "folder that keeps jobs, so that they survive a restart; without it they are in memory")
-	cmd.Flags().StringVar(&f.log, "log", "", "write each request to standard error: text or json")
+	cmd.Flags().StringVar(&f.log, "log", "", "log each request on standard error: text or json")
 	cmd.Flags().Float64Var(&f.rate, "rate", 0, "requests per second of one address at most, twice as many at once; 0: any number")
 	cmd.Flags().StringArrayVar(&f.proxies, "proxy", nil, "address or network of a reverse proxy whose X-Forwarded-For is believed (repeatable)")
 	cmd.Flags().BoolVar(&f.open, "open", false, "open the page in the browser")

@@ -35,7 +35,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"cuda:x", Options{}, "cuda:0"},
 		{"cuda:-1", Options{}, "cuda:0"},
 		{"cpu", Options{Workers: -1}, "workers is -1"},
-		{"cpu", Options{Set: "sse"}, "sse"},
+		{"cpu", Options{Set: "mmx"}, "mmx"},
 	} {
 		_, err := Open(c.name, c.opt)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {

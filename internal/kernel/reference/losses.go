@@ -57,7 +57,8 @@ func PPO[F Float](dout, out, sample, sums []F, o *kernel.PPO) {
 	for k := range actions {
 		entropy -= exp(logp(k)) * logp(k)
 	}
-	ratio, lo, hi := exp(logp(action)-then), 1-F(o.Clip), 1+F(o.Clip)
+	// past fp32's range a factor of 0 would make it no number
+	ratio, lo, hi := exp(min(logp(action)-then, 88)), 1-F(o.Clip), 1+F(o.Clip)
 	free, held := ratio*adv, min(max(ratio, lo), hi)*adv
 	var slope F // of the policy loss by log π(action)
 	if free <= held {

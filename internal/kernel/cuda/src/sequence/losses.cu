@@ -68,7 +68,8 @@ KERNEL __launch_bounds__(threads) ppo(float *dout, const float *out, const float
   for (int k = 0; k < actions; k++) total += expf_(out[k] - top);
   const float logSum = top + logf_(total);
   for (int k = 0; k < actions; k++) entropy -= expf_(out[k] - logSum) * (out[k] - logSum);
-  const float ratio = expf_(out[action] - logSum - sample[1]), lo = 1 - clip, hi = 1 + clip;
+  // past fp32's range a factor of 0 would make it no number
+  const float ratio = expf_(__builtin_fminf(out[action] - logSum - sample[1], 88.0f)), lo = 1 - clip, hi = 1 + clip;
   const float free = ratio * sample[2], held = (ratio < lo ? lo : ratio > hi ? hi : ratio) * sample[2];
   const float slope = free <= held ? -free : 0; // of the policy loss by log π(action)
   for (int k = 0; k < actions; k++) {
