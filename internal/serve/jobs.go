@@ -31,8 +31,6 @@ const (
 	jobCancelled = "cancelled"
 )
 
-var errCancelled = errors.New("the job was cancelled")
-
 // jobState is a job as clients see it and as the folder keeps it.
 type jobState struct {
 	ID        string     `json:"id"`
