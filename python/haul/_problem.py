@@ -102,7 +102,7 @@ def read(source: Any, *, capacity: int | None = None, distance: str | None = Non
     >>> haul.read(table).solve()
     Traceback (most recent call last):
         ...
-    haul._binary.HaulError: --capacity is missing: a table of stops does not say what a vehicle carries
+    haul._binary.HaulError: --capacity is missing: a table of stops does not say what a vehicle carries; or give a table of vehicles with --fleet
     """
     words: list[str] = []
     for name, value in {"capacity": capacity, "distance": distance, "vehicles": vehicles, **flags}.items():
