@@ -84,6 +84,24 @@ func startServer(t *testing.T, dir string, args ...string) (*exec.Cmd, string) {
 	return cmd, strings.TrimSuffix(at.URL, "/")
 }
 
+// profile is a folder for the browser, whose children write there for a moment after it has ended.
+func profile(t *testing.T) string {
+	dir, err := os.MkdirTemp("", "haul-browser-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for range 100 {
+			if err = os.RemoveAll(dir); err == nil {
+				return
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		t.Error(err)
+	})
+	return dir
+}
+
 func TestBrowser(t *testing.T) {
 	if os.Getenv("HAUL_BROWSER") == "" {
 		t.Skip("needs chromium: .ci/run browser installs it and sets HAUL_BROWSER=1")
@@ -98,7 +116,7 @@ func TestBrowser(t *testing.T) {
 			dir := t.TempDir()
 			_, url := startServer(t, dir)
 			options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.WindowSize(width, 1000),
-				chromedp.UserDataDir(t.TempDir()))
+				chromedp.UserDataDir(profile(t)))
 			alloc, stop := chromedp.NewExecAllocator(context.Background(), options...)
 			defer stop()
 			ctx, cancel := chromedp.NewContext(alloc)
