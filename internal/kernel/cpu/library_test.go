@@ -19,7 +19,13 @@ import (
 // columns.
 func fortran(spoil func(c []float32)) uintptr {
 	return purego.NewCallback(func(turnA, turnB *byte, m, n, k *int32, alpha, a *float32, lda *int32, b *float32, ldb *int32, beta, c *float32, ldc *int32) uintptr {
-		as, bs, cs := unsafe.Slice(a, 1<<24), unsafe.Slice(b, 1<<24), unsafe.Slice(c, 1<<24)
+		span := func(turn byte, rows, columns, ld int32) int32 {
+			if turn == 'T' {
+				rows, columns = columns, rows
+			}
+			return (columns-1)*ld + rows
+		}
+		as, bs, cs := unsafe.Slice(a, span(*turnA, *m, *k, *lda)), unsafe.Slice(b, span(*turnB, *k, *n, *ldb)), unsafe.Slice(c, span('N', *m, *n, *ldc))
 		of := func(turn byte, s []float32, ld, i, j int32) float32 {
 			if turn == 'T' {
 				i, j = j, i
@@ -40,7 +46,7 @@ func fortran(spoil func(c []float32)) uintptr {
 			}
 		}
 		if spoil != nil {
-			spoil(cs[:(*n-1)**ldc+*m])
+			spoil(cs)
 		}
 		return 0
 	})
