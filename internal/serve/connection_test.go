@@ -155,3 +155,21 @@ func TestTheSeedIsAlsoAPolicys(t *testing.T) {
 		t.Errorf("greedy routes cost %v and %v", a, b)
 	}
 }
+
+// A policy keeps its weights while a program of its own comes in for the last one that had them.
+func TestAPolicyOutlivesItsOldestProgram(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one bench
+	read := func() ([]byte, error) { return os.ReadFile("../../policies/cvrp20.safetensors") }
+	x := open(t, func(o *Options) { o.Shipped = []Shipped{{"a", read}, {"b", read}} })
+	ask := func(policy string, customers int) {
+		if a := x.do("POST", "/api/v1/solve", x.drawn(customers, fmt.Sprintf(`"method":"policy","policy":%q,"decode":"greedy"`, policy))); a.status != 200 {
+			t.Fatalf("%s, %d customers: %d %s", policy, customers, a.status, a.body)
+		}
+	}
+	ask("a", 30)
+	for n := range keepReady - 1 {
+		ask("b", 2+n)
+	}
+	ask("a", 31) // which takes the place of the first
+	ask("a", 32)
+}

@@ -293,10 +293,11 @@ func (b *bench) program(c *checkpoint, n int, capacity int32, d policy.Decode, s
 	if err != nil {
 		return nil, errors.Join(err, b.release(policy))
 	}
-	for b.order.Len() >= keepReady {
+	// It is in the list before others leave: the last of them would take the weights along.
+	b.ready[key] = b.order.PushFront(&program{key: key, policy: policy, step: step, from: c})
+	for b.order.Len() > keepReady {
 		b.drop(b.order.Back())
 	}
-	b.ready[key] = b.order.PushFront(&program{key: key, policy: policy, step: step, from: c})
 	return step, nil
 }
 
