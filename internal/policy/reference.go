@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"haul/internal/comm"
+	"haul/internal/report"
 	"haul/internal/run"
 	"haul/internal/safetensors"
 	"haul/internal/search"
@@ -36,8 +38,32 @@ const (
 
 // References are the costs that a set of instances is judged against.
 type References struct {
-	Costs  []float64
-	Method string // Optimum or Search
+	Costs  []float64 // not a number where the time for them did not suffice
+	Method string    // Optimum or Search
+}
+
+// Known is how many of the costs are known.
+func (r *References) Known() int {
+	n := 0
+	for _, c := range r.Costs {
+		if !math.IsNaN(c) {
+			n++
+		}
+	}
+	return n
+}
+
+// Pairs are the lengths of the instances whose costs are known, beside these costs.
+func (r *References) Pairs(lengths []float64) (known, costs []float64) {
+	if r.Known() == len(r.Costs) {
+		return lengths, r.Costs
+	}
+	for i, c := range r.Costs {
+		if !math.IsNaN(c) {
+			known, costs = append(known, lengths[i]), append(costs, c)
+		}
+	}
+	return known, costs
 }
 
 // ReferenceMethod is what a source's instances are judged against.
@@ -53,6 +79,11 @@ func ReferenceMethod(src vrp.Source) string {
 // user's cache folder; a cache that cannot be read, or written, is only lost time. workers 0 stands
 // for all cores. note, which may be nil, is told about long work.
 func Reference(ctx context.Context, src vrp.Source, count, workers int, note func(string)) (*References, error) {
+	return referenceWithin(ctx, src, count, workers, 0, note)
+}
+
+// referenceWithin begins no search after `within`, where that is above 0.
+func referenceWithin(ctx context.Context, src vrp.Source, count, workers int, within time.Duration, note func(string)) (*References, error) {
 	if workers < 1 {
 		workers = runtime.GOMAXPROCS(0)
 	}
@@ -64,18 +95,19 @@ func Reference(ctx context.Context, src vrp.Source, count, workers int, note fun
 	if path != "" && readReference(path, key, r.Costs) == nil {
 		return r, nil
 	}
-	if err := solveReferences(ctx, src, 0, r.Costs, r.Method, workers, note); err != nil {
+	if err := solveReferences(ctx, src, 0, r.Costs, r.Method, workers, within, note); err != nil {
 		return nil, err
 	}
-	keepReference(path, key, r.Costs, note)
+	r.keep(path, key, within, note)
 	return r, nil
 }
 
 // SharedReference is Reference for all ranks at once: rank 0 looks into its cache, and what is not
-// there is shared out.
-func SharedReference(ctx context.Context, w *comm.World, src vrp.Source, count, workers int, note func(string)) (*References, error) {
+// there is shared out. Of instances that are searched none is begun later than `within` from now,
+// as rank 0 says; 0: all are solved.
+func SharedReference(ctx context.Context, w *comm.World, src vrp.Source, count, workers int, within time.Duration, note func(string)) (*References, error) {
 	if w == nil {
-		return Reference(ctx, src, count, workers, note)
+		return referenceWithin(ctx, src, count, workers, within, note)
 	}
 	if workers < 1 {
 		workers = runtime.GOMAXPROCS(0)
@@ -94,8 +126,13 @@ func SharedReference(ctx context.Context, w *comm.World, src vrp.Source, count, 
 		_, err := binary.Decode(found, binary.LittleEndian, r.Costs)
 		return r, err
 	}
+	said, err := w.Broadcast(binary.LittleEndian.AppendUint64(nil, uint64(within)))
+	if err != nil {
+		return nil, err
+	}
+	within = time.Duration(binary.LittleEndian.Uint64(said))
 	from, to := w.Cut(count)
-	err = solveReferences(w.Soon(ctx), src, from, r.Costs[from:to], r.Method, workers, note)
+	err = solveReferences(w.Soon(ctx), src, from, r.Costs[from:to], r.Method, workers, within, note)
 	if err != nil && !w.Asked() {
 		return nil, err
 	}
@@ -103,26 +140,35 @@ func SharedReference(ctx context.Context, w *comm.World, src vrp.Source, count, 
 		return nil, err
 	}
 	if w.Number() == 0 {
-		keepReference(path, key, r.Costs, note)
+		r.keep(path, key, within, note)
 	}
 	return r, nil
 }
 
 // solveReferences solves the instances from `first` on.
-func solveReferences(ctx context.Context, src vrp.Source, first int, out []float64, method string, workers int, note func(string)) error {
+func solveReferences(ctx context.Context, src vrp.Source, first int, out []float64, method string, workers int, within time.Duration, note func(string)) error {
 	tell := progressNotes(note, fmt.Sprintf("solving %d instances of %d customers (%s), once", len(out), src.N, method), len(out))
 	if method == Optimum {
 		return vrp.OptimalCosts(ctx, src, uint64(first), len(out), workers, out, tell)
 	}
-	return searchCosts(ctx, src, first, workers, out, tell, note)
+	var until time.Time
+	if within > 0 {
+		until = time.Now().Add(within)
+	}
+	return searchCosts(ctx, src, first, workers, until, out, tell, note)
 }
 
-// keepReference writes the cache, where there is one.
-func keepReference(path, key string, costs []float64, note func(string)) {
+// keep writes the cache of whole sets, where there is one, and says what a set is short of.
+func (r *References) keep(path, key string, within time.Duration, note func(string)) {
+	if n := r.Known(); n < len(r.Costs) {
+		note(fmt.Sprintf("%d of %d reference costs are known after %s, a share of the run's time: gaps are over these instances; the next run solves more",
+			n, len(r.Costs), within.Round(time.Millisecond)))
+		return
+	}
 	if path == "" {
 		return
 	}
-	if err := writeReference(path, key, costs); err != nil {
+	if err := writeReference(path, key, r.Costs); err != nil {
 		note(fmt.Sprintf("these costs could not be cached and will be solved again: %v", err))
 	}
 }
@@ -134,11 +180,13 @@ const (
 )
 
 func progressNotes(note func(string), what string, count int) func(done int) {
-	next := time.Now().Add(noteAfter)
+	began := time.Now()
+	next := began.Add(noteAfter)
 	return func(done int) {
 		if now := time.Now(); now.After(next) {
 			next = now.Add(noteEvery)
-			note(fmt.Sprintf("%s: %d%%", what, 100*done/count))
+			left := now.Sub(began).Seconds() * float64(count-done) / float64(done)
+			note(fmt.Sprintf("%s: %d%%, %s left", what, 100*done/count, report.Duration(left)))
 		}
 	}
 }
@@ -150,7 +198,7 @@ func SearchIterations(n int) int { return 200 * n }
 
 // searchCosts is OptimalCosts for the search. Each cost is kept as soon as it is known, so that an
 // interrupted run goes on where it stopped.
-func searchCosts(ctx context.Context, src vrp.Source, first, workers int, out []float64, progress func(int), note func(string)) error {
+func searchCosts(ctx context.Context, src vrp.Source, first, workers int, until time.Time, out []float64, progress func(int), note func(string)) error {
 	problems := make([]*vrp.Problem, len(out))
 	const chunk = 256
 	batch := vrp.NewBatch(chunk, src.N, src.Capacity)
@@ -160,7 +208,7 @@ func searchCosts(ctx context.Context, src vrp.Source, first, workers int, out []
 			problems[at+i] = batch.Problem(i)
 		}
 	}
-	costs, err := search.References(ctx, problems, search.ReferenceOptions{Iterations: SearchIterations(src.N), Workers: workers, Cache: search.CacheDir(), Progress: progress, Warn: note})
+	costs, err := search.References(ctx, problems, search.ReferenceOptions{Iterations: SearchIterations(src.N), Workers: workers, Until: until, Cache: search.CacheDir(), Progress: progress, Warn: note})
 	copy(out, costs)
 	return err
 }

@@ -6,6 +6,8 @@ import (
 	"haul/internal/rng"
 	"haul/internal/run/runtest"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,5 +47,35 @@ func TestReferencesAreCached(t *testing.T) {
 	}
 	if ReferenceMethod(vrp.Source{N: 12}) != Optimum || ReferenceMethod(vrp.Source{N: 13}) != Search {
 		t.Error("the limit of the exact method has moved")
+	}
+}
+
+// A run whose time is limited takes the references that there are: the gap is over those instances.
+func TestReferencesOfALimitedRun(t *testing.T) {
+	runtest.Folder(t)
+	src := SourceOf(tiny(t), rng.ValidInstances)
+	src.N = 14
+	var told []string
+	note := func(s string) { told = append(told, s) }
+	few, err := SharedReference(t.Context(), nil, src, 20, 1, 1, note)
+	if err != nil || few.Known() != 2 || len(told) != 1 || !strings.HasPrefix(told[0], "2 of 20 reference costs are known") {
+		t.Fatalf("%+v, %q, %v", few, told, err)
+	}
+	all, err := SharedReference(t.Context(), nil, src, 20, 1, 0, note)
+	if err != nil || all.Known() != 20 || len(told) != 1 {
+		t.Fatalf("some of a set were taken for all of it: %+v, %q, %v", all, told, err)
+	}
+	lengths := slices.Clone(all.Costs)
+	for i := range lengths {
+		lengths[i] += float64(i)
+	}
+	for _, c := range []struct {
+		refs *References
+		want int
+	}{{few, 2}, {all, 20}} {
+		known, costs := c.refs.Pairs(lengths)
+		if !slices.Equal(known, lengths[:c.want]) || !slices.Equal(costs, all.Costs[:c.want]) {
+			t.Errorf("%d pairs: %v, %v", c.want, known, costs)
+		}
 	}
 }

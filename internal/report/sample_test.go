@@ -12,6 +12,7 @@ type row struct {
 	Epoch  int      `json:"epoch" csv:"epoch"`
 	Cost   float64  `json:"cost" csv:"cost" tb:"train/cost"`
 	Val    *float64 `json:"val" csv:"val" tb:"val/cost"`
+	Of     *int     `json:"of" csv:"of"`
 	Name   string   `json:"name" csv:"name"`
 	Best   bool     `json:"best" csv:"best"`
 	Hidden float64  `json:"hidden"`

@@ -62,7 +62,7 @@ func (t *table) walk(s reflect.Type, at []int) (again []column) {
 		}
 		if name != "" {
 			switch reflect.New(f.Type).Interface().(type) {
-			case *int, *int64, *float64, **float64, *bool, *string:
+			case *int, **int, *int64, *float64, **float64, *bool, *string:
 			default:
 				panic("report: no column holds " + f.Type.String() + " " + f.Name)
 			}
@@ -96,6 +96,10 @@ func (t *table) cells(row any) []string {
 		switch v := t.columns[i].of(v).(type) {
 		case *int:
 			out[i] = strconv.Itoa(*v)
+		case **int:
+			if *v != nil {
+				out[i] = strconv.Itoa(**v)
+			}
 		case *int64:
 			out[i] = strconv.FormatInt(*v, 10)
 		case *float64:
@@ -129,6 +133,11 @@ func (t *table) parse(text []string) (row any, err error) {
 		switch v := t.columns[i].of(fresh.Elem()).(type) {
 		case *int:
 			*v, err = strconv.Atoi(s)
+		case **int:
+			if s != "" {
+				*v = new(int)
+				**v, err = strconv.Atoi(s)
+			}
 		case *int64:
 			*v, err = strconv.ParseInt(s, 10, 64)
 		case *float64:

@@ -15,7 +15,7 @@ import (
 var samples = tableOf(new(row))
 
 func TestColumnsFollowTheTags(t *testing.T) {
-	want := "epoch,cost,val,name,best,deep,launches,waits,copies_in,copies_out,allocations"
+	want := "epoch,cost,val,of,name,best,deep,launches,waits,copies_in,copies_out,allocations"
 	if got := strings.Join(samples.header(), ","); got != want {
 		t.Errorf("columns are %s, want %s", got, want)
 	}
@@ -81,6 +81,11 @@ func anyRow(t *rapid.T) *row {
 		switch v := c.of(reflect.ValueOf(r).Elem()).(type) {
 		case *int:
 			*v = rapid.IntRange(1, 1e6).Draw(t, c.name)
+		case **int:
+			if rapid.Bool().Draw(t, c.name+" counted") {
+				x := rapid.Int().Draw(t, c.name)
+				*v = &x
+			}
 		case *int64:
 			*v = rapid.Int64().Draw(t, c.name)
 		case *float64:

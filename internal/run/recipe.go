@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"haul/internal/comm"
 	"haul/internal/config"
@@ -109,6 +110,7 @@ type Setup struct {
 	Workers  int         // cores for work on the host; 0: as the settings say
 	World    *comm.World // the ranks that share every step; nil: this process is alone
 	Resumed  bool
+	Until    time.Time // when the run's time is up, on the rank that has the clock; zero: no limit
 	Dir      *Dir
 	Progress *Progress // the run's; the trainer reads it
 	Note     func(string)

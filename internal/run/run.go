@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"time"
 
 	"haul/internal/comm"
 	"haul/internal/config"
@@ -36,10 +37,11 @@ func Run(ctx context.Context, o Options) (err error) {
 	if o.Listener == nil {
 		o.Listener = report.Silent{}
 	}
+	until, _ := ctx.Deadline()
 	r := &run{Options: o, limit: newLimit(ctx, o.World != nil)}
 	ctx = o.World.Agree(ctx)
 	defer func() { err = errors.Join(err, r.close()) }()
-	if err := r.prepare(ctx); err != nil {
+	if err := r.prepare(ctx, until); err != nil {
 		return r.interrupted(err)
 	}
 	info := r.info()
@@ -77,7 +79,7 @@ type run struct {
 // prepare loads or makes the state, compiles the programs and puts a first checkpoint on disk, so
 // that a run can be resumed from any moment on and a folder that cannot be written is found out
 // early.
-func (r *run) prepare(ctx context.Context) error {
+func (r *run) prepare(ctx context.Context, until time.Time) error {
 	ck, err := r.checkpoint()
 	if err != nil {
 		return err
@@ -88,7 +90,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if ck != nil {
 		r.at, r.kept = ck.Progress, true
 	}
-	trainer, err := r.Task.Trainer(&Setup{Settings: r.Settings, Device: r.Device, Workers: r.Workers, Resumed: ck != nil, Dir: r.Dir, Progress: &r.at, Note: r.Listener.Note, World: r.World})
+	trainer, err := r.Task.Trainer(&Setup{Settings: r.Settings, Device: r.Device, Workers: r.Workers, Resumed: ck != nil, Until: until, Dir: r.Dir, Progress: &r.at, Note: r.Listener.Note, World: r.World})
 	if err != nil {
 		return err
 	}

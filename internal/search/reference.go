@@ -27,6 +27,7 @@ type ReferenceOptions struct {
 	Iterations int           // per problem; 0: by Time
 	Time       time.Duration // per problem and core
 	Seed       uint64
+	Until      time.Time         // no search begins after it, but for the first two; zero: all are searched
 	Workers    int               // problems searched at the same time; below 1 counts as 1
 	Cache      string            // folder of the cache; "" keeps nothing. See CacheDir
 	Progress   func(done int)    // one call at a time, with growing numbers; may be nil
@@ -45,7 +46,7 @@ func CacheDir() string {
 // References returns what the search's routes cost for each problem. Problems whose costs are
 // cached are not searched again, and each cost is kept as soon as it is known: a run that was
 // interrupted goes on where it stopped. With Iterations a cost is a function of problem, seed and
-// budget.
+// budget. The cost of a problem that Until left out is not a number.
 func References(ctx context.Context, problems []*vrp.Problem, o ReferenceOptions) ([]float64, error) {
 	if o.Iterations <= 0 && o.Time <= 0 {
 		return nil, fmt.Errorf("search: a time or a number of iterations per problem is needed")
@@ -59,6 +60,7 @@ func References(ctx context.Context, problems []*vrp.Problem, o ReferenceOptions
 		wg         sync.WaitGroup
 		mu         sync.Mutex // guards next, done and the cache, and keeps progress to one call at a time
 		next, done int
+		handed     int // to be searched
 		costs      = make([]float64, len(problems))
 	)
 	finish := func() {
@@ -73,12 +75,17 @@ func References(ctx context.Context, problems []*vrp.Problem, o ReferenceOptions
 		for ; next < len(problems); next++ {
 			key := o.key(problems[next])
 			cost, known := c.costs[key]
-			if !known {
+			switch {
+			case known:
+				costs[next] = cost
+				finish()
+			case handed >= 2 && !o.Until.IsZero() && time.Now().After(o.Until):
+				costs[next] = math.NaN()
+			default:
+				handed++
 				next++
 				return next - 1, key, true
 			}
-			costs[next] = cost
-			finish()
 		}
 		return 0, cacheKey{}, false
 	}

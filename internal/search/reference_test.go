@@ -3,6 +3,7 @@ package search
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -138,5 +139,34 @@ func TestReferencesWithoutACache(t *testing.T) {
 	}
 	if _, err := References(context.Background(), bad, ReferenceOptions{}); err == nil {
 		t.Error("no budget was accepted")
+	}
+}
+
+func TestReferencesOfAShortTime(t *testing.T) {
+	problems := some(9, 20)
+	o := ReferenceOptions{Iterations: 300, Workers: 1, Cache: t.TempDir(), Until: time.Now().Add(-time.Second)}
+	known := func(o ReferenceOptions) (n int) {
+		costs, err := References(context.Background(), problems, o)
+		if err != nil || len(costs) != len(problems) {
+			t.Fatal(costs, err)
+		}
+		for i, c := range costs {
+			if math.IsNaN(c) {
+				continue
+			}
+			if n++; c != solve(t, problems[i], Options{Iterations: 300}).Cost {
+				t.Errorf("problem %d: half a search is taken for a reference", i)
+			}
+		}
+		return n
+	}
+	// Two are searched in any case, so that there is a mean with an error; then two more.
+	for _, want := range []int{2, 4} {
+		if n := known(o); n != want {
+			t.Errorf("%d costs are known after the time is over, want %d", n, want)
+		}
+	}
+	if o.Until = time.Now().Add(time.Hour); known(o) != len(problems) {
+		t.Error("an hour was not enough")
 	}
 }

@@ -80,7 +80,10 @@ func (t *trainer) report(s *run.Interval) *Epoch {
 	if c.Training.UseGeometricMean {
 		row.MeanType, row.TrainCPC = "geometric", vrp.CPC(math.Exp(m.Sums.Of(plan.SumLogCost)/rows), n)
 	}
-	row.GapToCPC, _ = t.meanCPC(t.refs.Costs)
+	_, known := t.refs.Pairs(t.refs.Costs)
+	judged := len(known)
+	row.GapInstances = &judged
+	row.GapToCPC, _ = t.meanCPC(known)
 	return row
 }
 
@@ -94,7 +97,7 @@ func (t *trainer) validate(ctx context.Context, row *Epoch) error {
 		return err
 	}
 	cpc, se := t.meanCPC(e.Lengths)
-	gap, gapSE := stats.Gap(e.Lengths, t.refs.Costs)
+	gap, gapSE := stats.Gap(t.refs.Pairs(e.Lengths))
 	row.ValCPC, row.ValSE, row.ValGap, row.ValGapSE = &cpc, &se, &gap, &gapSE
 	return nil
 }
@@ -124,7 +127,7 @@ func (t *trainer) Finish(ctx context.Context) (end *report.Ending, err error) {
 	defer func() { err = errors.Join(err, best.Close()) }()
 	src := policy.SourceOf(t.cfg, rng.TestInstances)
 	sum.TestInstances = t.cfg.Training.ValidationInstances
-	refs, err := policy.SharedReference(ctx, t.World, src, sum.TestInstances, t.Workers, t.Note)
+	refs, err := policy.SharedReference(ctx, t.World, src, sum.TestInstances, t.Workers, t.within(0.5), t.Note)
 	if err != nil {
 		return nil, err
 	}
@@ -134,8 +137,9 @@ func (t *trainer) Finish(ctx context.Context) (end *report.Ending, err error) {
 	if err != nil {
 		return nil, err
 	}
+	sum.GapInstances = refs.Known()
 	sum.TestCPC, sum.TestSE = t.meanCPC(e.Lengths)
-	sum.TestGap, sum.TestGapSE = stats.Gap(e.Lengths, refs.Costs)
+	sum.TestGap, sum.TestGapSE = stats.Gap(refs.Pairs(e.Lengths))
 	if t.World.Number() > 0 { // rank 0 has the first tour, and somebody to show it to
 		return t.view.ending(sum), nil
 	}
@@ -155,9 +159,9 @@ func (v *view) ending(s *Summary) *report.Ending {
 	out := &report.Ending{Row: s, Title: fmt.Sprintf("%s: %s, %s, %s", end, report.Plural(int64(s.Epochs), "epoch"), report.Plural(int64(s.Instances), "instance"), report.Duration(s.Seconds))}
 	out.Line("best", "%.4f CPC on validation, epoch %d", s.BestCPC, s.BestEpoch)
 	out.Line("test", "%.4f ± %.4f CPC, gap %s ± %.2f %% to %s, %s, %s", s.TestCPC, s.TestSE, report.Signed(100*s.TestGap, 2), 100*s.TestGapSE, s.GapTo,
-		report.Plural(int64(s.TestInstances), "instance"), policy.ValidationDecode(v.cfg))
+		s.instances(), policy.ValidationDecode(v.cfg))
 	if u := &v.total; u.epochs > 0 {
-		all := u.steps + u.validation + u.baseline
+		all := u.references + u.steps + u.validation + u.baseline
 		if v.info.Resumed {
 			out.Line("resumed", "what follows is of this process, after %s", v.info.Done)
 		}
@@ -165,6 +169,9 @@ func (v *view) ending(s *Summary) *report.Ending {
 		out.Line("time", "%5.1f %%  steps       %s", 100*u.steps/all, report.Duration(u.steps))
 		out.Line("", "%5.1f %%  validation  %s", 100*u.validation/all, report.Duration(u.validation))
 		out.Line("", "%5.1f %%  baseline    %s", 100*u.baseline/all, report.Duration(u.baseline))
+		if u.references >= 1 {
+			out.Line("", "%5.1f %%  references  %s, before the first step", 100*u.references/all, report.Duration(u.references))
+		}
 		out.Line("device", "in %s: %s", report.Plural(int64(u.epochs*v.cfg.Training.NumBatchesPerEpoch-v.done), "step"), u.asked)
 	}
 	out.Line("written", "%s, %s, %s", s.Best, filepath.Base(s.Last), run.ResultName)

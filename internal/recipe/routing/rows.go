@@ -2,6 +2,7 @@ package routing
 
 import (
 	"context"
+	"fmt"
 
 	"haul/internal/policy"
 	"haul/internal/report"
@@ -30,9 +31,10 @@ type Epoch struct {
 	ValSE              *float64 `json:"val_se" csv:"val_se"`
 	ValGap             *float64 `json:"val_gap" csv:"val_gap" tb:"val/gap"` // a fraction, paired
 	ValGapSE           *float64 `json:"val_gap_se" csv:"val_gap_se"`
-	GapTo              string   `json:"gap_to" csv:"gap_to"`         // optimum or search
-	GapToCPC           float64  `json:"gap_to_cpc" csv:"gap_to_cpc"` // its cost on the validation set
-	Best               bool     `json:"best" csv:"best"`             // the lowest val_cpc so far
+	GapTo              string   `json:"gap_to" csv:"gap_to"`               // optimum or search
+	GapToCPC           float64  `json:"gap_to_cpc" csv:"gap_to_cpc"`       // its cost on the validation set
+	GapInstances       *int     `json:"gap_instances" csv:"gap_instances"` // whose reference is known, and which the gap is over; nil in rows from before it was kept
+	Best               bool     `json:"best" csv:"best"`                   // the lowest val_cpc so far
 	Entropy            float64  `json:"entropy" csv:"entropy" tb:"train/entropy"`
 	EntropyCoef        float64  `json:"entropy_coef" csv:"entropy_coef" tb:"schedule/entropy_coef"`
 	GradNorm           float64  `json:"grad_norm" csv:"grad_norm" tb:"train/grad_norm"` // mean, before clipping
@@ -65,10 +67,20 @@ type Summary struct {
 	TestGap       float64 `json:"test_gap" tb:"test/gap"`
 	TestGapSE     float64 `json:"test_gap_se"`
 	GapTo         string  `json:"gap_to"`
+	GapInstances  int     `json:"gap_instances"` // of TestInstances, those whose reference is known
 
 	Dir  string `json:"dir"`
 	Last string `json:"last"`
 	Best string `json:"best"`
+}
+
+// instances says how many were tested, and of how many the gap is.
+func (s *Summary) instances() string {
+	all := report.Plural(int64(s.TestInstances), "instance")
+	if s.GapInstances < s.TestInstances {
+		all += fmt.Sprintf(" (the gap over %s)", report.Thousands(int64(s.GapInstances)))
+	}
+	return all
 }
 
 // Example is one test instance, routed by the best policy and by the reference's method.

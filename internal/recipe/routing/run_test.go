@@ -123,7 +123,7 @@ func TestRunsOfEveryBaseline(t *testing.T) {
 				t.Fatalf("%d epochs told, ending %v, checkpoint of update %d", len(epochs), e.Ending, ck.Progress.Concluded)
 			}
 			for _, r := range epochs {
-				if r.ValGap == nil || *r.ValGap < -1e-5 && r.GapTo == policy.Optimum || r.TrainCPC <= 0 || r.Instances != 48 || r.BaselineCPC <= 0 || r.Launches != 4 {
+				if r.ValGap == nil || *r.ValGap < -1e-5 && r.GapTo == policy.Optimum || r.TrainCPC <= 0 || r.Instances != 48 || r.BaselineCPC <= 0 || r.Launches != 4 || *r.GapInstances != cfg.Training.ValidationInstances {
 					t.Errorf("odd report: %+v", r)
 				}
 				if _, err := json.Marshal(r); err != nil {
@@ -131,7 +131,7 @@ func TestRunsOfEveryBaseline(t *testing.T) {
 				}
 			}
 			x := e.Info.View.(*view).example
-			if s := e.Ending.Row.(*Summary); s.Instances != 144 || s.TestGap < -1e-5 && s.GapTo == policy.Optimum || x.PolicyCost < x.ReferenceCost-1e-6 && s.GapTo == policy.Optimum {
+			if s := e.Ending.Row.(*Summary); s.Instances != 144 || s.GapInstances != s.TestInstances || s.TestGap < -1e-5 && s.GapTo == policy.Optimum || x.PolicyCost < x.ReferenceCost-1e-6 && s.GapTo == policy.Optimum {
 				t.Errorf("odd summary: %+v", s)
 			}
 		})

@@ -198,11 +198,24 @@ func (t *trainer) Place(updates int) string {
 	return fmt.Sprintf("in epoch %d after step %d of %d", min(t.epoch()+1, t.cfg.Training.NumEpochs), updates-min(t.epoch(), t.cfg.Training.NumEpochs-1)*each, each)
 }
 
-// Prepare solves the validation set, once for all runs.
+// referenceShare is what of a limited time may pass before the first step.
+const referenceShare = 1. / 40
+
+// within is a share of the time that is left to the run; 0 where it has no limit.
+func (t *trainer) within(share float64) time.Duration {
+	if t.Until.IsZero() {
+		return 0
+	}
+	return max(1, time.Duration(share*float64(time.Until(t.Until))))
+}
+
+// Prepare solves the validation set, once for all runs. A run whose time is limited trains for most
+// of it: it takes the costs that a share of the time yields.
 func (t *trainer) Prepare(ctx context.Context) (err error) {
-	o := t.val.Options()
-	t.refs, err = policy.SharedReference(ctx, t.World, o.Source, o.Count, t.Workers, t.Note)
+	o, began := t.val.Options(), time.Now()
+	t.refs, err = policy.SharedReference(ctx, t.World, o.Source, o.Count, t.Workers, t.within(referenceShare), t.Note)
 	t.began = time.Now()
+	t.view.total.references = t.began.Sub(began).Seconds()
 	return err
 }
 

@@ -41,6 +41,7 @@ type view struct {
 // totals are what this process has spent.
 type totals struct {
 	epochs                             int
+	references                         float64 // solved before the first step
 	steps, validation, baseline, flops float64
 	instances                          int64
 	asked                              report.Asked

@@ -37,7 +37,7 @@ func tell(l report.Listener, v *view, epoch int) {
 }
 
 func summaryOf(dir string) *Summary {
-	return &Summary{Epochs: 10, Instances: 1000, Seconds: 33, BestEpoch: 9, BestCPC: 0.41, TestInstances: 10000, TestGap: 0.055, GapTo: "optimum",
+	return &Summary{Epochs: 10, Instances: 1000, Seconds: 33, BestEpoch: 9, BestCPC: 0.41, TestInstances: 10000, GapInstances: 10000, TestGap: 0.055, GapTo: "optimum",
 		Dir: dir, Best: filepath.Join(dir, "best.safetensors"), Last: filepath.Join(dir, "last.safetensors")}
 }
 
@@ -182,7 +182,10 @@ func TestARunWithViewsSaysHowItWasJudged(t *testing.T) {
 	var settings config.Config
 	settings.Model.StartViews, settings.Training.ValidationDecode = true, "pomo"
 	v := &view{cfg: &settings}
-	if end := v.ending(&Summary{TestInstances: 7}); !strings.Contains(fmt.Sprint(end), "7 instances, pomo:1") {
+	if end := v.ending(&Summary{TestInstances: 7, GapInstances: 7}); !strings.Contains(fmt.Sprint(end), "7 instances, pomo:1") {
 		t.Errorf("%v", end)
+	}
+	if end := v.ending(&Summary{TestInstances: 7, GapInstances: 3}); !strings.Contains(fmt.Sprint(end), "7 instances (the gap over 3), pomo:1") {
+		t.Errorf("a gap over some instances is not told: %v", end)
 	}
 }
