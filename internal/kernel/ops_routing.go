@@ -26,12 +26,13 @@ const NearFloor = 1e-4
 //
 //	query     q = Node[cur] + Graph + Σ over k of c_k·Context_k
 //	glimpse   g = per head, softmax over allowed j of q·Key_j/sqrt(D/H), times Value_j
-//	logits    Clip·tanh(g·Pointer_j/sqrt(D) + pull) / temperature over allowed j
-//	pull      (PairQuery[cur] + Σ over k of c_k·PairContext_k)·PairKey_j/sqrt(D) - Near·log sqrt(distance(cur, j)² + NearFloor)
+//	logits    Clip·tanh(g·Pointer_j/sqrt(D) + bias) / temperature over allowed j
+//	bias      (PairQuery[cur] + Σ over k of c_k·PairContext_k)·PairKey_j/sqrt(D)
+//	          - Near·log sqrt(distance(cur, j)² + NearFloor)
 //
-// with c the vehicle's context features (RuleSet.Context). Without Pair the first part of pull is
-// 0. What it says of a pair of nodes passes by the glimpse, through whose few heads all else that
-// is known of the vehicle must go.
+// with c the vehicle's context features (RuleSet.Context). Without Pair the bias is that of the
+// distance alone. A bias is added behind the glimpse, so that what is known of a pair of nodes need
+// not pass through the glimpse's few heads.
 type Decoder struct {
 	Instances // of which Feature is not read
 

@@ -33,7 +33,7 @@ var recipes = []struct {
 // The files of the ops that draw, route and judge routing instances, and of losses.
 var (
 	routing = []string{"ops_routing", "routing", "generate", "decoder", "decode", "decision", "rules", "rollout", "rollout_grad", "rollout_held", "starts", "starts_half", "half", "half_walk", "half_nodes", "choices", "grad_near",
-		"grad", "pulls", "tally", "warp", "stream", "stream_grad", "stream_nodes", "stream_row", "stream_starts", "stream_walk"}
+		"grad", "biases", "tally", "warp", "stream", "stream_grad", "stream_nodes", "stream_row", "stream_starts", "stream_walk"}
 	losses = []string{"ops_losses", "losses"}
 )
 

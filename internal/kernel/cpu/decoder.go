@@ -48,9 +48,9 @@ type block struct {
 	posX, posY       []float32
 	// [N][ld]: what the way from a node to another adds to the pointer's dot product; nil where
 	// nothing
-	pull []float32
+	bias []float32
 	// [seen][ld]: what a context feature of 1 adds to it for each node; nil without pairs
-	pullContext       []float32
+	biasContext       []float32
 	pt                []float32 // [D][ld]: pair keys, a column a node
 	pair, pairContext []float32 // the instance's inputs, rows pairStride apart, and the weight
 	at                [decodeRows]int32
@@ -61,18 +61,18 @@ type block struct {
 
 // blockFloats and blockWords are the scratch a block takes.
 func (d *decoder) blockFloats() int {
-	pull := 0
-	if d.pulls() {
-		pull = d.n * d.ld
+	bias := 0
+	if d.biased() {
+		bias = d.n * d.ld
 	}
 	if d.pairs {
-		pull += d.seen*d.ld + d.d*d.ld
+		bias += d.seen*d.ld + d.d*d.ld
 	}
-	return 2*d.d*d.ld + decodeRows*(2*d.d+(d.heads+3)*d.ld+1+d.seen) + pull
+	return 2*d.d*d.ld + decodeRows*(2*d.d+(d.heads+3)*d.ld+1+d.seen) + bias
 }
 
-// pulls says whether the way between nodes adds to the pointer's dot products.
-func (d *decoder) pulls() bool { return d.near != 0 || d.pairs }
+// biased reports whether anything is added to the pointer's dot products.
+func (d *decoder) biased() bool { return d.near != 0 || d.pairs }
 
 func (d *decoder) blockWords() int { return decodeRows * d.words }
 
@@ -89,11 +89,11 @@ func (d *decoder) carve(w *worker) (k block, rest []float32) {
 	k.s = take(d.heads * decodeRows * d.ld)
 	k.p, k.lp, k.th = take(decodeRows*d.ld), take(decodeRows*d.ld), take(decodeRows*d.ld)
 	k.ent, k.seen = take(decodeRows), take(decodeRows*d.seen)
-	if d.pulls() {
-		k.pull = take(d.n * d.ld)
+	if d.biased() {
+		k.bias = take(d.n * d.ld)
 	}
 	if d.pairs {
-		k.pullContext, k.pt = take(d.seen*d.ld), take(d.d*d.ld)
+		k.biasContext, k.pt = take(d.seen*d.ld), take(d.d*d.ld)
 		k.pairContext, k.pairStride = d.pairContext.of(w), d.pair.stride
 	}
 	k.mask = w.words[:decodeRows*d.words]
@@ -124,11 +124,11 @@ func (d *decoder) measure(k *block) {
 	}
 	scale := -0.5 * float64(d.near) / float64(d.pointerScale)
 	for a := range d.n {
-		row := k.pull[a*d.ld:][:d.ld]
+		row := k.bias[a*d.ld:][:d.ld]
 		for b := range a + 1 {
 			dx, dy := float64(k.posX[a]-k.posX[b]), float64(k.posY[a]-k.posY[b])
 			v := float32(scale * math.Log(dx*dx+dy*dy+kernel.NearFloor))
-			row[b], k.pull[b*d.ld+a] = v, v
+			row[b], k.bias[b*d.ld+a] = v, v
 		}
 	}
 }
@@ -137,13 +137,13 @@ func (d *decoder) measure(k *block) {
 // and makes the context features' rows.
 func (d *decoder) match(w *worker, k *block) {
 	w.p.transpose(k.pt, d.ld, k.pair[d.d:], k.pairStride, d.n, d.d)
-	g := gemmArgs{c: ptr(k.pull), a: ptr(k.pair), b: ptr(k.pt), m: d.n, n: d.n, k: d.d,
+	g := gemmArgs{c: ptr(k.bias), a: ptr(k.pair), b: ptr(k.pt), m: d.n, n: d.n, k: d.d,
 		ldc: d.ld, ars: k.pairStride, aks: 1, bks: d.ld, bps: panel}
 	if d.near != 0 {
 		g.r, g.ldr = g.c, g.ldc
 	}
 	w.product(g)
-	w.product(gemmArgs{c: ptr(k.pullContext), a: ptr(k.pairContext), b: ptr(k.pt), m: d.seen, n: d.n, k: d.d,
+	w.product(gemmArgs{c: ptr(k.biasContext), a: ptr(k.pairContext), b: ptr(k.pt), m: d.seen, n: d.n, k: d.d,
 		ldc: d.ld, ars: d.d, aks: 1, bks: d.ld, bps: panel})
 }
 
@@ -182,13 +182,13 @@ func (d *decoder) forward(w *worker, k *block, rows int, mult float32) {
 		u := k.p[r*d.ld:][:d.n]
 		switch {
 		case d.pairs:
-			w.p.query(u, u, k.pull[int(at)*d.ld:][:d.n], k.pullContext[:d.n], k.seen[r*d.seen])
+			w.p.query(u, u, k.bias[int(at)*d.ld:][:d.n], k.biasContext[:d.n], k.seen[r*d.seen])
 		case d.near != 0:
-			w.p.add(u, k.pull[int(at)*d.ld:][:d.n])
+			w.p.add(u, k.bias[int(at)*d.ld:][:d.n])
 		}
 	}
 	if d.pairs {
-		d.further(w, k, k.p, k.pullContext, rows, d.n, d.ld)
+		d.further(w, k, k.p, k.biasContext, rows, d.n, d.ld)
 	}
 	w.p.pointer(k.p[:rows*d.ld], k.lp, k.th, k.ent, k.p, k.mask, rows, d.n, d.ld, d.words, d.pointerScale, mult)
 }

@@ -51,8 +51,8 @@ type gradBlock struct {
 	rows   int
 
 	// [N][ld]: gradients of dot products, summed over the decisions at a node; nil without pairs
-	dpull        []float32
-	dpullContext []float32 // [seen][ld]: summed over all decisions, each times its context features
+	dbias        []float32
+	dbiasContext []float32 // [seen][ld]: summed over all decisions, each times its context features
 
 	dproj, dptr, dgraph, dcontext []float32
 	dpair, dpairContext           []float32
@@ -72,7 +72,7 @@ func (r *rollGrad) run(w *worker) {
 	k.wa, k.we = take(decodeRows), take(decodeRows)
 	k.dcontext = r.dcontext.start(w)
 	if r.pairs {
-		k.dpull, k.dpullContext = take(r.n*r.ld), take(r.seen*r.ld)
+		k.dbias, k.dbiasContext = take(r.n*r.ld), take(r.seen*r.ld)
 		k.dpairContext = r.dpairContext.start(w)
 	}
 	for i := range r.instances {
@@ -89,8 +89,8 @@ func (r *rollGrad) run(w *worker) {
 			for j := range r.n {
 				clear(k.dpair[j*r.dpair.stride:][:2*r.d])
 			}
-			clear(k.dpull)
-			clear(k.dpullContext)
+			clear(k.dbias)
+			clear(k.dbiasContext)
 		}
 		if i >= w.active {
 			continue
@@ -111,13 +111,13 @@ func (r *rollGrad) run(w *worker) {
 func (r *rollGrad) matchGrad(w *worker, k *gradBlock) {
 	st, to := k.pairStride, r.dpair.stride
 	key, dkey := k.pair[r.d:], k.dpair[r.d:]
-	w.product(gemmArgs{c: ptr(k.dpair), a: ptr(k.dpull), b: ptr(key), m: r.n, n: r.d, k: r.n,
+	w.product(gemmArgs{c: ptr(k.dpair), a: ptr(k.dbias), b: ptr(key), m: r.n, n: r.d, k: r.n,
 		ldc: to, ars: r.ld, aks: 1, bks: st, bps: panel})
-	w.product(gemmArgs{c: ptr(dkey), a: ptr(k.dpull), b: ptr(k.pair), m: r.n, n: r.d, k: r.n,
+	w.product(gemmArgs{c: ptr(dkey), a: ptr(k.dbias), b: ptr(k.pair), m: r.n, n: r.d, k: r.n,
 		ldc: to, ars: 1, aks: r.ld, bks: st, bps: panel})
-	w.product(gemmArgs{c: ptr(dkey), a: ptr(k.dpullContext), b: ptr(k.pairContext), r: ptr(dkey), m: r.n, n: r.d, k: r.seen,
+	w.product(gemmArgs{c: ptr(dkey), a: ptr(k.dbiasContext), b: ptr(k.pairContext), r: ptr(dkey), m: r.n, n: r.d, k: r.seen,
 		ldc: to, ars: 1, aks: r.ld, bks: r.d, bps: panel, ldr: to})
-	w.product(gemmArgs{c: ptr(k.dpairContext), a: ptr(k.dpullContext), b: ptr(key), r: ptr(k.dpairContext), m: r.seen, n: r.d, k: r.n,
+	w.product(gemmArgs{c: ptr(k.dpairContext), a: ptr(k.dbiasContext), b: ptr(key), r: ptr(k.dpairContext), m: r.seen, n: r.d, k: r.n,
 		ldc: r.d, ars: r.ld, aks: 1, bks: st, bps: panel, ldr: r.d})
 }
 
@@ -169,9 +169,9 @@ func (r *rollGrad) flush(w *worker, k *gradBlock) {
 		ldc: r.d, ars: 1, aks: r.ld, bks: r.d, bps: panel, ldr: r.d})
 	if r.pairs {
 		for j := range rows {
-			w.p.add(k.dpull[int(k.cur[j])*r.ld:][:r.n], du[j*r.ld:][:r.n])
+			w.p.add(k.dbias[int(k.cur[j])*r.ld:][:r.n], du[j*r.ld:][:r.n])
 		}
-		w.product(gemmArgs{c: ptr(k.dpullContext), a: ptr(k.seen), b: ptr(du), r: ptr(k.dpullContext), m: r.seen, n: r.n, k: rows,
+		w.product(gemmArgs{c: ptr(k.dbiasContext), a: ptr(k.seen), b: ptr(du), r: ptr(k.dbiasContext), m: r.seen, n: r.n, k: rows,
 			ldc: r.ld, ars: 1, aks: r.seen, bks: r.ld, bps: panel, ldr: r.ld})
 	}
 	st := r.dproj.stride

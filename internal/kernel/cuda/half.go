@@ -38,7 +38,7 @@ func (p policy) startsHalfShared(t int) int { return 8*t*(3*2*p.d+3*4) + (p.n+1)
 
 // rolloutHalf decodes starts sixteen to a warp. args are those of rollout_starts up to how a start
 // begins.
-func (b *binder) rolloutHalf(o *kernel.Rollout, p policy, t int, pulls uint64, args []any) launch {
+func (b *binder) rolloutHalf(o *kernel.Rollout, p policy, t int, biases uint64, args []any) launch {
 	instances, starts := o.Actions.Shape[0], o.Actions.Shape[1]
 	warps := min(ceil(starts, 16), halfWarps)
 	args = append(args[:19:19], args[21:]...) // the module knows heads and their width
@@ -48,14 +48,14 @@ func (b *binder) rolloutHalf(o *kernel.Rollout, p policy, t int, pulls uint64, a
 	}
 	return launch{module: p.halfModule("starts_half", t), kernel: fmt.Sprint(kernel, p.hd),
 		grid: dim3{instances, blocks, 1}, block: dim3{32 * warps, 1, 1}, shared: p.startsHalfShared(t),
-		args: append(args, p.scale, p.pointerScale, pulls)}
+		args: append(args, p.scale, p.pointerScale, biases)}
 }
 
-// halfModule names a module for t tiles of nodes: those that add pulls are apart, since the others
+// halfModule names a module for t tiles of nodes: those that add biases are apart, since the others
 // are a little faster.
 func (p policy) halfModule(name string, t int) string {
-	if p.pull {
-		name += "_pull"
+	if p.bias {
+		name += "_bias"
 	}
 	return fmt.Sprint(name, "_", 8*t)
 }
@@ -140,12 +140,12 @@ func (b *binder) gradHalf(o *kernel.RolloutGrad, p policy, t int, dcontext uint6
 			args: []any{tables, b.addr(o.Proj), b.addr(o.Graph), b.addr(o.Context), i32(p.n), i32(p.stride), i32(p.heads), i32(p.hd), i32(g.wide),
 				p.scale * log2e}},
 	}
-	pulls, made := b.pullTables(&o.Decoder, p, n, pointUnit)
+	biases, made := b.biasTables(&o.Decoder, p, n, pointUnit)
 	for _, l := range made {
 		l.beside = true
 		ls = append(ls, l)
 	}
-	pairs := b.pairGrad(o, p, min(pullLoads, p.n))
+	pairs := b.pairGrad(o, p, min(biasLoads, p.n))
 	chunk := evenChunk(n, g.room*g.rowBytes(), b.budget())
 	dus, glimpses, dglimpses := b.scratch(2*chunk*g.room*8*t), b.scratch(2*chunk*g.room*p.d), b.scratch(2*chunk*g.room*p.d)
 	lse, deltas := b.scratch(4*chunk*g.room*p.heads), b.scratch(4*chunk*g.room*p.heads)
@@ -161,15 +161,15 @@ func (b *binder) gradHalf(o *kernel.RolloutGrad, p policy, t int, dcontext uint6
 			launch{module: module, kernel: fmt.Sprint("decide_rows_", p.hd), grid: dim3{count, splits, 1}, block: dim3{32 * warps, 1, 1},
 				shared: g.rowShared(warps), args: append(append([]any{dus, glimpses, dglimpses, lse, deltas}, mine...),
 					b.addr(o.Proj), b.addr(o.Pointer), b.control, i32(first), i32(p.n), i32(p.stride), i32(g.room), i32(splits), p.pointerScale,
-					pulls)},
+					biases)},
 			launch{module: nodes, kernel: fmt.Sprint("back_nodes_", p.hd), grid: dim3{count, p.heads / headPair, 1},
 				block: dim3{32 * g.tiles, 1, 1}, shared: g.nodeShared(g.slab()),
 				args: append(append([]any{b.addr(o.DProj), b.addr(o.DPointer), from(dtables, table), dus, glimpses, dglimpses, lse, deltas}, mine...),
 					b.addr(o.Proj), i32(first), i32(p.n), i32(p.stride), i32(o.DProj.Stride), i32(p.heads), i32(g.room), i32(8*t), p.pointerScale)})
 		if pairs.tables != 0 {
-			ls = append(ls, launch{module: "pulls", kernel: "pull_sorted", beside: true, grid: dim3{count, pairs.loads, 1}, block: dim3{64, 1, 1}, shared: 4 * (p.n + 1),
+			ls = append(ls, launch{module: "biases", kernel: "bias_sorted", beside: true, grid: dim3{count, pairs.loads, 1}, block: dim3{64, 1, 1}, shared: 4 * (p.n + 1),
 				args: []any{pairs.of(p, first), dus, from(choices, choiceBytes*g.room), present, i32(first), i32(p.n), i32(g.room), i32(8 * t),
-					i32(p.pullWide()), i32(pairs.loads)}})
+					i32(p.biasWide()), i32(pairs.loads)}})
 		}
 	}
 	ls = append(ls, b.backPairs(o, p, pairs, ups, pointUnit*float64(p.pointerScale))...)

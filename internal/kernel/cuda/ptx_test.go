@@ -165,11 +165,11 @@ func TestLaunchesMatchPTX(t *testing.T) {
 			{2, 401, 128, 8, 1, 0}, {5, 31, 516, 2, 1, 0.5},
 		} {
 			t.Run(fmt.Sprintf("%s/B=%d,N=%d,D=%d,H=%d,S=%d", precision, s.batch, s.n, s.width, s.heads, s.starts), func(t *testing.T) {
-				for _, pull := range []struct {
+				for _, bias := range []struct {
 					near  float32
 					pairs bool
 				}{{0, false}, {0.2, false}, {0, true}} {
-					c := model.GTConfig{Width: s.width, Heads: s.heads, Layers: 2, FeedMul: 2, Dropout: s.dropout, Near: pull.near, Pairs: pull.pairs}
+					c := model.GTConfig{Width: s.width, Heads: s.heads, Layers: 2, FeedMul: 2, Dropout: s.dropout, Near: bias.near, Pairs: bias.pairs}
 					for _, l := range bindStep(t, stepOf(t, s.batch, s.n, s.starts, c), precision) {
 						checkLaunch(t, kernels, l)
 					}

@@ -15,7 +15,7 @@ type policy struct {
 	n, d, heads, hd, stride int
 	aligned                 bool // rows of projections start at multiples of 16 bytes, heads are whole
 	scale, pointerScale     float32
-	pull                    bool // something is added to the pointer's scores
+	bias                    bool // something is added to the pointer's scores
 	rules                   kernel.Rules
 	columns, seen           int // words of a node, context features
 }
@@ -24,7 +24,7 @@ func (b *binder) policy(o *kernel.Decoder) policy {
 	n, d := o.Pointer.Shape[1], o.Pointer.Shape[2]
 	p := policy{n: n, d: d, heads: o.Heads, hd: d / o.Heads, stride: o.Proj.Stride,
 		scale: float32(1 / math.Sqrt(float64(d/o.Heads))), pointerScale: float32(1 / math.Sqrt(float64(d))),
-		pull: pulls(o), rules: o.Rules, columns: len(o.Set.Columns()), seen: len(o.Set.Context())}
+		bias: biases(o), rules: o.Rules, columns: len(o.Set.Columns()), seen: len(o.Set.Context())}
 	p.aligned = p.hd%4 == 0 && p.stride%4 == 0 && b.address(o.Proj)%16 == 0 && b.address(o.Pointer)%16 == 0
 	return p
 }
@@ -162,14 +162,14 @@ func (b *binder) rollout(o *kernel.Rollout) ([]launch, error) {
 		o.Capacity, i32(p.n), i32(p.stride), i32(p.heads), i32(p.hd), i32(starts), i32(limit), i32(int(o.Choice)), begins(o.Forced, o.Viewed)}
 	extend := o.Choice == kernel.Extend // only rollout_row takes actions over
 	if t, half, yes := b.onTensorCores(o); half && !extend {
-		tables, ls := b.pullTables(&o.Decoder, p, instances, pointUnit)
+		tables, ls := b.biasTables(&o.Decoder, p, instances, pointUnit)
 		return append(ls, b.rolloutHalf(o, p, t, tables, args)), nil
 	} else if yes && !extend {
 		warps := min(ceil(starts, 16), 8)
-		tables, ls := b.pullTables(&o.Decoder, p, instances, p.dotUnit())
+		tables, ls := b.biasTables(&o.Decoder, p, instances, p.dotUnit())
 		return append(ls, launch{module: "starts_" + b.tensorPrecision(), kernel: fmt.Sprint("rollout_starts_", 8*t),
 			grid: dim3{instances, ceil(starts, 16*warps), 1}, block: dim3{32 * warps, 1, 1}, shared: p.startsShared(t),
-			args: append(args, p.scale, p.pointerScale, tables, i32(p.pullWide()))}), nil
+			args: append(args, p.scale, p.pointerScale, tables, i32(p.biasWide()))}), nil
 	}
 	h, held := b.held(o)
 	held = held && !extend
@@ -180,12 +180,12 @@ func (b *binder) rollout(o *kernel.Rollout) ([]launch, error) {
 	if err != nil && !held { // before tables are made for nodes that are too many
 		return nil, err
 	}
-	tables, ls := b.pullTables(&o.Decoder, p, instances, 1)
+	tables, ls := b.biasTables(&o.Decoder, p, instances, 1)
 	if held {
 		return append(ls, h.launch(p, instances*starts, tables, args)), nil
 	}
 	return append(ls, launch{module: ruled("rollout", p.rules.Set), kernel: r.kernel, grid: dim3{instances * starts, 1, 1}, block: dim3{32 * r.warps, 1, 1}, shared: r.shared,
-		args: append(args, flag(p.aligned), flag(r.matrices == 4), p.scale, p.pointerScale, tables, i32(p.pullWide()))}), nil
+		args: append(args, flag(p.aligned), flag(r.matrices == 4), p.scale, p.pointerScale, tables, i32(p.biasWide()))}), nil
 }
 
 // tensorPrecision names the products of the routing kernels on tensor cores: fp32 is three tf32

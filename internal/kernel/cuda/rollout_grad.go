@@ -72,7 +72,7 @@ const (
 // gradNearServes reports whether one kernel does the whole gradient, a block an instance: few
 // nodes, one short route, heads as tiny_1 has them, and scores to which nothing is added.
 func (b *binder) gradNearServes(o *kernel.RolloutGrad, p policy) bool {
-	return b.precision != FP32 && !p.pull && p.n <= nearNodes && p.heads == sixteenHeads && p.hd == nearGradHead && p.tilesFor() > 0 &&
+	return b.precision != FP32 && !p.bias && p.n <= nearNodes && p.heads == sixteenHeads && p.hd == nearGradHead && p.tilesFor() > 0 &&
 		o.Actions.Shape[1] == 1 && o.Actions.Shape[2] <= nearGradSteps
 }
 
@@ -91,13 +91,13 @@ func (b *binder) gradPlain(o *kernel.RolloutGrad, p policy, dcontext uint64) ([]
 	if shared > b.maxShared {
 		return nil, fmt.Errorf("rollout gradient of %d nodes: %d bytes of shared memory, the GPU has %d a block", p.n, shared, b.maxShared)
 	}
-	pulls, ls := b.pullTables(&o.Decoder, p, o.Actions.Shape[0], 1)
+	biases, ls := b.biasTables(&o.Decoder, p, o.Actions.Shape[0], 1)
 	pairs := b.pairGrad(o, p, p.seen)
 	ls = append(ls, launch{module: ruled("rollout_grad", p.rules.Set), kernel: "grad_plain", grid: dim3{o.Actions.Shape[0], 1, 1}, block: dim3{256, 1, 1}, shared: shared,
 		args: []any{b.addr(o.DProj), b.addr(o.DPointer), b.addr(o.DGraph), dcontext, b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Adv),
 			b.addr(o.Proj), b.addr(o.Pointer), b.addr(o.Graph), b.addr(o.Context), b.addr(o.Nodes), b.control, i32(p.n), i32(p.stride),
 			i32(o.DProj.Stride), i32(p.heads), i32(p.hd), i32(o.Actions.Shape[1]), i32(o.Actions.Shape[2]), o.Capacity, begins(o.Forced, o.Viewed),
-			o.Weight, p.scale, p.pointerScale, b.coefficient(o.Bonus), pulls, pairs.tables, i32(p.pullWide())}})
+			o.Weight, p.scale, p.pointerScale, b.coefficient(o.Bonus), biases, pairs.tables, i32(p.biasWide())}})
 	return append(ls, b.backPairs(o, p, pairs, 0, 1)...), nil
 }
 
@@ -110,7 +110,7 @@ func (b *binder) gradChunks(o *kernel.RolloutGrad, p policy, t int, dcontext uin
 	decisions, order, counts := b.scratch(chunk*room*decisionBytes), b.scratch(chunk*room*4), b.scratch(chunk*4)
 	dus, glimpses := b.scratch(chunk*room*4*8*t), b.scratch(chunk*room*4*p.d)
 	module := fmt.Sprintf("grad_%s_%d", b.tensorPrecision(), 8*t)
-	pulls, ls := b.pullTables(&o.Decoder, p, instances, p.dotUnit())
+	biases, ls := b.biasTables(&o.Decoder, p, instances, p.dotUnit())
 	pairs := b.pairGrad(o, p, 1)
 	for first := 0; first < instances; first += chunk {
 		count := min(chunk, instances-first)
@@ -122,15 +122,15 @@ func (b *binder) gradChunks(o *kernel.RolloutGrad, p policy, t int, dcontext uin
 			launch{module: module, kernel: "grad_rows", grid: dim3{count, splits, 1}, block: dim3{256, 1, 1},
 				shared: p.instanceShared(t),
 				args: []any{dus, glimpses, decisions, order, counts, b.addr(o.Proj), b.addr(o.Pointer), b.addr(o.Graph), b.addr(o.Context), b.control,
-					i32(first), i32(p.n), i32(p.stride), i32(p.heads), i32(p.hd), i32(room), i32(splits), p.scale, p.pointerScale, pulls, i32(p.pullWide())}},
+					i32(first), i32(p.n), i32(p.stride), i32(p.heads), i32(p.hd), i32(room), i32(splits), p.scale, p.pointerScale, biases, i32(p.biasWide())}},
 			launch{module: module, kernel: fmt.Sprint("grad_heads_", p.hd), grid: dim3{count, p.heads, 1}, block: dim3{128, 1, 1},
 				shared: p.headShared(t),
 				args: []any{b.addr(o.DProj), b.addr(o.DPointer), b.addr(o.DGraph), dcontext, dus, glimpses, decisions, order, counts, b.addr(o.Proj),
 					b.addr(o.Pointer), b.addr(o.Graph), b.addr(o.Context), i32(first), i32(p.n), i32(p.stride), i32(o.DProj.Stride), i32(p.heads),
 					i32(room), p.scale}})
 		if pairs.tables != 0 {
-			ls = append(ls, launch{module: "pulls", kernel: "pull_listed", grid: dim3{count, 1, 1}, block: dim3{128, 1, 1}, shared: 4 * p.n * p.pullWide(),
-				args: []any{pairs.of(p, first), dus, decisions, order, counts, i32(p.n), i32(room), i32(8 * t), i32(p.pullWide())}})
+			ls = append(ls, launch{module: "biases", kernel: "bias_listed", grid: dim3{count, 1, 1}, block: dim3{128, 1, 1}, shared: 4 * p.n * p.biasWide(),
+				args: []any{pairs.of(p, first), dus, decisions, order, counts, i32(p.n), i32(room), i32(8 * t), i32(p.biasWide())}})
 		}
 	}
 	return append(ls, b.backPairs(o, p, pairs, 0, 1)...)

@@ -34,9 +34,9 @@ func (b *binder) held(o *kernel.Rollout) (heldPlan, bool) {
 }
 
 // launch takes the arguments of a rollout's kernel; this one knows the width of its heads.
-func (h heldPlan) launch(p policy, rows int, pulls uint64, args []any) launch {
+func (h heldPlan) launch(p policy, rows int, biases uint64, args []any) launch {
 	const hd = 20 // place of the head's width among the arguments
-	args = append(append(append([]any(nil), args[:hd]...), args[hd+1:]...), p.scale, p.pointerScale, pulls, i32(p.pullWide()))
+	args = append(append(append([]any(nil), args[:hd]...), args[hd+1:]...), p.scale, p.pointerScale, biases, i32(p.biasWide()))
 	return launch{module: fmt.Sprint("rollout_held_", 8*h.tiles), kernel: fmt.Sprint("rollout_held_", p.hd), grid: dim3{rows, 1, 1},
 		block:  dim3{32 * p.heads, 1, 1},
 		shared: h.shared, args: args}

@@ -99,8 +99,8 @@ func TestRolloutPaths(t *testing.T) {
 			}
 			near := *o
 			near.Near = 0.2
-			if ls, err := b.rollout(&near); err != nil || len(ls) != 2+packed || ls[0].kernel != "pull_tables" ||
-				strings.Contains(ls[1].module, "_pull") != strings.Contains(c.rollout, "starts_half") {
+			if ls, err := b.rollout(&near); err != nil || len(ls) != 2+packed || ls[0].kernel != "bias_tables" ||
+				strings.Contains(ls[1].module, "_bias") != strings.Contains(c.rollout, "starts_half") {
 				t.Errorf("with distances in the scores: launches %v, error %v", ls, err)
 			}
 			grad, err := b.rolloutGrad(gradOf(o))

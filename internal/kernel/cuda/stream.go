@@ -91,11 +91,11 @@ func (s stream) streamStarts(b *binder, o *kernel.Rollout) bool {
 // rolloutStream decodes starts sixteen to a warp, or a row to a block.
 func (b *binder) rolloutStream(o *kernel.Rollout, s stream) []launch {
 	instances, starts, limit := o.Actions.Shape[0], o.Actions.Shape[1], o.Actions.Shape[2]
-	tables, ls := b.pullTables(&o.Decoder, s.policy, instances, pointUnit)
+	tables, ls := b.biasTables(&o.Decoder, s.policy, instances, pointUnit)
 	args := func(packed uint64) []any {
 		return []any{b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Length), b.addr(o.LogProb), b.addr(o.Entropy), packed, b.addr(o.Context),
 			b.addr(o.PosX), b.addr(o.PosY), b.addr(o.Nodes), b.control, b.state, o.Seed, uint32(o.Purpose), o.Capacity, i32(s.n), i32(s.blocks),
-			i32(starts), i32(limit), i32(int(o.Choice)), begins(o.Forced, o.Viewed), s.scale, tables, i32(s.pullWide())}
+			i32(starts), i32(limit), i32(int(o.Choice)), begins(o.Forced, o.Viewed), s.scale, tables, i32(s.biasWide())}
 	}
 	if !s.streamStarts(b, o) {
 		packed, pack := s.pack(b, &o.Decoder, instances, firstRows, rowMatrices)
@@ -161,11 +161,11 @@ func (b *binder) streamGradServes(o *kernel.RolloutGrad, p policy) (streamGrad, 
 // between fits the budget.
 func (b *binder) gradStream(o *kernel.RolloutGrad, g streamGrad, dcontext uint64) []launch {
 	packed, pack := g.pack(b, &o.Decoder, g.instances, 0, allMatrices)
-	pulls, ls := b.pullTables(&o.Decoder, g.policy, g.instances, pointUnit)
+	biases, ls := b.biasTables(&o.Decoder, g.policy, g.instances, pointUnit)
 	ls = append(ls, pack)
 	loads := g.seen
 	if loads == 1 {
-		loads = min(pullLoads, g.n)
+		loads = min(biasLoads, g.n)
 	}
 	pairs := b.pairGrad(o, g.policy, loads)
 	ups := b.scratch(4 * g.instances)
@@ -188,9 +188,9 @@ func (b *binder) gradStream(o *kernel.RolloutGrad, g streamGrad, dcontext uint64
 		of := func(t *kernel.Tensor, each int) uint64 { return b.address(t) + uint64(4*first*each) }
 		proj, dproj := of(o.Proj, g.n*g.stride), of(o.DProj, g.n*o.DProj.Stride)
 		own, up := packed+uint64(first*allMatrices*g.blocks*packedBlock), ups+uint64(4*first)
-		near := pulls
+		near := biases
 		if near != 0 {
-			near += uint64(4 * first * (g.n + g.seen) * g.pullWide())
+			near += uint64(4 * first * (g.n + g.seen) * g.biasWide())
 		}
 		list := []any{taken, masks, stands, counts, up, own, b.addr(o.Context)}
 		ls = append(ls,
@@ -202,14 +202,14 @@ func (b *binder) gradStream(o *kernel.RolloutGrad, g streamGrad, dcontext uint64
 			launch{module: ruled("stream_rows", g.rules.Set), kernel: fmt.Sprint("rows_stream_", g.hd), grid: dim3{count, splits, 1},
 				block: dim3{32 * streamWarps, 1, 1}, shared: g.rowsShared(),
 				args: append(append([]any{dus, glimpses, dglimpses, lse, deltas}, list...), b.control, i32(g.n), i32(g.blocks), i32(g.room), i32(splits),
-					g.scale, near, i32(g.pullWide()), r)},
+					g.scale, near, i32(g.biasWide()), r)},
 			launch{module: nodes, kernel: fmt.Sprint("nodes_stream_", g.hd), grid: dim3{count, g.heads / headPair, g.ranges}, block: dim3{32 * g.tiles, 1, 1},
 				shared: g.nodesShared(),
 				args: append(append([]any{dproj, of(o.DPointer, g.n*g.d), dtables, dus, glimpses, dglimpses, lse, deltas}, list...), proj, i32(g.n),
 					i32(g.blocks), i32(g.stride), i32(o.DProj.Stride), i32(g.heads), i32(g.room), i32(g.across()), g.scale, g.pointerScale)})
 		if pairs.tables != 0 {
-			ls = append(ls, launch{module: nodes, kernel: "pulls_stream", grid: dim3{count, pairs.loads, ceil(g.pullWide(), 128)}, block: dim3{128, 1, 1},
-				shared: 4 * (g.n + 1), args: []any{pairs.of(g.policy, first), dus, taken, present, i32(g.n), i32(g.blocks), i32(g.room), i32(g.pullWide()),
+			ls = append(ls, launch{module: nodes, kernel: "biases_stream", grid: dim3{count, pairs.loads, ceil(g.biasWide(), 128)}, block: dim3{128, 1, 1},
+				shared: 4 * (g.n + 1), args: []any{pairs.of(g.policy, first), dus, taken, present, i32(g.n), i32(g.blocks), i32(g.room), i32(g.biasWide()),
 					i32(pairs.loads)}})
 		}
 		ls = append(ls, launch{module: nodes, kernel: fmt.Sprint("tables_stream_", g.hd), grid: dim3{count, g.heads, 1}, block: dim3{256, 1, 1},

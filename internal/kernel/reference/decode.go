@@ -88,7 +88,7 @@ func (d *Decoder[F]) Decide(t *Tour) Decision[F] {
 		out.attended = append(out.attended, p)
 	}
 	for _, j := range out.Allowed {
-		score := dot(out.glimpse, d.Pointer.Row(j))*pointerScale + d.pull(t.From(), j)
+		score := dot(out.glimpse, d.Pointer.Row(j))*pointerScale + d.distanceBias(t.From(), j)
 		if out.pair != nil {
 			score += dot(out.pair, d.pairKey(j)) * pointerScale
 		}
@@ -100,8 +100,8 @@ func (d *Decoder[F]) Decide(t *Tour) Decision[F] {
 	return out
 }
 
-// pull is what the distance from one node to another adds to the pointer's score.
-func (d *Decoder[F]) pull(from, to int) F {
+// distanceBias is what the distance from one node to another adds to the pointer's score.
+func (d *Decoder[F]) distanceBias(from, to int) F {
 	if d.Near == 0 {
 		return 0
 	}

@@ -6,8 +6,10 @@
 // terms and columns does as long as both operands keep to it, and here
 //
 //   terms that are columns of a head:  lane t has 4t..4t+3 of every 16, two steps of a tensor core
-//   terms that are nodes:              lane t has 2t and 2t+1 of every eight, as an accumulator has them: a result is the next left operand
-//   columns of a head in a result:     column g of tile c is HD/8·g + c, so that lane t ends with HD/4 neighbours of a row
+//   terms that are nodes:              lane t has 2t and 2t+1 of every eight, as an accumulator
+//                                      has them: a result is the next left operand
+//   columns of a head in a result:     column g of tile c is HD/8·g + c, so that lane t ends with
+//                                      HD/4 neighbours of a row
 //
 // so every read of shared memory is a vector, and `place` puts the vectors of a quarter of a warp
 // into different banks in either direction.

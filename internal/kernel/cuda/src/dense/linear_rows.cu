@@ -7,8 +7,10 @@
 // lane/4 and t = lane%4 a thread has rows g and g+8 of its warp. Terms and columns are numbered
 // otherwise than the tensor core does, which is right as long as A, B and C keep to it:
 //
-//   term 16c + 4t + 2s + b       is term 8·(2c+s) + 4b + t of the tensor core, so that a thread reads four terms of a row at once
-//   column 16u + 4t + 2v + b     is column 8·(2u+v) + 2t + b, so that a thread writes four columns of a row at once
+//   term 16c + 4t + 2s + b       is term 8·(2c+s) + 4b + t of the tensor core, so that a thread
+//                                reads four terms of a row at once
+//   column 16u + 4t + 2v + b     is column 8·(2u+v) + 2t + b, so that a thread writes four columns
+//                                of a row at once
 //
 // B lies in shared memory as the tensor core wants it: blocks of 32 terms, in a block rows of 128
 // bytes, one per column, whose eight 16-byte pieces are turned by the column's last three bits;

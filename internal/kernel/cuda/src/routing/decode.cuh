@@ -181,16 +181,16 @@ __device__ __forceinline__ void zero(float (&s)[NT][4]) {
   for (int T = 0; T < NT; T++) s[T][0] = s[T][1] = s[T][2] = s[T][3] = 0;
 }
 
-// pulled adds to row I's dot products what its node and load add (distribution.cuh), in the unit
+// biased adds to row I's dot products what its node and load add (distribution.cuh), in the unit
 // of a dot product.
 template <int NT, int I>
-__device__ __forceinline__ void pulled(float (&dots)[NT][4], const Pulls &pulls, int at, float cap) {
-  if (!pulls.table) return;
+__device__ __forceinline__ void biased(float (&dots)[NT][4], const Biases &biases, int at, float cap) {
+  if (!biases.table) return;
   const int t2 = 2 * (threadIdx_x & 3);
 #pragma unroll
   for (int T = 0; T < NT; T++)
 #pragma unroll
-    for (int b = 0; b < 2; b++) dots[T][2 * I + b] += pulls(at, cap, 8 * T + t2 + b);
+    for (int b = 0; b < 2; b++) dots[T][2 * I + b] += biases(at, cap, 8 * T + t2 + b);
 }
 
 // forward computes the pointer's dot products of sixteen rows, before scaling and tanh:

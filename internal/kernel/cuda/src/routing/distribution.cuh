@@ -34,15 +34,15 @@ __device__ __forceinline__ float warp_top(float v) {
 
 __device__ __forceinline__ float tanh_(float x) { return 1.0f - 2.0f * rcp_fast(ex2(x * (2.0f * LOG2E)) + 1.0f); }
 
-// Pulls is what kernel.Decoder adds to the scores of an instance's nodes beside the pointer's dot
-// product, as pull_tables (pulls.cu) leaves it: row `at` is for decisions made at that node, and
+// Biases is what kernel.Decoder adds to the scores of an instance's nodes beside the pointer's dot
+// product, as bias_tables (biases.cu) leaves it: row `at` is for decisions made at that node, and
 // the rows from n on are multiplied by the context's features. null where nothing is added. A
 // kernel gets it in the unit of its own sums.
-struct Pulls {
+struct Biases {
   const float *table;
   int wide, n;
 
-  __device__ __forceinline__ Pulls(const float *all, int i, int n, int wide) : table(all ? all + (u64)i * (n + CONTEXTS) * wide : 0), wide(wide), n(n) {}
+  __device__ __forceinline__ Biases(const float *all, int i, int n, int wide) : table(all ? all + (u64)i * (n + CONTEXTS) * wide : 0), wide(wide), n(n) {}
   __device__ __forceinline__ float operator()(int at, float cap, int j) const {
     const int place = table_at(j);
     return fma_(cap, table[n * wide + place], table[at * wide + place]);
@@ -56,15 +56,15 @@ struct Pulls {
   }
 };
 
-// Law is one row's distribution after tanh: logit = mult·th, log-probability = mult·(th - top) -
+// Distribution is one row's, after tanh: logit = mult·th, log-probability = mult·(th - top) -
 // logSum.
-struct Law { float top, sum, logSum, entropy; };
+struct Distribution { float top, sum, logSum, entropy; };
 
-// law turns row I's dots into th = tanh(dots·scale), in place, and exp(mult·(th - top)) into e (0
-// where masked).
+// tanh_softmax turns row I's dots into th = tanh(dots·scale), in place, and exp(mult·(th - top))
+// into e (0 where masked).
 template <int NT, int I>
-__device__ __forceinline__ Law law(float (&dots)[NT][4], float (&e)[NT][4], u32 mask, float scale, float mult) {
-  Law w;
+__device__ __forceinline__ Distribution tanh_softmax(float (&dots)[NT][4], float (&e)[NT][4], u32 mask, float scale, float mult) {
+  Distribution w;
   w.top = -INFINITE;
 #pragma unroll
   for (int T = 0; T < NT; T++)

@@ -4,7 +4,8 @@
 
 // generate: node j of row r is node j of instance g = state.instances + r:
 //
-//	u = philox(seed, g/symmetries, j, purpose);  x, y = u[0], u[1] on the grid or in [0,1), under symmetry g%symmetries
+//	u = philox(seed, g/symmetries, j, purpose)
+//	x, y = u[0], u[1] on the grid or in [0,1), under symmetry g%symmetries
 //	demand = low + u[2] below span, 0 at the depot;  what else a node has is the rules'
 //
 // With capacities > 0 the instance has its own, q = least + the lesser of the depot's u[2] and u[3]

@@ -22,7 +22,7 @@ __device__ __forceinline__ u32 mask_of(const u32 *words) {
 //
 //	dz = wa·(δ(j = action) - p) - we·p·(log p + entropy);  du = dz·mult·(1 - th²)·pointerScale
 template <int NT, int I>
-__device__ __forceinline__ void leave(float *du, const float (&th)[NT][4], const float (&e)[NT][4], const Law &w, const Decision &r, float scale,
+__device__ __forceinline__ void leave(float *du, const float (&th)[NT][4], const float (&e)[NT][4], const Distribution &w, const Decision &r, float scale,
                                       float mult) {
   int t2 = 2 * (threadIdx_x & 3);
   float over = div_(1.0f, w.sum), k = mult * scale;
@@ -48,7 +48,7 @@ template <int NT>
 __device__ __forceinline__ void forward_rows(float *dus, float *glimpses, const Decision *decisions, const int *order, const int *counts,
                                              const float *proj, const float *pointer, const float *graph, const float *load,
                                              const Control *control, int first, int n, int stride, int heads, int hd, int room, int splits,
-                                             float scale, float pointerScale, const float *pulls, int wide) {
+                                             float scale, float pointerScale, const float *biases, int wide) {
   int local = blockIdx_x, i = first + local, d = heads * hd;
   int count = counts[local];
   if (count == 0) return;
@@ -59,7 +59,7 @@ __device__ __forceinline__ void forward_rows(float *dus, float *glimpses, const 
   sync();
   int lane = threadIdx_x & 31, g = lane >> 2, warps = blockDim_x >> 5;
   float mult = div_(10.0f, control->temperature);
-  const Pulls pull(pulls, i, n, wide);
+  const Biases bias(biases, i, n, wide);
   decisions += (u64)local * room;
   order += (u64)local * room;
   dus += (u64)local * room * (8 * NT);
@@ -72,9 +72,9 @@ __device__ __forceinline__ void forward_rows(float *dus, float *glimpses, const 
     u32 mask0 = mask_of<NT>(r0.mask), mask1 = mask_of<NT>(r1.mask);
     forward<NT, true>(dots, in, heads, hd, proj + (u64)r0.cur * stride, proj + (u64)r1.cur * stride, r0.cap, r1.cap, mask0, mask1, scale,
                       k0 < count ? glimpses + (u64)k0 * d : 0, k1 < count ? glimpses + (u64)k1 * d : 0);
-    pulled<NT, 0>(dots, pull, r0.cur, r0.cap);
-    pulled<NT, 1>(dots, pull, r1.cur, r1.cap);
-    Law w0 = law<NT, 0>(dots, e, mask0, pointerScale, mult), w1 = law<NT, 1>(dots, e, mask1, pointerScale, mult);
+    biased<NT, 0>(dots, bias, r0.cur, r0.cap);
+    biased<NT, 1>(dots, bias, r1.cur, r1.cap);
+    Distribution w0 = tanh_softmax<NT, 0>(dots, e, mask0, pointerScale, mult), w1 = tanh_softmax<NT, 1>(dots, e, mask1, pointerScale, mult);
     if (k0 < count) leave<NT, 0>(dus + (u64)k0 * (8 * NT), dots, e, w0, r0, pointerScale, mult);
     if (k1 < count) leave<NT, 1>(dus + (u64)k1 * (8 * NT), dots, e, w1, r1, pointerScale, mult);
   }
@@ -340,9 +340,9 @@ __device__ __forceinline__ void backward_head(float *dproj, float *dpointer, flo
   KERNEL __launch_bounds__(256, 1) NAME(float *dus, float *glimpses, const Decision *decisions, const int *order, const int *counts, \
                                         const float *proj, const float *pointer, const float *graph, const float *load,          \
                                         const Control *control, int first, int n, int stride, int heads, int hd, int room,       \
-                                        int splits, float scale, float pointerScale, const float *pulls, int wide) {             \
+                                        int splits, float scale, float pointerScale, const float *biases, int wide) {             \
     forward_rows<NT>(dus, glimpses, decisions, order, counts, proj, pointer, graph, load, control, first, n, stride, heads, hd, room, splits, \
-                  scale, pointerScale, pulls, wide);                                                                             \
+                  scale, pointerScale, biases, wide);                                                                             \
   }
 #define GRAD_HEADS(NAME, NT, HD)                                                                                                 \
   KERNEL __launch_bounds__(128, 2) NAME(float *dproj, float *dpointer, float *dgraph, float *dloads, const float *dus, const float *glimpses, \

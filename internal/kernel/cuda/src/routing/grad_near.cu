@@ -51,9 +51,9 @@ __device__ __forceinline__ void transposed(float *dst, int stride, const float *
       }
 }
 
-// pointer_grad is row I's gradient of the dot products, from what law made of them: grad.cu's
-// leave.
-template <int I> __device__ __forceinline__ void pointer_grad(Tile &du, const Tile &th, const Tile &e, const Law &w, int action, float wa,
+// pointer_grad is row I's gradient of the dot products, from what tanh_softmax made of them, as
+// `leave` of grad.cu has it.
+template <int I> __device__ __forceinline__ void pointer_grad(Tile &du, const Tile &th, const Tile &e, const Distribution &w, int action, float wa,
     float we, float scale, float mult, bool real) {
   const int t2 = 2 * (threadIdx_x & 3);
   const float over = div_(1.0f, w.sum), k = mult * scale;
@@ -173,7 +173,7 @@ KERNEL __launch_bounds__(32 * HEADS) grad_near(float *dproj, float *dpointer, fl
       for (int k = 1; k < HEADS; k++) sum += parts[((k * TILES + m) * NT + T) * 32 + lane];
       dots[T][0] = sum.x, dots[T][1] = sum.y, dots[T][2] = sum.z, dots[T][3] = sum.w;
     }
-    const Law w0 = law<NT, 0>(dots, e, masks[m][0], pointerScale, mult), w1 = law<NT, 1>(dots, e, masks[m][1], pointerScale, mult);
+    const Distribution w0 = tanh_softmax<NT, 0>(dots, e, masks[m][0], pointerScale, mult), w1 = tanh_softmax<NT, 1>(dots, e, masks[m][1], pointerScale, mult);
     const int k0 = 16 * m + g, k1 = k0 + 8;
     pointer_grad<0>(du[m], dots, e, w0, shfl(action, k0), wa, we, pointerScale, mult, k0 < count);
     pointer_grad<1>(du[m], dots, e, w1, shfl(action, k1), wa, we, pointerScale, mult, k1 < count);

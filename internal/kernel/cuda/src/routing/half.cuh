@@ -203,11 +203,11 @@ __device__ __forceinline__ void against16(float (&s)[NT][4], const Half2 (&a)[4]
   }
 }
 
-#ifdef PULL
-// pulled lets two rows' dot products begin with what their nodes and loads add
+#ifdef BIAS
+// biased lets two rows' dot products begin with what their nodes and loads add
 // (distribution.cuh): rows of the table, from the lane's first nodes on.
 template <int NT>
-__device__ __forceinline__ void pulled(float (&dots)[NT][4], const float *at0, const float *at1, const float *load, float cap0, float cap1) {
+__device__ __forceinline__ void biased(float (&dots)[NT][4], const float *at0, const float *at1, const float *load, float cap0, float cap1) {
 #pragma unroll
   for (int m = 0; m < (NT + 1) / 2; m++) {
     float4_ a = whole4(at0 + 16 * m), b = whole4(at1 + 16 * m), l = whole4(load + 16 * m);

@@ -248,7 +248,8 @@ NODES(back_nodes_32, 32)
 // back_tables, for head blockIdx_y of instance blockIdx_x, from the gradient of its table of
 // scores:
 //
-//	dnode_cur = Σ over j of dtable[cur][j]·key_j;              dgraph = Σ dnode;  dload = Σ over j of dtable[n][j]·key_j
+//	dnode_cur = Σ over j of dtable[cur][j]·key_j;  dgraph = Σ dnode
+//	dload = Σ over j of dtable[n][j]·key_j
 //	dkey_j = Σ over cur of dtable[cur][j]·(node_cur + graph) + dtable[n][j]·load
 //
 // all times k. Shared memory: (n + 1)·(wide + 4) + (2n + 1)·(hd + 4) floats. A thread makes four

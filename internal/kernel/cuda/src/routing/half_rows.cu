@@ -25,7 +25,8 @@ struct Weighed { float wa, we; int action; };
 
 // leave makes row I's gradient of the dot products, times up, a left operand over nodes:
 //
-//	dz = wa·(δ(j = action) - p) - we·p·(log p + entropy);  du = dz·d logit/d dot, and tanh' = 4r(1 - r)
+//	dz = wa·(δ(j = action) - p) - we·p·(log p + entropy)
+//	du = dz·d logit/d dot, and tanh' = 4r(1 - r)
 template <int NT, int I>
 __device__ __forceinline__ void leave(Half2 (&du)[NT][2], float (&dots)[NT][4], u32 mask, const Weighed &w, float mult, float up) {
   float e[NT][2], k = 2 * LOG2E * mult, all = 4 * mult * up / POINT(1.0f);
@@ -61,13 +62,14 @@ __device__ __forceinline__ void copy_out(Half *to, const char *staged) {
 // warps and to blockIdx_y):
 //
 //	glimpses[k] = the glimpse;  lse[h][k] = log2 of a head's sum of exp2 of its scores
-//	dus[k][j] = d loss / d dot_j·up, dot_j the product with a pointer key times POINT(scale);  dglimpses[k] = Σ over j of dus[k][j]·that key
-//	deltas[h][k] = glimpse·dglimpse over a head's columns, which is Σ over j of weight_j·d loss / d weight_j
+//	dus[k][j] = d loss / d dot_j·up, dot_j the product with a pointer key times POINT(scale)
+//	dglimpses[k] = Σ over j of dus[k][j]·that key
+//	deltas[h][k] = glimpse·dglimpse over a head's columns = Σ over j of weight_j·d loss / d weight_j
 template <int NT, int HD>
 __device__ __forceinline__ void decide_rows(Half *dus, Half *glimpses, Half *dglimpses, float *lse, float *deltas, const Choice *choices,
                                             const int *stands, const int *counts, const float *ups, const float *tables, const float *proj,
                                             const float *pointer, const Control *control, int first, int n, int stride, int room, int splits,
-                                            float scale, const float *pulls) {
+                                            float scale, const float *biases) {
   constexpr int U = HD / 8, MT = (NT + 1) / 2, WIDE = 16 * MT, HEADS = WIDTH / HD;
   int local = blockIdx_x, i = first + local, count = counts[local];
   if (count == 0) return;
@@ -81,8 +83,8 @@ __device__ __forceinline__ void decide_rows(Half *dus, Half *glimpses, Half *dgl
   u64 base = (u64)local * room;
   stands += base >> 3;
   tables += (u64)local * HEADS * (n + 1) * WIDE + 4 * t;
-#ifdef PULL
-  pulls += (u64)i * (n + 1) * WIDE + 4 * t;
+#ifdef BIAS
+  biases += (u64)i * (n + 1) * WIDE + 4 * t;
 #endif
   lse += base * HEADS;
   deltas += base * HEADS;
@@ -135,8 +137,8 @@ __device__ __forceinline__ void decide_rows(Half *dus, Half *glimpses, Half *dgl
     Half2 du[NT][2];
     {
       float dots[NT][4];
-#ifdef PULL
-      pulled<NT>(dots, pulls + stands[2 * tile] * WIDE, pulls + stands[2 * tile + 1] * WIDE, pulls + n * WIDE, cap0, cap1);
+#ifdef BIAS
+      biased<NT>(dots, biases + stands[2 * tile] * WIDE, biases + stands[2 * tile + 1] * WIDE, biases + n * WIDE, cap0, cap1);
 #else
 #pragma unroll
       for (int T = 0; T < NT; T++) dots[T][0] = dots[T][1] = dots[T][2] = dots[T][3] = 0;
@@ -201,9 +203,9 @@ __device__ __forceinline__ void decide_rows(Half *dus, Half *glimpses, Half *dgl
   KERNEL __launch_bounds__(512, 1) NAME(Half *dus, Half *glimpses, Half *dglimpses, float *lse, float *deltas, const Choice *choices,   \
                                         const int *stands, const int *counts, const float *ups, const float *tables, const float *proj, \
                                         const float *pointer, const Control *control, int first, int n, int stride, int room, int splits, \
-                                        float scale, const float *pulls) {                                                          \
+                                        float scale, const float *biases) {                                                          \
     decide_rows<TILES, HD>(dus, glimpses, dglimpses, lse, deltas, choices, stands, counts, ups, tables, proj, pointer, control, first, n, \
-                           stride, room, splits, scale, pulls);                                                                     \
+                           stride, room, splits, scale, biases);                                                                     \
   }
 
 ROWS(decide_rows_16, 16)

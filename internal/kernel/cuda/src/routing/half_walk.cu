@@ -56,7 +56,8 @@ __device__ __forceinline__ void follow(const int *route, int steps, int n, int c
 // walk_sorted lists the decisions of instance blockIdx_x, at most 128 nodes, a thread a start, and
 // walks twice: to count, and to write.
 //
-//	choices = the decisions in order;  stands[g] = the node of group g;  counts = how many, groups and tiles filled up
+//	choices = the decisions in order;  stands[g] = the node of group g
+//	counts = how many, groups and tiles filled up
 //	present[j] = how many stand at node j;  ups = a power of two that brings gradients near one
 //
 // Shared memory: 16·LEVELS bytes and starts + 4n + 3 + n·⌈starts/32⌉ words.

@@ -63,7 +63,7 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
                                             const float *pointer, const float *graph, const float *load, const float *posX, const float *posY,
                                             const Customer *instances, const Control *control, const State *state, u64 seed, u32 purpose, int capacity,
                                             int n, int stride, int heads, int hd, int starts, int limit, int choice, int begins, int vec, int nodes,
-                                            float scale, float pointerScale, const float *pulls, int pullWide) {
+                                            float scale, float pointerScale, const float *biases, int biasWide) {
   const int np = K * 32;
   constexpr int U = K <= 4 ? K : 1; // past four nodes a lane, arrays live in local memory
   int row = blockIdx_x, i = row / starts, s = row - i * starts;
@@ -74,7 +74,7 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
   proj += (u64)i * n * stride;
   pointer += (u64)i * n * d;
   graph += (u64)i * d;
-  const Pulls pull(pulls, i, n, pullWide);
+  const Biases bias(biases, i, n, biasWide);
 
   float *p = smem;
   float *q = p; p += wide;
@@ -222,9 +222,9 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
           float u = 0;
           for (int h = 0; h < heads; h++) u += part[h * np + k * 32 + lane];
           u *= pointerScale;
-          if (pull.table) {
+          if (bias.table) {
             int at = k * 32 + lane, j = K > 1 ? list[at < count ? at : 0] : lane < n ? lane : 0;
-            u += pull(from, v.context(capacity), j);
+            u += bias(from, v.context(capacity), j);
           }
           th[k] = tanh_(u);
           if (K > 1 ? k * 32 + lane < count : mine & 1) {
@@ -311,10 +311,10 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
                                      const float *pointer, const float *graph, const float *load, const float *posX, const float *posY, \
                                      const Customer *instances, const Control *control, const State *state, u64 seed, u32 purpose, int capacity, \
                                      int n, int stride, int heads, int hd, int starts, int limit, int choice, int begins, int vec, \
-                                     int nodes, float scale, float pointerScale, const float *pulls, int pullWide) {             \
+                                     int nodes, float scale, float pointerScale, const float *biases, int biasWide) {             \
     rollout_row<K, SHARED>(actions, steps, length, logProb, entropy, proj, pointer, graph, load, posX, posY, instances, control, state, seed, \
-                           purpose, capacity, n, stride, heads, hd, starts, limit, choice, begins, vec, nodes, scale, pointerScale, pulls, \
-                           pullWide);                                                                                            \
+                           purpose, capacity, n, stride, heads, hd, starts, limit, choice, begins, vec, nodes, scale, pointerScale, biases, \
+                           biasWide);                                                                                            \
   }
 
 ROW(rollout_row_32, 1, true)

@@ -91,7 +91,7 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
                                          const float *adv, const float *proj, const float *pointer, const float *graph, const float *load,
                                          const Customer *instances, const Control *control, int n, int stride, int dstride, int heads, int hd,
                                          int starts, int limit, int capacity, int begins, float weight, float scale, float pointerScale, int bonus,
-                                         const float *pulls, float *dpulls, int wide) {
+                                         const float *biases, float *dbiases, int wide) {
   int i = blockIdx_x, tid = threadIdx_x, lane = tid & 31, warp = tid >> 5, threads = blockDim_x, warps = threads >> 5, d = heads * hd;
   proj += (u64)i * n * stride;
   pointer += (u64)i * n * d;
@@ -115,11 +115,11 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
   float mult = div_(10.0f, control->temperature);
   for (int k = tid; k < n * 3 * d; k += threads) dproj[(u64)(k / (3 * d)) * dstride + k % (3 * d)] = 0;
   for (int k = tid; k < n * d; k += threads) dpointer[k] = 0;
-  const Pulls pull(pulls, i, n, wide);
-  if (dpulls) {
-    dpulls += (u64)i * (n + CONTEXTS) * wide;
+  const Biases bias(biases, i, n, wide);
+  if (dbiases) {
+    dbiases += (u64)i * (n + CONTEXTS) * wide;
     for (int k = 0; k < n + CONTEXTS; k++)
-      for (int j = tid; j < wide; j += threads) dpulls[k * wide + j] = 0;
+      for (int j = tid; j < wide; j += threads) dbiases[k * wide + j] = 0;
   }
   for (int c = tid; c < d; c += threads) {
     sumGraph[c] = 0;
@@ -175,7 +175,7 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
           float x = 0;
           for (int c = 0; c < d; c++) x += g[c] * pointer[(u64)j * d + c];
           x *= pointerScale;
-          if (pull.table) x += pull(from, v.context(capacity), j);
+          if (bias.table) x += bias(from, v.context(capacity), j);
           th[j] = tanh_(x);
         }
         sync();
@@ -206,11 +206,11 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
           dg[c] = x;
         }
         for (int k = tid; k < n * d; k += threads) dpointer[k] += du[k / d] * g[k % d];
-        if (dpulls)
+        if (dbiases)
           for (int j = tid; j < n; j += threads) {
-            dpulls[from * wide + j] += du[j];
+            dbiases[from * wide + j] += du[j];
 #pragma unroll
-            for (int k = 0; k < CONTEXTS; k++) dpulls[(n + k) * wide + j] += v.context(capacity).part[k] * du[j];
+            for (int k = 0; k < CONTEXTS; k++) dbiases[(n + k) * wide + j] += v.context(capacity).part[k] * du[j];
           }
         sync();
         for (int k = tid; k < heads * n; k += threads) {

@@ -147,13 +147,13 @@ template <int HD>
 __device__ __forceinline__ void rollout(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj,
     const float *pointer, const float *graph, const float *load, const float *posX, const float *posY, const Customer *instances,
     const Control *control, const State *state, u64 seed, u32 purpose, int capacity, int n, int stride, int heads, int starts,
-    int limit, int choice, int begins, float scale, float pointerScale, const float *pulls, int wide) {
+    int limit, int choice, int begins, float scale, float pointerScale, const float *biases, int wide) {
   const int row = blockIdx_x, i = row / starts, start = row - i * starts, h = threadIdx_x >> 5, lane = threadIdx_x & 31, t = lane & 3,
       d = heads * HD;
   proj += (u64)i * n * stride;
   pointer += (u64)i * n * d;
   graph += (u64)i * d;
-  const Pulls pull(pulls, i, n, wide);
+  const Biases bias(biases, i, n, wide);
   float *p = smem;
   float *places = p; p += n * d;
   float *parts = p; p += 2 * heads * SPAN;
@@ -292,7 +292,7 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
 #pragma unroll
         for (int k = 0; k < EACH; k++) {
           float score = u.v[k] * pointerScale;
-          if (pull.table) score += pull(from, sole(v.context(capacity)), EACH * lane + k < n ? EACH * lane + k : 0);
+          if (bias.table) score += bias(from, sole(v.context(capacity)), EACH * lane + k < n ? EACH * lane + k : 0);
           th[k] = tanh_(score);
           if (allowed >> k & 1) top = larger(top, th[k]);
         }
@@ -368,9 +368,9 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
   KERNEL __launch_bounds__(32 * WARPS, LEAST) rollout_held_##HD(int *actions, int *steps, float *length, float *logProb, float *entropy,  \
       const float *proj, const float *pointer, const float *graph, const float *load, const float *posX, const float *posY,               \
       const Customer *instances, const Control *control, const State *state, u64 seed, u32 purpose, int capacity, int n, int stride, int heads,   \
-      int starts, int limit, int choice, int begins, float scale, float pointerScale, const float *pulls, int wide) {                     \
+      int starts, int limit, int choice, int begins, float scale, float pointerScale, const float *biases, int wide) {                     \
     rollout<HD>(actions, steps, length, logProb, entropy, proj, pointer, graph, load, posX, posY, instances, control, state, seed, purpose,  \
-        capacity, n, stride, heads, starts, limit, choice, begins, scale, pointerScale, pulls, wide);                                     \
+        capacity, n, stride, heads, starts, limit, choice, begins, scale, pointerScale, biases, wide);                                     \
   }
 ROLLOUT(16, 8, NODES <= 56 ? 3 : 2)
 ROLLOUT(32, 4, NODES <= 32 ? 4 : NODES <= 56 ? 3 : 2)

@@ -11,8 +11,11 @@
 #pragma once
 #include "warp.cuh"
 
-// The rule set is chosen where PTX is made (scripts/ptx): with -DLIMIT it is CVRPL, which limits a
-// route's length.
+// The rule set is chosen where PTX is made. CVRP has no define; scripts/ptx reads the others from
+// the lines below, the name as kernel.RuleSet has it, and makes a module of each for every source
+// of its list `ruled`.
+//
+//	rule set cvrpl: -DLIMIT    a limit of a route's length
 
 // length is that of a way by its two sides, as kernel.Leg has it.
 __device__ __forceinline__ float length(float dx, float dy) { return sqrtf_(add_(mul_(dx, dx), mul_(dy, dy))); }

@@ -4,9 +4,9 @@
 #include "decode.cuh"
 #include "starts.cuh"
 
-// choose picks row I's next node; e as law left it.
+// choose picks row I's next node; e as tanh_softmax left it.
 template <int NT, int I>
-__device__ __forceinline__ int choose(const float (&th)[NT][4], const float (&e)[NT][4], const Law &w, u32 mask, int choice, float u, int recorded) {
+__device__ __forceinline__ int choose(const float (&th)[NT][4], const float (&e)[NT][4], const Distribution &w, u32 mask, int choice, float u, int recorded) {
   int t = threadIdx_x & 3;
   const int none = 1 << 20;
   if (choice == REPLAY) return recorded;
@@ -38,7 +38,7 @@ __device__ __forceinline__ int choose(const float (&th)[NT][4], const float (&e)
 
 // score adds the action's log-probability and the step's entropy to the row.
 template <int NT, int I>
-__device__ __forceinline__ void score(Row &row, const float (&th)[NT][4], const Law &w, float mult) {
+__device__ __forceinline__ void score(Row &row, const float (&th)[NT][4], const Distribution &w, float mult) {
   int t = threadIdx_x & 3;
   float z = 0;
 #pragma unroll
@@ -59,7 +59,7 @@ __device__ __forceinline__ void rollout_starts(int *actions, int *steps, float *
                                                const float *pointer, const float *graph, const float *load, const float *posX, const float *posY,
                                                const Customer *instances, const Control *control, const State *state, u64 seed, u32 purpose,
                                                int capacity, int n, int stride, int heads, int hd, int starts, int limit, int choice,
-                                               int begins, float scale, float pointerScale, const float *pulls, int wide) {
+                                               int begins, float scale, float pointerScale, const float *biases, int wide) {
   int i = blockIdx_x, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, g = lane >> 2, t4 = lane & 3;
   int d = heads * hd, start = (blockIdx_y * (blockDim_x >> 5) + warp) * 16 + g;
   proj += (u64)i * n * stride;
@@ -77,7 +77,7 @@ __device__ __forceinline__ void rollout_starts(int *actions, int *steps, float *
   sync();
 
   float mult = div_(10.0f, control->temperature);
-  const Pulls pull(pulls, i, n, wide);
+  const Biases bias(biases, i, n, wide);
   u64 index = state->instances + i;
   u32 depot = t4 == 0 ? 1 : 0;
   Row row[2];
@@ -121,9 +121,9 @@ __device__ __forceinline__ void rollout_starts(int *actions, int *steps, float *
       int from0 = smaller(seen(v0, begins, t, start), n - 1), from1 = smaller(seen(v1, begins, t, start + 8), n - 1);
       forward<NT, false>(dots, in, heads, hd, proj + (u64)from0 * stride, proj + (u64)from1 * stride, sole(v0.context(capacity)), sole(v1.context(capacity)), mask[0],
                          mask[1], scale, 0, 0);
-      pulled<NT, 0>(dots, pull, from0, sole(v0.context(capacity)));
-      pulled<NT, 1>(dots, pull, from1, sole(v1.context(capacity)));
-      Law w0 = law<NT, 0>(dots, e, mask[0], pointerScale, mult), w1 = law<NT, 1>(dots, e, mask[1], pointerScale, mult);
+      biased<NT, 0>(dots, bias, from0, sole(v0.context(capacity)));
+      biased<NT, 1>(dots, bias, from1, sole(v1.context(capacity)));
+      Distribution w0 = tanh_softmax<NT, 0>(dots, e, mask[0], pointerScale, mult), w1 = tanh_softmax<NT, 1>(dots, e, mask[1], pointerScale, mult);
       int a0 = choose<NT, 0>(dots, e, w0, mask[0], choice, shfl(mine, lane & 28), row[0].action);
       int a1 = choose<NT, 1>(dots, e, w1, mask[1], choice, shfl(mine, (lane & 28) | 1), row[1].action);
       Row s0 = row[0], s1 = row[1];
@@ -147,9 +147,9 @@ __device__ __forceinline__ void rollout_starts(int *actions, int *steps, float *
                                      const float *pointer, const float *graph, const float *load, const float *posX, const float *posY, \
                                      const Customer *instances, const Control *control, const State *state, u64 seed, u32 purpose, int capacity, \
                                      int n, int stride, int heads, int hd, int starts, int limit, int choice, int begins, float scale, \
-                                     float pointerScale, const float *pulls, int wide) {                                         \
+                                     float pointerScale, const float *biases, int wide) {                                         \
     rollout_starts<NT>(actions, steps, length, logProb, entropy, proj, pointer, graph, load, posX, posY, instances, control, state, seed, \
-                       purpose, capacity, n, stride, heads, hd, starts, limit, choice, begins, scale, pointerScale, pulls, wide); \
+                       purpose, capacity, n, stride, heads, hd, starts, limit, choice, begins, scale, pointerScale, biases, wide); \
   }
 
 STARTS(rollout_starts_16, 2)

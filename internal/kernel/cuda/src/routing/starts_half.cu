@@ -28,7 +28,7 @@ __device__ __forceinline__ void query(Half2 (&q)[4], Half2 a0, Half2 a1, Half2 b
   q[3] = fma2(cap1, l1, b1);
 }
 
-struct Projections { u32 keys, values, pointers; const char *queries, *load; const float *pulls, *pullLoad; };
+struct Projections { u32 keys, values, pointers; const char *queries, *load; const float *biases, *biasLoad; };
 
 // decode computes the pointer's dot products of sixteen rows, as distribution takes them:
 //
@@ -80,9 +80,9 @@ __device__ __forceinline__ void decode(float (&dots)[NT][4], const Projections &
       all[ALL - K + (u >> 1)][2 * (u & 1) + 1] = half2(out[u][2] * over1, out[u][3] * over1);
     }
   }
-#ifdef PULL
+#ifdef BIAS
   constexpr int WIDE = 16 * ((NT + 1) / 2);
-  pulled<NT>(dots, in.pulls + at0 * WIDE, in.pulls + at1 * WIDE, in.pullLoad, cap0, cap1);
+  biased<NT>(dots, in.biases + at0 * WIDE, in.biases + at1 * WIDE, in.biasLoad, cap0, cap1);
 #else
 #pragma unroll
   for (int T = 0; T < NT; T++) dots[T][0] = dots[T][1] = dots[T][2] = dots[T][3] = 0;
@@ -219,7 +219,7 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
                                              const float *pointer, const float *graph, const float *load, const float *posX, const float *posY,
                                              const Customer *instances, const Control *control, const State *state, u64 seed, u32 purpose, int capacity,
                                              int n, int stride, int starts, int limit, int choice, int begins, float scale, float pointerScale,
-                                             const float *pulls) {
+                                             const float *biases) {
   int i = blockIdx_x, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, g = lane >> 2, t4 = lane & 3;
   int start = (blockIdx_y * (blockDim_x >> 5) + warp) * 16 + g;
   char *p = (char *)smem;
@@ -256,9 +256,9 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
   for (int k = threadIdx_x; k < 4 * LEVELS; k += blockDim_x) levels[k >> 2][k & 3] = fitting<NT>(Vehicle::reach(k >> 2), customers, k & 3);
   sync();
   Projections in = {shared_at(keys), shared_at(values), shared_at(pointers), queries, loads, 0, 0};
-#ifdef PULL
-  in.pulls = pulls + (u64)i * (n + 1) * (16 * ((NT + 1) / 2)) + 4 * t4;
-  in.pullLoad = in.pulls + n * (16 * ((NT + 1) / 2));
+#ifdef BIAS
+  in.biases = biases + (u64)i * (n + 1) * (16 * ((NT + 1) / 2)) + 4 * t4;
+  in.biasLoad = in.biases + n * (16 * ((NT + 1) / 2));
 #endif
 
   float mult = div_(10.0f, control->temperature);
@@ -320,9 +320,9 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
                                         const float *pointer, const float *graph, const float *load, const float *posX, const float *posY, \
                                         const Customer *instances, const Control *control, const State *state, u64 seed, u32 purpose, int capacity, \
                                         int n, int stride, int starts, int limit, int choice, int begins, float scale, float pointerScale, \
-                                        const float *pulls) {                                                                    \
+                                        const float *biases) {                                                                    \
     rollout_half<TILES, HD>(actions, steps, length, logProb, entropy, proj, pointer, graph, load, posX, posY, instances, control, state, seed, \
-                            purpose, capacity, n, stride, starts, limit, choice, begins, scale, pointerScale, pulls);                 \
+                            purpose, capacity, n, stride, starts, limit, choice, begins, scale, pointerScale, biases);                 \
   }
 
 STARTS(rollout_half_16, 16, 2)

@@ -168,22 +168,22 @@ struct Tally {
 };
 
 // point makes r (half.cuh's complement of tanh) of block B for both rows, NOWHERE where it is
-// forbidden, and adds them to the tallies. pulls0 and pulls1 are the rows of the table of pulls of
-// the rows' nodes, `all` of them null without; further rows, `wide` floats apart, belong to the
-// context.
+// forbidden, and adds them to the tallies. biases0 and biases1 are the rows of the table of biases
+// for the rows' nodes, null where nothing is added; biasContext has the rows of the context's
+// features, `wide` floats apart.
 __device__ __forceinline__ void point(float (&r)[TILES_IN][4], Tally (&tally)[2], float (&here)[2], const Half2 (&all)[CHUNKS][4], const Packed &in, int B, u32 mask,
-                                      const float *pulls0, const float *pulls1, const float *pullContext, int wide, const Context &c0,
+                                      const float *biases0, const float *biases1, const float *biasContext, int wide, const Context &c0,
                                       const Context &c1, float k) {
   const int t = threadIdx_x & 3;
 #pragma unroll
   for (int m = 0; m < STEPS_IN; m++) {
     float4_ a = {0, 0, 0, 0}, b = {0, 0, 0, 0};
-    if (pulls0) {
+    if (biases0) {
       const int at = BLOCK * B + 16 * m + 4 * t;
-      a = whole4(pulls0 + at), b = whole4(pulls1 + at);
+      a = whole4(biases0 + at), b = whole4(biases1 + at);
 #pragma unroll
       for (int f = 0; f < CONTEXTS; f++) {
-        const float4_ l = whole4(pullContext + f * wide + at);
+        const float4_ l = whole4(biasContext + f * wide + at);
         a += c0.part[f] * l, b += c1.part[f] * l;
       }
     }

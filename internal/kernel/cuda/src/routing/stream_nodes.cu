@@ -395,12 +395,12 @@ __device__ __forceinline__ void tables_stream(float *dproj, float *dgraph, float
 TABLES(tables_stream_16, 16)
 TABLES(tables_stream_32, 32)
 
-// pulls_stream, for the decisions of instance blockIdx_x, block blockIdx_y of `loads` for
-// every loads-th node, nodes from 128·blockIdx_z on: dpulls[cur][j] = Σ over decisions at cur of
-// du_j; with one context feature dpulls[n + blockIdx_y][j] = Σ of seen·du_j. With several, `loads`
+// biases_stream, for the decisions of instance blockIdx_x, block blockIdx_y of `loads` for
+// every loads-th node, nodes from 128·blockIdx_z on: dbiases[cur][j] = Σ over decisions at cur of
+// du_j; with one context feature dbiases[n + blockIdx_y][j] = Σ of seen·du_j. With several, `loads`
 // is their number and one block makes the row of each from all decisions. A thread has a node, 128
 // threads. Shared memory: n + 1 words.
-KERNEL __launch_bounds__(128) pulls_stream(float *dpulls, const Half *dus, const Taken *taken, const int *present, int n, int blocks, int room,
+KERNEL __launch_bounds__(128) biases_stream(float *dbiases, const Half *dus, const Taken *taken, const int *present, int n, int blocks, int room,
                                            int wide, int loads) {
   const int i = blockIdx_x, mine = blockIdx_y, j = 128 * blockIdx_z + threadIdx_x, across = BLOCK * blocks;
   int *from = (int *)smem;
@@ -409,7 +409,7 @@ KERNEL __launch_bounds__(128) pulls_stream(float *dpulls, const Half *dus, const
   if (threadIdx_x < 32) before(from, n);
   sync();
   if (j >= wide) return;
-  dpulls += (u64)i * (n + loads) * wide + j;
+  dbiases += (u64)i * (n + loads) * wide + j;
   taken += (u64)i * room;
   dus += (u64)i * room * across + j;
   float context = 0;
@@ -423,7 +423,7 @@ KERNEL __launch_bounds__(128) pulls_stream(float *dpulls, const Half *dus, const
       sum += du;
       context = fma_(taken[k].seen[CONTEXTS == 1 ? 0 : mine], du, context);
     }
-    if (own) dpulls[(u64)cur * wide] = sum;
+    if (own) dbiases[(u64)cur * wide] = sum;
   }
-  dpulls[(u64)(n + mine) * wide] = context;
+  dbiases[(u64)(n + mine) * wide] = context;
 }

@@ -33,7 +33,7 @@ template <int HD>
 __device__ __forceinline__ void row_stream(int *actions, int *steps, float *length, float *logProb, float *entropy, const char *packed,
                                            const float *load, const float *posX, const float *posY, const Customer *instances, const Control *control,
                                            const State *state, u64 seed, u32 purpose, int capacity, int n, int blocks, int starts, int limit,
-                                           int choice, int begins, float scale, const float *pulls, int wide) {
+                                           int choice, int begins, float scale, const float *biases, int wide) {
   const int row = blockIdx_x, i = row / starts, s = row - i * starts, tid = threadIdx_x, warp = tid >> 5, lane = tid & 31;
   constexpr int HEADS = WIDTH / HD, L = HD / 8, SPREAD = 32 / L; // lanes of a node, nodes of a warp
   const int THREADS = blockDim_x, WARPS = THREADS >> 5, parts = WARPS / HEADS, head = warp % HEADS, part = warp / HEADS;
@@ -61,7 +61,7 @@ __device__ __forceinline__ void row_stream(int *actions, int *steps, float *leng
   }
   for (int w = tid; w < words; w += THREADS) served[w] = 0;
   for (int c = tid; c < CONTEXTS * WIDTH; c += THREADS) weigh[c] = load[c];
-  if (pulls) pulls += (u64)i * (n + CONTEXTS) * wide;
+  if (biases) biases += (u64)i * (n + CONTEXTS) * wide;
   actions += (u64)row * limit;
   const float mult = div_(10.0f, control->temperature), k = 2 * LOG2E * mult, k2 = scale * LOG2E;
   int t = 0;
@@ -197,11 +197,11 @@ __device__ __forceinline__ void row_stream(int *actions, int *steps, float *leng
 #pragma unroll
             for (int c = 0; c < 8; c++) u = fma_(g[8 + c], y[c], u);
             u += shfl_xor(u, 1), u += shfl_xor(u, 2), u += shfl_xor(u, 4);
-            if (pulls && ok[e]) {
+            if (biases && ok[e]) {
               const int at = table_at(j);
-              u += pulls[(u64)from * wide + at];
+              u += biases[(u64)from * wide + at];
 #pragma unroll
-              for (int f = 0; f < CONTEXTS; f++) u = fma_(context.part[f], pulls[(u64)(n + f) * wide + at], u);
+              for (int f = 0; f < CONTEXTS; f++) u = fma_(context.part[f], biases[(u64)(n + f) * wide + at], u);
             }
             u = ok[e] ? rcp_fast(ex2(u) + 1.0f) : NOWHERE;
             if (j < n && (lane & 7) == 0) r[j] = u;
@@ -287,9 +287,9 @@ __device__ __forceinline__ void row_stream(int *actions, int *steps, float *leng
                                                  const float *load, const float *posX, const float *posY, const Customer *instances, \
                                                  const Control *control, const State *state, u64 seed, u32 purpose, int capacity, int n, \
                                                  int blocks, int starts, int limit, int choice, int begins, float scale,         \
-                                                 const float *pulls, int wide) {                                                 \
+                                                 const float *biases, int wide) {                                                 \
     row_stream<HD>(actions, steps, length, logProb, entropy, packed, load, posX, posY, instances, control, state, seed, purpose, capacity, n, \
-                   blocks, starts, limit, choice, begins, scale, pulls, wide);                                                   \
+                   blocks, starts, limit, choice, begins, scale, biases, wide);                                                   \
   }
 
 // Many rows share a multiprocessor; of few each has all the warps that it can use.

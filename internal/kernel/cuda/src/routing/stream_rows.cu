@@ -22,7 +22,7 @@ __device__ __forceinline__ u32 eight(u32 word, int t) {
 template <int HD>
 __device__ __forceinline__ void rows_stream(Half *dus, Half *glimpses, Half *dglimpses, float *lse, float *deltas, const Taken *taken, const u32 *masks,
                                             const int *stands, const int *counts, const float *ups, const char *packed, const float *load,
-                                            const Control *control, int n, int blocks, int room, int splits, float scale, const float *pulls,
+                                            const Control *control, int n, int blocks, int room, int splits, float scale, const float *biases,
                                             int wide, float4_ *scratch) {
   constexpr int HEADS = WIDTH / HD;
   const int i = blockIdx_x, count = counts[i], all = BLOCK * blocks;
@@ -44,7 +44,7 @@ __device__ __forceinline__ void rows_stream(Half *dus, Half *glimpses, Half *dgl
   lse += base * HEADS;
   deltas += base * HEADS;
   scratch += (((u64)i * splits + blockIdx_y) * warps + warp) * blocks * (32 * TILES_IN);
-  if (pulls) pulls += (u64)i * (n + CONTEXTS) * wide;
+  if (biases) biases += (u64)i * (n + CONTEXTS) * wide;
 #pragma unroll 1
   for (int tile = blockIdx_y * warps + warp; tile * 16 < count; tile += splits * warps) {
     const int k0 = tile * 16 + g, k1 = k0 + 8, at0 = stands[k0], at1 = stands[k1];
@@ -61,8 +61,8 @@ __device__ __forceinline__ void rows_stream(Half *dus, Half *glimpses, Half *dgl
 #pragma unroll 1
     for (int B = 0; B < blocks; B++) {
       float r[TILES_IN][4], here[2];
-      point(r, tally, here, glimpse, in, B, allowed[B * 32 + lane], pulls ? pulls + at0 * wide : 0, pulls ? pulls + at1 * wide : 0,
-            pulls ? pulls + n * wide : 0, wide, c0, c1, k);
+      point(r, tally, here, glimpse, in, B, allowed[B * 32 + lane], biases ? biases + at0 * wide : 0, biases ? biases + at1 * wide : 0,
+            biases ? biases + n * wide : 0, wide, c0, c1, k);
       const float2_ w0 = weighted<0>(r, tally[0].least, k), w1 = weighted<1>(r, tally[1].least, k);
       tally[0].sum += w0.x, tally[0].mean += w0.y, tally[1].sum += w1.x, tally[1].mean += w1.y;
 #pragma unroll
@@ -140,9 +140,9 @@ __device__ __forceinline__ void rows_stream(Half *dus, Half *glimpses, Half *dgl
   KERNEL __launch_bounds__(128, 3) NAME(Half *dus, Half *glimpses, Half *dglimpses, float *lse, float *deltas, const Taken *taken,      \
                                         const u32 *masks, const int *stands, const int *counts, const float *ups, const char *packed, \
                                         const float *load, const Control *control, int n, int blocks, int room, int splits, \
-                                        float scale, const float *pulls, int wide, float4_ *scratch) {                              \
+                                        float scale, const float *biases, int wide, float4_ *scratch) {                              \
     rows_stream<HD>(dus, glimpses, dglimpses, lse, deltas, taken, masks, stands, counts, ups, packed, load, control, n, blocks, room, \
-                    splits, scale, pulls, wide, scratch);                                                                           \
+                    splits, scale, biases, wide, scratch);                                                                           \
   }
 
 ROWS(rows_stream_16, 16)

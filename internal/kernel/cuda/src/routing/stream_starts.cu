@@ -17,7 +17,7 @@ template <int HD>
 __device__ __forceinline__ void rollout_stream(int *actions, int *steps, float *length, float *logProb, float *entropy, const char *packed,
                                                const float *load, const float *posX, const float *posY, const Customer *instances, const Control *control,
                                                const State *state, u64 seed, u32 purpose, int capacity, int n, int blocks, int starts, int limit,
-                                               int choice, int begins, float scale, const float *pulls, int wide, float4_ *scratch) {
+                                               int choice, int begins, float scale, const float *biases, int wide, float4_ *scratch) {
   const int i = blockIdx_x, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, g = lane >> 2, t4 = lane & 3, warps = blockDim_x >> 5;
   const int start = (blockIdx_y * warps + warp) * 16 + g, all = BLOCK * blocks;
   float *p = smem;
@@ -61,7 +61,7 @@ __device__ __forceinline__ void rollout_stream(int *actions, int *steps, float *
 #pragma unroll
   for (int r = 0; r < 2; r++) row[r] = begin(instances + (u64)i * n, start + 8 * r >= starts, n, capacity);
   const u64 at[2] = {((u64)i * starts + start) * limit, ((u64)i * starts + start + 8) * limit};
-  if (pulls) pulls += (u64)i * (n + CONTEXTS) * wide;
+  if (biases) biases += (u64)i * (n + CONTEXTS) * wide;
   Words drawn = {};
 #pragma unroll 1
   for (int t = 0; t < limit; t++) {
@@ -111,8 +111,8 @@ __device__ __forceinline__ void rollout_stream(int *actions, int *steps, float *
       for (int B = 0; B < blocks; B++) {
         float r[TILES_IN][4], here[2];
         const float before[2] = {tally[0].least, tally[1].least};
-        point(r, tally, here, glimpse, in, B, masks[B * 32 + lane], pulls ? pulls + from0 * wide : 0, pulls ? pulls + from1 * wide : 0,
-              pulls ? pulls + n * wide : 0, wide, c0, c1, k);
+        point(r, tally, here, glimpse, in, B, masks[B * 32 + lane], biases ? biases + from0 * wide : 0, biases ? biases + from1 * wide : 0,
+              biases ? biases + n * wide : 0, wide, c0, c1, k);
         const float2_ w[2] = {weighted<0>(r, tally[0].least, k), weighted<1>(r, tally[1].least, k)};
 #pragma unroll
         for (int I = 0; I < 2; I++) tally[I].sum += w[I].x, tally[I].mean += w[I].y;
@@ -222,10 +222,10 @@ __device__ __forceinline__ void rollout_stream(int *actions, int *steps, float *
   KERNEL __launch_bounds__(128, 4) NAME(int *actions, int *steps, float *length, float *logProb, float *entropy, const char *packed, \
                                         const float *load, const float *posX, const float *posY, const Customer *instances,      \
                                         const Control *control, const State *state, u64 seed, u32 purpose, int capacity, int n, int blocks, \
-                                        int starts, int limit, int choice, int begins, float scale, const float *pulls, int wide, \
+                                        int starts, int limit, int choice, int begins, float scale, const float *biases, int wide, \
                                         float4_ *scratch) {                                                                      \
     rollout_stream<HD>(actions, steps, length, logProb, entropy, packed, load, posX, posY, instances, control, state, seed, purpose, capacity, n, \
-                       blocks, starts, limit, choice, begins, scale, pulls, wide, scratch);                                      \
+                       blocks, starts, limit, choice, begins, scale, biases, wide, scratch);                                      \
   }
 
 STARTS(rollout_stream_16, 16)

@@ -1,8 +1,9 @@
 // The end of a network of layers and the beginning of its gradient, in one pass over the rows of an
 // instance: the last norm, the head's logits, their losses, and the gradient of the stream:
 //
-//   hat = (x - mean)·rstd;  z = hat·(W·diag(gamma))ᵀ + bias + W·beta;  dz = the gradient of kernel.CrossEntropy
-//   dhat = dz·W·diag(gamma);  dx = rstd·(dhat - mean(dhat) - hat·mean(dhat·hat));  part = dzᵀ·hat, and the sums of dz
+//   hat = (x - mean)·rstd;  z = hat·(W·diag(gamma))ᵀ + bias + W·beta
+//   dz = the gradient of kernel.CrossEntropy;  dhat = dz·W·diag(gamma)
+//   dx = rstd·(dhat - mean(dhat) - hat·mean(dhat·hat));  part = dzᵀ·hat, and the sums of dz
 //
 // layer_fold.cu makes the gradients of weight, bias and norm of the parts, as for a layer's
 // weights. Means need no dhat: mean(dhat·hat) = dz·(z without its bias), and mean(dhat) = dz·(the

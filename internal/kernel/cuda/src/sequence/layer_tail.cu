@@ -2,7 +2,8 @@
 // pass over rows:
 //
 //   middle = x + drop1(attended·Wₒᵀ + bₒ);  hat2 = norm(middle);  pre = hat2·W₁ᵀ + b₁
-//   out = middle + drop2(GELU(pre)·W₂ᵀ + b₂);  hat1 = norm(out) and qkv = hat1·Wᵀ, where a layer follows
+//   out = middle + drop2(GELU(pre)·W₂ᵀ + b₂)
+//   hat1 = norm(out) and qkv = hat1·Wᵀ, where a layer follows
 //
 // What a reader could break: pre and GELU(pre) exist in registers alone, and `middle` on the chip;
 // the gradient makes pre again from hat2. Products are under way while hidden columns are

@@ -2,7 +2,8 @@
 // its result, to that of its stream and of attention's result.
 //
 //   kept2 = drop2(dx);  pre = hat2·W₁ᵀ + b₁;  dpre = (kept2·W₂)·GELU'(pre);  dhat = dpre·W₁
-//   dx += rstd2·(dhat - mean(dhat) - hat2·mean(dhat·hat2));  kept1 = drop1(dx);  dattended = kept1·Wₒ
+//   dx += rstd2·(dhat - mean(dhat) - hat2·mean(dhat·hat2))
+//   kept1 = drop1(dx);  dattended = kept1·Wₒ
 //
 // kept2, dpre, GELU(pre) and kept1 are written for the weights' gradients. pre is made again, as in
 // the pass forward: a product costs less than to write and to read it.

@@ -6,24 +6,24 @@ import (
 	"haul/internal/kernel"
 )
 
-// What a reader could break: a kernel adds pulls to sums in a unit of its own, so the table is made
-// for it (pointUnit, 1 and dotUnit); the sizes of shared memory here are the layouts in
-// src/routing/pulls.cu.
+// What a reader could break: a kernel adds biases to sums in a unit of its own, so the table is
+// made for it (pointUnit, 1 and dotUnit); the sizes of shared memory here are the layouts in
+// src/routing/biases.cu.
 
 const (
-	pullSide  = 64 // SIDE of src/routing/pulls.cu
-	pullDeep  = 16 // DEEP
-	pullLoads = 16 // blocks of pull_sorted per instance, and rows of the context's part
+	biasSide  = 64 // SIDE of src/routing/biases.cu
+	biasDeep  = 16 // DEEP
+	biasLoads = 16 // blocks of bias_sorted per instance, and rows of the context's part
 	// POINT(1) of src/routing/half.cuh: half kernels hold twice a score, to base 2
 	pointUnit = 2 / math.Ln2
 	nearUnit  = -math.Ln2 / 2 // what a score has of log2 of a squared distance, times Near
 )
 
-// pulls reports whether anything is added to the pointer's scores.
-func pulls(o *kernel.Decoder) bool { return o.Pair != nil || o.Near != 0 }
+// biases reports whether anything is added to the pointer's scores.
+func biases(o *kernel.Decoder) bool { return o.Pair != nil || o.Near != 0 }
 
-// pullWide is how many floats a row of a table of pulls has.
-func (p policy) pullWide() int {
+// biasWide is how many floats a row of a table of biases has.
+func (p policy) biasWide() int {
 	t := p.tilesFor()
 	if t == 0 {
 		t = streamBlock / 8 * ceil(p.n, streamBlock)
@@ -31,25 +31,25 @@ func (p policy) pullWide() int {
 	return 16 * ceil(t, 2)
 }
 
-// dotUnit is the unit of a kernel that adds pulls to dot products before they are scaled.
+// dotUnit is the unit of a kernel that adds biases to dot products before they are scaled.
 func (p policy) dotUnit() float64 { return 1 / float64(p.pointerScale) }
 
-func pullShared() int { return 4 * 2 * pullDeep * (pullSide + 4) }
+func biasShared() int { return 4 * 2 * biasDeep * (biasSide + 4) }
 
-// pullTables makes the tables of a batch in scratch, in multiples of a score's unit; 0 and no
+// biasTables makes the tables of a batch in scratch, in multiples of a score's unit; 0 and no
 // launch where there is nothing to add.
-func (b *binder) pullTables(o *kernel.Decoder, p policy, instances int, unit float64) (uint64, []launch) {
-	if !p.pull {
+func (b *binder) biasTables(o *kernel.Decoder, p policy, instances int, unit float64) (uint64, []launch) {
+	if !p.bias {
 		return 0, nil
 	}
-	wide := p.pullWide()
+	wide := p.biasWide()
 	tables := b.scratch(4 * instances * (p.n + p.seen) * wide)
-	return tables, []launch{{module: ruled("pulls", p.rules.Set), kernel: "pull_tables", grid: dim3{instances, ceil(p.n+p.seen, pullSide), ceil(wide, pullSide)}, block: dim3{256, 1, 1},
-		shared: pullShared(), args: []any{tables, b.addr(o.Pair), b.addr(o.PairContext), b.addr(o.PosX), b.addr(o.PosY), i32(p.n), i32(stride(o.Pair)), i32(p.d), i32(wide),
+	return tables, []launch{{module: ruled("biases", p.rules.Set), kernel: "bias_tables", grid: dim3{instances, ceil(p.n+p.seen, biasSide), ceil(wide, biasSide)}, block: dim3{256, 1, 1},
+		shared: biasShared(), args: []any{tables, b.addr(o.Pair), b.addr(o.PairContext), b.addr(o.PosX), b.addr(o.PosY), i32(p.n), i32(stride(o.Pair)), i32(p.d), i32(wide),
 			float32(unit * float64(p.pointerScale)), float32(unit * nearUnit * float64(o.Near))}}}
 }
 
-// pairGrad is where the gradient of an instance's pulls waits for back_pairs.
+// pairGrad is where the gradient of an instance's biases waits for back_pairs.
 type pairGrad struct {
 	tables uint64 // 0: pairs have no scores
 	loads  int    // rows of the context's part: several for one feature, or one for each
@@ -59,12 +59,12 @@ func (b *binder) pairGrad(o *kernel.RolloutGrad, p policy, loads int) pairGrad {
 	if o.Pair == nil {
 		return pairGrad{}
 	}
-	return pairGrad{b.scratch(4 * o.Actions.Shape[0] * (p.n + loads) * p.pullWide()), loads}
+	return pairGrad{b.scratch(4 * o.Actions.Shape[0] * (p.n + loads) * p.biasWide()), loads}
 }
 
 // of is where the tables from one instance on begin.
 func (g pairGrad) of(p policy, first int) uint64 {
-	return g.tables + uint64(4*first*(p.n+g.loads)*p.pullWide())
+	return g.tables + uint64(4*first*(p.n+g.loads)*p.biasWide())
 }
 
 // backPairs goes on from the tables to pairs' queries, keys and context. unit is what a gradient in
@@ -76,9 +76,9 @@ func (b *binder) backPairs(o *kernel.RolloutGrad, p policy, g pairGrad, ups uint
 	instances := o.Actions.Shape[0]
 	dcontext := b.scratch(4 * instances * g.loads * p.d)
 	return []launch{
-		{module: ruled("pulls", p.rules.Set), kernel: "back_pairs", grid: dim3{instances, ceil(p.n+g.loads, pullSide), 2 * ceil(p.d, pullSide)}, block: dim3{256, 1, 1},
-			shared: pullShared(), args: []any{b.addr(o.DPair), dcontext, g.tables, b.addr(o.Pair), b.addr(o.PairContext), ups, i32(p.n), i32(g.loads),
-				i32(o.Pair.Stride), i32(o.DPair.Stride), i32(p.d), i32(p.pullWide()), float32(unit)}},
+		{module: ruled("biases", p.rules.Set), kernel: "back_pairs", grid: dim3{instances, ceil(p.n+g.loads, biasSide), 2 * ceil(p.d, biasSide)}, block: dim3{256, 1, 1},
+			shared: biasShared(), args: []any{b.addr(o.DPair), dcontext, g.tables, b.addr(o.Pair), b.addr(o.PairContext), ups, i32(p.n), i32(g.loads),
+				i32(o.Pair.Stride), i32(o.DPair.Stride), i32(p.d), i32(p.biasWide()), float32(unit)}},
 		b.sumContext(o.DPairContext, dcontext, instances, g.loads/p.seen, p.seen*p.d),
 	}
 }

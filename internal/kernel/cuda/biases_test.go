@@ -21,16 +21,16 @@ func TestTooManyNodesTakeNoMemory(t *testing.T) {
 	}
 }
 
-// TestPullsOfEveryChunk: where a gradient is made some instances at a time, each time leaves the
-// gradient of its own instances' pulls where back_pairs looks for it, after the decisions that it
+// TestBiasesOfEveryChunk: where a gradient is made some instances at a time, each time leaves the
+// gradient of its own instances' biases where back_pairs looks for it, after the decisions that it
 // sums and before others take their place.
-func TestPullsOfEveryChunk(t *testing.T) {
+func TestBiasesOfEveryChunk(t *testing.T) {
 	const batch, n, heads, hd, starts = 200, 101, 8, 16, 100
 	for _, c := range []struct {
 		precision    Precision
-		rows, pull   string
+		rows, bias   string
 		loads, least int
-	}{{BF16, "decide_rows_16", "pull_sorted", 16, 5}, {FP32, "grad_rows", "pull_listed", 1, 3}} {
+	}{{BF16, "decide_rows_16", "bias_sorted", 16, 5}, {FP32, "grad_rows", "bias_listed", 1, 3}} {
 		b := hopper(batch, c.precision)
 		b.memory = 1 << 32
 		o := gradOf(rolloutOf(batch, n, heads, hd, starts))
@@ -60,9 +60,9 @@ func TestPullsOfEveryChunk(t *testing.T) {
 				if rows = i; len(chunks) > 0 && !earlier[i][chunks[len(chunks)-1]] {
 					t.Errorf("%s: decisions of chunk %d may be written before those of the last are summed", c.precision, len(chunks))
 				}
-			case c.pull:
+			case c.bias:
 				if want := tables + uint64(4*done*(n+c.loads)*112); l.args[0] != want {
-					t.Errorf("%s: pulls from instance %d on are at %#x, want %#x", c.precision, done, l.args[0], want)
+					t.Errorf("%s: biases from instance %d on are at %#x, want %#x", c.precision, done, l.args[0], want)
 				}
 				if !earlier[i][rows] {
 					t.Errorf("%s: decisions of chunk %d may be summed before they are written", c.precision, len(chunks))

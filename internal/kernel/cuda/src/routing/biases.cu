@@ -1,5 +1,5 @@
 // What kernel.Decoder adds to a score beside the pointer's dot product, as a table per instance,
-// and the way back from the gradient of such tables to the pairs' queries and keys. Pulls
+// and the way back from the gradient of such tables to the pairs' queries and keys. Biases
 // (distribution.cuh) reads the tables.
 //
 // What a reader could break: a table of gradients has `loads` rows past the nodes'. With one
@@ -47,13 +47,13 @@ __device__ __forceinline__ void square(float (&sum)[4][4], int terms, bool leftB
   }
 }
 
-// pull_tables, for instance blockIdx_x, rows from 64·blockIdx_y and columns from 64·blockIdx_z on:
+// bias_tables, for instance blockIdx_x, rows from 64·blockIdx_y and columns from 64·blockIdx_z on:
 //
-//	pulls[cur][table_at(j)] = k·(query_cur·key_j) + near·log2(distance(cur, j)² + floor)
+//	biases[cur][table_at(j)] = k·(query_cur·key_j) + near·log2(distance(cur, j)² + floor)
 //	row n + f: k·(weights_f·key_j), f a context feature;   zero past the last
 //
 // pair is null where pairs have no scores, near 0 where distances have none.
-KERNEL __launch_bounds__(256) pull_tables(float *pulls, const float *pair, const float *pairLoad, const float *posX, const float *posY, int n, int stride,
+KERNEL __launch_bounds__(256) bias_tables(float *biases, const float *pair, const float *pairLoad, const float *posX, const float *posY, int n, int stride,
                                           int d, int wide, float k, float near) {
   int i = blockIdx_x, row0 = SIDE * blockIdx_y, col0 = SIDE * blockIdx_z, x = threadIdx_x & 15, y = threadIdx_x >> 4;
   float sum[4][4] = {};
@@ -67,7 +67,7 @@ KERNEL __launch_bounds__(256) pull_tables(float *pulls, const float *pair, const
         },
         [&](int c, int r) { return col0 + r < n ? own[(u64)(col0 + r) * stride + d + c] : 0.0f; });
   }
-  pulls += (u64)i * (n + CONTEXTS) * wide;
+  biases += (u64)i * (n + CONTEXTS) * wide;
   posX += i * n;
   posY += i * n;
 #pragma unroll
@@ -81,15 +81,15 @@ KERNEL __launch_bounds__(256) pull_tables(float *pulls, const float *pair, const
         float dx = posX[j] - posX[cur], dy = posY[j] - posY[cur];
         v = fma_(near, lg2(fma_(dx, dx, fma_(dy, dy, NEAR_FLOOR))), v);
       }
-      pulls[cur * wide + table_at(j)] = v;
+      biases[cur * wide + table_at(j)] = v;
     }
 }
 
-// pull_sorted, for the decisions of instance blockIdx_x + first that walk_sorted (half_walk.cu) has
-// sorted by node, block blockIdx_y of `loads` for every loads-th node: dpulls[cur][j] = Σ over
-// decisions at cur of du_j, and dpulls[n + blockIdx_y][j] = Σ of cap·du_j. du rows have `across`
+// bias_sorted, for the decisions of instance blockIdx_x + first that walk_sorted (half_walk.cu) has
+// sorted by node, block blockIdx_y of `loads` for every loads-th node: dbiases[cur][j] = Σ over
+// decisions at cur of du_j, and dbiases[n + blockIdx_y][j] = Σ of cap·du_j. du rows have `across`
 // numbers; a thread has two nodes, 64 threads. Shared memory: n + 1 words.
-KERNEL __launch_bounds__(64) pull_sorted(float *dpulls, const u32 *dus, const Choice *choices, const int *present, int first, int n, int room, int across,
+KERNEL __launch_bounds__(64) bias_sorted(float *dbiases, const u32 *dus, const Choice *choices, const int *present, int first, int n, int room, int across,
                                          int wide, int loads) {
   int local = blockIdx_x, lane = threadIdx_x, mine = blockIdx_y;
   int *from = (int *)smem;
@@ -98,7 +98,7 @@ KERNEL __launch_bounds__(64) pull_sorted(float *dpulls, const u32 *dus, const Ch
   if (lane < 32) before(from, n);
   sync();
   if (2 * lane >= wide) return;
-  dpulls += (u64)local * (n + loads) * wide + 2 * lane;
+  dbiases += (u64)local * (n + loads) * wide + 2 * lane;
   choices += (u64)local * room;
   dus += (u64)local * room * (across / 2) + lane;
   bool has = 2 * lane < across;
@@ -121,21 +121,21 @@ KERNEL __launch_bounds__(64) pull_sorted(float *dpulls, const u32 *dus, const Ch
           load.y = fma_(cap[e], b, load.y);
         }
       }
-    *(float2_ *)(dpulls + cur * wide) = sum;
+    *(float2_ *)(dbiases + cur * wide) = sum;
   }
-  *(float2_ *)(dpulls + (n + mine) * wide) = load;
+  *(float2_ *)(dbiases + (n + mine) * wide) = load;
 }
 
-// pull_listed is the same for decisions in the order of walk (rollout_grad.cu), a block an
+// bias_listed is the same for decisions in the order of walk (rollout_grad.cu), a block an
 // instance, a thread a node, one row for the load. Shared memory: n·wide floats.
-KERNEL __launch_bounds__(128) pull_listed(float *dpulls, const float *dus, const Decision *decisions, const int *order, const int *counts, int n, int room,
+KERNEL __launch_bounds__(128) bias_listed(float *dbiases, const float *dus, const Decision *decisions, const int *order, const int *counts, int n, int room,
                                           int across, int wide) {
   int local = blockIdx_x, j = threadIdx_x, count = counts[local];
   if (j >= wide) return;
   decisions += (u64)local * room;
   order += (u64)local * room;
   dus += (u64)local * room * across;
-  dpulls += (u64)local * (n + 1) * wide + j;
+  dbiases += (u64)local * (n + 1) * wide + j;
   for (int cur = 0; cur < n; cur++) smem[cur * wide + j] = 0;
   float load = 0;
   if (j < across) {
@@ -147,35 +147,37 @@ KERNEL __launch_bounds__(128) pull_listed(float *dpulls, const float *dus, const
       load = fma_(r.cap, du, load);
     }
   }
-  for (int cur = 0; cur < n; cur++) dpulls[cur * wide] = smem[cur * wide + j];
-  dpulls[n * wide] = load;
+  for (int cur = 0; cur < n; cur++) dbiases[cur * wide] = smem[cur * wide + j];
+  dbiases[n * wide] = load;
 }
 
 // back_pairs, for instance blockIdx_x, rows from 64·blockIdx_y on, columns from 64·(blockIdx_z / 2)
 // on:
 //
-//	blockIdx_z even: dquery_cur = Σ over j of dpulls[cur][j]·key_j;  dloads[k] = Σ over j of dpulls[n + k][j]·key_j, k < loads
-//	odd:             dkey_j = Σ over cur of dpulls[cur][j]·query_cur + Σ over k of dpulls[n + k][j]·pairLoad
+//	blockIdx_z even: dquery_cur = Σ over j of dbiases[cur][j]·key_j
+//	                 dloads[k] = Σ over j of dbiases[n + k][j]·key_j, k < loads
+//	odd:             dkey_j = Σ over cur of dbiases[cur][j]·query_cur
+//	                        + Σ over k of dbiases[n + k][j]·pairLoad
 //
 // all times k and, where gradients were brought near one, over ups.
-KERNEL __launch_bounds__(256) back_pairs(float *dpair, float *dloads, const float *dpulls, const float *pair, const float *pairLoad, const float *ups, int n,
+KERNEL __launch_bounds__(256) back_pairs(float *dpair, float *dloads, const float *dbiases, const float *pair, const float *pairLoad, const float *ups, int n,
                                          int loads, int stride, int dstride, int d, int wide, float k) {
   int i = blockIdx_x, row0 = SIDE * blockIdx_y, col0 = SIDE * (blockIdx_z >> 1), x = threadIdx_x & 15, y = threadIdx_x >> 4;
   bool keys = blockIdx_z & 1;
   int rows = keys ? n : n + loads;
   if (row0 >= rows) return;
   pair += (u64)i * n * stride;
-  dpulls += (u64)i * (n + loads) * wide;
+  dbiases += (u64)i * (n + loads) * wide;
   dpair += (u64)i * n * dstride;
   if (ups) k *= rcp(ups[i]);
   float sum[4][4] = {};
   if (keys)
     square(
-        sum, n + loads, false, false, [&](int cur, int r) { return row0 + r < n ? dpulls[cur * wide + row0 + r] : 0.0f; },
+        sum, n + loads, false, false, [&](int cur, int r) { return row0 + r < n ? dbiases[cur * wide + row0 + r] : 0.0f; },
         [&](int cur, int c) { return col0 + c >= d ? 0.0f : cur < n ? pair[(u64)cur * stride + col0 + c] : pairLoad[own_row(cur - n) * d + col0 + c]; });
   else
     square(
-        sum, n, true, false, [&](int j, int r) { return row0 + r < rows ? dpulls[(row0 + r) * wide + j] : 0.0f; },
+        sum, n, true, false, [&](int j, int r) { return row0 + r < rows ? dbiases[(row0 + r) * wide + j] : 0.0f; },
         [&](int j, int c) { return col0 + c < d ? pair[(u64)j * stride + d + col0 + c] : 0.0f; });
 #pragma unroll
   for (int r = 0; r < 4; r++)
