@@ -29,17 +29,6 @@ type Config struct {
 	Inference   Inference    `yaml:"inference"`
 }
 
-// Problem says which instances are drawn.
-type Problem struct {
-	NumCustomers    int     `yaml:"num_customers"`
-	VehicleCapacity int     `yaml:"vehicle_capacity"`
-	CapacityRange   [2]int  `yaml:"capacity_range"`
-	DemandRange     [2]int  `yaml:"demand_range"`
-	CoordRange      int     `yaml:"coord_range"`
-	Distribution    string  `yaml:"distribution"`
-	MaxRouteLength  float64 `yaml:"max_route_length"`
-}
-
 // Training is the size of a run and its learning rate.
 type Training struct {
 	NumBatchesPerEpoch  int     `yaml:"num_batches_per_epoch"`

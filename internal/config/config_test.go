@@ -135,7 +135,8 @@ func TestExplanationsOfSchedulerAndStepsAreTrue(t *testing.T) {
 	}
 }
 
-// keysInFile lists the keys of a shipped file, sections joined by dots, in its order.
+// keysInFile lists the keys of a shipped file, sections joined by dots, in its order; those that it
+// has beside a file that it includes come first.
 func keysInFile(t *testing.T, name string) []string {
 	t.Helper()
 	data, err := configs.FS.ReadFile(name)
@@ -158,6 +159,15 @@ func keysInFile(t *testing.T, name string) []string {
 		}
 	}
 	walk(doc.Content[0], "")
+	if at := slices.Index(keys, includeKey); at >= 0 {
+		var named struct{ Include string }
+		if err := doc.Decode(&named); err != nil {
+			t.Fatal(err)
+		}
+		below := keysInFile(t, named.Include)
+		keys = slices.DeleteFunc(slices.Delete(keys, at, at+1), func(key string) bool { return slices.Contains(below, key) })
+		keys = append(keys, below...)
+	}
 	return keys
 }
 

@@ -1,23 +1,18 @@
 package config
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // gtKeys is the schema of a routing run. What a reader could break: every key here needs a line in
 // configs/default.yaml and, unless it is without effect, a field in Config, in this order; a test
 // holds the three together.
 // An explanation must be true of the program: change both in one commit.
-var gtKeys = newSchema(
+var gtKeys = newSchema(slices.Concat([]Entry{
 	include(),
 	text("working_dir_path", NoEffect, "Haul writes to --out, or to a new folder under runs/."),
-
-	integer("problem.num_customers", upTo(1, mostCustomers), Honoured, "N, the customers of an instance, the depot not counted."),
-	integer("problem.vehicle_capacity", atLeast(1), Honoured, "What one vehicle carries; the fleet is unbounded."),
-	pair("problem.capacity_range", between(0, 1<<20-1), Honoured, "Lowest and highest capacity of a training instance, each drawing its own, smaller ones more often; validation and tests have vehicle_capacity. 0, 0: all have vehicle_capacity."),
-	pair("problem.demand_range", atLeast(1), Honoured, "Lowest and highest demand of a customer, both included, drawn uniformly."),
-	integer("problem.coord_range", between(1, 1<<24), Honoured, "With distribution grid: coordinates are integers 0..coord_range, scaled to the unit square. No effect with uniform."),
-	text("problem.distribution", Honoured, "Where instances come from: grid (integer coordinates, scaled) or uniform (the unit square, as Kool has it).", "grid", "uniform"),
-	float("problem.max_route_length", between(0, 1000), Honoured, "Where the limit of a route's length ends, the way home included, in sides of the unit square: each instance draws its own between twice the way to its farthest customer and this (RouteFinder: 2.8). 0: no limit."),
-
+}, problemKeys(), []Entry{
 	integer("training.num_batches_per_epoch", atLeast(1), Honoured, "Steps in an epoch; each draws its own instances, none is seen twice."),
 	integer("training.batch_size", upTo(1, mostRows), Honoured, "Instances in a step."),
 	integer("training.gradient_parts", between(1, 64), Honoured, gradientParts),
@@ -115,7 +110,7 @@ var gtKeys = newSchema(
 	text("logging.format", NoEffect, "Words go to standard error; --json puts objects on standard output."),
 
 	integer("benchmark.scaling.distance_scale", atLeast(1), NoEffect, "Costs are floats, exact solver included; no integer scale is needed."),
-)
+})...)
 
 // Reasons that several keys share.
 const (

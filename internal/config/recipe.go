@@ -41,13 +41,29 @@ type settable interface {
 // newRecipe makes a recipe; base is the shipped file that names every key, read once.
 func newRecipe(name, about string, keys *schema, mark, base, standard string, empty func(name string) settable) *recipe {
 	return &recipe{name: name, about: about, keys: keys, mark: mark, standard: standard, base: base, empty: empty,
-		defaults: sync.OnceValues(func() (layer, error) {
-			text, err := configs.FS.ReadFile(base + ".yaml")
-			if err != nil {
-				return nil, err
-			}
-			return keys.readLayer("configs/"+base+".yaml", text, rankDefault)
-		})}
+		defaults: sync.OnceValues(func() (layer, error) { return keys.defaults(base) })}
+}
+
+// defaults reads a shipped file that names every key, itself or by what it includes.
+func (s *schema) defaults(base string) (layer, error) {
+	text, err := configs.FS.ReadFile(base + ".yaml")
+	if err != nil {
+		return nil, err
+	}
+	own, err := s.readLayer("configs/"+base+".yaml", text, rankDefault)
+	if err != nil {
+		return nil, err
+	}
+	named, ok := own[includeKey]
+	if !ok {
+		return own, nil
+	}
+	delete(own, includeKey)
+	below, err := s.defaults(baseName(named.value.(string)))
+	if err != nil {
+		return nil, err
+	}
+	return merged(below, own), nil
 }
 
 var (

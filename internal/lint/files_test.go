@@ -22,7 +22,7 @@ var floors = map[string][]string{
 		"check.go", "check_fleet.go", "evaluate.go", "rest.go", "limits.go", "schedule.go", "rule.go", "problem.go", "parts.go", "doc.go"},
 	"internal/solve": {"solve.go", "choose.go", "table.go", "run.go", "unserved.go"},
 	"internal/policy": {"info.go", "file.go", "evaluate.go", "route_many.go", "stepper.go", "beam.go", "batch.go", "routed.go", "unit.go",
-		"policy.go", "evaluator.go", "program.go", "networks.go", "source.go", "reference.go", "decode.go"},
+		"policy.go", "evaluator.go", "program.go", "networks.go", "rules.go", "reference.go", "decode.go"},
 }
 
 // upward lists what files of a package use of files above them.

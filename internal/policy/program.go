@@ -6,25 +6,10 @@ import (
 	"haul/internal/plan"
 	"haul/internal/rng"
 	"haul/internal/run"
-	"haul/internal/vrp"
 )
 
 // What a reader could break: training, evaluation and given problems record their programs with
 // the functions of this file, so that a policy meets in use what it met in training.
-
-// RecordInstances records the drawing of a shard's instances; with a range of capacities each has
-// its own.
-func RecordInstances(p *plan.Plan, src vrp.Source, symmetries int, capacities [2]int) kernel.Instances {
-	if capacities[1] > 0 {
-		src.Capacity = kernel.LoadUnit
-	}
-	grid := int32(0)
-	if src.Distribution == vrp.Grid {
-		grid = src.CoordRange
-	}
-	return p.Drawn(kernel.Rules{Set: rulesOf(src), Capacity: src.Capacity}, src.N+1, kernel.Drawing{Seed: src.Seed, Purpose: src.Purpose, Grid: grid,
-		DemandMin: src.DemandMin, DemandMax: src.DemandMax, Symmetries: symmetries, CapacityMin: int32(capacities[0]), CapacityMax: int32(capacities[1]), Range: src.MaxLength})
-}
 
 // MaxSteps bounds the actions of a route through n customers. The rules of a rollout allow no
 // longer one, so that inference.max_steps_multiplier has nothing to bound.

@@ -3,7 +3,6 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"haul/internal/config"
 	"haul/internal/kernel"
@@ -27,21 +26,7 @@ func routable(prob *vrp.Problem, set kernel.RuleSet) error {
 			return fmt.Errorf("customer %d demands %d, capacity is %d: no vehicle can serve it", c, demand, prob.Capacity)
 		}
 	}
-	if set == kernel.CVRPL && prob.MaxDuration > 0 && prob.Service == nil && prob.Metric == vrp.Exact {
-		free := *prob
-		free.MaxDuration = 0 // which the policy knows
-		return free.Plain()
-	}
-	return prob.Plain()
-}
-
-// ownOf is what the rules ask of a problem once (kernel.RuleSet.Own), in the unit square that its
-// square of that side becomes.
-func ownOf(p *vrp.Problem, side float64) float32 {
-	if p.MaxDuration > 0 {
-		return float32(p.MaxDuration / side)
-	}
-	return float32(math.Inf(1))
+	return unlearned(prob, set).Plain()
 }
 
 // unitRows writes the problem into the unit square, a row for each of the symmetries that the

@@ -25,10 +25,8 @@ func testGenerate(t *testing.T, dev kernel.Device) {
 				src.Distribution, src.CoordRange = vrp.Grid, grid
 			}
 			for _, symmetries := range []int{1, 8} {
-				rules := kernel.Rules{Capacity: src.Capacity}
-				if src.MaxLength = 0; nodes%2 == 0 {
-					rules.Set, src.MaxLength = kernel.CVRPL, 2.5
-				}
+				rules := kernel.Rules{Set: kernel.RuleSets()[nodes%len(kernel.RuleSets())], Capacity: src.Capacity}
+				src := drawnBy(rules.Set, src)
 				c := trial{what: fmt.Sprintf("generate N=%d grid=%d symmetries=%d", nodes, grid, symmetries), nodes: nodes,
 					batch: batchFor(dev, nodes), state: kernel.State{Instances: 1<<32 - 8}}
 				c.record = func(r *recording) {
@@ -41,17 +39,7 @@ func testGenerate(t *testing.T, dev kernel.Device) {
 				if symmetries == 1 {
 					b := vrp.NewBatch(c.batch, nodes-1, src.Capacity)
 					src.Fill(b, c.state.Instances)
-					want.floats["x"], want.floats["y"], want.ints["nodes"] = widen(b.X), widen(b.Y), b.Demand
-					if rules.Set == kernel.CVRPL {
-						want.ints["nodes"] = make([]int32, 4*len(b.X))
-						for i := range b.B {
-							lo, hi := i*nodes, (i+1)*nodes
-							for j, d := range b.Demand[lo:hi] {
-								want.ints["nodes"][4*(lo+j)] = d
-							}
-							rules.Set.Complete(want.ints["nodes"][4*lo:4*hi], b.X[lo:hi], b.Y[lo:hi], b.Limit[i])
-						}
-					}
+					want.floats["x"], want.floats["y"], want.ints["nodes"] = widen(b.X), widen(b.Y), wordsOf(rules.Set, b)
 				}
 				exact := func(int) float64 { return 0 }
 				compare(t, c.what+" x", got.floats["x"], want.floats["x"], exact)

@@ -9,7 +9,6 @@ import (
 	"haul/internal/kernel"
 	"haul/internal/kernel/reference"
 	"haul/internal/rng"
-	"haul/internal/vrp"
 )
 
 // fleet is a rollout on random projections: any decoder will do, so long as every device reads the
@@ -25,7 +24,7 @@ type fleet struct {
 	pairs       bool    // with scores of pairs
 	flat        bool    // pointer keys of zero: every logit ties
 	most        int32   // the largest demand; 0: heaviest
-	limit       float32 // where the limits of a route's length end; 0: CVRP
+	ruled               // the rule set, and by what it is drawn
 	// how near to a boundary of the distribution a device may choose the other side; 0: edge
 	edge float64
 }
@@ -66,13 +65,6 @@ func (f fleet) tour(d *reference.Decoder[float64], s int) *reference.Tour {
 
 func (f fleet) steps() int { return kernel.MaxSteps(f.nodes - 1) }
 
-func (f fleet) rules() kernel.Rules {
-	if f.limit > 0 {
-		return kernel.Rules{Set: kernel.CVRPL, Capacity: f.capacity}
-	}
-	return kernel.Rules{Capacity: f.capacity}
-}
-
 // amplify: a logit is Clip/temperature times a number of order one, behind two softmaxes whose
 // scores reach a few units; its absolute error is the relative error of a probability.
 func (f fleet) amplify() float64 { return 4 * kernel.Clip / float64(f.temperature) }
@@ -107,11 +99,7 @@ func fleets() []fleet {
 	tied := fleet{shape: shape{9, 2, 4}, starts: 2, capacity: 20, temperature: 1, flat: true}
 	paired := wide
 	paired.pairs = true
-	// limits between nothing to spare and some, and none
-	short := fleet{shape: shape{14, 2, 4}, starts: 3, capacity: 40, temperature: 1, limit: 12}
-	long := fleet{shape: shape{40, 4, 8}, starts: 5, forced: true, capacity: 60, temperature: 1.5, limit: 25, pairs: true, near: 0.3}
-	endless := fleet{shape: shape{9, 1, 8}, starts: 8, capacity: 20, temperature: 1, limit: float32(math.Inf(1)), pairs: true}
-	return append(out, wide, tied, paired, paired.view(), short, short.view(), long, endless)
+	return append(append(out, wide, tied, paired, paired.view()), ruledFleets()...)
 }
 
 // view is the same with starts that are viewed instead of forced.
@@ -129,26 +117,6 @@ func (r *recording) demands(most int32) []int32 {
 		}
 	}
 	return values
-}
-
-// nodeWords are the columns that f's rules read, limits drawn from the demands.
-func (r *recording) nodeWords(f fleet, most int32) *kernel.Tensor {
-	demand, set := r.demands(most), f.rules().Set
-	wide := len(set.Columns())
-	words := make([]int32, wide*len(demand))
-	for i := range r.prog.Batch {
-		row := words[i*f.nodes*wide:][:f.nodes*wide]
-		x, y := value[float32](r, "x")[i*f.nodes:][:f.nodes], value[float32](r, "y")[i*f.nodes:][:f.nodes]
-		for j, d := range demand[i*f.nodes:][:f.nodes] {
-			row[j*wide] = d
-		}
-		own := f.limit
-		if !math.IsInf(float64(own), 1) {
-			own = set.Own(x, y, uint32(demand[(i+1)*f.nodes-1])<<29, f.limit)
-		}
-		set.Complete(row, x, y, own)
-	}
-	return r.givenInts("nodes", words, f.nodes*wide)
 }
 
 // decoder records inputs for f; Proj is wider than what a decoder reads, and Pair are columns of
@@ -277,19 +245,10 @@ func value[T any](r *recording, name string) []T {
 	panic("kerneltest: no input " + name)
 }
 
-// valid lets cvrp judge every route and its length.
+// valid lets the validator check every route and its length.
 func (f fleet) valid(t *testing.T, r *recording, got outcome) bool {
 	t.Helper()
-	actions, steps, words := got.ints["actions"], got.ints["steps"], value[int32](r, "nodes")
-	wide := len(f.rules().Set.Columns())
-	demand, limit := make([]int32, len(words)/wide), []float32(nil)
-	for j := range demand {
-		demand[j] = words[j*wide]
-		if wide > 1 && j%f.nodes == 0 {
-			limit = append(limit, math.Float32frombits(uint32(words[j*wide+3])))
-		}
-	}
-	b := &vrp.Batch{B: r.prog.Batch, N: f.nodes - 1, Capacity: f.capacity, X: value[float32](r, "x"), Y: value[float32](r, "y"), Demand: demand, Limit: limit}
+	actions, steps, b := got.ints["actions"], got.ints["steps"], f.batch(r)
 	stride := f.steps() + 1
 	for s := range f.starts {
 		tours := make([]int32, b.B*stride)

@@ -1,0 +1,26 @@
+package config
+
+// Problem says which instances are drawn.
+type Problem struct {
+	NumCustomers    int     `yaml:"num_customers"`
+	VehicleCapacity int     `yaml:"vehicle_capacity"`
+	CapacityRange   [2]int  `yaml:"capacity_range"`
+	DemandRange     [2]int  `yaml:"demand_range"`
+	CoordRange      int     `yaml:"coord_range"`
+	Distribution    string  `yaml:"distribution"`
+	MaxRouteLength  float64 `yaml:"max_route_length"`
+}
+
+// problemKeys describes them, in this order. A rule of a route has its setting in this file and its
+// default in configs/default.yaml.
+func problemKeys() []Entry {
+	return []Entry{
+		integer("problem.num_customers", upTo(1, mostCustomers), Honoured, "N, the customers of an instance, the depot not counted."),
+		integer("problem.vehicle_capacity", atLeast(1), Honoured, "What one vehicle carries; the fleet is unbounded."),
+		pair("problem.capacity_range", between(0, 1<<20-1), Honoured, "Lowest and highest capacity of a training instance, each drawing its own, smaller ones more often; validation and tests have vehicle_capacity. 0, 0: all have vehicle_capacity."),
+		pair("problem.demand_range", atLeast(1), Honoured, "Lowest and highest demand of a customer, both included, drawn uniformly."),
+		integer("problem.coord_range", between(1, 1<<24), Honoured, "With distribution grid: coordinates are integers 0..coord_range, scaled to the unit square. No effect with uniform."),
+		text("problem.distribution", Honoured, "Where instances come from: grid (integer coordinates, scaled) or uniform (the unit square, as Kool has it).", "grid", "uniform"),
+		float("problem.max_route_length", between(0, 1000), Honoured, "Where the limit of a route's length ends, the way home included, in sides of the unit square: each instance draws its own between twice the way to its farthest customer and this (RouteFinder: 2.8). 0: no limit."),
+	}
+}

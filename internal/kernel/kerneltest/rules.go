@@ -1,0 +1,91 @@
+package kerneltest
+
+import (
+	"math"
+
+	"haul/internal/kernel"
+	"haul/internal/vrp"
+)
+
+// What every rule set is tested by: instances that are drawn, routes on instances whose rules bind
+// here and there, and the same as a batch for the validator, which shares no code with the devices.
+
+// ruled is what a fleet's rule set is drawn by.
+type ruled struct {
+	limit float32 // where the limits of a route's length end; 0: CVRP
+}
+
+func (f fleet) rules() kernel.Rules {
+	if f.limit > 0 {
+		return kernel.Rules{Set: kernel.CVRPL, Capacity: f.capacity}
+	}
+	return kernel.Rules{Capacity: f.capacity}
+}
+
+// ruledFleets are those of rule sets past CVRP.
+func ruledFleets() []fleet {
+	// limits between nothing to spare and some, and none
+	short := fleet{shape: shape{14, 2, 4}, starts: 3, capacity: 40, temperature: 1, ruled: ruled{limit: 12}}
+	long := fleet{shape: shape{40, 4, 8}, starts: 5, forced: true, capacity: 60, temperature: 1.5, ruled: ruled{limit: 25}, pairs: true, near: 0.3}
+	endless := fleet{shape: shape{9, 1, 8}, starts: 8, capacity: 20, temperature: 1, ruled: ruled{limit: float32(math.Inf(1))}, pairs: true}
+	return []fleet{short, short.view(), long, endless}
+}
+
+// nodeWords are the columns that f's rules read, limits drawn from the demands.
+func (r *recording) nodeWords(f fleet, most int32) *kernel.Tensor {
+	b, set := r.batch(f), f.rules().Set
+	b.Demand = r.demands(most)
+	for i := range b.B {
+		lo, hi := i*f.nodes, (i+1)*f.nodes
+		own := f.limit
+		if !math.IsInf(float64(own), 1) {
+			own = set.Own(b.X[lo:hi], b.Y[lo:hi], uint32(b.Demand[hi-1])<<29, f.limit)
+		}
+		b.Limit = append(b.Limit, own)
+	}
+	return r.givenInts("nodes", wordsOf(set, b), f.nodes*len(set.Columns()))
+}
+
+// batch has the places of f's instances.
+func (r *recording) batch(f fleet) *vrp.Batch {
+	return &vrp.Batch{B: r.prog.Batch, N: f.nodes - 1, Capacity: f.capacity, X: value[float32](r, "x"), Y: value[float32](r, "y")}
+}
+
+// batch is f's instances as the validator reads them, by the columns that a device was given.
+func (f fleet) batch(r *recording) *vrp.Batch {
+	b, words, wide := r.batch(f), value[int32](r, "nodes"), len(f.rules().Set.Columns())
+	b.Demand = make([]int32, len(words)/wide)
+	for j := range b.Demand {
+		b.Demand[j] = words[j*wide]
+		if f.limit > 0 && j%f.nodes == 0 {
+			b.Limit = append(b.Limit, math.Float32frombits(uint32(words[j*wide+3])))
+		}
+	}
+	return b
+}
+
+// wordsOf are the columns that a rule set reads of a batch.
+func wordsOf(set kernel.RuleSet, b *vrp.Batch) []int32 {
+	nodes, wide := b.N+1, len(set.Columns())
+	words := make([]int32, wide*len(b.Demand))
+	for j, d := range b.Demand {
+		words[wide*j] = d
+	}
+	for i := range b.B {
+		own := float32(0)
+		if b.Limit != nil {
+			own = b.Limit[i]
+		}
+		lo, hi := i*nodes, (i+1)*nodes
+		set.Complete(words[wide*lo:wide*hi], b.X[lo:hi], b.Y[lo:hi], own)
+	}
+	return words
+}
+
+// drawnBy is the source with what the rule set draws.
+func drawnBy(set kernel.RuleSet, src vrp.Source) vrp.Source {
+	if set == kernel.CVRPL {
+		src.MaxLength = 2.5
+	}
+	return src
+}

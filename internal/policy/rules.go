@@ -1,0 +1,65 @@
+package policy
+
+import (
+	"math"
+
+	"haul/internal/config"
+	"haul/internal/kernel"
+	"haul/internal/plan"
+	"haul/internal/rng"
+	"haul/internal/vrp"
+)
+
+// What a reader could break: this file alone knows which rule set settings and problems mean.
+// Training, evaluation and given problems go through it, so that a policy meets in use the rules
+// that it was trained by.
+
+// SourceOf is where the settings' instances of that purpose come from. The same source on the host
+// and in a device's generate op gives the same bits.
+func SourceOf(c *config.Config, purpose rng.Purpose) vrp.Source {
+	p := &c.Problem
+	return vrp.Source{Seed: c.Experiment.RandomSeed, Purpose: purpose, Distribution: vrp.Distribution(p.Distribution),
+		N: p.NumCustomers, Capacity: int32(p.VehicleCapacity), DemandMin: int32(p.DemandRange[0]), DemandMax: int32(p.DemandRange[1]),
+		CoordRange: int32(p.CoordRange), MaxLength: float32(p.MaxRouteLength)}
+}
+
+// rulesOf is the rule set of a source's instances.
+func rulesOf(src vrp.Source) kernel.RuleSet {
+	if src.MaxLength > 0 {
+		return kernel.CVRPL
+	}
+	return kernel.CVRP
+}
+
+// RecordInstances records the drawing of a shard's instances; with a range of capacities each has
+// its own.
+func RecordInstances(p *plan.Plan, src vrp.Source, symmetries int, capacities [2]int) kernel.Instances {
+	if capacities[1] > 0 {
+		src.Capacity = kernel.LoadUnit
+	}
+	grid := int32(0)
+	if src.Distribution == vrp.Grid {
+		grid = src.CoordRange
+	}
+	return p.Drawn(kernel.Rules{Set: rulesOf(src), Capacity: src.Capacity}, src.N+1, kernel.Drawing{Seed: src.Seed, Purpose: src.Purpose, Grid: grid,
+		DemandMin: src.DemandMin, DemandMax: src.DemandMax, Symmetries: symmetries, CapacityMin: int32(capacities[0]), CapacityMax: int32(capacities[1]), Range: src.MaxLength})
+}
+
+// unlearned is the problem without the parts that a policy of that rule set has learned. What is
+// left must be plain for the policy to take the problem.
+func unlearned(prob *vrp.Problem, set kernel.RuleSet) *vrp.Problem {
+	left := *prob
+	if set == kernel.CVRPL && prob.Service == nil && prob.Metric == vrp.Exact {
+		left.MaxDuration = 0
+	}
+	return &left
+}
+
+// ownOf is what the rules ask of a problem once (kernel.RuleSet.Own), in the unit square that its
+// square of that side becomes.
+func ownOf(p *vrp.Problem, side float64) float32 {
+	if p.MaxDuration > 0 {
+		return float32(p.MaxDuration / side)
+	}
+	return float32(math.Inf(1))
+}
