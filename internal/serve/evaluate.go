@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -32,7 +33,8 @@ type evaluated struct {
 	CPC       float64 `json:"cpc"` // per customer
 	Gap       float64 `json:"gap"` // paired, a fraction
 	GapSE     float64 `json:"gap_se"`
-	GapTo     string  `json:"gap_to"` // optimum or search
+	GapTo     string  `json:"gap_to"`    // optimum or search
+	GapCount  int     `json:"gap_count"` // instances that the gap is over: those whose reference was found in time
 	Seconds   float64 `json:"seconds"`
 }
 
@@ -112,32 +114,57 @@ func (s *Server) evaluation(r *http.Request, ask *evaluateRequest) (*evaluated, 
 	if err != nil {
 		return nil, err
 	}
-	out := &evaluated{Policy: c.name, Customers: n, Count: ask.Count, Decode: decode.String(), GapTo: to}
+	out := &evaluated{Policy: c.name, Customers: n, Count: ask.Count, Decode: decode.String(), GapTo: to, GapCount: len(costs)}
 	out.Cost, out.CostSE = stats.MeanSE(lengths)
 	out.CPC = vrp.CPC(out.Cost, n)
-	out.Gap, out.GapSE = stats.Gap(lengths, costs)
+	out.Gap, out.GapSE = stats.Gap(lengths[:len(costs)], costs)
 	out.Seconds = time.Since(began).Seconds()
 	return out, nil
 }
 
-// references are the costs that the policy's are compared with. They are kept nowhere: a server
-// writes no files.
+// references are the costs that the policy's are compared with: of all instances, or of the first
+// ones where the time of the request is up before the search has seen them all. Fewer than two give
+// no standard error, and are an error. They are kept nowhere: a server writes no files.
 func references(ctx context.Context, src vrp.Source, count int) ([]float64, string, error) {
-	costs, to := make([]float64, count), policy.ReferenceMethod(src)
+	to := policy.ReferenceMethod(src)
 	if to == policy.Optimum {
+		costs := make([]float64, count)
 		return costs, to, vrp.OptimalCosts(ctx, src, 0, count, 1, costs, nil)
 	}
 	batch := vrp.NewBatch(count, src.N, src.Capacity)
 	src.Fill(batch, 0)
-	problems := make([]*vrp.Problem, count)
-	for i := range problems {
-		problems[i] = batch.Problem(i)
-	}
-	costs, err := search.References(ctx, problems, search.ReferenceOptions{Iterations: 200 * src.N, Workers: 1})
+	costs, err := inTime(count, func(i int) (float64, error) {
+		one, err := search.References(ctx, []*vrp.Problem{batch.Problem(i)}, search.ReferenceOptions{Iterations: 200 * src.N, Workers: 1})
+		if err != nil {
+			return 0, err
+		}
+		return one[0], nil
+	})
 	return costs, to, err
 }
 
-// evaluateMost is how many stops of routes one request may have made.
-const evaluateMost = 1 << 26
+// inTime gathers one cost after the other. Where the time is up it returns those that it has, if
+// they are two at least.
+func inTime(count int, one func(i int) (float64, error)) ([]float64, error) {
+	costs := make([]float64, 0, count)
+	for i := range count {
+		cost, err := one(i)
+		if errors.Is(err, context.DeadlineExceeded) && i >= 2 {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		costs = append(costs, cost)
+	}
+	return costs, nil
+}
 
-func tooMuch(routes, n, count int) bool { return routes*n*count > evaluateMost }
+// evaluateMost is how much work the routes of one request may be: about half a minute of one core.
+const evaluateMost = 1 << 30
+
+// tooMuch weighs each stop of each route by what its decision reads: the other places, and the
+// state of the network, about as wide as evaluateWidth.
+func tooMuch(routes, n, count int) bool { return routes*n*count*(n+evaluateWidth) > evaluateMost }
+
+const evaluateWidth = 128

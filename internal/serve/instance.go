@@ -3,6 +3,7 @@ package serve
 import (
 	"archive/zip"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -43,13 +44,14 @@ func (in *instance) problem(most int) (*vrp.Problem, error) {
 // known is an instance with what its file says of it.
 type known struct {
 	instance
-	Index     int     `json:"index"`
-	Count     int     `json:"count"`                // instances in the file
-	BestKnown float64 `json:"best_known,omitempty"` // that the file states
+	Index     int      `json:"index"`
+	Count     int      `json:"count"`                // instances in the file
+	BestKnown float64  `json:"best_known,omitempty"` // that the file states
+	Notes     []string `json:"notes,omitempty"`      // what of the file was not read
 }
 
-// readInstance reads a .vrp or .csv file, or one instance of a file of many. Its name is looked at
-// for its ending and is no path.
+// readInstance reads a file of any format that haul solve reads, or one instance of a file of many.
+// Its name is looked at for its ending and is no path.
 func (s *Server) readInstance(w http.ResponseWriter, r *http.Request) {
 	found, err := s.instanceOf(w, r)
 	if err != nil {
@@ -81,7 +83,7 @@ func (s *Server) instanceOf(w http.ResponseWriter, r *http.Request) (*known, err
 	}
 	defer leave()
 	q := r.URL.Query()
-	if err := onlyKnown(q, "name", "capacity", "index", "distance"); err != nil {
+	if err := onlyKnown(q, "name", "capacity", "index", "distance", "speed", "times"); err != nil {
 		return nil, err
 	}
 	name := line(path.Base(strings.ReplaceAll(or(q.Get("name"), "file"), `\`, "/")))
@@ -100,51 +102,51 @@ func (s *Server) instanceOf(w http.ResponseWriter, r *http.Request) (*known, err
 	if err != nil {
 		return nil, err
 	}
-	capacity, err := number("capacity", unsaid, math.MaxInt32)
+	o := files.Options{Times: q.Get("times")}
+	if o.Times == "minutes" {
+		o.Times = ""
+	}
+	if err := files.KnownTimes(q.Get("times")); err != nil || q.Has("times") && q.Get("times") == "" {
+		return nil, refuse(http.StatusBadRequest, "times is %q: use minutes, seconds or hours", line(q.Get("times")))
+	}
+	capacity, err := number("capacity", 0, math.MaxInt32)
 	if err != nil {
 		return nil, err
 	}
-	if d := q.Get("distance"); q.Has("distance") && d != "exact" {
-		return nil, refuse(http.StatusBadRequest, "distance is %q: exact is what can be asked for", line(d))
+	o.Capacity = int32(capacity)
+	if o.Speed, err = strconv.ParseFloat(or(q.Get("speed"), "0"), 64); err != nil || !(o.Speed >= 0 && o.Speed <= math.MaxInt32) || q.Has("speed") && o.Speed == 0 {
+		return nil, refuse(http.StatusBadRequest, "speed is %q: a number above 0 is needed", line(q.Get("speed")))
+	}
+	if o.Distance, err = files.ParseDistance(q.Get("distance")); err != nil || q.Has("distance") && o.Distance == files.AsStated {
+		return nil, refuse(http.StatusBadRequest, "distance is %q: use exact, rounded, dimacs, ceil or trunc", line(q.Get("distance")))
 	}
 	found := &known{Count: 1}
 	var p *vrp.Problem
-	switch ext := strings.ToLower(path.Ext(name)); {
-	case slices.Contains(setEndings, ext):
+	if ext := strings.ToLower(path.Ext(name)); slices.Contains(setEndings, ext) {
 		if p, err = found.testSet(text, ext, index); err != nil {
 			return nil, err
 		}
-	case ext == ".json", files.LooksJSON(text):
-		p, err = files.ReadJSON(bytes.NewReader(text), name)
-	case ext == ".csv", ext != ".vrp" && files.IsTable(text):
-		p, err = files.ReadCSV(bytes.NewReader(text), name, int32(capacity))
-	default:
-		p, err = files.ReadProblem(bytes.NewReader(text), name, files.Options{Distance: exactIf(q.Get("distance") == "exact")})
-	}
-	if err != nil {
-		return nil, refuse(http.StatusUnprocessableEntity, "%s", err)
+	} else if p, err = files.ReadProblem(bytes.NewReader(text), name, o); err != nil {
+		return nil, unread(name, err)
 	}
 	p.Name = or(p.Name, strings.TrimSuffix(name, path.Ext(name)))
 	if p.N() > s.limits.Customers {
 		return nil, refuse(http.StatusUnprocessableEntity, "%s has %d customers, more than the %d that are shown here: use haul solve", p.Name, p.N(), s.limits.Customers)
 	}
-	if p.Capacity == unsaid && p.Fleet == nil && !q.Has("capacity") {
-		return nil, &problem{Status: http.StatusUnprocessableEntity, Missing: "capacity",
-			Detail: fmt.Sprintf("%s does not say what a vehicle carries: give capacity", p.Name)}
-	}
-	found.instance = instance{*files.FromProblem(p)}
+	found.instance, found.Notes = instance{*files.FromProblem(p)}, p.Notes
 	return found, nil
 }
 
-// unsaid is the capacity of a table that nobody has told what a vehicle carries.
-const unsaid = math.MaxInt32
-
-// exactIf is the distance that leaves all digits, or what the file states.
-func exactIf(exact bool) files.Distance {
-	if exact {
-		return files.ExactDistance
+// unread says why a file is no instance, and which parameter would make it one.
+func unread(name string, err error) error {
+	p := &problem{Status: http.StatusUnprocessableEntity, Detail: err.Error()}
+	switch {
+	case errors.Is(err, files.ErrCapacity):
+		p.Missing, p.Detail = "capacity", name+" does not say what a vehicle carries: give capacity"
+	case errors.Is(err, files.ErrSpeed):
+		p.Missing, p.Detail = "speed", name+" has times, and does not say how long a way takes: give speed, in km/h"
 	}
-	return files.AsStated
+	return p
 }
 
 // setEndings are those of files that hold many instances.

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -194,18 +195,40 @@ func TestIdleStreamsAreKeptAlive(t *testing.T) {
 	}
 }
 
-// A request may ask for so many stops and no more.
+// A request may ask for so much work and no more: with many places each stop is dearer.
 func TestEvaluationsHaveTheirBound(t *testing.T) {
 	for _, c := range []struct {
 		routes, n, count int
 		much             bool
-	}{{1 << 10, 1 << 6, 1 << 10, false}, {1<<10 + 1, 1 << 6, 1 << 10, true}, {1, 1, evaluateMost, false}, {1, 1, evaluateMost + 1, true}} {
+	}{
+		{1 << 8, 1 << 7, 1 << 7, false}, {1<<8 + 1, 1 << 7, 1 << 7, true},
+		{8 * 300, 300, 4, true}, {8 * 300, 300, 3, false}, {8 * 20, 20, 1000, false}, {1, 500, 1000, false},
+	} {
 		if tooMuch(c.routes, c.n, c.count) != c.much {
 			t.Errorf("%+v", c)
 		}
 	}
-	if evaluateMost != 1<<26 {
-		t.Errorf("%d stops", evaluateMost)
+}
+
+// Where the time is up, an evaluation states the gap over the instances that it has compared; one
+// instance is no sample, and any other fault is told.
+func TestReferencesAreThoseFoundInTime(t *testing.T) {
+	other := errors.New("other")
+	for _, c := range []struct {
+		known int
+		err   error // of the instance behind them
+		want  int
+		fails bool
+	}{{5, nil, 5, false}, {2, context.DeadlineExceeded, 2, false}, {4, context.DeadlineExceeded, 4, false}, {1, context.DeadlineExceeded, 0, true}, {3, other, 0, true}, {3, context.Canceled, 0, true}} {
+		got, err := inTime(5, func(i int) (float64, error) {
+			if i >= c.known {
+				return 0, c.err
+			}
+			return float64(i), nil
+		})
+		if len(got) != c.want || (err != nil) != c.fails {
+			t.Errorf("%+v: %v %v", c, got, err)
+		}
 	}
 }
 

@@ -317,9 +317,34 @@ func TestInstancesAndExport(t *testing.T) {
 	if asked.Status != 422 || asked.Missing != "capacity" {
 		t.Errorf("%+v", asked)
 	}
+	// So is how fast it drives, where there are times; a spreadsheet has its vehicles in a sheet, and
+	// what was not read is named.
+	x.do("POST", "/api/v1/instances?name=deliveries.xlsx", file("deliveries.xlsx")).json(t, &asked)
+	if asked.Status != 422 || asked.Missing != "speed" {
+		t.Errorf("%+v", asked)
+	}
+	var sheet known
+	x.do("POST", "/api/v1/instances?name=deliveries.xlsx&speed=35", file("deliveries.xlsx")).json(t, &sheet)
+	if len(sheet.Fleet) < 2 || sheet.Clock == 0 || sheet.Windows == nil || sheet.IDs == nil || len(sheet.Demands) < 100 {
+		t.Errorf("%d places, fleet %+v, clock %g", len(sheet.Demands), sheet.Fleet, sheet.Clock)
+	}
+	var noted known
+	x.do("POST", "/api/v1/instances?name=a.tsv&capacity=4&speed=60&times=hours", "id\tlat\tlon\tdemand\tservice\tmood\n0\t50\t8\t0\t0\tred\na\t50.1\t8\t2\t1\tblue\n").json(t, &noted)
+	if len(noted.Notes) != 1 || !strings.Contains(noted.Notes[0], "mood") || noted.Service[1] != 1 {
+		t.Errorf("%+v", noted)
+	}
+	var points, plan known
+	x.do("POST", "/api/v1/instances?name=a.geojson&capacity=4", `{"type":"FeatureCollection","features":[{"type":"Feature","geometry":{"type":"Point","coordinates":[8,50]},"properties":{"id":"d"}},{"type":"Feature","geometry":{"type":"Point","coordinates":[8.1,50]},"properties":{"id":"a","demand":2}}]}`).json(t, &points)
+	x.do("POST", "/api/v1/instances?name=plan.json", `{"vehicles":[{"id":7,"start":[8,50],"end":[8,50]}],"jobs":[{"id":1,"location":[8.1,50]}]}`).json(t, &plan)
+	if len(points.Demands) != 2 || points.Capacity != 4 || len(plan.Fleet) != 1 {
+		t.Errorf("%+v\n%+v", points, plan)
+	}
+	for query, want := range map[string]string{"speed=0": "a number above 0", "speed=x": "a number above 0", "times=days": "use minutes", "times=": "use minutes", "distance=": "use exact"} {
+		x.refused(x.do("POST", "/api/v1/instances?name=a.csv&"+query, ""), 400, want)
+	}
 	x.refused(x.do("POST", "/api/v1/instances?name=stops.csv&capacity=1&capacity=2", ""), 400, "given 2 times")
 	x.refused(x.do("POST", "/api/v1/instances?name=stops.csv&capacity=", ""), 400, "a whole number")
-	x.refused(x.do("POST", "/api/v1/instances?distance=miles", ""), 400, "exact is what")
+	x.refused(x.do("POST", "/api/v1/instances?distance=miles", ""), 400, "use exact, rounded, dimacs, ceil or trunc")
 	x.refused(x.do("POST", "/api/v1/solve", `{"coords": null}`), 400, "holds null")
 	for before, want := range map[string]string{`[1.0, 2.50, -3.0e2,"4.0\"5.0"]`: `[1, 2.50, -300,"4.0\"5.0"]`, `[1,2.5]`: `[1,2.5]`, `[1e300]`: `[1e300]`, `1.0`: `1`, `[1.0.0]`: `[1.0.0]`} {
 		if got := string(wholeNumbers([]byte(before))); got != want {

@@ -382,7 +382,7 @@ func (v *visit) globe() {
 	}
 	v.drop(`.map`, table)
 	v.until("that the capacity is asked for", `return !document.getElementById('r-ask').hidden`)
-	v.do("tell it", chromedp.SetValue(`#r-ask-capacity`, "30", chromedp.ByQuery), chromedp.Evaluate(`document.getElementById('r-ask').requestSubmit()`, nil))
+	v.do("tell it", chromedp.SetValue(`#r-ask-value`, "30", chromedp.ByQuery), chromedp.Evaluate(`document.getElementById('r-ask').requestSubmit()`, nil))
 	v.until("one route of one customer", `const told = [...document.querySelectorAll('.map .figures span')].map(s => s.textContent); return told.includes('1 route') && told.includes('1 customer') && told.some(s => /^cost [0-9,.]+ m$/.test(s))`)
 	at := `(() => { const d = document.querySelector('.map .depot'), c = document.querySelector('.map .customer');
 		return [13 + +d.getAttribute('x'), 13 + +d.getAttribute('y'), +c.getAttribute('cx'), +c.getAttribute('cy')].map(x => x.toFixed(0)).join(' ') })()`

@@ -1,8 +1,21 @@
 // What stands under a map: a line per route, a time bar per vehicle, and who is not served.
 import { el, svg, figure } from './util.js';
 
-// clock writes a time as the problem counts it: seconds of a day as hours and minutes, all else as a number.
-export const clock = (t, seconds) => seconds ? `${String(Math.floor(t / 3600)).padStart(2, '0')}:${String(Math.floor(t / 60) % 60).padStart(2, '0')}` : figure(t);
+// minutes are the units of time per minute where times are those of a day: as the instance says, or 60 where they look like seconds of one; 0: they are not.
+export function minutes(instance, plan) {
+  const routes = plan?.routes || [];
+  return instance.clock || (routes.some(r => r.end > 5000) && routes.every(r => r.end < 172800) ? 60 : 0);
+}
+
+// clock writes a time as the problem counts it: a time of day as hours and minutes, all else as a number.
+export function clock(t, minute) {
+  if (!minute) return figure(t);
+  const m = Math.round(t / minute);
+  return `${String(Math.floor(m / 60)).padStart(2, '0')}:${String(m % 60).padStart(2, '0')}`;
+}
+
+// span writes how long something takes, likewise.
+export const span = (t, minute) => minute ? `${Math.floor(Math.round(t / minute) / 60)}:${String(Math.round(t / minute) % 60).padStart(2, '0')} h` : figure(t);
 
 const radians = d => d * Math.PI / 180;
 
@@ -41,39 +54,39 @@ export function stopsOf(instance, route, type) {
 const title = (instance, i) => instance.ids?.[i] ?? String(i);
 
 // routeTable lists routes. With a plan it has durations and times, which are the server's.
-export function routeTable(instance, routes, types, plan, seconds) {
+export function routeTable(instance, routes, types, plan, minute) {
   const head = ['Route', 'Stops', 'Load', 'Length', ...(plan ? ['Duration', 'Leaves', 'Returns'] : []), plan ? 'Arrivals' : 'Customers'];
   const rows = routes.map((r, i) => {
     const p = plan?.routes?.[i], stops = stopsOf(instance, r, types?.[i]);
     let length = p?.distance ?? 0;
     if (!p) for (let k = 1; k < stops.length; k++) { const d = way(instance, stops[k - 1], stops[k]); length = d === null || length === null ? null : length + d; }
     const load = p?.load?.length ? p.load.join(', ') : r.reduce((a, c) => a + instance.demands[c], 0);
-    const order = p ? p.stops.filter(s => s.kind !== 'start').map(s => `${s.kind === 'customer' ? s.id : s.kind} ${clock(s.arrival, seconds)}${s.wait > 0 ? ` (waits ${figure(s.wait)})` : ''}`) : r.map(c => title(instance, c));
+    const order = p ? p.stops.filter(s => s.kind !== 'start').map(s => `${s.kind === 'customer' ? s.id : s.kind} ${clock(s.arrival, minute)}${s.wait > 0 ? ` (waits ${span(s.wait, minute)})` : ''}`) : r.map(c => title(instance, c));
     return el('tr', {}, el('th', { scope: 'row' }, el('i', { class: 'swatch b' + i % 8 }), p?.vehicle && instance.fleet ? `${i + 1}, ${p.vehicle}` : i + 1), el('td', {}, r.length), el('td', {}, load), el('td', {}, figure(length)),
-      ...(plan ? [el('td', {}, figure(p?.duration)), el('td', {}, clock(p?.start ?? 0, seconds)), el('td', {}, clock(p?.end ?? 0, seconds))] : []), el('td', { class: 'order' }, order.join(', ')));
+      ...(plan ? [el('td', {}, span(p?.duration ?? 0, minute)), el('td', {}, clock(p?.start ?? 0, minute)), el('td', {}, clock(p?.end ?? 0, minute))] : []), el('td', { class: 'order' }, order.join(', ')));
   });
   return el('table', { class: 'routes' }, el('thead', {}, el('tr', {}, head.map(h => el('th', { scope: 'col' }, h)))), el('tbody', {}, rows));
 }
 
 // timeBars draws a row per vehicle: what it drives, waits and serves, with windows that it must meet.
-export function timeBars(instance, plan, seconds) {
+export function timeBars(instance, plan, minute) {
   const routes = plan.routes || [];
   if (!routes.length) return null;
   const t0 = Math.min(...routes.map(r => r.start)), t1 = Math.max(...routes.map(r => r.end)), span = t1 - t0 || 1;
   const w = 1000, row = 30, left = 60, x = t => left + (t - t0) / span * (w - left - 10);
-  const box = svg('svg', { class: 'bars', viewBox: `0 0 ${w} ${row * routes.length + 26}`, role: 'img', 'aria-label': `times of ${routes.length} vehicles, from ${clock(t0, seconds)} to ${clock(t1, seconds)}` });
+  const box = svg('svg', { class: 'bars', viewBox: `0 0 ${w} ${row * routes.length + 26}`, role: 'img', 'aria-label': `times of ${routes.length} vehicles, from ${clock(t0, minute)} to ${clock(t1, minute)}` });
   routes.forEach((r, i) => {
     const y = row * i + 4, piece = (from, to, kind, words) => to > from && box.append(svg('rect', { class: kind, x: x(from), y, width: Math.max(1, x(to) - x(from)), height: row - 10 }, svg('title', {}, words)));
     box.append(svg('text', { x: left - 8, y: y + 15, 'text-anchor': 'end' }, i + 1));
     let at = r.start;
     for (const s of r.stops) {
-      piece(at, s.arrival, 'drive f' + i % 8, `drives to ${s.id}, ${clock(at, seconds)} to ${clock(s.arrival, seconds)}`);
-      piece(s.arrival, s.begin, 'wait', `waits at ${s.id} until ${clock(s.begin, seconds)}`);
-      piece(s.begin, s.depart, 'serve f' + i % 8, `${s.kind === 'customer' ? 'serves ' : ''}${s.id}, ${clock(s.begin, seconds)} to ${clock(s.depart, seconds)}`);
+      piece(at, s.arrival, 'drive f' + i % 8, `drives to ${s.id}, ${clock(at, minute)} to ${clock(s.arrival, minute)}`);
+      piece(s.arrival, s.begin, 'wait', `waits at ${s.id} until ${clock(s.begin, minute)}`);
+      piece(s.begin, s.depart, 'serve f' + i % 8, `${s.kind === 'customer' ? 'serves ' : ''}${s.id}, ${clock(s.begin, minute)} to ${clock(s.depart, minute)}`);
       at = s.depart;
     }
   });
-  for (let k = 0; k <= 4; k++) box.append(svg('text', { x: x(t0 + span * k / 4), y: row * routes.length + 20, 'text-anchor': k === 0 ? 'start' : k === 4 ? 'end' : 'middle' }, clock(t0 + span * k / 4, seconds)));
+  for (let k = 0; k <= 4; k++) box.append(svg('text', { x: x(t0 + span * k / 4), y: row * routes.length + 20, 'text-anchor': k === 0 ? 'start' : k === 4 ? 'end' : 'middle' }, clock(t0 + span * k / 4, minute)));
   return el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'time bars' }, box);
 }
 

@@ -1,6 +1,6 @@
 // Routes: an instance on the map, solved again whenever it changes, by one method or by two side by side.
 import { $, el, svg, api, getJSON, post, streamed, say, figure, percent, later, download } from './util.js';
-import { routeTable, timeBars, leftOut, stopsOf } from './plan.js';
+import { routeTable, timeBars, leftOut, stopsOf, minutes } from './plan.js';
 import { fillTables, byPlace, customers, depots } from './tables.js';
 
 let instance = null;          // as the API has it
@@ -10,6 +10,7 @@ let best = 0;                 // a cost that the file states
 let policies = [];
 let limits = { exact_customers: 18, policy_customers: 500 };
 let file = null;              // the .npz that more instances can be taken from
+let told = {};                // what its user said that it does not
 const maps = [];
 const size = 1000, margin = 50;
 
@@ -232,7 +233,7 @@ class RouteMap {
   // list shows what the routes are under the map.
   list(data) {
     if (!data || !this.routes?.length) { this.under.replaceChildren(...[leftOut(data?.plan?.unserved)].filter(Boolean)); return; }
-    const seconds = (data.plan?.routes || []).some(r => r.end > 5000) && (data.plan?.routes || []).every(r => r.end < 172800);
+    const seconds = minutes(instance, data.plan);
     this.under.replaceChildren(...[leftOut(data.plan?.unserved), data.plan && timeBars(instance, data.plan, seconds),
       el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'list of routes' }, routeTable(instance, this.routes, this.types, data.plan, seconds))].filter(Boolean));
   }
@@ -377,6 +378,7 @@ function use(got) {
   $('r-capacity').value = instance.capacity ?? '';
   $('r-capacity').disabled = Boolean(instance.fleet);
   $('r-ask').hidden = true;
+  say($('r-notes'), '');
   if (count > 1) { $('r-index-row').hidden = false; $('r-index').max = count - 1; $('r-index').value = index; } else $('r-index-row').hidden = true;
   for (const m of maps) { m.routes = m.types = null; m.seen = { x: 0, y: 0, k: 1 }; }
   frame();
@@ -400,25 +402,39 @@ async function random(example = false) {
   } catch (e) { say($('r-error'), e.message); }
 }
 
-// open reads a file by the server. Where a table does not say what a vehicle carries, that is asked for.
-async function open(f, index = 0, capacity = '') {
+// What a table may lack, and how it is asked for.
+const lacks = {
+  capacity: ['Capacity of a vehicle', 'does not say what a vehicle carries.'],
+  speed: ['Speed in km/h', 'has times, and does not say how fast vehicles drive.'],
+};
+let asked = null; // the file that lacks something, what is known of it, and what is asked for
+
+// open reads a file by the server. What a table does not say is asked for, one thing after the other.
+async function open(f, index = 0, known = {}) {
   try {
-    const q = new URLSearchParams({ name: f.name, index });
-    if (capacity) q.set('capacity', capacity);
-    use(await (await api('/instances?' + q, { method: 'POST', body: f, headers: { 'Content-Type': 'application/octet-stream' } })).json());
+    const q = new URLSearchParams({ name: f.name, index, ...known });
+    const read = await (await api('/instances?' + q, { method: 'POST', body: f, headers: { 'Content-Type': 'application/octet-stream' } })).json();
+    use(read);
     file = f;
+    told = known;
     say($('r-error'), '');
+    say($('r-notes'), (read.notes || []).join(' '));
   } catch (e) {
-    if (e.missing !== 'capacity') { say($('r-error'), e.message); return; }
+    if (!lacks[e.missing]) { say($('r-error'), e.message); return; }
     say($('r-error'), '');
-    asked = f;
-    $('r-ask-words').textContent = `${f.name} does not say what a vehicle carries.`;
+    asked = { f, known, what: e.missing };
+    $('r-ask-words').textContent = `${f.name} ${lacks[e.missing][1]}`;
+    $('r-ask-label').textContent = lacks[e.missing][0];
+    $('r-ask-value').value = '';
     $('r-ask').hidden = false;
-    $('r-ask-capacity').focus();
+    $('r-ask-value').focus();
   }
 }
-let asked = null;
-$('r-ask').addEventListener('submit', e => { e.preventDefault(); if (asked && Number($('r-ask-capacity').value) > 0) open(asked, 0, $('r-ask-capacity').value); });
+$('r-ask').addEventListener('submit', e => {
+  e.preventDefault();
+  const value = $('r-ask-value').value;
+  if (asked && Number(value) > 0) open(asked.f, 0, { ...asked.known, [asked.what]: value });
+});
 for (const id of ['r-customers', 'r-vehicles']) $(id).addEventListener('toggle', () => instance && tables());
 
 function remember() {
@@ -434,6 +450,6 @@ $('r-clear').addEventListener('click', () => { clear(); if (location.pathname ==
 $('r-compare').addEventListener('change', () => { arrange(); solveAll(); remember(); });
 $('r-open').addEventListener('change', e => { if (instance && !instance.fleet) { instance.open = e.target.checked; for (const m of maps) m.routes = null; solveAll(); remember(); } });
 $('r-file').addEventListener('change', e => { if (e.target.files[0]) open(e.target.files[0]); e.target.value = ''; });
-$('r-index').addEventListener('change', e => { if (file) open(file, e.target.value); });
+$('r-index').addEventListener('change', e => { if (file) open(file, e.target.value, told); });
 $('r-capacity').addEventListener('change', e => { if (instance && !instance.fleet) { instance.capacity = Number(e.target.value) || 1; tables(); solveAll(); } });
 $('r-demand').addEventListener('change', e => { if (picked) { instance.demands[picked] = Number(e.target.value) || 0; edited(); tables(); solveAll(); drawAll(); } });

@@ -58,6 +58,8 @@ type Document struct {
 	Index     int     `json:"index,omitempty"`
 	Count     int     `json:"count,omitempty"`
 	BestKnown float64 `json:"best_known,omitempty"`
+
+	Notes []string `json:"notes,omitempty"` // what of a file was not read; they ask for nothing
 }
 
 // Span is [from, to], or [from] without an end.

@@ -29,6 +29,7 @@ type sheet struct {
 	at      int // line of the header
 	rows    [][]string
 	lines   []int               // of the rows
+	titles  []string            // cells that stand alone above the header
 	decimal func(string) string // a cell's number with a decimal point
 }
 
@@ -37,6 +38,29 @@ func (s *sheet) where(row int) string { return fmt.Sprintf("%s:%d", s.name, s.li
 
 func (s *sheet) errorf(line int, format string, args ...any) error {
 	return fmt.Errorf("%s:%d: %s", s.name, line, fmt.Sprintf(format, args...))
+}
+
+// untitled says that a row is the header of a sheet whose rows so far have one cell each: they are
+// a title, as people write it above a table, and are kept as such.
+func (s *sheet) untitled(row []string) bool {
+	if filled(row) < 2 || filled(s.head) > 1 || slices.ContainsFunc(s.rows, func(r []string) bool { return filled(r) > 1 }) {
+		return false
+	}
+	for _, r := range append([][]string{s.head}, s.rows...) {
+		s.titles = append(s.titles, strings.TrimSpace(strings.Join(r, "")))
+	}
+	s.rows, s.lines = nil, nil
+	return true
+}
+
+// filled counts the cells that are not empty.
+func filled(cells []string) (n int) {
+	for _, c := range cells {
+		if strings.TrimSpace(c) != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // readCells reads a table of separated cells. Cells are separated by commas, or as spreadsheets in
@@ -77,8 +101,12 @@ func readCells(r io.Reader, name string) (*sheet, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		line, _ := in.FieldPos(0)
-		if !slices.ContainsFunc(cells, func(c string) bool { return strings.TrimSpace(c) != "" }) {
+		if filled(cells) == 0 {
 			continue // a row of empty cells, as spreadsheets leave them
+		}
+		if s.untitled(cells) {
+			s.head, s.at = cells, line
+			continue
 		}
 		s.rows, s.lines = append(s.rows, cells), append(s.lines, line)
 	}
@@ -108,9 +136,13 @@ func StartsTable(r io.Reader) (bool, error) {
 func separator(start []byte) (comma rune, is bool) {
 	comma = ','
 	for line := range bytes.Lines(start) {
-		if line = bytes.TrimSpace(line); len(line) == 0 || line[0] == '#' {
+		if line = bytes.TrimRight(line, "\r\n"); len(bytes.TrimSpace(line)) == 0 || line[0] == '#' {
 			continue
 		}
+		if alone := bytes.Trim(line, ",;\t "); len(alone) < len(bytes.TrimSpace(line)) && !bytes.ContainsAny(alone, ",;\t") {
+			continue // a title above the header, or a row of empty cells, as spreadsheets save them
+		}
+		line = bytes.TrimSpace(line)
 		most := 0
 		for _, c := range ",;\t" {
 			known := 0

@@ -27,6 +27,9 @@ type Input struct {
 // ErrCapacity says that a table of customers needs what it does not have.
 var ErrCapacity = errors.New("the capacity is missing: a table of stops does not say what a vehicle carries; give it, or a table of vehicles")
 
+// ErrSpeed says that a table with times needs to know how long a way takes.
+var ErrSpeed = errors.New("it has times, and nothing says how long a way takes: a speed is needed (--speed, in km/h), or durations (--durations)")
+
 // tables are those of one problem.
 type tables struct {
 	reader
@@ -38,6 +41,7 @@ type tables struct {
 	places   []place
 	count    int      // depots
 	dims     []string // names of the dimensions of load; the first may be ""
+	units    []string // of the dimensions, where the customers' columns state one in brackets; it may be shorter
 	byID     map[string]int
 	located  bool
 	metres   bool
@@ -128,6 +132,15 @@ func (t *tables) sort(book []*sheet) error {
 			return err
 		}
 	}
+	for _, s := range book {
+		for _, title := range s.titles {
+			note := quoteShort(printable(title)) + " stands above the header and is not read"
+			if s.title != "" {
+				note = fmt.Sprintf("sheet %s: %s", quoteShort(s.title), note)
+			}
+			t.p.Notes = append(t.p.Notes, note)
+		}
+	}
 	for i, s := range other {
 		if t.customers == nil && (i == 0 || looksPlaces(s)) && (len(other) == 1 || looksPlaces(s)) {
 			t.customers = s
@@ -210,8 +223,9 @@ func (t *tables) readDims() error {
 		}
 	}
 	var bare []string
-	for _, key := range keys {
-		if !slices.Contains(amountWords, key) || slices.Contains(t.dims, key) {
+	units := map[string]string{} // of the columns' names, by key
+	for i, key := range keys {
+		if _, units[key] = bracketed(spelled(t.customers.head[i])); !slices.Contains(amountWords, key) || slices.Contains(t.dims, key) {
 			continue
 		}
 		if t.vehicles != nil && slices.ContainsFunc(t.vehicles.head, func(h string) bool { return carries(spelled(h), key) }) {
@@ -220,11 +234,32 @@ func (t *tables) readDims() error {
 			bare = append(bare, key)
 		}
 	}
-	if len(t.dims) == 0 && len(bare) == 1 {
+	switch {
+	case len(t.dims) == 0 && len(bare) == 1:
 		t.dims = []string{""}
+		t.units = []string{units[bare[0]]}
+	case len(t.dims) == 1 && t.dims[0] == "":
+		t.units = []string{units["demand"]}
+	default: // several: the unit tells which of them a vehicle's column is about
+		for _, key := range bare {
+			if unit := units[key]; unit != "" && t.vehicles != nil && slices.ContainsFunc(t.vehicles.head, func(h string) bool { return holds(spelled(h), unit) }) {
+				t.dims = append(t.dims, key)
+			}
+		}
+		for _, dim := range t.dims {
+			t.units = append(t.units, units[dim])
+		}
 	}
 	return nil
 }
+
+// holds tells whether a column of vehicles is a capacity in a unit: "capacity (kg)".
+func holds(key, unit string) bool {
+	name, stated := bracketed(key)
+	return stated == unit && slices.Contains(capacityWords, name)
+}
+
+var capacityWords = []string{"capacity", "max_load", "load", "capacities", "payload", "max_payload"}
 
 // carries tells whether a column of vehicles is what they carry of a dimension.
 func carries(key, dim string) bool {

@@ -92,7 +92,7 @@ var (
 	baseColumns = []string{"id", "name", "kind", "x", "y", "lat", "lon", "demand", "pickup"}
 	amountWords = []string{"quantity", "qty", "amount", "load", "weight", "volume", "units", "parcels", "pallets", "packages", "boxes", "items", "kg", "orders", "size"}
 	baseAliases = map[string][]string{
-		"id":     {"customer_id", "stop_id", "order_id", "node_id", "location_id", "site_id", "client_id", "no", "no.", "nr", "nr.", "#", "number", "code", "key", "ref", "reference", "customer_no", "cust_no", "cust_no.", "stop", "node"},
+		"id":     {"customer_id", "stop_id", "order_id", "node_id", "location_id", "site_id", "client_id", "no", "no.", "nr", "nr.", "#", "number", "code", "key", "ref", "reference", "customer_no", "cust_no", "cust_no.", "stop", "stop_no", "stop_no.", "stop_nr", "order_no", "order_nr", "node"},
 		"name":   {"customer_name", "stop_name", "site_name", "label", "title", "customer", "client", "company"},
 		"kind":   {"type", "role", "node_type", "stop_type", "place_type"},
 		"x":      {"xcoord", "xcoord.", "x_coord", "x_coordinate", "easting"},
@@ -135,6 +135,18 @@ func withUnit(key string) (string, float64) {
 	return key, 0
 }
 
+// bracketed parts a unit of amounts off a column's name: "weight (kg)", "volume [m3]".
+func bracketed(key string) (name, unit string) {
+	for _, ends := range []string{"()", "[]"} {
+		if name, unit, ok := cutLast(key, ends[:1]); ok && strings.Trim(name, "_") != "" && strings.HasSuffix(unit, ends[1:]) {
+			if unit = strings.Trim(unit[:len(unit)-1], "_"); unit != "" && unitWords[unit] == 0 {
+				return strings.Trim(name, "_"), unit
+			}
+		}
+	}
+	return key, ""
+}
+
 func cutLast(s, sep string) (before, after string, ok bool) {
 	if i := strings.LastIndex(s, sep); i >= 0 {
 		return s[:i], s[i+len(sep):], true
@@ -154,6 +166,16 @@ func columnUnit(head string) (string, float64) {
 	for name, aliases := range baseAliases {
 		if full == name || slices.Contains(aliases, full) {
 			return name, 0
+		}
+	}
+	if short, unit := bracketed(full); unit != "" {
+		for _, name := range []string{"demand", "pickup"} {
+			if short == name || slices.Contains(baseAliases[name], short) {
+				return name, 0
+			}
+		}
+		if slices.Contains(amountWords, short) {
+			return short, 0
 		}
 	}
 	if name, ok := named(placeColumns, full); ok {

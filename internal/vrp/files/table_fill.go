@@ -289,7 +289,7 @@ func (t *tables) speed() error {
 	case o.Speed > 0:
 		p.Speed = o.Speed
 	case timed && !durations && (t.metres || p.Metric == vrp.Explicit):
-		return fmt.Errorf("%s: it has times, and nothing says how long a way takes: a speed is needed (--speed, in km/h), or durations (--durations)", t.name)
+		return fmt.Errorf("%s: %w", t.name, ErrSpeed)
 	}
 	return nil
 }

@@ -118,8 +118,17 @@ func (t *tables) readVehicles() error {
 	for i, h := range s.head {
 		full := spelled(h)
 		dims[i] = -1
+		short, stated := bracketed(full)
 		for d, dim := range t.dims {
-			if dim != "" && carries(full, dim) || d == 0 && slices.Contains([]string{"capacity", "max_load", "load", "capacities"}, full) {
+			unit := ""
+			if d < len(t.units) {
+				unit = t.units[d]
+			}
+			if d == 0 && len(t.dims) == 1 && stated != "" && unit != "" && stated != unit && slices.Contains(capacityWords, short) {
+				return s.errorf(s.at, "column %s counts %s, and the customers' amounts count %s: use one unit", quoteShort(printable(h)), quoteShort(printable(stated)), quoteShort(printable(unit)))
+			}
+			plain := d == 0 && (slices.Contains(capacityWords, full) || len(t.dims) == 1 && dim == "" && slices.Contains(capacityWords, short))
+			if dim != "" && carries(full, dim) || unit != "" && holds(full, unit) || plain {
 				dims[i], keys[i] = d, "capacity "+dim
 			}
 			if dim != "" && full == "initial_load_"+dim || d == 0 && full == "initial_load" {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -276,5 +277,39 @@ func TestRoutesReadBack(t *testing.T) {
 	sheets, err := readXLSX(book.Bytes(), "f")
 	if err != nil || len(sheets) != 2 || len(sheets[0].rows) != 7 || len(sheets[1].rows) != 2 || sheets[1].rows[0][1] != "truck" {
 		t.Errorf("%v: %v", err, fmt.Sprint(sheets))
+	}
+}
+
+// TestTitlesAndUnits: people write a title above a table and units behind the names of columns. A
+// title is named and passed over; units in brackets tell amounts apart, and two units of one amount
+// are refused.
+func TestTitlesAndUnits(t *testing.T) {
+	const stops = "Deliveries,,,,\nTuesday,,,,\n,,,,\nStop No,Latitude,Longitude,Weight (kg),Volume [m3]\nd,50,8,,\na,50.1,8,12.5,2\n"
+	vans := func(text string) Options { return Options{Fleet: &Input{"v.csv", []byte(text)}} }
+	if !IsTable([]byte(stops)) {
+		t.Error("a table below a title is not told")
+	}
+	p, err := readTable(stops, vans("Type,Number,Capacity (kg),Capacity (m3)\nvan,2,30,9\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Demand[1] != 125 || p.Fleet[0].Capacity[0] != 300 || p.Fleet[0].Capacity[1] != 9 || p.Dimensions[0].Delivery[1] != 2 || p.ID(1) != "a" {
+		t.Errorf("%+v", p)
+	}
+	if want := []string{`"Deliveries" stands above the header and is not read`, `"Tuesday" stands above the header and is not read`}; !slices.Equal(p.Notes, want) {
+		t.Errorf("%q", p.Notes)
+	}
+	const one = "id,x,y,Weight (kg)\nd,0,0,\na,1,1,2\n"
+	for fleet, want := range map[string]string{
+		"type,Capacity (kg)\nvan,3\n": "", "type,Capacity\nvan,3\n": "", "type,Payload [kg]\nvan,3\n": "",
+		"type,Capacity (t)\nvan,3\n": `v.csv:1: column "Capacity (t)" counts "t", and the customers' amounts count "kg": use one unit`,
+	} {
+		p, err := readTable(one, vans(fleet))
+		if want == "" && (err != nil || p.Fleet[0].Capacity[0] != 3) || want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("%q: %v", fleet, err)
+		}
+	}
+	if _, err := readTable("id,x,y,demand\nd,0,0,\na,1,1,2,7\n", Options{Capacity: 3}); err == nil {
+		t.Error("a cell beside the header is taken")
 	}
 }

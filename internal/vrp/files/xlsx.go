@@ -294,6 +294,8 @@ func (x *xlsx) sheet(file, title string) (*sheet, error) {
 		case list == nil:
 		case s.head == nil:
 			s.head, s.at = list, row
+		case s.untitled(list):
+			s.head, s.at = list, row
 		default:
 			for len(list) < len(s.head) {
 				list = append(list, "")
