@@ -23,14 +23,30 @@ type rslot struct {
 	dur      int64
 	cost     float64
 	over     int64 // load past the vehicle's room, weighed by dimension
+	priced   bool  // ups holds
+	ups      []up
+}
+
+// up is another kind for a route: what the change costs, and the room that it leaves.
+type up struct {
+	extra     float64
+	kind      int32
+	del, pick int32
 }
 
 // link is where a customer is: its neighbours, the legs to and from it, its route (-1: none) and
 // its index there.
 type link struct{ prev, next, in, out, route, pos int32 }
 
-// ends is where a route begins and ends: its depots, first and last customer and the legs between.
-type ends struct{ start, first, last, end, in, out int32 }
+// ends is what an insertion asks of a route before it looks at its stops: where it begins and ends
+// (its depots, first and last customer and the legs between), how many stops it has (0: no
+// customers), its kind, what a unit of distance costs it, and the room that its load leaves.
+type ends struct {
+	start, first, last, end, in, out int32
+	size, kind                       int32
+	rate                             float64
+	del, pick                        int32 // room for deliveries and pickups; where c.simple
+}
 
 // rtouched is a route changed by the iteration under way, and its slot before; -1: it was opened.
 type rtouched struct{ route, slot int32 }
@@ -51,6 +67,9 @@ type rchain struct {
 	cost    float64
 	longest int64 // a limit to every route's duration beside its kind's
 	most    int   // routes allowed
+	simple  bool  // one dimension of load, in whatever order
+	sided   bool  // the order of deliveries and pickups shows in a position's neighbours
+	bare    bool  // a position is judged by its distance, order and load alone
 	full    bool  // insertions look at every position
 	reach   int   // or beside so many of the nearest customers
 
@@ -94,7 +113,9 @@ type rchain struct {
 	rowFrom  []int32
 	moves    int64 // positions judged
 	pool     *richPool
-	sampled  int // iterations since the pool last got routes
+	sampled  int     // iterations since the pool last got routes
+	ventured int     // and since the last venture
+	focus    []int32 // where ruins begin; none: anywhere
 }
 
 func newRichChain(m *model, s stream) *rchain {
@@ -103,6 +124,15 @@ func newRichChain(m *model, s stream) *rchain {
 		used: make([]int, len(m.kinds)), missing: make([]bool, m.nodes), taken: make([]int64, m.nodes),
 		loadBuf: make([]lseg, m.dims), backBuf: make([]lseg, m.dims), cuts: m.divides(), keys: make([]uint64, m.nodes), full: m.nodes-m.depots <= fullMost || !m.oneGrid,
 		reach: insertNear * (1 + m.stands()) / 2}
+	c.simple = m.dims == 1 && !m.pairs && !m.mixed && !m.trips && !m.slow
+	c.sided = m.sorted && !m.trips
+	for v := m.depots; v < m.nodes; v++ {
+		c.sided = c.sided && m.side[v] != 0
+	}
+	c.bare = c.simple && !m.timed && (c.sided || !m.sorted)
+	for i := range m.kinds {
+		c.bare = c.bare && m.kinds[i].maxDist >= endless
+	}
 	for v := range c.seg {
 		at := &m.places[v]
 		c.seg[v] = tseg{at.service, at.early, at.late, at.release}
@@ -135,6 +165,7 @@ func (s *rslot) copyFrom(o *rslot) {
 	s.lpre, s.lsuf = append(s.lpre[:0], o.lpre...), append(s.lsuf[:0], o.lsuf...)
 	s.order, s.cuts, s.load = append(s.order[:0], o.order...), append(s.cuts[:0], o.cuts...), append(s.load[:0], o.load...)
 	s.ptrip, s.strip = append(s.ptrip[:0], o.ptrip...), append(s.strip[:0], o.strip...)
+	s.priced = false
 }
 
 // touch makes a route ready for changes.
@@ -269,15 +300,30 @@ sweep:
 
 // reindex sets where the customers of a route are, those before a stop as they were.
 func (c *rchain) reindex(r int32, from int) {
-	stops := c.slots[c.slot[r]].stops
+	s := &c.slots[c.slot[r]]
+	stops := s.stops
 	for i := max(1, from-1); i < len(stops)-1; i++ {
 		v := stops[i].node
 		if int(v) >= c.depots {
 			c.link[v] = link{stops[i-1].node, stops[i+1].node, stops[i].leg, stops[i+1].leg, r, int32(i)}
 		}
 	}
+	if s.kind < 0 {
+		c.ends[r].size = 0
+		return
+	}
 	n := len(stops)
-	c.ends[r] = ends{stops[0].node, stops[1].node, stops[n-2].node, stops[n-1].node, stops[1].leg, stops[n-1].leg}
+	k := &c.kinds[s.kind]
+	e := ends{start: stops[0].node, first: stops[1].node, last: stops[n-2].node, end: stops[n-1].node, in: stops[1].leg, out: stops[n-1].leg,
+		size: int32(n), kind: s.kind, rate: k.perDist}
+	if c.simple {
+		room := c.room(k, 0, 0)
+		e.del, e.pick = room-s.load[0].del, room-s.load[0].pick
+		if s.lock > 0 || s.count >= k.maxStops {
+			e.del, e.pick = -1, -1 // judged by what it holds
+		}
+	}
+	c.ends[r] = e
 }
 
 // set replaces all routes. It is false where one of them does not keep its limits.

@@ -59,6 +59,18 @@ func (c *rchain) judgeRoute(s *rslot, v int32) (int32, float64) {
 	if extra == 0 || len(c.kinds) == 1 || s.lock > 0 {
 		return best, extra
 	}
+	if c.simple && !c.soft {
+		if !s.priced {
+			c.price(s)
+		}
+		a := c.amounts[v]
+		for _, u := range s.ups {
+			if k := &c.kinds[u.kind]; a.del <= u.del && a.pick <= u.pick && c.used[u.kind] < k.count && c.mayServe(k, v) {
+				return u.kind, u.extra
+			}
+		}
+		return best, extra
+	}
 	for i := range c.kinds {
 		k := &c.kinds[i]
 		if k.family != now.family || int32(i) == s.kind || c.used[i] >= k.count {
@@ -68,12 +80,39 @@ func (c *rchain) judgeRoute(s *rslot, v int32) (int32, float64) {
 		if !ok {
 			continue
 		}
-		d := k.fixed - now.fixed + float64(float64(s.dist)*(k.perDist-now.perDist)) + float64(float64(s.dur)*(k.perDur-now.perDur)) + float64(float64(more)*c.toll)
+		d := c.turn(s, k) + float64(float64(more)*c.toll)
 		if d < extra && c.takesAll(s, int32(i)) {
 			best, extra = int32(i), d
 		}
 	}
 	return best, extra
+}
+
+// turn is what a route costs more with another kind of the same family.
+func (c *rchain) turn(s *rslot, k *kind) float64 {
+	now := &c.kinds[s.kind]
+	return k.fixed - now.fixed + float64(float64(s.dist)*(k.perDist-now.perDist)) + float64(float64(s.dur)*(k.perDur-now.perDur))
+}
+
+// price lists the kinds that a route may change to for one more customer, the cheapest first.
+func (c *rchain) price(s *rslot) {
+	s.priced = true
+	s.ups = s.ups[:0]
+	family := c.kinds[s.kind].family
+	for i := range c.kinds {
+		k := &c.kinds[i]
+		if k.family != family || int32(i) == s.kind || s.count >= k.maxStops || !c.takesAll(s, int32(i)) {
+			continue
+		}
+		room := c.room(k, 0, 0)
+		u := up{c.turn(s, k), int32(i), room - s.load[0].del, room - s.load[0].pick}
+		j := len(s.ups)
+		s.ups = append(s.ups, u)
+		for ; j > 0 && s.ups[j-1].extra > u.extra; j-- {
+			s.ups[j] = s.ups[j-1]
+		}
+		s.ups[j] = u
+	}
 }
 
 // takes is whether a vehicle of a kind may have v beside what the route holds, and by how much more
@@ -121,27 +160,49 @@ func (c *rchain) takesAll(s *rslot, kind int32) bool {
 	return s.dist <= k.maxDist && s.dur <= k.maxDur && s.count <= k.maxStops
 }
 
-// try judges one position that distance finds better: v before stop i of route r.
-func (c *rchain) try(r, v int32, i int, best *spot) {
-	s := &c.slots[c.slot[r]]
-	kind, extra := c.enter(r, v)
-	if kind < 0 || i <= int(s.lock) && s.lock > 0 {
+// try judges one position that distance finds better: v before stop i of route r, which is between
+// prev and next and adds delta to the route's distance.
+func (c *rchain) try(r, v int32, i int, prev, next, delta int32, best *spot) {
+	e := &c.ends[r]
+	if float64(float64(delta)*e.rate) >= best.cost {
 		return
+	}
+	var kind int32
+	var extra float64
+	if c.simple && e.size > 0 && c.amounts[v].del <= e.del && c.amounts[v].pick <= e.pick && c.mayServe(&c.kinds[e.kind], v) {
+		kind = e.kind
+	} else {
+		if e.size == 0 || c.simple && !c.soft && len(c.kinds) == 1 {
+			return
+		}
+		s := &c.slots[c.slot[r]]
+		if kind, extra = c.enter(r, v); kind < 0 || i <= int(s.lock) && s.lock > 0 {
+			return
+		}
 	}
 	if c.wait == 0 {
 		c.wait = c.blink()
 		return
 	}
 	c.wait--
-	c.judge(s, r, v, i, kind, extra, best)
+	c.judge(r, v, i, prev, next, int64(delta), kind, extra, best)
 }
 
-func (c *rchain) judge(s *rslot, r, v int32, i int, kind int32, extra float64, best *spot) {
+func (c *rchain) judge(r, v int32, i int, prev, next int32, delta int64, kind int32, extra float64, best *spot) {
 	k := &c.kinds[kind]
-	prev, next := s.stops[i-1].node, s.stops[i].node
-	delta := int64(k.dist.at(prev, v)) + int64(k.dist.at(v, next)) - int64(s.stops[i].leg)
 	cost := extra + float64(float64(delta)*k.perDist)
-	if cost >= best.cost || s.dist+delta > k.maxDist {
+	if cost >= best.cost {
+		return
+	}
+	if c.sided && !c.slow && !c.inTurn(prev, next, v) {
+		return
+	}
+	if c.bare {
+		*best = spot{cost: cost, route: r, kind: kind, node: v, at: int32(i)}
+		return
+	}
+	s := &c.slots[c.slot[r]]
+	if s.dist+delta > k.maxDist {
 		return
 	}
 	if c.slow {
@@ -155,7 +216,7 @@ func (c *rchain) judge(s *rslot, r, v int32, i int, kind int32, extra float64, b
 		}
 	}
 	if c.mixed || c.trips || c.sorted {
-		if c.sorted && !c.inOrder(s, trip, i, v) {
+		if c.sorted && !c.sided && !c.inOrder(s, trip, i, v) {
 			return
 		}
 		if c.mixed || c.trips {
@@ -169,7 +230,7 @@ func (c *rchain) judge(s *rslot, r, v int32, i int, kind int32, extra float64, b
 		}
 	}
 	if c.timed {
-		dur, ok := c.lasts(s, k, trip, i, v)
+		dur, ok := c.lasts(s, k, trip, i, prev, v, next)
 		if !ok {
 			return
 		}
@@ -219,13 +280,22 @@ func (c *rchain) inOrder(s *rslot, trip, i int, v int32) bool {
 	return c.ordered != vrp.LinehaulFirst || !first || side != 1
 }
 
+// inTurn is the same where every customer gives or gets: its neighbours tell.
+func (c *rchain) inTurn(prev, next, v int32) bool {
+	side := c.side[v]
+	if side&2 != 0 && c.side[prev]&1 != 0 || side&1 != 0 && c.side[next]&2 != 0 {
+		return false
+	}
+	return c.ordered != vrp.LinehaulFirst || int(prev) >= c.depots && int(prev) < c.nodes || side != 1
+}
+
 // lasts is the route's duration with v before stop i; false where a limit of time breaks.
-func (c *rchain) lasts(s *rslot, k *kind, trip, i int, v int32) (int64, bool) {
-	x, ok := c.left(s, i-1).join(c.seg[v], int64(k.dur.at(s.stops[i-1].node, v)))
+func (c *rchain) lasts(s *rslot, k *kind, trip, i int, prev, v, next int32) (int64, bool) {
+	x, ok := c.left(s, i-1).join(c.seg[v], int64(k.dur.at(prev, v)))
 	if !ok {
 		return 0, false
 	}
-	x, ok = x.join(c.right(s, i), int64(k.dur.at(v, s.stops[i].node)))
+	x, ok = x.join(c.right(s, i), int64(k.dur.at(v, next)))
 	if !ok {
 		return 0, false
 	}
@@ -284,19 +354,20 @@ func (c *rchain) findNear(v int32, best *spot) {
 		c.moves += 2
 		before, after := to[l.prev]+from[w]-l.in, to[w]+from[l.next]-l.out
 		if float64(float64(before)*least) < best.cost {
-			c.try(l.route, v, int(l.pos), best)
+			c.try(l.route, v, int(l.pos), l.prev, w, before, best)
 		}
 		if float64(float64(after)*least) < best.cost {
-			c.try(l.route, v, int(l.pos)+1, best)
+			c.try(l.route, v, int(l.pos)+1, w, l.next, after, best)
 		}
 	}
 	for r := range c.slot {
 		e := &c.ends[r]
-		if float64(float64(to[e.start]+from[e.first]-e.in)*least) < best.cost {
-			c.try(int32(r), v, 1, best)
+		before, after := to[e.start]+from[e.first]-e.in, to[e.last]+from[e.end]-e.out
+		if float64(float64(before)*e.rate) < best.cost {
+			c.try(int32(r), v, 1, e.start, e.first, before, best)
 		}
-		if float64(float64(to[e.last]+from[e.end]-e.out)*least) < best.cost {
-			c.try(int32(r), v, len(c.slots[c.slot[r]].stops)-1, best)
+		if float64(float64(after)*e.rate) < best.cost {
+			c.try(int32(r), v, int(e.size)-1, e.last, e.end, after, best)
 		}
 	}
 }
@@ -354,12 +425,18 @@ func (c *rchain) scan(v int32, best *spot) {
 					c.wait = c.blink()
 				} else {
 					c.wait--
-					c.judge(s, int32(r), v, i, kind, extra, best)
+					c.judge(int32(r), v, i, s.stops[i-1].node, at.node, c.detour(kind, s.stops[i-1].node, v, at), kind, extra, best)
 				}
 			}
 			last = g.at(at.node, v)
 		}
 	}
+}
+
+// detour is the distance that v adds before a stop, for a kind that may have other distances.
+func (c *rchain) detour(kind, prev, v int32, at stop) int64 {
+	g := c.kinds[kind].dist
+	return int64(g.at(prev, v)) + int64(g.at(v, at.node)) - int64(at.leg)
 }
 
 // findNew looks at a route of its own, with each kind of vehicle that is left.

@@ -48,7 +48,7 @@ func (c *rchain) refresh(s *rslot, lo, hi int) bool {
 	n := len(s.stops)
 	t := &c.kinds[s.kind]
 	c.measure(s)
-	s.over = 0
+	s.over, s.priced = 0, false
 	ok := s.dist <= t.maxDist && s.count <= t.maxStops
 	if c.slow {
 		return c.walk(s) && ok

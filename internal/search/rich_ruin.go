@@ -63,6 +63,7 @@ func (c *rchain) compact(r int32) {
 		c.used[s.kind]--
 		s.cost, s.over = 0, 0
 		s.kind = -1
+		c.ends[r].size = 0
 	} else {
 		c.reindex(r, 0)
 	}
@@ -82,6 +83,9 @@ func (c *rchain) ruin() {
 	}
 	count := 1 + int(c.unit()*(4*removedMean/(1+longest)-1))
 	seed := int32(c.depots + c.below(c.nodes-c.depots))
+	if len(c.focus) > 0 {
+		seed = c.focus[c.below(len(c.focus))]
+	}
 	c.cutString(seed, longest)
 	for _, v := range c.nearOf(seed) {
 		if count == 1 {
@@ -263,6 +267,8 @@ func (c *rchain) sortRemoved() {
 	if !c.timed {
 		rule = c.below(11)
 	}
+	// Where tasks compete for room, those that are worth most go first every other time.
+	worth := c.choosy && len(c.absent) > 0 && c.below(2) == 0
 	start, dist := c.kinds[0].start, c.kinds[0].dist
 	if int(start) == c.nodes {
 		start = 0
@@ -271,6 +277,12 @@ func (c *rchain) sortRemoved() {
 		key := c.next() >> 32
 		at := &c.places[v]
 		switch {
+		case worth:
+			x := float64(at.price)
+			if rule%2 == 0 {
+				x /= float64(1 + max(at.delivery, at.pick))
+			}
+			key |= uint64(math.MaxUint32-math.Float32bits(float32(max(0, x)))) << 32
 		case rule < 4:
 		case rule < 8:
 			key |= uint64(math.MaxInt32-max(at.delivery, at.pick)) << 32
@@ -356,6 +368,7 @@ func (c *rchain) retype(r int32) {
 			c.used[to.kind]--
 			c.used[i]++
 			to.copyFrom(t)
+			c.reindex(r, 0)
 			s, now = to, k
 		}
 		c.free = append(c.free, id)

@@ -299,6 +299,7 @@ func (d *richDriver) chain(ctx context.Context, c *rchain, t stretch, mu *sync.M
 		each = 4
 	}
 	round := time.Now()
+	venturing := c.ventures() && d.locks == nil
 	for x := d.spent(); x < t.until && !d.over(ctx); x = d.spent() {
 		temperature := t.at(x) * c.leg
 		if d.o.Iterations > 0 {
@@ -313,8 +314,16 @@ func (d *richDriver) chain(ctx context.Context, c *rchain, t stretch, mu *sync.M
 			c.sampled = 0
 			c.pool.sample(c)
 		}
+		done := each
 		mu.Lock()
-		d.iterations += each
+		if c.ventured += each; venturing && c.ventured >= ventureEach && c.over == 0 && (d.o.Iterations == 0 || d.o.Iterations-d.iterations-each >= ventureMost) {
+			c.ventured = 0
+			d.take(c)
+			mu.Unlock()
+			done += c.venture(temperature)
+			mu.Lock()
+		}
+		d.iterations += done
 		if now := time.Now(); now.Sub(round) > richRound {
 			round = now
 			d.tell(d.take(c))
