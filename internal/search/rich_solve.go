@@ -1,9 +1,11 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -96,6 +98,9 @@ func (d *richDriver) begin(c *rchain) error {
 	} else if d.o.Fixed != nil {
 		return fmt.Errorf("search: routes are fixed, and there is no start that has them")
 	}
+	if d.o.Start == nil && d.p.Limited() == nil && len(d.p.Demand) > tableNodes {
+		from.Routes = d.strung()
+	}
 	fits := c.set(from.Routes, from.Types, d.locks)
 	if !fits && d.o.Fixed != nil {
 		return fmt.Errorf("search: the start leaves less than a unit to one of its limits, and routes of it are fixed")
@@ -112,6 +117,37 @@ func (d *richDriver) begin(c *rchain) error {
 	d.tell(true)
 	c.typicalLeg()
 	return nil
+}
+
+// strung is routes of the savings method, strung together as long as the fleet is too small for
+// them and a vehicle holds both; nil where that does not do.
+func (d *richDriver) strung() [][]int32 {
+	free := *d.p
+	free.Vehicles = 0
+	if free.Plain() != nil {
+		return nil
+	}
+	s, err := SavingsWith(context.Background(), &free, SavingsOptions{})
+	if err != nil {
+		return nil
+	}
+	load := func(route []int32) (sum int64) {
+		for _, v := range route {
+			sum += int64(d.p.Demand[v])
+		}
+		return sum
+	}
+	slices.SortStableFunc(s.Routes, func(a, b []int32) int { return cmp.Compare(load(a), load(b)) })
+	for len(s.Routes) > d.p.Vehicles {
+		// the two lightest, in turn
+		both := append(slices.Clone(s.Routes[0]), s.Routes[1]...)
+		if load(both) > int64(d.p.Capacity) {
+			return nil
+		}
+		at, _ := slices.BinarySearchFunc(s.Routes[2:], load(both), func(r []int32, x int64) int { return cmp.Compare(load(r), x) })
+		s.Routes = slices.Insert(s.Routes[2:], at, both)
+	}
+	return s.Routes
 }
 
 // typicalLeg takes the unit of temperature from the routes, the mean cost of a leg, and the first

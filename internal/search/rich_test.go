@@ -438,3 +438,20 @@ func TestPriorityIsKept(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
+
+// TestRichLargeFleet: past the size of the table of distances a number of vehicles is still kept.
+func TestRichLargeFleet(t *testing.T) {
+	n := tableNodes + 50
+	p := &vrp.Problem{X: make([]float64, n), Y: make([]float64, n), Demand: make([]int32, n), Capacity: int32(n), Vehicles: 1, Metric: vrp.Exact}
+	s := newStream(5, 0)
+	for v := range n {
+		p.X[v], p.Y[v], p.Demand[v] = s.unit(), s.unit(), int32(min(v, 1))
+	}
+	r, err := Solve(t.Context(), p, Options{Iterations: 20, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Solution.Routes) != 1 || r.Cost > 45 { // sqrt(n)/1.4 is 40, of the best tour
+		t.Errorf("%d routes that cost %.2f", len(r.Solution.Routes), r.Cost)
+	}
+}

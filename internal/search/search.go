@@ -78,7 +78,9 @@ func Solve(ctx context.Context, p *vrp.Problem, o Options) (*Result, error) {
 	}
 	o.Workers = max(o.Workers, 1)
 	begun := time.Now()
-	if p.Limited() != nil || o.Fixed != nil || o.Partial {
+	// Bringing routes within a fleet needs all distances at once, or the path that asks for each.
+	large := p.Vehicles > 0 && len(p.Demand) > tableNodes && o.Start == nil
+	if p.Limited() != nil || o.Fixed != nil || o.Partial || large {
 		return solveRich(ctx, p, o, begun)
 	}
 	d := &driver{p: p, o: o, begun: begun}
@@ -176,10 +178,8 @@ func (d *driver) build(ctx context.Context) (vrp.Solution, error) {
 		return vrp.Solution{Routes: routes}, nil
 	}
 	if d.all.out == nil {
-		// Routes of one customer each already keep every limit but the fleet's.
-		if len(routes) > d.most {
-			return vrp.Solution{}, fmt.Errorf("search: a fleet limit needs a table of all distances, which is kept up to %d nodes", tableNodes)
-		}
+		// Routes of one customer each already keep every limit but the fleet's, and large problems
+		// with a fleet go another way (see Solve).
 		return vrp.Solution{Routes: routes}, nil
 	}
 	c := newChain(d.all, d.p.N(), newStream(d.o.Seed, 1<<62))
