@@ -2,6 +2,7 @@ package cuda_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -65,10 +66,13 @@ func TestLarge(t *testing.T) {
 		nodes = 150
 	}
 	for p, unit := range map[cuda.Precision]float64{cuda.TF32: 0x1p-11, cuda.BF16: 0x1p-8} {
-		t.Run(string(p), func(t *testing.T) {
-			open(t, p).Close()
-			kerneltest.RunLarge(t, unit, nodes, func(t *testing.T) kernel.Device { return open(t, p) })
-		})
+		for _, team := range []int{1, 4} { // warps that follow the same starts
+			t.Run(fmt.Sprint(p, "/", team), func(t *testing.T) {
+				open(t, p).Close()
+				defer cuda.SetTeams(team)()
+				kerneltest.RunLarge(t, unit, nodes, func(t *testing.T) kernel.Device { return open(t, p) })
+			})
+		}
 	}
 }
 

@@ -146,7 +146,7 @@ func (b *binder) gradHalf(o *kernel.RolloutGrad, p policy, t int, dcontext uint6
 		ls = append(ls, l)
 	}
 	pairs := b.pairGrad(o, p, min(biasLoads, p.n))
-	chunk := evenChunk(n, g.room*g.rowBytes(), b.budget())
+	chunk := evenChunk(n, g.room*g.rowBytes(), b.budget(halfScratch))
 	dus, glimpses, dglimpses := b.scratch(2*chunk*g.room*8*t), b.scratch(2*chunk*g.room*p.d), b.scratch(2*chunk*g.room*p.d)
 	lse, deltas := b.scratch(4*chunk*g.room*p.heads), b.scratch(4*chunk*g.room*p.heads)
 	module, nodes := p.halfModule("half_rows", t), fmt.Sprint("half_nodes_", g.slab())
@@ -179,13 +179,13 @@ func (b *binder) gradHalf(o *kernel.RolloutGrad, p policy, t int, dcontext uint6
 			b.addr(o.Context), i32(p.n), i32(p.stride), i32(o.DProj.Stride), i32(p.heads), i32(p.hd), i32(g.wide), p.scale}})
 }
 
-// budget is what may lie between the kernels of the gradient: an eighth of the card, and at most
-// halfScratch.
-func (b *binder) budget() int {
+// budget is what may lie between the kernels of the gradient: an eighth of the card, and no more
+// than `most`.
+func (b *binder) budget(most int) int {
 	if b.memory == 0 {
-		return halfScratch
+		return most
 	}
-	return min(halfScratch, b.memory/8)
+	return min(most, b.memory/8)
 }
 
 // evenChunk is how many instances of `each` bytes go together: all, or equal shares that fit.

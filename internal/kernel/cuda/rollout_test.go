@@ -72,7 +72,7 @@ func TestRolloutPaths(t *testing.T) {
 		{"POMO fp32", 256, 51, 4, 32, 50, FP32, "starts_fp32/rollout_starts_56", "grad_fp32_56/grad_rows", "grad_fp32_56/grad_heads_32", "tensor cores", 0},
 		{"past the nodes of tiles", 512, 129, 8, 16, 1, TF32, "stream_row/row_stream_16", "stream_rows/rows_stream_16", "stream_nodes/nodes_stream_16", "caches, in fp16", 0},
 		{"POMO past the nodes of tiles", 256, 201, 4, 32, 200, BF16, "stream_starts/rollout_stream_32", "stream_rows/rows_stream_32", "stream_nodes/nodes_stream_32", "starts on tensor cores", 0},
-		{"the most nodes", 2, 4096, 8, 16, 100, TF32, "stream_starts/rollout_stream_16", "stream_rows/rows_stream_16", "stream_nodes/nodes_stream_16", "starts on tensor cores", 0},
+		{"the most nodes", 2, 4096, 8, 16, 100, TF32, "stream_starts/rollout_team_16", "stream_rows/rows_stream_16", "stream_nodes/nodes_stream_16", "starts on tensor cores", 0},
 		{"too many nodes for shared memory", 4, 501, 8, 16, 1, FP32, "rollout/rollout_row_far_1024", "rollout_grad/grad_plain", "", "read from L2", 0},
 		{"odd width", 3, 9, 2, 7, 8, TF32, "rollout/rollout_row_32", "rollout_grad/grad_plain", "", "in shared memory", 0},
 	} {
@@ -171,8 +171,8 @@ func TestHalfGradChunks(t *testing.T) {
 			if first := int(l.args[13].(int32)); first != next {
 				t.Errorf("a chunk starts at instance %d, want %d", first, next)
 			}
-			if l.grid.x*g.room*g.rowBytes() > b.budget() {
-				t.Errorf("a chunk of %d instances takes more than %d bytes", l.grid.x, b.budget())
+			if l.grid.x*g.room*g.rowBytes() > b.budget(halfScratch) {
+				t.Errorf("a chunk of %d instances takes more than %d bytes", l.grid.x, b.budget(halfScratch))
 			}
 			next += l.grid.x
 			chunks++

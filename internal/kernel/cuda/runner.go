@@ -272,10 +272,6 @@ func (r *runner) bindAll() (err error) {
 	if err != nil {
 		return err
 	}
-	closing := launch{module: "adamw", kernel: "advance", grid: dim3{1, 1, 1}, block: dim3{1, 1, 1}}
-	if err := r.d.ctx.Do(func() error { return r.d.fetch(append(slices.Concat(launches...), closing)) }); err != nil {
-		return err
-	}
 	for i, op := range ops {
 		switch o := op.(type) {
 		case *kernel.Rollout:
@@ -293,8 +289,8 @@ func (r *runner) bindAll() (err error) {
 	if runs := r.prog.Share.Runs(); runs > 1 {
 		each, skip = r.prog.Batch, r.prog.Total()-runs*r.prog.Batch
 	}
-	closing.args = []any{b.state, uint32(each), uint32(skip)}
-	return r.prepare([]launch{closing})
+	return r.prepare([]launch{{module: "adamw", kernel: "advance", grid: dim3{1, 1, 1}, block: dim3{1, 1, 1},
+		args: []any{b.state, uint32(each), uint32(skip)}}})
 }
 
 func (r *runner) prepare(ls []launch) error {

@@ -11,20 +11,26 @@ import (
 // element. These kernels have no bound on nodes but shared memory's, and serve every rule set.
 
 const (
-	streamBlock    = 32      // BLOCK of src/routing/stream.cuh
-	packedBlock    = 8192    // PACKED_BLOCK
-	rowMatrices    = 4       // QUERIES and what follows it: rows
-	firstRows      = 4       // QUERIES
-	allMatrices    = 5       // what comes before KEY_ROWS
-	streamWarps    = 4       // of a block of rollout_stream and rows_stream
-	streamBlocks   = 3       // of rows_stream on a multiprocessor
-	fewRowWarps    = 16      // of a block of row_few
-	sharedRows     = 3       // blocks of row_stream with all its warps on a multiprocessor
-	sharedRowWarps = 8       // of a block of row_stream, at most
-	streamSlab     = 32      // SLAB of src/routing/stream_nodes.cu
-	nodeWarps      = 8       // of a block of nodes_stream, at most
-	mostStreamed   = 4096    // nodes: words of a mask that a warp holds
-	pointerBytes   = 1 << 11 // of r that a warp keeps of a block of nodes
+	streamBlock    = 32       // BLOCK of src/routing/stream.cuh
+	packedBlock    = 8192     // PACKED_BLOCK
+	pointersDown   = 3        // POINTERS_DOWN: rollouts hold what comes before it
+	queries        = 4        // QUERIES: the gradient's rows hold what comes before it
+	rowMatrices    = 4        // queries and what follows them: rows
+	allMatrices    = 5        // what comes before KEY_ROWS
+	startsTeam     = 4        // TEAM of rollout_team
+	chunks         = 8        // CHUNKS
+	startsWarps    = 16       // of rollout_stream on a multiprocessor
+	rowsWarps      = 12       // of rows_stream on a multiprocessor
+	rowsFew        = 4        // of a block of rows_stream that holds nothing
+	fewRowWarps    = 16       // of a block of row_few
+	sharedRows     = 3        // blocks of row_stream with all its warps on a multiprocessor
+	sharedRowWarps = 8        // of a block of row_stream, at most
+	walkWarps      = 32       // of a block of walk_stream, at most
+	streamSlab     = 32       // SLAB of src/routing/stream_nodes.cu
+	nodeWarps      = 8        // of a block of nodes_stream, at most
+	streamScratch  = 16 << 30 // bytes at most between the kernels of one chunk of instances
+	mostStreamed   = 4096     // nodes: words of a mask that a warp holds
+	pointerBytes   = 1 << 11  // of r that a warp keeps of a block of nodes
 )
 
 // stream is a policy whose matrices are read from the card's caches.
@@ -44,18 +50,53 @@ func (b *binder) streamed(p policy, context *kernel.Tensor) (stream, bool) {
 // across is the nodes of all blocks.
 func (s stream) across() int { return streamBlock * s.blocks }
 
+// heldBytes is the shared memory of an instance's first matrices.
+func (s stream) heldBytes(held int) int { return held * s.blocks * packedBlock }
+
+// startsShape is how rollout_stream works: so many warps follow a tile of sixteen starts, a block
+// has so many tiles, and so many matrices of its instance in shared memory.
+type startsShape struct{ team, tiles, held int }
+
+func (f startsShape) warps() int { return f.team * f.tiles }
+
 // startsShared is the shared memory of rollout_stream, rowShared that of row_stream, in bytes.
-func (s stream) startsShared(warps int) int {
-	return 4*(2+s.columns)*s.across() + 2*halfWidth*s.seen + 8*fitLevels*s.blocks + warps*96*4*s.blocks
+func (s stream) startsShared(f startsShape) int {
+	words := (2+s.columns)*s.across() + s.seen*halfWidth/2 + 2*fitLevels*s.blocks + f.warps()*64*s.blocks + f.tiles*32*s.blocks
+	if f.team > 1 {
+		words += f.tiles * (128*chunks + 64*f.team)
+	}
+	return s.heldBytes(f.held) + 4*words
 }
 
-// startsWarps is how many warps a block of rollout_stream has room for.
-func (s stream) startsWarps(maxShared int) int {
-	warps := streamWarps
-	for warps > 0 && s.startsShared(warps) > maxShared {
-		warps--
+// startsTeams are the sizes of a team that there are kernels for. A test narrows them, since few
+// instances would always have the larger.
+var startsTeams = []int{1, startsTeam}
+
+// startsShape chooses for instances that have so many tiles each. Warps hide one another's waits,
+// matrices in shared memory make them shorter, and the warps of a team do some things twice.
+func (s stream) startsShape(instances, tiles, sms, maxShared int) (shape startsShape) {
+	best := 0
+	for _, team := range startsTeams {
+		most := startsWarps / team
+		wanted := min(startsWarps, team*ceil(instances*tiles, sms))
+		for held := pointersDown; held >= 0; held-- {
+			for parts := ceil(tiles, most); parts <= tiles; parts++ {
+				f := startsShape{team, ceil(tiles, parts), held}
+				shared := s.startsShared(f)
+				if shared > maxShared {
+					continue
+				}
+				score := min(wanted, f.warps()*min(startsWarps/f.warps(), maxShared/shared)) * (4 + held)
+				if team == 1 {
+					score += score / 4
+				}
+				if score > best || score == best && instances*parts <= sms { // a multiprocessor each
+					best, shape = score, f
+				}
+			}
+		}
 	}
-	return warps
+	return shape
 }
 
 func (s stream) rowShared(warps int) int {
@@ -85,7 +126,7 @@ func (s stream) pack(b *binder, o *kernel.Decoder, instances, first, matrices in
 
 // streamStarts reports whether starts are decoded sixteen to a warp.
 func (s stream) streamStarts(b *binder, o *kernel.Rollout) bool {
-	return o.Actions.Shape[1] >= fewStarts && o.Choice != kernel.Extend && s.startsWarps(b.maxShared) > 0
+	return o.Actions.Shape[1] >= fewStarts && o.Choice != kernel.Extend && s.startsShared(startsShape{1, 1, 0}) <= b.maxShared
 }
 
 // rolloutStream decodes starts sixteen to a warp, or a row to a block.
@@ -98,17 +139,21 @@ func (b *binder) rolloutStream(o *kernel.Rollout, s stream) []launch {
 			i32(starts), i32(limit), i32(int(o.Choice)), begins(o.Forced, o.Viewed), s.scale, tables, i32(s.biasWide())}
 	}
 	if !s.streamStarts(b, o) {
-		packed, pack := s.pack(b, &o.Decoder, instances, firstRows, rowMatrices)
+		packed, pack := s.pack(b, &o.Decoder, instances, queries, rowMatrices)
 		warps, kernel := s.rowWarps(instances*starts, b.sms)
 		return append(ls, pack, launch{module: ruled("stream_row", s.rules.Set), kernel: kernel, grid: dim3{instances * starts, 1, 1},
 			block: dim3{32 * warps, 1, 1}, shared: s.rowShared(warps), args: args(packed)})
 	}
 	packed, pack := s.pack(b, &o.Decoder, instances, 0, allMatrices)
 	all := ceil(starts, 16)
-	warps := min(all, s.startsWarps(b.maxShared))
-	return append(ls, pack, launch{module: ruled("stream_starts", s.rules.Set), kernel: fmt.Sprint("rollout_stream_", s.hd),
-		grid: dim3{instances, ceil(all, warps), 1}, block: dim3{32 * warps, 1, 1}, shared: s.startsShared(warps),
-		args: append(args(packed), b.scratch(instances*all*s.blocks*pointerBytes))})
+	f := s.startsShape(instances, all, b.sms, b.maxShared)
+	kernel := fmt.Sprint("rollout_stream_", s.hd)
+	if f.team > 1 {
+		kernel = fmt.Sprint("rollout_team_", s.hd)
+	}
+	return append(ls, pack, launch{module: ruled("stream_starts", s.rules.Set), kernel: kernel, grid: dim3{instances, ceil(all, f.tiles), 1},
+		block: dim3{32 * f.warps(), 1, 1}, shared: s.startsShared(f),
+		args: append(args(packed), b.scratch(instances*all*s.blocks*pointerBytes), i32(f.held))})
 }
 
 // streamGrad are the sizes of the streamed gradient.
@@ -140,7 +185,19 @@ func (g streamGrad) instanceBytes() int {
 func (g streamGrad) walkShared() int {
 	return 4 * (g.n*g.columns + g.starts + 1 + 3*g.n + 2 + g.n*ceil(g.starts, 32))
 }
-func (g streamGrad) rowsShared() int { return 2*halfWidth*g.seen + streamWarps*128*g.blocks }
+func (g streamGrad) rowsShared(warps, held int) int {
+	return g.heldBytes(held) + 2*halfWidth*g.seen + warps*128*g.blocks
+}
+
+// rowsBlock is how many warps a block of rows_stream has, and how many matrices it holds.
+func (g streamGrad) rowsBlock(maxShared int) (warps, held int) {
+	for h := queries; h > 0; h-- {
+		if g.rowsShared(rowsWarps, h) <= maxShared {
+			return rowsWarps, h
+		}
+	}
+	return rowsFew, 0
+}
 func (g streamGrad) nodesShared() int {
 	line := 2*headPair*g.hd + 16
 	return 2 * streamSlab * (g.takenBytes() + 32 + 3*line + headPair*2*4 + 4 + 32*g.tiles + 16)
@@ -154,7 +211,7 @@ func (b *binder) streamGradServes(o *kernel.RolloutGrad, p policy) (streamGrad, 
 		return streamGrad{}, false
 	}
 	g := newStreamGrad(o, s)
-	return g, max(g.walkShared(), g.rowsShared(), g.nodesShared(), g.tablesShared()) <= b.maxShared
+	return g, max(g.walkShared(), g.rowsShared(rowsFew, 0), g.nodesShared(), g.tablesShared()) <= b.maxShared
 }
 
 // gradStream walks and sorts, goes forward and back, some instances at a time so that what lies
@@ -169,14 +226,15 @@ func (b *binder) gradStream(o *kernel.RolloutGrad, g streamGrad, dcontext uint64
 	}
 	pairs := b.pairGrad(o, g.policy, loads)
 	ups := b.scratch(4 * g.instances)
-	chunk := evenChunk(g.instances, g.instanceBytes(), b.budget())
+	chunk := evenChunk(g.instances, g.instanceBytes(), b.budget(streamScratch))
 	taken, masks, stands := b.scratch(chunk*g.room*g.takenBytes()), b.scratch(chunk*g.room*g.maskBytes()), b.scratch(4*chunk*g.room)
 	counts, present := b.scratch(4*chunk), b.scratch(4*chunk*g.n)
 	dus, glimpses, dglimpses := b.scratch(2*chunk*g.room*g.across()), b.scratch(2*chunk*g.room*g.d), b.scratch(2*chunk*g.room*g.d)
 	lse, deltas := b.scratch(4*chunk*g.room*g.heads), b.scratch(4*chunk*g.room*g.heads)
 	dtables := b.scratch(chunk * g.tableBytes())
-	splits := max(1, min(ceil(streamBlocks*b.sms, chunk), ceil(g.room, 16*streamWarps)))
-	r := b.scratch(chunk * splits * streamWarps * g.blocks * pointerBytes)
+	warps, held := g.rowsBlock(b.maxShared)
+	splits := max(1, min(ceil(rowsWarps/warps*b.sms, chunk), ceil(g.room, 16*warps)))
+	r := b.scratch(chunk * splits * warps * g.blocks * pointerBytes)
 	walk := "walk_stream_1024"
 	if g.n > 1024 {
 		walk = "walk_stream_4096"
@@ -194,15 +252,15 @@ func (b *binder) gradStream(o *kernel.RolloutGrad, g streamGrad, dcontext uint64
 		}
 		list := []any{taken, masks, stands, counts, up, own, b.addr(o.Context)}
 		ls = append(ls,
-			launch{module: ruled("stream_walk", g.rules.Set), kernel: walk, grid: dim3{count, 1, 1}, block: dim3{32 * min(g.starts, 8), 1, 1},
+			launch{module: ruled("stream_walk", g.rules.Set), kernel: walk, grid: dim3{count, 1, 1}, block: dim3{32 * min(g.starts, walkWarps), 1, 1},
 				shared: g.walkShared(),
 				args: []any{taken, masks, stands, counts, present, up, of(o.Actions, g.starts*g.limit), of(o.Steps, g.starts), of(o.Adv, g.starts),
 					of(o.Nodes, g.n*g.columns), b.control, i32(g.n), i32(g.starts), i32(g.limit), i32(g.room), o.Capacity, begins(o.Forced, o.Viewed),
 					o.Weight, b.coefficient(o.Bonus), g.pointerScale}},
 			launch{module: ruled("stream_rows", g.rules.Set), kernel: fmt.Sprint("rows_stream_", g.hd), grid: dim3{count, splits, 1},
-				block: dim3{32 * streamWarps, 1, 1}, shared: g.rowsShared(),
+				block: dim3{32 * warps, 1, 1}, shared: g.rowsShared(warps, held),
 				args: append(append([]any{dus, glimpses, dglimpses, lse, deltas}, list...), b.control, i32(g.n), i32(g.blocks), i32(g.room), i32(splits),
-					g.scale, near, i32(g.biasWide()), r)},
+					g.scale, near, i32(g.biasWide()), r, i32(held))},
 			launch{module: nodes, kernel: fmt.Sprint("nodes_stream_", g.hd), grid: dim3{count, g.heads / headPair, g.ranges}, block: dim3{32 * g.tiles, 1, 1},
 				shared: g.nodesShared(),
 				args: append(append([]any{dproj, of(o.DPointer, g.n*g.d), dtables, dus, glimpses, dglimpses, lse, deltas}, list...), proj, i32(g.n),

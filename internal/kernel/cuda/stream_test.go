@@ -31,8 +31,8 @@ func TestStreamSizesMatchSource(t *testing.T) {
 		t.Errorf("a block of a matrix has %d bytes, r of it %d", packedBlock, pointerBytes)
 	}
 	order := []string{"KEYS_ACROSS", "VALUES_DOWN", "POINTERS_ACROSS", "POINTERS_DOWN", "QUERIES", "KEY_ROWS", "VALUE_ROWS", "POINTER_ROWS"}
-	if !strings.Contains(source, "enum { "+strings.Join(order, ", ")+" };") || order[firstRows] != "QUERIES" || firstRows+rowMatrices != len(order) ||
-		order[allMatrices] != "KEY_ROWS" {
+	if !strings.Contains(source, "enum { "+strings.Join(order, ", ")+" };") || order[pointersDown] != "POINTERS_DOWN" ||
+		order[queries] != "QUERIES" || queries+rowMatrices != len(order) || order[allMatrices] != "KEY_ROWS" {
 		t.Error("the list of matrices is another in the source")
 	}
 }
@@ -60,8 +60,8 @@ func TestStreamChunks(t *testing.T) {
 			if at := l.args[7].(uint64); at != b.address(o.Steps)+uint64(4*next*g.starts) {
 				t.Errorf("a chunk begins elsewhere than at instance %d", next)
 			}
-			if l.grid.x > 1 && l.grid.x*g.instanceBytes() > b.budget() {
-				t.Errorf("a chunk of %d instances takes more than %d bytes", l.grid.x, b.budget())
+			if l.grid.x > 1 && l.grid.x*g.instanceBytes() > b.budget(streamScratch) {
+				t.Errorf("a chunk of %d instances takes more than %d bytes", l.grid.x, b.budget(streamScratch))
 			}
 			next += l.grid.x
 		}
@@ -80,6 +80,30 @@ func TestRowWarps(t *testing.T) {
 	}{{1, 16, "row_few_32"}, {132, 16, "row_few_32"}, {133, 8, "row_stream_32"}, {396, 8, "row_stream_32"}, {397, 4, "row_stream_32"}} {
 		if warps, kernel := s.rowWarps(c.rows, 132); warps != c.warps || kernel != c.kernel {
 			t.Errorf("%d rows: %d warps of %s, want %d of %s", c.rows, warps, kernel, c.warps, c.kernel)
+		}
+	}
+}
+
+// TestStartsShape: few starts are followed by teams, many by a warp a tile, and matrices are held
+// as far as they leave room for as many warps.
+func TestStartsShape(t *testing.T) {
+	for _, c := range []struct {
+		nodes, instances, starts int
+		want                     startsShape
+	}{
+		{129, 256, 128, startsShape{1, 8, 2}}, // two blocks on a multiprocessor
+		{129, 8, 128, startsShape{4, 1, 3}},
+		{201, 256, 200, startsShape{1, 13, 3}},
+		{501, 64, 100, startsShape{4, 4, 0}},
+		{4096, 64, 100, startsShape{4, 1, 0}},
+	} {
+		s := stream{policy{n: c.nodes, d: halfWidth, heads: 4, hd: 32, columns: 1, seen: 1}, ceil(c.nodes, streamBlock)}
+		got := s.startsShape(c.instances, ceil(c.starts, 16), 132, 227<<10)
+		if got != c.want {
+			t.Errorf("%d nodes, %d instances, %d starts: %+v, want %+v", c.nodes, c.instances, c.starts, got, c.want)
+		}
+		if shared := s.startsShared(got); shared > 227<<10 {
+			t.Errorf("%d nodes: %d bytes of shared memory", c.nodes, shared)
 		}
 	}
 }

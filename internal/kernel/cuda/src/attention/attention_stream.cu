@@ -78,6 +78,7 @@ __device__ __forceinline__ void attend(float *y, float *kept, const float *qkv, 
     float p[SPAN / 8][4], high[2] = {top[0], top[1]};
 #pragma unroll
     for (int T = 0; T < SPAN / 8; T++) {
+      if (from + 8 * T >= n) break; // no tile of nodes past the last
       float dist[4];
       across<HD>(p[T], query, keys + 8 * T * HD, at);
       far(dist, a, a8, xy + 8 * T);
@@ -99,6 +100,7 @@ __device__ __forceinline__ void attend(float *y, float *kept, const float *qkv, 
     }
 #pragma unroll
     for (int T = 0; T < SPAN / 8; T++) {
+      if (from + 8 * T >= n) break;
       u32 pa[4];
 #pragma unroll
       for (int e = 0; e < 4; e++) {
@@ -162,7 +164,7 @@ __device__ __forceinline__ void attend_columns(float *dqkv, float *dslope, const
     }
     sync();
 #pragma unroll 2
-    for (int T = 0; T < SPAN / 8; T++) {
+    for (int T = 0; T < SPAN / 8 && from + 8 * T < n; T++) {
       float p[4], s[4], dist[4];
       u32 m[4];
       across<HD>(p, key, q + 8 * T * HD, at);
@@ -226,7 +228,7 @@ __device__ __forceinline__ void attend_rows(float *dqkv, const float *dy, const 
     bring_positions(xy, xs, ys, from, n);
     sync();
 #pragma unroll 2
-    for (int T = 0; T < SPAN / 8; T++) {
+    for (int T = 0; T < SPAN / 8 && from + 8 * T < n; T++) {
       float p[4], s[4], dist[4];
       u32 m[4];
       across<HD>(p, query, keys + 8 * T * HD, at);

@@ -1,8 +1,8 @@
 // The policy of one decode step for sixteen rows of one instance, with any number of nodes: the
-// instance's matrices are read from the card's caches, a block of 32 nodes at a time, and a
-// softmax over nodes goes along. Products are of fp16 numbers with fp32 sums, as in half.cuh,
-// whose bounds on size these kernels do not have. kernel.Decoder states the formulas,
-// distribution.cuh the fragments.
+// instance's matrices are read a block of 32 nodes at a time, from shared memory as far as they fit
+// and from the card's caches, and a softmax over nodes goes along. Products are of fp16 numbers
+// with fp32 sums, as in half.cuh, whose bounds on size these kernels do not have. kernel.Decoder
+// states the formulas, distribution.cuh the fragments.
 //
 // What a reader could break: stream_pack lays a matrix out in pieces, the right operands of a
 // product for sixteen nodes and sixteen columns, 16 bytes a lane; who reads a piece must use it as
@@ -32,10 +32,25 @@ __device__ __forceinline__ Packed packed_of(const char *packed, u64 i, int block
                 (const Half2 *)(packed + 4 * each)};
 }
 
-// piece reads the lane's part of a piece: nodes from 16·m on, columns from 16·c on.
+// hold copies the first matrices of an instance to shared memory, as many as `held`, and reads them
+// there from now on. All threads of the block come here: it ends with a barrier.
+__device__ __forceinline__ void hold(Packed &in, char *to, int held, int blocks) {
+  const int each = blocks * (PACKED_BLOCK / 16);
+  for (int k = threadIdx_x; k < held * each; k += blockDim_x) ((u4 *)to)[k] = in.keys[k];
+  sync();
+  if (held > KEYS_ACROSS) in.keys = (const u4 *)to + KEYS_ACROSS * each;
+  if (held > VALUES_DOWN) in.values = (const u4 *)to + VALUES_DOWN * each;
+  if (held > POINTERS_ACROSS) in.pointers = (const u4 *)to + POINTERS_ACROSS * each;
+  if (held > POINTERS_DOWN) in.back = (const u4 *)to + POINTERS_DOWN * each;
+  // piece says nothing of memory: no piece is read before the barrier if its address comes after.
+  asm volatile("" : "+l"(in.keys), "+l"(in.values), "+l"(in.pointers), "+l"(in.back));
+}
+
+// piece reads the lane's part of a piece, in shared memory or the card's: nodes from 16·m on,
+// columns from 16·c on.
 __device__ __forceinline__ u4 piece(const u4 *matrix, int m, int c) {
   u4 v;
-  asm("ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(matrix + (m * CHUNKS + c) * 32 + (threadIdx_x & 31)));
+  asm("ld.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(matrix + (m * CHUNKS + c) * 32 + (threadIdx_x & 31)));
   return v;
 }
 
@@ -51,25 +66,32 @@ __device__ __forceinline__ void loads_in_half(Half2 *to, const float *load) {
   for (int k = threadIdx_x; k < CONTEXTS * (WIDTH / 2); k += blockDim_x) to[k] = half2(load[2 * k], load[2 * k + 1]);
 }
 
+// meet waits for as many threads at barrier `meeting`, of which 0 is the whole block's.
+__device__ __forceinline__ void meet(int meeting, int threads) { asm volatile("bar.sync %0, %1;" : : "r"(meeting), "r"(threads) : "memory"); }
+
 // look makes the glimpses of two rows a quad, left operands over the width, the rows at nodes at0
 // and at1 with contexts c0 and c1. kept(h, lse0, lse1) gets log2 of a head's sums.
-template <int HD, class K>
+//
+// TEAM warps share the heads of the same rows. More than one pass glimpses through `passed`,
+// 16 bytes a lane and chunk, and meet at barrier `meeting`.
+template <int HD, int TEAM, class K>
 __device__ __forceinline__ void look(Half2 (&all)[CHUNKS][4], const Packed &in, const Half2 *loads, int blocks, int at0, int at1, const Context &c0,
-                                     const Context &c1, const u32 *masks, float scale, K kept) {
-  constexpr int U = HD / 8, KS = HD / 16;
+                                     const Context &c1, const u32 *masks, float scale, int member, u4 *passed, int meeting, K kept) {
+  constexpr int U = HD / 8, KS = HD / 16, HEADS = WIDTH / HD;
   const int lane = threadIdx_x & 31, t = lane & 3;
   const Half2 ones = 0x3c003c00;
   const float k2 = scale * LOG2E;
   const Half2 *q0 = in.queries + at0 * (WIDTH / 2) + t, *q1 = in.queries + at1 * (WIDTH / 2) + t;
+  if constexpr (TEAM == 1)
 #pragma unroll
-  for (int c = 0; c < CHUNKS; c++) all[c][0] = all[c][1] = all[c][2] = all[c][3] = 0;
+    for (int c = 0; c < CHUNKS; c++) all[c][0] = all[c][1] = all[c][2] = all[c][3] = 0;
   u4 keys[STEPS_IN][KS];
 #pragma unroll
   for (int m = 0; m < STEPS_IN; m++)
 #pragma unroll
-    for (int k = 0; k < KS; k++) keys[m][k] = piece(in.keys, m, k);
+    for (int k = 0; k < KS; k++) keys[m][k] = piece(in.keys, m, member * KS + k);
 #pragma unroll 1
-  for (int h = 0; h < WIDTH / HD; h++) {
+  for (int h = member; h < HEADS; h += TEAM) {
     Half2 q[KS][4];
 #pragma unroll
     for (int k = 0; k < KS; k++) {
@@ -96,7 +118,7 @@ __device__ __forceinline__ void look(Half2 (&all)[CHUNKS][4], const Packed &in, 
           mma(s[2 * m + 1], q[k][0], q[k][1], q[k][2], q[k][3], x.z, x.w);
         }
       // The next block's keys, or the next head's first, come while this one's are used.
-      const int B1 = B + 1 < blocks ? B + 1 : 0, h1 = B + 1 < blocks ? h : h + 1 < WIDTH / HD ? h + 1 : h;
+      const int B1 = B + 1 < blocks ? B + 1 : 0, h1 = B + 1 < blocks ? h : h + TEAM < HEADS ? h + TEAM : h;
       u4 values[STEPS_IN][KS];
 #pragma unroll
       for (int m = 0; m < STEPS_IN; m++)
@@ -139,17 +161,35 @@ __device__ __forceinline__ void look(Half2 (&all)[CHUNKS][4], const Packed &in, 
       }
     }
     const float over0 = rcp_fast(sum[0]), over1 = rcp_fast(sum[2]);
-    // The loop pushes glimpses through, so that it need not be unrolled.
-#pragma unroll
-    for (int m = 0; m < CHUNKS - KS; m++)
-#pragma unroll
-      for (int j = 0; j < 4; j++) all[m][j] = all[m + KS][j];
+    Half2 glimpse[KS][4];
 #pragma unroll
     for (int u = 0; u < U; u++) {
-      all[CHUNKS - KS + (u >> 1)][2 * (u & 1)] = half2(out[u][0] * over0, out[u][1] * over0);
-      all[CHUNKS - KS + (u >> 1)][2 * (u & 1) + 1] = half2(out[u][2] * over1, out[u][3] * over1);
+      glimpse[u >> 1][2 * (u & 1)] = half2(out[u][0] * over0, out[u][1] * over0);
+      glimpse[u >> 1][2 * (u & 1) + 1] = half2(out[u][2] * over1, out[u][3] * over1);
+    }
+    if constexpr (TEAM == 1) {
+      // The loop pushes glimpses through, so that it need not be unrolled.
+#pragma unroll
+      for (int m = 0; m < CHUNKS - KS; m++)
+#pragma unroll
+        for (int j = 0; j < 4; j++) all[m][j] = all[m + KS][j];
+#pragma unroll
+      for (int k = 0; k < KS; k++)
+#pragma unroll
+        for (int j = 0; j < 4; j++) all[CHUNKS - KS + k][j] = glimpse[k][j];
+    } else {
+#pragma unroll
+      for (int k = 0; k < KS; k++) passed[(h * KS + k) * 32 + lane] = u4{glimpse[k][0], glimpse[k][1], glimpse[k][2], glimpse[k][3]};
     }
     kept(h, top0 + lg2(sum[0]), top1 + lg2(sum[2]));
+  }
+  if constexpr (TEAM > 1) {
+    meet(meeting, 32 * TEAM);
+#pragma unroll
+    for (int c = 0; c < CHUNKS; c++) {
+      const u4 x = passed[c * 32 + lane];
+      all[c][0] = x.x, all[c][1] = x.y, all[c][2] = x.z, all[c][3] = x.w;
+    }
   }
 }
 

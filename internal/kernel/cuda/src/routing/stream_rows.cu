@@ -17,21 +17,21 @@ __device__ __forceinline__ u32 eight(u32 word, int t) {
 //	dglimpses[k] = Σ over j of dus[k][j]·that key
 //	deltas[h][k] = glimpse·dglimpse over a head's columns
 //
-// scratch holds r of a warp's rows, TILES_IN·512 bytes a block. Shared memory: the context's
-// weights, fp16, and 32 words a block of nodes and warp.
+// scratch holds r of a warp's rows, TILES_IN·512 bytes a block. Shared memory: `held` matrices
+// of the instance, the context's weights, fp16, and 32 words a block of nodes and warp.
 template <int HD>
 __device__ __forceinline__ void rows_stream(Half *dus, Half *glimpses, Half *dglimpses, float *lse, float *deltas, const Taken *taken, const u32 *masks,
                                             const int *stands, const int *counts, const float *ups, const char *packed, const float *load,
                                             const Control *control, int n, int blocks, int room, int splits, float scale, const float *biases,
-                                            int wide, float4_ *scratch) {
+                                            int wide, float4_ *scratch, int held) {
   constexpr int HEADS = WIDTH / HD;
   const int i = blockIdx_x, count = counts[i], all = BLOCK * blocks;
   const int lane = threadIdx_x & 31, g = lane >> 2, t = lane & 3, warp = threadIdx_x >> 5, warps = blockDim_x >> 5;
-  Half2 *loads = (Half2 *)smem;
+  Half2 *loads = (Half2 *)(smem + held * blocks * (PACKED_BLOCK / 4));
   u32 *allowed = (u32 *)(loads + CONTEXTS * (WIDTH / 2)) + warp * 32 * blocks;
   loads_in_half(loads, load);
-  sync();
-  const Packed in = packed_of(packed, i, blocks);
+  Packed in = packed_of(packed, i, blocks);
+  hold(in, (char *)smem, held, blocks);
   const float mult = div_(10.0f, control->temperature), k = 2 * LOG2E * mult, up = ups[i];
   const int line = mask_words(n);
   const u64 base = (u64)i * room;
@@ -54,7 +54,7 @@ __device__ __forceinline__ void rows_stream(Half *dus, Half *glimpses, Half *dgl
     for (int B = 0; B < blocks; B++)
       allowed[B * 32 + lane] = eight(masks[(u64)k0 * line + B], t) | eight(masks[(u64)k1 * line + B], t) << 16;
     Half2 glimpse[CHUNKS][4];
-    look<HD>(glimpse, in, loads, blocks, at0, at1, c0, c1, allowed, scale, [&](int h, float lse0, float lse1) {
+    look<HD, 1>(glimpse, in, loads, blocks, at0, at1, c0, c1, allowed, scale, 0, 0, 0, [&](int h, float lse0, float lse1) {
       if (t == 0) lse[(u64)h * room + k0] = lse0, lse[(u64)h * room + k1] = lse1;
     });
     Tally tally[2] = {{NOWHERE, 0, 0}, {NOWHERE, 0, 0}};
@@ -137,12 +137,12 @@ __device__ __forceinline__ void rows_stream(Half *dus, Half *glimpses, Half *dgl
 }
 
 #define ROWS(NAME, HD)                                                                                                              \
-  KERNEL __launch_bounds__(128, 3) NAME(Half *dus, Half *glimpses, Half *dglimpses, float *lse, float *deltas, const Taken *taken,      \
+  KERNEL __launch_bounds__(384, 1) NAME(Half *dus, Half *glimpses, Half *dglimpses, float *lse, float *deltas, const Taken *taken,      \
                                         const u32 *masks, const int *stands, const int *counts, const float *ups, const char *packed, \
                                         const float *load, const Control *control, int n, int blocks, int room, int splits, \
-                                        float scale, const float *biases, int wide, float4_ *scratch) {                              \
+                                        float scale, const float *biases, int wide, float4_ *scratch, int held) {                    \
     rows_stream<HD>(dus, glimpses, dglimpses, lse, deltas, taken, masks, stands, counts, ups, packed, load, control, n, blocks, room, \
-                    splits, scale, biases, wide, scratch);                                                                           \
+                    splits, scale, biases, wide, scratch, held);                                                                     \
   }
 
 ROWS(rows_stream_16, 16)

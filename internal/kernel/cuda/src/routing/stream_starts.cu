@@ -1,35 +1,41 @@
-// Rollouts of many starts of one instance, sixteen starts a warp, with any number of nodes
-// (stream.cuh). starts.cuh says what a reader could break.
+// Rollouts of many starts of one instance with any number of nodes (stream.cuh), sixteen starts a
+// warp or, where starts are few, a team of warps: each has its share of the heads and of the
+// blocks of nodes, and all follow the same rows. starts.cuh says what a reader could break.
 #include "starts.cuh"
 #include "stream.cuh"
 
-// Shared memory of a warp, in words: what is served and what is allowed of its rows, and a block's
-// sums of the rows' distributions.
-#define STATE_WORDS(blocks) (96 * (blocks))
+// Shared memory of a warp, in words: what is served and what is allowed of its rows. Of a tile of
+// sixteen rows: a block's sums of their distributions and, of a team, glimpses and tallies.
+#define WARP_WORDS(blocks) (64 * (blocks))
+#define TILE_WORDS(blocks, team) (32 * (blocks) + ((team) > 1 ? 128 * CHUNKS + 64 * (team) : 0))
 
-// rollout_stream is rollout_row (rollout.cu) for rows [16·warp, 16·warp+16) of instance
-// blockIdx_x's starts, from blockIdx_y·16·warps on. scratch holds r of a warp's rows, TILES_IN·512
-// bytes a block.
+// rollout_stream is rollout_row (rollout.cu) for instance blockIdx_x's starts, sixteen to each TEAM
+// of warps. scratch holds r of a tile of sixteen rows, TILES_IN·512 bytes a block.
 //
-// Shared memory: x, y, customers of all nodes of the blocks | the context's weights, fp16 | what
-// fits a vehicle of each level, by block and lane of a quad | STATE_WORDS a warp.
-template <int HD>
+// Shared memory: `held` matrices of the instance | x, y, customers of all nodes of the blocks | the
+// context's weights, fp16 | what fits a vehicle of each level, by block and lane of a quad |
+// TILE_WORDS a tile | WARP_WORDS a warp.
+template <int HD, int TEAM>
 __device__ __forceinline__ void rollout_stream(int *actions, int *steps, float *length, float *logProb, float *entropy, const char *packed,
                                                const float *load, const float *posX, const float *posY, const Customer *instances, const Control *control,
                                                const State *state, u64 seed, u32 purpose, int capacity, int n, int blocks, int starts, int limit,
-                                               int choice, int begins, float scale, const float *biases, int wide, float4_ *scratch) {
-  const int i = blockIdx_x, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, g = lane >> 2, t4 = lane & 3, warps = blockDim_x >> 5;
-  const int start = (blockIdx_y * warps + warp) * 16 + g, all = BLOCK * blocks;
-  float *p = smem;
+                                               int choice, int begins, float scale, const float *biases, int wide, float4_ *scratch, int held) {
+  const int i = blockIdx_x, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, g = lane >> 2, t4 = lane & 3, tiles = (blockDim_x >> 5) / TEAM;
+  const int own = warp / TEAM, member = warp % TEAM, tile = blockIdx_y * tiles + own, start = tile * 16 + g, all = BLOCK * blocks;
+  float *p = smem + held * blocks * (PACKED_BLOCK / 4);
   float *x = p; p += all;
   float *y = p; p += all;
   Customer *customers = (Customer *)p; p += all * (sizeof(Customer) / 4);
   Half2 *loads = (Half2 *)p; p += CONTEXTS * (WIDTH / 2);
   unsigned short *levels = (unsigned short *)p; p += LEVELS * blocks * 2;
-  u32 *served = (u32 *)p + warp * STATE_WORDS(blocks), *masks = served + 32 * blocks;
-  float2_ *sums = (float2_ *)(masks + 32 * blocks); // [blocks][16]: of a row, and what it refers to
-  scratch += (((u64)i * (u64)((starts + 15) / 16) + blockIdx_y * warps + warp) * blocks) * (32 * TILES_IN);
-  const Packed in = packed_of(packed, i, blocks);
+  float2_ *sums = (float2_ *)(p + own * TILE_WORDS(blocks, TEAM)); // [blocks][16]: of a row, and what it refers to
+  u4 *passed = (u4 *)(sums + 16 * blocks);
+  float4_ *tallies = (float4_ *)(passed + 32 * CHUNKS); // [TEAM][16]: least, sum, mean, and the least's node
+  p += tiles * TILE_WORDS(blocks, TEAM);
+  u32 *served = (u32 *)p + warp * WARP_WORDS(blocks), *masks = served + 32 * blocks;
+  scratch += (((u64)i * (u64)((starts + 15) / 16) + tile) * blocks) * (32 * TILES_IN);
+  Packed in = packed_of(packed, i, blocks);
+  hold(in, (char *)smem, held, blocks);
   loads_in_half(loads, load);
   for (int j = threadIdx_x; j < all; j += blockDim_x) {
     x[j] = j < n ? posX[i * n + j] : 0.0f;
@@ -53,7 +59,7 @@ __device__ __forceinline__ void rollout_stream(int *actions, int *steps, float *
   for (int k = threadIdx_x; k < 4 * LEVELS * blocks; k += blockDim_x)
     levels[k] = (unsigned short)fitting(Vehicle::reach(k / (4 * blocks)), k / 4 % blocks, k & 3);
   sync();
-  if ((blockIdx_y * warps + warp) * 16 >= starts) return; // no barrier follows
+  if (tile * 16 >= starts) return; // no barrier of the whole block follows
 
   const float mult = div_(10.0f, control->temperature), k = 2 * LOG2E * mult;
   const u64 index = state->instances + i;
@@ -103,12 +109,12 @@ __device__ __forceinline__ void rollout_stream(int *actions, int *steps, float *
       const int from0 = smaller(seen(v0, begins, t, start), n - 1), from1 = smaller(seen(v1, begins, t, start + 8), n - 1);
       const Context c0 = v0.context(capacity), c1 = v1.context(capacity);
       Half2 glimpse[CHUNKS][4];
-      look<HD>(glimpse, in, loads, blocks, from0, from1, c0, c1, masks, scale, [](int, float, float) {});
+      look<HD, TEAM>(glimpse, in, loads, blocks, from0, from1, c0, c1, masks, scale, member, passed, own + 1, [](int, float, float) {});
       Tally tally[2] = {{NOWHERE, 0, 0}, {NOWHERE, 0, 0}};
       int pick[2] = {0, 0};
       syncwarp(); // the sums of the step before have been read
 #pragma unroll 1
-      for (int B = 0; B < blocks; B++) {
+      for (int B = member; B < blocks; B += TEAM) {
         float r[TILES_IN][4], here[2];
         const float before[2] = {tally[0].least, tally[1].least};
         point(r, tally, here, glimpse, in, B, masks[B * 32 + lane], biases ? biases + from0 * wide : 0, biases ? biases + from1 * wide : 0,
@@ -137,6 +143,31 @@ __device__ __forceinline__ void rollout_stream(int *actions, int *steps, float *
               const float block = quad_sum(w[I].x);
               if (t4 == 0) sums[B * 16 + g + 8 * I] = float2_{block, tally[I].least};
             }
+        }
+      }
+#pragma unroll
+      for (int I = 0; I < 2; I++) tally[I].sum = quad_sum(tally[I].sum), tally[I].mean = quad_sum(tally[I].mean);
+      if constexpr (TEAM > 1) {
+        if (t4 == 0)
+#pragma unroll
+          for (int I = 0; I < 2; I++)
+            tallies[member * 16 + g + 8 * I] = float4_{tally[I].least, tally[I].sum, tally[I].mean, as_float(pick[I])};
+        meet(own + 1, 32 * TEAM);
+#pragma unroll
+        for (int I = 0; I < 2; I++) {
+          tally[I] = Tally{NOWHERE, 0, 0};
+#pragma unroll
+          for (int e = 0; e < TEAM; e++) {
+            const float4_ x = tallies[e * 16 + g + 8 * I];
+            Tally other = {x.x, x.y, x.z};
+            const int node = as_int(x.w);
+            if (other.least < tally[I].least || (other.least == tally[I].least && node < pick[I])) pick[I] = node;
+            if (other.least < tally[I].least)
+              tally[I].refer(other.least, k);
+            else
+              other.refer(tally[I].least, k);
+            tally[I].sum += other.sum, tally[I].mean += other.mean;
+          }
         }
       }
       float chosen[2] = {tally[0].least, tally[1].least};
@@ -192,7 +223,7 @@ __device__ __forceinline__ void rollout_stream(int *actions, int *steps, float *
       }
 #pragma unroll
       for (int I = 0; I < 2; I++) {
-        const float sum = quad_sum(tally[I].sum), mean = quad_sum(tally[I].mean), logSum = logf_(sum);
+        const float sum = tally[I].sum, mean = tally[I].mean, logSum = logf_(sum);
         if (!ask[I]) continue;
         row[I].action = pick[I];
         row[I].logProb += 2 * mult * (tally[I].least - chosen[I]) - logSum;
@@ -204,7 +235,7 @@ __device__ __forceinline__ void rollout_stream(int *actions, int *steps, float *
       if (row[r].done) continue;
       const int a = row[r].action;
       row[r].length += leg(x, y, row[r].vehicle.at(), a);
-      if (choice != REPLAY && t4 == 0) actions[at[r] + t] = a;
+      if (choice != REPLAY && t4 == 0 && member == 0) actions[at[r] + t] = a;
       row[r].steps++;
       row[r].vehicle.move(a, customers[a], capacity);
       row[r].done = row[r].vehicle.ended();
@@ -214,19 +245,21 @@ __device__ __forceinline__ void rollout_stream(int *actions, int *steps, float *
   }
 #pragma unroll
   for (int r = 0; r < 2; r++)
-    if (start + 8 * r < starts)
+    if (start + 8 * r < starts && member == 0)
       keep(actions, steps, length, logProb, entropy, row[r], at[r], i * starts + start + 8 * r, limit, choice, begins);
 }
 
-#define STARTS(NAME, HD)                                                                                                        \
-  KERNEL __launch_bounds__(128, 4) NAME(int *actions, int *steps, float *length, float *logProb, float *entropy, const char *packed, \
+#define STARTS(NAME, HD, TEAM)                                                                                                        \
+  KERNEL __launch_bounds__(512, 1) NAME(int *actions, int *steps, float *length, float *logProb, float *entropy, const char *packed, \
                                         const float *load, const float *posX, const float *posY, const Customer *instances,      \
                                         const Control *control, const State *state, u64 seed, u32 purpose, int capacity, int n, int blocks, \
                                         int starts, int limit, int choice, int begins, float scale, const float *biases, int wide, \
-                                        float4_ *scratch) {                                                                      \
-    rollout_stream<HD>(actions, steps, length, logProb, entropy, packed, load, posX, posY, instances, control, state, seed, purpose, capacity, n, \
-                       blocks, starts, limit, choice, begins, scale, biases, wide, scratch);                                      \
+                                        float4_ *scratch, int held) {                                                            \
+    rollout_stream<HD, TEAM>(actions, steps, length, logProb, entropy, packed, load, posX, posY, instances, control, state, seed, purpose, capacity, n, \
+                       blocks, starts, limit, choice, begins, scale, biases, wide, scratch, held);                                \
   }
 
-STARTS(rollout_stream_16, 16)
-STARTS(rollout_stream_32, 32)
+STARTS(rollout_stream_16, 16, 1)
+STARTS(rollout_stream_32, 32, 1)
+STARTS(rollout_team_16, 16, 4)
+STARTS(rollout_team_32, 32, 4)

@@ -155,7 +155,7 @@ __device__ __forceinline__ void walk_stream(Taken *taken, u32 *masks, int *stand
 }
 
 #define WALK(NAME, SPAN)                                                                                                            \
-  KERNEL __launch_bounds__(256) NAME(Taken *taken, u32 *masks, int *stands, int *counts, int *present, float *ups, const int *actions, \
+  KERNEL __launch_bounds__(1024) NAME(Taken *taken, u32 *masks, int *stands, int *counts, int *present, float *ups, const int *actions, \
                                      const int *steps, const float *adv, const Customer *instances, const Control *control, int n,  \
                                      int starts, int limit, int room, int capacity, int begins, float weight, int bonus,            \
                                      float pointerScale) {                                                                          \
