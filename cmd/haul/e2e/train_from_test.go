@@ -54,6 +54,9 @@ func TestFromAPolicyBySettingsOfItsName(t *testing.T) {
 	wholeOnly(t)
 	for _, name := range policies.Names() {
 		for _, views := range []string{"false", "true"} {
+			if name == "cvrp100" && views == "true" {
+				continue // as cvrp50, and several times as long
+			}
 			r := haul(t, "train", "--config", name, "--from", name, "--seed", "99", "--device", "cpu", "--epochs", "1", "--out", filepath.Join(t.TempDir(), "run"),
 				"--set", "training.num_batches_per_epoch=1", "--set", "training.batch_size=1", "--set", "training.validation_instances=2", "--set", "model.start_views="+views)
 			var told []string

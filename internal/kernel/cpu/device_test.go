@@ -101,13 +101,13 @@ func TestMuon(t *testing.T) {
 	}
 	try("fp32", 0, cpu.Options{Workers: 2, ShardRows: 24})
 	for i, set := range cpu.TileSets() {
-		if testing.Short() && i > 0 {
-			return
-		}
 		unit := 0.0
 		if set == "amx" {
 			unit = 0x1p-8
 		}
 		try("bf16/"+set, unit, cpu.Options{Set: set, Precision: "bf16", Workers: 2, ShardRows: 24})
+		if testing.Short() && i > 0 || unit == 0 {
+			return // the products of every further set are those of fp32, which TestDevice has tried
+		}
 	}
 }

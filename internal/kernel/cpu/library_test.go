@@ -26,17 +26,20 @@ func fortran(spoil func(c []float32)) uintptr {
 			return (columns-1)*ld + rows
 		}
 		as, bs, cs := unsafe.Slice(a, span(*turnA, *m, *k, *lda)), unsafe.Slice(b, span(*turnB, *k, *n, *ldb)), unsafe.Slice(c, span('N', *m, *n, *ldc))
-		of := func(turn byte, s []float32, ld, i, j int32) float32 {
+		// steps are how far the next row and the next column lie
+		steps := func(turn byte, ld int32) (int32, int32) {
 			if turn == 'T' {
-				i, j = j, i
+				return ld, 1
 			}
-			return s[j*ld+i]
+			return 1, ld
 		}
+		aRow, aColumn := steps(*turnA, *lda)
+		bRow, bColumn := steps(*turnB, *ldb)
 		for j := range *n {
 			for i := range *m {
 				sum := float32(0)
 				for l := range *k {
-					sum += of(*turnA, as, *lda, i, l) * of(*turnB, bs, *ldb, l, j)
+					sum += as[i*aRow+l*aColumn] * bs[l*bRow+j*bColumn]
 				}
 				sum *= *alpha
 				if *beta != 0 {

@@ -43,7 +43,8 @@ func (p tileProduct) build(rng *rand.Rand, s *tileSet, alloc func(n int) []float
 		}
 		return f
 	}
-	operand := func(lines int, turned bool, pad int, straight, other packing) (at func(i, l int) float64, tiles []float32) {
+	// rounded once, line by line, since every element of C reads them
+	operand := func(lines int, turned bool, pad int, straight, other packing) (values []float64, tiles []float32) {
 		tiles = stale(tileFloats(lines, p.k))
 		rows, cols, kind := lines, p.k, straight
 		if turned {
@@ -51,12 +52,17 @@ func (p tileProduct) build(rng *rand.Rand, s *tileSet, alloc func(n int) []float
 		}
 		src, stride := place(max(0, (rows-1)*(cols+pad)+cols)), cols+pad
 		s.pack(kind, tiles, src, stride, lines, p.k)
-		return func(i, l int) float64 {
-			if turned {
-				i, l = l, i
+		values = make([]float64, lines*p.k)
+		for i := range lines {
+			for l := range p.k {
+				at := i*stride + l
+				if turned {
+					at = l*stride + i
+				}
+				values[i*p.k+l] = rounded(src[at])
 			}
-			return rounded(src[i*stride+l])
-		}, tiles
+		}
+		return values, tiles
 	}
 	a, aTiles := operand(p.m, p.turnedA, p.padA, rowsOfA, columnsOfA)
 	b, bTiles := operand(p.n, !p.turnedB, p.padB, columnsOfB, rowsOfB)
@@ -79,9 +85,11 @@ func (p tileProduct) build(rng *rand.Rand, s *tileSet, alloc func(n int) []float
 	want, size = make([]float64, p.m*p.n), make([]float64, p.m*p.n)
 	for i := range p.m {
 		for j := range p.n {
-			add := func(v float64) { want[i*p.n+j] += v; size[i*p.n+j] += math.Abs(v) }
-			for l := range p.k {
-				add(a(i, l) * b(j, l))
+			sum, total := 0.0, 0.0
+			add := func(v float64) { sum, total = sum+v, total+math.Abs(v) }
+			row, column := a[i*p.k:][:p.k], b[j*p.k:][:p.k]
+			for l, v := range row {
+				add(v * column[l])
 			}
 			if bias != nil {
 				add(float64(bias[j]))
@@ -89,6 +97,7 @@ func (p tileProduct) build(rng *rand.Rand, s *tileSet, alloc func(n int) []float
 			if r != nil {
 				add(float64(r[i*args.ldr+j]))
 			}
+			want[i*p.n+j], size[i*p.n+j] = sum, total
 		}
 	}
 	return args, c, want, size

@@ -149,14 +149,26 @@ func (c rowSumsCase) check(t interface {
 	sums := newRowSums(s, c.rows, c.out, c.in, dyStride, xStride, c.far)
 	sums.product(prims, new(tileArgs), dw, dy, x, c.add, stale(sums.need()))
 	bound := float64(c.rows+2) * 0x1p-24
+	// rounded once, by columns, since every element of dW reads two
+	columns := func(src []float32, stride, n int) []float64 {
+		out := make([]float64, n*c.rows)
+		for j := range n {
+			for l := range c.rows {
+				out[j*c.rows+l] = rounded(src[l*stride+j])
+			}
+		}
+		return out
+	}
+	dys, xs := columns(dy, dyStride, c.out), columns(x, xStride, c.in)
 	for i := range c.out {
 		for j := range c.in {
 			var want, size float64
 			if c.add {
 				want, size = float64(before[i*c.in+j]), math.Abs(float64(before[i*c.in+j]))
 			}
-			for l := range c.rows {
-				v := rounded(dy[l*dyStride+i]) * rounded(x[l*xStride+j])
+			column := xs[j*c.rows:][:c.rows]
+			for l, d := range dys[i*c.rows:][:c.rows] {
+				v := d * column[l]
 				want, size = want+v, size+math.Abs(v)
 			}
 			if got := dw[i*c.in+j]; !(math.Abs(float64(got)-want) <= bound*size) {

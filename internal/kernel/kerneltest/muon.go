@@ -112,7 +112,9 @@ func tryMuon(t *testing.T, dev kernel.Device, unit float64) {
 	}
 	for _, c := range []muonCase{{side: 16, parts: 1}, {side: 128, parts: 1, maxNorm: 1}, {side: 128, parts: 1, fresh: true}, {side: 32, parts: 2, maxNorm: 1},
 		{side: 1, parts: 1}, {side: 12, parts: 1, maxNorm: 1e-3}, {side: 25, parts: 1}, {side: 77, parts: 1, fresh: true}, {side: 120, parts: 1}, {side: 127, parts: 1}} {
-		if testing.Short() && c.side > 77 { // the judge takes a minute under the race detector
+		// The judge takes a minute under the race detector; of the reference, which knows no tiles, one
+		// large side shows all.
+		if c.side > 77 && (testing.Short() || interprets(dev) && !c.fresh) {
 			continue
 		}
 		what := fmt.Sprintf("muon %+v", c)

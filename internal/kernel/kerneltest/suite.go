@@ -181,10 +181,24 @@ func batchFor(dev kernel.Device, nodes int) int {
 	case s > 256:
 		return 7
 	case s > 4:
-		return s + s/2 + 1
+		return s + s/8 + 1
+	case interprets(dev): // it has no lanes that a batch could outnumber
+		return 2*s + (s+1)/2
 	default:
 		return 9*s + (s+1)/2
 	}
+}
+
+// interprets reports whether dev is the reference on trial.
+func interprets(dev kernel.Device) bool {
+	if r, ok := dev.(rounded); ok {
+		dev = r.Device
+	}
+	switch dev.(type) {
+	case *reference.Device[float32], *reference.Device[float64]:
+		return true
+	}
+	return false
 }
 
 // batchOf is batchFor of whole groups of rows, two at least.
