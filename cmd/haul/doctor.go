@@ -72,8 +72,8 @@ the causes in order, each with its evidence, its place in the code where stacks 
 remedy and the most it would win back. Every idle moment of the GPU is given to one cause.
 
 Read are traces of PyTorch (export_chrome_trace) on CUDA, ROCm and CPUs, of JAX (trace.json.gz or
-xplane.pb), of Nsight Systems (nsys export --type sqlite) and of Haul itself; plain, gzip, zst, bz2, zip
-or tar, and - for standard input. Several traces, or a folder, are the ranks of one job: the doctor matches
+xplane.pb), of Nsight Systems (nsys export --type sqlite), of rocprofv3 (JSON) and of Haul itself; plain,
+gzip, zst, bz2, xz, zip or tar, and - for standard input. Several traces, or a folder, are the ranks of one job: the doctor matches
 their collectives and says who waits for whom, and why. With --diff, two traces are before and after.
 
 Recording with PyTorch needs schedule= for the steps to be marked:

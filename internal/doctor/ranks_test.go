@@ -225,3 +225,18 @@ func TestDiff(t *testing.T) {
 		t.Errorf("%s", same.Verdict())
 	}
 }
+
+// A rank whose GPU is held by something outside its recording is late for a reason that cannot be
+// told: with ranks that share a card it waits for the others.
+func TestAStragglerBehindUnrecordedWorkIsANote(t *testing.T) {
+	behind := func(s *synth) { s.gpu = s.now + 6000 } // queued, and started only then
+	j := report.JoinRanks(rankReports(t, func(int) float64 { return 0 }, map[int]func(s *synth){2: behind}))
+	i := slices.IndexFunc(j.Findings, func(f rule.Finding) bool { return f.ID == "straggler" })
+	if i < 0 || j.Findings[i].Severity != rule.Note || *j.Findings[i].Rank != 2 {
+		t.Fatalf("%+v", j.Findings)
+	}
+	text := strings.Join(j.Findings[i].Evidence, "; ")
+	if !strings.Contains(text, "work that was not recorded: 5.99 ms") || !strings.Contains(text, "a note: its GPU waits for work") {
+		t.Errorf("%s", text)
+	}
+}

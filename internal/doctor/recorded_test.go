@@ -60,6 +60,14 @@ func TestRecorded(t *testing.T) {
 			})
 			s.dense(40, 100)
 		})},
+		{"copies alone", []string{}, unmarked(func(s *synth) {
+			for range 40 {
+				s.op("aten::to", "", 10, func() {
+					s.issue("cudaMemcpyAsync", "gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 5, 1, `"bytes":484`)
+				})
+				s.now += 30
+			}
+		})},
 		{"a toy", []string{"toy"}, unmarked(func(s *synth) {
 			for range 5 {
 				s.kernelOp("aten::add", "", 2, 0.1)

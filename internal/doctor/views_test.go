@@ -545,3 +545,181 @@ func TestTheFirstWindowHoldsNoOtherStepsWork(t *testing.T) {
 		t.Errorf("a step of %v ms, busy %v; the period is 10 ms", r.StepMS, r.GPUBusyShare)
 	}
 }
+
+// The work of convolutions and attention follows from their scalars too; what was not recorded is
+// not guessed.
+func TestRooflineOfConvolutions(t *testing.T) {
+	op := func(name, dims, kinds, values string, us float64) analysis.OpRate {
+		s := newSynth()
+		for n := range 2 {
+			s.gpu = s.now
+			s.step(n, func() {
+				args := fmt.Sprintf(`"Input Dims":[%s],"Input type":[%s]`, dims, kinds)
+				if values != "" {
+					args += fmt.Sprintf(`,"Concrete Inputs":[%s]`, values)
+				}
+				start, at := s.now, s.hold()
+				s.launch("k", us, 8)
+				s.now += 5
+				s.events[at] = s.event("cpu_op", name, start, s.now-start, args)
+			})
+		}
+		list := diagnose(t, s.json()).Breakdown.Roofline
+		if len(list) != 1 {
+			t.Fatalf("%s: %+v", name, list)
+		}
+		return list[0]
+	}
+	const half3 = `"c10::Half","c10::Half","c10::Half"`
+	for _, c := range []struct {
+		name, op, dims, kinds, values string
+		flops, bytes                  float64
+		bound                         string
+	}{
+		// 32 images, 64 channels, 56 by 56; a filter of 3 by 3 and a stride of 2 leave 28 by 28
+		{"strides", "aten::conv2d", "[32,64,56,56],[128,64,3,3],[],[],[],[],[]", half3, `"","","","[2, 2]","[1, 1]","[1, 1]","1"`,
+			2 * 32 * 128 * 28 * 28 * 64 * 9, 2 * (32*64*56*56 + 128*64*9 + 32*128*28*28), "memory"},
+		{"dilation, no padding", "aten::convolution", "[1,256,64,64],[256,256,3,3],[],[],[],[],[],[],[]", half3, `"","","","[1, 1]","[0, 0]","[2, 2]","False","[0, 0]","1"`,
+			2 * 256 * 60 * 60 * 256 * 9, 2 * (256*64*64 + 256*256*9 + 256*60*60), "compute"},
+		{"groups", "aten::conv1d", "[8,64,1000],[64,1,5],[],[],[],[],[]", half3, `"","","","[1]","[2]","[1]","64"`,
+			2 * 8 * 64 * 1000 * 5, 2 * (8*64*1000 + 64*5 + 8*64*1000), "memory"},
+		{"transposed", "aten::convolution", "[8,128,14,14],[128,64,2,2],[],[],[],[],[],[],[]", half3, `"","","","[2, 2]","[0, 0]","[1, 1]","True","[0, 0]","1"`,
+			2 * 8 * 128 * 14 * 14 * 64 * 4, 2 * (8*128*14*14 + 128*64*4), "compute"},
+		{"no scalars", "aten::conv2d", "[32,64,56,56],[128,64,3,3],[],[],[],[],[]", half3, "", 0, 2 * (32*64*56*56 + 128*64*9), ""},
+		{"padding by its name", "aten::conv2d", "[32,64,56,56],[128,64,3,3],[],[],[],[],[]", half3, `"","","","[1, 1]","same","[1, 1]","1"`, 0, 2 * (32*64*56*56 + 128*64*9), ""},
+		{"backward", "aten::convolution_backward", "[32,128,28,28],[32,64,56,56],[128,64,3,3],[],[],[],[],[],[],[],[]", half3, `"","","","","[2, 2]","[1, 1]","[1, 1]","False","[0, 0]","1","[True, True, False]"`,
+			2 * 2 * 32 * 128 * 28 * 28 * 64 * 9, 2 * (32*128*28*28 + 2*32*64*56*56 + 2*128*64*9), "compute"},
+		{"backward of a first layer", "aten::convolution_backward", "[32,128,28,28],[32,64,56,56],[128,64,3,3],[],[],[],[],[],[],[],[]", half3, `"","","","","[2, 2]","[1, 1]","[1, 1]","False","[0, 0]","1","[False, True, True]"`,
+			2 * 32 * 128 * 28 * 28 * 64 * 9, 2 * (32*128*28*28 + 2*32*64*56*56 + 2*128*64*9), "memory"},
+		{"cuDNN's own backward", "aten::cudnn_convolution_backward", "[32,64,56,56],[32,128,28,28],[128,64,3,3]", half3, "",
+			2 * 2 * 32 * 128 * 28 * 28 * 64 * 9, 2 * (32*128*28*28 + 2*32*64*56*56 + 2*128*64*9), "compute"},
+		{"attention", "aten::scaled_dot_product_attention", "[8,12,1024,64],[8,12,1024,64],[8,12,1024,64]", half3, `"","","","","0.","False","",""`,
+			2 * 2 * 8 * 12 * 1024 * 64 * 1024, 2 * 4 * 8 * 12 * 1024 * 64, "compute"},
+		{"causal attention", "aten::scaled_dot_product_attention", "[8,12,1024,64],[8,12,1024,64],[8,12,1024,64]", half3, `"","","","","0.","True","",""`,
+			2 * 8 * 12 * 1024 * 64 * 1024, 2 * 4 * 8 * 12 * 1024 * 64, "compute"},
+		{"a sum", "aten::sum", "[4096,4096]", `"float"`, "", 0, 4 * 4096 * 4096, "memory"},
+		{"a small product of much", "aten::bmm", "[96,3137,64],[96,64,3137]", `"c10::Half","c10::Half"`, "",
+			2 * 96 * 3137 * 64 * 3137, 2 * 96 * (2*3137*64 + 3137*3137), "memory"},
+		{"a list", "aten::cat", "[[64,1],[64,20]],[]", `"TensorList","Scalar"`, "", 0, 0, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := op(c.op, c.dims, c.kinds, c.values, 500)
+			if got, want := r.TFLOPS*500e6, c.flops; math.Abs(got-want) > 1e-6*want+1e-9 {
+				t.Errorf("%.0f FLOPs, want %.0f", got, want)
+			}
+			if got, want := r.GBps*500e3, c.bytes; math.Abs(got-want) > 1e-6*want {
+				t.Errorf("%.0f bytes, want %.0f", got, want)
+			}
+			share := 0.0
+			if c.bound != "" {
+				share = max(c.flops/990e12, c.bytes/4800e9) / 500e-6
+				if strings.Contains(c.kinds, "float") {
+					share = c.bytes / 4800e9 / 500e-6
+				}
+			}
+			if r.Bound != c.bound || math.Abs(r.Share-share) > 1e-4*share {
+				t.Errorf("%s bound at %v of the roof, want %s at %v", r.Bound, r.Share, c.bound, share)
+			}
+		})
+	}
+}
+
+// Communication that nothing hides is a leg of the path, and what goes on beside a collective is
+// counted where it runs.
+func TestThePathHoldsExposedCommunication(t *testing.T) {
+	s := newSynth()
+	for n := range 3 {
+		s.gpu = s.now
+		s.step(n, func() {
+			s.dense(10, 100)
+			s.op("autograd::engine::evaluate_function: MmBackward0", "", 15, func() { s.launch("nvjet_b", 1000, 8) })
+			s.exchange(s.gpu-500, 2500, 1<<20) // half a ms beside the backward, two alone
+			s.gpu += 2000
+			start := s.now
+			s.kernelOp("aten::_fused_adamw_", "", 500, 8)
+			s.emit("user_annotation", "Optimizer.step#AdamW.step", start, s.now-start, "")
+			s.now = s.gpu
+		})
+	}
+	r := diagnose(t, s.json())
+	var got []string
+	for _, l := range r.Breakdown.Order {
+		got = append(got, fmt.Sprintf("%s %.1f ms busy %.0f %%", l.Part, l.MS, 100*l.Busy))
+	}
+	if len(got) != 4 || got[1] != "backward 1.0 ms busy 100 %" || got[2] != "communication 2.0 ms busy 100 %" || !strings.HasPrefix(got[3], "optimizer 0.5 ms") {
+		t.Errorf("%q", got)
+	}
+	if out := text(t, r); !strings.Contains(out, "communication, nothing beside it") {
+		t.Errorf("%s", out)
+	}
+}
+
+// The backward of a module's operators is the module's, by autograd's numbers.
+func TestModulesHoldTheirBackward(t *testing.T) {
+	s := newSynth()
+	number := func(name string, sequence int, us float64) {
+		start, at := s.now, s.hold()
+		s.launch("k", us, 8)
+		s.now += 5
+		s.events[at] = s.event("cpu_op", name, start, s.now-start, fmt.Sprintf(`"Sequence number":%d`, sequence))
+	}
+	for n := range 2 {
+		s.step(n, func() {
+			base := 100 * (n + 1)
+			for i := range 3 {
+				start := s.now
+				number("aten::linear", base+10*i, 100)
+				s.emit("python_function", fmt.Sprintf("nn.Module: Linear_%d", i), start, s.now-start, "")
+			}
+			for i := 2; i >= 0; i-- { // the second node that the operator made
+				number("autograd::engine::evaluate_function: AddmmBackward0", base+10*i+1, 50*float64(i+1))
+			}
+			s.wait()
+		})
+	}
+	list := diagnose(t, s.json()).Breakdown.Modules
+	i := slices.IndexFunc(list, func(m analysis.ModuleTime) bool { return m.Name == "Linear" })
+	if i < 0 {
+		t.Fatalf("%+v", list)
+	}
+	m := list[i]
+	if m.Modules != 3 || m.Count != 3 || !near(m.BackwardMS, 0.3) || !near(m.GPUMS, 0.6) || m.Longest != "Linear_2" || !near(m.LongestMS, 0.25) {
+		t.Errorf("%+v", m)
+	}
+}
+
+// A backward is captured on autograd's thread, between the forward and the optimizer of the main
+// one: the launches of all threads are one list in time order.
+func TestACaptureOfSeveralThreads(t *testing.T) {
+	s := newSynth()
+	s.call("cudaStreamBeginCapture", 2)
+	main := s.tid
+	launch := func(op string, tid int) {
+		s.tid = tid
+		s.op(op, "", 10, func() { s.call("cudaLaunchKernel", 5) })
+		s.tid = main
+	}
+	for range 3 {
+		launch("aten::linear", main)
+	}
+	for range 3 {
+		launch("autograd::engine::evaluate_function: AddmmBackward0", main+1)
+	}
+	launch("aten::_fused_adamw_", main)
+	s.call("cudaStreamEndCapture", 2)
+	for n := range 3 {
+		s.step(n, func() { s.replay("nvjet_a", "nvjet_a", "nvjet_a", "nvjet_b", "nvjet_b", "nvjet_b", "adam") })
+	}
+	g := diagnose(t, s.json()).Breakdown.Graphs
+	if len(g) != 1 || !near(g[0].Joined, 1) || len(g[0].Operators) != 3 {
+		t.Fatalf("%+v", g)
+	}
+	for i, want := range []struct {
+		name string
+		ms   float64
+	}{{"aten::linear", 0.09}, {"backward of AddmmBackward0", 0.09}, {"aten::_fused_adamw_", 0.03}} {
+		if o := g[0].Operators[i]; o.Name != want.name || !near(o.MS, want.ms) {
+			t.Errorf("%+v, want %+v", o, want)
+		}
+	}
+}

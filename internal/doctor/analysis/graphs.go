@@ -15,8 +15,9 @@ import (
 // told by the capture alone, in the same recording or in another one. A capture's launches start no
 // work, and come in the order in which the replay runs their kernels, as long as the graph is one
 // stream's. Where the runtime names a launch's kernel (ROCm's does) the two lists are aligned by
-// names; where it does not, their lengths must be equal, and equal operators must have run equal
-// kernels, or they are not taken for the same graph.
+// names; where it does not, their lengths must be equal, copies must stand where copies were
+// captured, and equal operators must have run equal kernels, or they are not taken for the same
+// graph.
 
 // GraphReplay is one graph's replays with what its capture tells of them.
 type GraphReplay struct {
@@ -45,6 +46,8 @@ func (a *Analysis) CapturedGraphs() []trace.Capture {
 		for _, th := range a.Threads {
 			c.Launches = append(c.Launches, a.capturedOn(th, s)...)
 		}
+		// a backward is captured from another thread than the forward and the optimizer
+		slices.SortStableFunc(c.Launches, func(x, y trace.CapturedLaunch) int { return cmp.Compare(x.At, y.At) })
 		if len(c.Launches) > 0 {
 			out = append(out, c)
 		}
@@ -62,7 +65,7 @@ func (a *Analysis) capturedOn(th *trace.Thread, s trace.Span) []trace.CapturedLa
 		if c.Kind != trace.CallLaunch && c.Kind != trace.CallCopy && c.Kind != trace.CallSet || a.started(c, a.byCorrelation) != nil {
 			continue
 		}
-		var l trace.CapturedLaunch
+		l := trace.CapturedLaunch{At: c.Start, Kind: c.Kind}
 		if o := OpAt(th, c.Start); o != nil {
 			l.Op = a.Names.List[o.Name].Text
 			if o.Form != 0 {
@@ -263,7 +266,9 @@ func (a *Analysis) align(works []*trace.Work, launches []trace.CapturedLaunch) [
 	return to
 }
 
-// alignByOrder joins lists of one length where equal operators on equal shapes run equal kernels.
+// alignByOrder joins lists of one length of the same kinds of work, where equal operators on equal
+// shapes run equal kernels. Without shapes they must compute the same kind of thing; a node of the
+// backward, which never has shapes, may be anything.
 func (a *Analysis) alignByOrder(works []*trace.Work, launches []trace.CapturedLaunch) []int {
 	if len(works) != len(launches) {
 		return nil
@@ -273,18 +278,29 @@ func (a *Analysis) alignByOrder(works []*trace.Work, launches []trace.CapturedLa
 		nth        int // launch of its operator
 	}
 	kernels := map[key]map[uint32]int{}
+	kinds := 0
 	nth, repeated, same := 0, 0, 0
 	to := make([]int, len(works))
 	for i := range works {
 		to[i] = i
+		if (works[i].Kind == trace.CatKernel) == (launches[i].Kind == trace.CallLaunch) {
+			kinds++
+		}
 		if nth++; i == 0 || launches[i].Op != launches[i-1].Op || launches[i].Shapes != launches[i-1].Shapes {
 			nth = 0
+		}
+		if trace.IsBackward(launches[i].Op) {
+			continue
+		}
+		ran := works[i].Name
+		if launches[i].Shapes == "" {
+			ran = uint32(a.Names.List[ran].Family)
 		}
 		k := key{launches[i].Op, launches[i].Shapes, nth}
 		if kernels[k] == nil {
 			kernels[k] = map[uint32]int{}
 		}
-		kernels[k][works[i].Name]++
+		kernels[k][ran]++
 	}
 	for _, names := range kernels {
 		n, most := 0, 0
@@ -295,7 +311,7 @@ func (a *Analysis) alignByOrder(works []*trace.Work, launches []trace.CapturedLa
 			repeated, same = repeated+n, same+most
 		}
 	}
-	if float64(same) < alike*float64(repeated) {
+	if float64(same) < alike*float64(repeated) || float64(kinds) < alike*float64(len(works)) {
 		return nil
 	}
 	return to

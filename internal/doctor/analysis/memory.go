@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"haul/internal/doctor/trace"
 )
@@ -189,7 +188,7 @@ func (a *Analysis) phase(th *trace.Thread, at int64) string { return a.phaseOf(O
 
 // phaseOf is the part of a step that an operator, or none, belongs to at a moment.
 func (a *Analysis) phaseOf(o *trace.Op, at int64) string {
-	if o != nil && strings.HasPrefix(a.Names.List[o.Name].Text, trace.BackwardPrefix) {
+	if o != nil && trace.IsBackward(a.Names.List[o.Name].Text) {
 		return "backward"
 	}
 	if trace.Covered(a.Updates, trace.Span{Start: at, End: at + 1}) > 0 {

@@ -9,15 +9,16 @@ import (
 )
 
 // The path in order tells one step, the middle one, from its start to its end: stretches of work by
-// the part of the step that issued it, and between them the pauses that stand out, each with what
-// it waits for. Its legs follow one another without a gap and together are the step.
+// the part of the step that issued it, and between them what stands out: pauses, each with what it
+// waits for, and communication that nothing hides. Its legs follow one another without a gap and
+// together are the step.
 
 // PathLeg is one leg of the critical path of the middle step.
 type PathLeg struct {
 	AtMS   float64    `json:"at_ms"` // since the step's start
 	MS     float64    `json:"ms"`
 	Share  float64    `json:"share"`         // of the step
-	Part   string     `json:"part"`          // forward, backward, optimizer, or wait
+	Part   string     `json:"part"`          // forward, backward, optimizer, communication, or wait
 	Busy   float64    `json:"busy_share"`    // of the leg, in which the GPU works; without one the main thread
 	Pieces int        `json:"pieces"`        // kernels and copies, or operators
 	Top    []LegShare `json:"top,omitempty"` // what they compute, by their time
@@ -25,7 +26,6 @@ type PathLeg struct {
 	Where  string     `json:"where,omitempty"`
 
 	start, end int64
-	reach      int64 // up to where its work is counted
 	labels     map[string]float64
 }
 
@@ -45,6 +45,7 @@ const (
 type pieceOfPath struct {
 	trace.Span
 	part, label string
+	comm        bool
 }
 
 // pathInOrder is the middle step's path.
@@ -52,13 +53,21 @@ func (a *Analysis) pathInOrder() []PathLeg {
 	step := a.middleStep()
 	w := a.Steps[step]
 	var list []pieceOfPath
-	var pauses []trace.Span
+	var pauses, bare []trace.Span
+	wide := legShare * float64(w.End-w.Start)
 	if len(a.Devices) > 0 {
 		list, pauses = a.gpuPath(w), a.Gaps
+		bare = bareComm(list, wide)
 	} else if a.Main != nil {
 		list, pauses = a.hostPath(w)
 	}
-	wide := legShare * float64(w.End-w.Start)
+	alone := map[int64]bool{} // starts of the stretches that are communication's alone
+	for _, b := range bare {
+		alone[b.Start] = true
+	}
+	first := sort.Search(len(pauses), func(i int) bool { return pauses[i].End > w.Start })
+	pauses = append(slices.Clone(pauses[first:]), bare...)
+	slices.SortStableFunc(pauses, func(x, y trace.Span) int { return cmp.Compare(x.Start, y.Start) })
 	var legs []PathLeg
 	from, at := w.Start, 0
 	work := func(to int64) {
@@ -71,20 +80,84 @@ func (a *Analysis) pathInOrder() []PathLeg {
 		}
 		at = n
 	}
-	for i := sort.Search(len(pauses), func(i int) bool { return pauses[i].End > w.Start }); i < len(pauses) && pauses[i].Start < w.End; i++ {
-		p := trace.Span{Start: max(pauses[i].Start, w.Start), End: min(pauses[i].End, w.End)}
-		if float64(p.End-p.Start) < wide {
+	for _, p := range pauses {
+		if p.Start >= w.End {
+			break
+		}
+		p = trace.Span{Start: max(p.Start, w.Start), End: min(p.End, w.End)}
+		if float64(p.End-p.Start) < wide || p.Start < from {
 			continue
 		}
 		work(p.Start)
-		legs = append(legs, PathLeg{Part: "wait", Waits: a.doing(p), Where: a.Where([]Place{{Span: p}}), start: p.Start, end: p.End})
+		if alone[p.Start] {
+			legs = append(legs, PathLeg{Part: "communication", start: p.Start, end: p.End})
+		} else {
+			legs = append(legs, PathLeg{Part: "wait", Waits: a.doing(p), Where: a.Where([]Place{{Span: p}}), start: p.Start, end: p.End})
+		}
 		from = p.End
 	}
 	work(w.End)
+	fill(legs, list)
 	for i := range legs {
 		legs[i].finish(w)
 	}
 	return legs
+}
+
+// bareComm is the wide stretches in which communication runs and no other work does. Two with
+// something short between them are one.
+func bareComm(list []pieceOfPath, wide float64) []trace.Span {
+	var comm, other []trace.Span
+	for _, p := range list {
+		if p.comm {
+			comm = append(comm, p.Span)
+		} else {
+			other = append(other, p.Span)
+		}
+	}
+	if len(comm) == 0 {
+		return nil
+	}
+	bare, _ := trace.Without(trace.Union(comm), trace.Union(other))
+	var out []trace.Span
+	for _, s := range bare {
+		switch last := len(out) - 1; {
+		case float64(s.End-s.Start) < wide:
+		case last >= 0 && float64(s.Start-out[last].End) < wide:
+			out[last].End = s.End
+		default:
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// fill counts what runs in each leg: a piece belongs to every leg that it reaches into, and to the
+// one in which it starts as a piece.
+func fill(legs []PathLeg, list []pieceOfPath) {
+	for i := range legs {
+		l := &legs[i]
+		if l.Part == "wait" {
+			continue
+		}
+		l.labels = map[string]float64{}
+		var spans []trace.Span
+		for _, p := range list {
+			if p.Start >= l.end {
+				break
+			}
+			s := trace.Span{Start: max(p.Start, l.start), End: min(p.End, l.end)}
+			if s.End < s.Start || s.End == s.Start && p.Start < l.start {
+				continue
+			}
+			if p.Start >= l.start {
+				l.Pieces++
+			}
+			l.labels[p.label] += float64(s.End - s.Start)
+			spans = append(spans, s)
+		}
+		l.Busy = float64(trace.Total(trace.Union(spans)))
+	}
 }
 
 // middleStep is the step of middle length, the first of those.
@@ -111,7 +184,7 @@ func (a *Analysis) gpuPath(w trace.Window) []pieceOfPath {
 		if g.Kind == trace.CatKernel {
 			p.label = a.Names.List[g.Name].Family.String()
 			if g.Comm {
-				p.label = trace.FamilyComm.String()
+				p.label, p.comm = trace.FamilyComm.String(), true
 			}
 		}
 		if th, k, ok := a.callOf(g); ok {
@@ -138,7 +211,7 @@ func (a *Analysis) hostPath(w trace.Window) ([]pieceOfPath, []trace.Span) {
 			pauses = append(pauses, trace.Span{Start: from, End: s.Start})
 		}
 		from = max(from, s.End)
-		out = append(out, pieceOfPath{s, a.phaseOf(o, o.Start), trace.ShortName(a.Names.List[o.Name].Text)})
+		out = append(out, pieceOfPath{Span: s, part: a.phaseOf(o, o.Start), label: trace.ShortName(a.Names.List[o.Name].Text)})
 	}
 	if from < w.End {
 		pauses = append(pauses, trace.Span{Start: from, End: w.End})
@@ -151,6 +224,9 @@ func legsOf(s trace.Span, list []pieceOfPath, wide float64) []PathLeg {
 	legs := []PathLeg{{start: s.Start, end: s.End}}
 	for i := range list {
 		p := &list[i]
+		if p.comm { // it runs beside the others, whoever issued it
+			continue
+		}
 		if last := &legs[len(legs)-1]; last.Part != p.part {
 			switch {
 			case last.Part == "" || float64(p.Start-last.start) < wide && len(legs) == 1:
@@ -160,7 +236,6 @@ func legsOf(s trace.Span, list []pieceOfPath, wide float64) []PathLeg {
 				legs = append(legs, PathLeg{Part: p.part, start: p.Start, end: s.End})
 			}
 		}
-		legs[len(legs)-1].take(p)
 	}
 	return legs
 }
@@ -174,19 +249,6 @@ func lasts(list []pieceOfPath, end int64) float64 {
 		}
 	}
 	return float64(end - list[0].Start)
-}
-
-func (l *PathLeg) take(p *pieceOfPath) {
-	if l.labels == nil {
-		l.labels = map[string]float64{}
-	}
-	l.Pieces++
-	l.labels[p.label] += float64(p.End - p.Start)
-	// pieces come in the order of their starts: what an earlier one covers counts once
-	if from := max(p.Start, l.start, l.reach); p.End > from {
-		l.Busy += float64(p.End - from)
-		l.reach = p.End
-	}
 }
 
 // finish turns a leg's sums into shares.

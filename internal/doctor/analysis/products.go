@@ -46,7 +46,8 @@ func (a *Analysis) Products() []*Product {
 		}
 		p := by[key{name, form}]
 		if p == nil {
-			p = &Product{Name: trace.ShortName(text), Shapes: shapesOf(f), Dims: dims, Width: widthOf(f), Flops: flopsOf(text, f), Bytes: bytesOf(f)}
+			w := workOf(text, f)
+			p = &Product{Name: trace.ShortName(text), Shapes: shapesOf(f), Dims: dims, Width: widthOf(f), Flops: w.flops, Bytes: w.bytes}
 			by[key{name, form}] = p
 			out = append(out, p)
 		}

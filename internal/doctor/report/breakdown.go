@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"haul/internal/doctor/analysis"
 	"haul/internal/doctor/phrase"
@@ -120,12 +121,17 @@ func writePath(b *analysis.Breakdown, p func(format string, args ...any)) {
 			line += "the GPU waits, the CPU in " + l.Waits
 		case l.Part == "wait":
 			line += "the main thread in " + l.Waits
+		case l.Part == "communication":
+			line += fmt.Sprintf("communication, %s beside it", beside(l))
 		case gpu:
 			line += fmt.Sprintf("%s: %s, the GPU works %s of it", l.Part, phrase.Count1(l.Pieces, "piece"), phrase.Percent(l.Busy))
 		default:
 			line += fmt.Sprintf("%s: %s", l.Part, phrase.Count1(l.Pieces, "operator"))
 		}
 		for i, t := range l.Top {
+			if l.Part == "communication" {
+				break
+			}
 			sep := ", "
 			if i == 0 {
 				sep = "; "
@@ -137,6 +143,34 @@ func writePath(b *analysis.Breakdown, p func(format string, args ...any)) {
 		}
 		p("%s", line)
 	}
+}
+
+// beside says what runs while communication does.
+func beside(l analysis.PathLeg) string {
+	if l.Pieces > 1 || len(l.Top) > 1 {
+		return "next to nothing"
+	}
+	return "nothing"
+}
+
+// moduleLine is one line of the tree of modules.
+func moduleLine(m analysis.ModuleTime, gpu bool) string {
+	line := fmt.Sprintf("  %8s ms on the CPU", phrase.Figure(m.CPUMS))
+	if gpu {
+		line = fmt.Sprintf("  %8s ms on the GPU  %8s ms on the CPU", phrase.Figure(m.GPUMS), phrase.Figure(m.CPUMS))
+	}
+	line += "  " + strings.Repeat("  ", m.Depth) + m.Name
+	if m.Modules > 1 {
+		line += fmt.Sprintf(", %d of them", m.Modules)
+	}
+	line += ", " + phrase.CountFew(m.Count, "call")
+	if m.BackwardMS > 0 {
+		line += fmt.Sprintf("; backward %s ms", phrase.Figure(m.BackwardMS))
+	}
+	if m.Longest != "" && m.LongestMS > 0 {
+		line += fmt.Sprintf("; the longest %s %s ms", m.Longest, phrase.Figure(m.LongestMS))
+	}
+	return line
 }
 
 // writeRates prints the critical path, the operators' rates, the modules and the graphs.
@@ -151,9 +185,14 @@ func writeRates(b *analysis.Breakdown, p func(format string, args ...any)) {
 	if len(b.Roofline) > 0 {
 		p("\nOperators by their shapes, per step, against the roofline")
 		for _, r := range b.Roofline {
-			rate := fmt.Sprintf("%.3g GB/s", r.GBps)
-			if r.TFLOPS > 0 {
-				rate = fmt.Sprintf("%.3g TFLOP/s, ", r.TFLOPS) + rate
+			rate := "its shapes do not tell its work"
+			switch {
+			case r.TFLOPS > 0:
+				rate = fmt.Sprintf("%.3g TFLOP/s, %.0f GB/s", r.TFLOPS, r.GBps)
+			case r.GBps >= 1:
+				rate = fmt.Sprintf("%.0f GB/s", r.GBps)
+			case r.GBps > 0:
+				rate = fmt.Sprintf("%.2g GB/s", r.GBps)
 			}
 			if r.Bound != "" {
 				rate += fmt.Sprintf(", %s of the roof (%s)", phrase.Percent(r.Share), r.Bound)
@@ -164,7 +203,7 @@ func writeRates(b *analysis.Breakdown, p func(format string, args ...any)) {
 	if len(b.Modules) > 0 {
 		p("\nModules and the program's own ranges, per step")
 		for _, m := range b.Modules {
-			p("  %8s ms on the GPU  %8s ms on the CPU  %s, %s", phrase.Figure(m.GPUMS), phrase.Figure(m.CPUMS), m.Name, phrase.PerStepCount(m.Count))
+			p("%s", moduleLine(m, len(b.GPUs) > 0))
 		}
 	}
 	writeGraphs(b, p)

@@ -293,7 +293,7 @@ func (j *Ranks) straggler(list []*analysis.Meeting, worst int, caused float64) r
 		places = append(places, analysis.Place{Span: trace.Span{Start: first + off, End: m.Starts[last] + off}})
 		own = append(own, trace.Span{Start: starts[len(starts)-2], End: starts[len(starts)-1]})
 	}
-	why, where := j.why(list, worst)
+	why, where, unrecorded := j.why(list, worst)
 	waits := slices.Clone(j.Waits)
 	slices.SortStableFunc(waits, func(x, y RankWait) int { return cmp.Compare(y.WaitMS, x.WaitMS) })
 	var longest []string
@@ -310,6 +310,10 @@ func (j *Ranks) straggler(list []*analysis.Meeting, worst int, caused float64) r
 		f.Evidence = append(f.Evidence, fmt.Sprintf("it runs %s operators per step, %.2f times as many as any other rank: it has more to do", phrase.PerStepCount(j.Waits[worst].Operators), more))
 	} else {
 		f.Evidence = append(f.Evidence, fmt.Sprintf("chance alone would make some rank stand out like this in less than %s of such recordings", phrase.Percent(max(0.001, j.blame.StandsOut(worst)))))
+	}
+	if unrecorded && f.Severity != rule.Note && j.moreOperators(worst) < moreWork {
+		f.Severity = rule.Note
+		f.Evidence = append(f.Evidence, "a note: its GPU waits for work that is not in its recording, another process on its card for example, which may be another rank of this job")
 	}
 	f.Rank, f.Where, f.Places = &rank, where, places
 	if where != "" {
@@ -342,7 +346,8 @@ func (j *Ranks) imbalance(caused float64) rule.Finding {
 }
 
 // why compares what a late rank did before its collectives with what the others did before theirs.
-func (j *Ranks) why(list []*analysis.Meeting, worst int) (why, where string) {
+// Unrecorded is a rank that is late because of work that the recording does not hold.
+func (j *Ranks) why(list []*analysis.Meeting, worst int) (why, where string, unrecorded bool) {
 	type sums struct {
 		kinds   [analysis.IdleKinds]float64
 		busy    float64
@@ -385,7 +390,7 @@ func (j *Ranks) why(list []*analysis.Meeting, worst int) (why, where string) {
 		}
 	}
 	if n == 0 {
-		return "nothing before its collectives tells it", ""
+		return "nothing before its collectives tells it", "", false
 	}
 	excess := func(of func(s *sums) float64) float64 {
 		var others []float64
@@ -416,13 +421,13 @@ func (j *Ranks) why(list []*analysis.Meeting, worst int) (why, where string) {
 	})
 	top := names[0]
 	if words[top] <= 0 {
-		return "before its collectives it does nothing that the others do not do as long", ""
+		return "before its collectives it does nothing that the others do not do as long", "", false
 	}
 	why = fmt.Sprintf("before the collectives at which it is last, %s: %s ms per step more than on the other ranks", top, phrase.Figure(words[top]))
 	if len(names) > 1 && words[names[1]] > words[top]/4 {
 		why += fmt.Sprintf("; then %s, %s ms", names[1], phrase.Figure(words[names[1]]))
 	}
-	return why, j.Ranks[worst].a.Where(heldIn(j.Ranks[worst].a, places, top, causeWords))
+	return why, j.Ranks[worst].a.Where(heldIn(j.Ranks[worst].a, places, top, causeWords)), top == causeWords[analysis.IdleUnrecorded]
 }
 
 // heldIn are the pieces of the given cause inside the places.

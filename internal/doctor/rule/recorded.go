@@ -49,7 +49,7 @@ const (
 	captureShare = 0.10 // of the step under capture
 	cutShare     = 0.20 // of the idle time behind work that was not recorded
 	cutStep      = 0.05 // and of the step
-	toyKernels   = 32   // in the whole recording
+	toyPieces    = 32   // kernels and copies in the whole recording
 	toyBusy      = 0.5
 	lostShare    = 0.10 // of the launches without GPU work
 	sampledShare = 0.90 // of them in a sampled recording
@@ -99,7 +99,7 @@ func RecordedList(a *analysis.Analysis) []Recording {
 				phrase.Figure(lost/1e6))})
 		}
 	}
-	if a.Kernels < toyKernels && a.Busy < toyBusy*wall {
+	if a.Kernels+a.Copies < toyPieces && a.Busy < toyBusy*wall {
 		out = append(out, Recording{recordedToy, fmt.Sprintf("a toy: %s in all, %s ms of GPU work, is too little to judge", phrase.Count1(a.Kernels, "kernel"), phrase.Figure(a.Kernel/1e6))})
 	}
 	return out

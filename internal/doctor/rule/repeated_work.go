@@ -25,7 +25,7 @@ import (
 // spare.
 var repeatedWork = Rule{
 	ID: "repeated-work",
-	remedy: "Where its inputs are the same each time, which a trace does not show, do it once and keep the result. Where each run goes on from the one before " +
+	remedy: "Where its inputs are the same each time, which a trace does not show, do it once and keep the result. Where each run takes another sample, make them one batch. Where each run goes on from the one before " +
 		"(a solver's steps, layers), make the loop's body one kernel or one graph: torch.compile, mode=\"reduce-overhead\".",
 	find: func(a *analysis.Analysis, who trace.Cause) *cost {
 		if !a.Shapes {

@@ -140,7 +140,7 @@ func TestArguments(t *testing.T) {
 	if a.details([]byte("grid:16,2,1 block:512,1,1 size:4096")); a.grid != 32 || a.bytes != 4096 {
 		t.Errorf("%+v", a)
 	}
-	f := formOf([]byte(`[[8, 16], [], [[2],[3]], [4]]`), []byte(`["c10::Half", "Scalar", "TensorList", "double"]`))
+	f := formOf([]byte(`[[8, 16], [], [[2],[3]], [4]]`), []byte(`["c10::Half", "Scalar", "TensorList", "double"]`), nil)
 	if len(f.Inputs) != 4 || !slices.Equal(f.Inputs[0].Dims, []int64{8, 16}) || f.Inputs[0].Width != 2 || f.Inputs[0].FP64 || len(f.Inputs[1].Dims) != 0 || f.Inputs[1].Width != 0 ||
 		f.Inputs[3].Elements() != 4 || !f.Inputs[3].FP64 || f.Inputs[3].Width != 8 || f.Inputs[0].Elements() != 128 || f.Inputs[1].Elements() != 0 {
 		t.Errorf("%+v", f)

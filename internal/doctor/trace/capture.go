@@ -10,7 +10,9 @@ type Capture struct {
 
 // CapturedLaunch is one node of a captured graph.
 type CapturedLaunch struct {
+	At      int64  // when it was captured
 	Kernel  string // empty where the runtime does not tell
+	Kind    CallKind
 	Op      string // empty outside any operator
 	Shapes  string
 	Modules []string // around it, the outermost first

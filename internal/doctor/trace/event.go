@@ -37,6 +37,7 @@ type arguments struct {
 	shapes      bool   // wanted: the first shape and its type, which only collectives need
 	dims        []byte // as they stand
 	types       []byte
+	values      []byte // the scalars
 	dtype       []byte
 	group       []byte
 	collective  []byte
@@ -195,6 +196,8 @@ func (a *arguments) parse(b []byte, i int) (int, error) {
 				a.inputs = a.inputs*31 + maphash.Bytes(inputSeed, b[start:i])
 				if key[0] == 'I' {
 					a.dims = b[start:i]
+				} else {
+					a.values = b[start:i]
 				}
 				if a.shapes && a.elements == 0 && key[0] == 'I' {
 					a.elements = firstShape(b[start:i])

@@ -1,6 +1,9 @@
 package trace
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // A form is what an operator worked on: the shape and the element type of each input. Programs use
 // few forms many times, so each is kept once and records carry its number. Nothing here may fail:
@@ -9,8 +12,29 @@ import "bytes"
 // maxInputs bounds the inputs of an operator; lists of thousands of tensors say no more.
 const maxInputs = 64
 
-// Form is the inputs of an operator.
-type Form struct{ Inputs []Input }
+// Form is the inputs of an operator. Values holds its scalars as they are written, by position, for
+// the operators whose work depends on them: strides of convolutions, masks of attention.
+type Form struct {
+	Inputs []Input
+	Values []string
+}
+
+// Value is the scalar, or the list of scalars, at a position; empty where none was recorded.
+func (f *Form) Value(i int) string {
+	if i < len(f.Values) {
+		return f.Values[i]
+	}
+	return ""
+}
+
+// Numbers are the whole numbers of the value at a position; nil where it is something else.
+func (f *Form) Numbers(i int) []int64 {
+	v := strings.Trim(f.Value(i), "[]")
+	if strings.Trim(v, "0123456789, ") != "" {
+		return nil
+	}
+	return numbers([]byte(v))
+}
 
 // Input is one of them. Scalars and lists have no dimensions.
 type Input struct {
@@ -41,7 +65,7 @@ type Inner struct {
 
 func (i *Inner) End() int64 { return i.Start + int64(i.Dur) }
 
-func formOf(dims, types []byte) Form {
+func formOf(dims, types, values []byte) Form {
 	var f Form
 	for depth, i := 0, 0; i < len(dims) && len(f.Inputs) < maxInputs; i++ {
 		switch dims[i] {
@@ -75,6 +99,16 @@ func formOf(dims, types []byte) Form {
 			f.Inputs[at].FP64 = string(w) == "double"
 		}
 		at, i = at+1, next-1
+	}
+	for i := 0; i < len(values) && len(f.Values) < maxInputs; i++ {
+		if values[i] != '"' {
+			continue
+		}
+		w, next, err := text(values, i)
+		if err != nil {
+			break
+		}
+		f.Values, i = append(f.Values, string(w)), next-1
 	}
 	return f
 }

@@ -175,6 +175,7 @@ type name struct {
 	as          nameUse   // what has been read out of it
 	transparent bool      // an operator that only wraps others
 	inner       bool      // an operator that is kept inside others too
+	valued      bool      // an operator whose work depends on its scalars
 	call        CallKind  // what a call of this name does
 	direction   direction // where a copy of this name goes
 	FP32        bool      // a matrix product in full fp32
@@ -218,7 +219,7 @@ func (n *names) as(id uint32, use nameUse) *name {
 	x.as |= use
 	switch use {
 	case asOp:
-		x.transparent, x.inner = isWrapper(x.Text), isInner(x.Text)
+		x.transparent, x.inner, x.valued = isWrapper(x.Text), isInner(x.Text), isValued(x.Text)
 	case asCall:
 		x.call = callKindOf(x.Text)
 	case asWork:
@@ -335,7 +336,7 @@ func (t *builder) add(e *event) {
 			if prev.holdsStart(e.start) && (e.start > prev.Start || dur <= prev.Dur) {
 				prev.nest(1)
 				if named.inner {
-					th.Inner.Add(Inner{e.start, dur, id, t.form(e)})
+					th.Inner.Add(Inner{e.start, dur, id, t.form(e, named.valued)})
 				}
 				return
 			}
@@ -343,7 +344,7 @@ func (t *builder) add(e *event) {
 				t.unordered++
 			}
 		}
-		ops.Add(Op{Start: e.start, Dur: dur, Name: id, Sequence: e.args.sequence, Inputs: uint32(e.args.inputs ^ e.args.inputs>>32), Form: t.form(e)})
+		ops.Add(Op{Start: e.start, Dur: dur, Name: id, Sequence: e.args.sequence, Inputs: uint32(e.args.inputs ^ e.args.inputs>>32), Form: t.form(e, named.valued)})
 		if len(e.args.stack) > 0 {
 			if where := innermostOf(e.args.stack); len(where) > 0 {
 				th.Frames.Add(frame{e.start, dur, t.Names.of(where)})
@@ -488,11 +489,16 @@ func (t *Trace) Remarks() []string {
 const maxForms = 1 << 18
 
 // form numbers the inputs of an event.
-func (t *builder) form(e *event) uint32 {
+func (t *builder) form(e *event, valued bool) uint32 {
 	if len(e.args.dims) == 0 {
 		return 0
 	}
 	t.formKey = append(append(append(t.formKey[:0], e.args.dims...), 0), e.args.types...)
+	var values []byte
+	if valued {
+		values = e.args.values
+		t.formKey = append(append(t.formKey, 0), values...)
+	}
 	if id, ok := t.forms[string(t.formKey)]; ok {
 		return id
 	}
@@ -505,6 +511,6 @@ func (t *builder) form(e *event) uint32 {
 	}
 	id := uint32(len(t.Forms))
 	t.forms[string(t.formKey)] = id
-	t.Forms = append(t.Forms, formOf(e.args.dims, e.args.types))
+	t.Forms = append(t.Forms, formOf(e.args.dims, e.args.types, values))
 	return id
 }

@@ -273,14 +273,26 @@ func innermostOf(b []byte) []byte {
 }
 
 // isInner names the operators that are looked at wherever they run: products, copies, single values
-// read, and the checks of anomaly mode.
+// read, the checks of anomaly mode, and what a backward runs.
 func isInner(s string) bool {
 	switch s {
 	case "aten::isnan", "aten::copy_", "aten::_local_scalar_dense", "aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm",
-		"aten::convolution", "aten::convolution_backward", "aten::zero_":
+		"aten::convolution", "aten::zero_":
 		return true
 	}
-	return false
+	return strings.HasPrefix(s, "aten::") && (strings.HasSuffix(s, "_backward") || strings.HasSuffix(s, "_backward_data"))
+}
+
+// isValued names the operators whose work depends on scalars: strides and groups, causal masks.
+func isValued(s string) bool {
+	return strings.HasPrefix(s, "aten::conv") || strings.HasPrefix(s, "aten::_convolution") ||
+		strings.HasPrefix(s, "aten::scaled_dot_product") || strings.HasPrefix(s, "aten::_scaled_dot_product")
+}
+
+// IsBackward tells the operators of autograd's engine, as old profilers name them too.
+func IsBackward(s string) bool {
+	return strings.HasPrefix(s, BackwardPrefix) || strings.HasPrefix(s, "torch::autograd::") ||
+		!strings.Contains(s, "::") && strings.HasSuffix(strings.TrimRight(s, "0123456789"), "Backward")
 }
 
 // isFP64Kernel tells the kernels of double precision: dgemm and its kin, and templates over double.

@@ -1,0 +1,286 @@
+package analysis
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"strings"
+
+	"haul/internal/doctor/phrase"
+	"haul/internal/doctor/trace"
+)
+
+// The view by module is a tree: the modules of the network, as Python's frames name them, and the
+// program's own annotations, each inside what called it. Modules of one class with one caller are
+// one line, since a network of forty equal layers is read so; the longest of them is named. The
+// backward of an operator runs on another thread, long after: autograd's numbers tell whose it is.
+
+// ModuleTime is what runs inside the modules of one class at one place of the network, or inside
+// one annotation of the program's.
+type ModuleTime struct {
+	Name       string  `json:"name"` // the class; the module's own name where it is the only one
+	Depth      int     `json:"depth"`
+	Modules    int     `json:"modules,omitempty"` // of that class
+	Count      float64 `json:"count"`             // calls per step
+	CPUMS      float64 `json:"cpu_ms"`
+	GPUMS      float64 `json:"gpu_ms"`                // of the operators that start inside
+	BackwardMS float64 `json:"backward_ms,omitempty"` // of GPUMS, their backward
+	Longest    string  `json:"longest,omitempty"`     // of several modules, the one that holds most
+	LongestMS  float64 `json:"longest_ms,omitempty"`
+}
+
+const (
+	modulePrefix = "nn.Module: "
+	shownModules = 24
+	// moduleShare is the part of the longest line from which a line is shown.
+	moduleShare = 0.01
+)
+
+// moduleNode is a line of the tree.
+type moduleNode struct {
+	parent, depth int
+	class         string
+	calls         int
+	cpu, gpu      float64 // ns, what runs inside its own included
+	back          float64
+	names         map[uint32]float64 // its modules, by time on the GPU; without one on the CPU
+	kids          []int
+}
+
+type moduleKey struct {
+	parent int
+	class  string
+}
+
+// moduleTree is the lines and how they are found.
+type moduleTree struct {
+	a     *Analysis
+	nodes []moduleNode
+	index map[moduleKey]int
+}
+
+// opened is a module that is being run.
+type opened struct {
+	end  int64
+	node int
+	name uint32
+}
+
+// Modules lists the tree from its roots, the longest first.
+func (a *Analysis) Modules() []ModuleTime {
+	t := &moduleTree{a: a, nodes: []moduleNode{{depth: -1}}, index: map[moduleKey]int{}}
+	backward := a.backwardOf()
+	for _, th := range a.Threads {
+		t.walk(th, a.calledOn(th), backward)
+	}
+	out := []ModuleTime{}
+	t.list(0, &out)
+	return out
+}
+
+// call is a module or an annotation while it ran.
+type moduleCall struct {
+	trace.Span
+	name  uint32
+	class string
+}
+
+// calledOn lists the modules and annotations of a thread inside the steps, in time order.
+func (a *Analysis) calledOn(th *trace.Thread) []moduleCall {
+	var out []moduleCall
+	for i := range th.Frames.Len() {
+		f := th.Frames.At(i)
+		text := a.Names.List[f.Name].Text
+		if !strings.HasPrefix(text, modulePrefix) {
+			continue
+		}
+		if _, ok := trace.Within(a.CPUSteps, f.Start); ok {
+			out = append(out, moduleCall{trace.Span{Start: f.Start, End: f.End()}, f.Name, classOf(strings.TrimPrefix(text, modulePrefix))})
+		}
+	}
+	for _, r := range a.Ranges {
+		if _, ok := trace.Within(a.CPUSteps, r.Start); ok && r.Thread == th {
+			out = append(out, moduleCall{r.Span, r.Name, a.Names.List[r.Name].Text})
+		}
+	}
+	slices.SortStableFunc(out, func(x, y moduleCall) int { return cmp.Or(cmp.Compare(x.Start, y.Start), cmp.Compare(y.End, x.End)) })
+	return out
+}
+
+// classOf takes the number off a module's name: Linear_3 is a Linear.
+func classOf(s string) string {
+	if i := strings.LastIndexByte(s, '_'); i > 0 && isNumber(s[i+1:]) {
+		return s[:i]
+	}
+	return s
+}
+
+// walk follows a thread through its modules and gives each operator to those that are open.
+func (t *moduleTree) walk(th *trace.Thread, calls []moduleCall, backward map[*trace.Op]float64) {
+	if len(calls) == 0 {
+		return
+	}
+	var stack []opened
+	at := 0
+	open := func(until int64) {
+		for ; at < len(calls) && calls[at].Start <= until; at++ {
+			c := &calls[at]
+			for len(stack) > 0 && stack[len(stack)-1].end <= c.Start {
+				stack = stack[:len(stack)-1]
+			}
+			n := t.node(stack, c)
+			t.nodes[n].calls++
+			t.nodes[n].cpu += float64(c.End - c.Start)
+			if len(t.a.Devices) == 0 {
+				t.nodes[n].names[c.name] += float64(c.End - c.Start)
+			} else {
+				t.nodes[n].names[c.name] += 0
+			}
+			stack = append(stack, opened{c.End, n, c.name})
+		}
+		for len(stack) > 0 && stack[len(stack)-1].end <= until {
+			stack = stack[:len(stack)-1]
+		}
+	}
+	t.a.eachOn(th, func(_ int, o *trace.Op) {
+		open(o.Start)
+		for i, s := range stack {
+			if s.end <= o.Start || slices.ContainsFunc(stack[:i], func(x opened) bool { return x.node == s.node }) {
+				continue
+			}
+			n := &t.nodes[s.node]
+			n.gpu += float64(o.GPU) + backward[o]
+			n.back += backward[o]
+			if len(t.a.Devices) > 0 {
+				n.names[s.name] += float64(o.GPU) + backward[o]
+			}
+		}
+	})
+	open(calls[len(calls)-1].Start)
+}
+
+// node is the line of a call inside those that are open. One inside another of its own class, as a
+// module that calls itself, keeps the line of the outer one.
+func (t *moduleTree) node(stack []opened, c *moduleCall) int {
+	parent := 0
+	if len(stack) > 0 {
+		parent = stack[len(stack)-1].node
+		if t.nodes[parent].class == c.class && stack[len(stack)-1].name == c.name {
+			parent = t.nodes[parent].parent
+		}
+	}
+	k := moduleKey{parent, c.class}
+	n, ok := t.index[k]
+	if !ok {
+		n = len(t.nodes)
+		t.index[k] = n
+		t.nodes = append(t.nodes, moduleNode{parent: parent, depth: t.nodes[parent].depth + 1, class: c.class, names: map[uint32]float64{}})
+		t.nodes[parent].kids = append(t.nodes[parent].kids, n)
+	}
+	return n
+}
+
+// weight is what a line is ordered by.
+func (t *moduleTree) weight(n int) float64 {
+	if len(t.a.Devices) > 0 {
+		return t.nodes[n].gpu
+	}
+	return t.nodes[n].cpu
+}
+
+// list appends the lines below one, as far as they are worth a line. What lies deepest is left out
+// first where there are too many.
+func (t *moduleTree) list(root int, out *[]ModuleTime) {
+	top := 0.0
+	for _, k := range t.nodes[root].kids {
+		top = max(top, t.weight(k))
+	}
+	shown := map[int]bool{}
+	level := t.nodes[root].kids
+	for len(level) > 0 && len(shown) < shownModules {
+		var next []int
+		t.order(level)
+		for _, n := range level {
+			if len(shown) < shownModules && (t.weight(n) >= moduleShare*top) {
+				shown[n] = true
+				next = append(next, t.nodes[n].kids...)
+			}
+		}
+		level = next
+	}
+	t.lines(root, shown, out)
+}
+
+func (t *moduleTree) order(list []int) {
+	slices.SortFunc(list, func(x, y int) int {
+		return cmp.Or(cmp.Compare(t.weight(y), t.weight(x)), cmp.Compare(t.nodes[y].cpu, t.nodes[x].cpu), strings.Compare(t.nodes[x].class, t.nodes[y].class))
+	})
+}
+
+func (t *moduleTree) lines(n int, shown map[int]bool, out *[]ModuleTime) {
+	kids := slices.Clone(t.nodes[n].kids)
+	t.order(kids)
+	for _, k := range kids {
+		if !shown[k] {
+			continue
+		}
+		x, a := &t.nodes[k], t.a
+		m := ModuleTime{Name: phrase.Printable(x.class), Depth: x.depth, Modules: len(x.names), Count: a.PerStep(float64(x.calls)),
+			CPUMS: a.Ms(x.cpu), GPUMS: a.Ms(x.gpu), BackwardMS: a.Ms(x.back)}
+		best, most := uint32(0), -1.0
+		for name, ns := range x.names {
+			if ns > most || ns == most && a.Names.List[name].Text < a.Names.List[best].Text {
+				best, most = name, ns
+			}
+		}
+		text := phrase.Printable(strings.TrimPrefix(a.Names.List[best].Text, modulePrefix))
+		if len(x.names) == 1 {
+			m.Name, m.Modules = text, 0
+		} else {
+			m.Longest, m.LongestMS = text, a.Ms(most)
+		}
+		*out = append(*out, m)
+		t.lines(k, shown, out)
+	}
+}
+
+// backwardOf is the GPU time of the backward of each operator: a node carries the number of the
+// operator that made it, or of one of the nodes that this operator made after it.
+func (a *Analysis) backwardOf() map[*trace.Op]float64 {
+	var walked bool
+	for _, th := range a.Threads {
+		a.eachOn(th, func(_ int, o *trace.Op) {
+			walked = walked || isNumber32(o.Sequence) && trace.IsBackward(a.Names.List[o.Name].Text)
+		})
+	}
+	if !walked {
+		return nil
+	}
+	var made []*trace.Op // of the thread that makes most nodes: numbers are counted thread by thread
+	for _, th := range a.Threads {
+		var list []*trace.Op
+		a.eachOn(th, func(_ int, o *trace.Op) {
+			if isNumber32(o.Sequence) && !trace.IsBackward(a.Names.List[o.Name].Text) {
+				list = append(list, o)
+			}
+		})
+		if len(list) > len(made) {
+			made = list
+		}
+	}
+	slices.SortStableFunc(made, func(x, y *trace.Op) int { return cmp.Compare(x.Sequence, y.Sequence) })
+	out := map[*trace.Op]float64{}
+	for _, th := range a.Threads {
+		a.eachOn(th, func(_ int, o *trace.Op) {
+			if !isNumber32(o.Sequence) || o.GPU == 0 || !trace.IsBackward(a.Names.List[o.Name].Text) {
+				return
+			}
+			// the last operator with a number up to this one
+			i := sort.Search(len(made), func(i int) bool { return made[i].Sequence > o.Sequence }) - 1
+			if i >= 0 && o.Sequence-made[i].Sequence < maxNodes {
+				out[made[i]] += float64(o.GPU)
+			}
+		})
+	}
+	return out
+}
