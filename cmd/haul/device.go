@@ -65,7 +65,8 @@ func (a *app) open(f *deviceFlags, trial func(kernel.Device) (float64, error)) (
 	if err := f.check(a); err != nil {
 		return nil, err
 	}
-	o := device.Options{Workers: f.workers, Precision: f.precision, Prefer: f.prefer, Spread: f.named != nil && !f.named()}
+	o := device.Options{Workers: f.workers, Precision: f.precision, Prefer: f.prefer, Spread: f.named != nil && !f.named(),
+		Note: func(text string) { fmt.Fprintln(a.stderr, text) }}
 	if f.name == "auto" || f.precision == device.Any {
 		dev, table, err := device.Auto(f.name, o, trial)
 		if len(table) > 1 {

@@ -30,6 +30,8 @@ type gpuReport struct {
 	Name       string `json:"name"`
 	Memory     uint64 `json:"memory_bytes"`
 	Capability string `json:"compute_capability"`
+	// by --prepare
+	Prepared *device.Prepared `json:"prepared,omitempty"`
 }
 
 type cudaReport struct {
@@ -45,7 +47,7 @@ type devicesReport struct {
 }
 
 func (a *app) newDevices() *cobra.Command {
-	var asJSON bool
+	var asJSON, prepare bool
 	cmd := &cobra.Command{
 		Use:   "devices",
 		Short: "List the processors and graphics cards found here",
@@ -56,19 +58,46 @@ train, eval, solve --checkpoint, profile, bench step and lab run compute on eith
 
 On macOS the matrix products of Accelerate are checked against sums in float64 and timed against the kernels here, and one word says
 what became of them: used, wrong, slow or missing. HAUL_BLAS=PATH tries another library with sgemm_, on Linux too, and HAUL_BLAS=off none. Each
-call of this verb judges anew; other verbs go by the verdict it left. HAUL_SET=NAME forces one of the kernels named here.`,
-		Example: "  haul devices\n  haul devices --json",
+call of this verb judges anew; other verbs go by the verdict it left. HAUL_SET=NAME forces one of the kernels named here.
+
+A graphics card's kernels are compiled when a command first needs them, on all cores, and kept in the user's cache folder (haul/kernels)
+for this driver and card. --prepare compiles all of them now, for every card: in a container's image, or before a job that is timed.`,
+		Example: "  haul devices\n  haul devices --json\n  haul devices --prepare",
 		Args:    atMost(0),
 		RunE: func(*cobra.Command, []string) error {
 			r := devicesReport{CPU: probeCPU(), CUDA: probeCUDA()}
+			if prepare {
+				if err := a.prepareCards(&r.CUDA); err != nil {
+					return err
+				}
+			}
 			if asJSON {
 				return a.emit(r)
 			}
 			return a.table(func(w io.Writer) { r.print(w) })
 		},
 	}
+	cmd.Flags().BoolVar(&prepare, "prepare", false, "compile all kernels for every graphics card here, and keep them")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
+}
+
+// prepareCards compiles the kernels of every card.
+func (a *app) prepareCards(r *cudaReport) error {
+	if !r.Driver {
+		return fmt.Errorf("--prepare needs a graphics card: %s", r.Reason)
+	}
+	screen := a.newScreen(true)
+	for i := range r.Devices {
+		d := &r.Devices[i]
+		done, err := device.Prepare(i, screen.Progress("compiling kernels for "+d.Name))
+		screen.Leave()
+		if err != nil {
+			return fmt.Errorf("prepare %s: %w", d.Device, err)
+		}
+		d.Prepared = &done
+	}
+	return nil
 }
 
 func (r devicesReport) print(w io.Writer) {
@@ -89,6 +118,9 @@ func (r devicesReport) print(w io.Writer) {
 	fmt.Fprintf(w, "cuda\tdriver for CUDA %s, devices: %d\n", r.CUDA.Version, len(r.CUDA.Devices))
 	for _, d := range r.CUDA.Devices {
 		fmt.Fprintf(w, "%s\t%s, %.1f GiB, compute capability %s\n", d.Device, d.Name, float64(d.Memory)/(1<<30), d.Capability)
+		if p := d.Prepared; p != nil {
+			fmt.Fprintf(w, "\t%d kernels in %s, %d of them compiled now\n", p.Kernels, p.Folder, p.Compiled)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,5 +78,16 @@ func TestModelNames(t *testing.T) {
 		if got := modelIn(strings.NewReader(c.text)); got != c.want {
 			t.Errorf("%q is named %q, want %q", c.text, got, c.want)
 		}
+	}
+}
+
+func TestPrepareNeedsACard(t *testing.T) {
+	if probeCUDA().Driver {
+		t.Skip("there is one here")
+	}
+	a := &app{stdout: io.Discard, stderr: io.Discard}
+	err := a.prepareCards(&cudaReport{Reason: "no CUDA driver: no such file"})
+	if err == nil || err.Error() != "--prepare needs a graphics card: no CUDA driver: no such file" {
+		t.Errorf("%v", err)
 	}
 }

@@ -90,7 +90,8 @@ func (w *workshop) run(e example) {
 		w.t.Errorf("%s: %s: %v", e.where, e.line, err)
 		return
 	}
-	if d := cmd.Flags().Lookup("device"); d != nil && strings.HasPrefix(d.Value.String(), "cuda") {
+	prepare := cmd.Flags().Lookup("prepare")
+	if d := cmd.Flags().Lookup("device"); d != nil && strings.HasPrefix(d.Value.String(), "cuda") || prepare != nil && prepare.Changed {
 		return // needs a card
 	}
 	if cmd.Flags().Changed("rendezvous") || slices.Contains(e.words, "--rendezvous") {

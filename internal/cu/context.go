@@ -14,13 +14,14 @@ import (
 // locked goroutine: callers hand it work with Do and never touch the driver themselves.
 type Context struct {
 	Device
-	driver *Driver
-	c      calls
-	s      stepCalls
-	words  [4]uintptr
-	handle int32
-	work   chan task
-	done   chan struct{}
+	driver  *Driver
+	c       calls
+	s       stepCalls
+	words   [4]uintptr
+	handle  int32
+	primary uintptr // current on the threads that make calls
+	work    chan task
+	done    chan struct{}
 }
 
 type task struct {
@@ -46,11 +47,10 @@ func (d *Driver) NewContext(ordinal int) (*Context, error) {
 		if err := d.check("cuDeviceGet", d.cuDeviceGet(&c.handle, int32(ordinal))); err != nil {
 			return err
 		}
-		var ctx uintptr
-		if err := d.check("cuDevicePrimaryCtxRetain", c.c.PrimaryCtxRetain(&ctx, c.handle)); err != nil {
+		if err := d.check("cuDevicePrimaryCtxRetain", c.c.PrimaryCtxRetain(&c.primary, c.handle)); err != nil {
 			return err
 		}
-		return d.check("cuCtxSetCurrent", c.c.CtxSetCurrent(ctx))
+		return d.check("cuCtxSetCurrent", c.c.CtxSetCurrent(c.primary))
 	})
 	if err != nil {
 		close(c.work)

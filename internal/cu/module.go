@@ -27,9 +27,10 @@ const (
 	attrLocalBytes     = 3
 )
 
-// Load compiles PTX for this card, or takes it from the driver's cache. Inside Do.
-func (c *Context) Load(name string, ptx []byte) (Module, error) {
-	image := append(append([]byte(nil), ptx...), 0)
+// Load takes code for this card as Assemble makes it, or compiles PTX, which the driver may have in
+// a cache. Inside Do.
+func (c *Context) Load(name string, code []byte) (Module, error) {
+	image := append(append([]byte(nil), code...), 0)
 	log := make([]byte, 8192)
 	keys := [2]int32{jitErrorLog, jitErrorLogSize}
 	values := [2]uintptr{uintptr(unsafe.Pointer(&log[0])), uintptr(len(log))}

@@ -21,6 +21,8 @@ type Options struct {
 	// Any is for Auto alone
 	Precision string
 	Prefer    string // of a GPU, where nobody asked; "": tf32. A CPU passes it over
+	// told once when a GPU's kernels are about to be compiled; may be nil
+	Note func(string)
 }
 
 // Any is the precision of somebody who lets Auto choose that too.
@@ -36,7 +38,7 @@ func Open(name string, o Options) (kernel.Device, error) {
 	case at.Auto:
 		return nil, fmt.Errorf("unknown device %q: use cpu, cuda:K or auto", name)
 	case !at.CPU:
-		dev, err := cuda.Open(cuda.Options{Ordinal: at.Card, Precision: cuda.Precision(cmp.Or(o.Precision, o.Prefer))})
+		dev, err := cuda.Open(cuda.Options{Ordinal: at.Card, Precision: cuda.Precision(cmp.Or(o.Precision, o.Prefer)), Note: o.Note})
 		if err != nil {
 			return nil, fmt.Errorf("device %s: %w", name, err)
 		}
@@ -51,4 +53,17 @@ func Open(name string, o Options) (kernel.Device, error) {
 		return nil, fmt.Errorf("device %s: %w", name, err)
 	}
 	return dev, nil
+}
+
+// Prepared is what Prepare found and did.
+type Prepared = cuda.Prepared
+
+// Prepare compiles every kernel for a graphics card ahead of its first use. progress may be nil.
+func Prepare(card int, progress func(done, all int)) (Prepared, error) {
+	dev, err := cuda.Open(cuda.Options{Ordinal: card})
+	if err != nil {
+		return Prepared{}, err
+	}
+	out, err := dev.Prepare(progress)
+	return out, errors.Join(err, dev.Close())
 }

@@ -46,6 +46,32 @@ func (t *Screen) wrapped(line string, indent int) []string {
 	return Wrap(line, t.Width()-1, indent)
 }
 
+// bar is a share as a bar.
+func (t *Screen) bar(share float64) string {
+	const cells = 12
+	full, empty := "█", "░"
+	if t.ASCII {
+		full, empty = "#", "-"
+	}
+	n := max(0, min(cells, int(share*cells)))
+	return strings.Repeat(full, n) + strings.Repeat(empty, cells-n)
+}
+
+// Progress shows how much of some work is done, as a bar where somebody watches; a pipe is told
+// once that it has begun. Leave takes the bar away.
+func (t *Screen) Progress(what string) func(done, all int) {
+	told := false
+	return func(done, all int) {
+		switch {
+		case t.Live:
+			t.show([]string{fmt.Sprintf("%s %s %d of %d", what, t.bar(float64(done)/float64(all)), done, all)})
+		case !told:
+			told = true
+			t.write(fmt.Sprintf("%s: %d", what, all))
+		}
+	}
+}
+
 // Leave takes the block off the screen: something else is about to be printed.
 func (t *Screen) Leave() { t.clear() }
 

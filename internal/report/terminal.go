@@ -56,17 +56,6 @@ func (t *Terminal) Tick(at Tick) {
 	t.show(append([]string{assemble(line, t.Width()-1)}, t.chart()...))
 }
 
-// bar is a share as a bar.
-func (t *Terminal) bar(share float64) string {
-	const cells = 12
-	full, empty := "█", "░"
-	if t.ASCII {
-		full, empty = "#", "-"
-	}
-	n := max(0, min(cells, int(share*cells)))
-	return strings.Repeat(full, n) + strings.Repeat(empty, cells-n)
-}
-
 func (t *Terminal) chart() []string {
 	return t.info.View.Chart().lines(min(t.Width()-1, 76), chartRows, t.ASCII)
 }

@@ -148,3 +148,22 @@ func TestText(t *testing.T) {
 		}
 	}
 }
+
+func TestProgressIsABarOrALine(t *testing.T) {
+	for _, c := range []struct {
+		live bool
+		want string
+	}{
+		{true, "compiling ######------ 2 of 4\x1b[K\n\r\x1b[1Acompiling ############ 4 of 4\x1b[K\n"},
+		{false, "compiling: 4\n"},
+	} {
+		var b strings.Builder
+		s := Screen{Words: &b, Live: c.live, ASCII: true, Width: func() int { return 80 }}
+		tell := s.Progress("compiling")
+		tell(2, 4)
+		tell(4, 4)
+		if !strings.HasPrefix(b.String(), c.want) || !c.live && b.String() != c.want {
+			t.Errorf("live %v: %q, want %q", c.live, b.String(), c.want)
+		}
+	}
+}

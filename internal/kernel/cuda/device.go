@@ -21,13 +21,17 @@ const gradLanes = 8
 type Options struct {
 	Ordinal   int
 	Precision Precision // "" is TF32
+	// told once when kernels are about to be compiled for the card; may be nil
+	Note func(string)
 }
 
 // Device is one GPU. All driver calls run on its context's thread.
 type Device struct {
 	ctx       *cu.Context
 	precision Precision
-	modules   map[string]cu.Module
+	modules   map[string]cu.Module // by "module.kernel"
+	compiler  compiler
+	note      func(string)
 	functions map[string]function
 	sms       int
 	maxShared int
@@ -59,7 +63,7 @@ func Open(o Options) (*Device, error) {
 	if err := serves(ctx.Device); err != nil {
 		return nil, errors.Join(err, ctx.Close())
 	}
-	d := &Device{ctx: ctx, precision: o.Precision, overlaps: ctx.Device.Major >= overlapMajor && driver.Overlaps(), modules: map[string]cu.Module{}, functions: map[string]function{}}
+	d := &Device{ctx: ctx, precision: o.Precision, note: o.Note, compiler: newCompiler(driver, ctx), overlaps: ctx.Device.Major >= overlapMajor && driver.Overlaps(), modules: map[string]cu.Module{}, functions: map[string]function{}}
 	if err := ctx.Do(d.start); err != nil {
 		return nil, errors.Join(err, ctx.Close())
 	}
@@ -137,15 +141,14 @@ func (d *Device) Close() error {
 // function finds a kernel and raises its limit of dynamic shared memory to the most any launch asks
 // for. On the context's thread.
 func (d *Device) function(l launch) (cu.Function, error) {
-	key := l.module + "." + l.kernel
+	key := l.key()
 	if f, ok := d.functions[key]; ok && l.shared <= f.shared {
 		return f.Function, nil
 	}
-	m, err := d.module(l.module)
-	if err != nil {
+	if err := d.fetch([]launch{l}); err != nil {
 		return cu.Function{}, err
 	}
-	f, err := d.ctx.Function(m, l.kernel, l.shared)
+	f, err := d.ctx.Function(d.modules[key], l.kernel, l.shared)
 	if err == nil {
 		d.functions[key] = function{f, l.shared}
 	}

@@ -31,6 +31,9 @@ type launch struct {
 	aside bool
 }
 
+// key names the kernel among all.
+func (l *launch) key() string { return l.module + "." + l.kernel }
+
 // dense fails for a tensor whose rows have gaps, which no op but a linear layer expects.
 func dense(op kernel.Op, ts ...*kernel.Tensor) error {
 	for _, t := range ts {

@@ -17,11 +17,34 @@ const overlapMajor = 9
 
 var (
 	versionLine = regexp.MustCompile(`(?m)^\.version .*\n\.target (\w+)$`)
-	entryLine   = regexp.MustCompile(`(?m)^\.(?:visible|weak) \.entry (\w+)\(`)
 	firstBlock  = []byte("// %bb.0:")
 	othersEnded = []byte("// haul: others ended") // others_ended() of src/common/rows16.cuh
 	overlapping = []byte("\n\tgriddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;")
 )
+
+// entryAt is where a kernel's line begins in a module's text, and where its parameters do.
+type entryAt struct {
+	name       string
+	line, body int
+}
+
+// entriesOf finds the kernels of a module: texts are megabytes, and every start reads some.
+func entriesOf(ptx []byte) (all []entryAt) {
+	word := []byte(" .entry ")
+	for at := 0; ; {
+		i := bytes.Index(ptx[at:], word)
+		if i < 0 {
+			return all
+		}
+		i += at
+		at = i + len(word)
+		line := bytes.LastIndexByte(ptx[:i], '\n') + 1
+		n := bytes.IndexByte(ptx[at:], '(')
+		if how := string(ptx[line:i]); n > 0 && (how == ".visible" || how == ".weak") {
+			all = append(all, entryAt{string(ptx[at : at+n]), line, at + n + 1})
+		}
+	}
+}
 
 // overlapped is a module whose kernels wait for those before them by themselves, and let those
 // after them be launched as soon as they run.
@@ -34,16 +57,16 @@ func overlapped(ptx []byte) ([]byte, error) {
 	if !bytes.HasPrefix(ptx[version[2]:], []byte("sm_9")) { // else it has the instructions as it is
 		out = append(append([]byte(nil), ptx[:version[0]]...), ".version 7.8\n.target sm_90"...)
 	}
-	for _, e := range entryLine.FindAllSubmatchIndex(ptx, -1) {
-		first := bytes.Index(ptx[e[1]:], firstBlock)
-		next := bytes.Index(ptx[e[1]:], []byte(".entry"))
+	for _, e := range entriesOf(ptx) {
+		first := bytes.Index(ptx[e.body:], firstBlock)
+		next := bytes.Index(ptx[e.body:], []byte(".entry"))
 		if first < 0 || next >= 0 && next < first {
-			return nil, fmt.Errorf("kernel %s has no first block", ptx[e[2]:e[3]])
+			return nil, fmt.Errorf("kernel %s has no first block", e.name)
 		}
-		here := e[1] + first + len(firstBlock)
+		here := e.body + first + len(firstBlock)
 		end := len(ptx)
 		if next >= 0 {
-			end = e[1] + next
+			end = e.body + next
 		}
 		if later := bytes.Index(ptx[here:end], othersEnded); later >= 0 {
 			here += later + len(othersEnded)

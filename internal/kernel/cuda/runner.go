@@ -272,6 +272,10 @@ func (r *runner) bindAll() (err error) {
 	if err != nil {
 		return err
 	}
+	closing := launch{module: "adamw", kernel: "advance", grid: dim3{1, 1, 1}, block: dim3{1, 1, 1}}
+	if err := r.d.ctx.Do(func() error { return r.d.fetch(append(slices.Concat(launches...), closing)) }); err != nil {
+		return err
+	}
 	for i, op := range ops {
 		switch o := op.(type) {
 		case *kernel.Rollout:
@@ -289,8 +293,8 @@ func (r *runner) bindAll() (err error) {
 	if runs := r.prog.Share.Runs(); runs > 1 {
 		each, skip = r.prog.Batch, r.prog.Total()-runs*r.prog.Batch
 	}
-	return r.prepare([]launch{{module: "adamw", kernel: "advance", grid: dim3{1, 1, 1}, block: dim3{1, 1, 1},
-		args: []any{b.state, uint32(each), uint32(skip)}}})
+	closing.args = []any{b.state, uint32(each), uint32(skip)}
+	return r.prepare([]launch{closing})
 }
 
 func (r *runner) prepare(ls []launch) error {
