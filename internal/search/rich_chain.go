@@ -108,6 +108,8 @@ type rchain struct {
 	loadBuf  []lseg
 	backBuf  []lseg
 	cuts     bool // routes may be cut in two
+	recuts   bool // and several of them anew
+	split    splitter
 	stack    []int32
 	rowTo    []int32
 	rowFrom  []int32
@@ -133,6 +135,7 @@ func newRichChain(m *model, s stream) *rchain {
 	for i := range m.kinds {
 		c.bare = c.bare && m.kinds[i].maxDist >= endless
 	}
+	c.recuts = c.resplits()
 	for v := range c.seg {
 		at := &m.places[v]
 		c.seg[v] = tseg{at.service, at.early, at.late, at.release}

@@ -218,9 +218,15 @@ func (c *rchain) recreate(limit, noise float64) bool {
 	c.sortRemoved()
 	// Now and then a task goes in at any cost: two may pay off together where neither does alone.
 	c.eager = c.choosy && (c.built || c.below(eagerEach) == 0)
+	enough := limit
+	if c.recuts {
+		// Cutting the routes anew may win back what the insertions lose: a customer's share of the
+		// cost, as measured.
+		enough += c.tollUnit * tollOne
+	}
 	for _, lead := range c.removed {
 		c.place(lead, noise)
-		if c.change >= limit && !c.eager {
+		if c.change >= enough && !c.eager {
 			return false
 		}
 	}
@@ -328,6 +334,9 @@ func (c *rchain) polish() {
 		if c.cuts {
 			c.divide(r)
 		}
+	}
+	if c.recuts {
+		c.resplit()
 	}
 }
 
