@@ -28,6 +28,7 @@ func trainedPolicy(t *testing.T) string {
 // TestPackedPolicy: weights and settings alone route as the run's own checkpoint does, in bf16
 // nearly so, and no run continues from them.
 func TestPackedPolicy(t *testing.T) {
+	wholeOnly(t)
 	dir := trainedPolicy(t)
 	cost := func(path string) float64 {
 		return object(t, "eval", "--checkpoint", path, "--device", "cpu", "--testset", "kool", "--customers", "10", "--count", "50", "--decode", "pomo", "--json")["mean_cost"].(float64)
@@ -94,6 +95,7 @@ func TestPoliciesRefuse(t *testing.T) {
 // TestShippedPolicies: each is listed, routes a file and a set like those that it was trained on,
 // and a plain solve names the one that fits and does something else.
 func TestShippedPolicies(t *testing.T) {
+	wholeOnly(t)
 	names := policies.Names()
 	r := haul(t, "policies")
 	if r.code != exitDone || len(names) == 0 && !strings.Contains(r.stdout, "no policies") {
@@ -182,6 +184,7 @@ func TestHostileInstances(t *testing.T) {
 // TestSolveDecodesWellByDefault: one file is routed as thoroughly as a second allows, and says how;
 // a search begins with one route.
 func TestSolveDecodesWellByDefault(t *testing.T) {
+	wholeOnly(t)
 	with := func(policy string, n int, more ...string) map[string]any {
 		return object(t, append([]string{"solve", write(t, "many.vrp", manyVRP(n)), "--policy", policy, "--device", "cpu", "--json"}, more...)...)
 	}
@@ -267,6 +270,7 @@ func TestPoliciesNameTheirDecoder(t *testing.T) {
 // TestEvalNamesTheBetterDecoder: whoever asks for a policy's most likely routes, of a set or of
 // generated instances, is told of the drawn ones.
 func TestEvalNamesTheBetterDecoder(t *testing.T) {
+	wholeOnly(t)
 	for _, of := range [][]string{{"--testset", "kool"}, nil} {
 		for decode, told := range map[string]bool{"pomo": true, "pomo:1": false, "greedy": false} {
 			r := haul(t, append([]string{"eval", "--policy", "cvrp20", "--device", "cpu", "--count", "2", "--decode", decode}, of...)...)

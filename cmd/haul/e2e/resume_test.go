@@ -17,6 +17,7 @@ import (
 // A run in bf16 that was resumed as it had said itself went on in another precision, and so to
 // other weights.
 func TestResumeKeepsThePrecision(t *testing.T) {
+	wholeOnly(t)
 	// then products are packed in plain Go, which the race detector makes twenty times as slow
 	if !cpu.HasBF16() {
 		wholeOnly(t)
@@ -62,6 +63,7 @@ func TestResumeKeepsThePrecision(t *testing.T) {
 // A checkpoint in a precision of some other build was refused as if a flag had named it, without a
 // word of the file.
 func TestResumeNamesTheFileOfAnUnknownPrecision(t *testing.T) {
+	wholeOnly(t)
 	dir, args := tiny(t, "--epochs", "1")
 	if r := haul(t, args...); r.code != exitDone {
 		t.Fatal(r.stderr)
@@ -121,6 +123,7 @@ func TestResumeWithoutAHistory(t *testing.T) {
 // The best weights of a run are used where its last checkpoint is gone or damaged; a run does not
 // go on from them.
 func TestBestIsUsedWithoutTheLast(t *testing.T) {
+	wholeOnly(t)
 	dir, args := tiny(t, "--epochs", "1")
 	if r := haul(t, args...); r.code != exitDone {
 		t.Fatal(r.stderr)

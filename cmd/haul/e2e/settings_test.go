@@ -10,6 +10,7 @@ import (
 // A resumed run was refused for another working_dir_path, which nothing reads; and its folder's
 // settings listed every such key.
 func TestResumeIgnoresSettingsWithoutEffect(t *testing.T) {
+	wholeOnly(t)
 	dir, args := tiny(t, "--set", "working_dir_path=here", "--epochs", "1")
 	if r := haul(t, args...); r.code != exitDone {
 		t.Fatalf("exit %d: %s", r.code, r.stderr)
@@ -32,6 +33,7 @@ func TestResumeIgnoresSettingsWithoutEffect(t *testing.T) {
 // TestPartsWithoutEffectAreTold: a CPU passes over gradient_parts, and a run says so instead of
 // looking as if it cut its steps.
 func TestPartsWithoutEffectAreTold(t *testing.T) {
+	wholeOnly(t)
 	const told = "gradient_parts 4 has no effect on this device"
 	for parts, want := range map[string]bool{"1": false, "4": true} {
 		_, args := tiny(t, "--epochs", "1", "--set", "training.gradient_parts="+parts)

@@ -19,6 +19,7 @@ var fromSettings = []string{"--set", "problem.num_customers=5", "--set", "traini
 // TestFromBeginsWithTheWeights: a run whose learning rate changes nothing validates as the weights
 // that it began with, baseline included, whatever its seed; without --from it does not.
 func TestFromBeginsWithTheWeights(t *testing.T) {
+	wholeOnly(t)
 	dir := t.TempDir()
 	train := func(name string, args ...string) map[string]any {
 		t.Helper()
@@ -98,6 +99,7 @@ func TestFromIsRefused(t *testing.T) {
 // TestFromTellsOfOneSeed: a run that begins with weights and with the seed that made them would see
 // the same instances again.
 func TestFromTellsOfOneSeed(t *testing.T) {
+	wholeOnly(t)
 	dir := t.TempDir()
 	const told = "with the seed of their run"
 	for _, c := range []struct {
@@ -199,6 +201,7 @@ func TestFromRefusesPairsOfNone(t *testing.T) {
 // resumed run and through a packed file, and --began names what a run of before that was kept does
 // not know.
 func TestFromCountsTheRunsBefore(t *testing.T) {
+	wholeOnly(t)
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	train := func(args ...string) {

@@ -16,6 +16,7 @@ import (
 // serve where routes are drawn: the same weights route otherwise once their settings do not ask for
 // views, and greedily and by the most likely routes the same.
 func TestViewsByEveryVerb(t *testing.T) {
+	wholeOnly(t)
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, "runs", name) }
 	args := append([]string{"train", "--config", "tiny_1", "--epochs", "1", "--out", at("viewed")}, fromSettings...)
