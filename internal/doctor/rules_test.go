@@ -13,6 +13,7 @@ import (
 // Each case is three steps of a small program with one fault, beside honest work, and what must be
 // said of it. The first word of first is the finding that must stand first.
 func TestRules(t *testing.T) {
+	pages := readPages(t, "rules.txt")
 	for _, c := range []struct {
 		name   string
 		first  string // "" for no finding above a note
@@ -225,6 +226,7 @@ func TestRules(t *testing.T) {
 			}
 			r := diagnose(t, s.json())
 			checkFindings(t, r)
+			pages.hold(t, c.name, found(r))
 			got := ids(r)
 			switch {
 			case c.first != "" && (len(got) == 0 || got[0] != c.first):
