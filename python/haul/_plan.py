@@ -28,7 +28,9 @@ class Stop:
     distance: float
     slack: float | None
     late: float
-    load: tuple[int, ...]
+    load: tuple[float, ...]
+    name: str = ""
+    at: tuple[float, ...] = field(default=(), repr=False)  # its coordinates, where places have them
     idx: int = 0
     trip: int = 0  # how often the vehicle has reloaded before
     part: str = "client"  # depot, client, pickup, delivery or break
@@ -193,7 +195,7 @@ class Plan:
     def rows(self) -> list[dict[str, Any]]:
         """A row per stop, as a table has it."""
         return [
-            {"route": i + 1, "vehicle": r.vehicle, "stop": k, **{n: getattr(s, n) for n in ("kind", "place", "id", "arrival", "wait", "begin", "service", "depart", "slack", "late", "distance")}, "load": s.load[0] if s.load else 0}
+            {"route": i + 1, "vehicle": r.vehicle, "stop": k, **{n: getattr(s, n) for n in ("kind", "place", "id", "name", "arrival", "wait", "begin", "service", "depart", "slack", "late", "distance")}, "load": s.load[0] if s.load else 0}
             for i, r in enumerate(self.all)
             for k, s in enumerate(r.stops)
         ]
@@ -239,10 +241,12 @@ def plan_of(cost: float, missing: int, plan: Mapping[str, Any], coords: tuple[tu
                 part, idx = "client", place - depots
             listed.append(
                 Stop(
-                    **{n: s[n] for n in ("kind", "place", "id", "arrival", "wait", "begin", "service", "depart", "distance")},
+                    **{n: s[n] for n in ("kind", "place", "id", "name", "arrival", "wait", "begin", "service", "depart", "distance")},
                     slack=s.get("slack"),
                     late=s.get("late", 0.0),
                     load=tuple(s.get("load", ())),
+                    name=s.get("name", ""),
+                    at=tuple(s.get("at", ())),
                     idx=idx,
                     trip=trip,
                     part=part,
@@ -252,4 +256,9 @@ def plan_of(cost: float, missing: int, plan: Mapping[str, Any], coords: tuple[tu
         figures = {n: float(r[n]) for n in ("distance", "duration", "wait", "start", "end")}
         routes.append(Route(vehicle=r["vehicle"], type=r["type"], load=tuple(r.get("load", ())), cost=float(r["cost"]), stops=stops, figures=figures))
     unserved = tuple(Unserved(u["customer"], u["id"], u["reason"]) for u in plan["unserved"])
+    if not coords:  # of a file that only the program has read: where it went, and where it did not
+        seen = {s.place: s.at for r in routes for s in r.stops} | {int(u["customer"]): tuple(u.get("at", ())) for u in plan["unserved"]}
+        if seen and all(len(p) == 2 for p in seen.values()):
+            nowhere = (float("nan"), float("nan"))
+            coords = tuple((float(seen[i][0]), float(seen[i][1])) if i in seen else nowhere for i in range(max(seen) + 1))
     return Plan(cost=cost, distance=float(plan["distance"]), duration=float(plan["duration"]), all=tuple(routes), unserved=unserved, missing=missing, coords=coords)

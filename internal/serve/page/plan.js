@@ -53,17 +53,22 @@ export function stopsOf(instance, route, type) {
 
 const title = (instance, i) => instance.ids?.[i] ?? String(i);
 
-// routeTable lists routes. With a plan it has durations and times, which are the server's.
+// far writes a distance: kilometres where the problem counts metres.
+export const far = (instance, d) => d !== null && instance.distance === 'metres' ? `${(d / 1000).toFixed(1)} km` : figure(d);
+
+// routeTable lists routes, each with its stops in a row below it. With a plan it has durations and times, which are the server's.
 export function routeTable(instance, routes, types, plan, minute) {
-  const head = ['Route', 'Stops', 'Load', 'Length', ...(plan ? ['Duration', 'Leaves', 'Returns'] : []), plan ? 'Arrivals' : 'Customers'];
-  const rows = routes.map((r, i) => {
+  const head = ['Route', 'Stops', 'Load', 'Length', ...(plan ? ['Duration', 'Leaves', 'Returns'] : [])];
+  const rows = routes.flatMap((r, i) => {
     const p = plan?.routes?.[i], stops = stopsOf(instance, r, types?.[i]);
     let length = p?.distance ?? 0;
     if (!p) for (let k = 1; k < stops.length; k++) { const d = way(instance, stops[k - 1], stops[k]); length = d === null || length === null ? null : length + d; }
     const load = p?.load?.length ? p.load.join(', ') : r.reduce((a, c) => a + instance.demands[c], 0);
-    const order = p ? p.stops.filter(s => s.kind !== 'start').map(s => `${s.kind === 'customer' ? s.id : s.kind} ${clock(s.arrival, minute)}${s.wait > 0 ? ` (waits ${span(s.wait, minute)})` : ''}`) : r.map(c => title(instance, c));
-    return el('tr', {}, el('th', { scope: 'row' }, el('i', { class: 'swatch b' + i % 8 }), p?.vehicle && instance.fleet ? `${i + 1}, ${p.vehicle}` : i + 1), el('td', {}, r.length), el('td', {}, load), el('td', {}, figure(length)),
-      ...(plan ? [el('td', {}, span(p?.duration ?? 0, minute)), el('td', {}, clock(p?.start ?? 0, minute)), el('td', {}, clock(p?.end ?? 0, minute))] : []), el('td', { class: 'order' }, order.join(', ')));
+    const order = p ? p.stops.filter(s => s.kind !== 'start').map(s => el('span', { title: s.name || null }, `${s.kind === 'customer' ? s.id : s.kind} `, el('b', {}, clock(s.arrival, minute)), s.wait > 0 ? ` (waits ${span(s.wait, minute)})` : ''))
+      : r.map(c => el('span', {}, title(instance, c)));
+    return [el('tr', {}, el('th', { scope: 'row' }, el('i', { class: 'swatch b' + i % 8 }), p?.vehicle && instance.fleet ? `${i + 1}, ${p.vehicle}` : i + 1), el('td', {}, r.length), el('td', {}, load), el('td', {}, far(instance, length)),
+      ...(plan ? [el('td', {}, span(p?.duration ?? 0, minute)), el('td', {}, clock(p?.start ?? 0, minute)), el('td', {}, clock(p?.end ?? 0, minute))] : [])),
+    el('tr', {}, el('td', { class: 'order', colspan: head.length }, order))];
   });
   return el('table', { class: 'routes' }, el('thead', {}, el('tr', {}, head.map(h => el('th', { scope: 'col' }, h)))), el('tbody', {}, rows));
 }

@@ -219,7 +219,7 @@ class RouteMap {
     if (!data) this.last = null;
     const n = customers(instance);
     if (!data) { this.figures.replaceChildren(counted(n, 'customer')); return; }
-    const parts = [el('span', {}, 'cost ', el('b', {}, figure(data.cost)), instance.distance === 'metres' ? ' m' : ''), el('span', {}, counted(this.routes?.length ?? 0, 'route')), el('span', {}, counted(n, 'customer'))];
+    const parts = [el('span', {}, 'cost ', el('b', {}, figure(data.cost)), instance.distance === 'metres' && !(instance.fleet || []).some(v => v.fixed_cost || v.duration_cost || v.distance_cost !== undefined) ? ' m' : ''), el('span', {}, counted(this.routes?.length ?? 0, 'route')), el('span', {}, counted(n, 'customer'))];
     const known = data.optimum ?? (!instance.open && best || null); // a file states what closed routes cost
     if (known) parts.push(el('span', {}, `gap ${percent(Math.max(0, data.cost / known - 1))} to ${data.optimum != null ? 'the optimum' : 'the best known'}`));
     const other = maps.find(m => m !== this && m.node.isConnected)?.cost;

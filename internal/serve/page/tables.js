@@ -1,5 +1,6 @@
 // The instance as tables: customers with their windows, and vehicles. What is written there changes the instance at once.
 import { $, el } from './util.js';
+import { clock } from './plan.js';
 
 // Lists that have an entry per place, and what a place that is added has there.
 export const byPlace = { coords: null, demands: 0, ids: '', service: 0, windows: [], pickups: 0, setup: 0, release: 0, optional: false, prizes: 0, skills: [], priority: 0, late: 0 };
@@ -19,6 +20,13 @@ const cell = (label, value, set, type = 'number') => el('td', {}, el('input', { 
 const number = (text, otherwise = 0) => text.trim() === '' || !Number.isFinite(Number(text)) ? otherwise : Number(text);
 const whole = text => Math.max(0, Math.round(number(text)));
 
+// A point in time as it is written and read: 08:30 where times are those of a day.
+const shown = (instance, t) => t === undefined || t === null ? '' : instance.clock ? clock(t, instance.clock) : t;
+const point = (instance, text, otherwise = 0) => {
+  const [, h, m] = /^\s*(\d{1,3}):(\d\d)/.exec(text) ?? [];
+  return instance.clock && h !== undefined ? (60 * h + Number(m)) * instance.clock : number(text, otherwise);
+};
+
 function head(...names) { return el('thead', {}, el('tr', {}, names.map(n => el('th', { scope: 'col' }, n)))); }
 
 function customerTable(instance, changed, removed) {
@@ -28,14 +36,14 @@ function customerTable(instance, changed, removed) {
     const name = instance.ids?.[i] ?? (i < depots(instance) ? `depot ${i}` : String(i)), w = instance.windows?.[i] ?? [];
     const window = k => text => {
       const all = list('windows', () => []), now = all[i][0] ?? [0];
-      const next = [k === 0 ? number(text) : now[0] ?? 0, k === 1 ? number(text, null) : now[1] ?? null];
+      const next = [k === 0 ? point(instance, text) : now[0] ?? 0, k === 1 ? point(instance, text, null) : now[1] ?? null];
       all[i] = next[0] === 0 && next[1] === null ? [] : [next[1] === null ? [next[0]] : next];
       changed();
     };
     const at = k => instance.coords ? cell(`${'xy'[k]} of ${name}`, instance.coords[i][k], t => { instance.coords[i][k] = number(t); changed(); }) : el('td', {}, '–');
     rows.push(el('tr', {}, cell(`name of ${name}`, name, t => { list('ids', (_, j) => String(j))[i] = t; changed(); }, 'text'), at(0), at(1),
       cell(`demand of ${name}`, instance.demands[i], t => { instance.demands[i] = whole(t); changed(); }),
-      w.length > 1 ? el('td', { colspan: 2 }, w.map(s => s.join('–')).join(', ')) : [cell(`earliest time of ${name}`, w[0]?.[0], window(0)), cell(`latest time of ${name}`, w[0]?.[1], window(1))],
+      w.length > 1 ? el('td', { colspan: 2 }, w.map(s => s.map(t => shown(instance, t)).join('–')).join(', ')) : [cell(`earliest time of ${name}`, shown(instance, w[0]?.[0]), window(0), instance.clock ? 'text' : 'number'), cell(`latest time of ${name}`, shown(instance, w[0]?.[1]), window(1), instance.clock ? 'text' : 'number')],
       cell(`service time of ${name}`, instance.service?.[i], t => { list('service', () => 0)[i] = Math.max(0, number(t)); changed(); }),
       el('td', {}, i < depots(instance) ? 'depot' : el('button', { type: 'button', 'aria-label': `remove ${name}`, onclick: () => removed(i) }, '×'))));
   }
@@ -48,7 +56,7 @@ function vehicleTable(instance, changed) {
   const rows = (fleet ?? [null]).map((v, i) => {
     const name = v?.name || `type ${i + 1}`;
     const shift = k => text => {
-      const now = v.shift ?? [0], next = [k === 0 ? number(text) : now[0], k === 1 ? number(text, null) : now[1] ?? null];
+      const now = v.shift ?? [0], next = [k === 0 ? point(instance, text) : now[0], k === 1 ? point(instance, text, null) : now[1] ?? null];
       v.shift = next[1] === null ? [next[0]] : next;
       changed();
     };
@@ -57,7 +65,7 @@ function vehicleTable(instance, changed) {
       cell('longest duration, empty for any', instance.max_duration || '', t => { instance.max_duration = Math.max(0, number(t)); changed(); }), el('td', {}, '–'));
     return el('tr', {}, cell('name of ' + name, v.name ?? '', t => { v.name = t; changed(); }, 'text'), cell('number of ' + name + ', empty for any', v.count || '', t => { v.count = whole(t); changed(); }),
       cell('capacity of ' + name, v.capacity?.[0], t => { v.capacity = [Math.max(1, whole(t)), ...(v.capacity ?? []).slice(1)]; changed(); }),
-      cell('shift of ' + name + ' from', v.shift?.[0], shift(0)), cell('shift of ' + name + ' to', v.shift?.[1], shift(1)),
+      cell('shift of ' + name + ' from', shown(instance, v.shift?.[0]), shift(0), instance.clock ? 'text' : 'number'), cell('shift of ' + name + ' to', shown(instance, v.shift?.[1]), shift(1), instance.clock ? 'text' : 'number'),
       cell('longest duration of ' + name, v.max_duration ?? '', t => { const n = number(t, null); if (n === null) delete v.max_duration; else v.max_duration = n; changed(); }),
       cell('fixed cost of ' + name, v.fixed_cost || '', t => { v.fixed_cost = number(t); changed(); }));
   });

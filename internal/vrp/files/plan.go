@@ -54,6 +54,7 @@ type Stop struct {
 	Slack    *float64  `json:"slack,omitempty"` // how much later it could begin; none: nothing limits it
 	Late     float64   `json:"late,omitempty"`
 	Load     []float64 `json:"load,omitempty"` // on board behind it, per dimension
+	At       []float64 `json:"at,omitempty"`   // its coordinates, where places have them
 }
 
 // Unserved is a customer on no route.
@@ -62,6 +63,8 @@ type Unserved struct {
 	ID       string `json:"id"`
 	Name     string `json:"name,omitempty"`
 	Reason   string `json:"reason"`
+
+	At []float64 `json:"at,omitempty"`
 }
 
 // Timed says whether a problem's routes have times that a user wants to see.
@@ -84,14 +87,22 @@ func NewPlan(p *vrp.Problem, s vrp.Solution, why map[int32]string) (*Plan, error
 		}
 		for i, stop := range r.Stops {
 			out.Stops = append(out.Stops, Stop{Kind: kindOf(p, t, r.Stops, i), Place: stop.Place, ID: p.ID(int(stop.Place)), Name: p.Called(int(stop.Place)), Arrival: stop.Arrival, Wait: stop.Wait,
-				Begin: stop.Begin, Service: stop.Depart - stop.Begin, Depart: stop.Depart, Distance: stop.Distance, Slack: finite(stop.Slack), Late: stop.Late, Load: amountsOf(p, stop.Load)})
+				Begin: stop.Begin, Service: stop.Depart - stop.Begin, Depart: stop.Depart, Distance: stop.Distance, Slack: finite(stop.Slack), Late: stop.Late, Load: amountsOf(p, stop.Load), At: at(p, int(stop.Place))})
 		}
 		plan.Routes = append(plan.Routes, out)
 	}
 	for _, v := range e.Unserved {
-		plan.Unserved = append(plan.Unserved, Unserved{Customer: v, ID: p.ID(int(v)), Name: p.Called(int(v)), Reason: why[v]})
+		plan.Unserved = append(plan.Unserved, Unserved{Customer: v, ID: p.ID(int(v)), Name: p.Called(int(v)), Reason: why[v], At: at(p, int(v))})
 	}
 	return plan, nil
+}
+
+// at is where a place is; nil: places have no coordinates, or none that were given.
+func at(p *vrp.Problem, place int) []float64 {
+	if place < 0 || place >= len(p.X) {
+		return nil
+	}
+	return []float64{p.X[place], p.Y[place]}
 }
 
 // amountsOf are amounts as the problem's file counts them.
