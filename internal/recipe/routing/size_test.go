@@ -25,11 +25,16 @@ func TestStepFLOPs(t *testing.T) {
 	}
 }
 
+// TestTooLarge: the settings need more than any machine has, one shard of the step alone included.
 func TestTooLarge(t *testing.T) {
 	if _, known := run.AvailableMemory(); !known {
 		t.Skip("this system does not tell its available memory")
 	}
-	for _, set := range [][]string{{"training.batch_size=1048576", "problem.num_customers=100000"}, {"model.hidden_dim=16384", "model.num_layers=60"}, {"problem.num_customers=100000", "baseline.type=pomo"}} {
+	for _, set := range [][]string{
+		{"training.batch_size=1048576", "problem.num_customers=100000", "model.num_layers=60"},
+		{"model.hidden_dim=16384", "model.num_layers=60"},
+		{"problem.num_customers=100000", "baseline.type=pomo", "model.num_layers=60"},
+	} {
 		o := options(tiny(t, set...), openCPU(t, 1))
 		o.Dir = runtest.OpenDir(t, runtest.Folder(t), false)
 		err := run.Run(t.Context(), o)
