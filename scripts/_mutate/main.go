@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"go/parser"
@@ -236,11 +237,16 @@ func copyTree(n int) (dirs []string, err error) {
 
 // test runs a package's tests and returns what they said.
 func test(ctx context.Context, dir, pkg string, timeout time.Duration, flags ...string) (string, error) {
+	return testIn(ctx, nil, dir, pkg, timeout, flags...)
+}
+
+// testIn does so with some variables of the environment changed.
+func testIn(ctx context.Context, env []string, dir, pkg string, timeout time.Duration, flags ...string) (string, error) {
 	args := append([]string{"test", "-vet=off", "-failfast", "-timeout", timeout.String()}, flags...)
 	cmd := exec.CommandContext(ctx, "go", append(args, "./"+pkg)...)
-	cmd.Dir = dir
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	if procs > 0 {
-		cmd.Env = append(os.Environ(), fmt.Sprintf("GOMAXPROCS=%d", procs))
+		cmd.Env = append(cmd.Env, fmt.Sprintf("GOMAXPROCS=%d", procs))
 		cmd.Args = slices.Insert(cmd.Args, 2, fmt.Sprintf("-p=%d", procs))
 	}
 	var out bytes.Buffer
@@ -256,7 +262,7 @@ func test(ctx context.Context, dir, pkg string, timeout time.Duration, flags ...
 func clean(ctx context.Context, dir string, faults []*fault, timeout time.Duration) error {
 	var packages []string
 	for _, f := range faults {
-		if f.Stale == "" && !slices.Contains(packages, f.Package) {
+		if generator, _ := f.generator(); f.Stale == "" && generator != "neon" && !slices.Contains(packages, f.Package) {
 			packages = append(packages, f.Package)
 		}
 	}
@@ -264,6 +270,15 @@ func clean(ctx context.Context, dir string, faults []*fault, timeout time.Durati
 		fmt.Fprintf(os.Stderr, "clean  %d/%d  %s\n", i+1, len(packages), pkg)
 		if out, err := test(ctx, dir, pkg, timeout); err != nil {
 			return fmt.Errorf("%s is red without any fault: %w\n%s", pkg, err, tail(out))
+		}
+	}
+	for _, f := range faults {
+		if generator, _ := f.generator(); generator == "neon" && f.Stale == "" {
+			fmt.Fprintf(os.Stderr, "clean  %s under emulation\n", f.Package)
+			if out, failed, err := f.testGenerated(ctx, dir, generator, timeout); failed != nil || err != nil {
+				return fmt.Errorf("%s is red under emulation without any fault: %w\n%s", f.Package, errors.Join(failed, err), tail(out))
+			}
+			break
 		}
 	}
 	return nil
@@ -328,10 +343,20 @@ func (f *fault) plant(ctx context.Context, dir string, timeout time.Duration) (e
 		return err
 	}
 	began := time.Now()
-	out, failed := test(ctx, dir, f.Package, timeout)
+	var out string
+	var failed error
+	if generator, ok := f.generator(); ok {
+		out, failed, err = f.testGenerated(ctx, dir, generator, timeout)
+	} else {
+		out, failed = test(ctx, dir, f.Package, timeout)
+	}
 	f.Seconds = time.Since(began).Seconds()
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if err != nil {
+		f.Stale = fmt.Sprintf("line %d: %v", f.line, err)
+		return nil
 	}
 	if strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]") {
 		f.Stale = fmt.Sprintf("line %d: does not compile: %s", f.line, compilerSays(out))
