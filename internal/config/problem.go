@@ -9,6 +9,7 @@ type Problem struct {
 	CoordRange      int     `yaml:"coord_range"`
 	Distribution    string  `yaml:"distribution"`
 	MaxRouteLength  float64 `yaml:"max_route_length"`
+	Attributes      string  `yaml:"attributes"`
 }
 
 // problemKeys describes them, in this order. A rule of a route has its setting in this file and its
@@ -22,5 +23,6 @@ func problemKeys() []Entry {
 		integer("problem.coord_range", between(1, 1<<24), Honoured, "With distribution grid: coordinates are integers 0..coord_range, scaled to the unit square. No effect with uniform."),
 		text("problem.distribution", Honoured, "Where instances come from: grid (integer coordinates, scaled) or uniform (the unit square, as Kool has it).", "grid", "uniform"),
 		float("problem.max_route_length", between(0, 1000), Honoured, "Where the limit of a route's length ends, the way home included, in sides of the unit square: each instance draws its own between twice the way to its farthest customer and this (RouteFinder: 2.8). 0: no limit."),
+		text("problem.attributes", Honoured, "Kinds of problems that a batch mixes, each instance drawing one, all as likely: variants by RouteFinder's names, cvrp, or vrp with b or mb, l and tw behind it and o before it, apart by commas; or all, which is 24. Empty: none, which is CVRP with kernels of its own."),
 	}
 }

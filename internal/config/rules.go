@@ -1,6 +1,10 @@
 package config
 
-import "fmt"
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
 
 // conflict is a fault between keys, each lawful alone. The keys are those a user could change to
 // mend it, the likeliest first.
@@ -44,6 +48,9 @@ func inBlocks(width int) bool {
 	return false
 }
 
+// variantName is a kind of problem by RouteFinder's names, as internal/vrp reads them.
+var variantName = regexp.MustCompile(`^(?i)(all|o?vrp(m?b)?l?(tw)?|cvrp)$`)
+
 // conflicts lists what is wrong between keys of a Config whose every key is lawful alone.
 func (c *Config) conflicts() []conflict {
 	var out []conflict
@@ -60,6 +67,14 @@ func (c *Config) conflicts() []conflict {
 		case p.NumCustomers*high >= loadUnit:
 			out = append(out, clash(keys, "problem.capacity_range reaches %d: with %d customers at most %d can be told apart", high, p.NumCustomers, (loadUnit-1)/p.NumCustomers))
 		}
+	}
+	for name := range strings.SplitSeq(p.Attributes, ",") {
+		if name = strings.TrimSpace(name); p.Attributes != "" && (!variantName.MatchString(name) || strings.EqualFold(name, "vrp")) {
+			out = append(out, clash([]string{"problem.attributes"}, "problem.attributes: there is no variant %q: write all, or names as cvrp, ovrp and vrpbltw, apart by commas", name))
+		}
+	}
+	if p.Attributes != "" && p.MaxRouteLength > 0 {
+		out = append(out, clash([]string{"problem.attributes", "problem.max_route_length"}, "problem.attributes and problem.max_route_length exclude one another: a mix draws limits of its own"))
 	}
 	if m.HiddenDim%m.NumHeads != 0 {
 		out = append(out, clash([]string{"model.hidden_dim", "model.num_heads"},

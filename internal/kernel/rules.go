@@ -29,6 +29,8 @@ const (
 	// CVRPL: and no route is longer than its instance's limit, the way home included. A customer fits
 	// if the vehicle could go there and then home. The depot's column "home" holds the limit.
 	CVRPL
+	// VRP: each instance has attributes of its own (Drawing.Mix, rules_vrp.go).
+	VRP
 )
 
 // ruleSets is the table of rule sets, by RuleSet.
@@ -44,6 +46,9 @@ var ruleSets = []struct {
 }{
 	CVRP:  {"cvrp", []string{"demand"}, []string{"x", "y", "demand", "depot"}, []string{"load"}},
 	CVRPL: {"cvrpl", []string{"demand", "x", "y", "home"}, []string{"x", "y", "demand", "depot"}, []string{"load", "length"}},
+	VRP: {"vrp", []string{"demand", "x", "y", "home", "early", "late", "service", "kind"},
+		[]string{"x", "y", "demand", "depot", "pickup", "early", "late", "service", "open", "mixed", "limit", "end"},
+		[]string{"load", "room", "time", "length"}},
 }
 
 // RuleSets are all of them.
@@ -61,8 +66,8 @@ func (s RuleSet) String() string { return ruleSets[s].name }
 // Columns are the words of a node in Instances.Nodes.
 func (s RuleSet) Columns() []string { return ruleSets[s].columns }
 
-// Features are what an encoder sees of a node: x and y, the demand as a share of the capacity, and
-// 1 at the depot.
+// Features are what an encoder sees of a node: x and y, the demand as a share of the capacity, 1 at
+// the depot. rules_vrp.go has VRP's.
 func (s RuleSet) Features() []string { return ruleSets[s].features }
 
 // Context is what a decoder sees of a vehicle beside its node: the shares of the load and of the
@@ -92,37 +97,57 @@ type Drawing struct {
 
 	CapacityMin, CapacityMax int32 // the range; 0: every instance has Rules.Capacity
 
-	Range float32 // by which the rule set draws what an instance has once (Own)
+	Range float32 // where limits of a route's length end
+	// of VRP: bit a is set where instances may have the Attributes a; all that may be are as likely
+	Mix uint64
 }
 
-// Own draws what an instance has once beside its nodes, from the places of its nodes and a word
-// that nothing else reads: word 3 of the first customer's block. CVRP has nothing. CVRPL has the
-// limit of a route's length, uniform between twice the way to the farthest customer, so that every
-// customer can be served, and `highest` where that is more (RouteFinder's,
-// https://arxiv.org/abs/2406.15007).
-func (s RuleSet) Own(x, y []float32, word uint32, highest float32) float32 {
-	if s != CVRPL {
-		return 0
+// Own is what an instance has beside places and demands.
+type Own struct {
+	Limit float32 // of a route's length; +Inf: none
+	// of VRP
+	Attributes
+	End     float32  // when vehicles must be back; +Inf: any time
+	Windows []Window // by node; nil: none
+}
+
+// Draw draws what an instance has beside places and demands, which are there, and fills in the
+// columns of its nodes: from words that nothing else reads, word 3 of the first customer's block
+// and for VRP the blocks from secondBlock on. CVRP has nothing, CVRPL the limit of a route's
+// length.
+func (s RuleSet) Draw(nodes []int32, x, y []float32, d *Drawing, index uint64) {
+	switch own := rng.At(d.Seed, index, 1, d.Purpose)[3]; s {
+	case CVRPL:
+		s.Complete(nodes, x, y, Own{Limit: d.limit(x, y, own)})
+	case VRP:
+		d.drawVRP(nodes, x, y, own, index)
 	}
+}
+
+// limit is uniform between twice the way to the farthest customer, so that every customer can be
+// served, and Range where that is more (RouteFinder's, https://arxiv.org/abs/2406.15007).
+func (d *Drawing) limit(x, y []float32, word uint32) float32 {
 	far := float32(0)
 	for j := range x {
 		far = max(far, Leg(x[j], y[j], x[0], y[0]))
 	}
 	low := 2 * far
-	return low + rng.Float(word)*(max(highest, low)-low)
+	return low + float32(rng.Float(word)*(max(d.Range, low)-low))
 }
 
 // Complete fills in the columns of an instance's nodes behind the demands, which are there.
-func (s RuleSet) Complete(nodes []int32, x, y []float32, own float32) {
-	if s != CVRPL {
-		return
-	}
-	for j := range x {
-		home := own
-		if j > 0 {
-			home = Leg(x[j], y[j], x[0], y[0])
+func (s RuleSet) Complete(nodes []int32, x, y []float32, own Own) {
+	switch s {
+	case CVRPL:
+		for j := range x {
+			home := own.Limit
+			if j > 0 {
+				home = Leg(x[j], y[j], x[0], y[0])
+			}
+			nodes[4*j+1], nodes[4*j+2], nodes[4*j+3] = word(x[j]), word(y[j]), word(home)
 		}
-		nodes[4*j+1], nodes[4*j+2], nodes[4*j+3] = word(x[j]), word(y[j]), word(home)
+	case VRP:
+		completeVRP(nodes, x, y, own)
 	}
 }
 

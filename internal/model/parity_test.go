@@ -124,7 +124,7 @@ func (f fixture) nodes(n int) []int32 {
 	if f.rules() == kernel.CVRPL {
 		x, y := f.floats("x"), f.floats("y")
 		for i, limit := range f.floats("limit") {
-			f.rules().Complete(out[i*n*wide:][:n*wide], x[i*n:][:n], y[i*n:][:n], limit)
+			f.rules().Complete(out[i*n*wide:][:n*wide], x[i*n:][:n], y[i*n:][:n], kernel.Own{Limit: limit})
 		}
 	}
 	return out

@@ -199,11 +199,10 @@ const lengthTolerance = 1e-4
 
 // validate asks the validator about a route, and whether it is as long as the device says.
 func validate(b *vrp.Batch, i int, tour []int32, length float32) error {
-	nodes := b.N + 1
 	if err := b.Validate(i, tour); err != nil {
 		return err
 	}
-	host := vrp.RouteCost(b.X[i*nodes:][:nodes], b.Y[i*nodes:][:nodes], tour)
+	host := b.Cost(i, tour)
 	if d := math.Abs(float64(host - length)); !(d <= lengthTolerance*(1+float64(host))) {
 		return fmt.Errorf("the device states length %g, its legs add up to %g", length, host)
 	}

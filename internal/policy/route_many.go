@@ -23,7 +23,7 @@ type ManyOptions struct {
 // program and its batches.
 func (p *Policy) RouteMany(ctx context.Context, problems []*vrp.Problem, o ManyOptions) ([]Routed, error) {
 	for _, prob := range problems {
-		if err := routable(prob, p.model.Rules()); err != nil {
+		if err := p.takes(prob); err != nil {
 			return nil, fmt.Errorf("%s: a policy cannot route it: %w", prob.Name, err)
 		}
 	}
@@ -35,7 +35,7 @@ func (p *Policy) RouteMany(ctx context.Context, problems []*vrp.Problem, o ManyO
 	members, work := map[kind][]int{}, map[kind]float64{}
 	total := 0.0
 	for i, prob := range problems {
-		k := kind{prob.N(), prob.Capacity}
+		k := kind{prob.N(), capacityOf(prob)}
 		if members[k] == nil {
 			kinds = append(kinds, k)
 		}

@@ -18,14 +18,21 @@ import (
 // and in a device's generate op gives the same bits.
 func SourceOf(c *config.Config, purpose rng.Purpose) vrp.Source {
 	p := &c.Problem
-	return vrp.Source{Seed: c.Experiment.RandomSeed, Purpose: purpose, Distribution: vrp.Distribution(p.Distribution),
+	mix := vrp.Mix(0)
+	if p.Attributes != "" {
+		mix, _ = vrp.ParseMix(p.Attributes) // the settings were checked
+	}
+	return vrp.Source{Mix: mix, Seed: c.Experiment.RandomSeed, Purpose: purpose, Distribution: vrp.Distribution(p.Distribution),
 		N: p.NumCustomers, Capacity: int32(p.VehicleCapacity), DemandMin: int32(p.DemandRange[0]), DemandMax: int32(p.DemandRange[1]),
 		CoordRange: int32(p.CoordRange), MaxLength: float32(p.MaxRouteLength)}
 }
 
 // rulesOf is the rule set of a source's instances.
 func rulesOf(src vrp.Source) kernel.RuleSet {
-	if src.MaxLength > 0 {
+	switch {
+	case src.Mix != 0:
+		return kernel.VRP
+	case src.MaxLength > 0:
 		return kernel.CVRPL
 	}
 	return kernel.CVRP
@@ -41,8 +48,12 @@ func RecordInstances(p *plan.Plan, src vrp.Source, symmetries int, capacities [2
 	if src.Distribution == vrp.Grid {
 		grid = src.CoordRange
 	}
+	longest := src.MaxLength
+	if src.Mix != 0 {
+		longest = vrp.MixLongest
+	}
 	return p.Drawn(kernel.Rules{Set: rulesOf(src), Capacity: src.Capacity}, src.N+1, kernel.Drawing{Seed: src.Seed, Purpose: src.Purpose, Grid: grid,
-		DemandMin: src.DemandMin, DemandMax: src.DemandMax, Symmetries: symmetries, CapacityMin: int32(capacities[0]), CapacityMax: int32(capacities[1]), Range: src.MaxLength})
+		DemandMin: src.DemandMin, DemandMax: src.DemandMax, Symmetries: symmetries, CapacityMin: int32(capacities[0]), CapacityMax: int32(capacities[1]), Range: longest, Mix: uint64(src.Mix)})
 }
 
 // unlearned is the problem without the parts that a policy of that rule set has learned. What is
@@ -55,11 +66,14 @@ func unlearned(prob *vrp.Problem, set kernel.RuleSet) *vrp.Problem {
 	return &left
 }
 
-// ownOf is what the rules ask of a problem once (kernel.RuleSet.Own), in the unit square that its
+// ownOf is what the rules ask of a problem once (kernel.Own), in the unit square that its
 // square of that side becomes.
-func ownOf(p *vrp.Problem, side float64) float32 {
-	if p.MaxDuration > 0 {
-		return float32(p.MaxDuration / side)
+func ownOf(p *vrp.Problem, set kernel.RuleSet, side float64) kernel.Own {
+	if set == kernel.VRP {
+		return variedOf(p, side)
 	}
-	return float32(math.Inf(1))
+	if p.MaxDuration > 0 {
+		return kernel.Own{Limit: float32(p.MaxDuration / side)}
+	}
+	return kernel.Own{Limit: float32(math.Inf(1))}
 }

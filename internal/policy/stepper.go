@@ -53,10 +53,10 @@ func (s *Stepper) Close() error {
 // Solve routes one problem and returns the best routes by the problem's own metric, judged by the
 // validator. Coordinates are scaled to the unit square by their larger side.
 func (p *Policy) Solve(ctx context.Context, prob *vrp.Problem, d Decode) (vrp.Solution, float64, error) {
-	if err := routable(prob, p.model.Rules()); err != nil {
+	if err := p.takes(prob); err != nil {
 		return vrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
 	}
-	s, err := p.Prepare(prob.N(), prob.Capacity, d)
+	s, err := p.Prepare(prob.N(), capacityOf(prob), d)
 	if err != nil {
 		return vrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
 	}
@@ -72,7 +72,7 @@ func (s *Stepper) Solve(ctx context.Context, prob *vrp.Problem) (vrp.Solution, f
 	if err := routable(prob, s.in.Set); err != nil {
 		return vrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
 	}
-	if prob.N() != s.n || prob.Capacity != s.capacity {
+	if prob.N() != s.n || capacityOf(prob) != s.capacity {
 		panic("policy: Stepper.Solve: the problem is of another size or capacity")
 	}
 	var out [1]Routed

@@ -22,9 +22,12 @@ func routable(prob *vrp.Problem, set kernel.RuleSet) error {
 		return errors.New("it has no coordinates, and a policy reads nothing else")
 	}
 	for c, demand := range prob.Demand {
-		if demand > prob.Capacity {
-			return fmt.Errorf("customer %d demands %d, capacity is %d: no vehicle can serve it", c, demand, prob.Capacity)
+		if demand > capacityOf(prob) {
+			return fmt.Errorf("customer %d demands %d, capacity is %d: no vehicle can serve it", c, demand, capacityOf(prob))
 		}
+	}
+	if set == kernel.VRP {
+		return variedParts(prob)
 	}
 	return unlearned(prob, set).Plain()
 }
@@ -54,7 +57,14 @@ func unitRows(p *vrp.Problem, set kernel.RuleSet, x, y []float32, words []int32)
 		for j, demand := range p.Demand {
 			row[j*wide] = demand
 		}
-		set.Complete(row, x[k*nodes:][:nodes], y[k*nodes:][:nodes], ownOf(p, side))
+		if set == kernel.VRP {
+			for j, pickup := range p.Pickup {
+				if pickup > 0 {
+					row[j*wide] = -pickup
+				}
+			}
+		}
+		set.Complete(row, x[k*nodes:][:nodes], y[k*nodes:][:nodes], ownOf(p, set, side))
 	}
 }
 
@@ -108,9 +118,22 @@ func (s shares) capacity(p *vrp.Problem) float32 {
 	for _, d := range p.Demand {
 		sum, most = sum+float64(d), max(most, float64(d))
 	}
-	capacity := float64(p.Capacity)
+	capacity := float64(capacityOf(p))
 	if most <= s.most*capacity {
 		return float32(capacity)
 	}
 	return float32(max(capacity, sum/float64(p.N())/(beyond*s.mean)))
+}
+
+// takes says what keeps this policy from a problem: its rules, or an attribute that it has not
+// learned.
+func (p *Policy) takes(prob *vrp.Problem) error {
+	if err := routable(prob, p.model.Rules()); err != nil || p.model.Rules() != kernel.VRP {
+		return err
+	}
+	a, _ := attributesOf(prob)
+	if !p.Source(0).Mix.Has(a) {
+		return fmt.Errorf("it is of the variant %s, and the policy has learned %s", a, p.Config.Problem.Attributes)
+	}
+	return nil
 }

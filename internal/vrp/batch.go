@@ -8,6 +8,8 @@ type Batch struct {
 	X, Y     []float32 // unit square
 	Demand   []int32   // 0 at the depot
 	Limit    []float32 // of a route's length, by instance; nil: none
+
+	Varied *Varied // of a mix; nil: all are alike
 }
 
 // NewBatch allocates a batch of b instances with n customers each.
@@ -20,17 +22,13 @@ func NewBatch(b, n int, capacity int32) *Batch {
 // Validate judges a visit sequence of instance i, as validateTour does.
 func (b *Batch) Validate(i int, tour []int32) error {
 	n := b.N + 1
-	if err := validateTour(tour, b.Demand[i*n:][:n], b.Capacity); err != nil || b.Limit == nil {
+	if err := validateTour(tour, b.Demand[i*n:][:n], b.Capacity); err != nil || b.Limit == nil && b.Varied == nil {
 		return err
 	}
 	p := b.Problem(i)
-	p.MaxDuration *= 1 + limitSlack
+	lenient(p)
 	return Validate(p, FromTour(tour))
 }
-
-// limitSlack forgives the rounding of a route's length where it is summed in float32: a hundred
-// legs and the way home are good to about 6e-6 of their sum.
-const limitSlack = 1e-5
 
 func (b *Batch) limit(i int, length float32) {
 	if b.Limit == nil {
@@ -48,6 +46,9 @@ func (b *Batch) Problem(i int) *Problem {
 	}
 	if b.Limit != nil {
 		p.MaxDuration = float64(b.Limit[i])
+	}
+	if b.Varied != nil {
+		b.Varied.problem(p, i)
 	}
 	return p
 }

@@ -65,3 +65,19 @@ func rowCost(x, y []float32, tour []int32) float32 {
 func leg(dx, dy float32) float32 {
 	return float32(math.Sqrt(float64(float32(dx*dx) + float32(dy*dy))))
 }
+
+// Cost is what a visit sequence of instance i costs, leg by leg as RouteCost adds them: nothing for
+// the way home of an open route.
+func (b *Batch) Cost(i int, tour []int32) (sum float32) {
+	n := b.N + 1
+	x, y := b.X[i*n:][:n], b.Y[i*n:][:n]
+	if b.Varied == nil || b.Varied.Attributes[i]&OpenRoutes == 0 {
+		return RouteCost(x, y, tour)
+	}
+	for t := 1; t < len(tour); t++ {
+		if a, to := tour[t-1], tour[t]; to != 0 {
+			sum += leg(x[a]-x[to], y[a]-y[to])
+		}
+	}
+	return sum
+}

@@ -13,7 +13,7 @@ import (
 // repeats it with one thread per node. Node j of an instance spends Philox block draw=j:
 //
 //	word 0 → x, word 1 → y, word 2 → demand (unread at the depot), word 3 unread but for
-//	node 1, where it is the limit of a route's length
+//	node 1, where it is the limit of a route's length, or of a mix the attributes
 //
 // so an instance is a function of (seed, purpose, index) alone, whatever the batch or the worker.
 
@@ -53,10 +53,11 @@ type Source struct {
 	CoordRange           int32 // grid only
 	// where the limit of a route's length ends, in sides of the unit square; 0: none
 	MaxLength float32 `json:",omitempty"`
+	Mix       Mix     `json:",omitempty"` // of attributes; 0: none has any
 }
 
 // Plain says whether the capacity is all that limits a route of the source's instances.
-func (s Source) Plain() bool { return s.MaxLength == 0 }
+func (s Source) Plain() bool { return s.MaxLength == 0 && s.Mix == 0 }
 
 // Check says in one line what makes the source unusable, or nil.
 func (s Source) Check() error {
@@ -96,19 +97,25 @@ func (s Source) Fill(b *Batch, first uint64) {
 		if s.MaxLength > 0 {
 			b.limit(i, s.drawLimit(b.X[lo:hi], b.Y[lo:hi], first+uint64(i)))
 		}
+		if s.Mix != 0 {
+			s.vary(b, i, first+uint64(i))
+		}
 	}
 }
 
 // drawLimit is uniform between twice the way to the farthest customer and MaxLength where that is
 // more: RouteFinder's (https://arxiv.org/abs/2406.15007).
 func (s Source) drawLimit(x, y []float32, index uint64) float32 {
+	return limitBetween(x, y, rng.At(s.Seed, index, 1, s.purpose())[3], s.MaxLength)
+}
+
+func limitBetween(x, y []float32, word uint32, longest float32) float32 {
 	far := float32(0)
 	for j := range x {
-		dx, dy := x[j]-x[0], y[j]-y[0]
-		far = max(far, float32(math.Sqrt(float64(float32(dx*dx)+float32(dy*dy)))))
+		far = max(far, leg(x[j]-x[0], y[j]-y[0]))
 	}
 	low := 2 * far
-	return low + rng.Float(rng.At(s.Seed, index, 1, s.purpose())[3])*(max(s.MaxLength, low)-low)
+	return low + float32(rng.Float(word)*(max(longest, low)-low))
 }
 
 func (s Source) draw(x, y []float32, demand []int32, index uint64) {
@@ -176,4 +183,40 @@ func (p *Problem) Scale() (int, bool) {
 		}
 	}
 	return 0, false
+}
+
+// vary draws what instance `index` of the mix has beside places and demands into slot i.
+func (s Source) vary(b *Batch, i int, index uint64) {
+	if b.Varied == nil {
+		b.Varied = newVaried(b.B, len(b.X))
+	}
+	v, lo := b.Varied, i*(b.N+1)
+	second := func(j int) [4]uint32 { return rng.At(s.Seed, index, mixSecondBlock+uint32(j), s.purpose()) }
+	a := s.Mix.draw(rng.At(s.Seed, index, 1, s.purpose())[3])
+	v.Attributes[i], v.Limit[i] = a, float32(math.Inf(1))
+	x, y := b.X[lo:][:b.N+1], b.Y[lo:][:b.N+1]
+	if a&LimitedLength != 0 {
+		v.Limit[i] = limitBetween(x, y, second(0)[0], MixLongest)
+	}
+	end := float32(math.Inf(1))
+	if a&TimeWindows != 0 {
+		end = mixEnd
+	}
+	for j := range x {
+		v.Pickup[lo+j], v.Early[lo+j], v.Late[lo+j], v.Service[lo+j] = 0, 0, float32(math.Inf(1)), 0
+		if j == 0 {
+			v.Late[lo] = end
+			continue
+		}
+		u := second(j)
+		if a&WithBackhauls != 0 && rng.Float(u[3]) < mixPickups {
+			v.Pickup[lo+j], b.Demand[lo+j] = b.Demand[lo+j], 0
+		}
+		if a&TimeWindows != 0 {
+			way := leg(x[j]-x[0], y[j]-y[0])
+			service, width := 0.15+float32(0.03*rng.Float(u[0])), 0.18+float32(0.02*rng.Float(u[1]))
+			early := way + float32((mixEnd-service-width-2*way)*rng.Float(u[2]))
+			v.Early[lo+j], v.Late[lo+j], v.Service[lo+j] = early, early+width, service
+		}
+	}
 }

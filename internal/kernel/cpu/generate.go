@@ -40,7 +40,7 @@ func (b *binder) generate(o *kernel.Generate) func(*worker) {
 			}
 			if wide > 1 {
 				x, y := xs[i*n:][:n], ys[i*n:][:n]
-				o.Set.Complete(mine, x, y, o.Set.Own(x, y, rng.At(o.Seed, index, 1, o.Purpose)[3], o.Range))
+				o.Set.Draw(mine, x, y, &o.Drawing, index)
 			}
 		}
 		features(fs, xs, ys, ds, n, o.Rules)

@@ -94,7 +94,8 @@ func (r *roll) decode(w *worker, k *block, i, s0, count int) {
 		left := 0
 		for _, j := range live[:going] {
 			v, a := &fleet[j], actions[j*r.limit+t]
-			length[j] += leg(k.posX, k.posY, v.node(), a)
+			from, to := v.leg(a, k.in)
+			length[j] += leg(k.posX, k.posY, from, to)
 			v.move(a, k.in)
 			steps[j]++
 			if !v.ended() {

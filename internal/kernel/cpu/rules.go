@@ -17,23 +17,28 @@ import (
 
 // features is what the policy sees of every node (kernel.RuleSet.Features), instances of n nodes.
 func features(f, x, y []float32, nodes []int32, n int, rules kernel.Rules) {
-	wide := len(rules.Set.Columns())
+	wide, seen := len(rules.Set.Columns()), len(rules.Set.Features())
 	for i := range x {
 		depot := float32(0)
 		if i%n == 0 {
 			depot = 1
 		}
-		row := f[i*4:][:4]
+		row := f[i*seen:][:seen]
+		if rules.Set == kernel.VRP {
+			kernel.FeaturesVRP(row, nodes[i/n*n*wide:], x[i], y[i], i%n, float32(rules.Capacity))
+			continue
+		}
 		row[0], row[1], row[2], row[3] = x[i], y[i], float32(nodes[i*wide])/float32(rules.Capacity), depot
 	}
 }
 
-// instance is what the rules ask of a routing instance. It is passed by value: four words stay in
-// registers.
+// instance is what the rules ask of a routing instance. It is passed by value, in registers.
 type instance struct {
 	words    []int32 // kernel.Instances.Nodes, `wide` for each node, the demand first
 	capacity int32
 	wide     int32
+	limited  bool // CVRPL
+	various  bool // VRP
 }
 
 // nodes is how many there are, the depot included.
@@ -54,18 +59,21 @@ type vehicle struct {
 	unserved int32
 	served   []uint64
 	length   float32 // of the route so far; CVRPL
+	route    kernel.VehicleVRP
 }
 
 // newInstance is instance i of a batch whose instances have n nodes each.
 func newInstance(nodes []int32, i, n int, rules kernel.Rules) instance {
 	wide := len(rules.Set.Columns())
-	return instance{words: nodes[i*n*wide:][:n*wide], capacity: rules.Capacity, wide: int32(wide)}
+	in := instance{words: nodes[i*n*wide:][:n*wide], capacity: rules.Capacity, wide: int32(wide)}
+	in.limited, in.various = rules.Set == kernel.CVRPL, rules.Set == kernel.VRP
+	return in
 }
 
 // depart stands at the depot with a full load and nobody served; served has a bit for each node.
 func (v *vehicle) depart(in instance, served []uint64) {
 	v.at, v.seen, v.left, v.unserved, v.served = 0, 0, in.capacity, int32(in.nodes()-1), served
-	v.length = 0
+	v.length, v.route = 0, kernel.VehicleVRP{}
 	clear(served)
 }
 
@@ -82,14 +90,21 @@ func (v *vehicle) room(in instance, j int) uint64 {
 	return uint64(int64(in.words[j])-int64(v.left)-1) >> 63
 }
 
-// leg is the way from where the vehicle stands to node j.
-func (v *vehicle) leg(in instance, j int32) float32 {
+// way is how far it is from where the vehicle stands to node j.
+func (v *vehicle) way(in instance, j int32) float32 {
 	return kernel.Leg(in.column(v.at, 1), in.column(v.at, 2), in.column(j, 1), in.column(j, 2))
 }
 
-// within is room for CVRPL: the vehicle could also go there and then home within the limit.
+// within is room for sets with more columns. CVRPL's vehicle could also go there and then home
+// within the limit.
 func (v *vehicle) within(in instance, j int32) uint64 {
-	if in.words[4*j] <= v.left && v.length+v.leg(in, j)+in.column(j, 3) <= in.column(0, 3) {
+	if in.various {
+		if v.route.Fits(in.words, v.at, j, in.capacity) {
+			return 1
+		}
+		return 0
+	}
+	if in.words[j*in.wide] <= v.left && (!in.limited || v.length+v.way(in, j)+in.column(j, 3) <= in.column(0, 3)) {
 		return 1
 	}
 	return 0
@@ -145,10 +160,22 @@ func (v *vehicle) allow(mask []uint64, in instance) (count int, last int32) {
 	return count, last
 }
 
+// leg is the nodes between which the way to node a is driven: one node twice where it costs
+// nothing, as the way home of an open route does.
+func (v *vehicle) leg(a int32, in instance) (from, to int32) {
+	if a == 0 && in.various && kernel.OpenVRP(in.words) {
+		return v.at, v.at
+	}
+	return v.at, a
+}
+
 // move takes the vehicle to node a.
 func (v *vehicle) move(a int32, in instance) {
-	if in.wide > 1 {
-		v.length += v.leg(in, a)
+	if in.limited {
+		v.length += v.way(in, a)
+	}
+	if in.various {
+		v.route.Move(in.words, v.at, a)
 	}
 	v.at, v.seen = a, a
 	if a == 0 {
@@ -163,6 +190,10 @@ func (v *vehicle) move(a int32, in instance) {
 // context writes what the policy sees of the vehicle beside its node (kernel.RuleSet.Context): the
 // shares of the load and of the route's length that are left.
 func (v *vehicle) context(to []float32, in instance) {
+	if in.various {
+		kernel.ContextVRP(to, &v.route, in.words, in.capacity)
+		return
+	}
 	to[0] = float32(v.left) / float32(in.capacity)
 	if len(to) > 1 {
 		to[1] = 1 - v.length/in.column(0, 3)

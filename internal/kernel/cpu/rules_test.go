@@ -25,7 +25,8 @@ func TestRules(t *testing.T) {
 		for j, d := range demand {
 			nodes[j*len(rules.Set.Columns())] = d
 		}
-		rules.Set.Complete(nodes, x, y, rules.Set.Own(x, y, rapid.Uint32().Draw(t, "word"), 2.8))
+		drawing := kernel.Drawing{Seed: rapid.Uint64().Draw(t, "seed"), Range: 2.8, Mix: rapid.Uint64Range(1, 1<<32-1).Draw(t, "mix")}
+		rules.Set.Draw(nodes, x, y, &drawing, 5)
 		in := newInstance(nodes, 0, n, rules)
 		var v vehicle
 		mask, seen := make([]uint64, words(n)), make([]float32, len(rules.Set.Context()))

@@ -76,6 +76,20 @@ func TestLarge(t *testing.T) {
 	}
 }
 
+// TestVaried: instances of all kinds are drawn bit for bit as on the host, and decided and
+// differentiated as the reference does, by teams of both sizes.
+func TestVaried(t *testing.T) {
+	for p, unit := range map[cuda.Precision]float64{cuda.TF32: 0x1p-11, cuda.BF16: 0x1p-8} {
+		for _, team := range []int{1, 4} {
+			t.Run(fmt.Sprint(p, "/", team), func(t *testing.T) {
+				open(t, p).Close()
+				defer cuda.SetTeams(team)()
+				kerneltest.RunVaried(t, unit, func(t *testing.T) kernel.Device { return open(t, p) })
+			})
+		}
+	}
+}
+
 // TestStepsTakeNothingFromTheHeap: replaying a step, and feeding one, allocate neither on the host
 // nor on the card.
 func TestStepsTakeNothingFromTheHeap(t *testing.T) {

@@ -31,7 +31,7 @@ func testGenerate(t *testing.T, dev kernel.Device) {
 					batch: batchFor(dev, nodes), state: kernel.State{Instances: 1<<32 - 8}}
 				c.record = func(r *recording) {
 					r.instances(&kernel.Generate{Instances: kernel.Instances{Rules: rules},
-						Drawing: kernel.Drawing{Range: src.MaxLength, Seed: src.Seed, Purpose: src.Purpose, Grid: grid, DemandMin: src.DemandMin, DemandMax: src.DemandMax, Symmetries: symmetries}})
+						Drawing: kernel.Drawing{Range: max(src.MaxLength, reachOf(rules.Set)), Mix: uint64(src.Mix), Seed: src.Seed, Purpose: src.Purpose, Grid: grid, DemandMin: src.DemandMin, DemandMax: src.DemandMax, Symmetries: symmetries}})
 				}
 				c.try(t, dev)
 				_, got := c.run(t, dev, false)

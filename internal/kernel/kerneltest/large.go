@@ -40,7 +40,7 @@ func largeFleets() []fleet {
 	alone := fleet{shape: shape{21, 4, 32}, starts: 1, capacity: 40, temperature: 1, ruled: ruled{limit: 20}, pairs: true}
 	heavy := fleet{shape: shape{140, 8, 16}, starts: 8, forced: true, capacity: 90, temperature: 1, most: 60}
 	tied := fleet{shape: shape{130, 4, 32}, starts: 6, forced: true, capacity: 40, temperature: 1, flat: true}
-	return append(out, limited, limited.view(), far, alone, heavy, tied)
+	return append(append(out, limited, limited.view(), far, alone, heavy, tied), largeVaried()...)
 }
 
 // RunLarge runs attention, rollouts and the gradients of their decisions at sizes of at most so

@@ -125,7 +125,7 @@ func (r *recording) decoder(f fleet) kernel.Decoder {
 	d := f.heads * f.width
 	rules := f.rules()
 	seen := len(rules.Set.Context())
-	dec := kernel.Decoder{Instances: kernel.Instances{Rules: rules, PosX: r.in("x", f.nodes), PosY: r.in("y", f.nodes)},
+	dec := kernel.Decoder{Instances: kernel.Instances{Rules: rules, PosX: r.places("x", f), PosY: r.places("y", f)},
 		Proj: r.in("proj", f.nodes, f.columns()), Graph: r.in("graph", d), Context: r.weight("context", seen*d), Heads: f.heads, Near: f.near}
 	dec.Nodes = r.nodeWords(f, max(f.most, heaviest))
 	if f.pairs {
@@ -272,6 +272,11 @@ func (f fleet) valid(t *testing.T, r *recording, got outcome) bool {
 		}
 		costs := make([]float32, b.B)
 		b.Costs(costs, tours, stride)
+		for i := range costs {
+			if f.mix != 0 {
+				costs[i] = b.Cost(i, tours[i*stride:][:stride])
+			}
+		}
 		for i, cost := range costs {
 			length := got.floats["length"][i*f.starts+s]
 			if math.Abs(length-float64(cost)) > bound(f.steps(), length) {

@@ -13,9 +13,13 @@ import (
 // ruled is what a fleet's rule set is drawn by.
 type ruled struct {
 	limit float32 // where the limits of a route's length end; 0: CVRP
+	mix   uint64  // kernel.Drawing's: VRP
 }
 
 func (f fleet) rules() kernel.Rules {
+	if f.mix != 0 {
+		return kernel.Rules{Set: kernel.VRP, Capacity: f.capacity}
+	}
 	if f.limit > 0 {
 		return kernel.Rules{Set: kernel.CVRPL, Capacity: f.capacity}
 	}
@@ -28,22 +32,25 @@ func ruledFleets() []fleet {
 	short := fleet{shape: shape{14, 2, 4}, starts: 3, capacity: 40, temperature: 1, ruled: ruled{limit: 12}}
 	long := fleet{shape: shape{40, 4, 8}, starts: 5, forced: true, capacity: 60, temperature: 1.5, ruled: ruled{limit: 25}, pairs: true, near: 0.3}
 	endless := fleet{shape: shape{9, 1, 8}, starts: 8, capacity: 20, temperature: 1, ruled: ruled{limit: float32(math.Inf(1))}, pairs: true}
-	return []fleet{short, short.view(), long, endless}
+	return append([]fleet{short, short.view(), long, endless}, variedFleets()...)
 }
 
-// nodeWords are the columns that f's rules read, limits drawn from the demands.
+// nodeWords are the columns that f's rules read.
 func (r *recording) nodeWords(f fleet, most int32) *kernel.Tensor {
 	b, set := r.batch(f), f.rules().Set
 	b.Demand = r.demands(most)
+	wide := len(set.Columns())
+	words := wordsOf(set, b)
 	for i := range b.B {
 		lo, hi := i*f.nodes, (i+1)*f.nodes
-		own := f.limit
-		if !math.IsInf(float64(own), 1) {
-			own = set.Own(b.X[lo:hi], b.Y[lo:hi], uint32(b.Demand[hi-1])<<29, f.limit)
+		row := words[wide*lo : wide*hi]
+		if math.IsInf(float64(f.limit), 1) {
+			set.Complete(row, b.X[lo:hi], b.Y[lo:hi], kernel.Own{Limit: f.limit})
+		} else {
+			set.Draw(row, b.X[lo:hi], b.Y[lo:hi], &kernel.Drawing{Seed: 99, Range: max(f.limit, vrp.MixLongest), Mix: f.mix}, uint64(i))
 		}
-		b.Limit = append(b.Limit, own)
 	}
-	return r.givenInts("nodes", wordsOf(set, b), f.nodes*len(set.Columns()))
+	return r.givenInts("nodes", words, f.nodes*wide)
 }
 
 // batch has the places of f's instances.
@@ -61,6 +68,9 @@ func (f fleet) batch(r *recording) *vrp.Batch {
 			b.Limit = append(b.Limit, math.Float32frombits(uint32(words[j*wide+3])))
 		}
 	}
+	if f.mix != 0 {
+		b.Varied = varied(words, f.nodes, b)
+	}
 	return b
 }
 
@@ -72,9 +82,12 @@ func wordsOf(set kernel.RuleSet, b *vrp.Batch) []int32 {
 		words[wide*j] = d
 	}
 	for i := range b.B {
-		own := float32(0)
+		own := kernel.Own{Limit: float32(math.Inf(1)), End: float32(math.Inf(1))}
 		if b.Limit != nil {
-			own = b.Limit[i]
+			own.Limit = b.Limit[i]
+		}
+		if b.Varied != nil {
+			own = ownOf(words, b, i)
 		}
 		lo, hi := i*nodes, (i+1)*nodes
 		set.Complete(words[wide*lo:wide*hi], b.X[lo:hi], b.Y[lo:hi], own)
@@ -84,8 +97,11 @@ func wordsOf(set kernel.RuleSet, b *vrp.Batch) []int32 {
 
 // drawnBy is the source with what the rule set draws.
 func drawnBy(set kernel.RuleSet, src vrp.Source) vrp.Source {
-	if set == kernel.CVRPL {
+	switch set {
+	case kernel.CVRPL:
 		src.MaxLength = 2.5
+	case kernel.VRP:
+		src.Mix = vrp.Mix(everyKind())
 	}
 	return src
 }

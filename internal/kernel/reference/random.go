@@ -73,7 +73,7 @@ func Generate[F Float](posX, posY []F, nodes []int32, o *kernel.Generate, g uint
 		for j := range x {
 			x[j], y[j] = float32(posX[j]), float32(posY[j])
 		}
-		o.Set.Complete(nodes, x, y, o.Set.Own(x, y, rng.At(o.Seed, g, 1, o.Purpose)[3], o.Range))
+		o.Set.Draw(nodes, x, y, &o.Drawing, g)
 	}
 }
 

@@ -30,7 +30,6 @@ func Rollout[F Float](r Routes[F], d *Decoder[F], o *kernel.Rollout, instance ui
 		var length, logProb, entropy F
 		t := 0
 		for ; !tour.Done() && t < len(actions); t++ {
-			from := tour.Node()
 			switch {
 			case t == 0 && o.Forced:
 				if o.Choice != kernel.Replay {
@@ -47,8 +46,9 @@ func Rollout[F Float](r Routes[F], d *Decoder[F], o *kernel.Rollout, instance ui
 				logProb += step.LogProb[i]
 				entropy += step.Entropy
 			}
+			from, to := tour.Leg(int(actions[t]))
+			length += distance(d.PosX, d.PosY, from, to)
 			tour.Visit(int(actions[t]))
-			length += distance(d.PosX, d.PosY, from, tour.Node())
 		}
 		if o.Choice != kernel.Replay {
 			clear(actions[t:])

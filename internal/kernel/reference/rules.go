@@ -26,6 +26,7 @@ type Tour struct {
 	done bool  // back at the depot with everyone served
 
 	length float32 // of the route so far; CVRPL
+	route  kernel.VehicleVRP
 }
 
 // NewTour stands at the depot with a full load. nodes are kernel.Instances.Nodes of one instance.
@@ -52,6 +53,11 @@ func (t *Tour) View(customer int) { t.seen = customer }
 // ContextOf is what the policy sees of a vehicle beside its node (kernel.RuleSet.Context): the
 // shares of the load and of the route's length that are left.
 func ContextOf[F Float](t *Tour) []F {
+	if t.rules.Set == kernel.VRP {
+		out := make([]F, len(t.rules.Set.Context()))
+		kernel.ContextVRP(out, &t.route, t.nodes, t.rules.Capacity)
+		return out
+	}
 	out := []F{F(t.left) / F(t.rules.Capacity)}
 	if t.rules.Set == kernel.CVRPL {
 		out = append(out, 1-F(t.length)/F(t.column(0, 3)))
@@ -69,7 +75,12 @@ func (t *Tour) leg(j int) float32 {
 }
 
 // fits: customer j may be next.
-func (t *Tour) fits(j int) bool { return !t.visited[j] && t.demand(j) <= t.left && t.reaches(j) }
+func (t *Tour) fits(j int) bool {
+	if t.rules.Set == kernel.VRP {
+		return !t.visited[j] && t.route.Fits(t.nodes, int32(t.current), int32(j), t.rules.Capacity)
+	}
+	return !t.visited[j] && t.demand(j) <= t.left && t.reaches(j)
+}
 
 // reaches: the vehicle could go to customer j and then home within the limit.
 func (t *Tour) reaches(j int) bool {
@@ -93,10 +104,25 @@ func (t *Tour) Allowed() []int {
 	return out
 }
 
+// Leg is the nodes between which the way to node j is driven, and paid for: one node twice where it
+// is not.
+func (t *Tour) Leg(j int) (from, to int) {
+	if t.open() && j == 0 {
+		return t.current, t.current
+	}
+	return t.current, j
+}
+
+// open: a route ends at its last customer, and the way home costs nothing.
+func (t *Tour) open() bool { return t.rules.Set == kernel.VRP && kernel.OpenVRP(t.nodes) }
+
 // Visit goes to node j.
 func (t *Tour) Visit(j int) {
 	if t.rules.Set == kernel.CVRPL {
 		t.length += t.leg(j)
+	}
+	if t.rules.Set == kernel.VRP {
+		t.route.Move(t.nodes, int32(t.current), int32(j))
 	}
 	t.current, t.seen = j, j
 	if j == 0 {
@@ -114,6 +140,10 @@ func (t *Tour) Visit(j int) {
 func Features[F Float](feature Matrix[F], posX, posY []F, nodes []int32, set kernel.RuleSet, capacity F) {
 	for j := range posX {
 		row := feature.Row(j)
+		if set == kernel.VRP {
+			kernel.FeaturesVRP(row, nodes, posX[j], posY[j], j, capacity)
+			continue
+		}
 		row[0], row[1], row[2], row[3] = posX[j], posY[j], F(nodes[j*len(set.Columns())])/capacity, 0
 	}
 	feature.Row(0)[3] = 1

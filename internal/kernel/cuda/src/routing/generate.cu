@@ -2,6 +2,15 @@
 // words of the same Philox blocks, divisions rounded to nearest, no fused operation.
 #include "rules.cuh"
 
+#define SECOND_BLOCK (1 << 20) // secondBlock of kernel/rules_vrp.go
+#ifdef VRP
+#define MIXED , u64 mix
+#define DRAWN Drawn{mix}
+#else
+#define MIXED
+#define DRAWN Drawn{}
+#endif
+
 // generate: node j of row r is node j of instance g = state.instances + r:
 //
 //	u = philox(seed, g/symmetries, j, purpose)
@@ -11,7 +20,7 @@
 // With capacities > 0 the instance has its own, q = least + the lesser of the depot's u[2] and u[3]
 // below capacities, and demand = demand·capacity/q, rounded down.
 KERNEL generate(float *posX, float *posY, Customer *customers, Feature *feature, const State *state, u64 seed, u32 purpose, u32 grid, u32 low, u32 span,
-                int capacity, u32 least, u32 capacities, int symmetries, int nodes, int n, float range) {
+                int capacity, u32 least, u32 capacities, int symmetries, int nodes, int n, float range MIXED) {
   int k = blockIdx_x * blockDim_x + threadIdx_x;
   if (k >= nodes) return;
   int j = k % n;
@@ -50,7 +59,9 @@ KERNEL generate(float *posX, float *posY, Customer *customers, Feature *feature,
   }
   posX[k] = x;
   posY[k] = y;
-  const Customer c = drawn(load, x, y, j, n, range, place);
+  Own own;
+  auto second = [&](int j) { return philox(seed, index, SECOND_BLOCK + j, purpose); };
+  const Customer c = drawn(load, x, y, j, n, range, DRAWN, place, second, own);
   customers[k] = c;
-  feature[k] = featured(c, x, y, j, capacity);
+  feature[k] = featured(c, own, x, y, j, capacity);
 }

@@ -291,7 +291,7 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
         if (choice == REPLAY) a = actions[t];
       }
     }
-    len += leg(x, y, v.at(), a);
+    len += leg(x, y, v.from(), v.to(a));
     if (choice != REPLAY && threadIdx_x == 0) actions[t] = a;
     v.move(a, customers[a], capacity);
     if ((a & 31) == lane) served |= 1u << (a >> 5); // the depot's bit is never asked

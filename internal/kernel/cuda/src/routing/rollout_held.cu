@@ -348,7 +348,7 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
         if (choice == REPLAY) a = actions[time];
       }
     }
-    len += leg(x, y, v.at(), a);
+    len += leg(x, y, v.from(), v.to(a));
     if (choice != REPLAY && threadIdx_x == 0) actions[time] = a;
     v.move(a, customers[a], capacity);
     if (a / EACH == lane) served |= 1u << (a % EACH); // the depot's bit is never asked

@@ -16,9 +16,16 @@
 // of its list `ruled`.
 //
 //	rule set cvrpl: -DLIMIT    a limit of a route's length
+//	rule set vrp: -DVRP        attributes by instance, in rules_vrp.cuh
 
 // length is that of a way by its two sides, as kernel.Leg has it.
 __device__ __forceinline__ float length(float dx, float dy) { return sqrtf_(add_(mul_(dx, dx), mul_(dy, dy))); }
+
+#ifdef VRP
+#include "rules_vrp.cuh"
+#else
+// Own is what an instance has that its nodes' features show.
+struct Own {};
 
 // Customer is what the rules ask of a node. The depot's demand is not asked.
 #ifdef LIMIT
@@ -31,10 +38,13 @@ struct Customer {
 struct Customer { int demand_; };
 #endif
 
+// Drawn is what a rule set draws instances by beside kernel.Drawing's numbers.
+struct Drawn {};
+
 // drawn is node j of n, drawn at x, y with a demand. place(k, x, y) says where node k lies and
-// returns its words.
-template <class P>
-__device__ __forceinline__ Customer drawn(int demand, float x, float y, int j, int n, float range, P place) {
+// returns its words; second(k) are those of its second block.
+template <class P, class S>
+__device__ __forceinline__ Customer drawn(int demand, float x, float y, int j, int n, float range, const Drawn &, P place, S second, Own &) {
 #ifdef LIMIT
   // kernel.RuleSet.Own, by the depot's thread
   float far = 0, px, py;
@@ -52,7 +62,7 @@ __device__ __forceinline__ Customer drawn(int demand, float x, float y, int j, i
 
 // Feature is what the policy sees of a node: the rule set's features.
 struct Feature { float x, y, share, depot; } __attribute__((aligned(16)));
-__device__ __forceinline__ Feature featured(const Customer &c, float x, float y, int j, int capacity) {
+__device__ __forceinline__ Feature featured(const Customer &c, const Own &, float x, float y, int j, int capacity) {
   return Feature{x, y, div_((float)c.demand_, (float)capacity), j == 0 ? 1.0f : 0.0f};
 }
 
@@ -75,9 +85,13 @@ __device__ __forceinline__ Customer shuffle(const Customer &c, int lane) {
 #endif
 }
 
+#endif
+
 // Context is what the policy sees of a vehicle beside its node: the rule set's context features,
 // each of which has a row of weights.
-#ifdef LIMIT
+#if defined(VRP)
+#define CONTEXTS 4
+#elif defined(LIMIT)
 #define CONTEXTS 2
 #else
 #define CONTEXTS 1
@@ -104,6 +118,7 @@ __device__ __forceinline__ Shares shares(int capacity) { return Shares{rcp((floa
 
 #define LEVELS 16
 
+#ifndef VRP
 struct Vehicle {
   int at_;       // node
   int left_;     // load
@@ -115,6 +130,11 @@ struct Vehicle {
 
   // at is the node that the vehicle stands at.
   __device__ __forceinline__ int at() const { return at_; }
+
+  // from and to are the nodes between which the way to node a is driven: one node twice where it
+  // costs nothing.
+  __device__ __forceinline__ int from() const { return at_; }
+  __device__ __forceinline__ int to(int a) const { return a; }
 
   // fits: a customer that nobody has served may be next.
   __device__ __forceinline__ bool fits(const Customer &c) const {
@@ -189,6 +209,9 @@ __device__ __forceinline__ Vehicle depart(const Customer *nodes, int n, int capa
   return Vehicle{0, capacity, n - 1};
 #endif
 }
+#else
+#include "rules_vrp_vehicle.cuh"
+#endif
 
 // how a start begins: at the depot, at its customer, or at the depot as seen from its customer
 enum { FREE, FORCED, VIEWED };

@@ -50,7 +50,7 @@ __device__ __forceinline__ void move(Row (&row)[2], int *actions, const u64 (&at
   for (int r = 0; r < 2; r++) {
     if (row[r].done) continue;
     int a = row[r].action;
-    row[r].length += leg(x, y, row[r].vehicle.at(), a);
+    row[r].length += leg(x, y, row[r].vehicle.from(), row[r].vehicle.to(a));
     if (choice != REPLAY && t4 == 0) actions[at[r] + t] = a;
     row[r].steps++;
     row[r].vehicle.move(a, customers[a], capacity);

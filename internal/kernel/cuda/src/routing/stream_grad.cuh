@@ -10,7 +10,7 @@ struct Taken {
   float wa, we;         // weights of log-probability and entropy in the loss
   int action;
 #if CONTEXTS > 1
-  int pad[8 - 3 - CONTEXTS];
+  int pad[(8 - 3 - CONTEXTS) & 3];
 #endif
 } __attribute__((aligned(16)));
 

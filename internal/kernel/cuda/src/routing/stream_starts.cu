@@ -234,7 +234,7 @@ __device__ __forceinline__ void rollout_stream(int *actions, int *steps, float *
     for (int r = 0; r < 2; r++) {
       if (row[r].done) continue;
       const int a = row[r].action;
-      row[r].length += leg(x, y, row[r].vehicle.at(), a);
+      row[r].length += leg(x, y, row[r].vehicle.from(), row[r].vehicle.to(a));
       if (choice != REPLAY && t4 == 0 && member == 0) actions[at[r] + t] = a;
       row[r].steps++;
       row[r].vehicle.move(a, customers[a], capacity);

@@ -1,0 +1,156 @@
+package vrp
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+)
+
+// Attributes are what an instance of a mix has beyond capacities, as a set of bits. What a reader
+// could break: kernel.Attributes has the same bits, and a mix of them is part of every checkpoint.
+type Attributes uint8
+
+// The attributes.
+const (
+	OpenRoutes     Attributes = 1 << iota // a route ends at its last customer
+	WithBackhauls                         // some customers have goods picked up, after all deliveries of their route
+	MixedBackhauls                        // with WithBackhauls: in any order
+	LimitedLength                         // a route has a limit of length
+	TimeWindows                           // customers have windows of time, and service takes time
+)
+
+// attributeNames are the parts of a variant's name, in its order.
+var attributeNames = []struct {
+	has  Attributes
+	name string
+}{{MixedBackhauls, "m"}, {WithBackhauls, "b"}, {LimitedLength, "l"}, {TimeWindows, "tw"}}
+
+// String is the name that RouteFinder has for problems with these attributes: cvrp, ovrpmbltw.
+func (a Attributes) String() string {
+	if a == 0 {
+		return "cvrp"
+	}
+	name := "vrp"
+	if a&OpenRoutes != 0 {
+		name = "ovrp"
+	}
+	for _, part := range attributeNames {
+		if a&part.has != 0 {
+			name += part.name
+		}
+	}
+	return name
+}
+
+// variants are the sets of attributes that there are.
+func variants() (out []Attributes) {
+	for a := Attributes(0); a < TimeWindows<<1; a++ {
+		if a&MixedBackhauls == 0 || a&WithBackhauls != 0 {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// Mix is the attributes that instances may have: bit a stands for the set a. Each is as likely as
+// any other.
+type Mix uint64
+
+// ParseMix reads names of variants, apart by commas; "all" stands for every one.
+func ParseMix(text string) (Mix, error) {
+	var m Mix
+	for name := range strings.SplitSeq(text, ",") {
+		name = strings.ToLower(strings.TrimSpace(name))
+		found := false
+		for _, a := range variants() {
+			if name == a.String() || name == "all" {
+				m |= 1 << a
+				found = true
+			}
+		}
+		if !found {
+			return 0, fmt.Errorf("there is no variant %q to be drawn: cvrp is one, and vrp with b or mb, l and tw behind it and o before it", name)
+		}
+	}
+	return m, nil
+}
+
+// Has says whether instances with these attributes are among those of the mix.
+func (m Mix) Has(a Attributes) bool { return m>>a&1 != 0 }
+
+// draw picks the attributes of an instance by a word of its own.
+func (m Mix) draw(word uint32) Attributes {
+	for range uint64(word) * uint64(bits.OnesCount64(uint64(m))) >> 32 {
+		m &= m - 1
+	}
+	return Attributes(bits.TrailingZeros64(uint64(m)))
+}
+
+// How RouteFinder draws (https://arxiv.org/abs/2406.15007).
+const (
+	mixEnd         = 4.6     // vehicles are back by then
+	mixPickups     = 0.2     // share of customers
+	mixSecondBlock = 1 << 20 // where the second Philox blocks of nodes begin
+)
+
+// MixLongest is where the limits of a route's length end that a mix draws.
+const MixLongest = 2.8
+
+// Varied is what instances of a mix have each: by instance, and by node.
+type Varied struct {
+	Attributes           []Attributes
+	Limit                []float32 // +Inf: none
+	Pickup               []int32
+	Early, Late, Service []float32
+}
+
+func newVaried(b, nodes int) *Varied {
+	return &Varied{Attributes: make([]Attributes, b), Limit: make([]float32, b), Pickup: make([]int32, nodes),
+		Early: make([]float32, nodes), Late: make([]float32, nodes), Service: make([]float32, nodes)}
+}
+
+// problem adds to a problem what instance i has beside places and demands.
+func (v *Varied) problem(p *Problem, i int) {
+	n, a := len(p.X), v.Attributes[i]
+	lo := i * n
+	if a&WithBackhauls != 0 {
+		p.Pickup = append([]int32(nil), v.Pickup[lo:][:n]...)
+		if a&MixedBackhauls == 0 {
+			p.Backhauls = BackhaulsLast
+		}
+	}
+	if a&TimeWindows != 0 {
+		p.Windows, p.Service = make([][]Window, n), make([]float64, n)
+		for j := range n {
+			p.Windows[j] = []Window{{From: float64(v.Early[lo+j]), To: float64(v.Late[lo+j])}}
+			p.Service[j] = float64(v.Service[lo+j])
+		}
+	}
+	if a&LimitedLength == 0 {
+		p.Open = a&OpenRoutes != 0
+		return
+	}
+	t := NewVehicleType(p.Capacity)
+	if a&OpenRoutes != 0 {
+		t.End = None
+	}
+	t.MaxDistance = float64(v.Limit[i])
+	p.Capacity, p.Fleet = 0, []VehicleType{t}
+}
+
+// lenient forgives the rounding of sums in float32, of lengths and of times.
+func lenient(p *Problem) {
+	p.MaxDuration *= 1 + limitSlack
+	for i := range p.Fleet {
+		p.Fleet[i].MaxDistance *= 1 + limitSlack
+	}
+	for _, w := range p.Windows {
+		for k := range w {
+			w[k].To += mixEnd * limitSlack
+		}
+	}
+}
+
+// limitSlack forgives the rounding of a route's length where it is summed in float32: a hundred
+// legs and the way home are good to about 6e-6 of their sum.
+const limitSlack = 1e-5
