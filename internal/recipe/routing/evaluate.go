@@ -68,6 +68,9 @@ func evaluate(ctx context.Context, e *run.Evaluation) (_ run.Result, err error) 
 	if err != nil {
 		return nil, err
 	}
+	if given != nil && given.set == nil {
+		return given.everyVariant(ctx, e, decode)
+	}
 	if given != nil {
 		return given.evaluate(ctx, e, decode)
 	}

@@ -26,6 +26,12 @@ import (
 // testsetKool names the public test sets of Kool et al.
 const testsetKool = "kool"
 
+// testsetRouteFinder names those of RouteFinder, and everyVariant all that a policy has learned.
+const (
+	testsetRouteFinder = "routefinder"
+	everyVariant       = "all"
+)
+
 // setFlags are the flags that only mean something for a set.
 var setFlags = []string{"reference", "distance", "out"}
 
@@ -34,6 +40,8 @@ type givenEval struct {
 	set  *testset.Set
 	time time.Duration
 	out  string
+	// of all variants, the one at hand; "": what the flags say
+	variant string
 }
 
 // givenSet reads the flags, and then the instances that they name; nil where they name none.
@@ -46,6 +54,9 @@ func givenSet(e *run.Evaluation) (*givenEval, error) {
 		if _, err := os.Stat(filepath.Join(g.out, costsName)); err == nil {
 			return nil, fmt.Errorf("%s is there already: give another folder", filepath.Join(g.out, costsName))
 		}
+	}
+	if e.Flags.String("testset") == testsetRouteFinder && e.Flags.String("variant") == everyVariant {
+		return g, nil // set by set
 	}
 	if err := g.load(e, e.Flags.String("instances"), files.Options{Distance: files.Distance(e.Flags.String("distance"))}); err != nil || g.out == "" {
 		return g, err
@@ -66,7 +77,7 @@ func setOf(f run.Flags) (*givenEval, error) {
 		if f.Changed("time") {
 			return nil, run.Usagef("--time is for --instances or --testset: generated instances are decoded once")
 		}
-		for _, flag := range append(setFlags, "customers", "split") {
+		for _, flag := range append(setFlags, "customers", "split", "variant", "first") {
 			if f.Changed(flag) {
 				return nil, run.Usagef("--%s is about given instances: name them with --instances or --testset", flag)
 			}
@@ -80,14 +91,25 @@ func setOf(f run.Flags) (*givenEval, error) {
 		return nil, run.Usagef("--instances and --testset both name the instances: use one of them")
 	case file != "" && (f.Changed("customers") || f.Changed("split")):
 		return nil, run.Usagef("--customers and --split are about a public test set, and --instances names a file: leave them out")
-	case name != "" && name != testsetKool:
-		return nil, run.Usagef("unknown test set %q: kool is one; a file goes with --instances", name)
+	case name != "" && name != testsetKool && name != testsetRouteFinder:
+		return nil, run.Usagef("unknown test set %q: kool and routefinder are some; a file goes with --instances", name)
+	case name != testsetRouteFinder && f.Changed("variant"):
+		return nil, run.Usagef("--variant is about --testset routefinder")
+	case name == testsetRouteFinder && f.Changed("split"):
+		return nil, run.Usagef("--split is about --testset kool: RouteFinder's sets are for tests alone")
+	case f.Changed("first") && f.Int("first") < 0:
+		return nil, run.Usagef("--first is %d: instances are counted from 0", f.Int("first"))
 	case split != testset.Test && split != testset.Validation:
 		return nil, run.Usagef("unknown --split %q: use %s or %s", split, testset.Test, testset.Validation)
 	case distance != "rounded" && distance != "exact":
 		return nil, run.Usagef("unknown distance %q: use rounded or exact", distance)
 	case f.Changed("count") && f.Int("count") < 1:
 		return nil, run.Usagef("--count is %d: at least 1 instance is needed", f.Int("count"))
+	}
+	if variant := f.String("variant"); name == testsetRouteFinder && variant != everyVariant {
+		if _, err := testset.ParseVariant(variant); err != nil {
+			return nil, &run.UsageError{Err: err}
+		}
 	}
 	if text := f.String("time"); f.Changed("time") {
 		var err error
@@ -100,32 +122,58 @@ func setOf(f run.Flags) (*givenEval, error) {
 
 // load reads or makes the instances and what they are compared with.
 func (g *givenEval) load(e *run.Evaluation, file string, o files.Options) (err error) {
-	if file != "" {
+	switch {
+	case file != "":
 		g.set, err = testset.Load(file, o)
-	} else {
-		customers := e.Flags.Int("customers")
-		if !e.Flags.Changed("customers") {
-			customers = e.Settings.(*config.Config).Problem.NumCustomers
+	case e.Flags.String("testset") == testsetRouteFinder:
+		if g.set, err = testset.RouteFinder(g.variantOf(e), customersOf(e)); err != nil {
+			err = &run.UsageError{Err: err}
 		}
-		if g.set, err = testset.Kool(customers, e.Flags.String("split")); err != nil {
+	default:
+		if g.set, err = testset.Kool(customersOf(e), e.Flags.String("split")); err != nil {
 			err = &run.UsageError{Err: err}
 		}
 	}
 	if err != nil {
 		return err
 	}
+	first, count := 0, len(g.set.Problems)
+	if e.Flags.Changed("first") {
+		if first = e.Flags.Int("first"); first >= count {
+			return run.Usagef("--first is %d, %s has %d instances, counted from 0", first, g.set.Name, count)
+		}
+		count -= first
+	}
+	if e.Flags.Changed("count") {
+		if n := e.Flags.Int("count"); n > count {
+			return run.Usagef("--count is %d, %s has %d instances from number %d on", n, g.set.Name, count, first)
+		}
+		count = e.Flags.Int("count")
+	}
+	g.set.Cut(0, first+count) // costs are given of the first instances on
 	if path := e.Flags.String("reference"); path != "" {
 		if err := g.set.LoadReference(path); err != nil {
 			return err
 		}
 	}
-	if e.Flags.Changed("count") {
-		if n := e.Flags.Int("count"); n > len(g.set.Problems) {
-			return run.Usagef("--count is %d, %s has %d instances", n, g.set.Name, len(g.set.Problems))
-		}
-		g.set.Cut(0, e.Flags.Int("count"))
-	}
+	g.set.Cut(first, count)
 	return nil
+}
+
+// customersOf is the size of a public set: what is asked for, else that of training.
+func customersOf(e *run.Evaluation) int {
+	if e.Flags.Changed("customers") {
+		return e.Flags.Int("customers")
+	}
+	return e.Settings.(*config.Config).Problem.NumCustomers
+}
+
+// variantOf is the variant that is asked for.
+func (g *givenEval) variantOf(e *run.Evaluation) string {
+	if g.variant != "" {
+		return g.variant
+	}
+	return e.Flags.String("variant")
 }
 
 // Compared is how a policy fared on given instances.
