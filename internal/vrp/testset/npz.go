@@ -45,16 +45,16 @@ func (a arrays) find(names []string) (string, pickle.Array, bool) {
 // readNPZ reads depot [B,2], locs [B,N,2], demand [B,N], capacity [B], and costs [B] where they are
 // known.
 func readNPZ(r io.ReaderAt, size int64) (*Set, error) {
-	a, err := readArrays(r, size, depotNames, locNames, demandNames, capacityNames, referenceNames)
+	a, err := readInstances(r, size, depotNames, locNames, demandNames, capacityNames, referenceNames)
 	if err != nil {
 		return nil, err
 	}
 	return a.set()
 }
 
-// readArrays reads the arrays of those names; others are passed over, unless they sound like a
+// readInstances reads the arrays of those names; others are passed over, unless they sound like a
 // constraint.
-func readArrays(r io.ReaderAt, size int64, wanted ...[]string) (arrays, error) {
+func readInstances(r io.ReaderAt, size int64, wanted ...[]string) (arrays, error) {
 	z, err := zip.NewReader(r, size)
 	if err != nil {
 		return nil, fmt.Errorf("not an .npz file: %v", err)
@@ -63,6 +63,15 @@ func readArrays(r io.ReaderAt, size int64, wanted ...[]string) (arrays, error) {
 		if err := checkName(strings.TrimSuffix(f.Name, ".npy")); err != nil {
 			return nil, err
 		}
+	}
+	return readArrays(r, size, wanted...)
+}
+
+// readArrays reads the arrays of those names, and no others.
+func readArrays(r io.ReaderAt, size int64, wanted ...[]string) (arrays, error) {
+	z, err := zip.NewReader(r, size)
+	if err != nil {
+		return nil, fmt.Errorf("not an .npz file: %v", err)
 	}
 	all, left := arrays{}, maxNumbers
 	for _, names := range wanted {

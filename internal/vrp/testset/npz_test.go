@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -196,5 +197,35 @@ func TestConstraintsOfASetAreNotDropped(t *testing.T) {
 		if got := strings.Contains(err.Error(), "sounds like a constraint"); got != refused {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestReferencesOfManySets: a file with the costs of several sets gives a set its own, and says so
+// where it has too few.
+func TestReferencesOfManySets(t *testing.T) {
+	s, err := RouteFinder("vrptw", 50)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Cut(0, 2)
+	path := filepath.Join(t.TempDir(), "costs.npz")
+	data := archive(t, map[string]any{"vrptw_50": []float32{1.5, 2.5}, "mdovrpbltw_100": []float32{9, 9}}, map[string]string{"vrptw_50": "2,", "mdovrpbltw_100": "2,"})
+	save(t, path, string(data))
+	if err := s.LoadReference(path); err != nil || s.Reference[1] != 2.5 {
+		t.Errorf("%v, %v", s.Reference, err)
+	}
+	whole, err := RouteFinder("vrptw", 50)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := whole.LoadReference(path); err == nil || !strings.Contains(err.Error(), "2 costs for 1000 instances") {
+		t.Errorf("too few costs: %v", err)
+	}
+	other, err := RouteFinder("vrptw", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.LoadReference(path); err == nil || !strings.Contains(err.Error(), "no array vrptw_100") {
+		t.Errorf("costs of another size: %v", err)
 	}
 }
