@@ -5,9 +5,10 @@ package kernel
 // softmax over a head's c columns and target q = (1-Smoothing)·[k = label] + Smoothing/c:
 //
 //	loss = -Σ_k q_k·log p_k;  DLogits = Weight·(p - q), 0 without a label
-//	Sums[b, 3g..3g+2] = Σ loss, labels, hits over the instance's rows; a hit has its label as the most likely class, the lowest on ties
+//	Sums[b, 3g..3g+2] = Σ loss, labels, hits over the instance's rows
 //
-// Rows past the batch's end get 0.
+// A hit has its label as the most likely class, the lowest on ties. Rows past the batch's end get
+// 0.
 type CrossEntropy struct {
 	DLogits, Logits, Labels *Tensor // [B,T,C], [B,T,C], I32 [B,T,G]
 	Sums                    *Tensor // [B,3G], Batch space
@@ -34,7 +35,8 @@ func (o *CrossEntropy) Cost() Cost { return Cost{10 * int64(o.Logits.Len()), byt
 // logits of A actions and a value; Sample [B,4] the action taken, its log-probability then, its
 // advantage and the return. With r = π(action)/π_then(action), v the value:
 //
-//	loss = -min(r·adv, clamp(r, 1-Clip, 1+Clip)·adv) + ValueCoef·(v - return)² - EntropyCoef·entropy;  DOut = Weight·gradient
+//	loss = -min(r·adv, clamp(r, 1-Clip, 1+Clip)·adv) + ValueCoef·(v - return)² - EntropyCoef·entropy
+//	DOut = Weight·gradient
 //	Sums[b] = policy loss, (v - return)², entropy, 1 where r left 1±Clip
 //
 // Rows past the batch's end get 0.

@@ -245,7 +245,8 @@ const (
 	// (Pan et al. 2025), the mean over all S² pairs of -log σ(Alpha·(p_j - p_k)) where j is shorter
 	// than k:
 	//
-	//	Alpha/S · ( Σ over j shorter than i of σ(Alpha·(p_i - p_j)) - Σ over j longer than i of σ(Alpha·(p_j - p_i)) )
+	//	Alpha/S · (Σ over j shorter than i of σ(Alpha·(p_i - p_j))
+	//	           - Σ over j longer than i of σ(Alpha·(p_j - p_i)))
 	//
 	// It asks which route is shorter and not by how much. Lengths that differ by no more than Tie of
 	// the longer are equal: the same route summed from another customer on must not be preferred.

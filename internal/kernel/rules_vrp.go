@@ -22,7 +22,8 @@ import (
 // Limits and times of an instance without them are +Inf; in the features they are 0.
 //
 // A vehicle may go to a customer if
-//   - it delivers: what the vehicle carries at its fullest would stay within the capacity, and it has
+//   - it delivers: what the vehicle carries at its fullest would stay within the capacity, and it
+//   has
 //     picked nothing up yet, or may mix;
 //   - it picks up: there is room for it;
 //   - it comes before the customer's late, and could then be home by the limit and in time. A

@@ -1,6 +1,6 @@
 // Command arm serves scripts/arm-check and scripts/arm-count, on either processor:
 //
-//	arm step --steps 3 --batch 16        makes training steps of tiny_1 on one worker, and nothing else
+//	arm step --steps 3 --batch 16        makes training steps of tiny_1 on one worker, no more
 //	arm apart A B --bound 1e-4           holds the weights of two checkpoints to each other
 //	go tool objdump -s F BINARY | arm loop    counts the inner loop of an arm64 function
 //

@@ -2,9 +2,10 @@
 // server must be running:
 //
 //	haul serve --addr 127.0.0.1:8420 &
-//	go run ./scripts/_shots --url 'http://127.0.0.1:8420/routes?n=20&seed=4&capacity=30&method=search&with=policy' \
+//	page='http://127.0.0.1:8420/routes'
+//	go run ./scripts/_shots --url "$page?n=20&seed=4&capacity=30&method=search&with=policy" \
 //		--size 1280x850 --out docs/pictures/serve-routes.png
-//	go run ./scripts/_shots --url 'http://127.0.0.1:8420/routes?n=25&seed=9&capacity=40&method=search' \
+//	go run ./scripts/_shots --url "$page?n=25&seed=9&capacity=40&method=search" \
 //		--size 380x1060 --dark --out docs/pictures/serve-phone.png
 //
 // The picture is taken once --until, an expression in the page, is true and has been for --settle.

@@ -36,9 +36,9 @@ func tileFloats(lines, k int) int { return ceil(lines, tileLines) * ceil(k, tile
 // tileArgs describes one product of packed operands:
 //
 //	for i < m, j < n:
-//	    C[i*ldc+j] = sum over l < k of A[i][l] * B[l][j] + bias[j] (where bias is not nil) + R[i*ldr+j] (where r is not nil)
+//	    C[i*ldc+j] = sum over l < k of A[i][l] * B[l][j] + bias[j] + R[i*ldr+j]
 //
-// R may be C itself. Strides count elements.
+// where bias and r are not nil. R may be C itself. Strides count elements.
 type tileArgs struct {
 	c, a, b, bias, r unsafe.Pointer
 	m, n, k          int

@@ -74,7 +74,7 @@ func testRoundedRollout(t *testing.T, dev kernel.Device) {
 				continue
 			}
 			actions := got.ints["actions"]
-			f.judgeChoices(t, r, choice, actions, c.state.Instances)
+			f.checkChoices(t, r, choice, actions, c.state.Instances)
 			replay := f.rollout(dev, kernel.Replay, actions)
 			_, want := replay.run(t, judge(), false)
 			want.ints["actions"] = actions

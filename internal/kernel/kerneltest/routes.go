@@ -171,7 +171,7 @@ func testRollout(t *testing.T, dev kernel.Device) {
 			if !f.valid(t, r, got) {
 				continue
 			}
-			f.judgeChoices(t, r, choice, actions, c.state.Instances)
+			f.checkChoices(t, r, choice, actions, c.state.Instances)
 			replay := f.rollout(dev, kernel.Replay, actions)
 			_, want := replay.run(t, judge(), false)
 			want.ints["actions"] = actions
@@ -210,7 +210,7 @@ func testExtend(t *testing.T, dev kernel.Device) {
 			if given := actions[row*f.steps():][:cut]; !slices.Equal(made[:cut], given) {
 				t.Errorf("%s: row %d begins %v, it was given %v", c.what, row, made[:cut], given)
 			}
-			f.judgeEnd(t, r, row, made, int(cut))
+			f.checkEnd(t, r, row, made, int(cut))
 		}
 		_, want := c.run(t, judge(), false)
 		if slices.Equal(got.ints["actions"], want.ints["actions"]) { // a near tie may go either way
@@ -219,8 +219,8 @@ func testExtend(t *testing.T, dev kernel.Device) {
 	}
 }
 
-// judgeEnd asks the reference about every action of a row from the cut on.
-func (f fleet) judgeEnd(t *testing.T, r *recording, row int, actions []int32, cut int) {
+// checkEnd asks the reference about every action of a row from the cut on.
+func (f fleet) checkEnd(t *testing.T, r *recording, row int, actions []int32, cut int) {
 	t.Helper()
 	d := f.decoderOf(r, row/f.starts)
 	tour := f.tour(d, row%f.starts)
@@ -291,8 +291,8 @@ func (f fleet) valid(t *testing.T, r *recording, got outcome) bool {
 // edge is how near to a boundary of the distribution a device in fp32 may choose the other side.
 const edge = 1e-5
 
-// judgeChoices walks every route and asks the reference what it would have done at each step.
-func (f fleet) judgeChoices(t *testing.T, r *recording, choice kernel.Choice, actions []int32, first uint64) {
+// checkChoices walks every route and asks the reference what it would have done at each step.
+func (f fleet) checkChoices(t *testing.T, r *recording, choice kernel.Choice, actions []int32, first uint64) {
 	t.Helper()
 	key := r.key("choices", f, choice, actions, first)
 	if _, ok := approvals.Load(key); ok {

@@ -76,7 +76,7 @@ func testStartsRollout(t *testing.T, dev kernel.Device, fleets []fleet) {
 			if !f.valid(t, r, got) {
 				continue
 			}
-			f.judgeChoices(t, r, choice, got.ints["actions"], c.state.Instances)
+			f.checkChoices(t, r, choice, got.ints["actions"], c.state.Instances)
 			_, again := c.run(t, dev, false)
 			same(t, c.what, got, again)
 			replay := f.rollout(dev, kernel.Replay, got.ints["actions"])

@@ -11,9 +11,10 @@
 // for k·ε growth of one long running sum up to k = 64 and for elementary functions good to a few
 // units. S is
 //
-//   - Σ|a||b| of the element's own terms for an op linear in each operand: the reference run on absolute values;
-//   - otherwise the largest of 1 and the tensor's largest element (inputs are of order one), times the op's
-//     amplification, which its trial states.
+//   - Σ|a||b| of the element's own terms for an op linear in each operand: the reference run on
+//     absolute values;
+//   - otherwise the largest of 1 and the tensor's largest element (inputs are of order one), times
+//     the op's amplification, which its trial states.
 //
 // Integers are compared exactly.
 //

@@ -183,5 +183,5 @@ func tables() []report.Table {
 
 // Evaluate lets agents learn goals in their contexts.
 func (Recipe) Evaluate(ctx context.Context, e *run.Evaluation) (run.Result, error) {
-	return judge(ctx, e)
+	return evaluate(ctx, e)
 }

@@ -164,7 +164,7 @@ func TestGoalsStandInColumns(t *testing.T) {
 		e.Goals = append(e.Goals, GoalResult{Goal: goal, Optimal: 2, Last: 1.5, Share: 0.75})
 	}
 	var out bytes.Buffer
-	if err := (&judged{Evaluation: e}).Text(&out, func(s string) string { return s }); err != nil {
+	if err := (&evaluated{Evaluation: e}).Text(&out, func(s string) string { return s }); err != nil {
 		t.Fatal(err)
 	}
 	column, rows := -1, 0

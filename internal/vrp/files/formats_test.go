@@ -19,8 +19,9 @@ func samples() []string {
 		"NAME: t\nTYPE: PDPTW\nDIMENSION: 3\nVEHICLES: 2\nCAPACITY: 9\nEDGE_WEIGHT_TYPE: EUC_2D\nNODE_COORD_SECTION\n1 0 0\n2 1 1\n3 2 2\nPICKUP_AND_DELIVERY_SECTION\n1 0 0 99 0 0 0\n2 4 1 50 2 0 3\n3 -4 2 60 2 2 0\nDEPOT_SECTION\n1\n-1\nEOF\n"}
 }
 
-// judgeRead is what holds of any reading: a problem that passes Check, or one line with the name.
-func judgeRead(t interface {
+// validateRead checks what holds of any reading: a problem that passes Check, or one line with the
+// name.
+func validateRead(t interface {
 	Helper()
 	Fatalf(string, ...any)
 }, text []byte) *vrp.Problem {
@@ -47,7 +48,7 @@ func TestBrokenFiles(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	read := 0
 	for _, text := range samples() {
-		if judgeRead(t, []byte(text)) == nil {
+		if validateRead(t, []byte(text)) == nil {
 			t.Fatalf("a sample is refused:\n%s", text)
 		}
 		for range 500 {
@@ -72,7 +73,7 @@ func TestBrokenFiles(t *testing.T) {
 					lines = []string{""}
 				}
 			}
-			if judgeRead(t, []byte(strings.Join(lines, ""))) != nil {
+			if validateRead(t, []byte(strings.Join(lines, ""))) != nil {
 				read++
 			}
 		}
@@ -86,7 +87,7 @@ func FuzzReadAny(f *testing.F) {
 	for _, text := range samples() {
 		f.Add([]byte(text))
 	}
-	f.Fuzz(func(t *testing.T, data []byte) { judgeRead(t, data) })
+	f.Fuzz(func(t *testing.T, data []byte) { validateRead(t, data) })
 }
 
 // TestTextFormatsReadBack: what is written in a text format is what is read from it.
@@ -145,7 +146,7 @@ func TestTextFormatsReadBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := b.String()
-		if diff := cmp.Diff(p, judgeRead(t, b.Bytes())); diff != "" {
+		if diff := cmp.Diff(p, validateRead(t, b.Bytes())); diff != "" {
 			t.Fatalf("%s\n%s", diff, text)
 		}
 	})

@@ -114,11 +114,11 @@ func fromNumPy(in *Input, n int) ([]float64, error) {
 	if err := a.Next(out); err != nil {
 		return nil, fmt.Errorf("%s: %w", in.Name, err)
 	}
-	return out, judgeMatrix(in.Name, out, n)
+	return out, validateMatrix(in.Name, out, n)
 }
 
-// judgeMatrix refuses what is no distance.
-func judgeMatrix(name string, m []float64, n int) error {
+// validateMatrix refuses what is no distance.
+func validateMatrix(name string, m []float64, n int) error {
 	for i, x := range m {
 		if !(x >= 0 && x <= math.MaxFloat64) {
 			return fmt.Errorf("%s: row %d, column %d is %g: expected a number from 0 on", name, i/n+1, i%n+1, x)
@@ -301,5 +301,5 @@ func whole2(name string, rows [][]*float64, n int, by float64) ([]float64, error
 			out = append(out, *x*by)
 		}
 	}
-	return out, judgeMatrix(name, out, n)
+	return out, validateMatrix(name, out, n)
 }

@@ -326,7 +326,7 @@ func (t *tables) readPlaces(s *sheet, depots bool) error {
 		if amount && !depots || known || slices.Contains(baseColumns, key) {
 			continue
 		}
-		if err := judgeColumn(s, t.p, i, columnNames(placeColumns)); err != nil {
+		if err := validateColumn(s, t.p, i, columnNames(placeColumns)); err != nil {
 			return err
 		}
 	}

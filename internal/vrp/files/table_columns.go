@@ -205,9 +205,9 @@ func tells(key string) bool {
 	return ok || slices.Contains(baseColumns, key) || slices.Contains(amountWords, key)
 }
 
-// judgeColumn refuses a column that sounds like a constraint and is not read, and names another
+// validateColumn refuses a column that sounds like a constraint and is not read, and names another
 // that is not known.
-func judgeColumn(s *sheet, p *vrp.Problem, i int, names string) error {
+func validateColumn(s *sheet, p *vrp.Problem, i int, names string) error {
 	key := spelled(s.head[i])
 	if key == "" || slices.Contains(describing, key) {
 		if key == "" && slices.ContainsFunc(s.rows, func(r []string) bool { return strings.TrimSpace(r[i]) != "" }) {

@@ -145,7 +145,7 @@ func (t *tables) readVehicles() error {
 			}
 			if !ok {
 				units[i] = 0
-				if err := judgeColumn(s, t.p, i, columnNames(vehicleColumns)+", capacity"); err != nil {
+				if err := validateColumn(s, t.p, i, columnNames(vehicleColumns)+", capacity"); err != nil {
 					return err
 				}
 				continue

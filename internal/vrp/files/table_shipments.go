@@ -59,7 +59,7 @@ func (t *tables) readShipments() error {
 		case key == "skills":
 			skills = i
 		default:
-			if err := judgeColumn(s, t.p, i, "id, amount, pickup, delivery, skills, and of each half pickup_x, pickup_ready, pickup_service ..."); err != nil {
+			if err := validateColumn(s, t.p, i, "id, amount, pickup, delivery, skills, and of each half pickup_x, pickup_ready, pickup_service ..."); err != nil {
 				return err
 			}
 		}

@@ -7,8 +7,8 @@ package history
 //
 // preamble, little endian:
 //	 0  magic "HAULHIST"
-//	 8  u32 format version: 1 for Dark Room, 2 for a room whose rules programs of version 1 do not know,
-//	    3 for anybody's histories (records.go)
+//	 8  u32 format version: 1 for Dark Room, 2 for a room whose rules programs of version 1 do not
+//	    know, 3 for anybody's histories (records.go)
 //	16  u64 bytes of transitions
 //	24  u64 bytes of JSON
 //	32  u32 CRC-32C of the JSON, which holds one CRC-32C per goal

@@ -5,8 +5,8 @@ package main
 // What a reader could break: a block is eight rows by eight columns, sixteen accumulators of two by
 // two. BFMMLA wants four neighbouring l of two rows, and of two columns; a tile holds eight l of a
 // row side by side, and pairs of l of four columns, so both are put together by a permutation each.
-// An element's sum runs over l in order, four at a time, the same in every block: bits depend on its
-// own row, column and k alone.
+// An element's sum runs over l in order, four at a time, the same in every block: bits depend on
+// its own row, column and k alone.
 
 // Byte offsets into the Go type bf16Block; tiles_arm64.go holds the two to each other.
 const (

@@ -3,14 +3,15 @@ package main
 import "fmt"
 
 // The matrix product. What a reader could break: an element is one chain of FMAs in the order of l
-// that starts from bias + R, in every kernel. So its bits depend on its own row, column and k alone,
-// and are those of the AVX sets for m > 1.
+// that starts from bias + R, in every kernel. So its bits depend on its own row, column and k
+// alone, and are those of the AVX sets for m > 1.
 //
 // A tile is up to four rows of sixteen columns: sixteen accumulators, which is what four units with
 // a latency of four need. Behind the last sixteen columns come tiles of one vector, and one of one
 // to three columns.
 
-// Byte offsets into the Go type neonTile; gemm_arm64.go holds the two to each other at compile time.
+// Byte offsets into the Go type neonTile; gemm_arm64.go holds the two to each other at compile
+// time.
 const (
 	offC = 8 * iota
 	offA

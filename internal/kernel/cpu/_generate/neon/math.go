@@ -116,7 +116,8 @@ func (f *fn) fresh(v V, u uint32) {
 }
 
 // log in place, of normal x > 0: x = 2^k·f with f in [√½, √2), s = (f-1)/(f+1), and ln f = 2s(1 +
-// s²/3 + s⁴/5 + s⁶/7 + s⁸/9). It runs once per row, so its constants are loaded where they are used.
+// s²/3 + s⁴/5 + s⁶/7 + s⁸/9). It runs once per row, so its constants are loaded where they are
+// used.
 func (f *fn) log(x V) {
 	bits := func(c float64) uint32 { return math.Float32bits(float32(c)) }
 	k, m, s, t, p := f.v(), f.v(), f.v(), f.v(), f.v()

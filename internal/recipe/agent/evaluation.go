@@ -15,14 +15,14 @@ import (
 	"haul/internal/world/history"
 )
 
-// judged is an evaluation as a command tells of it.
-type judged struct {
+// evaluated is an evaluation as a command tells of it.
+type evaluated struct {
 	*Evaluation
 	path, device, name string
 }
 
-// judge lets copies of a checkpoint's agent learn goals in their contexts.
-func judge(ctx context.Context, e *run.Evaluation) (_ *judged, err error) {
+// evaluate lets copies of a checkpoint's agent learn goals in their contexts.
+func evaluate(ctx context.Context, e *run.Evaluation) (_ *evaluated, err error) {
 	o := EvalOptions{Flags: true, Agents: e.Flags.Int("agents"), Episodes: e.Flags.Int("episodes"), Seed: e.Seed, Progress: e.Progress}
 	if err := checkJudging(e.Flags); err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func judge(ctx context.Context, e *run.Evaluation) (_ *judged, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return &judged{out, e.Path, dev.Name(), e.Settings.(*config.AD).Name}, nil
+	return &evaluated{out, e.Path, dev.Name(), e.Settings.(*config.AD).Name}, nil
 }
 
 // same refuses histories that took the place of those that the run learned from: they may hold out
@@ -161,10 +161,10 @@ func bestTrial(all []Trial) *Trial {
 }
 
 // Object is the evaluation itself.
-func (j *judged) Object() any { return j.Evaluation }
+func (j *evaluated) Object() any { return j.Evaluation }
 
 // Pictures are the curve and, under the same name with -episodes, the walks.
-func (j *judged) Pictures() []run.Drawing {
+func (j *evaluated) Pictures() []run.Drawing {
 	out := []run.Drawing{{Draw: func(w io.Writer, f draw.Format) error { return j.drawReturns(w, f, j.name) }}}
 	if j.drawable() {
 		out = append(out, run.Drawing{Suffix: "-episodes", Draw: func(w io.Writer, f draw.Format) error { return j.drawEpisodes(w, f, j.name) }})
@@ -173,7 +173,7 @@ func (j *judged) Pictures() []run.Drawing {
 }
 
 // Text prints an evaluation for a person: the curve by tens of the episodes, then every goal.
-func (j *judged) Text(w io.Writer, bold func(string) string) error {
+func (j *evaluated) Text(w io.Writer, bold func(string) string) error {
 	e, b := j.Evaluation, new(strings.Builder)
 	fmt.Fprintf(b, "%s\n", bold(j.path+", "+j.device))
 	fmt.Fprintf(b, "%s\n%s\n%s\n\n", inUse(e), curve(e), contexts(e))
