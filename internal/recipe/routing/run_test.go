@@ -69,6 +69,7 @@ func TestSuite(t *testing.T) {
 		"bf16":    {"baseline.type=pomo", "training.num_epochs=2"},
 		"leaders": append([]string{"training.batch_size=40", "training.num_epochs=2"}, leaders...),
 		"muon":    {"baseline.type=pomo", "training.num_epochs=2", "training_advanced.optimizer=muon"},
+		"mixed":   {"baseline.type=pomo", "training.num_epochs=2", "problem.attributes=all", "problem.distribution=uniform"},
 		"views":   append([]string{"training.num_epochs=2", "training.validation_decode=pomo"}, views...),
 	} {
 		t.Run(name, func(t *testing.T) {
