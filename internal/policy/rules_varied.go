@@ -101,9 +101,8 @@ func variedOf(p *vrp.Problem, side float64) kernel.Own {
 		}
 		own.Windows[j] = w
 	}
-	if a&vrp.OpenRoutes == 0 {
-		own.End = own.Windows[0].Late
-	}
+	// Of open routes too, as in training: whoever is served in time could be back in time.
+	own.End = own.Windows[0].Late
 	return own
 }
 

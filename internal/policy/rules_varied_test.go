@@ -35,6 +35,9 @@ func TestVariantsAreKnown(t *testing.T) {
 		if own.Attributes != kernel.Attributes(a) || math.IsInf(float64(own.Limit), 1) != (a&vrp.LimitedLength == 0) || (own.Windows == nil) != (a&vrp.TimeWindows == 0) {
 			t.Errorf("%s goes to the device as %+v", name, own)
 		}
+		if ends := !math.IsInf(float64(own.End), 1); ends != (a&vrp.TimeWindows != 0) {
+			t.Errorf("%s: vehicles are back by %v; instances that are drawn with windows have an end", name, own.End)
+		}
 		if capacityOf(p) != 40 {
 			t.Errorf("%s: capacity %d", name, capacityOf(p))
 		}
