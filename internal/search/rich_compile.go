@@ -486,6 +486,12 @@ func (m *model) scale() {
 			m.upper = max(m.upper, k.fixed+far)
 		}
 	}
+	if m.p.Windows != nil {
+		m.spans = make([][]span, m.nodes)
+		for v := range m.spans {
+			m.spans[v], _ = m.spansOf(m.p.Windows[v], 0, endless)
+		}
+	}
 	m.softly = !m.slow && !m.pairs && len(m.tasks) >= tollLeast && m.oneSize()
 	m.weigh()
 	m.leastPerDist = math.Inf(1)

@@ -85,8 +85,9 @@ type model struct {
 	mixed         bool    // the order of deliveries and pickups matters to the load
 	sorted        bool    // deliveries come before pickups, or a pickup is never first
 	ordered       vrp.BackhaulRule
-	trips         bool // reloads
-	slow          bool // routes are judged by walking them
+	trips         bool     // reloads
+	slow          bool     // routes are judged by walking them
+	spans         [][]span // by place: its windows, where routes are walked
 	lifo          bool
 	perDur        bool // some kind is paid by duration
 	pairs         bool

@@ -20,6 +20,9 @@ func (c *rchain) findPair(p int32, best *spot) {
 		if c.slow {
 			for i := 1 + int(s.lock); i < len(s.stops); i++ {
 				for j := i; j < len(s.stops); j++ {
+					if float64(float64(pairDetour(s, k, p, d, i, j))*k.perDist) >= best.cost {
+						continue
+					}
 					c.judgeWhole(spot{route: int32(r), kind: s.kind, node: p, at: int32(i), then: int32(j)}, best)
 					s = &c.slots[c.slot[r]]
 				}
@@ -29,6 +32,17 @@ func (c *rchain) findPair(p int32, best *spot) {
 		c.scanPair(int32(r), s, k, p, d, best)
 	}
 	c.newPair(p, d, best)
+}
+
+// pairDetour is the distance that a pickup before stop i and a delivery before stop j add.
+func pairDetour(s *rslot, k *kind, p, d int32, i, j int) int64 {
+	prev, next := s.stops[i-1].node, s.stops[i].node
+	delta := int64(k.dist.at(prev, p)) - int64(s.stops[i].leg)
+	if j == i {
+		return delta + int64(k.dist.at(p, d)) + int64(k.dist.at(d, next))
+	}
+	at := s.stops[j].node
+	return delta + int64(k.dist.at(p, next)) + int64(k.dist.at(s.stops[j-1].node, d)) + int64(k.dist.at(d, at)) - int64(s.stops[j].leg)
 }
 
 // scanPair judges every pair of positions in a route.
@@ -132,13 +146,7 @@ func (c *rchain) judgePair(s *rslot, r int32, k *kind, p, d int32, i, j int, x t
 		}
 	}
 	if k.maxDist < endless {
-		delta := int64(k.dist.at(s.stops[i-1].node, p)) - int64(s.stops[i].leg)
-		if j == i {
-			delta += int64(k.dist.at(p, d)) + int64(k.dist.at(d, s.stops[i].node))
-		} else {
-			delta += int64(k.dist.at(p, s.stops[i].node)) + int64(k.dist.at(last, d)) + int64(k.dist.at(d, s.stops[j].node)) - int64(s.stops[j].leg)
-		}
-		if s.dist+delta > k.maxDist {
+		if s.dist+pairDetour(s, k, p, d, i, j) > k.maxDist {
 			return
 		}
 	}

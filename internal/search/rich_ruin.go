@@ -82,6 +82,7 @@ func (c *rchain) ruin() {
 		longest = min(stringMax, 2*longest)
 	}
 	count := 1 + int(c.unit()*(4*removedMean/(1+longest)-1))
+	few := len(c.slot) < count
 	seed := int32(c.depots + c.below(c.nodes-c.depots))
 	if len(c.focus) > 0 {
 		seed = c.focus[c.below(len(c.focus))]
@@ -91,7 +92,8 @@ func (c *rchain) ruin() {
 		if count == 1 {
 			break
 		}
-		if r := c.link[v].route; r >= 0 && c.cut[r] != c.tick && c.taken[c.places[v].lead] != c.tick {
+		// Few routes are cut in several places.
+		if r := c.link[v].route; r >= 0 && (c.cut[r] != c.tick || few && c.below(2) == 0) && c.taken[c.places[v].lead] != c.tick {
 			c.cutString(v, longest)
 			count--
 		}

@@ -83,7 +83,12 @@ func (m *model) errands(k *kind, stops []stop) ([]errand, bool) {
 		if m.p.Windows != nil {
 			ws = m.p.Windows[v]
 		}
-		if e.spans, ok = m.spansOf(ws, lo, hi); !ok {
+		if lo <= 0 && hi >= endless && len(ws) > 0 {
+			e.spans, ok = m.spans[v], len(m.spans[v]) > 0
+		} else {
+			e.spans, ok = m.spansOf(ws, lo, hi)
+		}
+		if !ok {
 			return nil, false
 		}
 		if m.p.Late != nil {
@@ -196,6 +201,14 @@ func (c *rchain) walk(s *rslot) bool {
 		return false
 	}
 	if len(k.breaks) > 0 {
+		// Breaks only delay: what is missed without them is missed with them.
+		start := int64(0)
+		if s := list[0].spans; len(s) > 0 {
+			start = max(0, s[0].from)
+		}
+		if !clockErrands(list, start) {
+			return false
+		}
 		if list, ok = c.rest(k, list, s.stops); !ok {
 			return false
 		}
