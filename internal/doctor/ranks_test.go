@@ -236,7 +236,7 @@ func TestAStragglerBehindUnrecordedWorkIsANote(t *testing.T) {
 		t.Fatalf("%+v", j.Findings)
 	}
 	text := strings.Join(j.Findings[i].Evidence, "; ")
-	if !strings.Contains(text, "work that was not recorded: 5.99 ms") || !strings.Contains(text, "a note: its GPU waits for work") {
+	if !strings.Contains(text, "work that was not recorded: 5.99 ms") || !strings.Contains(text, "a note: the GPU of the one that is late most waits for work") {
 		t.Errorf("%s", text)
 	}
 }

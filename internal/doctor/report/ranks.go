@@ -235,7 +235,7 @@ func (j *Ranks) judge(list []*analysis.Meeting) {
 	case j.Waits[worst].CausedMS >= stragglerShare*j.StepMS && j.Waits[worst].CausedMS >= stragglerPart*caused && j.standsOut(worst):
 		j.Findings = append(j.Findings, j.straggler(list, worst, caused))
 	default:
-		j.Findings = append(j.Findings, j.imbalance(caused))
+		j.Findings = append(j.Findings, j.imbalance(list, worst, caused))
 	}
 	j.common()
 	rule.SortFindings(j.Findings)
@@ -311,9 +311,8 @@ func (j *Ranks) straggler(list []*analysis.Meeting, worst int, caused float64) r
 	} else {
 		f.Evidence = append(f.Evidence, fmt.Sprintf("chance alone would make some rank stand out like this in less than %s of such recordings", phrase.Percent(max(0.001, j.blame.StandsOut(worst)))))
 	}
-	if unrecorded && f.Severity != rule.Note && j.moreOperators(worst) < moreWork {
-		f.Severity = rule.Note
-		f.Evidence = append(f.Evidence, "a note: its GPU waits for work that is not in its recording, another process on its card for example, which may be another rank of this job")
+	if unrecorded && j.moreOperators(worst) < moreWork {
+		withhold(&f)
 	}
 	f.Rank, f.Where, f.Places = &rank, where, places
 	if where != "" {
@@ -323,7 +322,7 @@ func (j *Ranks) straggler(list []*analysis.Meeting, worst int, caused float64) r
 }
 
 // imbalance says that the ranks arrive at different times with no single one to blame.
-func (j *Ranks) imbalance(caused float64) rule.Finding {
+func (j *Ranks) imbalance(list []*analysis.Meeting, worst int, caused float64) rule.Finding {
 	low, high := j.Waits[0], j.Waits[0]
 	for _, w := range j.Waits {
 		if w.ComputeMS < low.ComputeMS {
@@ -339,10 +338,23 @@ func (j *Ranks) imbalance(caused float64) rule.Finding {
 	for _, w := range waits[:min(3, len(waits))] {
 		parts = append(parts, fmt.Sprintf("rank %d %s times, %s ms", w.Rank, phrase.Thousands(w.Last), phrase.Figure(w.CausedMS)))
 	}
-	return j.finding("imbalance", "Give the ranks equal work: balance batches by cost rather than count, shard tables and experts by load, and look at what differs in their reports.", caused,
+	f := j.finding("imbalance", "Give the ranks equal work: balance batches by cost rather than count, shard tables and experts by load, and look at what differs in their reports.", caused,
 		fmt.Sprintf("the ranks wait %s ms per step for one another on average, and no single one is to blame", phrase.Figure(caused)),
 		"last to arrive: "+strings.Join(parts, "; "),
 		fmt.Sprintf("compute is between %s ms (rank %d) and %s ms (rank %d) per step", phrase.Figure(low.ComputeMS), low.Rank, phrase.Figure(high.ComputeMS), high.Rank))
+	if _, _, unrecorded := j.why(list, worst); unrecorded {
+		withhold(&f)
+	}
+	return f
+}
+
+// withhold makes a note of a finding about a rank whose GPU waits for what its recording does not
+// hold.
+func withhold(f *rule.Finding) {
+	if f.Severity != rule.Note {
+		f.Severity = rule.Note
+		f.Evidence = append(f.Evidence, "a note: the GPU of the one that is late most waits for work that is not in its recording, another process on its card for example, which may be another rank of this job")
+	}
 }
 
 // why compares what a late rank did before its collectives with what the others did before theirs.
