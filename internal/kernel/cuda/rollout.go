@@ -59,11 +59,24 @@ type rowPlan struct {
 
 const maxNodes = 1024 // of one row's rollout: 32 per thread of a warp
 
+// mostDecoded is the nodes of a streamed rollout: a block of a Hopper card holds a row of them,
+// whatever the rule set. Its gradient reads mostStreamed.
+const mostDecoded = 6144
+
+// decodes reports whether a rollout's decisions are streamed.
+func (b *binder) decodes(p policy, context *kernel.Tensor) (stream, bool) {
+	near := p
+	near.n = min(p.n, mostStreamed)
+	_, yes := b.streamed(near, context)
+	s := stream{p, ceil(p.n, streamBlock)}
+	return s, yes && p.n <= mostDecoded && s.rowShared(fewRowWarps) <= b.maxShared
+}
+
 // rowPlan places as much of an instance in shared memory as fits.
 func (p policy) rowPlan(limit, maxShared int) (rowPlan, error) {
 	if p.n > maxNodes {
 		return rowPlan{}, fmt.Errorf("rollout of %d nodes: a GPU decodes at most %d in fp32 and %d in tf32 and bf16 at width %d; use --device cpu",
-			p.n, maxNodes, mostStreamed, halfWidth)
+			p.n, maxNodes, mostDecoded, halfWidth)
 	}
 	r := rowPlan{warps: min(p.heads, 8)}
 	each := 32 // nodes per thread of a warp
@@ -138,7 +151,7 @@ func (b *binder) rolloutPath(o *kernel.Rollout) string {
 		return "projections in registers, in fp16"
 	}
 	p := b.policy(&o.Decoder)
-	if s, yes := b.streamed(p, o.Context); yes {
+	if s, yes := b.decodes(p, o.Context); yes {
 		if s.streamStarts(b, o) {
 			return "starts on tensor cores, projections from the card's caches"
 		}
@@ -173,7 +186,7 @@ func (b *binder) rollout(o *kernel.Rollout) ([]launch, error) {
 	}
 	h, held := b.held(o)
 	held = held && !extend
-	if s, yes := b.streamed(p, o.Context); yes && !held {
+	if s, yes := b.decodes(p, o.Context); yes && !held {
 		return b.rolloutStream(o, s), nil
 	}
 	r, err := p.rowPlan(limit, b.maxShared)

@@ -42,6 +42,9 @@ func (b *binder) gradPath(o *kernel.RolloutGrad) string {
 
 func (b *binder) rolloutGrad(o *kernel.RolloutGrad) ([]launch, error) {
 	p := b.policy(&o.Decoder)
+	if p.n > mostStreamed {
+		return nil, fmt.Errorf("gradient of routes over %d nodes: a GPU trains on at most %d, and decodes up to %d; use --device cpu", p.n, mostStreamed, mostDecoded)
+	}
 	instances := o.Actions.Shape[0]
 	dcontext := b.scratch(4 * instances * p.seen * p.d)
 	var ls []launch

@@ -254,8 +254,39 @@ func TestRolloutTooLarge(t *testing.T) {
 		t.Errorf("error %v does not name the limit", err)
 	}
 	b := hopper(1, TF32)
-	_, err := b.rollout(rolloutOf(1, mostStreamed+1, 4, 32, 1))
-	if err == nil || !strings.Contains(err.Error(), fmt.Sprint(mostStreamed)) {
+	_, err := b.rollout(rolloutOf(1, mostDecoded+1, 4, 32, 1))
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprint(mostDecoded)) {
 		t.Errorf("error %v does not name the limit", err)
+	}
+}
+
+// TestManyNodesAreDecoded: rollouts are streamed past what their gradient is, of one start and of
+// many, by every rule set, in memory that a block has.
+func TestManyNodesAreDecoded(t *testing.T) {
+	for _, n := range []int{mostStreamed - 1, mostStreamed, mostStreamed + 1, 5001, mostDecoded - 1, mostDecoded} {
+		for _, starts := range []int{1, 100} {
+			for _, heads := range []int{4, 8} {
+				for _, set := range []kernel.RuleSet{kernel.CVRP, kernel.CVRPL} {
+					b, o := hopper(1, TF32), rolloutOf(1, n, heads, 128/heads, starts)
+					o.Set = set
+					ls, err := b.rollout(o)
+					if err != nil {
+						t.Fatalf("%d nodes, %d starts: %v", n, starts, err)
+					}
+					last := ls[len(ls)-1]
+					if !strings.HasPrefix(last.module, "stream_") || last.shared > b.maxShared || last.shared == 0 {
+						t.Errorf("%d nodes, %d starts, heads %d: %s with %d bytes of shared memory", n, starts, heads, last.module, last.shared)
+					}
+					if _, err := b.rolloutGrad(gradOf(o)); (err != nil) != (n > mostStreamed) {
+						t.Errorf("gradient of %d nodes: %v", n, err)
+					} else if err != nil && !strings.Contains(err.Error(), fmt.Sprint(mostStreamed)) {
+						t.Errorf("error %v does not name the limit", err)
+					}
+					if path := b.rolloutPath(o); !strings.Contains(path, "from the card's caches") {
+						t.Errorf("%d nodes: %s", n, path)
+					}
+				}
+			}
+		}
 	}
 }
