@@ -21,7 +21,11 @@ type product struct {
 	padA, padB, padC, padR, skew int // extra columns of each matrix; skew floats before each
 }
 
-func (p product) String() string { return fmt.Sprintf("%+v", struct{ product }{p}.product) }
+// String goes by a type without it, which would else call itself.
+func (p product) String() string {
+	type fields product
+	return fmt.Sprintf("%+v", fields(p))
+}
 
 // operands are the slices of one product; args points into them.
 type operands struct {

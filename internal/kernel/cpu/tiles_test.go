@@ -34,7 +34,11 @@ type tileProduct struct {
 	padA, padB, padC, padR, skew int
 }
 
-func (p tileProduct) String() string { return fmt.Sprintf("%+v", struct{ tileProduct }{p}.tileProduct) }
+// String goes by a type without it, which would else call itself.
+func (p tileProduct) String() string {
+	type fields tileProduct
+	return fmt.Sprintf("%+v", fields(p))
+}
 
 // build packs the product's operands and lays the rest out in memory from alloc(n), whose last
 // float is the last the call may touch. It keeps the rounded operands.
