@@ -26,6 +26,21 @@ var words = map[string]func() []string{
 	"distance":  of("rounded", "exact", "dimacs", "ceil", "trunc"),
 	"goals":     of("held-out", "validation", "train", "all"),
 	"method":    solve.Named,
+	"set":       settingKeys,
+}
+
+// settingKeys are the keys of every recipe, each with what stands before its value.
+func settingKeys() []string {
+	all, err := config.Explain("", "")
+	if err != nil {
+		return nil
+	}
+	var keys []string
+	for _, e := range all {
+		keys = append(keys, e.Key+"=")
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }
 
 // orFiles are flags whose value may be a file as well.
@@ -42,6 +57,9 @@ func complete(verb *cobra.Command) {
 		directive := cobra.ShellCompDirectiveNoFileComp
 		if slices.Contains(orFiles, name) {
 			directive = cobra.ShellCompDirectiveDefault
+		}
+		if name == "set" {
+			directive |= cobra.ShellCompDirectiveNoSpace // a value follows
 		}
 		if err := verb.RegisterFlagCompletionFunc(name, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return list(), directive

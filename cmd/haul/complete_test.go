@@ -38,6 +38,8 @@ func TestWordsAreOffered(t *testing.T) {
 		{[]string{"eval", "--model", ""}, "GT+RL", false},
 		{[]string{"profile", "--precision", ""}, "bf16", false},
 		{[]string{"solve", "--method", ""}, "savings", false},
+		{[]string{"train", "--set", ""}, "training.batch_size=", false},
+		{[]string{"data", "darkroom", "--set", ""}, "gamma=", false},
 	} {
 		if list, files := offered(c.args...); !slices.Contains(list, c.word) || files != c.files {
 			t.Errorf("%v: %v, files %v", c.args, list, files)
