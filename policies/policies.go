@@ -4,6 +4,7 @@
 package policies
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"path"
@@ -17,6 +18,7 @@ var files embed.FS
 const (
 	weights = ".safetensors"
 	card    = ".md"
+	letters = "abcdefghijklmnopqrstuvwxyz"
 )
 
 // Names lists the policies, the smallest problems first.
@@ -31,11 +33,10 @@ func Names() []string {
 			names = append(names, strings.TrimSuffix(e.Name(), weights))
 		}
 	}
+	// by the number of customers at the name's end; of one size plain CVRP comes first
 	slices.SortFunc(names, func(a, b string) int {
-		if len(a) != len(b) {
-			return len(a) - len(b)
-		}
-		return strings.Compare(a, b)
+		x, y := strings.TrimLeft(a, letters), strings.TrimLeft(b, letters)
+		return cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(x, y), strings.Compare(a, b))
 	})
 	return names
 }
