@@ -114,6 +114,8 @@ def gt_routes(policy, xy, demand, seen, n, decode):
 def route(haul, path, tensors, settings, count, decode, device):
     """Tours here and there, on Kool's test set of the policy's size."""
     problem = settings["problem"]
+    if problem.get("max_route_length", 0) > 0 or problem.get("attributes", ""):
+        sys.exit(f"{path}: trained on more than capacities; Kool's test sets have nothing else, and PyTorch is given no limit: compare it by scripts/parity.py")
     policy = gt.of(tensors, settings).to(device)
     n = min((10, 20, 50, 100), key=lambda k: abs(k - problem["num_customers"]))
     with tempfile.TemporaryDirectory() as folder:

@@ -23,8 +23,7 @@ import (
 //
 // A vehicle may go to a customer if
 //   - it delivers: what the vehicle carries at its fullest would stay within the capacity, and it
-//   has
-//     picked nothing up yet, or may mix;
+//     has picked nothing up yet, or may mix;
 //   - it picks up: there is room for it;
 //   - it comes before the customer's late, and could then be home by the limit and in time. A
 //     vehicle at the depot goes to any customer: each can be served by a vehicle of its own.
