@@ -62,7 +62,9 @@ func TestReferencesOfALimitedRun(t *testing.T) {
 		t.Fatalf("%+v, %q, %v", few, told, err)
 	}
 	all, err := SharedReference(t.Context(), nil, src, 20, 1, 0, note)
-	if err != nil || all.Known() != 20 || len(told) != 1 {
+	// a slow machine is also told how long is left
+	partly := slices.DeleteFunc(slices.Clone(told), func(s string) bool { return !strings.Contains(s, "are known") })
+	if err != nil || all.Known() != 20 || len(partly) != 1 {
 		t.Fatalf("some of a set were taken for all of it: %+v, %q, %v", all, told, err)
 	}
 	lengths := slices.Clone(all.Costs)
