@@ -59,8 +59,8 @@ type rowPlan struct {
 
 const maxNodes = 1024 // of one row's rollout: 32 per thread of a warp
 
-// mostDecoded is the nodes of a streamed rollout: a block of a Hopper card holds a row of them,
-// whatever the rule set. Its gradient reads mostStreamed.
+// mostDecoded is the nodes of a streamed rollout: a block of a Hopper card holds a row of them, but
+// for rule sets with many columns (rowRoom). Its gradient reads mostStreamed.
 const mostDecoded = 6144
 
 // decodes reports whether a rollout's decisions are streamed.
@@ -69,7 +69,15 @@ func (b *binder) decodes(p policy, context *kernel.Tensor) (stream, bool) {
 	near.n = min(p.n, mostStreamed)
 	_, yes := b.streamed(near, context)
 	s := stream{p, ceil(p.n, streamBlock)}
-	return s, yes && p.n <= mostDecoded && s.rowShared(fewRowWarps) <= b.maxShared
+	return s, yes && p.n <= mostDecoded && s.rowRoom(b) == nil
+}
+
+// rowRoom says why a block cannot hold a row of the nodes.
+func (s stream) rowRoom(b *binder) error {
+	if shared := s.rowShared(fewRowWarps); shared > b.maxShared {
+		return fmt.Errorf("rollout of %d nodes of %d columns: %d bytes of shared memory, the GPU has %d a block; use --device cpu", s.n, s.columns, shared, b.maxShared)
+	}
+	return nil
 }
 
 // rowPlan places as much of an instance in shared memory as fits.
@@ -191,6 +199,9 @@ func (b *binder) rollout(o *kernel.Rollout) ([]launch, error) {
 	}
 	r, err := p.rowPlan(limit, b.maxShared)
 	if err != nil && !held { // before tables are made for nodes that are too many
+		if s, _ := b.decodes(p, o.Context); p.n <= mostDecoded && s.rowRoom(b) != nil {
+			err = s.rowRoom(b)
+		}
 		return nil, err
 	}
 	tables, ls := b.biasTables(&o.Decoder, p, instances, 1)

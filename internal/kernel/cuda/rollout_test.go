@@ -266,16 +266,25 @@ func TestManyNodesAreDecoded(t *testing.T) {
 	for _, n := range []int{mostStreamed - 1, mostStreamed, mostStreamed + 1, 5001, mostDecoded - 1, mostDecoded} {
 		for _, starts := range []int{1, 100} {
 			for _, heads := range []int{4, 8} {
-				for _, set := range []kernel.RuleSet{kernel.CVRP, kernel.CVRPL} {
+				for _, set := range []kernel.RuleSet{kernel.CVRP, kernel.CVRPL, kernel.VRP} {
 					b, o := hopper(1, TF32), rolloutOf(1, n, heads, 128/heads, starts)
 					o.Set = set
 					ls, err := b.rollout(o)
+					if set == kernel.VRP && n > 6000 { // its columns leave room for fewer
+						if err == nil || !strings.Contains(err.Error(), "bytes of shared memory") {
+							t.Errorf("%d nodes of many columns: %v", n, err)
+						}
+						continue
+					}
 					if err != nil {
 						t.Fatalf("%d nodes, %d starts: %v", n, starts, err)
 					}
 					last := ls[len(ls)-1]
 					if !strings.HasPrefix(last.module, "stream_") || last.shared > b.maxShared || last.shared == 0 {
 						t.Errorf("%d nodes, %d starts, heads %d: %s with %d bytes of shared memory", n, starts, heads, last.module, last.shared)
+					}
+					if set == kernel.VRP {
+						continue // whose gradient has less room still
 					}
 					if _, err := b.rolloutGrad(gradOf(o)); (err != nil) != (n > mostStreamed) {
 						t.Errorf("gradient of %d nodes: %v", n, err)
