@@ -241,7 +241,7 @@ def plan_of(cost: float, missing: int, plan: Mapping[str, Any], coords: tuple[tu
                 part, idx = "client", place - depots
             listed.append(
                 Stop(
-                    **{n: s[n] for n in ("kind", "place", "id", "name", "arrival", "wait", "begin", "service", "depart", "distance")},
+                    **{n: s[n] for n in ("kind", "place", "id", "arrival", "wait", "begin", "service", "depart", "distance")},
                     slack=s.get("slack"),
                     late=s.get("late", 0.0),
                     load=tuple(s.get("load", ())),
