@@ -160,7 +160,7 @@ func ReadJSON(r io.Reader, name string) (*vrp.Problem, error) {
 	}
 	var d Document
 	if err := Decode(text, &d); err != nil {
-		return nil, fmt.Errorf("%s is not the JSON of a problem: %w", name, err)
+		return nil, fmt.Errorf("%s: not the JSON of a problem: %w", name, err)
 	}
 	p, err := d.Problem()
 	if err == nil {

@@ -81,6 +81,7 @@ func FuzzReadProblem(f *testing.F) {
 	f.Add([]byte(strings.ReplaceAll(small, "\n", "\t\r\n")), true)
 	f.Add([]byte("TYPE CVRP\nDIMENSION 3\nCAPACITY 2\nEDGE_WEIGHT_TYPE EXPLICIT\nEDGE_WEIGHT_FORMAT LOWER_ROW\nCOMMENT \"\"a\"\n"+
 		"EDGE_WEIGHT_SECTION\n1 2 3\nDEMAND_SECTION\n1 1\n2 0\n3 1\nDEPOT_SECTION\n2 -1"), false)
+	f.Add([]byte("{"), false) // JSON that ends
 	f.Fuzz(func(t *testing.T, data []byte, exact bool) {
 		o := Options{Distance: exactly(exact)}
 		p, err := ReadProblem(bytes.NewReader(data), "f.vrp", o)
