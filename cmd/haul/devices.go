@@ -139,7 +139,7 @@ func libraryWord(l *device.Library) string {
 
 func probeCPU() cpuReport {
 	r := cpuReport{Model: cpuModel(), Arch: runtime.GOARCH, Cores: runtime.NumCPU(), Fast: min(device.PerformanceCores(), runtime.NumCPU()), Instructions: []string{},
-		Library: device.JudgeLibrary(), Kernels: device.Sets("bf16")}
+		Library: device.RaceLibrary(), Kernels: device.Sets("bf16")}
 	for _, f := range []struct {
 		name string
 		has  bool

@@ -21,7 +21,8 @@ type Options struct {
 	// Any is for Auto alone
 	Precision string
 	Prefer    string // of a GPU, where nobody asked; "": tf32. A CPU passes it over
-	// told once when a GPU's kernels are about to be compiled; may be nil
+	// told once when a GPU's kernels are about to be compiled, and once where a setting leaves them
+	// slow; may be nil
 	Note func(string)
 }
 

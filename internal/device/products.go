@@ -25,8 +25,8 @@ func Sets(precision string) []string {
 // Library is what became of the system's matrix library.
 type Library = cpu.Library
 
-// JudgeLibrary judges it anew; nil where this system has none.
-func JudgeLibrary() *Library { return cpu.JudgeLibrary() }
+// RaceLibrary checks and times it anew; nil where this system has none.
+func RaceLibrary() *Library { return cpu.RaceLibrary() }
 
 // PerformanceCores is how many workers the fast cores of this processor serve.
 func PerformanceCores() int { return cpu.PerformanceCores() }

@@ -61,8 +61,8 @@ func wantedLibrary() (name, path string) {
 	return name, path
 }
 
-// judged is this process's verdict, and the table where the library is used.
-var judged struct {
+// known is this process's verdict, and the table where the library is used.
+var known struct {
 	once  sync.Once
 	lib   *Library
 	table *primitives
@@ -70,28 +70,28 @@ var judged struct {
 
 // libraryTable is the set with the library's products; nil where there is none to use.
 func libraryTable() *primitives {
-	judged.once.Do(func() { judged.lib, judged.table = judgeWanted(false) })
-	return judged.table
+	known.once.Do(func() { known.lib, known.table = raceWanted(false) })
+	return known.table
 }
 
-// JudgeLibrary judges the library anew, whatever was found before, and keeps the verdict; nil where
-// this system has none.
-func JudgeLibrary() *Library {
-	lib, _ := judgeWanted(true)
+// RaceLibrary checks and times the library anew, whatever was found before, and keeps the verdict;
+// nil where this system has none.
+func RaceLibrary() *Library {
+	lib, _ := raceWanted(true)
 	return lib
 }
 
-func judgeWanted(anew bool) (*Library, *primitives) {
+func raceWanted(anew bool) (*Library, *primitives) {
 	name, path := wantedLibrary()
 	if path == "" {
 		return nil, nil
 	}
-	j := judge{own: sets[0], open: openFortran, race: raceProducts, store: verdictFile(), anew: anew}
+	j := contest{own: sets[0], open: openFortran, race: raceProducts, store: verdictFile(), anew: anew}
 	return j.verdict(name, path)
 }
 
-// judge is what a verdict is made with.
-type judge struct {
+// contest is what a verdict is made with.
+type contest struct {
 	own   *primitives
 	open  func(path string) (sgemm uintptr, err error)
 	race  func(own, theirs *primitives) (speed float64)
@@ -100,7 +100,7 @@ type judge struct {
 }
 
 // verdict opens, checks and times a library.
-func (j judge) verdict(name, path string) (*Library, *primitives) {
+func (j contest) verdict(name, path string) (*Library, *primitives) {
 	lib := &Library{Name: name, Path: path, Beside: j.own.name}
 	if path == "off" {
 		lib.Path, lib.Verdict = "", LibraryOff
@@ -174,7 +174,7 @@ func readVerdict(file string, lib *Library) *Library {
 	return nil
 }
 
-// writeVerdict keeps a verdict; where that fails the next process judges again.
+// writeVerdict keeps a verdict; where that fails the next process tries again.
 func writeVerdict(file string, lib *Library) {
 	if file == "" {
 		return
@@ -216,7 +216,7 @@ func agrees(p *primitives) bool {
 	return true
 }
 
-// libraryProduct is a product that a library is judged by.
+// libraryProduct is a product that a library is tried by.
 type libraryProduct struct {
 	m, n, k                 int
 	packed, turned          bool // B in panels; A by columns

@@ -55,8 +55,8 @@ func fortran(spoil func(c []float32)) uintptr {
 	})
 }
 
-func fakeJudge(sgemm uintptr, err error, speed float64) judge {
-	return judge{own: sets[0], open: func(string) (uintptr, error) { return sgemm, err }, race: func(own, theirs *primitives) float64 { return speed }}
+func fakeContest(sgemm uintptr, err error, speed float64) contest {
+	return contest{own: sets[0], open: func(string) (uintptr, error) { return sgemm, err }, race: func(own, theirs *primitives) float64 { return speed }}
 }
 
 // TestLibraryVerdicts: a library is used if it is right and faster, and else the set beside it is,
@@ -65,28 +65,28 @@ func TestLibraryVerdicts(t *testing.T) {
 	calls := atomic.Int32{}
 	right := fortran(nil)
 	for _, c := range []struct {
-		name  string
-		judge judge
-		want  string
+		name    string
+		contest contest
+		want    string
 	}{
-		{"right and faster", fakeJudge(right, nil, 2), LibraryUsed},
-		{"right and slower", fakeJudge(right, nil, 1.01), LibrarySlow},
-		{"one wrong number", fakeJudge(fortran(func(c []float32) { c[len(c)/2] += 0.01 }), nil, 2), LibraryWrong},
-		{"no number", fakeJudge(fortran(func(c []float32) { clear(c) }), nil, 2), LibraryWrong},
-		{"other bits at the second call", fakeJudge(fortran(func(c []float32) {
+		{"right and faster", fakeContest(right, nil, 2), LibraryUsed},
+		{"right and slower", fakeContest(right, nil, 1.01), LibrarySlow},
+		{"one wrong number", fakeContest(fortran(func(c []float32) { c[len(c)/2] += 0.01 }), nil, 2), LibraryWrong},
+		{"no number", fakeContest(fortran(func(c []float32) { clear(c) }), nil, 2), LibraryWrong},
+		{"other bits at the second call", fakeContest(fortran(func(c []float32) {
 			if calls.Add(1)%2 == 0 {
 				c[0] += 1e-7 * c[0]
 			}
 		}), nil, 2), LibraryWrong},
-		{"writes between rows", fakeJudge(fortran(func(c []float32) { unsafe.Slice(&c[0], len(c)+1)[len(c)] = 0 }), nil, 2), LibraryWrong},
-		{"no symbol", fakeJudge(0, errors.New("no sgemm_"), 2), LibraryMissing},
+		{"writes between rows", fakeContest(fortran(func(c []float32) { unsafe.Slice(&c[0], len(c)+1)[len(c)] = 0 }), nil, 2), LibraryWrong},
+		{"no symbol", fakeContest(0, errors.New("no sgemm_"), 2), LibraryMissing},
 	} {
-		lib, table := c.judge.verdict("fake", "fake.so")
+		lib, table := c.contest.verdict("fake", "fake.so")
 		if lib.Verdict != c.want || (table != nil) != (c.want == LibraryUsed) || lib.Beside != sets[0].name {
 			t.Errorf("%s: %+v, table %v, want %s", c.name, lib, table != nil, c.want)
 		}
 	}
-	if lib, table := fakeJudge(right, nil, 2).verdict("fake", "off"); lib.Verdict != LibraryOff || table != nil {
+	if lib, table := fakeContest(right, nil, 2).verdict("fake", "off"); lib.Verdict != LibraryOff || table != nil {
 		t.Errorf("off: %+v", lib)
 	}
 }
@@ -101,7 +101,7 @@ func TestLibraryRace(t *testing.T) {
 		time.Sleep(2 * time.Millisecond)
 		return 0
 	})
-	j := fakeJudge(fortran(nil), nil, 0)
+	j := fakeContest(fortran(nil), nil, 0)
 	j.race = func(own, _ *primitives) float64 {
 		slow := blasTable("fake", own, asleep)
 		return raceProducts(own, &slow)
@@ -131,7 +131,7 @@ func TestLibraryProducts(t *testing.T) {
 // TestLibraryKeepsItsVerdict: the verdict of a machine is taken from its file, made again where
 // that is of another library or asked for, and a broken file is none.
 func TestLibraryKeepsItsVerdict(t *testing.T) {
-	j := fakeJudge(fortran(nil), nil, 2)
+	j := fakeContest(fortran(nil), nil, 2)
 	j.store = filepath.Join(t.TempDir(), "haul", "library.json")
 	j.verdict("fake", "fake.so")
 	j.race = func(own, theirs *primitives) float64 { return 0.5 }

@@ -82,3 +82,20 @@ func TestUpdatePacks(t *testing.T) {
 		})
 	}
 }
+
+// TestLanesOfADevice: the order of a gradient's sums is a part of a run's bits, so that it is the
+// same wherever nobody asks for another.
+func TestLanesOfADevice(t *testing.T) {
+	for asked, want := range map[int]int{0: 8, 3: 3} {
+		for _, workers := range []int{0, 1, 5} {
+			dev, err := Open(Options{Workers: workers, Lanes: asked})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if dev.lanes != want {
+				t.Errorf("%d lanes asked for, %d workers: %d", asked, workers, dev.lanes)
+			}
+			dev.Close()
+		}
+	}
+}

@@ -176,7 +176,7 @@ func (a agent) allowed(dev kernel.Device) float64 {
 
 func testAgent(t *testing.T, dev kernel.Device) {
 	for _, a := range agents(dev) {
-		got, want := a.on(t, dev), a.on(t, judge())
+		got, want := a.on(t, dev), a.on(t, reference64())
 		for i := range 3 {
 			what := fmt.Sprintf("%v, step %d:", a, i)
 			if !a.drawn {
@@ -290,7 +290,7 @@ func testAgentCausality(t *testing.T, dev kernel.Device) {
 func testAgentCached(t *testing.T, dev kernel.Device) {
 	for _, a := range agents(dev)[:3] {
 		a.Dropout, a.AttentionDropout, a.compressed = 0, 0, false // one sequence a row
-		whole := a.on(t, judge())
+		whole := a.on(t, reference64())
 		rows := a.ints(0)
 		whole.write(t, rows)
 		check(t, whole.run.Run())

@@ -12,8 +12,8 @@ import (
 type shape struct{ nodes, heads, width int }
 
 // shapes are small ones in full (every N, every H, every W), random ones, then the models' own.
-// With -short, for the race detector, whose judge takes many times as long, they are a few: what
-// workers share does not depend on a shape.
+// With -short, for the race detector, under which the reference takes many times as long, they are
+// a few: what workers share does not depend on a shape.
 func shapes() []shape {
 	var out []shape
 	if testing.Short() {

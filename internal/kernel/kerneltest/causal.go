@@ -155,7 +155,7 @@ func testCached(t *testing.T, dev kernel.Device) {
 		row.record = func(r *recording) {
 			rows{shape: s}.causal(r, r.in("qkv", n, 3*d), false)
 		}
-		r, whole := row.run(t, judge(), false)
+		r, whole := row.run(t, reference64(), false)
 		qkv := r.inputs[0].values.([]float32)
 
 		c := trial{what: what, nodes: 1, batch: row.batch, amplify: 8, rounds: true}

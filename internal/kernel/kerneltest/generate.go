@@ -16,7 +16,7 @@ func (r *recording) instances(o *kernel.Generate) {
 	r.do(o)
 }
 
-// testGenerate compares with cvrp bit for bit, and symmetries with the judge bit for bit.
+// testGenerate compares with cvrp bit for bit, and symmetries with the reference bit for bit.
 func testGenerate(t *testing.T, dev kernel.Device) {
 	for nodes := 2; nodes <= 20; nodes++ {
 		for _, grid := range []int32{0, 1, 100} {
@@ -35,7 +35,7 @@ func testGenerate(t *testing.T, dev kernel.Device) {
 				}
 				c.try(t, dev)
 				_, got := c.run(t, dev, false)
-				_, want := c.run(t, judge(), false)
+				_, want := c.run(t, reference64(), false)
 				if symmetries == 1 {
 					b := vrp.NewBatch(c.batch, nodes-1, src.Capacity)
 					src.Fill(b, c.state.Instances)
@@ -67,8 +67,8 @@ func testCapacities(t *testing.T, dev kernel.Device) {
 		_, out := c.run(t, on, false)
 		return out
 	}
-	plain, got := run("generate", drawn, judge()), run("generate, capacities", varied, dev)
-	compareInts(t, "demands by capacity", got.ints["nodes"], run("generate, capacities", varied, judge()).ints["nodes"])
+	plain, got := run("generate", drawn, reference64()), run("generate, capacities", varied, dev)
+	compareInts(t, "demands by capacity", got.ints["nodes"], run("generate, capacities", varied, reference64()).ints["nodes"])
 	turned := varied
 	turned.Symmetries = 8 // an instance keeps its capacity under all of them
 	run("generate, capacities under symmetries", turned, dev)

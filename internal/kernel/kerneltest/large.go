@@ -44,7 +44,7 @@ func largeFleets() []fleet {
 }
 
 // RunLarge runs attention, rollouts and the gradients of their decisions at sizes of at most so
-// many nodes, past those that a device may hold whole, twice over, as RunStarts judges them.
+// many nodes, past those that a device may hold whole, twice over, as RunStarts holds them.
 func RunLarge(t *testing.T, unit float64, nodes int, open func(t *testing.T) kernel.Device) {
 	fleets := slices.DeleteFunc(largeFleets(), func(f fleet) bool { return f.nodes > nodes })
 	shapes := slices.DeleteFunc(largeShapes(), func(s shape) bool { return s.nodes > nodes })

@@ -76,7 +76,7 @@ func testTallyHeads(t *testing.T, dev kernel.Device) {
 			check(t, err)
 			return m
 		}
-		got, want := tally(dev), tally(judge())
+		got, want := tally(dev), tally(reference64())
 		if len(got.Sums.Names()) != 3*len(columns) {
 			t.Errorf("%s: sums %v", what, got.Sums)
 		}

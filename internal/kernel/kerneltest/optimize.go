@@ -167,7 +167,7 @@ func testAdamW(t *testing.T, dev kernel.Device) {
 	for _, d := range []descent{{}, {maxNorm: 1}, {maxNorm: 1e6}, {warmup: 10}, {maxNorm: 1, warmup: 3, done: 2}, {done: 1000},
 		{total: 4, floor: 0.2}, {total: 40, done: 20}, {warmup: 2, total: 5, floor: 0.1, done: 1}, {maxNorm: 1, warmup: 2, total: 4, floor: 0.5, done: 3}, {total: 9, done: 100, floor: 0.3}} {
 		what := fmt.Sprintf("adamw %+v", d)
-		got, want := d.run(t, dev), d.run(t, judge())
+		got, want := d.run(t, dev), d.run(t, reference64())
 		// β rounded to float32 leaves 1-β off by ε/(1-β) of itself; the gradient is a sum of 6 exact
 		// terms.
 		moment := bound(descentSteps+6, 1) + epsilon/(1-beta2)
@@ -214,7 +214,7 @@ func testPartsOf(t *testing.T, dev kernel.Device, every int) {
 		return run, store, dy, x
 	}
 	parts, partStore, dy, x := train(dev, batch, every)
-	whole, wholeStore, allDY, allX := train(judge(), every*batch, 1)
+	whole, wholeStore, allDY, allX := train(reference64(), every*batch, 1)
 	defer parts.Close()
 	values := &recording{what: "parts", prog: &kernel.Program{}}
 	length := kernel.Layout{}

@@ -60,7 +60,7 @@ func roundedFleets() []fleet {
 	return out
 }
 
-// testRoundedRollout lets the device choose, judges every choice as far as its rounding allows, and
+// testRoundedRollout lets the device choose, checks every choice as far as its rounding allows, and
 // compares the numbers on its own routes.
 func testRoundedRollout(t *testing.T, dev kernel.Device) {
 	for _, f := range roundedFleets() {
@@ -76,7 +76,7 @@ func testRoundedRollout(t *testing.T, dev kernel.Device) {
 			actions := got.ints["actions"]
 			f.checkChoices(t, r, choice, actions, c.state.Instances)
 			replay := f.rollout(dev, kernel.Replay, actions)
-			_, want := replay.run(t, judge(), false)
+			_, want := replay.run(t, reference64(), false)
 			want.ints["actions"] = actions
 			c.compare(t, r, got, want, outcome{}, unitOf(dev))
 			r, again := replay.run(t, dev, false)

@@ -44,7 +44,7 @@ func manyStarts(nodes int) []fleet {
 	return slices.DeleteFunc(out, func(f fleet) bool { return f.nodes > nodes })
 }
 
-// rows is a batch that the judge is done with soon.
+// rows is a batch that the reference is done with soon.
 func (f fleet) rows() int {
 	if f.nodes > 128 && f.nodes < 200 {
 		return 2 // kernels of their own: the second instance's place counts
@@ -81,7 +81,7 @@ func testStartsRollout(t *testing.T, dev kernel.Device, fleets []fleet) {
 			same(t, c.what, got, again)
 			replay := f.rollout(dev, kernel.Replay, got.ints["actions"])
 			replay.batch, replay.rounds = f.rows(), true
-			_, want := replay.run(t, judge(), false)
+			_, want := replay.run(t, reference64(), false)
 			want.ints["actions"] = got.ints["actions"]
 			c.compare(t, r, got, want, outcome{}, unitOf(dev))
 			inAll(t, c.what, got, want)
@@ -102,7 +102,7 @@ func testStartsGrad(t *testing.T, dev kernel.Device, fleets []fleet) {
 			r, got := c.run(t, dev, false)
 			_, again := c.run(t, dev, false)
 			same(t, c.what, got, again)
-			_, want := c.run(t, judge(), false)
+			_, want := c.run(t, reference64(), false)
 			c.compare(t, r, got, want, outcome{}, unitOf(dev))
 			for _, of := range []outcome{got, want} {
 				f.split(of)
@@ -112,7 +112,7 @@ func testStartsGrad(t *testing.T, dev kernel.Device, fleets []fleet) {
 	}
 }
 
-// grad is a trial of f's gradient on routes that the judge draws, with every weight in the loss
+// grad is a trial of f's gradient on routes that the reference draws, with every weight in the loss
 // times `weight`.
 func (f fleet) grad(t *testing.T, dev kernel.Device, batch int, weight float32) trial {
 	t.Helper()
@@ -120,7 +120,7 @@ func (f fleet) grad(t *testing.T, dev kernel.Device, batch int, weight float32) 
 	if batch > 0 {
 		c.batch = batch
 	}
-	_, routes := c.run(t, judge(), false)
+	_, routes := c.run(t, reference64(), false)
 	d := f.heads * f.width
 	c.rounds = true
 	c.control.Coefficients = bonus(0.5)

@@ -127,13 +127,13 @@ func testStep(t *testing.T, dev kernel.Device) {
 	}
 }
 
-// compare lets the judge sample, replays its routes on dev, and compares three steps; one on a
+// compare lets the reference sample, replays its routes on dev, and compares three steps; one on a
 // device that rounds operands, since weights that differ a little round to different sides more
 // often than the bound allows for.
 func (s step) compare(t *testing.T, dev kernel.Device) {
 	t.Helper()
 	s.flips = func(k int) float64 { return flips(dev, k) }
-	want, got := s.on(t, judgeOf(dev), kernel.Sample), s.on(t, dev, kernel.Replay)
+	want, got := s.on(t, referenceFor(dev), kernel.Sample), s.on(t, dev, kernel.Replay)
 	defer got.run.Close()
 	actions := make([]int32, s.trajectories()*2*s.nodes)
 	steps := 3

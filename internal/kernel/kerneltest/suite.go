@@ -128,7 +128,7 @@ func RunRounded(t *testing.T, unit float64, open func(t *testing.T) kernel.Devic
 type rounded struct {
 	kernel.Device
 	unit    float64
-	nearest bool // judged by a reference that rounds as it does
+	nearest bool // compared with a reference that rounds as it does
 }
 
 func unitOf(dev kernel.Device) float64 {
@@ -138,9 +138,9 @@ func unitOf(dev kernel.Device) float64 {
 	return 0
 }
 
-// flips is the share of a sum of k terms that operands near a tie may move, which device and judge
-// round to different sides because what made them differs by fp32's own error: 2·unit each, and
-// independent errors of k terms grow as √k.
+// flips is the share of a sum of k terms that operands near a tie may move, which device and
+// reference round to different sides because what made them differs by fp32's own error: 2·unit
+// each, and independent errors of k terms grow as √k.
 func flips(dev kernel.Device, k int) float64 {
 	if r, ok := dev.(rounded); ok && r.nearest {
 		return 2 * r.unit / math.Sqrt(float64(k))
@@ -162,17 +162,17 @@ func run(t *testing.T, parts []part, open func(t *testing.T) kernel.Device) {
 	}
 }
 
-// judge is the float64 reference that devices are compared with. Its shard size is no device's, so
-// that a result which depends on the shard size is noticed.
-func judge() kernel.Device { return oracle{reference.New[float64](3), 0} }
+// reference64 is the reference in float64 that devices are compared with. Its shard size is no
+// device's, so that a result which depends on the shard size is noticed.
+func reference64() kernel.Device { return newOracle(reference.New[float64](3), 0) }
 
-// judgeOf is the reference for dev: one that rounds operands as dev does where that rounding itself
-// is tested.
-func judgeOf(dev kernel.Device) kernel.Device {
+// referenceFor is the reference for dev: one that rounds operands as dev does where that rounding
+// itself is tested.
+func referenceFor(dev kernel.Device) kernel.Device {
 	if r, ok := dev.(rounded); ok && r.nearest {
-		return oracle{reference.NewRounded[float64](3, r.unit), r.unit}
+		return newOracle(reference.NewRounded[float64](3, r.unit), r.unit)
 	}
-	return judge()
+	return reference64()
 }
 
 // batchFor is a batch of several shards, the last partly idle; for a device that takes any batch in

@@ -95,7 +95,12 @@ func largeVaried() []fleet {
 	wide := fleet{shape: shape{51, 4, 32}, starts: 20, forced: true, capacity: 40, temperature: 1, ruled: all}
 	far := fleet{shape: shape{101, 4, 32}, starts: 6, capacity: 50, temperature: 1, ruled: all, pairs: true}
 	alone := fleet{shape: shape{21, 4, 32}, starts: 1, capacity: 30, temperature: 1, ruled: all}
-	return []fleet{paired, paired.view(), wide, far.view(), alone}
+	out := []fleet{paired, paired.view(), wide, far.view(), alone}
+	// one for each size of the kernels that hold all nodes of an instance
+	for i, s := range []shape{{16, 4, 32}, {32, 8, 16}, {56, 4, 32}, {101, 4, 32}, {104, 8, 16}, {128, 4, 32}} {
+		out = append(out, fleet{shape: s, starts: min(s.nodes-1, 33), forced: i != 3, viewed: i == 3, capacity: 40, temperature: 1, ruled: all, pairs: true, near: 0.2})
+	}
+	return out
 }
 
 // RunVaried runs what is VRP's of the suite and of RunLarge.
