@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"math"
 
 	"haul/internal/kernel"
 )
@@ -116,13 +117,16 @@ func (s stream) rowWarps(rows, sms int) (warps int, kernel string) {
 	return s.heads, fmt.Sprint("row_stream_", s.hd)
 }
 
-// pack lays matrices out, from the first of stream.cuh's list on.
-func (s stream) pack(b *binder, o *kernel.Decoder, instances, first, matrices int) (uint64, launch) {
+// pack lays matrices out, from the first of stream.cuh's list on; queries times ask.
+func (s stream) pack(b *binder, o *kernel.Decoder, instances, first, matrices int, ask float64) (uint64, launch) {
 	packed := b.scratch(instances * matrices * s.blocks * packedBlock)
 	return packed, launch{module: "stream_pack", kernel: "stream_pack", grid: dim3{instances, s.blocks, matrices}, block: dim3{256, 1, 1},
 		args: []any{packed, b.addr(o.Proj), b.addr(o.Pointer), b.addr(o.Graph), i32(s.n), i32(s.stride), i32(s.blocks), i32(first), i32(matrices),
-			float32(pointUnit * float64(s.pointerScale))}}
+			float32(pointUnit * float64(s.pointerScale)), float32(ask)}}
 }
+
+// askUnit is what queries are multiplied by where scores are to base 2.
+func (s stream) askUnit() float64 { return math.Log2E * float64(s.scale) }
 
 // streamStarts reports whether starts are decoded sixteen to a warp.
 func (s stream) streamStarts(b *binder, o *kernel.Rollout) bool {
@@ -139,12 +143,12 @@ func (b *binder) rolloutStream(o *kernel.Rollout, s stream) []launch {
 			i32(starts), i32(limit), i32(int(o.Choice)), begins(o.Forced, o.Viewed), s.scale, tables, i32(s.biasWide())}
 	}
 	if !s.streamStarts(b, o) {
-		packed, pack := s.pack(b, &o.Decoder, instances, queries, rowMatrices)
+		packed, pack := s.pack(b, &o.Decoder, instances, queries, rowMatrices, 1)
 		warps, kernel := s.rowWarps(instances*starts, b.sms)
 		return append(ls, pack, launch{module: ruled("stream_row", s.rules.Set), kernel: kernel, grid: dim3{instances * starts, 1, 1},
 			block: dim3{32 * warps, 1, 1}, shared: s.rowShared(warps), args: args(packed)})
 	}
-	packed, pack := s.pack(b, &o.Decoder, instances, 0, allMatrices)
+	packed, pack := s.pack(b, &o.Decoder, instances, 0, allMatrices, s.askUnit())
 	all := ceil(starts, 16)
 	f := s.startsShape(instances, all, b.sms, b.maxShared)
 	kernel := fmt.Sprint("rollout_stream_", s.hd)
@@ -161,15 +165,14 @@ type streamGrad struct {
 	stream
 	instances, starts, limit int
 	room                     int // decisions an instance may have, its last tile filled up
-	ranges, tiles            int // blocks that share a head's nodes, and a block's tiles of sixteen
+	ranges, per              int // blocks of threads that share a head's nodes, and blocks of nodes of each
 }
 
 func newStreamGrad(o *kernel.RolloutGrad, s stream) streamGrad {
 	g := streamGrad{stream: s, instances: o.Actions.Shape[0], starts: o.Actions.Shape[1], limit: o.Actions.Shape[2]}
 	g.room = ceil(g.starts*g.limit+16, mostSlab) * mostSlab
-	tiles := ceil(s.n, 16)
-	g.ranges = ceil(tiles, nodeWarps)
-	g.tiles = ceil(tiles, g.ranges)
+	g.ranges = ceil(s.blocks, nodeWarps/headPair)
+	g.per = ceil(s.blocks, g.ranges)
 	return g
 }
 
@@ -200,7 +203,8 @@ func (g streamGrad) rowsBlock(maxShared int) (warps, held int) {
 }
 func (g streamGrad) nodesShared() int {
 	line := 2*headPair*g.hd + 16
-	return 2 * streamSlab * (g.takenBytes() + 32 + 3*line + headPair*2*4 + 4 + 32*g.tiles + 16)
+	slab := streamSlab * (g.takenBytes() + 32 + 3*line + headPair*2*4 + 4 + 2*streamBlock*g.per + 16)
+	return 2*slab + headPair*g.per*2*2*streamBlock*g.hd // and a warp's values and keys
 }
 func (g streamGrad) tablesShared() int { return 4 * 64 * (65 + g.hd + 4 + g.hd) }
 
@@ -217,7 +221,7 @@ func (b *binder) streamGradServes(o *kernel.RolloutGrad, p policy) (streamGrad, 
 // gradStream walks and sorts, goes forward and back, some instances at a time so that what lies
 // between fits the budget.
 func (b *binder) gradStream(o *kernel.RolloutGrad, g streamGrad, dcontext uint64) []launch {
-	packed, pack := g.pack(b, &o.Decoder, g.instances, 0, allMatrices)
+	packed, pack := g.pack(b, &o.Decoder, g.instances, 0, allMatrices, g.askUnit())
 	biases, ls := b.biasTables(&o.Decoder, g.policy, g.instances, pointUnit)
 	ls = append(ls, pack)
 	loads := g.seen
@@ -261,7 +265,7 @@ func (b *binder) gradStream(o *kernel.RolloutGrad, g streamGrad, dcontext uint64
 				block: dim3{32 * warps, 1, 1}, shared: g.rowsShared(warps, held),
 				args: append(append([]any{dus, glimpses, dglimpses, lse, deltas}, list...), b.control, i32(g.n), i32(g.blocks), i32(g.room), i32(splits),
 					g.scale, near, i32(g.biasWide()), r, i32(held))},
-			launch{module: nodes, kernel: fmt.Sprint("nodes_stream_", g.hd), grid: dim3{count, g.heads / headPair, g.ranges}, block: dim3{32 * g.tiles, 1, 1},
+			launch{module: nodes, kernel: fmt.Sprint("nodes_stream_", g.hd), grid: dim3{count, g.heads / headPair, g.ranges}, block: dim3{32 * headPair * g.per, 1, 1},
 				shared: g.nodesShared(),
 				args: append(append([]any{dproj, of(o.DPointer, g.n*g.d), dtables, dus, glimpses, dglimpses, lse, deltas}, list...), proj, i32(g.n),
 					i32(g.blocks), i32(g.stride), i32(o.DProj.Stride), i32(g.heads), i32(g.room), i32(g.across()), g.scale, g.pointerScale)})

@@ -18,6 +18,7 @@
 #define CHUNKS (WIDTH / 16)  // pieces of a matrix beside one another
 #define PACKED_BLOCK (2 * WIDTH * BLOCK) // bytes of a block of a matrix
 #define FORBIDDEN -30000.0f  // a score that leaves no weight beside an allowed one
+#define RISE 8.0f            // how far a score may be above what its row refers to, to base 2
 
 // The matrices that stream_pack makes. Rows are as they stand, fp16.
 enum { KEYS_ACROSS, VALUES_DOWN, POINTERS_ACROSS, POINTERS_DOWN, QUERIES, KEY_ROWS, VALUE_ROWS, POINTER_ROWS };
@@ -61,26 +62,33 @@ __device__ __forceinline__ int warp_count(int v) {
   return r;
 }
 
+// context_half rounds two of the context's weights as queries are: times `scale`, to base 2.
+__device__ __forceinline__ Half2 context_half(const float *load, float scale) {
+  const float2_ x = two(load) * (scale * LOG2E);
+  return half2(x.x, x.y);
+}
+__device__ __forceinline__ float2_ context_weights(const float *load, float scale) { return floats(context_half(load, scale)); }
+
 // loads_in_half brings the context's weights into shared memory.
-__device__ __forceinline__ void loads_in_half(Half2 *to, const float *load) {
-  for (int k = threadIdx_x; k < CONTEXTS * (WIDTH / 2); k += blockDim_x) to[k] = half2(load[2 * k], load[2 * k + 1]);
+__device__ __forceinline__ void loads_in_half(Half2 *to, const float *load, float scale) {
+  for (int k = threadIdx_x; k < CONTEXTS * (WIDTH / 2); k += blockDim_x) to[k] = context_half(load + 2 * k, scale);
 }
 
 // meet waits for as many threads at barrier `meeting`, of which 0 is the whole block's.
 __device__ __forceinline__ void meet(int meeting, int threads) { asm volatile("bar.sync %0, %1;" : : "r"(meeting), "r"(threads) : "memory"); }
 
 // look makes the glimpses of two rows a quad, left operands over the width, the rows at nodes at0
-// and at1 with contexts c0 and c1. kept(h, lse0, lse1) gets log2 of a head's sums.
+// and at1 with contexts c0 and c1. Scores are to base 2, as queries are laid out and the context's
+// weights brought. kept(h, lse0, lse1) gets log2 of a head's sums.
 //
 // TEAM warps share the heads of the same rows. More than one pass glimpses through `passed`,
 // 16 bytes a lane and chunk, and meet at barrier `meeting`.
 template <int HD, int TEAM, class K>
 __device__ __forceinline__ void look(Half2 (&all)[CHUNKS][4], const Packed &in, const Half2 *loads, int blocks, int at0, int at1, const Context &c0,
-                                     const Context &c1, const u32 *masks, float scale, int member, u4 *passed, int meeting, K kept) {
+                                     const Context &c1, const u32 *masks, int member, u4 *passed, int meeting, K kept) {
   constexpr int U = HD / 8, KS = HD / 16, HEADS = WIDTH / HD;
   const int lane = threadIdx_x & 31, t = lane & 3;
   const Half2 ones = 0x3c003c00;
-  const float k2 = scale * LOG2E;
   const Half2 *q0 = in.queries + at0 * (WIDTH / 2) + t, *q1 = in.queries + at1 * (WIDTH / 2) + t;
   if constexpr (TEAM == 1)
 #pragma unroll
@@ -137,17 +145,22 @@ __device__ __forceinline__ void look(Half2 (&all)[CHUNKS][4], const Packed &in, 
           s[T][2 + b] = mask >> (16 + 2 * T + b) & 1 ? s[T][2 + b] : FORBIDDEN;
           high0 = max_(high0, s[T][b]), high1 = max_(high1, s[T][2 + b]);
         }
-      high0 = max_(top0, quad_top(high0) * k2), high1 = max_(top1, quad_top(high1) * k2);
-      const float less0 = ex2(top0 - high0), less1 = ex2(top1 - high1);
-      top0 = high0, top1 = high1;
-      sum[0] *= less0, sum[1] *= less0, sum[2] *= less1, sum[3] *= less1;
+      // A row's reference is raised only where a score is far above it.
+      const u32 far0 = ballot(high0 > top0 + RISE) >> (lane & 28) & 15, far1 = ballot(high1 > top1 + RISE) >> (lane & 28) & 15;
+      if (ballot((far0 | far1) != 0)) {
+        high0 = quad_top(high0), high1 = quad_top(high1);
+        high0 = far0 ? high0 : top0, high1 = far1 ? high1 : top1;
+        const float less0 = ex2(top0 - high0), less1 = ex2(top1 - high1);
+        top0 = high0, top1 = high1;
+        sum[0] *= less0, sum[1] *= less0, sum[2] *= less1, sum[3] *= less1;
 #pragma unroll
-      for (int u = 0; u < U; u++) out[u][0] *= less0, out[u][1] *= less0, out[u][2] *= less1, out[u][3] *= less1;
+        for (int u = 0; u < U; u++) out[u][0] *= less0, out[u][1] *= less0, out[u][2] *= less1, out[u][3] *= less1;
+      }
       Half2 w[TILES_IN][2];
 #pragma unroll
       for (int T = 0; T < TILES_IN; T++) {
-        w[T][0] = half2(ex2(fma_(s[T][0], k2, -top0)), ex2(fma_(s[T][1], k2, -top0)));
-        w[T][1] = half2(ex2(fma_(s[T][2], k2, -top1)), ex2(fma_(s[T][3], k2, -top1)));
+        w[T][0] = half2(ex2(s[T][0] - top0), ex2(s[T][1] - top0));
+        w[T][1] = half2(ex2(s[T][2] - top1), ex2(s[T][3] - top1));
       }
 #pragma unroll
       for (int m = 0; m < STEPS_IN; m++) {

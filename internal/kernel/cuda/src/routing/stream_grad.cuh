@@ -16,11 +16,3 @@ struct Taken {
 
 // mask_words is how many words a decision's mask has: whole pieces of 128 nodes.
 __device__ __forceinline__ int mask_words(int n) { return 4 * ((n + 127) / 128); }
-
-// near_one is a power of two that brings what a weight becomes on its way to a dot product near a
-// quarter: fp16 holds 2^16 times as much and, less exactly, 2^-22 of it. Where nothing weighs, all
-// starts being of one length, 2^100 times nothing stays nothing: twice as far infinity is near.
-__device__ __forceinline__ float near_one(float most) {
-  const int e = 252 - ((as_int(most) >> 23) & 255);
-  return as_float((u32)(e < 1 ? 1 : smaller(e, 227)) << 23);
-}

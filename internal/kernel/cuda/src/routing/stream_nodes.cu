@@ -2,14 +2,14 @@
 // nodes_stream sums over the decisions what belongs to a value, a pointer key and a table of
 // scores; tables_stream goes on to keys and queries. Sums are fp32.
 //
-// What a reader could break: a pair of heads of a range of nodes belongs to one block, a tile of
-// sixteen nodes to one warp, and all take the decisions in their order, so sums are the same in
-// every run. A buffer of decisions is overwritten two slabs later, after the barrier that ends its
-// use.
+// What a reader could break: a head of a block of nodes belongs to one warp, and all take the
+// decisions in their order, so sums are the same in every run. A buffer of decisions is overwritten
+// two slabs later, after the barrier that the slab between begins with. A lane's operands of values
+// and keys lie in shared memory where the lane itself wrote them.
 #include "stream_grad.cuh"
 
 #define SLAB 32 // decisions in shared memory at a time
-#define PAIR 2  // heads of a block, so that what depends on no head is done once
+#define PAIR 2  // heads of a block
 
 // Where the parts of a slab of decisions lie, in bytes. Rows of fp16 numbers are an odd number of
 // 16-byte pieces long: eight rows fall into different banks.
@@ -17,20 +17,46 @@ template <int HD> struct Slab {
   static constexpr int SPAN = PAIR * HD, LINE = 2 * SPAN + 16, EACH = sizeof(Taken), MASK = EACH * SLAB, GLIMPSE = MASK + 32 * SLAB,
                        DGLIMPSE = GLIMPSE + SLAB * LINE, QUERY = DGLIMPSE + SLAB * LINE, LSE = QUERY + SLAB * LINE, DELTA = LSE + PAIR * 4 * SLAB,
                        STANDS = DELTA + PAIR * 4 * SLAB, DU = STANDS + 4 * SLAB;
-  static __device__ __forceinline__ int line_du(int tiles) { return 32 * tiles + 16; }
-  static __device__ __forceinline__ int bytes(int tiles) { return DU + SLAB * line_du(tiles); }
+  static __device__ __forceinline__ int line_du(int per) { return 2 * BLOCK * per + 16; }
+  static __device__ __forceinline__ int bytes(int per) { return DU + SLAB * line_du(per); }
 };
 
 __device__ __forceinline__ void copy16(char *to, const void *from) { copy16(shared_at(to), (const Bf16 *)from, true); }
 
-// nodes_stream, for heads PAIR·blockIdx_y on of instance blockIdx_x, over its decisions in
-// order, warp m of the block for tile m of range blockIdx_z, nodes 16m..16m+15:
+// against_rows: c[m][j] += a[m]·rowsᵀ for two tiles of sixteen nodes and twice eight rows of a
+// slab, from the lane's byte `at` on.
+template <int HD>
+__device__ __forceinline__ void against_rows(float (&c)[2][2][4], const u4 (&a)[2][HD / 16], u32 at) {
+  if constexpr (HD == 32) {
+#pragma unroll
+    for (int j = 0; j < 2; j++) {
+      const u4 b = upright4(at + 8 * j * Slab<HD>::LINE);
+#pragma unroll
+      for (int m = 0; m < 2; m++) {
+        mma(c[m][j], a[m][0].x, a[m][0].y, a[m][0].z, a[m][0].w, b.x, b.y);
+        mma(c[m][j], a[m][1].x, a[m][1].y, a[m][1].z, a[m][1].w, b.z, b.w);
+      }
+    }
+  } else {
+    const u4 b = upright4(at);
+#pragma unroll
+    for (int m = 0; m < 2; m++) {
+      mma(c[m][0], a[m][0].x, a[m][0].y, a[m][0].z, a[m][0].w, b.x, b.y);
+      mma(c[m][1], a[m][0].x, a[m][0].y, a[m][0].z, a[m][0].w, b.z, b.w);
+    }
+  }
+}
+
+// nodes_stream, for heads PAIR·blockIdx_y on of instance blockIdx_x, over its decisions in order; a
+// warp has one of the heads and one of the blocks of nodes of range blockIdx_z:
 //
 //	dpointers += duᵀ·glimpse
 //	w = exp2(key·query - lse) where allowed;       dvalues += wᵀ·dglimpse
 //	ds = w·(values·dglimpse - delta);  dtables[cur] = Σ ds;    dtables[n + f] = Σ seen_f·ds
 //
-// A row of dtables has `wide` numbers; rows of nodes where no vehicle decided are not written.
+// The context's part of key·query is a number per node times the feature. A row of dtables has
+// `wide` numbers; rows of nodes where no vehicle decided are not written. Shared memory: two slabs,
+// then a warp's values and keys, 64·HD bytes each.
 template <int HD>
 __device__ __forceinline__ void nodes_stream(float *dproj, float *dpointer, float *dtables, const Half *dus, const Half *glimpses, const Half *dglimpses,
                                              const float *lse, const float *deltas, const Taken *taken, const u32 *masks, const int *stands,
@@ -38,243 +64,251 @@ __device__ __forceinline__ void nodes_stream(float *dproj, float *dpointer, floa
                                              int blocks, int stride, int dstride, int heads, int room, int wide, float scale,
                                              float pointerScale) {
   typedef Slab<HD> S;
-  constexpr int U = HD / 8, K = HD / 16, H = PAIR, SPAN = S::SPAN;
-  const int i = blockIdx_x, h0 = blockIdx_y * H, d = heads * HD, at = h0 * HD, across = BLOCK * blocks;
-  const int tid = threadIdx_x, lane = tid & 31, g = lane >> 2, t = lane & 3, warp = tid >> 5, tiles = blockDim_x >> 5, tile0 = blockIdx_z * tiles;
-  const int count = counts[i], lineDu = S::line_du(tiles), bytes = S::bytes(tiles), line = mask_words(n);
+  constexpr int U = HD / 8, K = HD / 16, M = BLOCK / 16, P = S::SPAN / 8, TAKEN = S::EACH / 16;
+  static_assert(3 * P + TAKEN + 2 <= 32, "a lane for each piece of a decision");
+  const int tid = threadIdx_x, lane = tid & 31, g = lane >> 2, t = lane & 3, warp = tid >> 5, warps = blockDim_x >> 5, per = warps / PAIR;
+  const int i = blockIdx_x, h0 = blockIdx_y * PAIR, d = heads * HD, at = h0 * HD, across = BLOCK * blocks;
+  const int head = warp / per, first = blockIdx_z * per, block = first + warp % per; // of the pair; of the range
+  const int count = counts[i], lineDu = S::line_du(per), bytes = S::bytes(per), line = mask_words(n);
   char *slab = (char *)smem;
+  u4 *own = (u4 *)(slab + 2 * bytes) + warp * (2 * M * K * 32) + lane; // values, then keys
   const u64 base = (u64)i * room;
   taken += base;
   masks += base * line;
   stands += base;
-  dus += base * across;
+  dus += base * across + BLOCK * first;
   glimpses += base * d + at;
   dglimpses += base * d + at;
   lse += base * heads + (u64)h0 * room;
   deltas += base * heads + (u64)h0 * room;
   const Half *queries = (const Half *)packed_of(packed, i, blocks).queries + at;
-  const u64 head = (u64)(n + CONTEXTS) * wide; // floats of a head's table
-  dtables += ((u64)i * heads + h0) * head;
-  const int window = tile0 & ~7, pieces = smaller(2, (line * 2 - window + 7) / 8); // tiles of a piece of mask: eight
+  dtables += ((u64)i * heads + h0 + head) * (u64)(n + CONTEXTS) * wide;
 
-  // What no copy writes: columns of du past the last block of nodes.
-  for (int k = tid; k < 2 * SLAB; k += blockDim_x)
-    for (int c = 0; c < 16 * tiles; c += 8)
-      if (16 * tile0 + c >= across) *(u4 *)(slab + (k / SLAB) * bytes + S::DU + k % SLAB * lineDu + 2 * c) = u4{0, 0, 0, 0};
-  auto fetch = [&](int from) {
-    char *to = slab + (from / SLAB & 1) * bytes;
+  // A lane's piece of a decision: where it comes from and goes to. Of masks those pieces of four
+  // words that the range has a part of.
+  const int window = first & ~3, part = lane / P, c = lane % P, rest = lane - 3 * P - TAKEN;
+  const char *src = (const char *)masks + 4 * window + 16 * rest;
+  int step = 4 * line, to = S::MASK + 16 * rest, toStep = 32;
+  if (part < 3) {
+    src = (const char *)(part == 0 ? glimpses : part == 1 ? dglimpses : queries) + 16 * c;
+    step = 2 * d, to = S::GLIMPSE + part * (SLAB * S::LINE) + 16 * c, toStep = S::LINE;
+  } else if (rest < 0) {
+    src = (const char *)taken + 16 * (rest + TAKEN);
+    step = S::EACH, to = 16 * (rest + TAKEN), toStep = S::EACH;
+  }
+  const bool copies = rest < smaller(2, (line - window + 3) / 4);
+  const int pieces = smaller(4 * per, 4 * (blocks - first)); // of du
+  // fetch brings a slab; stand is that of decision from + lane
+  auto fetch = [&](int from, int stand) {
+    char *slot = slab + (from / SLAB & 1) * bytes;
     const int rows = smaller(SLAB, count - from);
-    for (int k = tid; k < rows * (S::EACH / 16); k += blockDim_x) copy16(to + 16 * k, (const char *)(taken + from) + 16 * k);
-    for (int k = tid; k < rows * pieces; k += blockDim_x) {
-      const int r = k / pieces, c = k - r * pieces;
-      copy16(to + S::MASK + 32 * r + 16 * c, (const char *)(masks + (u64)(from + r) * line) + 2 * window + 16 * c);
+#pragma unroll 1
+    for (int r = warp; r < rows; r += warps) {
+      const int node = shfl(stand, r);
+      if (copies) copy16(slot + to + r * toStep, src + (u64)(u32)(part == 2 ? node : from + r) * (u32)step);
+      if (lane < pieces) copy16(slot + S::DU + r * lineDu + 16 * lane, dus + (u64)(u32)(from + r) * (u32)across + 8 * lane);
     }
-    for (int k = tid; k < H * (SLAB / 4); k += blockDim_x) { // whole: room ends with a slab
-      const int h = k / (SLAB / 4), c = 4 * (k % (SLAB / 4));
-      copy16(to + S::LSE + 16 * k, lse + (u64)h * room + from + c);
-      copy16(to + S::DELTA + 16 * k, deltas + (u64)h * room + from + c);
-    }
-    for (int k = tid; k < rows * (SPAN / 8); k += blockDim_x) {
-      const int r = k / (SPAN / 8), c = k % (SPAN / 8);
-      copy16(to + S::GLIMPSE + r * S::LINE + 16 * c, glimpses + (u64)(from + r) * d + 8 * c);
-      copy16(to + S::DGLIMPSE + r * S::LINE + 16 * c, dglimpses + (u64)(from + r) * d + 8 * c);
-      copy16(to + S::QUERY + r * S::LINE + 16 * c, queries + (u64)stands[from + r] * d + 8 * c);
-    }
-    for (int k = tid; k < SLAB / 4; k += blockDim_x) copy16(to + S::STANDS + 16 * k, stands + from + 4 * k);
-    const int own = smaller(16 * tiles, across - 16 * tile0) / 8;
-    for (int k = tid; k < rows * own; k += blockDim_x) {
-      const int r = k / own, c = k - r * own;
-      copy16(to + S::DU + r * lineDu + 16 * c, dus + (u64)(from + r) * across + 16 * tile0 + 8 * c);
-    }
+    // whole: room ends with a slab
+    if (warp == 0) copy16(slot + S::LSE + 16 * lane, (lane < 16 ? lse : deltas) + (u64)(lane >> 3 & 1) * room + from + 4 * (lane & 7));
+    if (warp == 1 && lane < SLAB / 4) copy16(slot + S::STANDS + 16 * lane, stands + from + 4 * lane);
     commit_copies();
   };
 
-  const int node0 = 16 * (tile0 + warp) + g, node1 = node0 + 8;
-  const float k2 = scale * LOG2E;
-  Half2 value[H][K][4], key[H][K][4]; // left operands: this warp's nodes
-  Half2 loads[CONTEXTS][H][K][2];
+  float dots[CONTEXTS][M][2] = {}; // a node's key times the context's weights, to base 2
 #pragma unroll
-  for (int h = 0; h < H; h++)
+  for (int m = 0; m < M; m++)
 #pragma unroll
     for (int k = 0; k < K; k++) {
+      u4 value, key;
 #pragma unroll
       for (int j = 0; j < 4; j++) {
-        const int node = j & 1 ? node1 : node0;
+        const int node = BLOCK * block + 16 * m + 8 * (j & 1) + g, column = at + HD * head + 16 * k + 8 * (j >> 1) + 2 * t;
         float2_ x = {0, 0}, y = {0, 0};
         if (node < n) {
-          const float *row = proj + ((u64)i * n + node) * stride + d + at + HD * h + 16 * k + 8 * (j >> 1) + 2 * t;
+          const float *row = proj + ((u64)i * n + node) * stride + d + column;
           y = two(row), x = two(row + d);
         }
-        value[h][k][j] = half2(x.x, x.y);
-        key[h][k][j] = half2(y.x, y.y);
-      }
+        value[j] = half2(x.x, x.y);
+        key[j] = half2(y.x, y.y);
+        y = floats(key[j]);
 #pragma unroll
-      for (int f = 0; f < CONTEXTS; f++)
-#pragma unroll
-        for (int j = 0; j < 2; j++) {
-          const float2_ x = two(load + f * d + at + HD * h + 16 * k + 8 * j + 2 * t);
-          loads[f][h][k][j] = half2(x.x, x.y);
+        for (int f = 0; f < CONTEXTS; f++) {
+          const float2_ l = context_weights(load + f * d + column, scale);
+          dots[f][m][j & 1] = fma_(y.x, l.x, fma_(y.y, l.y, dots[f][m][j & 1]));
         }
+      }
+      own[(m * K + k) * 32] = value;
+      own[((M + m) * K + k) * 32] = key;
     }
-  float dpointers[H][U][4] = {}, dvalues[H][U][4] = {}, dload0[CONTEXTS][H] = {}, dload1[CONTEXTS][H] = {}, sum0[H] = {}, sum1[H] = {};
+#pragma unroll
+  for (int f = 0; f < CONTEXTS; f++)
+#pragma unroll
+    for (int m = 0; m < M; m++) dots[f][m][0] = quad_sum(dots[f][m][0]), dots[f][m][1] = quad_sum(dots[f][m][1]);
+  float dpointers[M][U][4] = {}, dvalues[M][U][4] = {}, dload[CONTEXTS][M][2] = {}, sum[M][2] = {};
   int cur = -1;
   // leave writes the sums of the node that the vehicle stood at.
   auto leave = [&]() {
 #pragma unroll
-    for (int h = 0; h < H; h++) {
-      const float a = quad_sum(sum0[h]), b = quad_sum(sum1[h]);
-      if (t == 0 && cur >= 0) {
-        if (node0 < wide) dtables[h * head + (u64)cur * wide + node0] = a;
-        if (node1 < wide) dtables[h * head + (u64)cur * wide + node1] = b;
+    for (int m = 0; m < M; m++)
+#pragma unroll
+      for (int e = 0; e < 2; e++) {
+        const float all = quad_sum(sum[m][e]);
+        if (t == 0 && cur >= 0) dtables[(u64)cur * wide + BLOCK * block + 16 * m + 8 * e + g] = all;
+        sum[m][e] = 0;
       }
-      sum0[h] = sum1[h] = 0;
-    }
   };
   const int l7 = lane & 7, l8 = lane >> 3 & 1, l16 = lane >> 4;
-  if (count > 0) fetch(0);
+  const bool idle = block >= blocks; // it helps to fetch
+  int stand = lane < count ? stands[lane] : 0;
+  if (count > 0) {
+    fetch(0, stand);
+    stand = SLAB + lane < count ? stands[SLAB + lane] : 0;
+  }
 #pragma unroll 1
   for (int from = 0; from < count; from += SLAB) {
-    if (from + SLAB < count) {
-      fetch(from + SLAB);
-      wait_copies<1>();
-    } else {
-      wait_copies<0>();
-    }
+    wait_copies<0>();
     sync();
+    if (from + SLAB < count) {
+      fetch(from + SLAB, stand);
+      const int next = from + 2 * SLAB + lane;
+      stand = next < count ? stands[next] : 0;
+    }
+    if (idle) continue;
     const char *here = slab + (from / SLAB & 1) * bytes;
-    const u32 to = shared_at(here);
-    const u32 duAt = to + S::DU + (l7 + 8 * l16) * lineDu + 2 * (16 * warp + 8 * l8);
-    const u32 turnedAt = to + (l7 + 8 * l8) * S::LINE + 16 * l16; // rows 0..15, 16 columns
+    const u32 place = shared_at(here);
+    const u32 duAt = place + S::DU + (l7 + 8 * l16) * lineDu + 2 * (BLOCK * (block - first) + 8 * l8);
+    const u32 turnedAt = place + (l7 + 8 * l8) * S::LINE + 16 * l16 + 2 * HD * head; // rows 0..15, 16 columns
     // rows 0..7, 32 columns; or 0..15, 16
-    const u32 uprightAt = to + S::DGLIMPSE + (HD == 32 ? l7 * S::LINE + 16 * (lane >> 3) : (l7 + 8 * l16) * S::LINE + 16 * l8);
+    const u32 uprightAt = place + (HD == 32 ? l7 * S::LINE + 16 * (lane >> 3) : (l7 + 8 * l16) * S::LINE + 16 * l8) + 2 * HD * head;
     const int rows = smaller(SLAB, count - from);
 #pragma unroll 1
     for (int r = 0; r < rows; r += 16) {
-      const u4 x = turned4(duAt + r * lineDu);
+      {
+        const u4 x = turned4(duAt + r * lineDu), y = turned4(duAt + r * lineDu + 32);
 #pragma unroll
-      for (int u = 0; u < H * U; u += 2) {
-        const u4 b = turned4(turnedAt + S::GLIMPSE + r * S::LINE + 16 * u);
-        mma(dpointers[u / U][u % U], x.x, x.y, x.z, x.w, b.x, b.y);
-        mma(dpointers[u / U][u % U + 1], x.x, x.y, x.z, x.w, b.z, b.w);
-      }
-      float dw[H][2][4] = {};
-#pragma unroll
-      for (int h = 0; h < H; h++) {
-        const Half2 (&v)[K][4] = value[h];
-        if (HD == 32) {
-#pragma unroll
-          for (int j = 0; j < 2; j++) {
-            const u4 b = upright4(uprightAt + (r + 8 * j) * S::LINE + 64 * h);
-            mma(dw[h][j], v[0][0], v[0][1], v[0][2], v[0][3], b.x, b.y);
-            mma(dw[h][j], v[K - 1][0], v[K - 1][1], v[K - 1][2], v[K - 1][3], b.z, b.w);
-          }
-        } else {
-          const u4 b = upright4(uprightAt + r * S::LINE + 32 * h);
-          mma(dw[h][0], v[0][0], v[0][1], v[0][2], v[0][3], b.x, b.y);
-          mma(dw[h][1], v[0][0], v[0][1], v[0][2], v[0][3], b.z, b.w);
+        for (int u = 0; u < U; u += 2) {
+          const u4 b = turned4(turnedAt + S::GLIMPSE + r * S::LINE + 16 * u);
+          mma(dpointers[0][u], x.x, x.y, x.z, x.w, b.x, b.y);
+          mma(dpointers[0][u + 1], x.x, x.y, x.z, x.w, b.z, b.w);
+          mma(dpointers[1][u], y.x, y.y, y.z, y.w, b.x, b.y);
+          mma(dpointers[1][u + 1], y.x, y.y, y.z, y.w, b.z, b.w);
         }
       }
-      Half2 w[H][4];
+      // The lane's four decisions: 8j + 2t + b.
+      const Taken *c = (const Taken *)here + r + 2 * t;
+      float ds[M][2][4], score[M][2][4];
 #pragma unroll
       for (int j = 0; j < 2; j++) {
-        const int k = r + 8 * j, *stand = (const int *)(here + S::STANDS) + k;
-        float ds[H][2][2]; // of the lane's two nodes and two decisions
-        const Taken *c = (const Taken *)here + k;
-        Half2 seen[CONTEXTS]; // of decision g, whose query the lane has
+        const float *l = (const float *)(here + S::LSE) + head * SLAB + r + 8 * j + 2 * t;
+        const float2_ less = two(l), delta = two(l + PAIR * SLAB);
 #pragma unroll
-        for (int f = 0; f < CONTEXTS; f++) seen[f] = half2(c[g].seen[f], c[g].seen[f]);
-        c += 2 * t;
+        for (int b = 0; b < 2; b++)
+#pragma unroll
+          for (int m = 0; m < M; m++)
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+              float s = -(b ? less.y : less.x);
+#pragma unroll
+              for (int f = 0; f < CONTEXTS; f++) s = fma_(c[8 * j + b].seen[f], dots[f][m][e], s);
+              score[m][j][2 * e + b] = s;
+              ds[m][j][2 * e + b] = -(b ? delta.y : delta.x);
+            }
+      }
+      u4 a[M][K];
+#pragma unroll
+      for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int k = 0; k < K; k++) a[m][k] = own[((M + m) * K + k) * 32];
+      against_rows<HD>(score, a, uprightAt + S::QUERY + r * S::LINE);
+#pragma unroll
+      for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int k = 0; k < K; k++) a[m][k] = own[(m * K + k) * 32];
+      against_rows<HD>(ds, a, uprightAt + S::DGLIMPSE + r * S::LINE);
+      Half2 w[M][4];
+#pragma unroll
+      for (int j = 0; j < 2; j++) {
         u32 bits[2];
 #pragma unroll
-        for (int b = 0; b < 2; b++) bits[b] = (u32)((const Half *)(here + S::MASK + 32 * (k + 2 * t + b)))[tile0 - window + warp] >> g;
+        for (int b = 0; b < 2; b++) bits[b] = ((const u32 *)(here + S::MASK + 32 * (r + 8 * j + 2 * t + b)))[block - window] >> g;
 #pragma unroll
-        for (int h = 0; h < H; h++) {
-          float score[4] = {};
+        for (int m = 0; m < M; m++)
 #pragma unroll
-          for (int m = 0; m < K; m++) {
-            const Half2 *q = (const Half2 *)(here + S::QUERY + (k + g) * S::LINE + 2 * HD * h + 32 * m) + t;
-            Half2 q0 = q[0], q1 = q[4];
+          for (int e = 0; e < 2; e++) {
+            float p[2];
 #pragma unroll
-            for (int f = 0; f < CONTEXTS; f++) q0 = fma2(seen[f], loads[f][h][m][0], q0), q1 = fma2(seen[f], loads[f][h][m][1], q1);
-            mma(score, key[h][m][0], key[h][m][1], key[h][m][2], key[h][m][3], q0, q1);
-          }
-          const float2_ less = two((const float *)(here + S::LSE) + h * SLAB + k + 2 * t), delta = two((const float *)(here + S::DELTA) + h * SLAB + k + 2 * t);
-          float out[4];
+            for (int b = 0; b < 2; b++) {
+              p[b] = ex2(score[m][j][2 * e + b]);
+              p[b] = bits[b] >> (16 * m + 8 * e) & 1 ? p[b] : 0.0f;
+              const float x = ds[m][j][2 * e + b] *= p[b];
 #pragma unroll
-          for (int b = 0; b < 2; b++) {
-            const float off = b ? less.y : less.x, mean = b ? delta.y : delta.x;
-            float p0 = ex2(fma_(score[b], k2, -off)), p1 = ex2(fma_(score[2 + b], k2, -off));
-            p0 = bits[b] & 1 ? p0 : 0.0f;
-            p1 = bits[b] & 256 ? p1 : 0.0f;
-            out[b] = p0;
-            out[2 + b] = p1;
-            const float ds0 = ds[h][0][b] = p0 * (dw[h][j][b] - mean), ds1 = ds[h][1][b] = p1 * (dw[h][j][2 + b] - mean);
-#pragma unroll
-            for (int f = 0; f < CONTEXTS; f++) {
-              dload0[f][h] = fma_(c[b].seen[f], ds0, dload0[f][h]);
-              dload1[f][h] = fma_(c[b].seen[f], ds1, dload1[f][h]);
+              for (int f = 0; f < CONTEXTS; f++) dload[f][m][e] = fma_(c[8 * j + b].seen[f], x, dload[f][m][e]);
             }
+            w[m][2 * j + e] = half2(p[0], p[1]);
           }
-          w[h][2 * j] = half2(out[0], out[1]);
-          w[h][2 * j + 1] = half2(out[2], out[3]);
+      }
+#pragma unroll
+      for (int u = 0; u < U; u += 2) {
+        const u4 b = turned4(turnedAt + S::DGLIMPSE + r * S::LINE + 16 * u);
+#pragma unroll
+        for (int m = 0; m < M; m++) {
+          mma(dvalues[m][u], w[m][0], w[m][1], w[m][2], w[m][3], b.x, b.y);
+          mma(dvalues[m][u + 1], w[m][0], w[m][1], w[m][2], w[m][3], b.z, b.w);
         }
-        // Decisions at one node are neighbours: most often all eight.
+      }
+      // Decisions at one node are neighbours: most often all sixteen.
+      const int *at = (const int *)(here + S::STANDS) + r;
+      if (at[0] == cur && at[15] == cur) {
+#pragma unroll
+        for (int m = 0; m < M; m++)
+#pragma unroll
+          for (int e = 0; e < 2; e++) sum[m][e] += (ds[m][0][2 * e] + ds[m][0][2 * e + 1]) + (ds[m][1][2 * e] + ds[m][1][2 * e + 1]);
+      } else {
 #pragma unroll 1
-        for (int e = 0; e < 8;) {
-          const int node = stand[e];
-          int end = 8;
-          if (stand[7] != node)
-            for (end = e + 1; stand[end] == node;) end++;
+        for (int q = 0; q < 16;) {
+          const int node = at[q];
+          int end = q + 1;
+          while (end < 16 && at[end] == node) end++;
           if (node != cur) {
             leave();
             cur = node;
           }
 #pragma unroll
-          for (int b = 0; b < 2; b++)
-            if (2 * t + b >= e && 2 * t + b < end)
+          for (int j = 0; j < 2; j++)
 #pragma unroll
-              for (int h = 0; h < H; h++) sum0[h] += ds[h][0][b], sum1[h] += ds[h][1][b];
-          e = end;
+            for (int b = 0; b < 2; b++)
+              if (8 * j + 2 * t + b >= q && 8 * j + 2 * t + b < end)
+#pragma unroll
+                for (int m = 0; m < M; m++) sum[m][0] += ds[m][j][b], sum[m][1] += ds[m][j][2 + b];
+          q = end;
         }
       }
-#pragma unroll
-      for (int u = 0; u < H * U; u += 2) {
-        const Half2 (&a)[4] = w[u / U];
-        const u4 b = turned4(turnedAt + S::DGLIMPSE + r * S::LINE + 16 * u);
-        mma(dvalues[u / U][u % U], a[0], a[1], a[2], a[3], b.x, b.y);
-        mma(dvalues[u / U][u % U + 1], a[0], a[1], a[2], a[3], b.z, b.w);
-      }
     }
-    sync();
   }
+  if (idle) return;
   leave();
   const float down = rcp(ups[i]), downPoint = down * POINT(pointerScale);
-  dproj += (u64)i * n * dstride + 2 * d + at + 2 * t;
-  dpointer += (u64)i * n * d + at + 2 * t;
+  const int column = at + HD * head + 2 * t;
+  dproj += (u64)i * n * dstride + 2 * d + column;
+  dpointer += (u64)i * n * d + column;
 #pragma unroll
-  for (int h = 0; h < H; h++) {
+  for (int m = 0; m < M; m++)
 #pragma unroll
-    for (int f = 0; f < CONTEXTS; f++) {
-      const float a = quad_sum(dload0[f][h]), b = quad_sum(dload1[f][h]);
-      if (t == 0) {
-        if (node0 < wide) dtables[h * head + (u64)(n + f) * wide + node0] = a;
-        if (node1 < wide) dtables[h * head + (u64)(n + f) * wide + node1] = b;
+    for (int e = 0; e < 2; e++) {
+      const int node = BLOCK * block + 16 * m + 8 * e + g;
+#pragma unroll
+      for (int f = 0; f < CONTEXTS; f++) {
+        const float all = quad_sum(dload[f][m][e]);
+        if (t == 0) dtables[(u64)(n + f) * wide + node] = all;
+      }
+      if (node >= n) continue;
+#pragma unroll
+      for (int u = 0; u < U; u++) {
+        const float (&v)[4] = dvalues[m][u], (&p)[4] = dpointers[m][u];
+        *(float2_ *)(dproj + (u64)node * dstride + 8 * u) = float2_{v[2 * e] * down, v[2 * e + 1] * down};
+        *(float2_ *)(dpointer + (u64)node * d + 8 * u) = float2_{p[2 * e] * downPoint, p[2 * e + 1] * downPoint};
       }
     }
-#pragma unroll
-    for (int u = 0; u < U; u++) {
-      const float (&v)[4] = dvalues[h][u], (&p)[4] = dpointers[h][u];
-      const int c = HD * h + 8 * u;
-      if (node0 < n) {
-        *(float2_ *)(dproj + (u64)node0 * dstride + c) = float2_{v[0] * down, v[1] * down};
-        *(float2_ *)(dpointer + (u64)node0 * d + c) = float2_{p[0] * downPoint, p[1] * downPoint};
-      }
-      if (node1 < n) {
-        *(float2_ *)(dproj + (u64)node1 * dstride + c) = float2_{v[2] * down, v[3] * down};
-        *(float2_ *)(dpointer + (u64)node1 * d + c) = float2_{p[2] * downPoint, p[3] * downPoint};
-      }
-    }
-  }
 }
 
 #define NODES(NAME, HD)                                                                                                              \

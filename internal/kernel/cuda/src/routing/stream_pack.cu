@@ -3,17 +3,18 @@
 
 // stream_pack, for block blockIdx_y of nodes of instance blockIdx_x: matrix first + blockIdx_z of
 // stream.cuh's list. An instance has as many matrices as the grid is deep. Nodes past the last are
-// zeros. Pointer keys are multiplied by `point`, and queries are those of nodes plus the graph's.
+// zeros. Pointer keys are multiplied by `point`, and queries, those of nodes plus the graph's, by
+// `ask`.
 KERNEL __launch_bounds__(256) stream_pack(u4 *packed, const float *proj, const float *pointer, const float *graph, int n, int stride, int blocks, int first,
-                                          int matrices, float point) {
+                                          int matrices, float point, float ask) {
   const int i = blockIdx_x, block = blockIdx_y, matrix = first + blockIdx_z;
   const bool pointers = matrix == POINTERS_ACROSS || matrix == POINTERS_DOWN || matrix == POINTER_ROWS;
   const int column = matrix == KEYS_ACROSS || matrix == KEY_ROWS ? WIDTH : matrix == VALUES_DOWN || matrix == VALUE_ROWS ? 2 * WIDTH : 0;
   const float *src = pointers ? pointer + (u64)i * n * WIDTH : proj + (u64)i * n * stride + column;
   const int line = pointers ? WIDTH : stride;
-  const float by = pointers ? point : 1.0f;
-  graph += (u64)i * WIDTH;
   const bool query = matrix == QUERIES;
+  const float by = pointers ? point : query ? ask : 1.0f;
+  graph += (u64)i * WIDTH;
   auto at = [&](int node, int c) { return node < n ? (src[(u64)node * line + c] + (query ? graph[c] : 0.0f)) * by : 0.0f; };
   packed += (((u64)i * matrices + blockIdx_z) * blocks + block) * (PACKED_BLOCK / 16);
   for (int k = threadIdx_x; k < PACKED_BLOCK / 16; k += 256) {

@@ -29,7 +29,7 @@ __device__ __forceinline__ void rows_stream(Half *dus, Half *glimpses, Half *dgl
   const int lane = threadIdx_x & 31, g = lane >> 2, t = lane & 3, warp = threadIdx_x >> 5, warps = blockDim_x >> 5;
   Half2 *loads = (Half2 *)(smem + held * blocks * (PACKED_BLOCK / 4));
   u32 *allowed = (u32 *)(loads + CONTEXTS * (WIDTH / 2)) + warp * 32 * blocks;
-  loads_in_half(loads, load);
+  loads_in_half(loads, load, scale);
   Packed in = packed_of(packed, i, blocks);
   hold(in, (char *)smem, held, blocks);
   const float mult = div_(10.0f, control->temperature), k = 2 * LOG2E * mult, up = ups[i];
@@ -54,7 +54,7 @@ __device__ __forceinline__ void rows_stream(Half *dus, Half *glimpses, Half *dgl
     for (int B = 0; B < blocks; B++)
       allowed[B * 32 + lane] = eight(masks[(u64)k0 * line + B], t) | eight(masks[(u64)k1 * line + B], t) << 16;
     Half2 glimpse[CHUNKS][4];
-    look<HD, 1>(glimpse, in, loads, blocks, at0, at1, c0, c1, allowed, scale, 0, 0, 0, [&](int h, float lse0, float lse1) {
+    look<HD, 1>(glimpse, in, loads, blocks, at0, at1, c0, c1, allowed, 0, 0, 0, [&](int h, float lse0, float lse1) {
       if (t == 0) lse[(u64)h * room + k0] = lse0, lse[(u64)h * room + k1] = lse1;
     });
     Tally tally[2] = {{NOWHERE, 0, 0}, {NOWHERE, 0, 0}};

@@ -36,7 +36,7 @@ __device__ __forceinline__ void rollout_stream(int *actions, int *steps, float *
   scratch += (((u64)i * (u64)((starts + 15) / 16) + tile) * blocks) * (32 * TILES_IN);
   Packed in = packed_of(packed, i, blocks);
   hold(in, (char *)smem, held, blocks);
-  loads_in_half(loads, load);
+  loads_in_half(loads, load, scale);
   for (int j = threadIdx_x; j < all; j += blockDim_x) {
     x[j] = j < n ? posX[i * n + j] : 0.0f;
     y[j] = j < n ? posY[i * n + j] : 0.0f;
@@ -109,7 +109,7 @@ __device__ __forceinline__ void rollout_stream(int *actions, int *steps, float *
       const int from0 = smaller(seen(v0, begins, t, start), n - 1), from1 = smaller(seen(v1, begins, t, start + 8), n - 1);
       const Context c0 = v0.context(capacity), c1 = v1.context(capacity);
       Half2 glimpse[CHUNKS][4];
-      look<HD, TEAM>(glimpse, in, loads, blocks, from0, from1, c0, c1, masks, scale, member, passed, own + 1, [](int, float, float) {});
+      look<HD, TEAM>(glimpse, in, loads, blocks, from0, from1, c0, c1, masks, member, passed, own + 1, [](int, float, float) {});
       Tally tally[2] = {{NOWHERE, 0, 0}, {NOWHERE, 0, 0}};
       int pick[2] = {0, 0};
       syncwarp(); // the sums of the step before have been read
