@@ -89,7 +89,7 @@ func (b *binder) compactAll(op kernel.Op, ts ...*kernel.Tensor) error {
 // fits fails where a block's shared memory is more than a card has.
 func (s bf16Head) fits(op kernel.Op, shared, most int) error {
 	if shared > most {
-		return fmt.Errorf("%s: rows of %d tokens are too long for this card: a head takes %d bytes of shared memory, it has %d", op.Kind(), s.t, shared, most)
+		return fmt.Errorf("%s: rows of %d tokens are too long for this card: a head takes %d bytes of shared memory, it has %d (shorten the context, or train in tf32 or fp32)", op.Kind(), s.t, shared, most)
 	}
 	return nil
 }

@@ -104,3 +104,25 @@ func TestBF16BoundsMatchSource(t *testing.T) {
 		}
 	}
 }
+
+// TestLongestRows: docs/models.md says how many tokens a row may have on a card with 227 KB of
+// shared memory for a block.
+func TestLongestRows(t *testing.T) {
+	const most = 227 << 10
+	for _, c := range []struct{ columns, tokens int }{{8, 1630}, {16, 1630}, {24, 832}, {32, 832}, {40, 805}, {64, 805}} {
+		for tokens, want := range map[int]bool{c.tokens: true, c.tokens + 1: false} {
+			op := &kernel.CausalAttention{}
+			s, err := newBF16Head(op, tokens, 4*c.columns, 4)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fits := s.fits(op, s.shared(s.split()), most) == nil && s.fits(op, s.sharedGrad(), most) == nil
+			if fits != want {
+				t.Errorf("%d tokens with heads of %d columns: fits %v", tokens, c.columns, fits)
+			}
+		}
+	}
+	if _, err := newBF16Head(&kernel.CausalAttention{}, 10, 4*72, 4); err == nil {
+		t.Error("heads of 72 columns are taken")
+	}
+}

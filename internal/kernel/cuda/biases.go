@@ -24,7 +24,7 @@ func biases(o *kernel.Decoder) bool { return o.Pair != nil || o.Near != 0 }
 
 // biasWide is how many floats a row of a table of biases has.
 func (p policy) biasWide() int {
-	t := p.tilesFor()
+	t := max(p.tiles, p.tilesFor())
 	if t == 0 {
 		t = streamBlock / 8 * ceil(p.n, streamBlock)
 	}
@@ -49,10 +49,21 @@ func (b *binder) biasTables(o *kernel.Decoder, p policy, instances int, unit flo
 			float32(unit * float64(p.pointerScale)), float32(unit * nearUnit * float64(o.Near))}}}
 }
 
+// contextOperands makes right operands of the context's rows of tables (half.cuh) in scratch, one
+// table after the other; 0 and no launch where the context has one feature.
+func (b *binder) contextOperands(p policy, tables uint64, count, wide int) (uint64, []launch) {
+	if p.seen == 1 {
+		return 0, nil
+	}
+	operands := b.scratch(8 * count * 4 * wide)
+	return operands, []launch{{module: ruled("biases", p.rules.Set), kernel: "context_operands", grid: dim3{count, 1, 1}, block: dim3{4 * wide, 1, 1},
+		args: []any{operands, tables, i32(p.n), i32(wide)}}}
+}
+
 // pairGrad is where the gradient of an instance's biases waits for back_pairs.
 type pairGrad struct {
 	tables uint64 // 0: pairs have no scores
-	loads  int    // rows of the context's part: several for one feature, or one for each
+	loads  int    // rows of the context's part: as many for each feature
 }
 
 func (b *binder) pairGrad(o *kernel.RolloutGrad, p policy, loads int) pairGrad {

@@ -21,7 +21,8 @@ const gradLanes = 8
 type Options struct {
 	Ordinal   int
 	Precision Precision // "" is TF32
-	// told once when kernels are about to be compiled for the card; may be nil
+	// told once when kernels are about to be compiled for the card, and once where a setting leaves
+	// them slow; may be nil
 	Note func(string)
 }
 
@@ -31,7 +32,8 @@ type Device struct {
 	precision Precision
 	modules   map[string]cu.Module // by "module.kernel"
 	compiler  compiler
-	note      func(string)
+	note      func(string) // of compiling; nil once told
+	remark    func(string) // of a slow way; nil once told
 	functions map[string]function
 	sms       int
 	maxShared int
@@ -63,7 +65,7 @@ func Open(o Options) (*Device, error) {
 	if err := serves(ctx.Device); err != nil {
 		return nil, errors.Join(err, ctx.Close())
 	}
-	d := &Device{ctx: ctx, precision: o.Precision, note: o.Note, compiler: newCompiler(driver, ctx), overlaps: ctx.Device.Major >= overlapMajor && driver.Overlaps(), modules: map[string]cu.Module{}, functions: map[string]function{}}
+	d := &Device{ctx: ctx, precision: o.Precision, note: o.Note, remark: o.Note, compiler: newCompiler(driver, ctx), overlaps: ctx.Device.Major >= overlapMajor && driver.Overlaps(), modules: map[string]cu.Module{}, functions: map[string]function{}}
 	if err := ctx.Do(d.start); err != nil {
 		return nil, errors.Join(err, ctx.Close())
 	}

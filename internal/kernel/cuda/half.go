@@ -19,45 +19,66 @@ const (
 	mostSlab    = 64      // SLAB of src/routing/half_nodes.cu, at most
 	fitLevels   = 16      // LEVELS of src/routing/rules.cuh
 	headPair    = 2       // PAIR
-	choiceBytes = 32      // sizeof(Choice), src/routing/choices.cuh
+	listWarps   = 16      // of a block of walk_sorted where a warp follows a start
+	biasParts   = 8       // blocks of bias_sorted per instance where the context has several features
 	halfScratch = 4 << 30 // bytes at most between the kernels of one chunk of instances
 	log2e       = 1 / math.Ln2
 )
 
-// halfTiles is tilesFor where products of fp16 numbers serve the policy, else 0.
+// halfTiles is tilesOf where products of fp16 numbers serve the policy, else 0: CVRP, and VRP where
+// something is added to scores.
 func (b *binder) halfTiles(p policy) int {
 	if b.precision == FP32 || p.d != halfWidth || p.hd != 16 && p.hd != 32 {
 		return 0
 	}
-	return p.tilesFor()
+	if p.rules.Set != kernel.CVRP && (p.rules.Set != kernel.VRP || !p.bias) {
+		return 0
+	}
+	return p.tilesOf()
+}
+
+// choiceBytes is sizeof(Choice), src/routing/choices.cuh.
+func (p policy) choiceBytes() int {
+	if p.seen > 1 {
+		return 48
+	}
+	return 32
 }
 
 // startsHalfShared is the shared memory of a rollout: keys, values and pointer keys, filled up,
-// queries and the load's part of them, positions, demands and what fits a vehicle of each level.
-func (p policy) startsHalfShared(t int) int { return 8*t*(3*2*p.d+3*4) + (p.n+1)*2*p.d + 4*4*fitLevels }
+// queries and the context's part of them, positions, nodes' columns and what fits a vehicle of each
+// level.
+func (p policy) startsHalfShared(t int) int {
+	return 8*t*(3*2*p.d+4*(2+p.columns)) + (p.n+p.seen)*2*p.d + 4*4*fitLevels
+}
 
 // rolloutHalf decodes starts sixteen to a warp. args are those of rollout_starts up to how a start
 // begins.
-func (b *binder) rolloutHalf(o *kernel.Rollout, p policy, t int, biases uint64, args []any) launch {
+func (b *binder) rolloutHalf(o *kernel.Rollout, p policy, t int, args []any) []launch {
 	instances, starts := o.Actions.Shape[0], o.Actions.Shape[1]
+	p.tiles = t
+	biases, ls := b.biasTables(&o.Decoder, p, instances, pointUnit)
 	warps := min(ceil(starts, 16), halfWarps)
 	args = append(args[:19:19], args[21:]...) // the module knows heads and their width
 	blocks, kernel := ceil(starts, 16*warps), "rollout_half_"
 	if instances*blocks <= b.sms*(fewWarps/warps) {
 		kernel = "rollout_few_"
 	}
-	return launch{module: p.halfModule("starts_half", t), kernel: fmt.Sprint(kernel, p.hd),
-		grid: dim3{instances, blocks, 1}, block: dim3{32 * warps, 1, 1}, shared: p.startsHalfShared(t),
-		args: append(args, p.scale, p.pointerScale, biases)}
+	args = append(args, p.scale, p.pointerScale, biases)
+	if operands, made := b.contextOperands(p, biases, instances, p.biasWide()); operands != 0 {
+		ls, args = append(ls, made...), append(args, operands)
+	}
+	return append(ls, launch{module: p.halfModule("starts_half", t), kernel: fmt.Sprint(kernel, p.hd),
+		grid: dim3{instances, blocks, 1}, block: dim3{32 * warps, 1, 1}, shared: p.startsHalfShared(t), args: args})
 }
 
-// halfModule names a module for t tiles of nodes: those that add biases are apart, since the others
-// are a little faster.
+// halfModule names a module for t tiles of nodes: those of CVRP that add biases are apart, since
+// the others are a little faster.
 func (p policy) halfModule(name string, t int) string {
-	if p.bias {
+	if p.bias && p.rules.Set == kernel.CVRP {
 		name += "_bias"
 	}
-	return fmt.Sprint(name, "_", 8*t)
+	return fmt.Sprint(ruled(name, p.rules.Set), "_", 8*t)
 }
 
 // manyStarts is where sorting decisions by the node that they are made at begins to pay: its groups
@@ -82,13 +103,18 @@ func newHalfGrad(o *kernel.RolloutGrad, p policy, t int) halfGrad {
 // rowBytes is what lies between decide_rows and back_nodes, per decision.
 func (g halfGrad) rowBytes() int { return 2*8*g.t + 2*2*g.d + 2*4*g.heads }
 
-func (g halfGrad) walkShared() int         { return 16*fitLevels + 4*(g.starts+4*g.n+3+g.n*ceil(g.starts, 32)) }
-func (g halfGrad) tableShared() int        { return 4 * (2*g.n + 1) * (g.hd + 4) }
-func (g halfGrad) backTableShared() int    { return 4*(g.n+1)*(g.wide+4) + g.tableShared() }
+func (g halfGrad) walkShared() int {
+	if g.seen > 1 {
+		return 4 * (g.n*g.columns + 2*g.starts + 3*g.n + 3 + g.n*ceil(g.starts, 32))
+	}
+	return 16*fitLevels + 4*(g.starts+4*g.n+3+g.n*ceil(g.starts, 32))
+}
+func (g halfGrad) tableShared() int        { return 4 * (2*g.n + g.seen) * (g.hd + 4) }
+func (g halfGrad) backTableShared() int    { return 4*(g.n+g.seen)*(g.wide+4) + g.tableShared() }
 func (g halfGrad) rowShared(warps int) int { return (2*8*g.t + 16*warps) * 2 * g.d }
 func (g halfGrad) nodeShared(slab int) int {
 	line := 2*headPair*g.hd + 16
-	return 2*slab*(choiceBytes+2*line+headPair*2*4+32*g.tiles+16) + slab
+	return 2*slab*(g.choiceBytes()+2*line+headPair*2*4+32*g.tiles+16) + slab
 }
 
 // slab is how many decisions back_nodes has in shared memory at a time: registers leave room for
@@ -126,17 +152,23 @@ func (b *binder) halfGradTiles(o *kernel.RolloutGrad, p policy) int {
 // gradHalf walks and sorts, tables scores, and then goes forward and back, some instances at a time
 // so that what lies between fits the budget.
 func (b *binder) gradHalf(o *kernel.RolloutGrad, p policy, t int, dcontext uint64) []launch {
+	p.tiles = t
 	g := newHalfGrad(o, p, t)
-	n := g.instances
-	tables, dtables := b.scratch(4*n*p.heads*(p.n+1)*g.wide), b.scratch(4*n*p.heads*(p.n+1)*g.wide)
+	n, choiceBytes := g.instances, g.choiceBytes()
+	tables, dtables := b.scratch(4*n*p.heads*(p.n+p.seen)*g.wide), b.scratch(4*n*p.heads*(p.n+p.seen)*g.wide)
 	choices := b.scratch(choiceBytes * n * g.room)
 	stands, counts, present, ups := b.scratch(4*n*g.room/8), b.scratch(4*n), b.scratch(4*n*128), b.scratch(4*n)
+	walk := ruled("half_walk", p.rules.Set)
+	warps, lists := min(ceil(g.starts, 32), 4), []any{choices}
+	if p.seen > 1 {
+		warps, lists = min(g.starts, listWarps), append(lists, b.scratch(choiceBytes*n*g.starts*g.limit))
+	}
 	ls := []launch{
-		{module: "half_walk", kernel: "walk_sorted", grid: dim3{n, 1, 1}, block: dim3{32 * min(ceil(g.starts, 32), 4), 1, 1},
+		{module: walk, kernel: "walk_sorted", grid: dim3{n, 1, 1}, block: dim3{32 * warps, 1, 1},
 			shared: g.walkShared(),
-			args: []any{choices, stands, counts, present, ups, b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Adv), b.addr(o.Nodes), b.control,
-				i32(p.n), i32(g.starts), i32(g.limit), i32(g.room), o.Capacity, begins(o.Forced, o.Viewed), o.Weight, b.coefficient(o.Bonus), p.pointerScale}},
-		{module: "half_walk", kernel: "score_tables", beside: true, grid: dim3{n, p.heads, 1}, block: dim3{256, 1, 1}, shared: g.tableShared(),
+			args: append(lists, stands, counts, present, ups, b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Adv), b.addr(o.Nodes), b.control,
+				i32(p.n), i32(g.starts), i32(g.limit), i32(g.room), o.Capacity, begins(o.Forced, o.Viewed), o.Weight, b.coefficient(o.Bonus), p.pointerScale)},
+		{module: walk, kernel: "score_tables", beside: true, grid: dim3{n, p.heads, 1}, block: dim3{256, 1, 1}, shared: g.tableShared(),
 			args: []any{tables, b.addr(o.Proj), b.addr(o.Graph), b.addr(o.Context), i32(p.n), i32(p.stride), i32(p.heads), i32(p.hd), i32(g.wide),
 				p.scale * log2e}},
 	}
@@ -145,31 +177,48 @@ func (b *binder) gradHalf(o *kernel.RolloutGrad, p policy, t int, dcontext uint6
 		l.beside = true
 		ls = append(ls, l)
 	}
-	pairs := b.pairGrad(o, p, min(biasLoads, p.n))
+	operands, turned := b.contextOperands(p, tables, n*p.heads, g.wide)
+	ls = append(ls, turned...)
+	biasOperands, turned := b.contextOperands(p, biases, n, p.biasWide())
+	for _, l := range turned {
+		l.beside = true
+		ls = append(ls, l)
+	}
+	parts, loads := min(biasLoads, p.n), min(biasLoads, p.n)
+	if p.seen > 1 {
+		parts, loads = biasParts, biasParts*p.seen
+	}
+	pairs := b.pairGrad(o, p, loads)
 	chunk := evenChunk(n, g.room*g.rowBytes(), b.budget(halfScratch))
 	dus, glimpses, dglimpses := b.scratch(2*chunk*g.room*8*t), b.scratch(2*chunk*g.room*p.d), b.scratch(2*chunk*g.room*p.d)
 	lse, deltas := b.scratch(4*chunk*g.room*p.heads), b.scratch(4*chunk*g.room*p.heads)
-	module, nodes := p.halfModule("half_rows", t), fmt.Sprint("half_nodes_", g.slab())
+	module, nodes := p.halfModule("half_rows", t), fmt.Sprint(ruled("half_nodes", p.rules.Set), "_", g.slab())
 	for first := 0; first < n; first += chunk {
 		count := min(chunk, n-first)
 		warps, splits := g.rowBlocks(count, b.sms, b.maxShared)
 		// of what every instance has
 		from := func(at uint64, each int) uint64 { return at + uint64(first*each) }
-		table := 4 * p.heads * (p.n + 1) * g.wide
+		table := 4 * p.heads * (p.n + p.seen) * g.wide
+		var byContext, rowsByContext []any
+		if operands != 0 {
+			byContext = []any{from(operands, 8*p.heads*4*g.wide)}
+			rowsByContext = append(byContext, biasOperands)
+		}
 		mine := []any{from(choices, choiceBytes*g.room), from(stands, 4*g.room/8), from(counts, 4), from(ups, 4), from(tables, table)}
 		ls = append(ls,
 			launch{module: module, kernel: fmt.Sprint("decide_rows_", p.hd), grid: dim3{count, splits, 1}, block: dim3{32 * warps, 1, 1},
-				shared: g.rowShared(warps), args: append(append([]any{dus, glimpses, dglimpses, lse, deltas}, mine...),
+				shared: g.rowShared(warps), args: append(append(append([]any{dus, glimpses, dglimpses, lse, deltas}, mine...),
 					b.addr(o.Proj), b.addr(o.Pointer), b.control, i32(first), i32(p.n), i32(p.stride), i32(g.room), i32(splits), p.pointerScale,
-					biases)},
+					biases), rowsByContext...)},
 			launch{module: nodes, kernel: fmt.Sprint("back_nodes_", p.hd), grid: dim3{count, p.heads / headPair, 1},
 				block: dim3{32 * g.tiles, 1, 1}, shared: g.nodeShared(g.slab()),
-				args: append(append([]any{b.addr(o.DProj), b.addr(o.DPointer), from(dtables, table), dus, glimpses, dglimpses, lse, deltas}, mine...),
-					b.addr(o.Proj), i32(first), i32(p.n), i32(p.stride), i32(o.DProj.Stride), i32(p.heads), i32(g.room), i32(8*t), p.pointerScale)})
+				args: append(append(append([]any{b.addr(o.DProj), b.addr(o.DPointer), from(dtables, table), dus, glimpses, dglimpses, lse, deltas}, mine...),
+					b.addr(o.Proj), i32(first), i32(p.n), i32(p.stride), i32(o.DProj.Stride), i32(p.heads), i32(g.room), i32(8*t), p.pointerScale),
+					byContext...)})
 		if pairs.tables != 0 {
-			ls = append(ls, launch{module: "biases", kernel: "bias_sorted", beside: true, grid: dim3{count, pairs.loads, 1}, block: dim3{64, 1, 1}, shared: 4 * (p.n + 1),
+			ls = append(ls, launch{module: ruled("biases", p.rules.Set), kernel: "bias_sorted", beside: true, grid: dim3{count, parts, 1}, block: dim3{64, 1, 1}, shared: 4 * (p.n + 1),
 				args: []any{pairs.of(p, first), dus, from(choices, choiceBytes*g.room), present, i32(first), i32(p.n), i32(g.room), i32(8 * t),
-					i32(p.biasWide()), i32(pairs.loads)}})
+					i32(p.biasWide()), i32(parts)}})
 		}
 	}
 	ls = append(ls, b.backPairs(o, p, pairs, ups, pointUnit*float64(p.pointerScale))...)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -71,7 +72,7 @@ func stepOf(t *testing.T, batch, n, starts int, c model.GTConfig) *kernel.Progra
 		t.Fatal(err)
 	}
 	p := plan.New("step", recorder{}, batch, n, m.Layout())
-	in := p.Drawn(kernel.Rules{Capacity: 30}, n, kernel.Drawing{Purpose: rng.TrainInstances, DemandMin: 1, DemandMax: 9, Symmetries: 1})
+	in := p.Drawn(kernel.Rules{Set: c.Rules, Capacity: 30}, n, kernel.Drawing{Purpose: rng.TrainInstances, DemandMin: 1, DemandMax: 9, Symmetries: 1, Mix: 1})
 	routes := p.Rollout("policy", m.Encode(p, 0, in, true), plan.RolloutSpec{Starts: starts, Forced: starts > 1, MaxStep: 2 * n}, rng.Actions)
 	base := p.Rollout("greedy", m.Encode(p, 1, in, false), plan.RolloutSpec{Choice: kernel.Greedy, Starts: 1, MaxStep: 2 * n}, rng.Actions).Length
 	adv, base := p.Advantage(routes, kernel.Given, base, 0, plan.Comparison{})
@@ -175,6 +176,33 @@ func TestLaunchesMatchPTX(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// TestVariedLaunchesMatchPTX does the same for problems of many kinds. Those that add to scores
+// take the kernels that hold all nodes of an instance, two blocks of a rollout on a multiprocessor.
+func TestVariedLaunchesMatchPTX(t *testing.T) {
+	kernels := entries(t)
+	for _, precision := range []Precision{FP32, TF32, BF16} {
+		for _, s := range []struct{ n, heads, tiles int }{{16, 4, 2}, {17, 8, 4}, {32, 4, 4}, {51, 4, 7}, {56, 8, 7}, {57, 4, 13}, {101, 4, 13}, {104, 8, 13}, {105, 4, 16}, {128, 4, 16}, {129, 4, 0}} {
+			for _, pairs := range []bool{false, true} {
+				c := model.GTConfig{Width: 128, Heads: s.heads, Layers: 2, FeedMul: 2, Pairs: pairs, Rules: kernel.VRP}
+				held := map[string]bool{}
+				for _, l := range bindStep(t, stepOf(t, 64, s.n, s.n-1, c), precision) {
+					checkLaunch(t, kernels, l)
+					held[l.module] = true
+					if s.n == 101 && strings.HasPrefix(l.module, "starts_half") && 2*(l.shared+1024) > 228<<10 {
+						t.Errorf("%d bytes of shared memory, too much for two blocks", l.shared)
+					}
+				}
+				want := pairs && precision != FP32 && s.tiles > 0
+				for _, module := range []string{fmt.Sprint("starts_half_vrp_", 8*s.tiles), fmt.Sprint("half_rows_vrp_", 8*s.tiles), "half_walk_vrp"} {
+					if held[module] != want {
+						t.Errorf("%s, %d nodes, pairs %t: %s is launched: %t", precision, s.n, pairs, module, held[module])
+					}
+				}
+			}
 		}
 	}
 }

@@ -18,6 +18,7 @@ type policy struct {
 	bias                    bool // something is added to the pointer's scores
 	rules                   kernel.Rules
 	columns, seen           int // words of a node, context features
+	tiles                   int // of eight nodes, where its kernels hold all of an instance; else 0
 }
 
 func (b *binder) policy(o *kernel.Decoder) policy {
@@ -32,15 +33,23 @@ func (b *binder) policy(o *kernel.Decoder) policy {
 // nodeTiles are how many nodes, in eights, kernels on tensor cores are made for.
 var nodeTiles = []int{2, 4, 7, 13, 16}
 
-// tilesFor is the smallest of nodeTiles that holds the policy's nodes, 0 where none does. Kernels
-// on tensor cores are made for one rule set.
-func (p policy) tilesFor() int {
+// tilesOf is the smallest of nodeTiles that holds the policy's nodes, 0 where none does.
+func (p policy) tilesOf() int {
 	for _, t := range nodeTiles {
-		if p.rules.Set == kernel.CVRP && p.n <= 8*t && p.aligned && p.hd%8 == 0 {
+		if p.n <= 8*t && p.aligned && p.hd%8 == 0 {
 			return t
 		}
 	}
 	return 0
+}
+
+// tilesFor is tilesOf for kernels on tensor cores that are made for CVRP alone; half.go's know VRP
+// too.
+func (p policy) tilesFor() int {
+	if p.rules.Set != kernel.CVRP {
+		return 0
+	}
+	return p.tilesOf()
 }
 
 // instanceShared is the shared memory of one instance on tensor cores, in bytes.
@@ -142,12 +151,14 @@ const fewStarts = 4
 // tiles of nodes, and whether by products of fp16 numbers.
 func (b *binder) onTensorCores(o *kernel.Rollout) (t int, half, yes bool) {
 	p := b.policy(&o.Decoder)
-	t = p.tilesFor()
-	if t == 0 || o.Actions.Shape[1] < fewStarts {
+	if o.Actions.Shape[1] < fewStarts {
 		return 0, false, false
 	}
-	half = b.halfTiles(p) > 0 && p.startsHalfShared(t) <= b.maxShared
-	return t, half, half || p.startsShared(t) <= b.maxShared
+	if t = b.halfTiles(p); t > 0 && p.startsHalfShared(t) <= b.maxShared {
+		return t, true, true
+	}
+	t = p.tilesFor()
+	return t, false, t > 0 && p.startsShared(t) <= b.maxShared
 }
 
 // rolloutPath says in a few words how the GPU decodes, for the start of a run.
@@ -183,8 +194,7 @@ func (b *binder) rollout(o *kernel.Rollout) ([]launch, error) {
 		o.Capacity, i32(p.n), i32(p.stride), i32(p.heads), i32(p.hd), i32(starts), i32(limit), i32(int(o.Choice)), begins(o.Forced, o.Viewed)}
 	extend := o.Choice == kernel.Extend // only rollout_row takes actions over
 	if t, half, yes := b.onTensorCores(o); half && !extend {
-		tables, ls := b.biasTables(&o.Decoder, p, instances, pointUnit)
-		return append(ls, b.rolloutHalf(o, p, t, tables, args)), nil
+		return b.rolloutHalf(o, p, t, args), nil
 	} else if yes && !extend {
 		warps := min(ceil(starts, 16), 8)
 		tables, ls := b.biasTables(&o.Decoder, p, instances, p.dotUnit())

@@ -40,6 +40,25 @@ func (b *binder) gradPath(o *kernel.RolloutGrad) string {
 	return "decisions on tensor cores"
 }
 
+// slowly says that the rollout's gradient takes one decision at a time, and which setting would
+// change that; "" where tensor cores take it.
+func (b *binder) slowly(o *kernel.RolloutGrad) string {
+	p := b.policy(&o.Decoder)
+	if _, yes := b.streamGradServes(o, p); yes || b.gradNearServes(o, p) || b.gradTiles(p) > 0 || b.halfGradTiles(o, p) > 0 {
+		return ""
+	}
+	way := "fewer customers"
+	switch {
+	case p.hd != 16 && p.hd != 32:
+		way = "heads of 16 or 32 columns (model.hidden_dim over model.num_heads)"
+	case p.d != halfWidth:
+		way = fmt.Sprintf("model.hidden_dim=%d", halfWidth)
+	case b.precision == FP32:
+		way = "--precision tf32 or bf16"
+	}
+	return fmt.Sprintf("the gradient of routes over %d nodes takes one decision at a time here, many times slower than by tensor cores; %s would bring those", p.n, way)
+}
+
 func (b *binder) rolloutGrad(o *kernel.RolloutGrad) ([]launch, error) {
 	p := b.policy(&o.Decoder)
 	if p.n > mostStreamed {

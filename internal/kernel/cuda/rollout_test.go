@@ -48,6 +48,30 @@ func gradOf(o *kernel.Rollout) *kernel.RolloutGrad {
 		DContext: tensor(o.Context.Shape...), Actions: o.Actions, Steps: o.Steps, Adv: tensor(batch, starts), Weight: 1, Forced: o.Forced}
 }
 
+// TestSlowly: whoever leaves the tensor cores is told by what, and nobody else.
+func TestSlowly(t *testing.T) {
+	for _, c := range []struct {
+		n, heads, hd, starts int
+		precision            Precision
+		want                 string
+	}{
+		{101, 4, 32, 100, TF32, ""},
+		{128, 4, 32, 1, FP32, ""},
+		{129, 4, 32, 1, FP32, "--precision tf32"},
+		{129, 4, 32, 1, TF32, ""},
+		{4096, 8, 16, 100, BF16, ""},
+		{201, 2, 64, 1, TF32, "heads of 16 or 32"},
+		{201, 8, 32, 1, TF32, "model.hidden_dim=128"},
+		{51, 2, 64, 50, TF32, "heads of 16 or 32"},
+		{11, 4, 32, 1, TF32, ""},
+	} {
+		got := hopper(256, c.precision).slowly(gradOf(rolloutOf(256, c.n, c.heads, c.hd, c.starts)))
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%d nodes, %d heads of %d, %s: %q, want %q", c.n, c.heads, c.hd, c.precision, got, c.want)
+		}
+	}
+}
+
 // TestRolloutPaths: which kernel serves a shape, with which block and how much shared memory, and
 // what the user is told.
 func TestRolloutPaths(t *testing.T) {

@@ -282,6 +282,10 @@ func (r *runner) bindAll() (err error) {
 			r.paths = append(r.paths, fmt.Sprintf("%s: %s", op.Kind(), b.rolloutPath(o)))
 		case *kernel.RolloutGrad:
 			r.paths = append(r.paths, fmt.Sprintf("%s: %s", op.Kind(), b.gradPath(o)))
+			if slow := b.slowly(o); slow != "" && r.d.remark != nil {
+				r.d.remark(slow)
+				r.d.remark = nil
+			}
 		}
 		if err := r.prepare(launches[i]); err != nil {
 			return fmt.Errorf("%s: %w", op.Kind(), err)

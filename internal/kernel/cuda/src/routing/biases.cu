@@ -2,13 +2,16 @@
 // and the way back from the gradient of such tables to the pairs' queries and keys. Biases
 // (distribution.cuh) reads the tables.
 //
-// What a reader could break: a table of gradients has `loads` rows past the nodes'. With one
-// context feature their sum is its part, and each stands for its weights in the products, so nobody
-// adds them up before; with several features there is one row for each. Sums run in one order, so
-// they are the same in every run.
+// What a reader could break: a table of gradients has `loads` rows past the nodes', a multiple of
+// the context's features: row k is a part of feature k modulo their number. Each stands for its
+// weights in the products, so nobody adds the parts up before. Sums run in one order, so they are
+// the same in every run.
 #include "choices.cuh"
 #include "decision.cuh"
 #include "distribution.cuh"
+#if CONTEXTS > 1
+#include "half.cuh"
+#endif
 
 #define NEAR_FLOOR 1e-4f // kernel.NearFloor
 
@@ -16,7 +19,7 @@
 constexpr int SIDE = 64, DEEP = 16, LINE = SIDE + 4;
 
 // own_row is the context feature that row n + k of a table belongs to.
-__device__ __forceinline__ int own_row(int k) { return CONTEXTS == 1 ? 0 : k; }
+__device__ __forceinline__ int own_row(int k) { return CONTEXTS == 1 ? 0 : k % CONTEXTS; }
 
 // square: sum[a][b] += Σ over k < terms of left(k, 4y + a)·right(k, 4x + b), 256 threads, x and y
 // of the thread 0..15. The functions are asked for every k < terms, rows and columns 0..63, and
@@ -85,6 +88,66 @@ KERNEL __launch_bounds__(256) bias_tables(float *biases, const float *pair, cons
     }
 }
 
+#if CONTEXTS > 1
+// context_operands makes right operands of the rows from n on of table blockIdx_x, tiles of eight
+// nodes by eight features: two fp16 numbers for each number, the second what the first lacks, zero
+// past the last feature (half.cuh). A thread has features 2t and 2t+1 of a node. 32 threads a tile.
+KERNEL __launch_bounds__(512) context_operands(u2 *operands, const float *tables, int n, int wide) {
+  const int tile = threadIdx_x >> 5, g = threadIdx_x >> 2 & 7, t = threadIdx_x & 3;
+  tables += (u64)blockIdx_x * (n + CONTEXTS) * wide + n * wide + table_at(8 * tile + g);
+  float v[2], high[2];
+#pragma unroll
+  for (int e = 0; e < 2; e++) v[e] = 2 * t + e < CONTEXTS ? tables[(2 * t + e) * wide] : 0.0f;
+  const Half2 first = half2(v[0], v[1]);
+  high[0] = floats(first).x, high[1] = floats(first).y;
+  operands[(u64)blockIdx_x * (4 * wide) + threadIdx_x] = u2{first, half2(v[0] - high[0], v[1] - high[1])};
+}
+
+// bias_sorted, for the decisions of instance blockIdx_x + first that walk_sorted (half_walk.cu) has
+// sorted by node, block blockIdx_y of `parts` for every parts-th node: dbiases[cur][j] = Σ over
+// decisions at cur of du_j, and of feature f dbiases[n + features·blockIdx_y + f][j] = Σ of f·du_j.
+// du rows have `across` numbers; a thread has two nodes, 64 threads. Shared memory: n + 1 words.
+KERNEL __launch_bounds__(64) bias_sorted(float *dbiases, const u32 *dus, const Choice *choices, const int *present, int first, int n, int room, int across,
+                                         int wide, int parts) {
+  const int local = blockIdx_x, lane = threadIdx_x, mine = blockIdx_y;
+  int *from = (int *)smem;
+  for (int j = lane; j < n; j += 64) from[j] = (present[(first + local) * 128 + j] + 7) & ~7;
+  sync();
+  if (lane < 32) before(from, n);
+  sync();
+  if (2 * lane >= wide) return;
+  dbiases += (u64)local * (n + parts * CONTEXTS) * wide + 2 * lane;
+  choices += (u64)local * room;
+  dus += (u64)local * room * (across / 2) + lane;
+  const bool has = 2 * lane < across;
+  float2_ seen[CONTEXTS] = {};
+  for (int cur = mine; cur < n; cur += parts) {
+    float2_ sum = {0, 0};
+    if (has)
+      for (int k = from[cur]; k < from[cur + 1]; k += 4) {
+        u32 du[4];
+        u4 features[4];
+#pragma unroll
+        for (int e = 0; e < 4; e++) du[e] = dus[(u64)(k + e) * (across / 2)], features[e] = *(const u4 *)choices[k + e].seen;
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+          const float2_ d = floats(du[e]);
+          sum += d;
+#pragma unroll
+          for (int f = 0; f < CONTEXTS; f++) {
+            const float2_ pair = floats(features[e][f / 2]);
+            const float x = f & 1 ? pair.y : pair.x;
+            seen[f].x = fma_(x, d.x, seen[f].x);
+            seen[f].y = fma_(x, d.y, seen[f].y);
+          }
+        }
+      }
+    *(float2_ *)(dbiases + cur * wide) = sum;
+  }
+#pragma unroll
+  for (int f = 0; f < CONTEXTS; f++) *(float2_ *)(dbiases + (n + mine * CONTEXTS + f) * wide) = seen[f];
+}
+#else
 // bias_sorted, for the decisions of instance blockIdx_x + first that walk_sorted (half_walk.cu) has
 // sorted by node, block blockIdx_y of `loads` for every loads-th node: dbiases[cur][j] = Σ over
 // decisions at cur of du_j, and dbiases[n + blockIdx_y][j] = Σ of cap·du_j. du rows have `across`
@@ -125,6 +188,8 @@ KERNEL __launch_bounds__(64) bias_sorted(float *dbiases, const u32 *dus, const C
   }
   *(float2_ *)(dbiases + (n + mine) * wide) = load;
 }
+
+#endif
 
 // bias_listed is the same for decisions in the order of walk (rollout_grad.cu), a block an
 // instance, a thread a node, one row for the load. Shared memory: n·wide floats.

@@ -3,15 +3,20 @@
 //
 // What a reader could break: a node's decisions fill whole groups of eight, and an instance's
 // groups whole tiles of sixteen; what fills them up weighs nothing. Decisions at one node share
-// their query but for the load left, so a score is a sum of two numbers, table[node][j] +
-// cap·table[n][j], and its gradient is summed over a node's decisions before it meets a key or a
-// query.
+// their query but for the context, so a score is a sum, table[node][j] + cap·table[n][j], and its
+// gradient is summed over a node's decisions before it meets a key or a query. Each context feature
+// has a row of the table from n on.
 #pragma once
-#include "warp.cuh"
+#include "rules.cuh"
 
 struct Choice {
   u32 mask[4];  // allowed nodes, bit j%32 of word j/32
+#if CONTEXTS > 1
+  u32 seen[4];  // context features, fp16, two to a word; zero past the last
+  int view;     // a decision of the first step, as from the start's customer
+#else
   float cap;    // load left / capacity
+#endif
   float wa, we; // weights of log-probability and entropy in the loss
   int node;     // action, and from bit 16 on where the vehicle stands
 } __attribute__((aligned(16)));

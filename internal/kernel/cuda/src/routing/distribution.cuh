@@ -25,6 +25,14 @@ __device__ __forceinline__ int smaller(int a, int b) { return a < b ? a : b; }
 __device__ __forceinline__ int quad_min(int v) { v = smaller(v, shfl_xor(v, 1)); return smaller(v, shfl_xor(v, 2)); }
 __device__ __forceinline__ int quad_max(int v) { return -quad_min(-v); }
 
+// near_one is a power of two that brings what a weight becomes on its way to a dot product near a
+// quarter: fp16 holds 2^16 times as much and, less exactly, 2^-22 of it. Where nothing weighs, all
+// starts being of one length, 2^100 times nothing stays nothing: twice as far infinity is near.
+__device__ __forceinline__ float near_one(float most) {
+  const int e = 252 - ((as_int(most) >> 23) & 255);
+  return as_float((u32)(e < 1 ? 1 : smaller(e, 227)) << 23);
+}
+
 // warp_top is the largest v of the warp, by the order that floats share with sign-folded integers.
 __device__ __forceinline__ float warp_top(float v) {
   int i = as_int(v);

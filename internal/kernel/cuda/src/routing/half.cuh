@@ -203,7 +203,64 @@ __device__ __forceinline__ void against16(float (&s)[NT][4], const Half2 (&a)[4]
   }
 }
 
-#ifdef BIAS
+#if CONTEXTS > 1
+// What context features add to scores is a product of its own: sixteen rows by eight features by
+// eight nodes. A row of features is fp16, zero past the last; a table's rows from n on are split
+// into two fp16 numbers each, which keep 22 bits (context_operands, biases.cu).
+#define FEATURES 8 // of that product
+
+// BY_CONTEXT is a part of a list that kernels of one feature do not have.
+#define BY_CONTEXT(...) , __VA_ARGS__
+
+// Seen is a lane's part of two rows' features, a left operand: 2t and 2t+1 of rows g and g+8.
+struct Seen { Half2 row0, row1; };
+
+// pair_of is features 2t and 2t+1 of a context.
+__device__ __forceinline__ Half2 pair_of(const Context &c, int t) {
+  Half2 pair = 0;
+#pragma unroll
+  for (int k = 0; k < CONTEXTS; k += 2)
+    if (2 * t == k) pair = half2(c.part[k], k + 1 < CONTEXTS ? c.part[k + 1] : 0.0f);
+  return pair;
+}
+
+// operand is what context_operands made of a tile of eight nodes.
+__device__ __forceinline__ u2 operand(const u2 *operands, int tile) {
+  u2 v;
+  asm("ld.global.nc.v2.u32 {%0,%1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(operands + 32 * tile + (threadIdx_x & 31)));
+  return v;
+}
+
+// by_context adds to two rows of scores what their features add.
+template <int NT>
+__device__ __forceinline__ void by_context(float (&s)[NT][4], const Seen &seen, const u2 *operands) {
+#pragma unroll
+  for (int T = 0; T < NT; T++) {
+    u2 b = operand(operands, T);
+    mma(s[T], seen.row0, seen.row1, seen.row0, seen.row1, b.x, b.y);
+  }
+}
+#else
+#define BY_CONTEXT(...)
+#endif
+
+// table_rows lets two rows of scores begin with rows of a table, from the lane's first nodes on.
+template <int NT>
+__device__ __forceinline__ void table_rows(float (&s)[NT][4], const float *at0, const float *at1) {
+#pragma unroll
+  for (int m = 0; m < (NT + 1) / 2; m++) {
+    float4_ a = whole4(at0 + 16 * m), b = whole4(at1 + 16 * m);
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+      int T = 2 * m + (j >> 1), at = j & 1;
+      if (T >= NT) continue;
+      s[T][at] = a[j];
+      s[T][2 + at] = b[j];
+    }
+  }
+}
+
+#if defined(BIAS) && CONTEXTS == 1
 // biased lets two rows' dot products begin with what their nodes and loads add
 // (distribution.cuh): rows of the table, from the lane's first nodes on.
 template <int NT>

@@ -69,7 +69,7 @@ template <int NT, int HD>
 __device__ __forceinline__ void decide_rows(Half *dus, Half *glimpses, Half *dglimpses, float *lse, float *deltas, const Choice *choices,
                                             const int *stands, const int *counts, const float *ups, const float *tables, const float *proj,
                                             const float *pointer, const Control *control, int first, int n, int stride, int room, int splits,
-                                            float scale, const float *biases) {
+                                            float scale, const float *biases BY_CONTEXT(const u2 *operands, const u2 *biasOperands)) {
   constexpr int U = HD / 8, MT = (NT + 1) / 2, WIDE = 16 * MT, HEADS = WIDTH / HD;
   int local = blockIdx_x, i = first + local, count = counts[local];
   if (count == 0) return;
@@ -82,9 +82,13 @@ __device__ __forceinline__ void decide_rows(Half *dus, Half *glimpses, Half *dgl
   float mult = div_(10.0f, control->temperature), up = ups[local];
   u64 base = (u64)local * room;
   stands += base >> 3;
-  tables += (u64)local * HEADS * (n + 1) * WIDE + 4 * t;
+  tables += (u64)local * HEADS * (n + CONTEXTS) * WIDE + 4 * t;
 #ifdef BIAS
-  biases += (u64)i * (n + 1) * WIDE + 4 * t;
+  biases += (u64)i * (n + CONTEXTS) * WIDE + 4 * t;
+#endif
+#if CONTEXTS > 1
+  operands += (u64)local * HEADS * (64 * MT);
+  biasOperands += (u64)i * (64 * MT);
 #endif
   lse += base * HEADS;
   deltas += base * HEADS;
@@ -93,14 +97,20 @@ __device__ __forceinline__ void decide_rows(Half *dus, Half *glimpses, Half *dgl
     int k0 = tile * 16 + g, k1 = k0 + 8;
     const Choice *c0 = choices + base + k0, *c1 = c0 + 8;
     u32 mask0 = mask_of<NT>(*(const u4 *)c0->mask), mask1 = mask_of<NT>(*(const u4 *)c1->mask);
+#if CONTEXTS == 1
     float cap0 = c0->cap, cap1 = c1->cap;
     const float *at0 = tables + stands[2 * tile] * WIDE, *at1 = tables + stands[2 * tile + 1] * WIDE, *atLoad = tables + n * WIDE;
+#else
+    const Seen seen = {c0->seen[t], c1->seen[t]};
+    const float *at0 = tables + stands[2 * tile] * WIDE, *at1 = tables + stands[2 * tile + 1] * WIDE;
+#endif
 #pragma unroll 1
     for (int h = 0; h < HEADS; h++) {
       float s[NT][4], out[U][4], sum[4], top0, top1;
       Half2 w[NT][2];
       mask0 = (u32)opaque((int)mask0);
       mask1 = (u32)opaque((int)mask1);
+#if CONTEXTS == 1
 #pragma unroll
       for (int m = 0; m < MT; m++) {
         float4_ a = whole4(at0 + 16 * m), b = whole4(at1 + 16 * m), l = whole4(atLoad + 16 * m);
@@ -112,9 +122,15 @@ __device__ __forceinline__ void decide_rows(Half *dus, Half *glimpses, Half *dgl
           s[T][2 + at] = fma_(cap1, l[j], b[j]);
         }
       }
-      at0 += (n + 1) * WIDE;
-      at1 += (n + 1) * WIDE;
-      atLoad += (n + 1) * WIDE;
+#else
+      table_rows<NT>(s, at0, at1);
+      by_context<NT>(s, seen, operands + h * (64 * MT));
+#endif
+      at0 += (n + CONTEXTS) * WIDE;
+      at1 += (n + CONTEXTS) * WIDE;
+#if CONTEXTS == 1
+      atLoad += (n + CONTEXTS) * WIDE;
+#endif
       forbid<NT>(s, mask0, mask1);
       weigh<NT>(w, s, 1.0f, top0, top1);
       total<NT>(sum, w);
@@ -138,7 +154,12 @@ __device__ __forceinline__ void decide_rows(Half *dus, Half *glimpses, Half *dgl
     {
       float dots[NT][4];
 #ifdef BIAS
+#if CONTEXTS == 1
       biased<NT>(dots, biases + stands[2 * tile] * WIDE, biases + stands[2 * tile + 1] * WIDE, biases + n * WIDE, cap0, cap1);
+#else
+      table_rows<NT>(dots, biases + stands[2 * tile] * WIDE, biases + stands[2 * tile + 1] * WIDE);
+      by_context<NT>(dots, seen, biasOperands);
+#endif
 #else
 #pragma unroll
       for (int T = 0; T < NT; T++) dots[T][0] = dots[T][1] = dots[T][2] = dots[T][3] = 0;
@@ -203,9 +224,9 @@ __device__ __forceinline__ void decide_rows(Half *dus, Half *glimpses, Half *dgl
   KERNEL __launch_bounds__(512, 1) NAME(Half *dus, Half *glimpses, Half *dglimpses, float *lse, float *deltas, const Choice *choices,   \
                                         const int *stands, const int *counts, const float *ups, const float *tables, const float *proj, \
                                         const float *pointer, const Control *control, int first, int n, int stride, int room, int splits, \
-                                        float scale, const float *biases) {                                                          \
+                                        float scale, const float *biases BY_CONTEXT(const u2 *operands, const u2 *biasOperands)) {    \
     decide_rows<TILES, HD>(dus, glimpses, dglimpses, lse, deltas, choices, stands, counts, ups, tables, proj, pointer, control, first, n, \
-                           stride, room, splits, scale, biases);                                                                     \
+                           stride, room, splits, scale, biases BY_CONTEXT(operands, biasOperands));                                  \
   }
 
 ROWS(decide_rows_16, 16)

@@ -9,6 +9,9 @@ __device__ __forceinline__ void or_shared(u32 *p, u32 v) {
   asm volatile("{.reg .u64 t; cvta.to.shared.u64 t, %0; red.shared.or.b32 [t], %1;}" ::"l"(p), "r"(v) : "memory");
 }
 
+#if CONTEXTS > 1
+#include "half_walk_listed.cuh"
+#else
 // Fits is what an instance's rules say of nodes, 128 bits a vehicle. Where its level tells, they
 // are kept (rules.cuh).
 struct Fits {
@@ -172,31 +175,35 @@ KERNEL __launch_bounds__(128) walk_sorted(Choice *choices, int *stands, int *cou
   }
 }
 
+#endif
+
 // score_tables: table[cur][table_at(j)] = (node_cur + graph)·key_j·k for head blockIdx_y of
-// instance blockIdx_x, and row n the same of load; zero past n. `wide` floats a row. Shared memory:
-// (2n + 1)·(hd + 4) floats. A thread makes four by four.
+// instance blockIdx_x, and rows from n on the same of the context's weights; zero past n. `wide`
+// floats a row. Shared memory: (2n + features)·(hd + 4) floats. A thread makes four by four.
 KERNEL __launch_bounds__(256) score_tables(float *tables, const float *proj, const float *graph, const float *load, int n, int stride, int heads, int hd,
                                            int wide, float k) {
   int i = blockIdx_x, h = blockIdx_y, line = hd + 4, d = heads * hd;
-  float *queries = smem, *keys = queries + (n + 1) * line;
+  float *queries = smem, *keys = queries + (n + CONTEXTS) * line;
   proj += (u64)i * n * stride + h * hd;
-  tables += ((u64)blockIdx_x * heads + h) * (n + 1) * wide;
+  tables += ((u64)blockIdx_x * heads + h) * (n + CONTEXTS) * wide;
   graph += (u64)i * d + h * hd;
   for (int p = threadIdx_x; p < n * (hd / 4); p += blockDim_x) {
     int j = p / (hd / 4), c = p % (hd / 4) * 4;
     *(float4_ *)(queries + j * line + c) = four(proj + (u64)j * stride + c) + float4_{graph[c], graph[c + 1], graph[c + 2], graph[c + 3]};
     *(float4_ *)(keys + j * line + c) = four(proj + (u64)j * stride + d + c);
   }
-  for (int c = threadIdx_x; c < hd; c += blockDim_x) queries[n * line + c] = load[h * hd + c];
+#pragma unroll
+  for (int f = 0; f < CONTEXTS; f++)
+    for (int c = threadIdx_x; c < hd; c += blockDim_x) queries[(n + f) * line + c] = load[f * d + h * hd + c];
   sync();
-  int across = wide / 4, rows = (n + 4) / 4;
+  int across = wide / 4, rows = (n + CONTEXTS + 3) / 4;
   for (int p = threadIdx_x; p < rows * across; p += blockDim_x) {
     int cur = p / across * 4, j = p % across; // and j + across, ...: lanes read rows side by side
     float sum[4][4] = {};
     int q[4], w[4];
 #pragma unroll
     for (int a = 0; a < 4; a++) {
-      q[a] = smaller(cur + a, n) * line;
+      q[a] = smaller(cur + a, n + CONTEXTS - 1) * line;
       w[a] = smaller(j + a * across, n - 1) * line;
     }
 #pragma unroll 1
@@ -211,7 +218,7 @@ KERNEL __launch_bounds__(256) score_tables(float *tables, const float *proj, con
     }
 #pragma unroll
     for (int a = 0; a < 4; a++)
-      if (cur + a <= n)
+      if (cur + a < n + CONTEXTS)
 #pragma unroll
         for (int b = 0; b < 4; b++) {
           int to = j + b * across;

@@ -113,8 +113,10 @@ __device__ __forceinline__ float sole(const Context &c) { return c.part[0]; }
 #endif
 
 // Shares are what a vehicle's state is multiplied by for a context that may round once more.
+#ifndef VRP
 struct Shares { float load_; };
 __device__ __forceinline__ Shares shares(int capacity) { return Shares{rcp((float)capacity)}; }
+#endif
 
 #define LEVELS 16
 

@@ -1,6 +1,12 @@
 // The vehicle of VRP: kernel/rules_vrp.go states its rules.
 #pragma once
 
+// Shares are what a vehicle's state is multiplied by for a context that may round once more.
+struct Shares { float load_, time_, length_; };
+__device__ __forceinline__ Shares shares(const Customer *nodes, int capacity) {
+  return Shares{rcp((float)capacity), rcp(nodes->late_), rcp(nodes->home_)};
+}
+
 struct Vehicle {
   int at_;       // node
   int left_;     // of the capacity, where it is fullest
@@ -19,14 +25,14 @@ struct Vehicle {
   __device__ __forceinline__ int from() const { return at_; }
   __device__ __forceinline__ int to(int a) const { return a == 0 && kind_ & OPEN ? at_ : a; }
 
-  // fits: a customer that nobody has served may be next.
+  // fits: a customer that nobody has served may be next. Without a branch: lanes ask of different
+  // customers.
   __device__ __forceinline__ bool fits(const Customer &c) const {
-    const bool delivers = c.demand_ <= left_ && (picked_ == 0 || kind_ & MIXED_ORDER), picks = picked_ - c.demand_ <= capacity_;
-    if (!(c.demand_ >= 0 ? delivers : picks)) return false;
-    if (at_ == 0) return true;
+    const bool delivers = (c.demand_ <= left_) & ((picked_ == 0) | ((kind_ & MIXED_ORDER) != 0)), picks = picked_ - c.demand_ <= capacity_;
     const float way = length(c.x_ - x_, c.y_ - y_), arrival = add_(time_, way);
-    return add_(add_(length_, way), c.home_) <= limit_ && arrival <= c.late_ &&
-           add_(add_(__builtin_fmaxf(arrival, c.early_), c.service_), c.home_) <= end_;
+    const bool near = add_(add_(length_, way), c.home_) <= limit_, soon = arrival <= c.late_;
+    const bool back = add_(add_(__builtin_fmaxf(arrival, c.early_), c.service_), c.home_) <= end_;
+    return (c.demand_ >= 0 ? delivers : picks) & ((at_ == 0) | (near & soon & back));
   }
 
   // levels tell nothing: see rules.cuh.
@@ -77,6 +83,9 @@ struct Vehicle {
   __device__ __forceinline__ Context context(int capacity) const {
     return Context{{div_((float)left_, (float)capacity), div_((float)(capacity - picked_), (float)capacity), 1.0f - div_(time_, end_),
                     1.0f - div_(length_, limit_)}};
+  }
+  __device__ __forceinline__ Context context(const Shares &s) const {
+    return Context{{(float)left_ * s.load_, (float)(capacity_ - picked_) * s.load_, 1.0f - time_ * s.time_, 1.0f - length_ * s.length_}};
   }
 };
 

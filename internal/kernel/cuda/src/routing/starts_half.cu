@@ -20,6 +20,8 @@ __device__ __forceinline__ u4 turned_piece(const float *a, const float *b, int c
   return u4{v[0], v[1], v[2], v[3]};
 }
 
+#if CONTEXTS == 1
+typedef float Rest;
 // query is a left operand of two rows: what lies at their nodes, plus capacity·load.
 __device__ __forceinline__ void query(Half2 (&q)[4], Half2 a0, Half2 a1, Half2 b0, Half2 b1, Half2 l0, Half2 l1, Half2 cap0, Half2 cap1) {
   q[0] = fma2(cap0, l0, a0);
@@ -27,19 +29,73 @@ __device__ __forceinline__ void query(Half2 (&q)[4], Half2 a0, Half2 a1, Half2 b
   q[2] = fma2(cap0, l1, a1);
   q[3] = fma2(cap1, l1, b1);
 }
+#else
+// Rest is the context of a row: features 2k and 2k+1 in pair k.
+struct Rest { Half2 pair[(CONTEXTS + 1) / 2]; };
 
-struct Projections { u32 keys, values, pointers; const char *queries, *load; const float *biases, *biasLoad; };
+__device__ __forceinline__ Rest rest(const Context &c) {
+  Rest r;
+#pragma unroll
+  for (int k = 0; k < CONTEXTS; k += 2) r.pair[k / 2] = half2(c.part[k], k + 1 < CONTEXTS ? c.part[k + 1] : 0.0f);
+  return r;
+}
+
+// twice is feature k in both halves.
+__device__ __forceinline__ Half2 twice(const Rest &r, int k) {
+  u32 v = r.pair[k / 2], out;
+  asm("prmt.b32 %0, %1, %1, %2;" : "=r"(out) : "r"(v), "n"(0x1010));
+  if (k & 1) asm("prmt.b32 %0, %1, %1, %2;" : "=r"(out) : "r"(v), "n"(0x3232));
+  return out;
+}
+
+// query is a left operand of two rows: what lies at their nodes, plus their features times the
+// features' weights, whose rows are ROW_BYTES apart from `load` on.
+__device__ __forceinline__ void query(Half2 (&q)[4], Half2 a0, Half2 a1, Half2 b0, Half2 b1, const char *load, const Rest &cap0, const Rest &cap1) {
+  q[0] = a0, q[1] = b0, q[2] = a1, q[3] = b1;
+#pragma unroll
+  for (int k = 0; k < CONTEXTS; k++) {
+    u2 l = *(const u2 *)(load + k * ROW_BYTES);
+    Half2 c0 = twice(cap0, k), c1 = twice(cap1, k);
+    q[0] = fma2(c0, l.x, q[0]);
+    q[1] = fma2(c1, l.x, q[1]);
+    q[2] = fma2(c0, l.y, q[2]);
+    q[3] = fma2(c1, l.y, q[3]);
+  }
+}
+
+// seen_by is the lane's part of both rows' features.
+__device__ __forceinline__ Seen seen_by(const Rest &cap0, const Rest &cap1, int t) {
+  Seen s = {0, 0};
+#pragma unroll
+  for (int k = 0; k < (CONTEXTS + 1) / 2; k++)
+    if (t == k) s = Seen{cap0.pair[k], cap1.pair[k]};
+  return s;
+}
+#endif
+
+struct Projections {
+  u32 keys, values, pointers;
+  const char *queries, *load;
+  const float *biases;
+#if CONTEXTS == 1
+  const float *biasLoad;
+#else
+  const u2 *biasOperands;
+#endif
+};
 
 // decode computes the pointer's dot products of sixteen rows, as distribution takes them:
 //
 //	for each head: w = softmax over mask of (node[cur] + graph + cap·load)·keyᵀ/sqrt(HD)
 //	               glimpse = w·values;  dots += glimpse·pointersᵀ
 template <int NT, int HD>
-__device__ __forceinline__ void decode(float (&dots)[NT][4], const Projections &in, int at0, int at1, float cap0, float cap1, u32 mask0, u32 mask1,
-                                       float scale) {
+__device__ __forceinline__ void decode(float (&dots)[NT][4], const Projections &in, int at0, int at1, const Rest &cap0, const Rest &cap1, u32 mask0,
+                                       u32 mask1, float scale) {
   constexpr int U = HD / 8, K = HD / 16, ALL = WIDTH / 16;
   int t = threadIdx_x & 3;
+#if CONTEXTS == 1
   Half2 c0 = half2(cap0, cap0), c1 = half2(cap1, cap1);
+#endif
   Half2 all[ALL][4] = {}; // glimpses; the loop pushes them through, so that it need not be unrolled
 #pragma unroll 1
   for (int h = 0; h < WIDTH / HD; h++) {
@@ -53,14 +109,25 @@ __device__ __forceinline__ void decode(float (&dots)[NT][4], const Projections &
     for (int T = 0; T < NT; T++) s[T][0] = s[T][1] = s[T][2] = s[T][3] = 0;
     forbid<NT>(s, mask0, mask1);
     if constexpr (HD == 32) {
+#if CONTEXTS == 1
       u4 x = *(const u4 *)a, y = *(const u4 *)b, z = *(const u4 *)l;
       query(q[0], x.x, x.y, y.x, y.y, z.x, z.y, c0, c1);
       query(q[K - 1], x.z, x.w, y.z, y.w, z.z, z.w, c0, c1);
+#else
+      u4 x = *(const u4 *)a, y = *(const u4 *)b;
+      query(q[0], x.x, x.y, y.x, y.y, l, cap0, cap1);
+      query(q[K - 1], x.z, x.w, y.z, y.w, l + 8, cap0, cap1);
+#endif
       against<NT, K>(s, q, 0, in.keys + across_at(h));
     } else {
       int half = 8 * (h & 1);
+#if CONTEXTS == 1
       u2 x = *(const u2 *)(a + half), y = *(const u2 *)(b + half), z = *(const u2 *)(l + half);
       query(q[0], x.x, x.y, y.x, y.y, z.x, z.y, c0, c1);
+#else
+      u2 x = *(const u2 *)(a + half), y = *(const u2 *)(b + half);
+      query(q[0], x.x, x.y, y.x, y.y, l + half, cap0, cap1);
+#endif
       against16<NT>(s, q[0], in.keys + across16_at(h));
     }
     weigh<NT>(w, s, scale * LOG2E, top0, top1);
@@ -82,7 +149,12 @@ __device__ __forceinline__ void decode(float (&dots)[NT][4], const Projections &
   }
 #ifdef BIAS
   constexpr int WIDE = 16 * ((NT + 1) / 2);
+#if CONTEXTS == 1
   biased<NT>(dots, in.biases + at0 * WIDE, in.biases + at1 * WIDE, in.biasLoad, cap0, cap1);
+#else
+  table_rows<NT>(dots, in.biases + at0 * WIDE, in.biases + at1 * WIDE);
+  by_context<NT>(dots, seen_by(cap0, cap1, t), in.biasOperands);
+#endif
 #else
 #pragma unroll
   for (int T = 0; T < NT; T++) dots[T][0] = dots[T][1] = dots[T][2] = dots[T][3] = 0;
@@ -212,6 +284,23 @@ __device__ __forceinline__ u32 fitting(const Vehicle &v, const Customer *custome
   return mask;
 }
 
+#if CONTEXTS > 1
+// fitting is the same for two vehicles, which share what is read of a customer. The loop stays one:
+// unrolled it would take more registers than there are.
+template <int NT>
+__device__ __forceinline__ void fitting(u32 (&mask)[2], const Vehicle &v0, const Vehicle &v1, const Customer *customers, int t) {
+  mask[0] = mask[1] = 0;
+#pragma unroll 1
+  for (int T = 0; T < NT; T++)
+#pragma unroll
+    for (int b = 0; b < 2; b++) {
+      const Customer c = customers[8 * T + 2 * t + b];
+      mask[0] |= (u32)v0.fits(c) << (T + 16 * b);
+      mask[1] |= (u32)v1.fits(c) << (T + 16 * b);
+    }
+}
+#endif
+
 // rollout_half is rollout_row (rollout.cu) for rows [16·warp, 16·warp+16) of instance blockIdx_x's
 // starts, from blockIdx_y·16·warps on; n <= 8·NT nodes, WIDTH columns, heads of HD.
 template <int NT, int HD>
@@ -219,7 +308,7 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
                                              const float *pointer, const float *graph, const float *load, const float *posX, const float *posY,
                                              const Customer *instances, const Control *control, const State *state, u64 seed, u32 purpose, int capacity,
                                              int n, int stride, int starts, int limit, int choice, int begins, float scale, float pointerScale,
-                                             const float *biases) {
+                                             const float *biases BY_CONTEXT(const u2 *biasOperands)) {
   int i = blockIdx_x, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, g = lane >> 2, t4 = lane & 3;
   int start = (blockIdx_y * (blockDim_x >> 5) + warp) * 16 + g;
   char *p = (char *)smem;
@@ -227,11 +316,13 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
   char *values = p; p += 8 * NT * ROW_BYTES;
   char *pointers = p; p += 8 * NT * ROW_BYTES;
   char *queries = p; p += n * ROW_BYTES;
-  char *loads = p; p += ROW_BYTES;
+  char *loads = p; p += CONTEXTS * ROW_BYTES;
   float *x = (float *)p; p += 32 * NT;
   float *y = (float *)p; p += 32 * NT;
   Customer *customers = (Customer *)p; p += 8 * NT * sizeof(Customer);
+#if CONTEXTS == 1
   u32(*levels)[4] = (u32(*)[4])p; // [LEVELS]: what fits a vehicle of a level, by lane of a quad
+#endif
   proj += (u64)i * n * stride;
   fill(keys, proj + WIDTH, stride, n, 8 * NT, 1.0f);
   fill(values, proj + 2 * WIDTH, stride, n, 8 * NT, 1.0f);
@@ -240,8 +331,8 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
     int j = k / (WIDTH / 8), to = k % (WIDTH / 8);
     *(u4 *)(queries + piece_at(j, to)) = turned_piece(proj + (u64)j * stride, graph + (u64)i * WIDTH, to >> 2, to & 3);
   }
-  for (int k = threadIdx_x; k < WIDTH / 2; k += blockDim_x) {
-    int chunk = k >> 4, t = (k >> 2) & 3, c = 32 * chunk + 8 * (k & 3) + 2 * t;
+  for (int k = threadIdx_x; k < CONTEXTS * (WIDTH / 2); k += blockDim_x) {
+    int chunk = k >> 4, t = (k >> 2) & 3, c = 32 * chunk + 8 * (k & 3) + 2 * t; // rows follow one another
     ((Half2 *)loads)[k] = half2(load[c], load[c + 1]);
   }
   for (int j = threadIdx_x; j < 8 * NT; j += blockDim_x) {
@@ -249,16 +340,24 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
     y[j] = j < n ? posY[i * n + j] : 0.0f;
     customers[j] = customer(instances + i * n, j, n);
   }
+#if CONTEXTS == 1
   bool told = true;
   for (int j = lane; j < n; j += 32) told = told && Vehicle::level_tells(customer(instances + i * n, j, n));
   told = ballot(!told) == 0; // every warp asks for itself
   sync();
   for (int k = threadIdx_x; k < 4 * LEVELS; k += blockDim_x) levels[k >> 2][k & 3] = fitting<NT>(Vehicle::reach(k >> 2), customers, k & 3);
+#else
+  const Shares whole = shares(instances + i * n, capacity);
+#endif
   sync();
   Projections in = {shared_at(keys), shared_at(values), shared_at(pointers), queries, loads, 0, 0};
 #ifdef BIAS
-  in.biases = biases + (u64)i * (n + 1) * (16 * ((NT + 1) / 2)) + 4 * t4;
+  in.biases = biases + (u64)i * (n + CONTEXTS) * (16 * ((NT + 1) / 2)) + 4 * t4;
+#if CONTEXTS == 1
   in.biasLoad = in.biases + n * (16 * ((NT + 1) / 2));
+#else
+  in.biasOperands = biasOperands + (u64)i * (64 * ((NT + 1) / 2));
+#endif
 #endif
 
   float mult = div_(10.0f, control->temperature);
@@ -275,6 +374,9 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
     choice = opaque(choice);
     u32 mask[2] = {0, 0};
     bool ask[2];
+#if CONTEXTS > 1
+    fitting<NT>(mask, row[0].vehicle, row[1].vehicle, customers, t4);
+#else
     if (told) {
       mask[0] = levels[row[0].vehicle.level()][t4];
       mask[1] = levels[row[1].vehicle.level()][t4];
@@ -282,6 +384,7 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
       mask[0] = fitting<NT>(row[0].vehicle, customers, opaque(t4));
       mask[1] = fitting<NT>(row[1].vehicle, customers, opaque(t4));
     }
+#endif
 #pragma unroll
     for (int r = 0; r < 2; r++) {
       mask[r] = row[r].vehicle.allowed(mask[r], row[r].served, depot);
@@ -304,7 +407,11 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
       const Vehicle &v0 = row[0].vehicle, &v1 = row[1].vehicle;
       // past the last start too
       int from0 = smaller(seen(v0, begins, t, start), n - 1), from1 = smaller(seen(v1, begins, t, start + 8), n - 1);
+#if CONTEXTS == 1
       decode<NT, HD>(dots, in, from0, from1, sole(v0.context(capacity)), sole(v1.context(capacity)), mask[0], mask[1], scale);
+#else
+      decode<NT, HD>(dots, in, from0, from1, rest(v0.context(whole)), rest(v1.context(whole)), mask[0], mask[1], scale);
+#endif
       advance<NT>(row, dots, mask, ask, choice, uniform, mult);
     }
     move<1, 16>(row, actions, at, t, x, y, customers, capacity, choice);
@@ -320,9 +427,9 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
                                         const float *pointer, const float *graph, const float *load, const float *posX, const float *posY, \
                                         const Customer *instances, const Control *control, const State *state, u64 seed, u32 purpose, int capacity, \
                                         int n, int stride, int starts, int limit, int choice, int begins, float scale, float pointerScale, \
-                                        const float *biases) {                                                                    \
+                                        const float *biases BY_CONTEXT(const u2 *biasOperands)) {                               \
     rollout_half<TILES, HD>(actions, steps, length, logProb, entropy, proj, pointer, graph, load, posX, posY, instances, control, state, seed, \
-                            purpose, capacity, n, stride, starts, limit, choice, begins, scale, pointerScale, biases);                 \
+                            purpose, capacity, n, stride, starts, limit, choice, begins, scale, pointerScale, biases BY_CONTEXT(biasOperands));    \
   }
 
 STARTS(rollout_half_16, 16, 2)

@@ -1,0 +1,156 @@
+// walk_sorted of half_walk.cu for rule sets whose vehicles have no levels: what fits is asked of
+// every node at every step, so a whole warp follows a start, once, and lists what it decides; then
+// the list is sorted.
+#pragma once
+#include "choices.cuh"
+#include "distribution.cuh"
+#include "half.cuh"
+
+// follow walks one recorded route by a whole warp and calls decide(mask, vehicle, action, view) at
+// each step that was a decision, as follow of half_walk.cu does. All lanes have the whole mask.
+template <class F>
+__device__ __forceinline__ void follow(const int *route, int steps, int n, int capacity, int begins, const Customer *customers, F decide) {
+  const int lane = threadIdx_x & 31;
+  Vehicle v = depart(customers, n, capacity);
+  u32 served[4] = {};
+  int batch = 0;
+#pragma unroll 1
+  for (int t = 0; t < steps; t++) {
+    if ((t & 31) == 0) batch = t + lane < steps ? route[t + lane] : 0;
+    const int a = shfl(batch, t & 31);
+    u32 mask[4] = {};
+    int allowed = 0;
+#pragma unroll
+    for (int w = 0; w < 4; w++) {
+      if (32 * w >= n) continue; // the same in all lanes
+      const int j = 32 * w + lane;
+      mask[w] = v.allowed(ballot(j < n && v.fits(customers[j < n ? j : 0])), served[w], w == 0);
+      allowed += __builtin_popcount(mask[w]);
+    }
+    if (allowed > 1 && !(begins == FORCED && t == 0)) decide(mask, v, a, begins == VIEWED && t == 0);
+#pragma unroll
+    for (int w = 0; w < 4; w++) // the depot's is never asked
+      if (a >> 5 == w) served[w] |= 1u << (a & 31);
+    v.move(a, customers[a], capacity);
+  }
+}
+
+// walk_sorted lists the decisions of instance blockIdx_x, at most 128 nodes, and sorts them.
+//
+//	listed = the decisions, start by start, `limit` places each
+//	choices = those in order;  stands[g] = the node of group g
+//	counts = how many, groups and tiles filled up
+//	present[j] = how many stand at node j;  ups = a power of two that brings gradients near one
+//
+// Shared memory: the customers, then 2·starts + 4n + 3 + n·⌈starts/32⌉ words.
+KERNEL __launch_bounds__(512, 2) walk_sorted(Choice *choices, Choice *listed, int *stands, int *counts, int *present, float *ups, const int *actions,
+                                             const int *steps, const float *adv, const Customer *instances, const Control *control, int n, int starts,
+                                             int limit, int room, int capacity, int begins, float weight, int bonus, float pointerScale) {
+  const int i = blockIdx_x, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, warps = blockDim_x >> 5, words = (starts + 31) >> 5;
+  Customer *customers = (Customer *)smem; // [n]
+  int *depots = (int *)(customers + n);   // [starts + 1]: a start's decisions at the depot, then how many come before
+  int *own = depots + starts + 1;         // [starts]: a start's decisions
+  int *from = own + starts;               // [n + 1]: where a node's decisions begin
+  int *here = from + n + 1;               // [n]: how many there are
+  int *views = here + n;                  // [n]: its own start's decision as from this customer
+  float *heaviest = (float *)(views + n);
+  u32 *who = (u32 *)(views + n + 1);      // [n][words]: the starts that decide at a customer, once each
+  choices += (u64)i * room;
+  listed += (u64)i * starts * limit;
+  stands += (u64)i * (room >> 3);
+  actions += (u64)i * starts * limit;
+  steps += i * starts;
+  adv += i * starts;
+  for (int j = threadIdx_x; j < n; j += blockDim_x) {
+    customers[j] = customer(instances + i * n, j, n);
+    views[j] = 0;
+  }
+  for (int k = threadIdx_x; k < n * words; k += blockDim_x) who[k] = 0;
+  sync();
+  const Shares whole = shares(customers, capacity);
+#pragma unroll 1
+  for (int s = warp; s < starts; s += warps) {
+    int home = 0, count = 0;
+    const float wa = adv[s], we = entropy_weight(control, bonus, weight, steps[s], begins);
+    u4 *to = (u4 *)(listed + s * limit) + lane;
+    follow(actions + s * limit, steps[s], n, capacity, begins, customers, [&](const u32 (&mask)[4], const Vehicle &v, int a, bool view) {
+      const int at = view ? s + 1 : v.at();
+      if (view) {
+        if (lane == 0) views[at] = 1;
+      } else if (at) {
+        if (lane == 0) or_shared(who + at * words + (s >> 5), 1u << (s & 31));
+      } else {
+        home++;
+      }
+      // a lane writes a third of the decision
+      const Context c = v.context(whole);
+      u4 part = {mask[0], mask[1], mask[2], mask[3]};
+      if (lane == 1) part = u4{pair_of(c, 0), pair_of(c, 1), pair_of(c, 2), pair_of(c, 3)};
+      if (lane == 2) part = u4{(u32)view, (u32)as_int(wa), (u32)as_int(we), (u32)(a | at << 16)};
+      if (lane < 3) to[3 * count] = part;
+      count++;
+    });
+    if (lane == 0) depots[s] = home, own[s] = count;
+  }
+  sync();
+  if (warp == 0) before(depots, starts);
+  if (warp == warps - 1) {
+    float top = 0;
+    for (int s = lane; s < starts; s += 32) {
+      top = larger(top, __builtin_fabsf(adv[s]));
+      top = larger(top, __builtin_fabsf(entropy_weight(control, bonus, weight, steps[s], begins)));
+    }
+    top = warp_max(top);
+    if (lane == 0) *heaviest = top;
+  }
+  sync();
+  for (int j = threadIdx_x; j < n; j += blockDim_x) {
+    int sum = 0;
+    for (int w = 0; w < words; w++) sum += __builtin_popcount(who[j * words + w]);
+    here[j] = j ? sum + views[j] : depots[starts];
+    from[j] = (here[j] + 7) & ~7;
+    present[i * 128 + j] = here[j];
+  }
+  sync();
+  if (warp == 0) before(from, n);
+  sync();
+  const int all = (from[n] + 15) & ~15;
+  if (threadIdx_x == 0) {
+    counts[i] = all;
+    ups[i] = near_one(*heaviest * div_(10.0f, control->temperature) * pointerScale);
+  }
+  for (int j = warp; j < n; j += warps) {
+    // the last node fills up the tile
+    const int end = from[j + 1] == from[n] && here[j] ? all : from[j + 1];
+    for (int k = from[j] + lane; k < end; k += 32) {
+      if ((k & 7) == 0) stands[k >> 3] = j;
+      if (k - from[j] >= here[j]) choices[k] = Choice{{1, 0, 0, 0}, {0, 0, 0, 0}, 0, 0, 0, j << 16};
+    }
+  }
+#pragma unroll 1
+  for (int s = warp; s < starts; s += warps) {
+    int home = from[0] + depots[s];
+#pragma unroll 1
+    for (int k = 0; k < own[s]; k += 32) {
+      const bool mine = k + lane < own[s];
+      u4 part[3] = {};
+      if (mine)
+#pragma unroll
+        for (int p = 0; p < 3; p++) part[p] = ((const u4 *)(listed + s * limit + k + lane))[p];
+      const int at = (int)part[2].w >> 16;
+      const u32 depot = ballot(mine && at == 0);
+      int to = home + __builtin_popcount(depot & ((1u << lane) - 1));
+      home += __builtin_popcount(depot);
+      if (!mine) continue;
+      if (part[2].x) {
+        to = from[at] + here[at] - 1; // behind those who stand there
+      } else if (at) {
+        const u32 *others = who + at * words;
+        to = from[at] + __builtin_popcount(others[s >> 5] & ((1u << (s & 31)) - 1));
+        for (int w = 0; w < s >> 5; w++) to += __builtin_popcount(others[w]);
+      }
+#pragma unroll
+      for (int p = 0; p < 3; p++) ((u4 *)(choices + to))[p] = part[p];
+    }
+  }
+}
