@@ -41,6 +41,8 @@ type AD struct {
 	WeightDecay               float64 `yaml:"weight_decay"`
 	GradientClipNorm          float64 `yaml:"gradient_clip_norm"`
 	LabelSmoothing            float64 `yaml:"label_smoothing"`
+	AverageDecay              float64 `yaml:"average_decay"`
+	AverageInterval           int     `yaml:"average_interval"`
 	Seed                      uint64  `yaml:"seed"`
 
 	SummaryInterval int     `yaml:"summary_interval"`

@@ -45,6 +45,8 @@ var adKeys = newSchema(
 	float("weight_decay", atLeast(0), Honoured, "AdamW's decoupled weight decay."),
 	float("gradient_clip_norm", moreThan(0), Honoured, "The gradient is scaled down to this norm when it is longer."),
 	float("label_smoothing", fraction, Honoured, "Share of a label's weight that is spread over all of its head's classes, actions and token types alike."),
+	float("average_decay", bounds{lo: 0, hi: 1, below: true}, Honoured, "d of a moving mean of the weights, moved every average_interval iterations: mean = d*mean + (1-d)*weights, and the plain mean of all until then. It is what tests and agents judge and the best checkpoint holds; training goes on from the weights themselves. 0: no mean."),
+	integer("average_interval", atLeast(1), Honoured, "Iterations between moves of that mean."),
 	boolean("dynamics", NoEffect, actionsOnly),
 	float("dynamics_strength", atLeast(0), NoEffect, actionsOnly),
 	integer("seed", between(0, math.MaxInt64), Honoured, "Seed of every sample, mask and initial weight, and of the agents in use."),

@@ -138,6 +138,16 @@ func baseName(path string) string {
 	return base
 }
 
+// Shipped lists the settings that come with the program, but for those that others are merged over.
+func Shipped() (names []string) {
+	for _, name := range shippedFiles() {
+		if name != "default" && !strings.HasSuffix(name, "_default") {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // shippedFiles lists the base names of the embedded files.
 func shippedFiles() []string {
 	entries, _ := configs.FS.ReadDir(".") // the root of an embedded FS always reads

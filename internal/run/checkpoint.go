@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"haul/internal/config"
 	"haul/internal/kernel"
@@ -78,12 +79,12 @@ type Checkpoint struct {
 	Precision string // of matrix products there; "" in files from before it was kept
 	Progress  Progress
 	file      *safetensors.File
-	read      map[string]bool // tensors that somebody asked for
+	read      sync.Map // names of tensors that somebody asked for; a server's benches ask side by side
 }
 
 // Load reads a checkpoint of a recipe; "" takes any. Anything amiss is an error of one line.
 func Load(path, recipe string) (*Checkpoint, error) {
-	c := &Checkpoint{Path: path, read: map[string]bool{}}
+	c := &Checkpoint{Path: path}
 	f, err := safetensors.LoadChecked(path, func(f *safetensors.File, bytes int64) error {
 		c.file = f
 		if err := c.decode(recipe); err != nil {
@@ -100,7 +101,7 @@ func Load(path, recipe string) (*Checkpoint, error) {
 
 // Decode is Load for a file that was read already.
 func Decode(path, recipe string, text []byte) (*Checkpoint, error) {
-	c := &Checkpoint{Path: path, read: map[string]bool{}}
+	c := &Checkpoint{Path: path}
 	f, err := safetensors.Read(bytes.NewReader(text), int64(len(text)))
 	if err == nil {
 		c.file = f
@@ -169,7 +170,7 @@ func (c *Checkpoint) Weights(l *kernel.Layout, prefix string) ([]float32, error)
 	tensors := make([]safetensors.Tensor, len(l.Params))
 	for i, p := range l.Params {
 		name := prefix + p.Name
-		c.read[name] = true
+		c.read.Store(name, true)
 		t, ok := c.file.Tensor(name)
 		switch {
 		case !ok:
@@ -206,7 +207,7 @@ func (c *Checkpoint) noMore(l *kernel.Layout) error {
 
 // Float64s reads an extra tensor; nil where there is none.
 func (c *Checkpoint) Float64s(name string) ([]float64, error) {
-	c.read[name] = true
+	c.read.Store(name, true)
 	t, ok := c.file.Tensor(name)
 	if !ok {
 		return nil, nil
@@ -236,7 +237,7 @@ func (c *Checkpoint) Bare() map[string]string {
 // noOthers refuses tensors that nobody asked for.
 func (c *Checkpoint) noOthers() error {
 	for _, t := range c.file.Tensors {
-		if !c.read[t.Name] {
+		if _, read := c.read.Load(t.Name); !read {
 			return c.wrap(fmt.Errorf("unknown tensor %s", t.Name))
 		}
 	}

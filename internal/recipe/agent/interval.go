@@ -13,10 +13,20 @@ import (
 )
 
 // EndInterval tests, evaluates and reports, each at its own interval and at the end.
-func (t *trainer) EndInterval(ctx context.Context, s *run.Interval) (*run.Outcome, error) {
+func (t *trainer) EndInterval(ctx context.Context, s *run.Interval) (_ *run.Outcome, err error) {
 	i, c := t.Progress.Updates, t.cfg
 	due := func(every int) bool { return i%every == 0 || i == c.TrainTimesteps }
-	var err error
+	if t.mean != nil && due(c.AverageInterval) {
+		undo, moved := t.mean.Advance(t.store, (i-1)/c.AverageInterval)
+		if moved != nil {
+			return nil, moved
+		}
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, undo())
+			}
+		}()
+	}
 	if due(c.EvalInterval) {
 		if t.lastTest, err = t.testLoss(ctx); err != nil {
 			return nil, err

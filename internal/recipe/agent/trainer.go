@@ -59,6 +59,7 @@ type trainer struct {
 	dataset   *dataset
 	model     *model.AD
 	store     kernel.Store
+	mean      *run.Average // average_decay only
 	program   *program
 	step      kernel.Runner
 	feed      *feed // nil with the histories on the device
@@ -100,6 +101,13 @@ func (t *trainer) compile() error {
 	if t.store, err = run.NewStore(t.Device, t.model.Layout(), true); err != nil {
 		return err
 	}
+	judged := t.store
+	if d := t.cfg.AverageDecay; d > 0 {
+		if t.mean, err = run.NewAverage(t.Device, t.model.Layout(), d); err != nil {
+			return err
+		}
+		judged = t.mean.Store
+	}
 	if t.program, t.step, err = compileStep(t.Device, t.model, t.cfg, t.dataset, t.store, t.Data, t.World.Peer()); err != nil {
 		return err
 	}
@@ -109,7 +117,7 @@ func (t *trainer) compile() error {
 	if shared {
 		t.testWorld = t.World
 	}
-	if t.test, err = run.Compile("test_batch_size", test.plan, t.Device, t.store); err != nil {
+	if t.test, err = run.Compile("test_batch_size", test.plan, t.Device, judged); err != nil {
 		return err
 	}
 	rows := t.dataset.testRows(t.cfg.TestBatchSize)
@@ -126,7 +134,7 @@ func (t *trainer) compile() error {
 	}
 	if game, ok := t.dataset.world.(world.Game); ok {
 		o := EvalOptions{History: t.History, Goals: where, World: t.World, Progress: func(done, of int) { t.progress(done, of) }}
-		if t.eval, err = newEvaluator(t.Device, t.cfg, t.model, t.store, game, t.at.names(), o); err != nil {
+		if t.eval, err = newEvaluator(t.Device, t.cfg, t.model, judged, game, t.at.names(), o); err != nil {
 			return err
 		}
 	}
@@ -177,8 +185,23 @@ func (t *trainer) Runner() kernel.Runner       { return t.step }
 func (t *trainer) State() any                  { return &t.at }
 func (t *trainer) Extra() []safetensors.Tensor { return nil }
 func (t *trainer) RateKey() string             { return "lr" }
-func (t *trainer) Sets() []run.Set             { return []run.Set{{Store: t.store, Trained: true}} }
 func (t *trainer) Initial() []float32          { return model.Initial(t.model.Layout(), t.cfg.Seed) }
+
+func (t *trainer) Sets() []run.Set {
+	sets := []run.Set{{Store: t.store, Trained: true}}
+	if t.mean != nil {
+		sets = append(sets, run.Set{Prefix: run.PrefixAverage, Store: t.mean.Store})
+	}
+	return sets
+}
+
+// Shipped are the weights that are judged, where they are a mean.
+func (t *trainer) Shipped() kernel.Store {
+	if t.mean == nil {
+		return nil
+	}
+	return t.mean.Store
+}
 
 // Restore refuses to go on with other data, and starts the loader at the first row.
 func (t *trainer) Restore(_ context.Context, ck *run.Checkpoint, _ bool) error {
@@ -221,6 +244,9 @@ func (t *trainer) Next(done int) int {
 	c, next := t.cfg, t.cfg.TrainTimesteps
 	for _, every := range [...]int{c.SummaryInterval, c.EvalInterval, c.GenInterval, c.CkptInterval} {
 		next = min(next, (done/every+1)*every)
+	}
+	if t.mean != nil {
+		next = min(next, (done/c.AverageInterval+1)*c.AverageInterval)
 	}
 	return next
 }
@@ -293,6 +319,9 @@ func (t *trainer) Close() error {
 	}
 	if t.eval != nil {
 		errs = append(errs, t.eval.close())
+	}
+	if t.mean != nil {
+		errs = append(errs, run.CloseStores(t.mean.Store))
 	}
 	return errors.Join(append(errs, run.CloseStores(t.store))...)
 }

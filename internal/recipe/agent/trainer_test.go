@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -131,13 +132,16 @@ func TestSuite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	mean := append(slices.Clone(sets), "average_decay=0.6", "average_interval=2")
 	for _, c := range []struct {
 		name, data string
 		open       func(testing.TB, int) kernel.Device
-	}{{"device", DataDevice, openCPU}, {"host", DataHost, openCPU}, {"bf16", DataDevice, openBF16}} {
+		sets       []string
+		stops      int
+	}{{"device", DataDevice, openCPU, sets, 12}, {"host", DataHost, openCPU, sets, 0}, {"bf16", DataDevice, openBF16, sets, 8}, {"mean", DataDevice, openCPU, mean, 12}} {
 		t.Run(c.name, func(t *testing.T) {
-			data := c.data
-			runtest.Suite(t, runtest.Case{Recipe: Recipe{}, Settings: tinyAD(t, sets...), Device: c.open,
+			data, sets := c.data, c.sets
+			runtest.Suite(t, runtest.Case{Recipe: Recipe{}, Settings: tinyAD(t, sets...), Device: c.open, Stops: c.stops,
 				Open: func(testing.TB, config.Settings) run.Task {
 					return &Task{History: h, Data: data, Path: "/where/they/lie.hist"}
 				},

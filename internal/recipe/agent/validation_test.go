@@ -11,6 +11,7 @@ import (
 	"haul/internal/config"
 	"haul/internal/run"
 	"haul/internal/run/runtest"
+	"haul/internal/safetensors"
 	"haul/internal/world/grid"
 )
 
@@ -71,6 +72,55 @@ func TestValidationGoals(t *testing.T) {
 	says := fmt.Sprintf("best agents earn %.1f %% of the optimum, at iteration", 100*best)
 	if row := e.Ending.Rows[0]; row[0] != "validation" || !strings.Contains(row[1], says) {
 		t.Errorf("it ends with %q, which does not say %q", row, says)
+	}
+}
+
+// TestTheBestHoldsTheMean: agents are judged by the mean of the weights, and the best checkpoint
+// holds it under the weights' own names.
+func TestTheBestHoldsTheMean(t *testing.T) {
+	h := writeHistory(t, tinyHistory)
+	c := tinyAD(t, "validation_goals=3", "average_decay=0.6", "average_interval=2", "gen_interval=1000")
+	o := options(c, openCPU(t, 2), h, DataAuto)
+	o.Dir = runtest.OpenDir(t, runtest.Folder(t), false)
+	heard := &runtest.Heard{}
+	o.Listener = heard
+	if err := run.Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	best, err := safetensors.Load(o.Dir.Best())
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := safetensors.Load(o.Dir.Last())
+	if err != nil {
+		t.Fatal(err)
+	}
+	differ := false
+	for _, x := range best.Tensors {
+		mean, ok := last.Tensor(run.PrefixAverage + x.Name)
+		own, _ := last.Tensor(x.Name)
+		if !ok || string(mean.Data) != string(x.Data) {
+			t.Errorf("%s of the best is not the mean", x.Name)
+			continue
+		}
+		differ = differ || string(own.Data) != string(x.Data)
+	}
+	if !differ {
+		t.Error("the mean is the weights themselves")
+	}
+	a, err := Load(o.Device, o.Dir.Best())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	_, validation, _ := goals(h, c)
+	e, err := a.Evaluate(t.Context(), EvalOptions{History: h, Goals: validation})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := runtest.Rows[Evaluation](heard)
+	if got := rows[len(rows)-1]; !slices.Equal(got.Return, e.Return) {
+		t.Errorf("the run's agents earned %v, those of its best checkpoint %v", got.Return, e.Return)
 	}
 }
 

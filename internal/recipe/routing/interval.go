@@ -34,7 +34,7 @@ func (t *trainer) EndInterval(ctx context.Context, s *run.Interval) (*run.Outcom
 	undo := func() error { return nil }
 	if t.mean != nil {
 		var err error
-		if undo, err = t.mean.advance(t.policy, row.Epoch-1); err != nil {
+		if undo, err = t.mean.Advance(t.policy, row.Epoch-1); err != nil {
 			return nil, err
 		}
 	}

@@ -42,8 +42,8 @@ type trainer struct {
 	shard  int
 	policy kernel.Store
 	step   kernel.Runner
-	frozen *frozen  // rollout baseline only
-	mean   *average // training_advanced.average_decay only
+	frozen *frozen      // rollout baseline only
+	mean   *run.Average // training_advanced.average_decay only
 	val    *policy.Evaluator
 	refs   *policy.References
 	at     state
@@ -82,11 +82,10 @@ func (t *trainer) compile() error {
 	}
 	judged := t.policy
 	if d := t.cfg.Advanced.AverageDecay; d > 0 {
-		t.mean = &average{decay: d, mean: make([]float32, l.Len), weights: make([]float32, l.Len)}
-		if t.mean.store, err = run.NewStore(t.Device, l, false); err != nil {
+		if t.mean, err = run.NewAverage(t.Device, l, d); err != nil {
 			return err
 		}
-		judged = t.mean.store
+		judged = t.mean.Store
 	}
 	p, err := recordStep(t.Device, t.model, t.cfg, t.World.Peer())
 	if err != nil {
@@ -125,7 +124,7 @@ func (t *trainer) Sets() []run.Set {
 		sets = append(sets, run.Set{Prefix: prefixBaseline, Store: t.frozen.store})
 	}
 	if t.mean != nil {
-		sets = append(sets, run.Set{Prefix: prefixAverage, Store: t.mean.store})
+		sets = append(sets, run.Set{Prefix: run.PrefixAverage, Store: t.mean.Store})
 	}
 	return sets
 }
@@ -135,7 +134,7 @@ func (t *trainer) Shipped() kernel.Store {
 	if t.mean == nil {
 		return nil
 	}
-	return t.mean.store
+	return t.mean.Store
 }
 
 func (t *trainer) Extra() []safetensors.Tensor {
@@ -259,7 +258,7 @@ func (t *trainer) Close() error {
 		errs = append(errs, run.CloseStores(t.frozen.store))
 	}
 	if t.mean != nil {
-		errs = append(errs, run.CloseStores(t.mean.store))
+		errs = append(errs, run.CloseStores(t.mean.Store))
 	}
 	return errors.Join(append(errs, run.CloseStores(t.policy))...)
 }

@@ -3,6 +3,7 @@
 package runtest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"haul/internal/config"
 	"haul/internal/kernel"
@@ -131,7 +132,7 @@ func Same(t *testing.T, want, got *State) {
 	}
 	a, b := *want, *got
 	a.Tensors, b.Tensors = nil, nil
-	if diff := cmp.Diff(a, b); diff != "" {
+	if diff := gocmp.Diff(a, b); diff != "" {
 		t.Errorf("the runs differ: %.2000s", diff)
 	}
 }
@@ -161,8 +162,8 @@ func SameRecords(t *testing.T, want, got []report.Record) {
 		}
 		return out
 	}
-	near := cmp.Comparer(func(a, b float64) bool { return a == b || math.Abs(a-b) <= 1e-12*(math.Abs(a)+math.Abs(b)) })
-	if diff := cmp.Diff(figures(want), figures(got), near); diff != "" {
+	near := gocmp.Comparer(func(a, b float64) bool { return a == b || math.Abs(a-b) <= 1e-12*(math.Abs(a)+math.Abs(b)) })
+	if diff := gocmp.Diff(figures(want), figures(got), near); diff != "" {
 		t.Errorf("the records differ: %.2000s", diff)
 	}
 }
@@ -225,6 +226,7 @@ type Case struct {
 	Other    config.Settings // differs in what a resumed run may not change
 	Differs  string          // what the refusal must say
 	First    int             // replays before there is anything to save
+	Stops    int             // replays at which a run is stopped and resumed, at most; 0: 60
 	State    any             // a pointer to the recipe's own state with something in every field
 }
 
@@ -255,11 +257,16 @@ func (c Case) workers(t *testing.T) {
 }
 
 // interrupted stops a run at every replay it makes, be it an update, a test or a validation,
-// resumes it, and wants the state of the run that nobody stopped.
+// resumes it, and wants the state of the run that nobody stopped. A long run, and one of a recipe
+// that another case stops everywhere, is stopped at some of its replays.
 func (c Case) interrupted(t *testing.T) {
 	counter := &Counting{Device: c.Device(t, 2)}
 	full, want := Whole(t, c.options(t, c.Settings, counter))
-	stride := max(1, counter.Runs/60) // a long run is stopped at some of its replays
+	stops := cmp.Or(c.Stops, 60)
+	if testing.Short() { // a stop shares with the run's goroutines what any other shares
+		stops = min(stops, 6)
+	}
+	stride := max(1, counter.Runs/stops)
 	for at := 1; at < counter.Runs; at += stride {
 		path := Folder(t)
 		ctx, cancel := context.WithCancel(t.Context())

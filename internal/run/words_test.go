@@ -1,0 +1,115 @@
+package run
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"haul/internal/kernel"
+)
+
+// TestBetterKeepsTheLowest: weights are the best where their figure is below all before, and not
+// where it is as low.
+func TestBetterKeepsTheLowest(t *testing.T) {
+	p := &Progress{Updates: 3}
+	for i, c := range []struct {
+		figure, best float64
+		better       bool
+		at           int
+	}{{5, 5, true, 3}, {5, 5, false, 3}, {6, 5, false, 3}, {4, 4, true, 6}, {math.Inf(1), 4, false, 6}} {
+		if got := p.Better(c.figure); got != c.better || *p.Best != c.best || p.BestAt != c.at {
+			t.Errorf("figure %d: %v, best %g at %d", i, got, *p.Best, p.BestAt)
+		}
+		p.Updates++
+	}
+}
+
+// TestProgressThatNoRunCanHave is refused, with its figures in their order.
+func TestProgressThatNoRunCanHave(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"updates":5,"concluded":5,"since":5}`: "",
+		`{"updates":5,"concluded":6,"since":1}`: "its progress is broken: 5 updates, 6 of them concluded, 1 not reported",
+		`{"updates":5,"concluded":2,"since":6}`: "its progress is broken: 5 updates, 2 of them concluded, 6 not reported",
+		`{"updates":-1}`:                        "its progress is broken: -1 updates, 0 of them concluded, 0 not reported",
+	} {
+		err := decodeProgress(text, new(Progress))
+		if want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// TestAnEndThatIsNoNumberSaysWhich: a gradient, a sum or a result in validation.
+func TestAnEndThatIsNoNumberSaysWhich(t *testing.T) {
+	for want, e := range map[string]*NonFinite{
+		"the loss is NaN (epoch 3), though every gradient was finite":                                             {Dir: "d", Sum: "loss", Value: math.NaN(), Place: "epoch 3", Key: "k"},
+		"training diverged (epoch 3): the network's results in validation are not finite, first in softmax; d ho": {Dir: "d", Place: "epoch 3", Op: "softmax", Key: "k"},
+	} {
+		if got := e.Error(); !strings.HasPrefix(got, want) {
+			t.Errorf("%s", got)
+		}
+	}
+	if got := (&NonFinite{Dir: "d", Step: 7, Place: "epoch 3", Key: "k"}).Error(); !strings.Contains(got, "7") || strings.Contains(got, "validation") {
+		t.Errorf("%s", got)
+	}
+}
+
+// TestAFolderBelowAFile: the refusal begins with the folder that was asked for.
+func TestAFolderBelowAFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat("/proc/self"); err == nil { // where nobody makes a folder
+		const path = "/proc/haul/run"
+		if _, err := OpenDir(path, false, false); err == nil || !strings.HasPrefix(err.Error(), "run folder "+path+": ") {
+			t.Errorf("%v", err)
+		}
+	}
+	path := filepath.Join(file, "run")
+	if _, err := OpenDir(path, false, false); err == nil || err.Error() != "run folder "+path+": not a directory" {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestALockThatIsTaken is told from one that cannot be taken.
+func TestALockThatIsTaken(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	open := func() *os.File {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	first := open()
+	if taken, err := lockFile(first); taken || err != nil {
+		t.Fatalf("a free lock: taken %v, %v", taken, err)
+	}
+	if taken, err := lockFile(open()); !taken || err == nil {
+		t.Errorf("a lock of another: taken %v, %v", taken, err)
+	}
+	closed := open()
+	closed.Close()
+	if taken, err := lockFile(closed); taken || err == nil {
+		t.Errorf("a file that is closed: taken %v, %v", taken, err)
+	}
+}
+
+// TestPartsWithoutEffectAreTold, by the key that asked for them.
+func TestPartsWithoutEffectAreTold(t *testing.T) {
+	for _, c := range []struct {
+		parts, cuts int
+		want        string
+	}{{1, 0, ""}, {2, 2, ""}, {2, 0, "training.gradient_parts 2 has no effect on this device"}} {
+		said := ""
+		s := &Setup{Note: func(text string) { said += text }}
+		s.TellParts("training.gradient_parts", c.parts, &kernel.Program{Share: kernel.Share{Cuts: c.cuts}})
+		if !strings.HasPrefix(said, c.want) || c.want == "" && said != "" {
+			t.Errorf("%d parts in %d cuts: %q", c.parts, c.cuts, said)
+		}
+	}
+}
