@@ -7,6 +7,7 @@ type Info struct {
 	Customers    int       `json:"customers"` // of the problems that it was trained on
 	Capacity     int       `json:"capacity"`
 	Distribution string    `json:"distribution"`
+	Variants     []string  `json:"variants"` // the kinds of problems that it has learned, as RouteFinder names them
 	Layers       int       `json:"layers"`
 	Width        int       `json:"width"`
 	Parameters   int       `json:"parameters"`
@@ -33,7 +34,7 @@ func Describe(ck *run.Checkpoint) (*Info, error) {
 		return nil, err
 	}
 	info := &Info{Customers: c.Problem.NumCustomers, Capacity: c.Problem.VehicleCapacity, Distribution: c.Problem.Distribution, Layers: c.Model.NumLayers,
-		Width: c.Model.HiddenDim, Parameters: m.Layout().Count(), Decode: DecodeFor(c, c.Problem.NumCustomers).String(), Settings: c.Title()}
+		Width: c.Model.HiddenDim, Variants: variantsOf(SourceOf(c, 0)), Parameters: m.Layout().Count(), Decode: DecodeFor(c, c.Problem.NumCustomers).String(), Settings: c.Title()}
 	for _, p := range ck.Chain(c.Training.BatchSize) {
 		info.Runs = append(info.Runs, PastRun{Settings: p.Settings, Updates: p.Updates, Instances: p.Rows, Seconds: p.Seconds})
 		info.Updates += p.Updates

@@ -35,7 +35,7 @@ func (p *Policy) RouteMany(ctx context.Context, problems []*vrp.Problem, o ManyO
 	members, work := map[kind][]int{}, map[kind]float64{}
 	total := 0.0
 	for i, prob := range problems {
-		k := kind{prob.N(), capacityOf(prob)}
+		k := kind{prob.N(), prob.Load()}
 		if members[k] == nil {
 			kinds = append(kinds, k)
 		}

@@ -14,28 +14,40 @@ type Routed struct {
 }
 
 // take picks the best of the routes. The device's lengths tell which where the metric is Euclid's;
-// one that rounds, or that is another, is asked about each.
+// one that rounds, or that is another, is asked about each. Where the best do not keep what the
+// device does not know of, a number of vehicles or windows to the last digit, the next is tried.
 func (r *Routed) take(prob *vrp.Problem, actions []int32, lengths []float32) error {
-	steps, best, cost := len(actions)/len(lengths), 0, 0.0
-	for k := range lengths {
-		if prob.Metric == vrp.Exact {
-			if lengths[k] < lengths[best] {
+	steps, tried := len(actions)/len(lengths), make([]bool, len(lengths))
+	costs := make([]float64, len(lengths))
+	for k := range costs {
+		if costs[k] = float64(lengths[k]); prob.Metric != vrp.Exact {
+			costs[k] = tourCost(prob, actions[k*steps:][:steps])
+		}
+	}
+	var broken error
+	for range costs {
+		best := -1
+		for k, c := range costs {
+			if !tried[k] && (best < 0 || c < costs[best]) {
 				best = k
 			}
-			continue
 		}
-		if c := tourCost(prob, actions[k*steps:][:steps]); k == 0 || c < cost {
-			best, cost = k, c
+		sol := vrp.FromTour(actions[best*steps:][:steps])
+		err := vrp.Validate(prob, sol)
+		if err == nil {
+			if cost := prob.Cost(sol); r.Solution.Routes == nil || cost < r.Cost {
+				r.Solution, r.Cost = sol, cost
+			}
+			return nil
+		}
+		if tried[best] = true; broken == nil {
+			broken = err
 		}
 	}
-	sol := vrp.FromTour(actions[best*steps:][:steps])
-	if err := vrp.Validate(prob, sol); err != nil {
-		return fmt.Errorf("the policy's routes are invalid: %w", err)
+	if r.Solution.Routes != nil {
+		return nil // of an earlier round
 	}
-	if cost = prob.Cost(sol); r.Solution.Routes == nil || cost < r.Cost {
-		r.Solution, r.Cost = sol, cost
-	}
-	return nil
+	return fmt.Errorf("the policy's routes are invalid: %w", broken)
 }
 
 // tourCost is Problem.Cost of a visit sequence that begins behind the depot and is filled up with

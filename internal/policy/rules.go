@@ -38,6 +38,17 @@ func rulesOf(src vrp.Source) kernel.RuleSet {
 	return kernel.CVRP
 }
 
+// variantsOf are the names of the kinds of problems that a source draws.
+func variantsOf(src vrp.Source) []string {
+	switch {
+	case src.Mix != 0:
+		return src.Mix.Names()
+	case src.MaxLength > 0:
+		return []string{vrp.LimitedLength.String()}
+	}
+	return []string{vrp.Attributes(0).String()}
+}
+
 // RecordInstances records the drawing of a shard's instances; with a range of capacities each has
 // its own.
 func RecordInstances(p *plan.Plan, src vrp.Source, symmetries int, capacities [2]int) kernel.Instances {

@@ -21,13 +21,13 @@ func TestVariantsAreKnown(t *testing.T) {
 		}
 		p := set.Problems[0]
 		if strings.HasPrefix(name, "md") {
-			if err := variedParts(p); err == nil || !strings.Contains(err.Error(), "several depots") {
+			if _, err := p.Variant(); err == nil || !strings.Contains(err.Error(), "several depots") {
 				t.Errorf("%s: %v", name, err)
 			}
 			continue
 		}
 		known++
-		a, err := attributesOf(p)
+		a, err := p.Variant()
 		if err != nil || a.String() != name {
 			t.Errorf("%s is taken for %s, %v", name, a, err)
 		}
@@ -38,8 +38,8 @@ func TestVariantsAreKnown(t *testing.T) {
 		if ends := !math.IsInf(float64(own.End), 1); ends != (a&vrp.TimeWindows != 0) {
 			t.Errorf("%s: vehicles are back by %v; instances that are drawn with windows have an end", name, own.End)
 		}
-		if capacityOf(p) != 40 {
-			t.Errorf("%s: capacity %d", name, capacityOf(p))
+		if p.Load() != 40 {
+			t.Errorf("%s: capacity %d", name, p.Load())
 		}
 		only, _ := vrp.ParseMix(name)
 		if src := (vrp.Source{Mix: only}); !Learned(src, name) || Learned(src, "vrptw") != (name == "vrptw") {
@@ -54,5 +54,22 @@ func TestVariantsAreKnown(t *testing.T) {
 	}
 	if _, err := vrp.ParseMix("cvrp, vrpx"); err == nil || !strings.Contains(err.Error(), `"vrpx"`) {
 		t.Errorf("an unknown name: %v", err)
+	}
+}
+
+// TestRoutesThatBreakARule: of a problem's routes the shortest that the validator takes counts.
+func TestRoutesThatBreakARule(t *testing.T) {
+	p := &vrp.Problem{Name: "two", Capacity: 2, Vehicles: 1, X: []float64{0, 1, 1}, Y: []float64{0, 0, 1}, Demand: []int32{0, 1, 1}}
+	actions, lengths := []int32{1, 0, 2, 0, 1, 2, 0, 0}, []float32{3, 3.5} // two vehicles, one
+	var r Routed
+	if err := r.take(p, actions, lengths); err != nil || len(r.Solution.Routes) != 1 {
+		t.Fatalf("%v, %v", r, err)
+	}
+	var none Routed
+	if err := none.take(p, actions[:4], lengths[:1]); err == nil || !strings.Contains(err.Error(), "the policy's routes are invalid") {
+		t.Errorf("two vehicles of one: %v", err)
+	}
+	if err := r.take(p, actions[:4], lengths[:1]); err != nil || len(r.Solution.Routes) != 1 {
+		t.Errorf("a later round that finds nothing: %v, %v", r, err)
 	}
 }

@@ -56,7 +56,7 @@ func (p *Policy) Solve(ctx context.Context, prob *vrp.Problem, d Decode) (vrp.So
 	if err := p.takes(prob); err != nil {
 		return vrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
 	}
-	s, err := p.Prepare(prob.N(), capacityOf(prob), d)
+	s, err := p.Prepare(prob.N(), prob.Load(), d)
 	if err != nil {
 		return vrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
 	}
@@ -72,7 +72,7 @@ func (s *Stepper) Solve(ctx context.Context, prob *vrp.Problem) (vrp.Solution, f
 	if err := routable(prob, s.in.Set); err != nil {
 		return vrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
 	}
-	if prob.N() != s.n || capacityOf(prob) != s.capacity {
+	if prob.N() != s.n || prob.Load() != s.capacity {
 		panic("policy: Stepper.Solve: the problem is of another size or capacity")
 	}
 	var out [1]Routed

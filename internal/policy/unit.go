@@ -22,12 +22,13 @@ func routable(prob *vrp.Problem, set kernel.RuleSet) error {
 		return errors.New("it has no coordinates, and a policy reads nothing else")
 	}
 	for c, demand := range prob.Demand {
-		if demand > capacityOf(prob) {
-			return fmt.Errorf("customer %d demands %d, capacity is %d: no vehicle can serve it", c, demand, capacityOf(prob))
+		if demand > prob.Load() {
+			return fmt.Errorf("customer %d demands %d, capacity is %d: no vehicle can serve it", c, demand, prob.Load())
 		}
 	}
 	if set == kernel.VRP {
-		return variedParts(prob)
+		_, err := prob.Variant()
+		return err
 	}
 	return unlearned(prob, set).Plain()
 }
@@ -118,22 +119,26 @@ func (s shares) capacity(p *vrp.Problem) float32 {
 	for _, d := range p.Demand {
 		sum, most = sum+float64(d), max(most, float64(d))
 	}
-	capacity := float64(capacityOf(p))
+	capacity := float64(p.Load())
 	if most <= s.most*capacity {
 		return float32(capacity)
 	}
 	return float32(max(capacity, sum/float64(p.N())/(beyond*s.mean)))
 }
 
-// takes says what keeps this policy from a problem: its rules, or an attribute that it has not
-// learned.
-func (p *Policy) takes(prob *vrp.Problem) error {
-	if err := routable(prob, p.model.Rules()); err != nil || p.model.Rules() != kernel.VRP {
+// Takes says what keeps a policy that was trained by these settings from a problem: its rules, or
+// an attribute that it has not learned.
+func Takes(c *config.Config, prob *vrp.Problem) error {
+	src := SourceOf(c, 0)
+	set := rulesOf(src)
+	if err := routable(prob, set); err != nil || set != kernel.VRP {
 		return err
 	}
-	a, _ := attributesOf(prob)
-	if !p.Source(0).Mix.Has(a) {
-		return fmt.Errorf("it is of the variant %s, and the policy has learned %s", a, p.Config.Problem.Attributes)
+	a, _ := prob.Variant()
+	if !src.Mix.Has(a) {
+		return fmt.Errorf("it is of the variant %s, and the policy has learned %s", a, c.Problem.Attributes)
 	}
 	return nil
 }
+
+func (p *Policy) takes(prob *vrp.Problem) error { return Takes(p.Config, prob) }

@@ -48,18 +48,22 @@ var table = []*Method{
 		Knows: "every part of a problem", Alone: -1, Named: true, run: runSearch},
 	{Name: Savings, Does: "Clarke-Wright with local search and a fixed budget", Knows: "no limit but the capacity",
 		Many: -1, Quick: true, Named: true, unknown: (*vrp.Problem).Plain, run: runSavings, many: savingsMany},
-	{Name: Policy, Does: "a trained policy", Knows: "no limit but the capacity, and coordinates",
+	{Name: Policy, Does: "a trained policy", Knows: variants,
 		Quick: true, unknown: routable, run: runPolicy},
-	{Name: Both, Does: "the search, from a trained policy's routes", Knows: "no limit but the capacity, and coordinates",
+	{Name: Both, Does: "the search, from a trained policy's routes", Knows: variants,
 		unknown: routable, run: runBoth},
 }
 
-// routable says why a policy cannot read a problem.
+// variants is what policies know together; one may have learned some of it (policy.Takes).
+const variants = "capacities, open routes, backhauls, limits of length and windows, between coordinates"
+
+// routable says why no policy can read a problem.
 func routable(p *vrp.Problem) error {
 	if p.X == nil {
 		return fmt.Errorf("it has no coordinates")
 	}
-	return p.Plain()
+	_, err := p.Variant()
+	return err
 }
 
 // Find is the method of a name, nil where there is none.

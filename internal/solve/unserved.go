@@ -84,7 +84,7 @@ func Reasons(p *vrp.Problem, s vrp.Solution) map[int32]string {
 	for _, v := range duty {
 		needed[v] = true
 	}
-	trials, judge := 0, vrp.NewRouteJudge(p)
+	trials, validator := 0, vrp.NewRouteValidator(p)
 	for i, v := range list {
 		switch {
 		case why[v] != "":
@@ -93,7 +93,7 @@ func Reasons(p *vrp.Problem, s vrp.Solution) map[int32]string {
 		case !needed[v]:
 			why[v] = "it costs more than its prize"
 		case i < mostReasons && trials < mostTrials:
-			why[v] = nearest(judge, p, s, v, &trials)
+			why[v] = nearest(validator, p, s, v, &trials)
 		default:
 			why[v] = "no vehicle has room for it beside the others"
 		}
@@ -120,7 +120,7 @@ func partner(p *vrp.Problem, v int32) (int32, bool) {
 
 // nearest tries the customer in every place of the routes near it, and on a vehicle that has none,
 // and tells of the place where the least breaks.
-func nearest(judge *vrp.RouteJudge, p *vrp.Problem, s vrp.Solution, v int32, trials *int) string {
+func nearest(validator *vrp.RouteValidator, p *vrp.Problem, s vrp.Solution, v int32, trials *int) string {
 	least, reason := math.Inf(1), "no vehicle is left for it"
 	types, used := p.Types(), make([]int, len(p.Types()))
 	for i := range s.Routes {
@@ -133,7 +133,7 @@ func nearest(judge *vrp.RouteJudge, p *vrp.Problem, s vrp.Solution, v int32, tri
 	try := func(route []int32, kind int) {
 		*trials++
 		sum, first := 0.0, ""
-		for _, broken := range judge.Violations(route, kind) {
+		for _, broken := range validator.Violations(route, kind) {
 			sum += broken.By
 			if first == "" {
 				first = broken.Error()

@@ -78,6 +78,16 @@ func ParseMix(text string) (Mix, error) {
 // Has says whether instances with these attributes are among those of the mix.
 func (m Mix) Has(a Attributes) bool { return m>>a&1 != 0 }
 
+// Names are the variants of the mix.
+func (m Mix) Names() (names []string) {
+	for _, a := range variants() {
+		if m.Has(a) {
+			names = append(names, a.String())
+		}
+	}
+	return names
+}
+
 // draw picks the attributes of an instance by a word of its own.
 func (m Mix) draw(word uint32) Attributes {
 	for range uint64(word) * uint64(bits.OnesCount64(uint64(m))) >> 32 {

@@ -29,21 +29,21 @@ func Violations(p *Problem, s Solution) []*Violation {
 	return r.list
 }
 
-// RouteJudge judges single routes of a problem, without asking who is on none: for trying many. It
-// is not safe for concurrent use.
-type RouteJudge struct {
+// RouteValidator checks single routes of a problem, without asking who is on none: for trying many.
+// It is not safe for concurrent use.
+type RouteValidator struct {
 	evaluator *evaluator
 	seen      []int
 }
 
-// NewRouteJudge makes one for a problem that passes Check.
-func NewRouteJudge(p *Problem) *RouteJudge {
-	return &RouteJudge{newEvaluator(p), make([]int, len(p.Demand))}
+// NewRouteValidator makes one for a problem that passes Check.
+func NewRouteValidator(p *Problem) *RouteValidator {
+	return &RouteValidator{newEvaluator(p), make([]int, len(p.Demand))}
 }
 
 // Violations lists every rule that a route of existing places breaks by itself, driven by a vehicle
 // of a type.
-func (j *RouteJudge) Violations(route []int32, kind int) []*Violation {
+func (j *RouteValidator) Violations(route []int32, kind int) []*Violation {
 	r := &report{evaluator: j.evaluator}
 	r.route(0, route, kind, j.seen)
 	for _, v := range route {

@@ -134,6 +134,12 @@ var (
 	objectives = names{vrp.MinCost: "cost", vrp.FewestVehicles: "vehicles", vrp.ShortestRoute: "longest_route"}
 )
 
+// ParseObjective is the objective of a word; "" is the cost.
+func ParseObjective(word string) (vrp.Objective, error) {
+	n, err := objectives.of("objective", word)
+	return vrp.Objective(n), err
+}
+
 // of is the value of a word; "" is the first.
 func (n names) of(key, word string) (int, error) {
 	if word == "" {

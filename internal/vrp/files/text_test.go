@@ -198,6 +198,7 @@ func TestTextErrors(t *testing.T) {
 		{cordeauText, "7 1 2 1 2", "7 1 1 1", "a.txt:4: not supported: place 1 may be served from some depots only"},
 		{cordeauText, "10 20\n", "20 10\n", "a.txt:4: the window of place 1 closes at 10, before it opens at 20"},
 		{cordeauText, "5 30 40 0   0 0 0 0 90\n", "", "a.txt:7: the file ends: expected place 5"},
+		{cordeauText, "5 30 40 0   0 0 0 0 90\n", "5 30 40 0   0 0 0 0 90\nand more\n", `a.txt:9: unexpected "and more" behind the last place`},
 		{cordeauText, "6 2 3 2", "6 2 2000000 2", "a.txt:1: 2 vehicles, 2000000 customers and 2 depots: expected at least 1 of each, and a line for each place"},
 	} {
 		if !strings.Contains(c.text, c.old) {

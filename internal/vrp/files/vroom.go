@@ -38,7 +38,7 @@ type vroomInput struct {
 	Shipments []vroomShipment        `json:"shipments"`
 	Vehicles  []vroomVehicle         `json:"vehicles"`
 	Matrices  map[string]vroomMatrix `json:"matrices"`
-	Matrix    [][]float64            `json:"matrix"` // of older versions: durations of car
+	Matrix    [][]float64            `json:"matrix"` // of older versions: durations of every profile
 	Options   vroomOptions           `json:"options"`
 }
 
@@ -292,7 +292,10 @@ func (v *VROOM) measure(in *vroomInput) error {
 		if in.Matrices != nil {
 			return fmt.Errorf("matrix and matrices both give durations: use matrices")
 		}
-		in.Matrices = map[string]vroomMatrix{"car": {Durations: in.Matrix}}
+		in.Matrices = map[string]vroomMatrix{}
+		for i := range in.Vehicles { // it has no profiles: all vehicles drive by it
+			in.Matrices[in.Vehicles[i].profile()] = vroomMatrix{Durations: in.Matrix}
+		}
 	}
 	for name, m := range in.Matrices {
 		where := "matrices." + name

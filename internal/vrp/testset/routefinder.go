@@ -32,10 +32,13 @@ type Variant struct {
 func Variants() []string {
 	var names []string
 	for i := range 48 {
-		v := Variant{Depots: i >= 24, Open: i/12%2 == 1, Backhauls: i/4%3 > 0, Mixed: i/4%3 == 2, Limit: i/2%2 == 1, Windows: i%2 == 1}
-		names = append(names, v.String())
+		names = append(names, variantAt(i).String())
 	}
 	return names
+}
+
+func variantAt(i int) Variant {
+	return Variant{Depots: i >= 24, Open: i/12%2 == 1, Backhauls: i/4%3 > 0, Mixed: i/4%3 == 2, Limit: i/2%2 == 1, Windows: i%2 == 1}
 }
 
 // String is the variant's name: vrptw, ovrpmbl, mdcvrp.
@@ -56,7 +59,7 @@ func (v Variant) String() string {
 func ParseVariant(name string) (Variant, error) {
 	for i, known := range Variants() {
 		if known == strings.ToLower(name) {
-			return Variant{Depots: i >= 24, Open: i/12%2 == 1, Backhauls: i/4%3 > 0, Mixed: i/4%3 == 2, Limit: i/2%2 == 1, Windows: i%2 == 1}, nil
+			return variantAt(i), nil
 		}
 	}
 	return Variant{}, fmt.Errorf("RouteFinder has no variant %q: they are cvrp, and vrp with b or mb, l and tw behind it, o before it, md before that", name)

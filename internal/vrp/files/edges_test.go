@@ -1,0 +1,186 @@
+package files
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"haul/internal/vrp"
+)
+
+// TestUnitsOfOneAmount: the unit in the title of a demand is held to the vehicles' where the column
+// is called demand, as where it is called anything else.
+func TestUnitsOfOneAmount(t *testing.T) {
+	const stops = "id,x,y,Demand (kg)\nd,0,0,\na,1,1,2\n"
+	fleet := func(text string) Options { return Options{Fleet: &Input{"v.csv", []byte(text)}} }
+	if p, err := readTable(stops, fleet("type,Capacity (kg)\nvan,3\n")); err != nil || p.Fleet[0].Capacity[0] != 3 {
+		t.Errorf("the same unit: %v", err)
+	}
+	const want = `v.csv:1: column "Capacity (t)" counts "t", and the customers' amounts count "kg": use one unit`
+	if _, err := readTable(stops, fleet("type,Capacity (t)\nvan,3\n")); err == nil || err.Error() != want {
+		t.Errorf("another unit: %v", err)
+	}
+}
+
+// TestShipmentsBesidePickups: what a shipment brings to a place is no pickup for the depot, where
+// others have those too.
+func TestShipmentsBesidePickups(t *testing.T) {
+	p, err := readTable("id,x,y,demand,shipment,pickup\nd,0,0,,,\na,1,1,,s,3\nb,2,2,3,s,\nc,3,3,,,4\n", Options{Capacity: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []int32{0, 0, 0, 4}; !slices.Equal(p.Pickup, want) || len(p.Shipments) != 1 || p.Shipments[0].Amount[0] != 3 {
+		t.Errorf("pickups %v, want %v; shipments %+v", p.Pickup, want, p.Shipments)
+	}
+	p, err = readTable("id,x,y,weight,volume,shipment,pickup_weight,pickup_volume\nd,0,0,,,,,\na,1,1,,,s,3,2\nb,2,2,3,2,s,,\nc,3,3,,,,4,5\n",
+		Options{Fleet: input("v.csv", "type,capacity_weight,capacity_volume\nvan,10,10\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []int32{0, 0, 0, 5}; !slices.Equal(p.Dimensions[0].Pickup, want) || !slices.Equal(p.Shipments[0].Amount, []int32{3, 2}) {
+		t.Errorf("pickups of the second dimension %v, want %v; shipments %+v", p.Dimensions[0].Pickup, want, p.Shipments)
+	}
+}
+
+// TestHalvesOfShipmentsAreJudged: a mistake in a place that a table of shipments brings is named,
+// and the shipment is not taken without it.
+func TestHalvesOfShipmentsAreJudged(t *testing.T) {
+	const stops = "id,x,y,demand\nd,0,0,\na,1,1,2\n"
+	const head = "id,amount,pickup_x,pickup_y,delivery_x,delivery_y\n"
+	o := func(row string) Options { return Options{Capacity: 9, Shipments: input("s.csv", head+row)} }
+	if p, err := readTable(stops, o("s,2,5,5,6,6\n")); err != nil || len(p.Shipments) != 1 {
+		t.Fatalf("%v", err)
+	}
+	for _, row := range []string{"s,2,x,5,6,6\n", "s,2,5,5,6,y\n", "s,2,,5,6,6\n"} {
+		if _, err := readTable(stops, o(row)); err == nil || !strings.HasPrefix(err.Error(), "s.csv:2: ") {
+			t.Errorf("%q: %v", row, err)
+		}
+	}
+}
+
+// TestSkillsByNumber: numbers keep their value, also beyond what ten bits hold; words are numbered
+// in their order.
+func TestSkillsByNumber(t *testing.T) {
+	p, err := readTable("id,x,y,demand,skills\nd,0,0,,\na,1,1,2,1500 7\n", Options{Capacity: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []int32{7, 1500}; !slices.Equal(p.Needs[1], want) {
+		t.Errorf("%v, want %v", p.Needs[1], want)
+	}
+	if p, err = readTable("id,x,y,demand,skills\nd,0,0,,\na,1,1,2,lift 7\n", Options{Capacity: 9}); err != nil || !slices.Equal(p.Needs[1], []int32{1, 2}) {
+		t.Errorf("%v, %v", p.Needs, err)
+	}
+}
+
+// TestTimesAreWrittenInTheirUnit: settings say in which unit a problem's times are.
+func TestTimesAreWrittenInTheirUnit(t *testing.T) {
+	for clock, want := range map[float64]string{60: "seconds", 1.0 / 60: "hours", 1: ""} {
+		got := ""
+		for _, row := range settingsOf(&vrp.Problem{Capacity: 5, Clock: clock}) {
+			if row[0] == "times" {
+				got = row[1]
+			}
+		}
+		if got != want {
+			t.Errorf("a clock of %g is written as %q, want %q", clock, got, want)
+		}
+	}
+}
+
+// TestNumberFormats of cells: minutes alone are months, beside hours or seconds minutes.
+func TestNumberFormats(t *testing.T) {
+	for code, want := range map[string]cellFormat{
+		"0.00": plainNumber, "General": plainNumber, `#,##0 "mm"`: plainNumber, `0 \m`: plainNumber, "[Red]0": plainNumber,
+		"hh:mm": timeOfDay, "[h]:mm": timeOfDay, "mm:ss": timeOfDay,
+		"mm": dateAndTime, "mmm": dateAndTime, "dd/mm/yyyy": dateAndTime, "yyyy": dateAndTime, "dd hh:mm": dateAndTime,
+		"0;mm": plainNumber,
+	} {
+		if got := formatOf(code); got != want {
+			t.Errorf("%q is %v, want %v", code, got, want)
+		}
+	}
+}
+
+// TestReloadsThatTheDialectCannotSay are refused rather than written as others.
+func TestReloadsThatTheDialectCannotSay(t *testing.T) {
+	fleet := func(reloads [2][]int, most [2]int) *vrp.Problem {
+		p := &vrp.Problem{Demand: []int32{0, 1}, X: make([]float64, 2), Y: make([]float64, 2)}
+		for i := range 2 {
+			v := vrp.NewVehicleType(5)
+			v.Count, v.Reloads, v.MaxReloads = 1, reloads[i], most[i]
+			p.Fleet = append(p.Fleet, v)
+		}
+		return p
+	}
+	for what, c := range map[string]struct {
+		p  *vrp.Problem
+		ok bool
+	}{
+		"none":                         {fleet([2][]int{}, [2]int{}), true},
+		"all, any number":              {fleet([2][]int{{0}, {0}}, [2]int{}), true},
+		"all, counted":                 {fleet([2][]int{{0}, {0}}, [2]int{2, 3}), true},
+		"one without a count":          {fleet([2][]int{{0}, {0}}, [2]int{0, 3}), false},
+		"one that does, any number":    {fleet([2][]int{{0}, nil}, [2]int{}), false},
+		"a count without a place":      {fleet([2][]int{nil, nil}, [2]int{2, 2}), false}, // as no problem may have
+		"a list of places that is not": {fleet([2][]int{{}, {}}, [2]int{}), false},
+	} {
+		if err := WriteProblem(&bytes.Buffer{}, c.p); (err == nil) != c.ok || err != nil && !strings.Contains(err.Error(), "reload") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// TestVROOMProfilesByVehicle: vehicles that pay otherwise go by their own matrix, and one that pays
+// by time alone has no second one.
+func TestVROOMProfilesByVehicle(t *testing.T) {
+	v, err := ReadVROOM([]byte(`{"vehicles":[{"id":1,"start_index":0},{"id":2,"start_index":0,"profile":"dear"},{"id":3,"start_index":0,"costs":{"per_hour":100,"per_km":3}}],
+		"jobs":[{"id":1,"location_index":1}],
+		"matrices":{"car":{"durations":[[0,7200],[7200,0]],"distances":[[0,5000],[5000,0]]},"dear":{"durations":[[0,10],[10,0]],"costs":[[0,99],[99,0]]}}}`), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := v.Problem
+	if len(p.Fleet) != 3 || len(p.Profiles) != 3 {
+		t.Fatalf("%d types, %d profiles", len(p.Fleet), len(p.Profiles))
+	}
+	for k, want := range []float64{7200, 99, 215} {
+		got := p.Cost(vrp.Solution{Routes: [][]int32{{1}}, Types: []int32{int32(k)}})
+		if p.Fleet[k].Profile != k || math.Abs(got-want) > 1e-9 {
+			t.Errorf("type %d goes by profile %d and costs %g, want %g", k, p.Fleet[k].Profile, got, want)
+		}
+	}
+	for k, none := range []bool{true, false, false} {
+		if (p.Profiles[k].Duration == nil) != none {
+			t.Errorf("profile %d: durations %v", k, p.Profiles[k].Duration)
+		}
+	}
+}
+
+// TestFilesAreClosed: a table that was read from a file leaves no file open.
+func TestFilesAreClosed(t *testing.T) {
+	open := func() int {
+		list, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip(err)
+		}
+		return len(list)
+	}
+	path := filepath.Join(t.TempDir(), "a.csv")
+	if err := os.WriteFile(path, []byte("id,x,y,demand\nd,0,0,\na,1,1,2\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	before := open()
+	for range 20 {
+		if _, err := LoadTable(path, Options{Capacity: 3}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after := open(); after > before+10 { // the collector may close some
+		t.Errorf("%d files are open, %d were", after, before)
+	}
+}
