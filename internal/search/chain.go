@@ -36,6 +36,8 @@ type chain struct {
 	journal []touched
 	stamp   []int64 // tick at which the route was last touched
 	cut     []int64 // tick at which a string was last taken from it
+	probed  []int64 // insertion for which the route was last looked at
+	probe   int64   // insertions so far
 	removed []int32
 	home    []int32 // the route a removed customer came from
 	keys    []uint64
@@ -92,7 +94,7 @@ func (c *chain) set(routes [][]int32) {
 		c.slot, c.load = append(c.slot, k), append(c.load, load)
 	}
 	for len(c.stamp) < c.nodes+1 {
-		c.stamp, c.cut = append(c.stamp, 0), append(c.cut, 0)
+		c.stamp, c.cut, c.probed = append(c.stamp, 0), append(c.cut, 0), append(c.probed, 0)
 	}
 	c.bestCost, c.atBest = c.cost, true
 }

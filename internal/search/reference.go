@@ -101,6 +101,10 @@ func References(ctx context.Context, problems []*vrp.Problem, o ReferenceOptions
 					cancel(fmt.Errorf("problem %d: %w", i, err))
 					return
 				}
+				if len(r.Unserved) > 0 {
+					cancel(fmt.Errorf("problem %d: %d of its customers find no place", i, len(r.Unserved)))
+					return
+				}
 				if r.Interrupted {
 					return // half a search is no reference
 				}
@@ -140,6 +144,13 @@ func (o ReferenceOptions) key(p *vrp.Problem) cacheKey {
 	put(p.Y)
 	put(p.Weights)
 	put(p.Service)
+	if p.Limited() != nil {
+		// All other parts as text, in which Go writes every number so that it reads back the same.
+		parts := *p
+		parts.Name, parts.Comment, parts.IDs, parts.Names, parts.Notes = "", "", nil, nil, nil
+		parts.Demand, parts.X, parts.Y, parts.Weights, parts.Service = nil, nil, nil, nil, nil
+		fmt.Fprintf(h, "%#v", parts)
+	}
 	return cacheKey(h.Sum(nil)[:16])
 }
 

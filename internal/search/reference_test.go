@@ -65,6 +65,15 @@ func TestReferencesAreKeptByContent(t *testing.T) {
 		func(_ *ReferenceOptions, p *vrp.Problem) { p.Vehicles = 19 },
 		func(_ *ReferenceOptions, p *vrp.Problem) { p.MaxDuration = 50 },
 		func(_ *ReferenceOptions, p *vrp.Problem) { p.Service = make([]float64, 21) },
+		func(_ *ReferenceOptions, p *vrp.Problem) { p.Depots = 2 },
+		func(_ *ReferenceOptions, p *vrp.Problem) { p.Speed = 2 },
+		func(_ *ReferenceOptions, p *vrp.Problem) { p.Fleet = p.Types() },
+		func(_ *ReferenceOptions, p *vrp.Problem) { p.Pickup = make([]int32, 21) },
+		func(_ *ReferenceOptions, p *vrp.Problem) { p.Windows = make([][]vrp.Window, 21) },
+		func(_ *ReferenceOptions, p *vrp.Problem) { p.Optional = make([]bool, 21) },
+		func(_ *ReferenceOptions, p *vrp.Problem) { p.Groups = []vrp.Group{{Members: []int32{1, 2}}} },
+		func(_ *ReferenceOptions, p *vrp.Problem) { p.Backhauls = vrp.BackhaulsLast },
+		func(_ *ReferenceOptions, p *vrp.Problem) { p.Objective = vrp.FewestVehicles },
 	} {
 		other, p := o, *problems[0]
 		p.Demand, p.X = slices.Clone(p.Demand), slices.Clone(p.X)
@@ -75,6 +84,16 @@ func TestReferencesAreKeptByContent(t *testing.T) {
 	}
 	if searched > 0 {
 		t.Errorf("%d changes went unseen", searched)
+	}
+	windows := func(to float64) *vrp.Problem {
+		p := *problems[0]
+		p.Windows = make([][]vrp.Window, 21)
+		p.Windows[3] = []vrp.Window{{From: 0, To: to}}
+		return &p
+	}
+	once, twice := o.key(windows(50)), o.key(windows(50))
+	if once == o.key(windows(math.Nextafter(50, 51))) || once != twice {
+		t.Error("a window is not part of the key as it is")
 	}
 }
 

@@ -12,6 +12,8 @@ type rslot struct {
 	count    int   // customers
 	stops    []stop
 	pre, suf []tseg
+	hours    []hours // behind each stop, and the latest arrival at each; where times are clocked
+	tail     []int64
 	lpre     []lseg // dims per stop; where the order matters
 	lsuf     []lseg
 	order    []uint8 // 1: a pickup at or before in this trip; 2: a delivery at or after
@@ -73,11 +75,14 @@ type rchain struct {
 	full    bool  // insertions look at every position
 	reach   int   // or beside so many of the nearest customers
 
-	soft  bool    // load past a vehicle's room has a price
-	toll  float64 // that price, per unit of over
-	over  int64   // of all routes
-	steps int     // iterations since the price last moved, and those of them without overload
-	clean int
+	soft   bool    // load past a vehicle's room has a price
+	toll   float64 // that price, per unit of over
+	over   int64   // of all routes
+	missed bool    // a required task was left out when ease last looked
+	closed bool    // tasks that are left out stay out
+	spell  int     // iterations of this stretch
+	steps  int     // iterations since the price last moved, and those of them without overload
+	clean  int
 
 	tick    int64
 	journal []rtouched
@@ -115,9 +120,10 @@ type rchain struct {
 	rowFrom  []int32
 	moves    int64 // positions judged
 	pool     *richPool
-	sampled  int     // iterations since the pool last got routes
-	ventured int     // and since the last venture
-	focus    []int32 // where ruins begin; none: anywhere
+	sampled  int      // iterations since the pool last got routes
+	ventured int      // and since the last venture
+	focus    []int32  // where ruins begin; none: anywhere
+	tourist  *tourist // nil: routes are not found as a whole
 }
 
 func newRichChain(m *model, s stream) *rchain {
@@ -146,6 +152,9 @@ func newRichChain(m *model, s stream) *rchain {
 	for _, lead := range m.tasks {
 		c.choosy = c.choosy || !m.places[lead].required
 	}
+	if c.tours() {
+		c.tourist = c.newTourist()
+	}
 	c.pool = newRichPool()
 	c.wait = c.blink()
 	return c
@@ -165,6 +174,7 @@ func (s *rslot) copyFrom(o *rslot) {
 	s.kind, s.lock, s.count, s.dist, s.dur, s.cost, s.over = o.kind, o.lock, o.count, o.dist, o.dur, o.cost, o.over
 	s.stops = append(s.stops[:0], o.stops...)
 	s.pre, s.suf = append(s.pre[:0], o.pre...), append(s.suf[:0], o.suf...)
+	s.hours, s.tail = append(s.hours[:0], o.hours...), append(s.tail[:0], o.tail...)
 	s.lpre, s.lsuf = append(s.lpre[:0], o.lpre...), append(s.lsuf[:0], o.lsuf...)
 	s.order, s.cuts, s.load = append(s.order[:0], o.order...), append(s.cuts[:0], o.cuts...), append(s.load[:0], o.load...)
 	s.ptrip, s.strip = append(s.ptrip[:0], o.ptrip...), append(s.strip[:0], o.strip...)

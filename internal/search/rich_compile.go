@@ -335,7 +335,11 @@ func (m *model) bits(t *vrp.VehicleType) []uint64 {
 
 func (m *model) sameFamily(a, b *vrp.VehicleType) bool {
 	return a.Start == b.Start && a.End == b.End && a.Shift == b.Shift && a.LatestStart == b.LatestStart && a.Profile == b.Profile &&
-		slices.Equal(a.Reloads, b.Reloads) && a.MaxReloads == b.MaxReloads
+		slices.Equal(a.Reloads, b.Reloads) && a.MaxReloads == b.MaxReloads && slices.EqualFunc(a.Breaks, b.Breaks, sameBreak)
+}
+
+func sameBreak(a, b vrp.Break) bool {
+	return slices.Equal(a.Windows, b.Windows) && a.Duration == b.Duration && slices.Equal(a.MaxLoad, b.MaxLoad)
 }
 
 // flags says which checks routes need.
@@ -365,6 +369,10 @@ func (m *model) flags() {
 	m.slow = m.slow || m.lifo || m.pairs && m.trips
 	for _, k := range m.kinds {
 		m.slow = m.slow || int(k.start) == m.nodes && min(k.lastStart, k.late) < endless
+	}
+	if m.slow && m.clocks() {
+		m.slow, m.timed, m.clocked = false, true, true
+		m.readClocks()
 	}
 	for i := range m.kinds {
 		m.oneGrid = m.kinds[i].dist == m.kinds[0].dist && (i == 0 || m.oneGrid)

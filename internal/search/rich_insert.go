@@ -22,6 +22,10 @@ const insertNear = 40
 // pays off with more customers gets its chance.
 const overlook = 64
 
+// overlookMissed is the same where required tasks are left out: one of them may only fit behind
+// another in a vehicle that costs more.
+const overlookMissed = 4
+
 // spot is a place in the routes for a task, and what it adds to their cost.
 type spot struct {
 	cost       float64
@@ -291,6 +295,9 @@ func (c *rchain) inTurn(prev, next, v int32) bool {
 
 // lasts is the route's duration with v before stop i; false where a limit of time breaks.
 func (c *rchain) lasts(s *rslot, k *kind, trip, i int, prev, v, next int32) (int64, bool) {
+	if c.clocked {
+		return 0, c.inTime(s, k, i, v)
+	}
 	x, ok := c.left(s, i-1).join(c.seg[v], int64(k.dur.at(prev, v)))
 	if !ok {
 		return 0, false
@@ -444,9 +451,13 @@ func (c *rchain) findNew(v int32, best *spot) {
 	if c.routes() >= c.most {
 		return
 	}
+	seldom := overlook
+	if c.missed {
+		seldom = overlookMissed
+	}
 	for i := range c.kinds {
 		k := &c.kinds[i]
-		if c.used[i] >= k.count || !c.mayServe(k, v) || len(c.kinds) > 1 && c.below(overlook) == 0 {
+		if c.used[i] >= k.count || !c.mayServe(k, v) || len(c.kinds) > 1 && c.below(seldom) == 0 {
 			continue
 		}
 		dist := int64(k.dist.at(k.start, v)) + int64(k.dist.at(v, k.end))
@@ -480,6 +491,16 @@ func (c *rchain) alone(kind, v int32, dist int64) (float64, bool) {
 	at := &c.places[v]
 	if c.ordered == vrp.LinehaulFirst && at.delivery == 0 && at.pick > 0 {
 		return 0, false
+	}
+	if c.clocked {
+		var h hours
+		if int(k.start) < c.nodes {
+			var ok bool
+			if h, ok = c.leave(k, k.start); !ok {
+				return 0, false
+			}
+		}
+		return cost, c.serve(&h, k, k.start, v) && c.finish(&h, k, v)
 	}
 	if c.timed {
 		x, ok := k.startSeg.join(c.seg[v], int64(k.dur.at(k.start, v)))
@@ -573,7 +594,7 @@ func (c *rchain) put(at spot) {
 
 // shift makes room in the segments that begin at a stop, of which those behind it stay.
 func (c *rchain) shift(s *rslot, i int) {
-	if c.timed && !c.slow {
+	if c.timed && !c.slow && !c.clocked {
 		s.suf = append(s.suf, tseg{})
 		copy(s.suf[i+1:], s.suf[i:])
 	}

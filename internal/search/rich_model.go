@@ -65,6 +65,7 @@ type kind struct {
 	maxReloads       int
 	family           int // kinds of one family differ in capacity, number and costs alone
 	breaks           []vrp.Break
+	rests            []pause // the same in units, where times are clocked
 	startSeg, endSeg tseg
 	reloadSegs       []tseg // by reload depot: leaving it
 }
@@ -87,6 +88,8 @@ type model struct {
 	ordered       vrp.BackhaulRule
 	trips         bool     // reloads
 	slow          bool     // routes are judged by walking them
+	clocked       bool     // their times are clocked (rich_clock)
+	setup         []int64  // by place, where times are clocked; nil: none
 	spans         [][]span // by place: its windows, where routes are walked
 	lifo          bool
 	perDur        bool // some kind is paid by duration

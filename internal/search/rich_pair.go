@@ -54,7 +54,12 @@ func (c *rchain) scanPair(r int32, s *rslot, k *kind, p, d int32, best *spot) {
 	for i := 1 + int(s.lock); i < n; i++ {
 		prev, next := stops[i-1].node, stops[i].node
 		var x tseg
-		if c.timed {
+		var h hours
+		if c.clocked {
+			if h = s.hours[i-1]; !c.serve(&h, k, prev, p) {
+				return
+			}
+		} else if c.timed {
 			var ok bool
 			if x, ok = s.pre[i-1].join(c.seg[p], int64(k.dur.at(prev, p))); !ok {
 				return
@@ -77,7 +82,7 @@ func (c *rchain) scanPair(r int32, s *rslot, k *kind, p, d int32, best *spot) {
 		// the delivery right behind
 		c.moves++
 		if cost := float64(float64(toP+direct+int64(k.dist.at(d, next))) * k.perDist); cost < best.cost {
-			c.judgePair(s, r, k, p, d, i, i, x, loads, cost, best)
+			c.judgePair(s, r, k, p, d, i, i, x, h, loads, cost, best)
 		}
 		base := float64(float64(deltaP) * k.perDist)
 		if base >= best.cost && !c.perDur {
@@ -86,7 +91,11 @@ func (c *rchain) scanPair(r int32, s *rslot, k *kind, p, d int32, best *spot) {
 		last := p
 		for j := i + 1; j < n && fits; j++ {
 			at := stops[j-1].node
-			if c.timed {
+			if c.clocked {
+				if !c.visit(&h, k, last, at) {
+					break
+				}
+			} else if c.timed {
 				var ok bool
 				if x, ok = x.join(c.seg[at], int64(k.dur.at(last, at))); !ok {
 					break
@@ -106,14 +115,14 @@ func (c *rchain) scanPair(r int32, s *rslot, k *kind, p, d int32, best *spot) {
 			c.moves++
 			dd := int64(k.dist.at(at, d)) + int64(k.dist.at(d, stops[j].node)) - int64(stops[j].leg)
 			if cost := base + float64(float64(dd)*k.perDist); cost < best.cost {
-				c.judgePair(s, r, k, p, d, i, j, x, loads, cost, best)
+				c.judgePair(s, r, k, p, d, i, j, x, h, loads, cost, best)
 			}
 		}
 	}
 }
 
-// judgePair judges the delivery before stop j, where x and loads are the run up to there.
-func (c *rchain) judgePair(s *rslot, r int32, k *kind, p, d int32, i, j int, x tseg, loads []lseg, cost float64, best *spot) {
+// judgePair judges the delivery before stop j, where x or h and loads are the run up to there.
+func (c *rchain) judgePair(s *rslot, r int32, k *kind, p, d int32, i, j int, x tseg, h hours, loads []lseg, cost float64, best *spot) {
 	n, dims := len(s.stops), c.dims
 	for q := range dims {
 		l := loads[q].join(c.amounts[int(d)*dims+q])
@@ -128,7 +137,11 @@ func (c *rchain) judgePair(s *rslot, r int32, k *kind, p, d int32, i, j int, x t
 	if j > i {
 		last = s.stops[j-1].node
 	}
-	if c.timed {
+	if c.clocked {
+		if !c.visit(&h, k, last, d) || !c.onTime(&h, s, k, d, j) {
+			return
+		}
+	} else if c.timed {
 		y, ok := x.join(c.seg[d], int64(k.dur.at(last, d)))
 		if !ok {
 			return

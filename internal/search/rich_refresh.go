@@ -57,7 +57,9 @@ func (c *rchain) refresh(s *rslot, lo, hi int) bool {
 		ok = false
 	}
 	s.dur = 0
-	if c.timed {
+	if c.clocked {
+		ok = c.clock(s, t) && ok
+	} else if c.timed {
 		s.pre, s.suf = resize(s.pre, n), resize(s.suf, n)
 		if !c.times(s, t, lo, hi) {
 			s.dur, ok = 0, false

@@ -87,6 +87,10 @@ func (c *rchain) ruin() {
 	if len(c.focus) > 0 {
 		seed = c.focus[c.below(len(c.focus))]
 	}
+	if c.missed && !c.closed && c.below(draftEach) == 0 {
+		c.draft(seed)
+		return
+	}
 	c.cutString(seed, longest)
 	for _, v := range c.nearOf(seed) {
 		if count == 1 {
@@ -100,6 +104,51 @@ func (c *rchain) ruin() {
 	}
 	c.compactAll()
 	c.callBack(seed)
+}
+
+const (
+	draftEach = 16 // how seldom routes are drafted anew where required tasks are left out
+	draftMost = 80 // tasks of a draft
+)
+
+// draft empties the route of a customer and one or two beside it, and lets all tasks that are left
+// out compete for the room. Which of them fit together no exchange of single ones finds.
+func (c *rchain) draft(seed int32) {
+	routes := 1 + c.below(3)
+	empty := func(v int32) {
+		r := c.link[v].route
+		if r < 0 || c.cut[r] == c.tick || len(c.removed)+c.slots[c.slot[r]].count > draftMost {
+			return
+		}
+		c.cut[r] = c.tick
+		routes--
+		s := &c.slots[c.slot[r]]
+		for _, at := range s.stops[1+min(int(s.lock), len(s.stops)-2) : len(s.stops)-1] {
+			if v := at.node; int(v) >= c.depots && !c.locked(v) {
+				c.mark(v)
+			}
+		}
+	}
+	empty(seed)
+	for _, v := range c.nearOf(seed) {
+		if routes <= 0 {
+			break
+		}
+		empty(v)
+	}
+	c.compactAll()
+	for i, from := 0, c.below(max(1, len(c.absent))); i < len(c.absent) && len(c.removed) < draftMost; i++ {
+		c.recall(c.absent[(from+i)%len(c.absent)])
+	}
+}
+
+// recall lets a task that is left out compete for room.
+func (c *rchain) recall(lead int32) {
+	if c.taken[lead] != c.tick {
+		c.taken[lead] = c.tick
+		c.removed = append(c.removed, lead)
+		c.change -= c.places[lead].price
+	}
 }
 
 // compactAll drops all removed customers from their routes, also those that a shipment or a limit
@@ -178,41 +227,34 @@ func (c *rchain) locked(v int32) bool {
 
 // callBack adds tasks that no route serves: those around the seed, and a few others.
 func (c *rchain) callBack(seed int32) {
-	if len(c.absent) == 0 {
+	if len(c.absent) == 0 || c.closed {
 		return
-	}
-	add := func(lead int32) {
-		if c.taken[lead] != c.tick {
-			c.taken[lead] = c.tick
-			c.removed = append(c.removed, lead)
-			c.change -= c.places[lead].price
-		}
 	}
 	if len(c.absent) <= 10 {
 		for _, lead := range c.absent {
-			add(lead)
+			c.recall(lead)
 		}
 		return
 	}
 	if lead := c.places[seed].lead; c.missing[lead] {
-		add(lead)
+		c.recall(lead)
 	}
 	left := 8
 	for _, v := range c.nearOf(seed) {
 		if lead := c.places[v].lead; c.missing[lead] {
-			add(lead)
+			c.recall(lead)
 			if left--; left == 0 {
 				break
 			}
 		}
 	}
 	for range 2 {
-		add(c.absent[c.below(len(c.absent))])
+		c.recall(c.absent[c.below(len(c.absent))])
 	}
 }
 
 // eagerEach is how seldom tasks go in whatever leaving them out costs.
-const eagerEach = 16
+const eagerEach = 4
 
 // recreate gives every removed task its cheapest spot. It gives up, with false, as soon as the
 // change passes the limit.
@@ -276,7 +318,7 @@ func (c *rchain) sortRemoved() {
 		rule = c.below(11)
 	}
 	// Where tasks compete for room, those that are worth most go first every other time.
-	worth := c.choosy && len(c.absent) > 0 && c.below(2) == 0
+	worth := (c.choosy || c.missed) && len(c.absent) > 0 && c.below(2) == 0
 	start, dist := c.kinds[0].start, c.kinds[0].dist
 	if int(start) == c.nodes {
 		start = 0
@@ -287,8 +329,11 @@ func (c *rchain) sortRemoved() {
 		switch {
 		case worth:
 			x := float64(at.price)
-			if rule%2 == 0 {
+			switch rule % 3 {
+			case 0:
 				x /= float64(1 + max(at.delivery, at.pick))
+			case 1: // large ones first
+				key = uint64(math.MaxInt32 - max(at.delivery, at.pick))
 			}
 			key |= uint64(math.MaxUint32-math.Float32bits(float32(max(0, x)))) << 32
 		case rule < 4:

@@ -25,6 +25,9 @@ const (
 	richLeast    = 0.2  // of richHot, at least: the greedy start is far from a good one
 	gaugeShare   = 0.02 // of the time, to see how many iterations it holds
 	richMelt     = 400  // iterations per task under which the first temperature is lower
+	// Iterations per task of a cycle. One slow annealing is worth more than several quick ones, but
+	// for small problems, each of whose cycles begins anew.
+	richCycle, richCycleSmall = 32 * richMelt, 4 * richMelt
 	// richShare is the part of the budget that goes to fewer vehicles or a shorter longest route.
 	richShare = 0.4
 	richRound = 20 * time.Millisecond // between two looks at what is told
@@ -110,7 +113,10 @@ func (d *richDriver) begin(c *rchain) error {
 		// it.
 		c.set(nil, nil, nil)
 	}
-	if len(c.absent) > 0 {
+	if c.tourist != nil && d.o.Start == nil {
+		c.embark(func() bool { return d.o.Iterations == 0 && d.spent() > tourShare })
+	}
+	if len(c.absent) > 0 && (c.tourist == nil || c.short()) {
 		c.build()
 	}
 	d.take(c)
@@ -254,7 +260,11 @@ func (d *richDriver) cycles() []cycle {
 	iterations := d.left()
 	n := float64(len(d.m.tasks))
 	hot := d.heat()
-	count := int(max(1, min(8, iterations/(4*richMelt*n))))
+	each := richCycle * n
+	if n <= meltMost {
+		each = richCycleSmall * n
+	}
+	count := int(max(1, min(8, iterations/each)))
 	from := d.spent()
 	var out []cycle
 	for i := range count {
@@ -299,7 +309,7 @@ func (d *richDriver) stretch(ctx context.Context, chains []*rchain, t stretch, f
 		if !fresh || w > 0 {
 			c.set(d.best.Routes, d.best.Types, d.locksOf(d.best))
 		}
-		c.most, c.longest, c.soft = d.most, d.longest, false
+		c.most, c.longest, c.soft, c.closed, c.spell = d.most, d.longest, false, false, 0
 		c.toll = c.tollUnit
 		wg.Go(func() { d.chain(ctx, c, t, &mu) })
 	}
@@ -342,15 +352,19 @@ func (d *richDriver) chain(ctx context.Context, c *rchain, t stretch, mu *sync.M
 			each = min(each, d.o.Iterations-d.iterations)
 		}
 		mu.Unlock()
-		c.ease()
+		c.ease(each)
+		moves := c.moves
 		for range each {
 			c.iterate(temperature)
+		}
+		done := each
+		if c.tourist != nil && !c.closed && (d.o.Iterations == 0 || d.o.Iterations-d.iterations > each) {
+			done += c.tourAgain(temperature, c.moves-moves)
 		}
 		if c.sampled += each; c.sampled >= 4*len(c.tasks) && temperature < poolBelow*c.leg {
 			c.sampled = 0
 			c.pool.sample(c)
 		}
-		done := each
 		mu.Lock()
 		if c.ventured += each; venturing && c.ventured >= ventureEach && c.over == 0 && (d.o.Iterations == 0 || d.o.Iterations-d.iterations-each >= ventureMost) {
 			c.ventured = 0

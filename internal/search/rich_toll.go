@@ -16,6 +16,8 @@ const (
 	tollLow, tollHigh = 0.3, 0.5
 	tollUp, tollDown  = 1.05, 0.98
 	tollSpan          = 100 // the price stays within this factor of the first one
+	// closedEach is how many iterations those who are left out stay out, and then compete again.
+	closedEach = 1000
 )
 
 // weigh makes a customer's mean amount weigh the same in every dimension.
@@ -77,10 +79,44 @@ func (c *rchain) levy() {
 	c.steps, c.clean = 0, 0
 }
 
-// ease says whether overload may be had at its price: not as long as required customers are left
-// out, because a vehicle with too much on board would always seem the better way.
-func (c *rchain) ease() {
-	c.soft = c.softly && (c.soft || !c.short())
+// ease says whether overload may be had at its price. As long as required customers are left out, a
+// vehicle with too much on board would always seem the better way: then it may be had in every
+// other stretch of iterations alone, while those who are left out stay out.
+func (c *rchain) ease(iterations int) {
+	c.missed = c.short()
+	if !c.softly {
+		return
+	}
+	if c.closed {
+		if c.spell += iterations; c.spell >= closedEach {
+			c.reopen()
+		}
+		return
+	}
+	if c.soft || !c.missed {
+		c.soft = true
+		return
+	}
+	if c.spell += iterations; c.spell >= closedEach && !c.anyLock() {
+		c.soft, c.closed, c.spell = true, true, 0
+	}
+}
+
+// reopen lets those who are left out compete for room again, from routes without overload.
+func (c *rchain) reopen() {
+	c.soft, c.closed, c.spell = false, false, 0
+	if c.over > 0 {
+		c.set(c.best, c.bestKind, nil)
+	}
+}
+
+func (c *rchain) anyLock() bool {
+	for _, id := range c.slot {
+		if c.slots[id].lock > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // short is whether the present routes leave out a required task.

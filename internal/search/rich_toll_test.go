@@ -2,6 +2,8 @@ package search
 
 import (
 	"context"
+	"math"
+	"slices"
 	"testing"
 
 	"haul/internal/vrp"
@@ -37,7 +39,7 @@ func TestOverloadHasItsPrice(t *testing.T) {
 		seen := 0
 		for i := range 20_000 {
 			if soft {
-				c.ease()
+				c.ease(1)
 			}
 			c.iterate(c.leg * (0.5 - float64(i)/50_000))
 			if c.over > 0 {
@@ -66,7 +68,7 @@ func TestTollsAreBooked(t *testing.T) {
 	c.set(nil, nil, nil)
 	c.build()
 	c.typicalLeg()
-	c.ease()
+	c.ease(1)
 	for i := range 3000 {
 		c.iterate(c.leg / 3)
 		var cost float64
@@ -78,5 +80,74 @@ func TestTollsAreBooked(t *testing.T) {
 		if d := cost - c.cost; over != c.over || d > 1e-3 || d < -1e-3 {
 			t.Fatalf("iteration %d: routes cost %g with overload %d, the books say %g and %d", i, cost, over, c.cost, c.over)
 		}
+	}
+}
+
+// Two vehicles that must be filled to the last unit take the most that can be had, by good routes:
+// which tasks fit is a matter of all of them, and full vehicles exchange none without overload.
+func TestScarceRoomIsFilled(t *testing.T) {
+	p := full(30)
+	k := vrp.NewVehicleType(14)
+	k.Count, k.Shift = 2, vrp.Window{To: 28800}
+	p.Service = make([]float64, 31)
+	p.Pickup, p.Backhauls = nil, vrp.Mixed
+	p.Fleet, p.Capacity, p.Vehicles, p.Priority = []vrp.VehicleType{k}, 0, 0, make([]int, 31)
+	for v := 1; v <= 30; v++ {
+		p.Demand[v], p.Service[v] = []int32{1, 1, 2, 2, 2, 3}[v%6], 3000
+		switch {
+		case v <= 6:
+			p.Priority[v] = 50
+		case v <= 14:
+			p.Priority[v] = 10
+		}
+	}
+	p.Demand[13], p.Demand[14] = 3, 3 // those of priority fill both
+	var least float64
+	for seed := range uint64(4) {
+		r, err := Solve(t.Context(), p, Options{Iterations: 2_500, Seed: seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Unserved) != 16 || r.Unserved[0] != 15 {
+			t.Errorf("seed %d leaves out %v", seed, r.Unserved)
+		}
+		if seed == 0 {
+			least = r.Cost
+		}
+		if math.Abs(r.Cost-least) > 1e-6 {
+			t.Errorf("seed %d costs %g, seed 0 %g", seed, r.Cost, least)
+		}
+	}
+}
+
+// While overload has its price in spite of tasks that are left out, those stay out; afterwards
+// nobody is overloaded.
+func TestLeftOutStayOutForASpell(t *testing.T) {
+	p := full(60)
+	p.Vehicles = 2
+	m, err := compile(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newRichChain(m, newStream(1, 1))
+	c.set(nil, nil, nil)
+	c.build()
+	c.typicalLeg()
+	out := slices.Sorted(slices.Values(c.absent))
+	if c.ease(closedEach - 1); len(out) == 0 || c.soft || c.closed {
+		t.Fatalf("%d are left out, soft %v, closed %v before the spell", len(out), c.soft, c.closed)
+	}
+	seen := 0
+	for c.ease(1); c.closed; c.ease(1) {
+		c.iterate(c.leg / 2)
+		if c.over > 0 {
+			seen++
+		}
+		if !slices.Equal(out, slices.Sorted(slices.Values(c.absent))) {
+			t.Fatalf("%v were left out, now %v", out, c.absent)
+		}
+	}
+	if seen == 0 || c.over > 0 || c.soft {
+		t.Errorf("%d iterations with overload, %d left of it, soft %v", seen, c.over, c.soft)
 	}
 }

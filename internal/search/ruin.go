@@ -14,6 +14,11 @@ const (
 	blinkChance = 0.01 // of overlooking a position while inserting
 )
 
+const (
+	scanNodes  = 300 // nodes of a region up to which a customer is tried in every route
+	routesNear = 32  // nearest customers whose routes it is tried in otherwise
+)
+
 // ruin takes one string from each of a few routes near a random customer.
 func (c *chain) ruin() {
 	n := c.nodes - 1
@@ -107,32 +112,31 @@ func (c *chain) recreate(limit int64) bool {
 	return c.change < limit
 }
 
-// insert puts v where it costs least.
+// insert puts v where it costs least: in a large region among the routes of its nearest customers,
+// and among all if none of those has room.
 func (c *chain) insert(v int32, limit int64) bool {
 	in := c.in[int(v)*c.nodes:][:c.nodes]
 	out := c.out[int(v)*c.nodes:][:c.nodes]
 	best, at, to := int32(1<<31-1), 0, int32(-1)
-	room := c.capacity - c.demand[v]
-	same := &in[0] == &out[0]
-	for r, load := range c.load {
-		if load > room {
-			continue
+	if c.nodes > scanNodes {
+		c.probe++
+		near := c.near[c.nearAt[v]:c.nearAt[v+1]]
+		for _, w := range near[:min(len(near), routesNear)] {
+			r := c.route[w]
+			if r < 0 || c.probed[r] == c.probe {
+				continue
+			}
+			c.probed[r] = c.probe
+			if d, k := c.place(int(r), v, in, out, best); k > 0 {
+				best, at, to = d, k, r
+			}
 		}
-		s := &c.slots[c.slot[r]]
-		bound := best
-		if c.limit > 0 {
-			bound = c.within(s, v, best)
-		}
-		var k int
-		var d int32
-		if stops := s.stops; len(stops)-1 <= c.wait && same {
-			c.wait -= len(stops) - 1
-			d, k = cheapest(stops, out, bound)
-		} else {
-			d, k = c.blinking(stops, in, out, bound)
-		}
-		if k > 0 {
-			best, at, to = d, k, int32(r)
+	}
+	if to < 0 {
+		for r := range c.load {
+			if d, k := c.place(r, v, in, out, best); k > 0 {
+				best, at, to = d, k, int32(r)
+			}
 		}
 	}
 	if alone := out[0] + in[0]; (to < 0 || alone < best) && len(c.load) < c.most {
@@ -158,6 +162,23 @@ func (c *chain) insert(v int32, limit int64) bool {
 	c.load[to] += c.demand[v]
 	c.route[v] = to
 	return true
+}
+
+// place finds the cheapest position for v in a route: the least cost below best, and the index it
+// would take; index 0 for none.
+func (c *chain) place(r int, v int32, in, out []int32, best int32) (int32, int) {
+	if c.load[r] > c.capacity-c.demand[v] {
+		return best, 0
+	}
+	s := &c.slots[c.slot[r]]
+	if c.limit > 0 {
+		best = c.within(s, v, best)
+	}
+	if stops := s.stops; len(stops)-1 <= c.wait && &in[0] == &out[0] {
+		c.wait -= len(stops) - 1
+		return cheapest(stops, out, best)
+	}
+	return c.blinking(s.stops, in, out, best)
 }
 
 // within is the bound under which an insertion of v keeps the route's limit.
