@@ -26,7 +26,12 @@ func (a *app) newDoctorWatch() *cobra.Command {
 		Long: `Look into a folder again and again, and judge each trace once it has been written: one line per
 trace, or with --json one object per line. It ends with Ctrl-C.`,
 		Example: `  haul doctor watch docs/examples --all`,
-		Args:    cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("one folder is watched; got %d (see haul doctor watch --help)", len(args))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if every < 10*time.Millisecond {
 				return usagef("--every %v is too often: 10ms at least", every)
@@ -68,8 +73,10 @@ func (a *app) watchTraces(ctx context.Context, dir string, every time.Duration, 
 		slices.Sort(ready)
 		return ready, err
 	}
-	if _, err := os.Stat(dir); err != nil {
+	if info, err := os.Stat(dir); err != nil {
 		return err
+	} else if !info.IsDir() {
+		return usagef("%s is no folder: watch takes one; haul doctor %s judges a trace", dir, dir)
 	}
 	if !all {
 		if _, err := look(); err != nil {

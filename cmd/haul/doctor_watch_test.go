@@ -138,7 +138,8 @@ func TestDoctorWatchAll(t *testing.T) {
 	}
 	cancel()
 	<-done
-	for _, args := range [][]string{{"doctor", "watch", filepath.Join(dir, "nowhere")}, {"doctor", "watch", dir, "--every", "1ms"}} {
+	for _, args := range [][]string{{"doctor", "watch", filepath.Join(dir, "nowhere")}, {"doctor", "watch", dir, "--every", "1ms"}, {"doctor", "watch"},
+		{"doctor", "watch", dir, dir}, {"doctor", "watch", filepath.Join(dir, "old.json.gz")}} {
 		if r := haul(t, args...); r.code == exitDone || strings.Count(r.stderr, "\n") != 1 {
 			t.Errorf("%v: exit %d, %q", args, r.code, r.stderr)
 		}

@@ -3,9 +3,11 @@ package doctor
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/ulikunitz/xz"
 
@@ -287,8 +289,17 @@ func TestCutFilesAreRead(t *testing.T) {
 	if one, err := trace.ReadFile(writeTemp(t, "a.json.xz", packed.Bytes())); err != nil || one.Events == 0 {
 		t.Errorf("xz: %v", err)
 	}
-	if _, err := trace.ReadFile(writeTemp(t, "a.json.xz", packed.Bytes()[:40])); err == nil || strings.Contains(err.Error(), "\n") {
+	// a packing that ends too early says so, and is read as far as it goes
+	if _, err := trace.ReadFile(writeTemp(t, "a.json.xz", packed.Bytes()[:40])); err == nil || !strings.Contains(err.Error(), "cut off") {
 		t.Errorf("cut xz: %v", err)
+	}
+	cut := io.MultiReader(bytes.NewReader(data[:2*len(data)/3]), iotest.ErrReader(io.ErrUnexpectedEOF))
+	if one, err := trace.Read(cut); err != nil || !strings.Contains(strings.Join(one.Remarks(), "\n"), "the file is cut off after") {
+		t.Errorf("a stream that ends too early: %v", err)
+	}
+	cut = io.MultiReader(bytes.NewReader(data[:500]), iotest.ErrReader(io.ErrUnexpectedEOF))
+	if _, err := trace.Read(cut); err == nil || !strings.HasPrefix(err.Error(), "the file is cut off after") {
+		t.Errorf("a stream that ends at once: %v", err)
 	}
 }
 
@@ -439,5 +450,158 @@ func TestOverlappingCollectives(t *testing.T) {
 	}
 	if f := r.Findings[0]; f.ID != "comm-exposed" || !near(f.SavesMS, 2) {
 		t.Errorf("%v", costsOf(r))
+	}
+}
+
+// A thread that loses its core pauses anywhere; the program pauses at the same place in every step.
+// What the framework does inside its own loops is neither.
+func TestPausesOfTheMachine(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		pause func(step, layer int) float64 // µs before a layer
+		want  bool
+	}{
+		{"nowhere", func(int, int) float64 { return 0 }, false},
+		{"in every step at the same place", func(_, layer int) float64 { return float64(b2i(layer == 3)) * 1500 }, true},
+		{"in every step somewhere", func(step, layer int) float64 { return float64(b2i(layer == 2*step+1)) * 1500 }, false},
+		{"at one place in most steps", func(step, layer int) float64 { return float64(b2i(layer == 3 && step != 1)) * 1500 }, true},
+		{"at one place in half of the steps", func(step, layer int) float64 { return float64(b2i(layer == 3 && step%2 == 0)) * 1500 }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSynth()
+			for n := range 4 {
+				start, at := s.now, s.hold()
+				for layer := range 12 {
+					s.now += c.pause(n, layer)
+					s.hostOp(fmt.Sprintf("mine::layer%d", layer), "[96,192]", `"float"`, 300, 0, nil)
+				}
+				s.events[at] = s.event("user_annotation", fmt.Sprintf("ProfilerStep#%d", n), start, s.now-start, "")
+			}
+			r := diagnose(t, s.json())
+			checkFindings(t, r)
+			if got := slices.Contains(ids(r), "python-bound"); got != c.want {
+				t.Errorf("%v", costsOf(r))
+			}
+		})
+	}
+	for _, c := range []struct {
+		name string
+		want bool
+	}{{"Optimizer.step#SGD.step", false}, {"Optimizer.zero_grad#SGD.zero_grad", false}, {"my own range", true}} {
+		s := newSynth()
+		for n := range 4 {
+			start, at := s.now, s.hold()
+			for range 12 {
+				s.hostOp("aten::linear", "[96,192]", `"float"`, 300, 0, nil)
+			}
+			s.emit("user_annotation", c.name, s.now, 1500, "")
+			s.now += 1500
+			s.hostOp("aten::add_", "[192]", `"float"`, 10, 0, nil)
+			s.events[at] = s.event("user_annotation", fmt.Sprintf("ProfilerStep#%d", n), start, s.now-start, "")
+		}
+		if r := diagnose(t, s.json()); slices.Contains(ids(r), "python-bound") != c.want {
+			t.Errorf("inside %s: %v", c.name, costsOf(r))
+		}
+	}
+}
+
+// Where steps differ, a place that few of them pass counts with all that it takes there.
+func TestPausesOfUnlikeSteps(t *testing.T) {
+	s := newSynth()
+	for n := range 4 {
+		start, at := s.now, s.hold()
+		for range 12 {
+			s.hostOp("aten::linear", "[96,192]", `"float"`, 300, 0, nil)
+		}
+		s.now += 1500
+		s.hostOp(fmt.Sprintf("mine::kind%d", n), "[96,192]", `"float"`, 300, 0, nil)
+		s.events[at] = s.event("user_annotation", fmt.Sprintf("ProfilerStep#%d", n), start, s.now-start, "")
+	}
+	r := diagnose(t, s.json())
+	if !slices.Equal(ids(r), []string{"python-bound"}) || !near(r.Findings[0].SavesMS, 1.5) {
+		t.Errorf("%v", costsOf(r))
+	}
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// hostRank is one of two gloo ranks on the CPU. In each step it computes for 10 ms and is late, in
+// a pause or in an operator, and both leave the exchange when the later one has come. Unequal work
+// shows in the operator's shape.
+func hostRank(rank int, own, both []float64, lateIn string) []byte {
+	const beside = 100
+	s := newSynth()
+	for n := range own {
+		start, at := s.now, s.hold()
+		begin := s.now
+		for i := range 10 {
+			dur, dims := 998.0, "[96,192]"
+			if i == 4 && lateIn != "a pause" {
+				dur += own[n]
+			}
+			if i == 4 && lateIn == "more rows" {
+				dims = fmt.Sprintf("[%d,192]", 96+int(own[n])/10)
+			}
+			s.hostOp("aten::linear", dims, `"float"`, dur, 0, nil)
+		}
+		s.now = begin + 10_000 + own[n]
+		end := begin + 10_000 + both[n] + beside
+		s.tid = 7
+		s.emit("user_annotation", "gloo:all_reduce", s.now, end-s.now, `"Collective name":"all_reduce"`)
+		s.tid = 1
+		s.now = end
+		s.hostOp("aten::add_", "[192]", `"float"`, 50, 0, nil)
+		s.events[at] = s.event("user_annotation", fmt.Sprintf("ProfilerStep#%d", n), start, s.now-start, "")
+	}
+	info := fmt.Sprintf(`{"distributedInfo":{"backend":"gloo","rank":%d,"world_size":2},"schemaVersion"`, rank)
+	return []byte(strings.Replace(string(s.json()), `{"schemaVersion"`, info, 1))
+}
+
+// One step that the machine held up is no imbalance, and an exchange that one step waits for is not
+// exposed; waits in every step are, whoever is late.
+func TestRanksOnTheCPU(t *testing.T) {
+	p := readPages(t, "host_ranks.txt")
+	none, even, odd := make([]float64, 8), []float64{4000, 0, 4000, 0, 4000, 0, 4000, 0}, []float64{0, 4000, 0, 4000, 0, 4000, 0, 4000}
+	for name, c := range map[string]struct {
+		late   [2][]float64 // µs, by rank and step
+		lateIn string
+		want   []string // above a note
+	}{
+		"quiet":                  {[2][]float64{none, none}, "a pause", nil},
+		"one step":               {[2][]float64{{0, 0, 0, 12_000, 0, 0, 0, 0}, none}, "a pause", nil},
+		"now one, now the other": {[2][]float64{even, odd}, "a pause", []string{"imbalance"}},
+		"unequal work":           {[2][]float64{even, odd}, "more rows", []string{"imbalance"}},
+		"a busy machine":         {[2][]float64{even, odd}, "the same operators", nil},
+		"always one":             {[2][]float64{none, {4000, 4100, 3900, 4000, 4000, 4100, 3900, 4000}}, "a pause", []string{"straggler", "python-bound"}},
+		"a slow core":            {[2][]float64{none, {4000, 4100, 3900, 4000, 4000, 4100, 3900, 4000}}, "the same operators", []string{"straggler"}},
+	} {
+		both := make([]float64, 8)
+		for i := range both {
+			both[i] = max(c.late[0][i], c.late[1][i])
+		}
+		var list []*report.Report
+		for rank := range 2 {
+			list = append(list, diagnose(t, hostRank(rank, c.late[rank], both, c.lateIn)))
+		}
+		j := report.JoinRanks(list)
+		var got []string
+		for _, f := range j.Findings {
+			if f.Severity != rule.Note {
+				got = append(got, f.ID)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+		var b strings.Builder
+		if err := j.WriteText(&b, report.Text{Breakdown: true}); err != nil {
+			t.Fatal(err)
+		}
+		p.hold(t, name, b.String())
 	}
 }

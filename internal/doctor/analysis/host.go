@@ -1,6 +1,8 @@
 package analysis
 
 import (
+	"slices"
+
 	"haul/internal/doctor/trace"
 )
 
@@ -24,26 +26,118 @@ func (a *Analysis) attributeHost() {
 		return th.Ops.Len()
 	})}
 	w.usual = usualPause(th)
-	for _, s := range a.Steps {
+	pauses := map[between]*pause{}
+	for step, s := range a.Steps {
 		w.pieces = w.pieces[:0]
 		w.cut(trace.Span(s), a.InLoop, IdleLoader, func(g trace.Span) {
 			w.cut(g, a.Compiling, IdleCompile, func(g trace.Span) { w.ask(g, th, 0) })
 		})
-		for _, p := range w.pieces {
+		places := around(w.pieces)
+		for i, p := range w.pieces {
 			switch p.Kind {
 			case IdleLoader, IdleComm, IdleCompile:
+				a.book(p)
 			case IdleBetween:
-				// between two operators it goes away with them; a stretch that stands out is Python's own
-				if w.isLong(p.End - p.Start) {
-					p.Kind = IdlePython
+				here := pauses[places[i]]
+				if here == nil {
+					here = &pause{}
+					pauses[places[i]] = here
 				}
-			default:
-				continue
+				// between two operators it goes away with them, and inside the framework's own loops with
+				// these; a stretch of the program that stands out is Python's own
+				parts := walker{a: a}
+				var long float64
+				parts.cut(p.Span, a.Framework, IdleBetween, func(r trace.Span) {
+					kind := IdleBetween
+					if w.isLong(r.End - r.Start) {
+						kind = IdlePython
+						long += float64(r.End - r.Start)
+					}
+					parts.add(Piece{Span: r, Kind: kind})
+				})
+				here.add(step, long)
+				for _, part := range parts.pieces {
+					part.Thread = p.Thread
+					a.book(part)
+				}
 			}
-			a.Idle[p.Kind] += float64(p.End - p.Start)
-			a.hold(&p)
 		}
 	}
+	a.Recurring = recurring(pauses, len(a.Steps))
+}
+
+// book counts a piece of time outside the operators.
+func (a *Analysis) book(p Piece) {
+	a.Idle[p.Kind] += float64(p.End - p.Start)
+	a.hold(&p)
+}
+
+// between is a place of the program: the names of the operators before and after a pause.
+type between struct{ before, after uint32 }
+
+// around names the operators beside each piece; where there is none the step begins or ends.
+func around(pieces []Piece) []between {
+	at := make([]between, len(pieces))
+	var last uint32
+	for i := range pieces {
+		at[i].before = last
+		if o := pieces[i].Op; o != nil {
+			last = o.Name + 1
+		}
+	}
+	last = 0
+	for i := len(pieces) - 1; i >= 0; i-- {
+		at[i].after = last
+		if o := pieces[i].Op; o != nil {
+			last = o.Name + 1
+		}
+	}
+	return at
+}
+
+// pause is what a place costs in each step.
+type pause struct {
+	steps int // in which the place is passed
+	last  int // the last of these, counted from 1
+	long  []float64
+	in    int // the step of the last of long
+}
+
+func (p *pause) add(step int, long float64) {
+	if p.last != step+1 {
+		p.last = step + 1
+		p.steps++
+	}
+	if long == 0 {
+		return
+	}
+	if n := len(p.long); n > 0 && p.in == step {
+		p.long[n-1] += long
+		return
+	}
+	p.long, p.in = append(p.long, long), step
+}
+
+// recurring is what long pauses cost in all steps together, ns, without what the machine did to
+// them. A program pauses at the same places in every step; a thread that loses its core pauses
+// anywhere. So a place that most steps pass counts with its middle step, and one that few pass, as
+// where steps differ, with all that it took.
+func recurring(pauses map[between]*pause, steps int) float64 {
+	var ns float64
+	for _, p := range pauses {
+		if 2*p.steps <= steps {
+			for _, long := range p.long {
+				ns += long
+			}
+			continue
+		}
+		// the others took none that stands out
+		if at := (steps-1)/2 - (steps - len(p.long)); at >= 0 {
+			slices.Sort(p.long)
+			ns += p.long[at] * float64(steps)
+		}
+	}
+	return ns
 }
 
 // fewPauses is up to how many of them none is usual.

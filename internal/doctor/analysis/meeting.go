@@ -162,6 +162,7 @@ type Blame struct {
 	Last   []int       // collectives at which a rank came last
 	By     [][]float64 // of Caused, each replicate's part: by rank, then by step or collective
 	ByStep bool        // the replicates are steps
+	Steps  []int       // which, where they are
 }
 
 // minReplicates is from how many steps on steps are what a rank is compared over; with fewer the
@@ -187,6 +188,7 @@ func Blamed(clocks []Clock, list []*Meeting) *Blame {
 		if !ok {
 			k = len(index)
 			index[m.Items[0].Step] = k
+			b.Steps = append(b.Steps, m.Items[0].Step)
 		}
 		return k
 	}
@@ -230,18 +232,34 @@ func Blamed(clocks []Clock, list []*Meeting) *Blame {
 // by Student's paired test of what it causes against what the others cause on average, or by how
 // often it is the worst where every rank is equally likely to be. Both are corrected for having
 // picked the worst of all ranks. Chance alone makes some rank last in two of four steps most of the
-// time, and this tells.
+// time, and this tells. What slows a machine down lasts for more than one step: such steps are no
+// replicates of their own, and count together.
 func (b *Blame) StandsOut(rank int) float64 {
 	ranks := len(b.By)
 	own := b.By[rank]
+	above := make([]float64, len(own))
+	for k := range own {
+		for r := range b.By {
+			if r != rank {
+				above[k] -= b.By[r][k] / float64(max(1, ranks-1))
+			}
+		}
+		above[k] += own[k]
+	}
+	together := replicateSteps(above)
+	by := make([][]float64, ranks)
+	for r := range by {
+		by[r] = grouped(b.By[r], together)
+	}
+	own = by[rank]
 	others := make([]float64, len(own))
 	worst := 0
 	trials := 0
 	for k := range own {
 		most, sum := rank, 0.0
-		for r := range b.By {
-			sum += b.By[r][k]
-			if b.By[r][k] > b.By[most][k] {
+		for r := range by {
+			sum += by[r][k]
+			if by[r][k] > by[most][k] {
 				most = r
 			}
 		}
@@ -255,6 +273,92 @@ func (b *Blame) StandsOut(rank int) float64 {
 	}
 	p := float64(ranks) * min(stats.PairedTest(others, own), binomialTail(trials, worst, 1/float64(ranks)))
 	return min(1, p)
+}
+
+// Exceeds is the probability that chance alone makes the ranks wait as they do where they wait no
+// longer than this per step, ns: by Student's test over the steps, of all ranks together. Where the
+// replicates are collectives it is not told and 0.
+func (b *Blame) Exceeds(ns float64) float64 {
+	if len(b.By) == 0 || !b.ByStep {
+		return 0
+	}
+	all := make([]float64, len(b.By[0]))
+	for k := range all {
+		for r := range b.By {
+			all[k] += b.By[r][k]
+		}
+	}
+	together := replicateSteps(all)
+	all = grouped(all, together)
+	limit := make([]float64, len(all))
+	for k := range limit {
+		limit[k] = ns
+	}
+	return stats.PairedTest(limit, all)
+}
+
+// ByMachine is how much of the waiting goes back to operators that took longer than the same ones
+// do in the middle, as a share: in each step, what the rank that was waited for most lost more than
+// the others did.
+func (b *Blame) ByMachine(jitter [][]float64) float64 {
+	if jitter == nil || !b.ByStep {
+		return 0
+	}
+	var waits, lost float64
+	for k, step := range b.Steps {
+		late, sum, all := 0, 0.0, 0.0
+		for r := range b.By {
+			sum += b.By[r][k]
+			if b.By[r][k] > b.By[late][k] {
+				late = r
+			}
+			if step >= len(jitter[r]) {
+				return 0
+			}
+			all += jitter[r][step]
+		}
+		others := (all - jitter[late][step]) / float64(max(1, len(b.By)-1))
+		waits += sum
+		lost += min(sum, max(0, jitter[late][step]-others))
+	}
+	if waits == 0 {
+		return 0
+	}
+	return lost / waits
+}
+
+// replicateSteps is how many steps in a row count as one, by how alike neighbours are: with a
+// correlation of r as many as make the sum's variance that of so many fewer draws, (1+r)/(1-r).
+func replicateSteps(series []float64) int {
+	n := len(series)
+	mean, _ := stats.MeanSE(series)
+	var square, beside float64
+	for i, x := range series {
+		square += (x - mean) * (x - mean)
+		if i > 0 {
+			beside += (x - mean) * (series[i-1] - mean)
+		}
+	}
+	if n < 2*minReplicates || square == 0 || beside <= 0 {
+		return 1
+	}
+	r := beside / square
+	return max(1, min(n/minReplicates, int(math.Ceil((1+r)/(1-r)))-1))
+}
+
+// grouped is the mean of each so many neighbours; what is left over joins the last.
+func grouped(series []float64, together int) []float64 {
+	n := max(1, len(series)/together)
+	out, counts := make([]float64, n), make([]float64, n)
+	for i, x := range series {
+		k := min(i/together, n-1)
+		out[k] += x
+		counts[k]++
+	}
+	for k := range out {
+		out[k] /= max(1, counts[k])
+	}
+	return out
 }
 
 // binomialTail is the chance of k or more successes in n trials.

@@ -172,3 +172,49 @@ func TestArrivalIsTheEndOfTheCopy(t *testing.T) {
 		}
 	}
 }
+
+// Neighbours that are alike are one replicate, and those that are not are two.
+func TestReplicateSteps(t *testing.T) {
+	for _, c := range []struct {
+		series []float64
+		want   int
+	}{
+		{[]float64{1, 1, 1, 1, 1, 1}, 1},
+		{[]float64{1, 5, 1, 5, 1, 5}, 1},
+		{[]float64{1, 1, 1, 5, 5, 5}, 2},
+		{[]float64{1, 1, 5, 5, 5}, 1}, // too few
+		{[]float64{5, 2, 1, -1, -2, 1, 0, 5, 4, 5, 6, 5}, 4},
+	} {
+		if got := replicateSteps(c.series); got != c.want {
+			t.Errorf("%v: %d, want %d", c.series, got, c.want)
+		}
+	}
+	// slow for five steps in a row, or in as many apart
+	row := &Blame{By: [][]float64{{0, 0, 0, 1.4, 1.8, 0, 0, 0, 0, 0, 0, 0}, {5.3, 1.6, 0.6, 0, 0, 0.5, 0.4, 4.7, 4.0, 4.7, 5.7, 4.5}}, ByStep: true}
+	apart := &Blame{By: [][]float64{{0, 0, 1.4, 0, 0, 0, 0, 1.8, 0, 0, 0, 0}, {5.3, 0.6, 0, 4.7, 0.5, 4.0, 1.6, 0, 4.7, 0.4, 5.7, 4.5}}, ByStep: true}
+	if p, q := row.StandsOut(1), apart.StandsOut(1); p < 0.02 || q >= 0.02 {
+		t.Errorf("in a row %v, apart %v", p, q)
+	}
+	if p, q := row.Exceeds(1.5), apart.Exceeds(1.5); p < 0.02 || q >= 0.02 {
+		t.Errorf("waits in a row %v, apart %v", p, q)
+	}
+	if got := fmt.Sprint(grouped([]float64{1, 3, 5, 7, 9, 11, 13}, 3)); got != "[3 10]" {
+		t.Error(got)
+	}
+}
+
+// Waits count as the machine's by what the late rank lost in its operators beyond the others.
+func TestByMachine(t *testing.T) {
+	b := &Blame{By: [][]float64{{4, 0}, {0, 6}}, ByStep: true, Steps: []int{0, 1}}
+	for _, c := range []struct {
+		jitter [][]float64
+		want   float64
+	}{
+		{nil, 0}, {[][]float64{{0, 0}, {0, 0}}, 0}, {[][]float64{{4, 0}, {0, 6}}, 1}, {[][]float64{{9, 0}, {0, 1}}, 0.5}, {[][]float64{{0, 6}, {4, 0}}, 0},
+		{[][]float64{{3, 1}, {1, 4}}, 0.5}, {[][]float64{{4}, {0}}, 0},
+	} {
+		if got := b.ByMachine(c.jitter); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%v: %v, want %v", c.jitter, got, c.want)
+		}
+	}
+}

@@ -10,12 +10,14 @@ import (
 
 // write prints the numbers for a person.
 func write(b *analysis.Breakdown, p func(format string, args ...any)) {
-	p("\nThe step's time")
-	for _, s := range []struct {
-		what  string
-		share float64
-	}{{"compute", b.ComputeShare}, {"communication, exposed", b.CommExposedShare}, {"copies and memsets alone", b.CopyShare}, {"idle", b.IdleShare}, {"communication, hidden behind compute", b.CommHiddenShare}} {
-		p("  %8s  %s", phrase.Percent(s.share), s.what)
+	if len(b.GPUs) > 0 { // the critical path tells the same of a job without one
+		p("\nThe step's time")
+		for _, s := range []struct {
+			what  string
+			share float64
+		}{{"compute", b.ComputeShare}, {"communication, exposed", b.CommExposedShare}, {"copies and memsets alone", b.CopyShare}, {"idle", b.IdleShare}, {"communication, hidden behind compute", b.CommHiddenShare}} {
+			p("  %8s  %s", phrase.Percent(s.share), s.what)
+		}
 	}
 	if len(b.Families) > 0 {
 		p("\nKernels by what they compute, per step")

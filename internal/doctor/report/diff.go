@@ -88,6 +88,9 @@ func Compare(before, after *Report) *Diff {
 	return d
 }
 
+// onCPU is the part of a step that a job without a GPU computes in.
+const onCPU = "operators on the CPU"
+
 // parts splits a step's time so that the parts sum to it.
 func (r *Report) parts() map[string]float64 {
 	out := map[string]float64{}
@@ -109,7 +112,7 @@ func (r *Report) parts() map[string]float64 {
 		add("idle "+s.What, s.MS)
 	}
 	if math.Abs(rest) > 1e-9*r.StepMS {
-		what := "operators on the CPU"
+		what := onCPU
 		if len(r.Breakdown.GPUs) > 0 {
 			what = "rest"
 		}

@@ -74,7 +74,9 @@ const (
 	moreWork = 1.1
 	// unlike is the spread of the clocks' offsets, as a share of a step, past which the collectives of
 	// two traces do not line up: they are not of one job.
-	unlike         = 0.5
+	unlike = 0.5
+	// byMachine is the part of the waiting from which it is the machine's doing.
+	byMachine      = 0.5
 	shownMeetings  = 12
 	commonFindings = 0.5 // of the ranks must have a finding for it to be the job's
 )
@@ -112,7 +114,7 @@ func JoinRanks(reports []*Report) *Ranks {
 	}
 	j.blame = analysis.Blamed(clocks, list)
 	j.count(list)
-	j.judge(list)
+	j.findCauses(list)
 	return j
 }
 
@@ -187,7 +189,7 @@ func (j *Ranks) count(list []*analysis.Meeting) {
 	waits := make([]RankWait, len(j.Ranks))
 	for i, r := range j.Ranks {
 		waits[i].Rank = *r.Rank
-		waits[i].ComputeMS = r.StepMS * r.Breakdown.ComputeShare
+		waits[i].ComputeMS = r.computeMS()
 	}
 	for _, m := range list {
 		last, first := m.Last()
@@ -207,6 +209,15 @@ func (j *Ranks) count(list []*analysis.Meeting) {
 	slices.SortStableFunc(j.Meetings, func(x, y Meeting) int { return cmp.Compare(x.AtMS, y.AtMS) })
 }
 
+// computeMS is how long the GPU computes per step, without one how long the main thread is in
+// operators.
+func (r *Report) computeMS() float64 {
+	if len(r.Breakdown.GPUs) > 0 {
+		return r.StepMS * r.Breakdown.ComputeShare
+	}
+	return r.parts()[onCPU]
+}
+
 // origin is when the first rank's first step began, on the common clock.
 func (j *Ranks) origin() int64 {
 	var at int64
@@ -219,8 +230,8 @@ func (j *Ranks) origin() int64 {
 	return at
 }
 
-// judge finds the causes of the whole job.
-func (j *Ranks) judge(list []*analysis.Meeting) {
+// findCauses finds the causes of the whole job.
+func (j *Ranks) findCauses(list []*analysis.Meeting) {
 	var caused float64
 	worst := 0
 	for i, w := range j.Waits {
@@ -342,6 +353,19 @@ func (j *Ranks) imbalance(list []*analysis.Meeting, worst int, caused float64) r
 		fmt.Sprintf("the ranks wait %s ms per step for one another on average, and no single one is to blame", phrase.Figure(caused)),
 		"last to arrive: "+strings.Join(parts, "; "),
 		fmt.Sprintf("compute is between %s ms (rank %d) and %s ms (rank %d) per step", phrase.Figure(low.ComputeMS), low.Rank, phrase.Figure(high.ComputeMS), high.Rank))
+	if p := j.blame.Exceeds(stragglerShare * j.StepMS * 1e6); p >= chance {
+		f.Severity = rule.Note
+		f.Evidence = append(f.Evidence, fmt.Sprintf("a note: so few steps, or so unequal, that chance alone would make the waits as long in %s of such recordings", phrase.Percent(p)))
+	}
+	analyses := make([]*analysis.Analysis, len(j.Ranks))
+	for i, r := range j.Ranks {
+		analyses[i] = r.a
+	}
+	if part := j.blame.ByMachine(analysis.Jitter(analyses)); part >= byMachine {
+		f.Severity = rule.Note
+		f.Remedy = "Give each rank cores of its own (taskset, numactl, the launcher's binding), with one to spare for its exchange, and look at what else runs on the machine."
+		f.Evidence = append(f.Evidence, fmt.Sprintf("a note: all ranks run the same operators on the same shapes, and %s of the waiting is for operators that take longer than they otherwise do: that is the machine's doing", phrase.Percent(part)))
+	}
 	if _, _, unrecorded := j.why(list, worst); unrecorded {
 		withhold(&f)
 	}

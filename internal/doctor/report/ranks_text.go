@@ -52,7 +52,12 @@ func (j *Ranks) WriteText(w io.Writer, opt Text) error {
 		}
 		p("   Remedy: %s", f.Remedy)
 	}
-	p("\n  rank      step  GPU busy   compute   exposed     waits  last  first finding")
+	cards := slices.ContainsFunc(j.Ranks, func(r *Report) bool { return len(r.Breakdown.GPUs) > 0 })
+	busy := "GPU busy   compute"
+	if !cards {
+		busy = "operators"
+	}
+	p("\n  rank      step  %s   exposed     waits  last  first finding", busy)
 	waits := map[int]RankWait{}
 	for _, x := range j.Waits {
 		waits[x.Rank] = x
@@ -70,7 +75,11 @@ func (j *Ranks) WriteText(w io.Writer, opt Text) error {
 		if len(r.Recorded) > 0 {
 			first = strings.Join(r.Recorded, ", ")
 		}
-		p("  %4d  %5s ms    %6s  %5s ms    %6s  %5s ms  %4d  %s", *r.Rank, phrase.Figure(r.StepMS), phrase.Percent(r.GPUBusyShare), phrase.Figure(x.ComputeMS),
+		busy := ""
+		if cards {
+			busy = fmt.Sprintf("    %6s", phrase.Percent(r.GPUBusyShare))
+		}
+		p("  %4d  %5s ms%s  %5s ms    %6s  %5s ms  %4d  %s", *r.Rank, phrase.Figure(r.StepMS), busy, phrase.Figure(x.ComputeMS),
 			phrase.Percent(r.Breakdown.CommExposedShare), phrase.Figure(x.WaitMS), x.Last, first)
 	}
 	if len(j.Meetings) > 0 {

@@ -108,7 +108,7 @@ func Diagnose(t *trace.Trace) (*Report, error) {
 	r.Operators = costliest(a)
 	r.Breakdown = a.Breakdown()
 	var choices []string
-	r.Findings, choices = rule.Judge(a, r.Recorded)
+	r.Findings, choices = rule.Evaluate(a, r.Recorded)
 	r.Remarks = append(r.Remarks, choices...)
 	return r, nil
 }

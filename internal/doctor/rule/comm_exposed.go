@@ -30,7 +30,11 @@ var CommExposed = Rule{
 		if s.Host { // what the attribution gave to it
 			ms = a.Ms(a.Idle[analysis.IdleComm])
 		}
-		if a.Share(ms) < CommShare {
+		middle := ms
+		if s.Host && len(a.Devices) == 0 { // what the machine did to one step is not the exchange's
+			middle = min(ms, a.MiddleHeld(analysis.IdleComm)/1e6)
+		}
+		if a.Share(middle) < CommShare {
 			return nil
 		}
 		c := &cost{ms: ms, remedy: commRemedy(a), places: analysis.SpansOf(s.ExposedSpans), issued: s.Issued}

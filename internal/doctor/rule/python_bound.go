@@ -17,7 +17,7 @@ import (
 // half, the interpreter is the cause after all, and they count too.
 //
 // Without a GPU, Python around short operators is how a small model runs: there it takes 15 % in
-// the middle step, or 40 % in short stretches.
+// the middle step, at places that recur in most steps, or 40 % in short stretches.
 const (
 	pythonShare     = 0.05
 	hostPythonShare = 0.15
@@ -41,8 +41,8 @@ var pythonBound = Rule{
 		if len(a.Devices) == 0 {
 			if loop = a.Share(a.Ms(short)) >= hostLoopShare; loop {
 				ms += a.Ms(short)
-			} else { // what the machine did to one step is no cause of the program's
-				ms = min(ms, a.MiddleHeld(analysis.IdlePython)/1e6)
+			} else { // what the machine did to some steps is no cause of the program's
+				ms = min(a.Ms(a.Recurring), a.MiddleHeld(analysis.IdlePython)/1e6)
 			}
 			least = hostPythonShare
 		}

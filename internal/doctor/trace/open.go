@@ -130,7 +130,10 @@ func (l *loading) read(name string, r io.Reader, layer int) error {
 	b := bufio.NewReaderSize(r, 1<<16)
 	head, err := b.Peek(512)
 	if len(head) == 0 {
-		if err != nil && err != io.EOF {
+		switch {
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return fail(errors.New("the packed file is cut off before its first event: copy it again"))
+		case err != nil && err != io.EOF:
 			return fail(err)
 		}
 		return fail(errors.New("the file is empty"))

@@ -82,7 +82,7 @@ func (w *source) fill(keep int) error {
 		switch {
 		case err == io.EOF:
 			w.eof = true
-		case w.packed && errors.Is(err, io.ErrUnexpectedEOF):
+		case errors.Is(err, io.ErrUnexpectedEOF):
 			w.eof, w.torn = true, true // what came before it is parsed first
 		case err != nil:
 			return w.readError(err)
@@ -94,6 +94,9 @@ func (w *source) fill(keep int) error {
 func (w *source) readError(err error) error {
 	if errors.Is(err, ErrTooLarge) {
 		return err
+	}
+	if !w.packed && errors.Is(err, io.ErrUnexpectedEOF) { // from whatever it is packed in
+		return &cutError{fmt.Sprintf("the file is cut off after %d events: copy or record it again", w.build.Events)}
 	}
 	if !w.packed {
 		return fmt.Errorf("cannot read on after %d events: %w", w.build.Events, err)

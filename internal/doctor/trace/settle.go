@@ -46,6 +46,7 @@ func (t *builder) settle() *Trace {
 	slices.SortStableFunc(t.Updates, func(a, b Span) int { return cmp.Compare(a.Start, b.Start) })
 	slices.SortStableFunc(t.Ranges, func(a, b Range) int { return cmp.Compare(a.Start, b.Start) })
 	t.Regions = Union(t.Regions)
+	t.Framework = Union(t.Framework)
 	t.Compiled = Union(t.Compiled)
 	t.Compiling = Union(t.Compiling)
 	t.Overhead = Union(t.Overhead)

@@ -38,6 +38,7 @@ type Trace struct {
 	Workers   bool    // the data loader has workers of its own
 	Ranges    []Range // annotations of the program's own, in time order
 	Fetches   []fetch
+	Framework []Span // its own Python: Regions, and the optimizer's annotations
 	Regions   []Span // the framework's own loops around operators: an optimizer's step, compiled code
 	Compiled  []Span // of those, torch.compile's
 
@@ -430,6 +431,9 @@ func (t *builder) capture(e *event) {
 }
 
 func (t *builder) note(e *event) {
+	if isUpdate(e.name) || isZeroing(e.name) || e.cat == catOp && isRegion(e.name) {
+		t.Framework = append(t.Framework, Span{e.start, e.start + e.dur})
+	}
 	switch {
 	case isStep(e.name):
 		t.StepMarks = append(t.StepMarks, Window{e.start, e.start + e.dur})

@@ -154,6 +154,9 @@ func isLoader(s []byte) bool { return bytes.HasPrefix(s, loaderPrefix) }
 // isUpdate tells the step of an optimizer, which PyTorch marks itself: Optimizer.step#AdamW.step.
 func isUpdate(s []byte) bool { return bytes.HasPrefix(s, []byte("Optimizer.step#")) }
 
+// isZeroing tells the optimizer's zero_grad, which PyTorch marks in the same way.
+func isZeroing(s []byte) bool { return bytes.HasPrefix(s, []byte("Optimizer.zero_grad#")) }
+
 // isRegion tells the loops of the framework itself around many operators.
 func isRegion(s []byte) bool {
 	for _, prefix := range []string{"Optimizer.", "Torch-Compiled Region", "## Call CompiledFxGraph", "CompiledFunction"} {

@@ -9,9 +9,6 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// The order of the rules is the order in which they take operators, the particular before the
-// general; the order of the findings does not follow from it, that is cost.
-
 // Rules in the order in which they take operators: the particular before the general. The order of
 // the findings does not follow from it; that is cost.
 var Rules = []Rule{
@@ -40,11 +37,11 @@ var Rules = []Rule{
 	unfused,
 }
 
-// Judge asks every rule and orders the findings, most costly first. What the recording leaves in
+// Evaluate asks every rule and orders the findings, most costly first. What the recording leaves in
 // doubt is no more than a note. A choice, such as the precision on a card whose faster
 // units need another one, is a finding only where no fault stands before it, and a remark
 // otherwise.
-func Judge(a *analysis.Analysis, recorded []string) (findings []Finding, choices []string) {
+func Evaluate(a *analysis.Analysis, recorded []string) (findings []Finding, choices []string) {
 	findings = []Finding{}
 	step := a.Ms(float64(a.Wall))
 	left := step

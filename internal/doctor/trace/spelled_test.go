@@ -1,0 +1,27 @@
+package trace
+
+import "testing"
+
+// TestCollectivesAreSpelledOneWay, whatever parts their words.
+func TestCollectivesAreSpelledOneWay(t *testing.T) {
+	for s, want := range map[string]string{
+		"AllReduce": "all_reduce", "all_reduce": "all_reduce", "all-reduce": "all_reduce", "ALL REDUCE": "all_reduce", "all-to-all": "all_to_all",
+		"reduce-scatter": "reduce_scatter", "Send-Recv": "send_recv", "gossip": "other",
+	} {
+		if got := plainCollective(s, "other"); got != want {
+			t.Errorf("%q is %q, want %q", s, got, want)
+		}
+	}
+}
+
+// TestStartsOfXplanes: a plane's field, and not a line of text that begins with a line break.
+func TestStartsOfXplanes(t *testing.T) {
+	for head, want := range map[string]bool{
+		"\n\x20\x12\x05": false, "\n\x1e\x08\x01\x12": true, "\n\x1e\x08\x01": false, "\n\n{\"a\":1": false, "\n  {\"a\"": false, "\n{\"a\":1}": false, "\n[1,2,3]": false,
+		"{\"traceEvents\"": false, "\x09\x1e\x08\x01\x12": false, "abcdef": false,
+	} {
+		if got := looksLikeXplane([]byte(head)); got != want {
+			t.Errorf("%q: %v", head, got)
+		}
+	}
+}
