@@ -27,8 +27,8 @@ from haul_client import models as m
 from haul_client.api.doctor import diagnose, get_doctor_page
 from haul_client.api.jobs import cancel_job, delete_job, follow_job, get_job, list_jobs, submit_job
 from haul_client.api.policies import evaluate, list_policies
-from haul_client.api.routes import draw_instance, export_routes, read_instance, solve, vroom
-from haul_client.api.runs import follow_runs, get_picture, get_run, list_runs, measure_step
+from haul_client.api.routes import draw_instance, export_routes, optimize, read_instance, solve, vroom
+from haul_client.api.runs import follow_runs, get_picture, get_run, list_runs, measure_step, start_run, stop_run
 from haul_client.api.server import get_about, get_health, get_metrics, get_open_api, get_page, get_readiness
 from haul_client.types import File
 
@@ -98,12 +98,15 @@ def main():
     run = call(get_run, m.RunDetails, name)
     call(get_picture, File, name, run.pictures[0])
     call(measure_step, m.Ledger, name)
+    call(start_run, m.Problem, body=m.Train(config="quick"), status=403)  # this server starts none; cmd/haul/e2e starts one
+    call(stop_run, m.Problem, name, status=409)
     events(follow_runs, until=lambda event, _: event == "hello")
     with open(EXAMPLES / "trace.json.gz", "rb") as f:
         diagnosis = call(diagnose, m.Diagnosis, body=File(payload=f), name="trace.json.gz")
     call(get_doctor_page, str, diagnosis.page.rsplit("/", 1)[1])
     plan = {"vehicles": [{"id": 7, "start": [2.35, 48.86], "end": [2.35, 48.86]}], "jobs": [{"id": 1, "location": [2.3, 48.9]}], "options": {"l": 0.1}}
     call(vroom, m.VroomOutput, body=m.VroomInput.from_dict(plan))
+    call(optimize, m.VroomOutput, body=m.VroomInput.from_dict(plan))
     made = {f"haul_client.api.{p.name}.{o.name}" for p in pkgutil.iter_modules(haul_client.api.__path__) for o in pkgutil.iter_modules(importlib.import_module(f"haul_client.api.{p.name}").__path__)}
     if made != called:
         sys.exit(f"not called: {sorted(made - called)}")

@@ -37,6 +37,11 @@ expected-statuses = ["400", "401", "403", "404", "405", "406", "413", "415", "42
 include-operation-id = "vroom"
 [operations.checks.positive_data_acceptance]
 expected-statuses = ["2xx", "400"]
+
+[[operations]]
+include-operation-id = "optimize"
+[operations.checks.positive_data_acceptance]
+expected-statuses = ["2xx", "400"]
 """
 HOOKS = """
 import schemathesis

@@ -20,6 +20,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"haul/internal/config"
 	"haul/internal/serve"
 	"haul/policies"
 )
@@ -38,6 +39,7 @@ type serveFlags struct {
 	log       string
 	rate      float64
 	proxies   []string
+	train     bool
 }
 
 func (a *app) newServe() *cobra.Command {
@@ -53,7 +55,8 @@ func (a *app) newServe() *cobra.Command {
 
 Only this machine can connect unless --addr says otherwise, and then only who has the token, which is
 printed at the start unless it comes from --token-file or HAUL_TOKEN. The server reads the folder of
-runs and writes nothing there; runs may start, go on and end meanwhile. Long solves are jobs, which
+runs and writes nothing there, unless --train lets the page start runs; others may start, go on and
+end meanwhile. Long solves are jobs, which
 survive a restart with --jobs. The API is described at /api/v1/openapi.json, metrics for Prometheus
 are at /metrics, liveness at /healthz, readiness at /readyz. Ctrl-C ends it. docs/serve.md has the
 whole story, docs/deploy.md how to run it as a service.`,
@@ -73,6 +76,7 @@ whole story, docs/deploy.md how to run it as a service.`,
 	cmd.Flags().StringVar(&f.log, "log", "", "log each request on standard error: text or json")
 	cmd.Flags().Float64Var(&f.rate, "rate", 0, "requests per second of one address at most, twice as many at once; 0: any number")
 	cmd.Flags().StringArrayVar(&f.proxies, "proxy", nil, "address or network of a reverse proxy whose X-Forwarded-For is believed (repeatable)")
+	cmd.Flags().BoolVar(&f.train, "train", false, "let who has the token start and stop training runs from the page, one at a time")
 	cmd.Flags().BoolVar(&f.open, "open", false, "open the page in the browser")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object with the address when it listens")
 	return cmd
@@ -98,7 +102,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.token == "" && !loopback(host) {
+	if f.token == "" && (!loopback(host) || f.train) {
 		f.token = rand.Text()
 	}
 	access, err := a.accessLog(f.log)
@@ -112,7 +116,13 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	if !(f.rate >= 0) || math.IsInf(f.rate, 0) {
 		return usagef("--rate %g: a number of requests per second is needed, 0 for any", f.rate)
 	}
-	s, err := serve.New(serve.Options{Runs: f.runs, Hosts: servedHosts(f.hosts, host), Token: f.token, Jobs: f.jobs, Access: access, Proxies: proxies,
+	var training *serve.Training
+	if f.train {
+		if training, err = trainable(); err != nil {
+			return err
+		}
+	}
+	s, err := serve.New(serve.Options{Train: training, Runs: f.runs, Hosts: servedHosts(f.hosts, host), Token: f.token, Jobs: f.jobs, Access: access, Proxies: proxies,
 		Limits: serve.Limits{Rate: f.rate}, Version: readVersion().String(), Shipped: shippedPolicies(), Log: func(text string) { fmt.Fprintf(a.stderr, "%s\n", oneLine(text)) }})
 	if err != nil {
 		return err
@@ -228,6 +238,23 @@ func shippedPolicies() (out []serve.Shipped) {
 		out = append(out, serve.Shipped{Name: name, Read: func() ([]byte, error) { return policies.Read(name) }})
 	}
 	return out
+}
+
+// trainable is what runs can be started with here: the settings that come with the program, the
+// quick ones first, and the devices.
+func trainable() (*serve.Training, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("--train: %w", err)
+	}
+	t := &serve.Training{Program: program, Configs: config.Shipped(), Devices: []string{"auto", "cpu"}}
+	if i := slices.Index(t.Configs, "quick"); i > 0 {
+		t.Configs = append([]string{"quick"}, slices.Delete(t.Configs, i, i+1)...)
+	}
+	for _, d := range probeCUDA().Devices {
+		t.Devices = append(t.Devices, d.Device)
+	}
+	return t, nil
 }
 
 // explainServing says in words what whoever started the server should know.

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -60,7 +61,7 @@ func TestOtherOrigins(t *testing.T) {
 func TestToken(t *testing.T) {
 	const secret = "0123456789abcdef0123"
 	x := open(t, func(o *Options) { o.Token = secret })
-	for _, headers := range [][]string{nil, {"Authorization", "Bearer wrong"}, {"Cookie", "haul_token=wrong"}, {"Authorization", "Bearer "}} {
+	for _, headers := range [][]string{nil, {"Authorization", "Bearer wrong"}, {"Cookie", "haul_token=wrong"}, {"Authorization", "Bearer "}, {"Authorization", ""}, {"Authorization", "wrong"}} {
 		x.refused(x.do("GET", "/api/v1/runs", "", headers...), 401, "token")
 		x.refused(x.do("GET", "/metrics", "", headers...), 401, "token")
 		x.refused(x.do("GET", "/runs", "", headers...), 401, "token")
@@ -68,6 +69,9 @@ func TestToken(t *testing.T) {
 	x.refused(x.do("GET", "/api/v1/runs?token="+secret, ""), 401, "token") // it would stand in logs
 	if a := x.do("GET", "/healthz", ""); a.status != 200 {
 		t.Errorf("healthz: %d", a.status)
+	}
+	if a := x.do("GET", "/api/v1/runs", "", "Authorization", secret, "Host", "192.0.2.1:8420"); a.status != 200 {
+		t.Errorf("the token without a word before it: %d", a.status)
 	}
 	if a := x.do("GET", "/api/v1/runs", "", "Authorization", "Bearer "+secret, "Host", "192.0.2.1:8420"); a.status != 200 {
 		t.Errorf("with the token: %d", a.status)
@@ -167,7 +171,7 @@ func TestMarkupInNames(t *testing.T) {
 // endless sends a byte at a time, or as fast as it is taken.
 type endless struct {
 	pause time.Duration
-	sent  int64
+	sent  atomic.Int64
 }
 
 func (e *endless) Read(b []byte) (int, error) {
@@ -178,7 +182,7 @@ func (e *endless) Read(b []byte) (int, error) {
 	for i := range b {
 		b[i] = ' '
 	}
-	e.sent += int64(len(b))
+	e.sent.Add(int64(len(b)))
 	return len(b), nil
 }
 
@@ -195,15 +199,16 @@ func TestBodiesWithoutEnd(t *testing.T) {
 			began := time.Now()
 			resp, err := (&http.Client{Timeout: 5 * time.Second}).Post(x.url+path, "application/json", io.MultiReader(strings.NewReader("{"), body))
 			if err != nil { // the server may close before the client has sent everything
-				if c.status == 413 && body.sent < 64<<20 {
+				if c.status == 413 && body.sent.Load() < 64<<20 {
 					continue
 				}
 				t.Errorf("%s %s: %v", path, name, err)
 				continue
 			}
 			resp.Body.Close()
-			if resp.StatusCode != c.status || time.Since(began) > 3*time.Second {
-				t.Errorf("%s %s: %d after %v, %d bytes", path, name, resp.StatusCode, time.Since(began), body.sent)
+			late := resp.StatusCode == 408 && time.Since(began) > 300*time.Millisecond // a busy machine sends nothing fast
+			if resp.StatusCode != c.status && !late || time.Since(began) > 3*time.Second {
+				t.Errorf("%s %s: %d after %v, %d bytes", path, name, resp.StatusCode, time.Since(began), body.sent.Load())
 			}
 		}
 	}

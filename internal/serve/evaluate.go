@@ -65,7 +65,7 @@ func (s *Server) evaluation(r *http.Request, ask *evaluateRequest) (*evaluated, 
 	if ask.Customers < 0 || ask.Customers > s.limits.PolicySize {
 		return nil, refuse(http.StatusUnprocessableEntity, "customers is %d: from 1 to %d are evaluated here", ask.Customers, s.limits.PolicySize)
 	}
-	c, err := s.policies.pick(ask.Policy, max(1, ask.Customers))
+	c, err := s.policies.pick(ask.Policy, max(1, ask.Customers), nil)
 	if err != nil {
 		return nil, err
 	}

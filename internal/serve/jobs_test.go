@@ -101,7 +101,7 @@ func TestJobs(t *testing.T) {
 	if again := x.submit(body, 200, "Idempotency-Key", "k1"); again.ID != first.ID || again.State != jobDone {
 		t.Errorf("%+v", again)
 	}
-	x.refused(x.do("POST", "/api/v1/jobs", x.drawn(31, `"time":0.3`), "Idempotency-Key", "k1"), 422, "another request")
+	x.refused(x.do("POST", "/api/v1/jobs", x.drawn(31, `"time":0.3`), "Idempotency-Key", "k1"), 422, "belongs to another request, job "+first.ID)
 	x.refused(x.do("POST", "/api/v1/jobs", body, "Idempotency-Key", strings.Repeat("k", 201)), 400, "201 characters")
 	x.refused(x.do("POST", "/api/v1/jobs", x.drawn(30, `"time":3601`)), 422, "up to 3600 seconds can be asked for")
 	x.refused(x.do("POST", "/api/v1/jobs", "{}"), 422, "coords is empty")

@@ -116,7 +116,7 @@ func TestOpenAPIAgreesWithTheTypes(t *testing.T) {
 		"Dimension": {files.Dimension{}, false}, "Break": {files.Break{}, false},
 		"Solution": {solved{}, true}, "Progress": {improved{}, true}, "Job": {jobState{}, true}, "Problem": {problem{}, true}, "Evaluation": {evaluated{}, true},
 		"Plan": {files.Plan{}, true}, "PlanRoute": {files.Route{}, true}, "Stop": {files.Stop{}, true}, "Unserved": {files.Unserved{}, true},
-		"Run": {Summary{}, true}, "RunDetails": {Run{}, true}, "Table": {table{}, true}, "Policy": {policyInfo{}, true}, "Diagnosis": {diagnosis{}, true},
+		"Run": {Summary{}, true}, "Train": {trainRequest{}, false}, "Started": {startedRun{}, true}, "Trainable": {offered{}, true}, "RunDetails": {Run{}, true}, "Table": {table{}, true}, "Policy": {policyInfo{}, true}, "Diagnosis": {diagnosis{}, true},
 	} {
 		schema, ok := doc.Components.Schemas[name]
 		if !ok {

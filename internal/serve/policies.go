@@ -172,20 +172,34 @@ func (p *policies) forget() {
 }
 
 // pick is the policy that was asked for, or the one trained on the size nearest to n: of shipped
-// ones where there are any.
-func (p *policies) pick(name string, n int) (*checkpoint, error) {
+// ones where there are any. For a problem it must have learned its kind.
+func (p *policies) pick(name string, n int, prob *vrp.Problem) (*checkpoint, error) {
 	if name != "" {
-		return p.get(name)
+		c, err := p.get(name)
+		if err == nil && prob != nil {
+			if why := policy.Takes(c.settings, prob); why != nil {
+				return nil, refuse(http.StatusUnprocessableEntity, "the policy %s cannot route it: %v", name, why)
+			}
+		}
+		return c, err
 	}
 	best, nearest := "", math.Inf(1)
 	for _, x := range p.list() {
 		if len(p.shipped) > 0 && x.From != fromProgram {
 			break
 		}
+		if prob != nil {
+			if c, err := p.get(x.Name); err != nil || policy.Takes(c.settings, prob) != nil {
+				continue
+			}
+		}
 		// Sizes are compared as ratios: 20 is as far from 10 as from 40.
 		if d := math.Abs(math.Log(float64(n) / float64(x.Customers))); d < nearest {
 			best, nearest = x.Name, d
 		}
+	}
+	if best == "" && len(p.list()) > 0 {
+		return nil, refuse(http.StatusUnprocessableEntity, "no policy here has learned such problems: use search")
 	}
 	if best == "" {
 		return nil, refuse(http.StatusUnprocessableEntity, "there is no trained policy yet: haul train makes one, and it is found here as soon as it has an epoch")
@@ -208,7 +222,7 @@ func (p *policies) with(ctx context.Context, work func(b *bench) error) error {
 // the training run's.
 func (p *policies) solve(ctx context.Context, c *checkpoint, prob *vrp.Problem, d policy.Decode, seed *uint64) (s vrp.Solution, cost float64, err error) {
 	err = p.with(ctx, func(b *bench) error {
-		step, err := b.program(c, prob.N(), prob.Capacity, d, seed)
+		step, err := b.program(c, prob.N(), prob.Load(), d, seed)
 		if err != nil {
 			return err
 		}

@@ -190,7 +190,7 @@ func (s *Server) methods(r *http.Request) string {
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 		other := r.Clone(r.Context())
 		other.Method = method
-		if _, pattern := s.mux.Handler(other); pattern != "/api/" && pattern != "/" {
+		if _, pattern := s.mux.Handler(other); strings.HasPrefix(pattern, method+" ") {
 			out = append(out, method)
 		}
 	}

@@ -1,10 +1,11 @@
 // Package serve is Haul's window: a page with three rooms (runs, routes, doctor) and the HTTP API
 // behind it.
 //
-// What a reader could break: the server only reads. No request writes to the folder of runs or
-// names a path; runs are read through an os.Root, which no name and no link leaves. Every handler
-// is reached through guard, which judges Host, Origin and token before anything else looks at a
-// request, and every piece of work passes a gate, so that what is asked for at once stays bounded.
+// What a reader could break: the server only reads. No request writes to the folder of runs, but
+// for runs that it may start where it was told so (train.go), or names a path; runs are read
+// through an os.Root, which no name and no link leaves. Every handler is reached through guard,
+// which judges Host, Origin and token before anything else looks at a request, and every piece of
+// work passes a gate, so that what is asked for at once stays bounded.
 package serve
 
 import (
@@ -32,6 +33,7 @@ type Options struct {
 	Jobs    string         // the folder of jobs, so that they survive a restart; "": in memory
 	Access  *slog.Logger   // told of every request; nil: none
 	Proxies []netip.Prefix // of which X-Forwarded-For is believed
+	Train   *Training      // what runs may be started with; nil: none are
 }
 
 // Shipped is a trained routing policy that comes with the program.
@@ -54,6 +56,7 @@ type Server struct {
 	doctor   *gate // traces
 	clients  *clients
 	jobs     *jobs
+	trainer  trainer
 	stopping atomic.Bool
 	pages    *pages
 	ledgers  *ledgers
@@ -123,7 +126,9 @@ func (s *Server) routes() *http.ServeMux {
 	mux.HandleFunc("POST /api/v1/instances", s.readInstance)
 	mux.HandleFunc("POST /api/v1/export/{format}", s.export)
 	mux.HandleFunc("GET /api/v1/runs", s.listRuns)
+	mux.HandleFunc("POST /api/v1/runs", s.startRun)
 	mux.HandleFunc("GET /api/v1/runs/{name}", s.oneRun)
+	mux.HandleFunc("POST /api/v1/runs/{name}/stop", s.stopRun)
 	mux.HandleFunc("GET /api/v1/runs/{name}/pictures/{file}", s.picture)
 	mux.HandleFunc("POST /api/v1/runs/{name}/ledger", s.measureLedger)
 	mux.HandleFunc("GET /api/v1/events", s.events)
@@ -131,6 +136,8 @@ func (s *Server) routes() *http.ServeMux {
 	mux.HandleFunc("GET /api/v1/doctor/pages/{id}", s.doctorPage)
 	mux.HandleFunc("/api/", s.noSuch)
 	mux.HandleFunc("POST /{$}", s.vroom)
+	mux.HandleFunc("POST /optimization", s.vroom)
+	mux.HandleFunc("/optimization", s.noSuch)
 	mux.HandleFunc("GET /{$}", s.home)
 	mux.HandleFunc("/", s.page)
 	return mux
@@ -175,6 +182,7 @@ func (s *Server) Close() {
 	s.stopping.Store(true)
 	s.end()
 	s.runs.hub.close()
+	s.trainer.close(trainGrace)
 	s.jobs.close()
 	s.policies.close()
 }

@@ -239,7 +239,7 @@ func (s *Server) quickRoutes(ctx context.Context, p *vrp.Problem, m *solve.Metho
 // router is the policy that a request names, or the nearest in size, as the table of methods takes
 // it.
 func (s *Server) router(p *vrp.Problem, ask *solveRequest, out *solved) (solve.Router, error) {
-	chosen, err := s.policies.pick(ask.Policy, p.N())
+	chosen, err := s.policies.pick(ask.Policy, p.N(), p)
 	if err != nil {
 		return nil, err
 	}

@@ -50,6 +50,14 @@ func TestVROOMRequest(t *testing.T) {
 			t.Errorf("%d %s, want %q", a.status, a.body, want)
 		}
 	}
+	for body, want := range map[string]int{vroomPlan: 200, `{`: 400} {
+		if a := x.do("POST", "/optimization", body); a.status != want {
+			t.Errorf("as openrouteservice's client asks: %d %s", a.status, a.body)
+		}
+	}
+	if a := x.do("GET", "/optimization", ""); a.status != 405 || a.header.Get("Allow") != "POST" {
+		t.Errorf("GET where openrouteservice's client posts: %d %s", a.status, a.body)
+	}
 	if a := x.do("GET", "/", ""); a.status >= 400 {
 		t.Errorf("the page is gone: %d", a.status)
 	}

@@ -195,7 +195,11 @@ func (s *Server) listRuns(w http.ResponseWriter, _ *http.Request) {
 	for _, r := range s.runs.all() {
 		list = append(list, r.Summary)
 	}
-	s.answer(w, map[string]any{"folder": s.o.Runs, "runs": list})
+	out := map[string]any{"folder": s.o.Runs, "runs": list}
+	if o := s.offers(); o != nil {
+		out["train"] = o
+	}
+	s.answer(w, out)
 }
 
 func (s *Server) oneRun(w http.ResponseWriter, r *http.Request) {

@@ -56,17 +56,24 @@ const title = (instance, i) => instance.ids?.[i] ?? String(i);
 // far writes a distance: kilometres where the problem counts metres.
 export const far = (instance, d) => d !== null && instance.distance === 'metres' ? `${(d / 1000).toFixed(1)} km` : figure(d);
 
+// hues gives routes their colours by the first of their customers, so that the same route has the same colour on both maps.
+export function hues(routes) {
+  const least = routes.map(r => Math.min(...r)), out = [];
+  [...least.keys()].sort((a, b) => least[a] - least[b]).forEach((i, k) => out[i] = k % 8);
+  return out;
+}
+
 // routeTable lists routes, each with its stops in a row below it. With a plan it has durations and times, which are the server's.
 export function routeTable(instance, routes, types, plan, minute) {
   const head = ['Route', 'Stops', 'Load', 'Length', ...(plan ? ['Duration', 'Leaves', 'Returns'] : [])];
-  const rows = routes.flatMap((r, i) => {
+  const hue = hues(routes), rows = routes.flatMap((r, i) => {
     const p = plan?.routes?.[i], stops = stopsOf(instance, r, types?.[i]);
     let length = p?.distance ?? 0;
     if (!p) for (let k = 1; k < stops.length; k++) { const d = way(instance, stops[k - 1], stops[k]); length = d === null || length === null ? null : length + d; }
     const load = p?.load?.length ? p.load.join(', ') : r.reduce((a, c) => a + instance.demands[c], 0);
     const order = p ? p.stops.filter(s => s.kind !== 'start').map(s => el('span', { title: s.name || null }, `${s.kind === 'customer' ? s.id : s.kind} `, el('b', {}, clock(s.arrival, minute)), s.wait > 0 ? ` (waits ${span(s.wait, minute)})` : ''))
       : r.map(c => el('span', {}, title(instance, c)));
-    return [el('tr', {}, el('th', { scope: 'row' }, el('i', { class: 'swatch b' + i % 8 }), p?.vehicle && instance.fleet ? `${i + 1}, ${p.vehicle}` : i + 1), el('td', {}, r.length), el('td', {}, load), el('td', {}, far(instance, length)),
+    return [el('tr', {}, el('th', { scope: 'row' }, el('i', { class: 'swatch b' + hue[i] }), p?.vehicle && instance.fleet ? `${i + 1}, ${p.vehicle}` : i + 1), el('td', {}, r.length), el('td', {}, load), el('td', {}, far(instance, length)),
       ...(plan ? [el('td', {}, span(p?.duration ?? 0, minute)), el('td', {}, clock(p?.start ?? 0, minute)), el('td', {}, clock(p?.end ?? 0, minute))] : [])),
     el('tr', {}, el('td', { class: 'order', colspan: head.length }, order))];
   });
@@ -74,7 +81,7 @@ export function routeTable(instance, routes, types, plan, minute) {
 }
 
 // timeBars draws a row per vehicle: what it drives, waits and serves, with windows that it must meet.
-export function timeBars(instance, plan, minute) {
+export function timeBars(plan, minute, hue) {
   const routes = plan.routes || [];
   if (!routes.length) return null;
   const t0 = Math.min(...routes.map(r => r.start)), t1 = Math.max(...routes.map(r => r.end)), span = t1 - t0 || 1;
@@ -85,9 +92,9 @@ export function timeBars(instance, plan, minute) {
     box.append(svg('text', { x: left - 8, y: y + 15, 'text-anchor': 'end' }, i + 1));
     let at = r.start;
     for (const s of r.stops) {
-      piece(at, s.arrival, 'drive f' + i % 8, `drives to ${s.id}, ${clock(at, minute)} to ${clock(s.arrival, minute)}`);
+      piece(at, s.arrival, 'drive f' + hue[i], `drives to ${s.id}, ${clock(at, minute)} to ${clock(s.arrival, minute)}`);
       piece(s.arrival, s.begin, 'wait', `waits at ${s.id} until ${clock(s.begin, minute)}`);
-      piece(s.begin, s.depart, 'serve f' + i % 8, `${s.kind === 'customer' ? 'serves ' : ''}${s.id}, ${clock(s.begin, minute)} to ${clock(s.depart, minute)}`);
+      piece(s.begin, s.depart, 'serve f' + hue[i], `${s.kind === 'customer' ? 'serves ' : ''}${s.id}, ${clock(s.begin, minute)} to ${clock(s.depart, minute)}`);
       at = s.depart;
     }
   });

@@ -1,6 +1,6 @@
 // Routes: an instance on the map, solved again whenever it changes, by one method or by two side by side.
 import { $, el, svg, api, getJSON, post, streamed, say, figure, percent, later, download } from './util.js';
-import { routeTable, timeBars, leftOut, stopsOf, minutes } from './plan.js';
+import { routeTable, timeBars, leftOut, stopsOf, minutes, hues } from './plan.js';
 import { fillTables, byPlace, customers, depots } from './tables.js';
 
 let instance = null;          // as the API has it
@@ -234,7 +234,7 @@ class RouteMap {
   list(data) {
     if (!data || !this.routes?.length) { this.under.replaceChildren(...[leftOut(data?.plan?.unserved)].filter(Boolean)); return; }
     const seconds = minutes(instance, data.plan);
-    this.under.replaceChildren(...[leftOut(data.plan?.unserved), data.plan && timeBars(instance, data.plan, seconds),
+    this.under.replaceChildren(...[leftOut(data.plan?.unserved), data.plan && timeBars(data.plan, seconds, hues(this.routes)),
       el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'list of routes' }, routeTable(instance, this.routes, this.types, data.plan, seconds))].filter(Boolean));
   }
 
@@ -247,7 +247,8 @@ class RouteMap {
       return;
     }
     const parts = [], c = instance.coords, p = c.map(project), first = depots(instance);
-    (this.routes || []).forEach((r, i) => parts.push(svg('path', { class: 'route s' + i % 8, d: 'M' + stopsOf(instance, r, this.types?.[i]).map(v => (p[v] || p[0]).map(z => z.toFixed(1)).join(' ')).join('L') })));
+    const hue = hues(this.routes || []);
+    (this.routes || []).forEach((r, i) => parts.push(svg('path', { class: 'route s' + hue[i], d: 'M' + stopsOf(instance, r, this.types?.[i]).map(v => (p[v] || p[0]).map(z => z.toFixed(1)).join(' ')).join('L') })));
     const small = c.length > 150 && Math.max(2, 7 * Math.sqrt(150 / c.length)), top = Math.max(1, ...instance.demands); // thousands leave room for routes
     const served = this.routes && new Set(this.routes.flat()), radius = [];
     for (let i = first; i < c.length; i++) {

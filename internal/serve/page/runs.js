@@ -1,5 +1,5 @@
 // Runs: every run of the folder as it learns. The list and the rows come once; what is new comes as events.
-import { $, el, getJSON, api, say, figure, percent, duration, later, download, Failure } from './util.js';
+import { $, el, getJSON, api, post, say, figure, percent, duration, later, download, Failure } from './util.js';
 import { Chart, bar } from './chart.js';
 import { walk } from './walk.js';
 
@@ -48,6 +48,7 @@ function listen() {
   source.addEventListener('run', e => {
     const news = JSON.parse(e.data);
     list.set(news.run.name, news.run);
+    mind();
     if (!chosen.some(n => list.has(n))) chosen = [...chosen, news.run.name];
     const run = runs.get(news.run.name);
     if (run) {
@@ -69,6 +70,7 @@ async function refresh() {
     folder = got.folder;
     list.clear();
     for (const r of got.runs) list.set(r.name, r);
+    offer(got.train);
     // A bookmarked run that is not there yet stays chosen; meanwhile the newest is shown.
     if (!chosen.some(n => list.has(n)) && got.runs.length) chosen = [...chosen, got.runs[0].name];
     await Promise.all(chosen.filter(n => list.has(n)).map(load));
@@ -87,6 +89,54 @@ async function load(name) {
     runs.delete(name); // it went away between two looks
   }
 }
+
+// offer shows what runs can be started with, where the server starts any, and the one that goes on.
+function offer(train) {
+  $('runs-start').hidden = !train;
+  if (!train) return;
+  const options = (select, names) => select.options.length !== names.length && select.replaceChildren(...names.map(n => el('option', {}, n)));
+  options($('start-config'), train.configs);
+  options($('start-device'), train.devices);
+  going = train.running || '';
+  mind();
+}
+
+let going = ''; // the run that was started here and has not ended
+function mind() {
+  const r = list.get(going);
+  if (r && r.state !== 'running' && going !== starting) going = '';
+  $('start-go').disabled = !!going || starting !== null;
+  $('start-stop').hidden = !going;
+}
+
+let starting = null; // a name, or '' while the server has not told it
+$('runs-start').addEventListener('submit', async e => {
+  e.preventDefault();
+  starting = '';
+  mind();
+  say($('runs-error'), '');
+  $('start-words').textContent = 'It begins…';
+  try {
+    const ask = { config: $('start-config').value, device: $('start-device').value, time: 60 * Number($('start-time').value || 0) };
+    going = (await (await post('/runs', ask)).json()).name;
+    $('start-words').textContent = `${going} has begun.`;
+    chosen = [going];
+    remember();
+  } catch (err) {
+    $('start-words').textContent = '';
+    say($('runs-error'), err.message);
+  }
+  starting = null;
+  await refresh();
+});
+$('start-stop').addEventListener('click', async () => {
+  try {
+    await api(`/runs/${encodeURIComponent(going)}/stop`, { method: 'POST' });
+    $('start-words').textContent = `${going} saves and ends.`;
+  } catch (err) {
+    say($('runs-error'), err.message);
+  }
+});
 
 function choose(name, on) {
   chosen = on ? [...chosen, name] : chosen.filter(n => n !== name);
@@ -111,6 +161,7 @@ const paint = later(20, () => {
   paintCards(shown);
   paintCharts(shown);
   paintTimes(shown);
+  paintNotes(shown);
   paintSettings(shown);
   paintPictures(shown);
   paintEpisodes(shown);
@@ -119,7 +170,7 @@ const paint = later(20, () => {
 
 function paintList() {
   const words = $('runs-filter').value.toLowerCase().split(/\s+/).filter(Boolean);
-  const order = [...list.values()].filter(r => words.every(w => `${r.name} ${r.model} ${r.state}`.toLowerCase().includes(w))).sort((a, b) => b.updated.localeCompare(a.updated) || a.name.localeCompare(b.name));
+  const order = [...list.values()].filter(r => words.every(w => `${r.name} ${r.model} ${r.state} ${noteOf(r.name)}`.toLowerCase().includes(w))).sort((a, b) => b.updated.localeCompare(a.updated) || a.name.localeCompare(b.name));
   const box = $('runs-list');
   const focused = document.activeElement?.dataset?.run;
   box.replaceChildren(...order.map(r => {
@@ -296,6 +347,31 @@ async function measure(name, button, error) {
     button.textContent = 'Take a training step apart';
     say(error, e.message);
   }
+}
+
+// Notes stay in this browser, by folder and run: the server reads runs and writes nothing into them.
+const noteKey = name => `haul note ${folder}/${name}`;
+function noteOf(name) {
+  try { return localStorage.getItem(noteKey(name)) ?? ''; } catch { return ''; } // a browser that keeps nothing
+}
+function keepNote(name, words) {
+  try {
+    if (words.trim()) localStorage.setItem(noteKey(name), words);
+    else localStorage.removeItem(noteKey(name));
+    say($('notes-error'), '');
+  } catch {
+    say($('notes-error'), 'this browser keeps no notes: its storage is full or turned off');
+  }
+}
+
+let annotated = '';
+function paintNotes(shown) {
+  $('runs-notes').hidden = !shown.length;
+  const key = JSON.stringify([folder, shown.map(r => r.name)]);
+  if (key === annotated) return; // who types is not disturbed by the next epoch
+  annotated = key;
+  $('notes-list').replaceChildren(...shown.map(run => el('label', {}, run.name,
+    el('textarea', { rows: 2, maxlength: 10000, placeholder: 'What was tried, and what came of it', value: noteOf(run.name), oninput: e => keepNote(run.name, e.target.value) }))));
 }
 
 function paintSettings(shown) {
