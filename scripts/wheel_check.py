@@ -1,7 +1,7 @@
 """What scripts/wheel --check runs inside the fresh environment: the package's doctests, or its weights against the program's tours.
 
   python scripts/wheel_check.py doctests
-  python scripts/wheel_check.py notebook           # runs docs/notebook.ipynb
+  python scripts/wheel_check.py notebook           # runs docs/notebook.ipynb and docs/agents.ipynb
   python scripts/wheel_check.py weights RUN        # needs PyTorch and NumPy
 """
 
@@ -99,18 +99,25 @@ def leaving():
     print("who stops reading ends the run")
 
 
-def notebook():
-    """Every cell of code of docs/notebook.ipynb, in order; its assertions hold and what is shown last has a table."""
-    text = json.loads((pathlib.Path(__file__).resolve().parent.parent / "docs/notebook.ipynb").read_text(encoding="utf-8"))
+def cells(name):
+    """Every cell of code of a notebook in docs, in order; its assertions hold. Returns what it has defined."""
+    text = json.loads((pathlib.Path(__file__).resolve().parent.parent / "docs" / name).read_text(encoding="utf-8"))
     names, count = {"__name__": "notebook"}, 0
     for cell in text["cells"]:
         if cell["cell_type"] == "code":
-            exec(compile("".join(cell["source"]), f"cell {count}", "exec"), names)
+            exec(compile("".join(cell["source"]), f"{name}, cell {count}", "exec"), names)
             count += 1
+    print(f"{count} cells of {name} ran")
+    return names
+
+
+def notebook():
+    """Routes, whose results are shown as tables, and an agent in a world of its own."""
+    names = cells("notebook.ipynb")
     for shown in (names["s"], names["r"]):
         if "<table>" not in shown._repr_html_():
             sys.exit("a result is not shown as a table")
-    print(f"{count} cells of the notebook ran")
+    cells("agents.ipynb")
 
 
 def weights(path):

@@ -6,8 +6,11 @@ A history is recorded as arrays, which `haul data import` judges and turns into 
 
 from __future__ import annotations
 
+import array
 import json
+import struct
 import subprocess
+import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -217,8 +220,6 @@ def record(
     falls linearly; floating point is cut into bins for it (what is recorded is not). streams learners live through each task,
     processes of them at a time (make_env must be a function of a module then).
     """
-    import numpy as np
-
     numbers = list(range(tasks)) if isinstance(tasks, int) else list(tasks)
     jobs = [(make_env, t, s, episodes, limit, bins, rate, discount, seed) for t in numbers for s in range(streams)]
     if not jobs:
@@ -235,26 +236,49 @@ def record(
     whole = not str(getattr(probe.observation_space, "dtype", "int")).startswith("float")
     probe.close()
     steps = [s for life in lives for s in life]
-    observations = np.array([s[0] for s in steps], dtype=np.uint8 if whole and max(max(s[0]) for s in steps) < 256 else np.float32)
+    small = whole and all(0 <= v < 256 for s in steps for v in s[0])
     arrays = {
-        "observations": observations,
-        "actions": np.array([s[1] for s in steps], dtype=np.int64),
-        "rewards": np.array([s[2] for s in steps], dtype=np.float64),
-        "dones": np.array([s[3] for s in steps], dtype=np.uint8),
-        "tasks": np.repeat([j[1] for j in jobs], [len(life) for life in lives]).astype(np.int64),
-        "streams": np.repeat([j[2] for j in jobs], [len(life) for life in lives]).astype(np.int64),
+        "observations": _Array("|u1" if small else "<f4", [int(v) if small else v for s in steps for v in s[0]], (len(steps), len(steps[0][0]))),
+        "actions": _Array("<i8", [s[1] for s in steps]),
+        "rewards": _Array("<f8", [s[2] for s in steps]),
+        "dones": _Array("|u1", [int(s[3]) for s in steps]),
+        "tasks": _Array("<i8", [j[1] for j, life in zip(jobs, lives) for _ in life]),
+        "streams": _Array("<i8", [j[2] for j, life in zip(jobs, lives) for _ in life]),
     }
     return load_histories(arrays, out, title=title or Path(out).stem, actions=actions, train_ratio=train_ratio, force=force)
 
 
+class _Array:
+    """Numbers as an .npy file has them, for whoever has no NumPy.
+
+    >>> _Array("<i8", [1, 2]).bytes()[-16:]
+    b'\\x01\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x02\\x00\\x00\\x00\\x00\\x00\\x00\\x00'
+    """
+
+    def __init__(self, kind: str, numbers: list[Any], shape: tuple[int, ...] | None = None) -> None:
+        self.kind, self.numbers, self.shape = kind, numbers, shape or (len(numbers),)
+
+    def bytes(self) -> bytes:
+        data = array.array({"|u1": "B", "<i8": "q", "<f4": "f", "<f8": "d"}[self.kind], self.numbers)
+        if sys.byteorder == "big":
+            data.byteswap()
+        head = f"{{'descr': '{self.kind}', 'fortran_order': False, 'shape': {self.shape}, }}".encode()
+        head += b" " * (63 - (10 + len(head)) % 64) + b"\n"
+        return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + data.tobytes()
+
+
 def load_histories(arrays: dict[str, Any], out: str | Path, *, title: str = "", actions: int = 0, train_ratio: float = 0.9, force: bool = False) -> dict[str, Any]:
     """Writes arrays of histories, as `haul data import --help` names them, to a file, and returns what it holds."""
-    import numpy as np
-
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "histories.npz"
-        np.savez(path, **arrays)
-        arguments = ["data", "import", str(path), "--out", str(out), "--actions", str(actions), "--train-ratio", str(train_ratio), "--json"]
+        for name, values in arrays.items():
+            path = Path(folder) / f"{name}.npy"
+            if isinstance(values, _Array):
+                path.write_bytes(values.bytes())
+            else:
+                import numpy as np
+
+                np.save(path, np.asarray(values))
+        arguments = ["data", "import", folder, "--out", str(out), "--actions", str(actions), "--train-ratio", str(train_ratio), "--json"]
         if title:
             arguments += ["--title", title]
         if force:

@@ -360,3 +360,30 @@ func TestRecordsOutOfRange(t *testing.T) {
 		}
 	}
 }
+
+// TestOneRewardIsWrongWhereEpisodesPayTheSame: a pole that is held up longer pays more by steps
+// that each pay 1; where no step pays, and where all episodes are of one length, none is better.
+func TestOneRewardIsWrongWhereEpisodesPayTheSame(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		reward float32
+		equal  bool
+		wrong  bool
+	}{{"lengths differ", 1, false, false}, {"nothing pays", 0, false, true}, {"one length", 1, true, true}} {
+		l := newLearners()
+		for i := range l.rewards {
+			l.rewards[i] = c.reward
+			if c.equal {
+				l.dones[i] = uint8(i % 3 / 2)
+			}
+		}
+		h, err := imported(t, saveFolder(t, l.arrays()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := Summarize(h)
+		if got := strings.Contains(strings.Join(s.Wrong, ";"), "there is nothing to learn from"); got != c.wrong {
+			t.Errorf("%s: %q", c.name, s.Wrong)
+		}
+	}
+}

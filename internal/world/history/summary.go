@@ -2,6 +2,7 @@ package history
 
 import (
 	"fmt"
+	"slices"
 
 	"haul/internal/world"
 )
@@ -56,12 +57,13 @@ func Summarize(h History) *Summary {
 		places = min(places, max(1, len(h.Curve(t))))
 	}
 	s.Curve = make([]float64, places)
-	still := 0
+	still, differ := 0, false
 	for t := range h.Tasks() {
 		c := h.Curve(t)
 		if len(c) == 0 {
 			continue
 		}
+		differ = differ || slices.Min(c) != slices.Max(c)
 		n := float64(s.Tasks)
 		first, third, last := tenth(c, 0), tenth(c, len(c)/3), tenth(c, len(c)-max(1, len(c)/10))
 		s.First, s.Third, s.Last = s.First+first/n, s.Third+third/n, s.Last+last/n
@@ -84,7 +86,8 @@ func Summarize(h History) *Summary {
 	if short > 0 {
 		wrong("%d of %d streams have fewer than ten episodes: little is learned in them", short, s.Streams)
 	}
-	if len(space.Rewards) == 1 {
+	// Where every step pays the same, what an episode pays may still be learned: to live long.
+	if len(space.Rewards) == 1 && !differ {
 		wrong("every reward is %g: there is nothing to learn from", space.Rewards[0])
 	}
 	if _, plays := w.(world.Game); !plays && len(space.Fields) > 4 {
