@@ -1,6 +1,7 @@
 """Twenty problems of every feature, solved by the real VROOM and by Haul from the same JSON, and judged by one judge.
 
   python scripts/vroom_compare.py --haul ./haul [--vroom vroom] [--time 2]
+  python scripts/vroom_compare.py --haul ./haul example_2.json ...  # VROOM's files with matrices
   # vroom: pip install pyvroom
 
 The judge below shares nothing with either program: it drives each route leg by leg and checks windows, loads, skills, pairs, breaks,
@@ -21,6 +22,7 @@ ap = needs.flags(__doc__)
 ap.add_argument("--haul", required=True, help="the program haul")
 ap.add_argument("--vroom", default="vroom", help="the program vroom")
 ap.add_argument("--time", type=float, default=2.0, help="seconds of each")
+ap.add_argument("files", nargs="*", help="problems with matrices to compare instead of the twenty")
 FLAGS = ap.parse_args()
 
 FEATURES = ["plain", "capacity", "windows", "service and setup", "skills", "breaks", "several windows", "shipments", "shipments and windows", "mixed jobs and shipments",
@@ -100,9 +102,9 @@ def judge(p, out):
     """What an answer is worth: (priority left out, tasks left out, cost); an AssertionError where a rule is broken."""
     assert out["code"] == 0, out
     tasks = {("job", j["id"]): dict(j, kind="job") for j in p.get("jobs", [])}
-    for s in p.get("shipments", []):
+    for number, s in enumerate(p.get("shipments", [])):
         for half in ("pickup", "delivery"):
-            tasks[half, s[half]["id"]] = dict(s[half], kind=half, amount=s.get("amount", []), skills=s.get("skills", []), priority=s.get("priority", 0))
+            tasks[half, s[half]["id"]] = dict(s[half], kind=half, shipment=number, amount=s.get("amount", []), skills=s.get("skills", []), priority=s.get("priority", 0))
     vehicles = {v["id"]: v for v in p["vehicles"]}
     seen, total, cars = set(), 0.0, set()
     for route in out["routes"]:
@@ -152,10 +154,10 @@ def judge(p, out):
                         load[d] += (t.get("pickup") or [0] * dims)[d] - (t.get("delivery") or [0] * dims)[d]
                 else:
                     sign = 1 if kind == "pickup" else -1
-                    assert (s["id"] in on_board) == (kind == "delivery"), "delivered before it is picked up"
-                    (on_board.add if sign > 0 else on_board.remove)(s["id"])
+                    assert (t["shipment"] in on_board) == (kind == "delivery"), "delivered before it is picked up"
+                    (on_board.add if sign > 0 else on_board.remove)(t["shipment"])
                     for d in range(dims):
-                        load[d] += sign * t["amount"][d]
+                        load[d] += sign * (t["amount"] or [0] * dims)[d]
                 assert full(), "overloaded"
             here, free = place, begin + spent
         assert not on_board, "never delivered"
@@ -175,10 +177,15 @@ def main():
     worse = invalid = 0
     print(f"{'feature':<26} {'VROOM':>22} {'Haul':>22}")
     with tempfile.TemporaryDirectory() as folder:
-        for k, feature in enumerate(FEATURES):
-            file = Path(folder) / "p.json"
-            p = problem(100 + k, feature)
-            file.write_text(json.dumps(p))
+        names = FLAGS.files or FEATURES
+        for k, feature in enumerate(names):
+            if FLAGS.files:
+                file = Path(feature)
+                p, feature = json.loads(file.read_text()), file.name
+            else:
+                file = Path(folder) / "p.json"
+                p = problem(100 + k, feature)
+                file.write_text(json.dumps(p))
             marks = []
             for name, command in (("VROOM", [FLAGS.vroom, "-i", str(file), "-t", "1", "-l", str(FLAGS.time), "-x", "5"]), ("Haul", [FLAGS.haul, "solve", str(file), "--json", "--workers", "1", "--time", f"{FLAGS.time}s"])):
                 done = subprocess.run(command, capture_output=True, text=True)
@@ -192,7 +199,7 @@ def main():
             bad = marks[1][0] > marks[0][0] or marks[1][0] == marks[0][0] and marks[1][2] > marks[0][2] + 0.5
             worse += bad
             print(f"{feature:<26} {text[0]:>22} {text[1]:>22}{'  worse' if bad else ''}", flush=True)
-    print(f"Haul is at least as good on {len(FEATURES) - worse} of {len(FEATURES)}")
+    print(f"Haul is at least as good on {len(names) - worse} of {len(names)}")
     sys.exit(1 if invalid or worse > 2 else 0)
 
 

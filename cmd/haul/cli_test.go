@@ -77,6 +77,8 @@ func TestBadInput(t *testing.T) {
 		}
 		return write(t, "bad.vrp", strings.Replace(squareVRP, old, new, 1))
 	}
+	windows := write(t, "w.csv", "id,x,y,demand,ready,due\n0,0,0,0,0,90\n1,3,2,1,0,9\n2,5,9,1,20,30\n")
+	globe := write(t, "g.csv", "id,lat,lon,demand,ready,due\n0,50,8,0,0,9000\n1,50.1,8.1,1,0,9000\n2,50.2,8,1,20,9000\n")
 	sol := func(text string) string { return write(t, "x.sol", text) }
 	nowhere := filepath.Join(t.TempDir(), "missing", "x")
 	truncated := write(t, "cut.vrp", squareVRP[:strings.Index(squareVRP, "4 -10")])
@@ -120,6 +122,9 @@ func TestBadInput(t *testing.T) {
 		{"a spreadsheet's text", []string{"solve", write(t, "u.csv", "\xff\xfei\x00d\x00"), "--capacity", "5"}, exitFailed, "UTF-16"},
 		{"a program for routes", []string{"solve", square, "--check", write(t, "x.sol", "\x7fELF\x00\x01")}, exitFailed, "not a text file"},
 		{"past the stream's end", []string{"gen", "--first", "18446744073709551615", "--count", "2", "--out", "x"}, exitUsage, "pass the end of the stream"},
+		{"windows and a policy of plain CVRP", []string{"solve", windows, "--capacity", "5", "--distance", "exact", "--policy", "cvrp20"}, exitFailed, "the policy cannot route it: it has time windows: --policy vrp50 can"},
+		{"windows on the globe", []string{"solve", globe, "--capacity", "5", "--speed", "50", "--policy", "auto"}, exitFailed, "no policy that comes with the program fits: its distances are not those of straight lines"},
+		{"auto where no problem is", []string{"eval", "--policy", "auto"}, exitUsage, `no policy "auto": there are cvrp20`},
 		{"a table without a column", []string{"solve", write(t, "a.csv", "id,x,y\n0,1,2\n"), "--capacity", "5"}, exitFailed, `no column "demand"`},
 		{"a table with a NaN", []string{"solve", write(t, "a.csv", "id,x,y,demand\n0,1,2,0\n1,NaN,2,1\n"), "--capacity", "5"}, exitFailed, "a.csv:3"},
 		{"a table over capacity", []string{"solve", write(t, "a.csv", "id,x,y,demand\n0,1,2,0\n1,3,2,9\n"), "--capacity", "5"}, exitFailed, "over the capacity 5"},

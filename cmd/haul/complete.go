@@ -23,6 +23,7 @@ var words = map[string]func() []string{
 	"precision": of("fp32", "tf32", "bf16", "auto"),
 	"device":    of("cpu", "cuda:0", "auto"),
 	"split":     of("test", "validation"),
+	"objective": of("cost", "vehicles", "longest_route"),
 	"distance":  of("rounded", "exact", "dimacs", "ceil", "trunc"),
 	"goals":     of("held-out", "validation", "train", "all"),
 	"method":    solve.Named,

@@ -78,7 +78,7 @@ func TestAPageThroughAPipe(t *testing.T) {
 func TestADashIsNoFileName(t *testing.T) {
 	names := regexp.MustCompile(`\b(files?|folder|write|draw)\b|\.(svg|sol|npz|safetensors)\b`)
 	// config takes - everywhere; the others speak of files
-	notFiles := []string{"config", "distance", "model"}
+	notFiles := []string{"config", "distance", "model", "objective"}
 	t.Chdir(t.TempDir())
 	seen := 0
 	var walk func(cmd *cobra.Command)

@@ -10,11 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"haul/internal/config"
 	"haul/internal/policy"
 	"haul/internal/recipe"
 	"haul/internal/report"
 	"haul/internal/run"
 	"haul/internal/safetensors"
+	"haul/internal/vrp"
 	"haul/policies"
 )
 
@@ -120,12 +122,20 @@ func (a *app) listPolicies(asJSON bool) error {
 		return err
 	}
 	return a.table(func(w io.Writer) {
-		fmt.Fprintf(w, "%s\n", a.bold("name\tcustomers\tcapacity\tlayers\tparameters\tdecode\tinstances\ttime\truns"))
+		fmt.Fprintf(w, "%s\n", a.bold("name\tcustomers\tvariants\tcapacity\tlayers\tparameters\tdecode\tinstances\ttime\truns"))
 		for _, p := range all {
-			fmt.Fprintf(w, "%s\t%d\t%d\t%d x %d\t%s\t%s\t%s\t%s\t%d\n", p.Name, p.Customers, p.Capacity, p.Layers, p.Width, report.Thousands(int64(p.Parameters)), p.Decode,
+			fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%d x %d\t%s\t%s\t%s\t%s\t%d\n", p.Name, p.Customers, kindsOf(p.Variants), p.Capacity, p.Layers, p.Width, report.Thousands(int64(p.Parameters)), p.Decode,
 				report.Thousands(int64(p.Instances)), minutes(p.Seconds), len(p.Runs))
 		}
 	})
+}
+
+// kindsOf names the variants that a policy has learned where they are few, and counts them else.
+func kindsOf(names []string) string {
+	if len(names) > 3 {
+		return fmt.Sprint(len(names))
+	}
+	return strings.Join(names, ", ")
 }
 
 // minutes prints a time to the second.
@@ -146,16 +156,20 @@ func (a *app) policyCard(name string, asJSON bool) error {
 	return err
 }
 
-// nearestPolicy is the policy trained on the size nearest to n customers by ratio, "" where there
-// is none.
-func nearestPolicy(n int) (best string) {
+// fittingPolicy is the policy that takes a problem and was trained on the size nearest to its by
+// ratio, of two the one that was trained on fewer kinds; "" where there is none.
+func fittingPolicy(p *vrp.Problem) (best string) {
 	near := math.Inf(1)
-	for _, name := range policies.Names() {
-		p, err := describePolicy(name)
+	for _, name := range policies.Names() { // of one size those of plain CVRP first
+		ck, err := shippedPolicy(name)
 		if err != nil {
 			continue // the list will tell
 		}
-		if d := math.Abs(math.Log(float64(n) / float64(p.Customers))); d < near {
+		c, ok := ck.Settings.(*config.Config)
+		if !ok || policy.Takes(c, p) != nil {
+			continue
+		}
+		if d := math.Abs(math.Log(float64(p.N()) / float64(c.Problem.NumCustomers))); d < near {
 			best, near = name, d
 		}
 	}

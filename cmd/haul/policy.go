@@ -13,6 +13,7 @@ import (
 	"haul/internal/policy"
 	"haul/internal/recipe"
 	"haul/internal/run"
+	"haul/internal/vrp"
 	"haul/policies"
 )
 
@@ -24,7 +25,7 @@ type policyFlags struct {
 }
 
 func (f *policyFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.policy, "policy", "", policyUsage())
+	cmd.Flags().StringVar(&f.policy, "policy", "", policyUsage()+"; auto: the one that fits the problem")
 	cmd.Flags().StringVar(&f.checkpoint, "checkpoint", "", "trained policy: a .safetensors file, or a run folder's best")
 	cmd.Flags().StringVar(&f.decode, "decode", "", policy.DecodeUsage+
 		fmt.Sprintf("; default: pomo8 up to %d customers, pomo up to %d, else greedy; pomo8:1 near the size that a policy with start_views was trained on",
@@ -67,6 +68,25 @@ func (f *policyFlags) given() (flag string, ok bool) {
 		return "checkpoint", true
 	}
 	return "", false
+}
+
+// fit puts the policy that fits a problem best in the place of "auto".
+func (f *policyFlags) fit(p *vrp.Problem) error {
+	if f.policy != "auto" {
+		return nil
+	}
+	if f.policy = fittingPolicy(p); f.policy != "" {
+		return nil
+	}
+	why := "none has learned such problems"
+	if err := p.Check(); err != nil {
+		why = err.Error()
+	} else if len(p.X) == 0 {
+		why = "it has no coordinates"
+	} else if _, err := p.Variant(); err != nil {
+		why = err.Error()
+	}
+	return fmt.Errorf("--policy auto: no policy that comes with the program fits: %s: leave --policy out to search", why)
 }
 
 // load reads the checkpoint that is meant, as far as its settings. The path is that of the file

@@ -47,6 +47,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) (code
 	root.InitDefaultCompletionCmd()
 	for _, verb := range root.Commands() {
 		if verb.Name() == "completion" { // cobra's own, which takes any word for a call for help
+			verb.Short = "Complete verbs, flags, settings and policies in your shell"
 			a.parent(verb)
 		}
 	}
@@ -86,7 +87,6 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 customers who had to be served are 
 			}
 			return checkNames(cmd)
 		},
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	root.AddGroup(
 		&cobra.Group{ID: groupLearn, Title: "Learning:"},
@@ -102,6 +102,7 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 customers who had to be served are 
 		root.AddCommand(verb(a))
 	}
 	root.PersistentFlags().BoolVar(&a.quiet, "quiet", false, "results and errors alone: no notes, no progress")
+	root.SetCompletionCommandGroupID(groupMeasure)
 	a.parent(root)
 	complete(root)
 	a.layHelp(root)

@@ -26,6 +26,7 @@ type solveFlags struct {
 	device   deviceFlags
 	search   searchFlags
 	vehicles int
+	goal     string // the objective, in a file's words
 	open     bool
 	force    bool
 	testset  testsetFlags
@@ -53,7 +54,7 @@ type solveFlags struct {
 }
 
 // fileFlagNames are the flags that mean nothing without a file.
-var fileFlagNames = []string{"distance", "out", "plot", "check", "policy", "checkpoint", "decode", "device", "time", "target", "start", "fix", "curve", "vehicles", "open", "force", "fleet", "depots", "shipments", "distances", "durations", "speed", "times"}
+var fileFlagNames = []string{"distance", "out", "plot", "check", "policy", "checkpoint", "decode", "device", "time", "target", "start", "fix", "curve", "vehicles", "objective", "open", "force", "fleet", "depots", "shipments", "distances", "durations", "speed", "times"}
 
 func (a *app) newSolve() *cobra.Command {
 	var f solveFlags
@@ -150,6 +151,7 @@ an interrupted run goes on where it stopped.`,
 	fs.StringVar(&f.search.fix, "fix", "", "routes of --start that stay as they are: 2 is route 2, 2:4 its first four stops, all is every route; several with commas")
 	fs.StringVar(&f.search.curve, "curve", "", "draw cost over time as .svg or .png")
 	fs.IntVar(&f.vehicles, "vehicles", 0, "routes at most (default: the file's VEHICLES, else any number; 0 lifts the file's limit)")
+	fs.StringVar(&f.goal, "objective", "", "what counts: cost, vehicles (as few as possible, then the cost) or longest_route (as short as possible, then the cost; default: as the file says, else cost)")
 	fs.BoolVar(&f.open, "open", false, "open routes: the way back to the depot costs nothing")
 	f.tables.register(fs)
 	fs.BoolVar(&f.force, "force", false, "replace files that are there already")
@@ -225,6 +227,8 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 		return asUsage(solve.Known(f.method))
 	case unknownDistance(f.distance) != nil:
 		return asUsage(unknownDistance(f.distance))
+	case unknownObjective(f.goal) != nil:
+		return usagef("--%v", unknownObjective(f.goal))
 	}
 	if _, _, err := f.policy.decoder(&config.Config{}, 0, false); err != nil {
 		return err
@@ -271,6 +275,11 @@ func (f *solveFlags) gap(value float64) *float64 {
 
 func unknownDistance(name string) error {
 	_, err := files.ParseDistance(name)
+	return err
+}
+
+func unknownObjective(name string) error {
+	_, err := files.ParseObjective(name)
 	return err
 }
 

@@ -126,7 +126,7 @@ func (a *app) notePolicy(p *vrp.Problem, f *solveFlags) {
 	if _, ok := f.policy.given(); ok || f.method != "" || f.json || !solve.Solves(solve.Policy, p, nil) || solve.Best(p, nil) {
 		return
 	}
-	if name := nearestPolicy(p.N()); name != "" {
+	if name := fittingPolicy(p); name != "" {
 		fmt.Fprintf(a.stderr, "a trained policy could route it too: --policy %s (haul policies)\n", name)
 	}
 }
@@ -138,6 +138,9 @@ func (a *app) solveBy(ctx context.Context, p *vrp.Problem, f *solveFlags) (*outc
 		return f.planned(), nil
 	}
 	name := f.method
+	if err := f.policy.fit(p); err != nil {
+		return nil, err
+	}
 	if _, ok := f.policy.given(); ok {
 		name = solve.Policy
 		if f.improve {
@@ -154,7 +157,7 @@ func (a *app) solveBy(ctx context.Context, p *vrp.Problem, f *solveFlags) (*outc
 		o.Search.Start = f.vroom.Start
 	}
 	if m.Name == solve.Policy || m.Name == solve.Both {
-		route, done, err := a.router(ctx, p.N(), f)
+		route, done, err := a.router(ctx, p, f)
 		if err != nil {
 			return nil, err
 		}
@@ -202,12 +205,20 @@ func (f *solveFlags) planned() *outcome {
 		Reasons: solve.Reasons(f.vroom.Problem, s)}, broken: vrp.Violations(f.vroom.Problem, s)}
 }
 
-// router opens the device for a trained policy, which is to route n customers. done gives it back.
-func (a *app) router(ctx context.Context, n int, f *solveFlags) (route solve.Router, done func(), err error) {
+// router opens the device for a trained policy, which is to route the problem. done gives it back.
+func (a *app) router(ctx context.Context, p *vrp.Problem, f *solveFlags) (route solve.Router, done func(), err error) {
 	f.device.workers = f.workers
+	n := p.N()
 	trained, dev, err := a.openPolicy(ctx, &f.policy, &f.device)
 	if err != nil {
 		return nil, nil, err
+	}
+	if why := policy.Takes(trained.Config, p); why != nil {
+		err := fmt.Errorf("the policy cannot route it: %w", why)
+		if other := fittingPolicy(p); other != "" {
+			err = fmt.Errorf("%w: --policy %s can", err, other)
+		}
+		return nil, nil, errors.Join(err, dev.Close())
 	}
 	if f.seedGiven {
 		trained.Seed = f.src.seed

@@ -85,8 +85,14 @@ func asCapacity(err error) error {
 	return err
 }
 
-// limit sets the number of vehicles that a flag asks for.
+// limit sets the number of vehicles and the objective that flags ask for.
 func (f *solveFlags) limit(path string, p *vrp.Problem) error {
+	if f.goal != "" {
+		var err error
+		if p.Objective, err = files.ParseObjective(f.goal); err != nil {
+			return err
+		}
+	}
 	if !f.fleetGiven {
 		return nil
 	}

@@ -428,3 +428,53 @@ func TestSolveJSON(t *testing.T) {
 		t.Errorf("%d %s%s", r.code, r.stdout, r.stderr)
 	}
 }
+
+// TestSolveObjective: one route where the cost or the number of vehicles counts, a route for each
+// customer where the longest is to be short; the flag wins over the file.
+func TestSolveObjective(t *testing.T) {
+	const problem = `{"coords": [[0,0],[10,0],[0,10]], "demands": [0,5,5], "capacity": 10}`
+	plain := write(t, "plain.json", problem)
+	longest := write(t, "longest.json", strings.Replace(problem, "{", `{"objective": "longest_route", `, 1))
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{plain}, `"route_count":1`},
+		{[]string{plain, "--objective", "vehicles"}, `"route_count":1`},
+		{[]string{plain, "--objective", "longest_route"}, `"route_count":2`},
+		{[]string{longest}, `"route_count":2`},
+		{[]string{longest, "--objective", "cost"}, `"route_count":1`},
+	} {
+		r := haul(t, append([]string{"solve", "--json", "--iterations", "2000"}, c.args...)...)
+		if r.code != exitDone || !strings.Contains(r.stdout, c.want) {
+			t.Errorf("%v: %d %s%s", c.args, r.code, r.stdout, r.stderr)
+		}
+	}
+	for want, args := range map[string][]string{
+		`--objective is "makespan": use cost, vehicles or longest_route`: {plain, "--objective", "makespan"},
+		"--objective needs a file":                                       {"--objective", "vehicles"},
+	} {
+		if r := haul(t, append([]string{"solve"}, args...)...); r.code != exitUsage || !strings.Contains(r.stderr, want) {
+			t.Errorf("%v: %d %s", args, r.code, r.stderr)
+		}
+	}
+}
+
+// TestSolveReference: costs of a file are compared instance by instance, also where --first leaves
+// some out.
+func TestSolveReference(t *testing.T) {
+	costs := write(t, "costs.txt", "10\n20\n30\n")
+	set := []string{"solve", "--testset", "routefinder", "--variant", "vrptw", "--customers", "50", "--iterations", "50", "--json"}
+	for _, c := range []struct{ first, count, want string }{{"0", "2", `"reference_cost":15`}, {"1", "2", `"reference_cost":25`}} {
+		r := haul(t, append(set, "--reference", costs, "--first", c.first, "--count", c.count)...)
+		if r.code != exitDone || !strings.Contains(r.stdout, c.want) {
+			t.Errorf("%+v: %d %s%s", c, r.code, r.stdout, r.stderr)
+		}
+	}
+	if r := haul(t, append(set, "--reference", costs, "--count", "4")...); r.code != exitFailed || !strings.Contains(r.stderr, "3 costs for 4 instances") {
+		t.Errorf("%d %s", r.code, r.stderr)
+	}
+	if r := haul(t, "solve", "--count", "2", "--reference", costs); r.code != exitUsage || !strings.Contains(r.stderr, "name it with --testset") {
+		t.Errorf("%d %s", r.code, r.stderr)
+	}
+}

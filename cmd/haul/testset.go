@@ -20,12 +20,14 @@ type testsetFlags struct {
 	name    string
 	split   string
 	variant string
+	costs   string // a file with what others' routes cost
 }
 
 func (f *testsetFlags) register(cmd *cobra.Command, files string) {
 	cmd.Flags().StringVar(&f.name, "testset", "", "kool: the public sets of Kool et al. (--customers 10, 20, 50 or 100); routefinder: those of RouteFinder (--customers 50 or 100)"+files)
 	cmd.Flags().StringVar(&f.variant, "variant", "cvrp", "which of RouteFinder's 48 problems: cvrp, vrptw, ovrpbl, mdvrpmbltw, ...")
 	cmd.Flags().StringVar(&f.split, "split", testset.Test, "which of Kool's sets: test or validation")
+	cmd.Flags().StringVar(&f.costs, "reference", "", "costs to compare a test set's with: .npz, .pkl, .csv (column reference or cost), or a number per line")
 }
 
 // check refuses flags that describe instances which the set fixes.
@@ -35,6 +37,9 @@ func (f *testsetFlags) check(fs *pflag.FlagSet) error {
 	}
 	if f.name == testsetRouteFinder && fs.Changed("split") {
 		return usagef("--split is about the sets of Kool et al.: RouteFinder has test sets alone")
+	}
+	if f.name == "" && f.costs != "" {
+		return usagef("--reference is about a test set: name it with --testset")
 	}
 	if f.name == "" {
 		if fs.Changed("split") {
@@ -80,6 +85,12 @@ func (f *testsetFlags) load(fs *pflag.FlagSet, src *sourceFlags) (*testset.Set, 
 	}
 	if src.first >= uint64(len(s.Problems)) || fs.Changed("count") && src.first+uint64(count) > uint64(len(s.Problems)) {
 		return nil, usagef("--first %d and --count %d pass the %d instances of %s", src.first, count, len(s.Problems), f.name)
+	}
+	if f.costs != "" {
+		s.Cut(0, int(src.first)+count) // the file may know the first of them alone
+		if err := s.LoadReference(f.costs); err != nil {
+			return nil, err
+		}
 	}
 	s.Cut(int(src.first), count)
 	return s, nil

@@ -121,7 +121,7 @@ func TestBrowser(t *testing.T) {
 			defer stop()
 			ctx, cancel := chromedp.NewContext(alloc)
 			defer cancel()
-			ctx, cancelTime := context.WithTimeout(ctx, 100*time.Second)
+			ctx, cancelTime := context.WithTimeout(ctx, 5*time.Minute)
 			defer cancelTime()
 			v := &visit{t: t, ctx: ctx, url: url, dir: dir, width: width}
 			chromedp.ListenTarget(ctx, v.hear)
@@ -135,6 +135,7 @@ func TestBrowser(t *testing.T) {
 			v.doctor()
 			v.evil()
 			v.episodes()
+			v.starts()
 			v.mu.Lock()
 			defer v.mu.Unlock()
 			for _, f := range v.faults {
@@ -186,7 +187,7 @@ func (v *visit) do(what string, actions ...chromedp.Action) {
 // until waits for an expression of the page's to be true.
 func (v *visit) until(what, expression string) {
 	v.t.Helper()
-	v.do(what, chromedp.Poll("(() => {"+expression+"})()", nil, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(40*time.Second)))
+	v.do(what, chromedp.Poll("(() => {"+expression+"})()", nil, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(90*time.Second)))
 }
 
 func (v *visit) text(expression string) (out string) {
@@ -291,11 +292,33 @@ func (v *visit) runs() {
 	if state := v.text(`document.querySelector('#runs-list .state').textContent`); state != "running" {
 		v.t.Errorf("the run is %q", state)
 	}
+	v.notes(epoch)
 	v.do("ledger", chromedp.Click(`#runs-bars button`, chromedp.ByQuery))
 	v.until("the step taken apart", `return document.querySelectorAll('#runs-bars .bar').length == 2`)
 	v.do("top", chromedp.Evaluate(`scrollTo(0, 0)`, nil))
 	v.shot("runs")
 	v.judged("runs")
+}
+
+// notes writes beside a run while epochs come in, and finds the words again after a new start.
+func (v *visit) notes(epoch string) {
+	v.t.Helper()
+	var first float64
+	v.do("write", chromedp.SendKeys(`#notes-list textarea`, "smaller <b>steps</b>", chromedp.ByQuery), chromedp.Evaluate(epoch, &first))
+	v.until("an epoch beside the writing", fmt.Sprintf("return %s > %g", epoch, first))
+	if got := v.text(`document.activeElement.tagName + ': ' + document.activeElement.value`); got != "TEXTAREA: smaller <b>steps</b>" {
+		v.t.Errorf("an epoch later the writer is at %q", got)
+	}
+	v.do("again", chromedp.Navigate(v.url+"/runs"))
+	v.until("the note", `return document.querySelector('#notes-list textarea')?.value == 'smaller <b>steps</b>'`)
+	filter := func(words string, left int) {
+		v.do("filter", chromedp.Evaluate(fmt.Sprintf(`(f => { f.value = %q; f.dispatchEvent(new Event('input')) })(document.getElementById('runs-filter'))`, words), nil))
+		v.until(words, fmt.Sprintf(`return document.querySelectorAll('#runs-list li').length == %d`, left))
+	}
+	filter("larger", 0)
+	filter("smaller", 1)
+	filter("", 1)
+	v.until("its curve again", `return document.querySelectorAll('#runs-charts path.line').length >= 3`)
 }
 
 // routes places ten customers, moves one, and has the routes judged.
@@ -525,4 +548,24 @@ func (v *visit) episodes() {
 	v.until("the rooms", `return document.querySelectorAll('.room-map').length == 2`)
 	v.until("that they play", `return document.querySelector('.room-map .walker').getAttribute('cx') == '90'`)
 	v.judged("episodes")
+}
+
+// starts starts a run from the page of a server that may, follows it and stops it.
+func (v *visit) starts() {
+	v.t.Helper()
+	_, url := startServer(v.t, v.t.TempDir(), "--train")
+	v.do("another server", chromedp.Navigate(url), chromedp.WaitVisible(`#runs-start`, chromedp.ByQuery))
+	if first := v.text(`document.querySelector('#start-config').value`); first != "quick" {
+		v.t.Errorf("the form offers %q first", first)
+	}
+	v.do("choose", chromedp.SetValue(`#start-device`, "cpu", chromedp.ByQuery), chromedp.SetValue(`#start-time`, "3", chromedp.ByQuery))
+	v.judged("start")
+	v.do("train", chromedp.Click(`#start-go`, chromedp.ByQuery))
+	v.until("the run", `return /quick-001/.test(document.querySelector('#runs-list b')?.textContent ?? '')`)
+	v.until("its way out", `return !document.querySelector('#start-stop').hidden && document.querySelector('#start-go').disabled`)
+	v.until("its first epoch", `return /epoch [1-9]/.test(document.querySelector('#runs-list small')?.textContent ?? '')`)
+	v.shot("start")
+	v.do("stop", chromedp.Click(`#start-stop`, chromedp.ByQuery))
+	v.until("its end", `return document.querySelector('#runs-list .state').textContent === 'stopped'`)
+	v.until("room for another", `return document.querySelector('#start-stop').hidden && !document.querySelector('#start-go').disabled`)
 }

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,8 +29,13 @@ const (
 	exitInterrupted = 130
 )
 
-// built is the folder of the program, empty as long as no test has asked for it.
-var built string
+var (
+	// built is the folder of the program, empty as long as no test has asked for it.
+	built string
+	// environment is that of the process, before a test moves the user's cache: with it a build finds
+	// what was compiled before.
+	environment = os.Environ()
+)
 
 func TestMain(m *testing.M) {
 	if signal.Ignored(os.Interrupt) { // as in a shell's background; the program must not inherit it
@@ -59,9 +65,9 @@ var program = sync.OnceValue(func() string {
 	}
 	path := filepath.Join(built, "haul")
 	build := exec.Command("go", "build", "-race="+fmt.Sprint(raced), "-o", path, "haul/cmd/haul")
-	build.Dir = root
+	build.Dir, build.Env = root, environment
 	if !raced {
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		build.Env = append(slices.Clone(environment), "CGO_ENABLED=0")
 	}
 	if out, err := build.CombinedOutput(); err != nil {
 		panic(fmt.Sprintf("go build: %v\n%s", err, out))

@@ -1,0 +1,56 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// A spreadsheet of 200 customers is dropped on the map: the page asks how fast vehicles are, solves
+// it, and shows routes by the sheet's own ids, with times of day and a time bar.
+func TestBrowserSheet(t *testing.T) {
+	if os.Getenv("HAUL_BROWSER") == "" {
+		t.Skip("needs chromium: .ci/run browser installs it and sets HAUL_BROWSER=1")
+	}
+	chromium, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sheet, err := filepath.Abs("../../../docs/examples/deliveries.xlsx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, url := startServer(t, t.TempDir())
+	for _, width := range widths {
+		t.Run(fmt.Sprint(width), func(t *testing.T) {
+			options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.WindowSize(width, 1400),
+				chromedp.UserDataDir(profile(t)))
+			alloc, stop := chromedp.NewExecAllocator(context.Background(), options...)
+			defer stop()
+			ctx, cancel := chromedp.NewContext(alloc)
+			defer cancel()
+			ctx, cancelTime := context.WithTimeout(ctx, 120*time.Second)
+			defer cancelTime()
+			v := &visit{t: t, ctx: ctx, url: url, width: width}
+			v.do("open", emulation.SetDeviceMetricsOverride(int64(width), 1400, 1, width < 600), chromedp.Navigate(url+"/routes"), chromedp.WaitVisible(`.map`, chromedp.ByQuery))
+			v.drop(`.map`, sheet)
+			v.until("that the speed is asked for", `return !document.getElementById('r-ask').hidden`)
+			v.do("tell it", chromedp.SetValue(`#r-ask-value`, "35", chromedp.ByQuery), chromedp.Evaluate(`document.getElementById('r-ask').requestSubmit()`, nil))
+			v.until("200 customers on routes", `return [...document.querySelectorAll('.map .figures span')].some(s => s.textContent === '200 customers') && document.querySelectorAll('table.routes tbody tr').length >= 10`)
+			v.until("ids and times of day", `const order = document.querySelector('table.routes .order')?.textContent ?? ''; return /C\d+/.test(order) && /\d\d:\d\d/.test(order)`)
+			v.until("time bars", `return document.querySelectorAll('svg.bars rect').length > 100`)
+			for _, scheme := range []string{"dark", "light"} {
+				v.do("scheme", emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}), chromedp.Evaluate(`scrollTo(0, 0)`, nil))
+				v.judge("sheet, " + scheme)
+				v.shot("sheet-" + scheme)
+			}
+		})
+	}
+}
