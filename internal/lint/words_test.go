@@ -32,7 +32,7 @@ var recipes = []struct {
 
 // The files of the ops that draw, route and judge routing instances, and of losses.
 var (
-	routing = []string{"ops_routing", "routing", "generate", "decoder", "decode", "decision", "rules", "rules_vrp", "rules_vrp_vehicle", "rollout", "rollout_grad", "rollout_held", "starts", "starts_half", "half", "half_walk", "half_nodes", "choices", "grad_near",
+	routing = []string{"ops_routing", "routing", "generate", "decoder", "decode", "decision", "rules", "rules_vrp", "rules_vrp_vehicle", "rollout", "rollout_grad", "rollout_held", "starts", "starts_half", "half", "half_walk", "half_walk_listed", "half_nodes", "choices", "grad_near",
 		"grad", "biases", "tally", "warp", "stream", "stream_grad", "stream_nodes", "stream_row", "stream_starts", "stream_walk"}
 	losses = []string{"ops_losses", "losses"}
 )

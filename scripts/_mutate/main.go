@@ -2,7 +2,7 @@
 //
 // What a reader could break: a fault counts as noticed only when the package's tests ran and
 // failed. One whose text is not in its file exactly once, or that does not compile, is stale and
-// counts as not noticed; a package that is red without any fault ends the run.
+// counts as not noticed; so does every fault of a package that is red without any.
 package main
 
 import (
@@ -37,6 +37,7 @@ type fault struct {
 	line    int // of the table
 
 	Stale   string  `json:"stale,omitempty"` // why it cannot be planted
+	Planted bool    `json:"planted"`
 	Killed  bool    `json:"killed"`
 	By      string  `json:"by,omitempty"` // the first test that failed
 	Seconds float64 `json:"seconds"`
@@ -51,6 +52,7 @@ const share = 0.9
 func main() {
 	table := flag.String("table", "scripts/mutations.txt", "the `file` of faults")
 	only := flag.String("only", "", "plant only faults whose description, file or package has this `text`")
+	named := flag.Bool("named", false, "plant only faults that survived once (@!)")
 	workers := flag.Int("workers", 2, "copies of the tree that are tested at a time")
 	timeout := flag.Duration("timeout", 4*time.Minute, "of one package's tests; a fault that hangs them is noticed")
 	asJSON := flag.Bool("json", false, "print the result as JSON")
@@ -59,6 +61,7 @@ func main() {
 	flag.IntVar(&o.count, "random", 0, "plant this many faults that are drawn by themselves, in the packages that are named as arguments")
 	flag.Uint64Var(&o.seed, "seed", 1, "of --random")
 	flag.StringVar(&o.equivalent, "equivalent", "scripts/mutate-equivalent.txt", "the `file` of drawn faults that no test can tell, with the reason of each")
+	flag.StringVar(&o.results, "results", "", "the `file` in which --random keeps what it found; faults that it has as dead are not planted again")
 	flag.BoolVar(&o.short, "short", false, "run the tests of --random with -short")
 	flag.IntVar(&procs, "procs", 0, "cores that each copy's compiler and tests may use; 0: all")
 	flag.Parse()
@@ -73,7 +76,7 @@ func main() {
 		o.workers, o.timeout, o.asJSON = *workers, *timeout, *asJSON
 		ok, err = random(ctx, o)
 	default:
-		ok, err = run(ctx, *table, *only, *workers, *timeout, *asJSON, *list)
+		ok, err = run(ctx, *table, *only, *named, *workers, *timeout, *asJSON, *list)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
@@ -84,7 +87,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, table, only string, workers int, timeout time.Duration, asJSON, list bool) (ok bool, err error) {
+func run(ctx context.Context, table, only string, named bool, workers int, timeout time.Duration, asJSON, list bool) (ok bool, err error) {
 	text, err := os.ReadFile(table)
 	if err != nil {
 		return false, err
@@ -93,7 +96,9 @@ func run(ctx context.Context, table, only string, workers int, timeout time.Dura
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", table, err)
 	}
-	faults = slices.DeleteFunc(faults, func(f *fault) bool { return !strings.Contains(f.What+" "+f.File+" "+f.Package, only) })
+	faults = slices.DeleteFunc(faults, func(f *fault) bool {
+		return named && !f.Named || !strings.Contains(f.What+" "+f.File+" "+f.Package, only)
+	})
 	if len(faults) == 0 {
 		return false, fmt.Errorf("%s has no fault with %q", table, only)
 	}
@@ -121,13 +126,12 @@ func run(ctx context.Context, table, only string, workers int, timeout time.Dura
 	if err != nil {
 		return false, err
 	}
-	if err := clean(ctx, copies[0], faults, timeout); err != nil {
+	if err := clean(ctx, copies, faults, timeout); err != nil {
 		return false, err
 	}
-	if err := plantAll(ctx, copies, faults, timeout); err != nil {
-		return false, err
-	}
-	return report(faults, asJSON)
+	err = plantAll(ctx, copies, faults, timeout)
+	ok, failed := report(faults, asJSON) // of what was planted, where it was ended early
+	return ok && err == nil, errors.Join(err, failed)
 }
 
 // parse reads the table: a line "@ package file: what", or "@! " for a named fault, then the text
@@ -258,30 +262,53 @@ func testIn(ctx context.Context, env []string, dir, pkg string, timeout time.Dur
 	return out.String(), err
 }
 
-// clean wants every package green before anything is planted.
-func clean(ctx context.Context, dir string, faults []*fault, timeout time.Duration) error {
-	var packages []string
+// clean tests every package before anything is planted. Faults of one that is red cannot be judged:
+// they are stale.
+func clean(ctx context.Context, copies []string, faults []*fault, timeout time.Duration) error {
+	by := map[string][]*fault{} // package, and its assembly under emulation
 	for _, f := range faults {
-		if generator, _ := f.generator(); f.Stale == "" && generator != "neon" && !slices.Contains(packages, f.Package) {
-			packages = append(packages, f.Package)
+		if f.Stale != "" {
+			continue
 		}
-	}
-	for i, pkg := range packages {
-		fmt.Fprintf(os.Stderr, "clean  %d/%d  %s\n", i+1, len(packages), pkg)
-		if out, err := test(ctx, dir, pkg, timeout); err != nil {
-			return fmt.Errorf("%s is red without any fault: %w\n%s", pkg, err, tail(out))
+		key := f.Package
+		if generator, _ := f.generator(); generator == "neon" {
+			key += " under emulation"
 		}
+		by[key] = append(by[key], f)
 	}
-	for _, f := range faults {
-		if generator, _ := f.generator(); generator == "neon" && f.Stale == "" {
-			fmt.Fprintf(os.Stderr, "clean  %s under emulation\n", f.Package)
-			if out, failed, err := f.testGenerated(ctx, dir, generator, timeout); failed != nil || err != nil {
-				return fmt.Errorf("%s is red under emulation without any fault: %w\n%s", f.Package, errors.Join(failed, err), tail(out))
+	queue := make(chan string, len(by))
+	for key := range by {
+		queue <- key
+	}
+	close(queue)
+	var mu sync.Mutex // guards the faults and standard error
+	var wg sync.WaitGroup
+	for _, dir := range copies {
+		wg.Go(func() {
+			for key := range queue {
+				var out string
+				var failed, err error
+				first := by[key][0]
+				if generator, _ := first.generator(); generator == "neon" {
+					out, failed, err = first.testGenerated(ctx, dir, generator, timeout)
+				} else {
+					out, failed = test(ctx, dir, first.Package, timeout)
+				}
+				mu.Lock()
+				word := "clean"
+				if failed = errors.Join(failed, err); failed != nil {
+					word = "RED  "
+					for _, f := range by[key] {
+						f.Stale = fmt.Sprintf("%s is red without any fault: %v\n%s", key, failed, tail(out))
+					}
+				}
+				fmt.Fprintf(os.Stderr, "%s  %s\n", word, key)
+				mu.Unlock()
 			}
-			break
-		}
+		})
 	}
-	return nil
+	wg.Wait()
+	return ctx.Err()
 }
 
 // plantAll shares the faults out to the copies.
@@ -354,6 +381,7 @@ func (f *fault) plant(ctx context.Context, dir string, timeout time.Duration) (e
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	f.Planted = true
 	if err != nil {
 		f.Stale = fmt.Sprintf("line %d: %v", f.line, err)
 		return nil
@@ -430,6 +458,8 @@ func report(faults []*fault, asJSON bool) (bool, error) {
 		switch {
 		case f.Stale != "":
 			fmt.Printf("stale:    %s: %s: %s\n", f.Package, f.What, f.Stale)
+		case !f.Planted:
+			fmt.Printf("not planted: %s, %s: %s\n", f.Package, f.File, f.What)
 		case !f.Killed:
 			fmt.Printf("survived: %s, %s: %s\n", f.Package, f.File, f.What)
 		}

@@ -5,11 +5,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"math/rand/v2"
+	"hash/fnv"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,8 +22,9 @@ import (
 )
 
 // What a reader could break: a run is a function of its seed and of the source. Candidates are
-// listed in the order of the source, shuffled by the seed, and taken one after the other until so
-// many have compiled; how many are tested at a time changes nothing.
+// ordered by a hash of the seed and of what they change, and taken one after the other until so
+// many have compiled; how many are tested at a time changes nothing, and an edit elsewhere moves
+// few.
 
 // change is one replacement of text in a file.
 type change struct {
@@ -35,6 +37,7 @@ type change struct {
 
 	from, to int // bytes of the file
 	text     string
+	key      string // file, kind, both texts and which of its equals it is
 
 	broken     bool   // it does not compile
 	tested     bool   // to the end
@@ -121,6 +124,9 @@ func candidates(root, pkg, name string) ([]*change, error) {
 		case *ast.ExprStmt, *ast.DeferStmt, *ast.SendStmt:
 			add("statement", n.Pos(), n.End(), "")
 		case *ast.CallExpr:
+			if f, ok := n.Fun.(*ast.Ident); ok && (f.Name == "min" || f.Name == "max") {
+				break // in any order the same
+			}
 			for i := 1; i < len(n.Args); i++ {
 				a, b := n.Args[i-1], n.Args[i]
 				if source(a) != source(b) {
@@ -130,10 +136,58 @@ func candidates(root, pkg, name string) ([]*change, error) {
 		}
 		return true
 	})
+	equals := map[string]int{}
 	for _, c := range out {
 		c.describe(string(text))
+		c.key = strings.Join([]string{c.File, c.Kind, c.Before, c.After}, "\n")
+		equals[c.key]++
+		c.key += fmt.Sprintf("\n%d", equals[c.key])
 	}
 	return out, nil
+}
+
+// place is where the change stands in the order of a draw.
+func (c *change) place(seed uint64) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%d\n%s", seed, c.key)
+	// FNV's last bytes reach only the low bits; a product and a shift spread them.
+	v := h.Sum64() * 0x9e3779b97f4a7c15
+	return (v ^ v>>32) * 0xd6e8feb86659fd93
+}
+
+// results are what an earlier run found, by the key of the change: the test that failed, or one of
+// the words below.
+type results map[string]string
+
+const (
+	survived = "survived"
+	broken   = "does not compile"
+)
+
+// load reads results; a file that is not there has none.
+func (r results) load(path string) error {
+	text, err := os.ReadFile(path)
+	if path == "" || errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	return err
+}
+
+func (r results) save(path string) error {
+	if path == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(r, "", " ")
+	if err == nil {
+		err = os.WriteFile(path+".new", text, 0o644)
+	}
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	return err
 }
 
 // describe fills in the first line that changes, before and after.
@@ -187,6 +241,7 @@ type randomOptions struct {
 	seed       uint64
 	packages   []string
 	equivalent string
+	results    string // the file of what earlier runs found
 	workers    int
 	timeout    time.Duration
 	short      bool
@@ -212,9 +267,15 @@ func random(ctx context.Context, o randomOptions) (ok bool, err error) {
 	if len(all) == 0 {
 		return false, fmt.Errorf("%s has nothing to change", strings.Join(o.packages, " "))
 	}
-	rand.New(rand.NewPCG(o.seed, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	slices.SortFunc(all, func(a, b *change) int {
+		return cmp.Or(cmp.Compare(a.place(o.seed), b.place(o.seed)), cmp.Compare(a.key, b.key))
+	})
 	argued, err := argue(o.equivalent)
 	if err != nil {
+		return false, err
+	}
+	found := results{}
+	if err := found.load(o.results); err != nil {
 		return false, err
 	}
 	fmt.Fprintf(os.Stderr, "%d candidates in %d packages\n", len(all), len(packages))
@@ -227,44 +288,43 @@ func random(ctx context.Context, o randomOptions) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	limits, err := cleanAll(ctx, copies, packages, o)
-	if err != nil {
-		return false, err
-	}
-	done, err := plantRandom(ctx, copies, all, argued, limits, o)
-	return reportRandom(done, o), err
+	limits, red := cleanAll(ctx, copies, packages, o)
+	all = slices.DeleteFunc(all, func(c *change) bool { return limits[c.Package] == 0 })
+	done, err := plantRandom(ctx, copies, all, argued, limits, found, o)
+	return reportRandom(done, o), errors.Join(red, err)
 }
 
-// cleanAll wants every package green before anything is planted, and returns how long the tests of
-// each may take with a fault.
+// cleanAll tests every package before anything is planted, and returns how long the tests of each
+// may take with a fault. Packages that are red are left out of it, and are its error.
 func cleanAll(ctx context.Context, copies []string, packages []*listPackage, o randomOptions) (map[string]time.Duration, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	queue := make(chan *listPackage, len(packages))
 	for _, p := range packages {
 		queue <- p
 	}
 	close(queue)
 	limits := map[string]time.Duration{}
-	var mu sync.Mutex // guards limits and standard error
+	var red error
+	var mu sync.Mutex // guards limits, red and standard error
 	var wg sync.WaitGroup
 	for _, dir := range copies {
 		wg.Go(func() {
 			for p := range queue {
 				began := time.Now()
-				if out, err := testShort(ctx, dir, p.relative, o.timeout, o.short); err != nil {
-					cancel(fmt.Errorf("%s is red without any fault: %w\n%s", p.relative, err, tail(out)))
-					return
-				}
+				out, err := testShort(ctx, dir, p.relative, o.timeout, o.short)
 				mu.Lock()
-				limits[p.relative] = min(o.timeout, 30*time.Second+4*time.Since(began))
-				fmt.Fprintf(os.Stderr, "clean  %s  %.1f s\n", p.relative, time.Since(began).Seconds())
+				if err == nil {
+					limits[p.relative] = min(o.timeout, 30*time.Second+4*time.Since(began))
+					fmt.Fprintf(os.Stderr, "clean  %s  %.1f s\n", p.relative, time.Since(began).Seconds())
+				} else {
+					red = errors.Join(red, fmt.Errorf("%s is red without any fault: %w\n%s", p.relative, err, tail(out)))
+					fmt.Fprintf(os.Stderr, "RED    %s\n", p.relative)
+				}
 				mu.Unlock()
 			}
 		})
 	}
 	wg.Wait()
-	return limits, context.Cause(ctx)
+	return limits, red
 }
 
 // argue reads the changes that no test can tell, with the reason of each, in the table's format.
@@ -288,7 +348,7 @@ func argue(path string) (map[string]string, error) {
 }
 
 // plantRandom goes through the changes until enough have compiled.
-func plantRandom(ctx context.Context, copies []string, all []*change, argued map[string]string, limits map[string]time.Duration, o randomOptions) ([]*change, error) {
+func plantRandom(ctx context.Context, copies []string, all []*change, argued map[string]string, limits map[string]time.Duration, found results, o randomOptions) ([]*change, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var mu sync.Mutex // guards what follows, and standard error
@@ -307,13 +367,31 @@ func plantRandom(ctx context.Context, copies []string, all []*change, argued map
 		wg.Go(func() {
 			for c := take(); c != nil; c = take() {
 				c.Equivalent = argued[c.File+"\n"+c.Before+"\n"+c.After]
-				if c.Equivalent == "" {
+				mu.Lock()
+				before := found[c.key]
+				mu.Unlock()
+				switch {
+				case c.Equivalent != "":
+				case before == broken:
+					c.broken = true
+				case before != "" && before != survived:
+					c.Killed, c.By = true, before
+				default:
 					if err := c.plant(ctx, dir, limits[c.Package], o.short); err != nil {
 						cancel(err)
 						return
 					}
 				}
 				mu.Lock()
+				found[c.key] = survived
+				if c.Killed {
+					found[c.key] = c.By
+				} else if c.broken {
+					found[c.key] = broken
+				}
+				if err := found.save(o.results); err != nil {
+					cancel(err)
+				}
 				if c.tested = true; !c.broken {
 					compiled++
 					word := "killed by " + c.By
