@@ -27,16 +27,16 @@ func spool(body io.Reader) (io.ReadCloser, error) {
 	}
 	f, err := os.CreateTemp("", "haul-upload-")
 	if err != nil {
-		return nil, noRoom(err)
+		return nil, turnAway(body, noRoom(err))
 	}
 	file := &spooled{File: f}
 	// an open file is read on without its name; where that is not so, Close removes it
 	_ = os.Remove(f.Name())
 	if _, err := f.Write(head); err != nil {
-		return nil, errors.Join(noRoom(err), file.Close())
+		return nil, errors.Join(turnAway(body, noRoom(err)), file.Close())
 	}
 	if _, err := io.Copy(toDisk{f}, body); err != nil {
-		return nil, errors.Join(cutOff(err), file.Close())
+		return nil, errors.Join(turnAway(body, cutOff(err)), file.Close())
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, errors.Join(noRoom(err), file.Close())
@@ -57,6 +57,13 @@ func (d toDisk) Write(b []byte) (int, error) {
 
 func noRoom(err error) error {
 	return refuse(http.StatusInsufficientStorage, "the upload cannot be put aside in %s: %v", os.TempDir(), err)
+}
+
+// turnAway lets the rest of a body come in, within its limits, before it is refused: a client that
+// still sends when its connection is reset never reads why.
+func turnAway(body io.Reader, why error) error {
+	_, _ = io.Copy(io.Discard, body) // that it is cut off now is no news
+	return why
 }
 
 // cutOff words a body that ended before its length.

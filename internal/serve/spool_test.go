@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bufio"
 	"fmt"
 	"net/http"
 	"os"
@@ -44,6 +45,17 @@ func TestSlowUploadsHoldNoPlace(t *testing.T) {
 	}
 	t.Setenv("TMPDIR", aside+"/nosuch")
 	x.refused(x.do("POST", "/api/v1/doctor", large), http.StatusInsufficientStorage, "cannot be put aside")
+	late := dial(t, x) // still sends long after the server knows
+	fmt.Fprintf(late, "POST /api/v1/doctor HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(large), large[:2*spoolMemory])
+	time.Sleep(700 * time.Millisecond)
+	for sent := 2 * spoolMemory; sent < len(large); sent += 1 << 10 {
+		if _, err := late.Write([]byte(large[sent : sent+1<<10])); err != nil {
+			t.Fatalf("cut off while it sends: %v", err)
+		}
+	}
+	if answer, err := bufio.NewReader(late).ReadString('\n'); err != nil || !strings.Contains(answer, "507") {
+		t.Errorf("who sends slowly reads %q, %v", answer, err)
+	}
 	// small ones need no disk
 	if a := x.do("POST", "/api/v1/doctor?name=trace.json.gz", string(trace)); a.status != http.StatusOK {
 		t.Errorf("%d %.200s", a.status, a.body)
