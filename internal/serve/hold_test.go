@@ -29,6 +29,7 @@ func TestUnfinishedBodies(t *testing.T) {
 		{plain, "POST /api/v1/doctor", "a trace", 408},
 		{plain, "POST /api/v1/instances?name=a.vrp", "a file", 408},
 		{plain, "POST /api/v1/nothing", "no route", 404},
+		{plain, "POST /api/v1/runs", "a run where none may be started", 403},
 		{plain, "PUT /api/v1/solve", "the wrong method", 405},
 		{plain, "GET /runs", "a page", 200},
 		{plain, "GET /healthz", "health", 200},

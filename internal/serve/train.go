@@ -143,13 +143,13 @@ func (s *Server) startRun(w http.ResponseWriter, r *http.Request) {
 
 // started starts what a request asks for.
 func (s *Server) started(w http.ResponseWriter, r *http.Request) (*trained, error) {
+	may := s.o.Train
+	if may == nil { // before its body, which may be long in coming
+		return nil, refuse(http.StatusForbidden, "this server starts no runs: haul serve --train does")
+	}
 	var ask trainRequest
 	if err := s.decode(w, r, &ask); err != nil {
 		return nil, err
-	}
-	may := s.o.Train
-	if may == nil {
-		return nil, refuse(http.StatusForbidden, "this server starts no runs: haul serve --train does")
 	}
 	ask.Device = or(ask.Device, may.Devices[0])
 	switch {
