@@ -297,33 +297,51 @@ func random(ctx context.Context, o randomOptions) (ok bool, err error) {
 // cleanAll tests every package before anything is planted, and returns how long the tests of each
 // may take with a fault. Packages that are red are left out of it, and are its error.
 func cleanAll(ctx context.Context, copies []string, packages []*listPackage, o randomOptions) (map[string]time.Duration, error) {
-	queue := make(chan *listPackage, len(packages))
+	var all []string // a family's door once, not once per package of the family
 	for _, p := range packages {
-		queue <- p
+		all = append(all, judges(copies[0], p.relative)...)
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	queue := make(chan string, len(all))
+	for _, pkg := range all {
+		queue <- pkg
 	}
 	close(queue)
-	limits := map[string]time.Duration{}
+	took := map[string]time.Duration{} // of those that are clean
 	var red error
-	var mu sync.Mutex // guards limits, red and standard error
+	var mu sync.Mutex // guards took, red and standard error
 	var wg sync.WaitGroup
 	for _, dir := range copies {
 		wg.Go(func() {
-			for p := range queue {
+			for pkg := range queue {
 				began := time.Now()
-				out, err := testShort(ctx, dir, p.relative, o.timeout, o.short)
+				out, err := test(ctx, dir, pkg, o.timeout, o.flags()...)
 				mu.Lock()
 				if err == nil {
-					limits[p.relative] = min(o.timeout, 30*time.Second+4*time.Since(began))
-					fmt.Fprintf(os.Stderr, "clean  %s  %.1f s\n", p.relative, time.Since(began).Seconds())
+					took[pkg] = time.Since(began)
+					fmt.Fprintf(os.Stderr, "clean  %s  %.1f s\n", pkg, took[pkg].Seconds())
 				} else {
-					red = errors.Join(red, fmt.Errorf("%s is red without any fault: %w\n%s", p.relative, err, tail(out)))
-					fmt.Fprintf(os.Stderr, "RED    %s\n", p.relative)
+					red = errors.Join(red, fmt.Errorf("%s is red without any fault: %w\n%s", pkg, err, tail(out)))
+					fmt.Fprintf(os.Stderr, "RED    %s\n", pkg)
 				}
 				mu.Unlock()
 			}
 		})
 	}
 	wg.Wait()
+	limits := map[string]time.Duration{}
+	for _, p := range packages {
+		limit := 30 * time.Second
+		for _, pkg := range judges(copies[0], p.relative) {
+			if took[pkg] == 0 {
+				limit = 0
+				break
+			}
+			limit += 4 * took[pkg]
+		}
+		limits[p.relative] = min(o.timeout, limit)
+	}
 	return limits, red
 }
 
@@ -377,7 +395,7 @@ func plantRandom(ctx context.Context, copies []string, all []*change, argued map
 				case before != "" && before != survived:
 					c.Killed, c.By = true, before
 				default:
-					if err := c.plant(ctx, dir, limits[c.Package], o.short); err != nil {
+					if err := c.plant(ctx, dir, limits[c.Package], &o); err != nil {
 						cancel(err)
 						return
 					}
@@ -415,7 +433,7 @@ func plantRandom(ctx context.Context, copies []string, all []*change, argued map
 	return done[:min(o.count, len(done))], context.Cause(ctx)
 }
 
-func (c *change) plant(ctx context.Context, dir string, timeout time.Duration, short bool) (err error) {
+func (c *change) plant(ctx context.Context, dir string, timeout time.Duration, o *randomOptions) (err error) {
 	path := filepath.Join(dir, c.File)
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -430,7 +448,7 @@ func (c *change) plant(ctx context.Context, dir string, timeout time.Duration, s
 	if err := os.WriteFile(path, changed, 0o644); err != nil {
 		return err
 	}
-	out, failed := testShort(ctx, dir, c.Package, timeout, short)
+	out, failed := o.judge(ctx, dir, c.Package, timeout)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -444,21 +462,32 @@ func (c *change) plant(ctx context.Context, dir string, timeout time.Duration, s
 	return nil
 }
 
-// testShort runs the tests of a package and, where those pass, of the package that it is a part of:
-// a family of packages (doctor, doctor/trace, ...) is often tested at its door.
-func testShort(ctx context.Context, dir, pkg string, timeout time.Duration, short bool) (out string, err error) {
-	flags := []string{"-count=1"} // a result from the cache would tell nothing of how long they take
-	if short {
-		flags = append(flags, "-short")
-	}
-	if out, err = test(ctx, dir, pkg, timeout, flags...); err != nil {
-		return out, err
-	}
+// judges are the packages whose tests judge a change: its own, and the one that it is a part of,
+// since a family of packages (doctor, doctor/trace, ...) is often tested at its door.
+func judges(dir, pkg string) []string {
 	above := filepath.Dir(pkg)
 	if tests, _ := filepath.Glob(filepath.Join(dir, above, "*_test.go")); len(tests) > 0 {
-		return test(ctx, dir, above, timeout, flags...)
+		return []string{pkg, above}
 	}
-	return out, nil
+	return []string{pkg}
+}
+
+// flags are those of go test.
+func (o *randomOptions) flags() []string {
+	if o.short {
+		return []string{"-count=1", "-short"}
+	}
+	return []string{"-count=1"} // a result from the cache would tell nothing of how long they take
+}
+
+// judge runs the tests of a package and, where those pass, of the one above it.
+func (o *randomOptions) judge(ctx context.Context, dir, pkg string, timeout time.Duration) (out string, err error) {
+	for _, pkg := range judges(dir, pkg) {
+		if out, err = test(ctx, dir, pkg, timeout, o.flags()...); err != nil {
+			break
+		}
+	}
+	return out, err
 }
 
 // reportRandom prints the survivors and the share by package, and says whether it is enough.
