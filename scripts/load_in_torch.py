@@ -46,6 +46,7 @@ import gt_torch as gt
 SAME = 0.9  # of goals' mean returns by episode: a life that went another way shows in every later episode of its goal
 TOLERANCE = 2e-4  # of the mean cost: one route in a hundred going another way, by a few percent
 SAME_TOURS = 0.9  # of the instances
+PLAIN = {"num_customers", "vehicle_capacity", "capacity_range", "demand_range", "coord_range", "distribution"}  # of the settings' problem; any other key is a rule
 TYPES = {"F32": torch.float32, "F64": torch.float64, "I32": torch.int32, "BF16": torch.bfloat16}
 
 
@@ -114,8 +115,9 @@ def gt_routes(policy, xy, demand, seen, n, decode):
 def route(haul, path, tensors, settings, count, decode, device):
     """Tours here and there, on Kool's test set of the policy's size."""
     problem = settings["problem"]
-    if problem.get("max_route_length", 0) > 0 or problem.get("attributes", ""):
-        sys.exit(f"{path}: trained on more than capacities; Kool's test sets have nothing else, and PyTorch is given no limit: compare it by scripts/parity.py")
+    rules = {k: v for k, v in problem.items() if k not in PLAIN and v}
+    if rules:
+        sys.exit(f"{path}: trained on more than capacities ({rules}); Kool's test sets have nothing else, and PyTorch is given no limit: compare it by scripts/parity.py")
     policy = gt.of(tensors, settings).to(device)
     n = min((10, 20, 50, 100), key=lambda k: abs(k - problem["num_customers"]))
     with tempfile.TemporaryDirectory() as folder:

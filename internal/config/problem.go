@@ -1,5 +1,10 @@
 package config
 
+import (
+	"regexp"
+	"strings"
+)
+
 // Problem says which instances are drawn.
 type Problem struct {
 	NumCustomers    int     `yaml:"num_customers"`
@@ -25,4 +30,34 @@ func problemKeys() []Entry {
 		float("problem.max_route_length", between(0, 1000), Honoured, "Where the limit of a route's length ends, the way home included, in sides of the unit square: each instance draws its own between twice the way to its farthest customer and this (RouteFinder: 2.8). 0: no limit."),
 		text("problem.attributes", Honoured, "Kinds of problems that a batch mixes, each instance drawing one, all as likely: variants by RouteFinder's names, cvrp, or vrp with b or mb, l and tw behind it and o before it, apart by commas; or all, which is 24. Empty: none, which is CVRP with kernels of its own."),
 	}
+}
+
+// variantName is a kind of problem by RouteFinder's names, as internal/vrp reads them.
+var variantName = regexp.MustCompile(`^(?i)(all|o?vrp(m?b)?l?(tw)?|cvrp)$`)
+
+// conflicts lists what is wrong between these keys.
+func (p *Problem) conflicts() []conflict {
+	var out []conflict
+	if p.DemandRange[1] > p.VehicleCapacity {
+		out = append(out, clash([]string{"problem.demand_range", "problem.vehicle_capacity"},
+			"problem.demand_range reaches %d, over problem.vehicle_capacity %d: no vehicle could serve that customer", p.DemandRange[1], p.VehicleCapacity))
+	}
+	if low, high := p.CapacityRange[0], p.CapacityRange[1]; high > 0 {
+		keys := []string{"problem.capacity_range", "problem.demand_range", "problem.num_customers"}
+		switch {
+		case low < p.DemandRange[1]:
+			out = append(out, clash(keys, "problem.demand_range reaches %d, over the lowest capacity %d of problem.capacity_range: no vehicle could serve that customer", p.DemandRange[1], low))
+		case p.NumCustomers*high >= loadUnit:
+			out = append(out, clash(keys, "problem.capacity_range reaches %d: with %d customers at most %d can be told apart", high, p.NumCustomers, (loadUnit-1)/p.NumCustomers))
+		}
+	}
+	for name := range strings.SplitSeq(p.Attributes, ",") {
+		if name = strings.TrimSpace(name); p.Attributes != "" && (!variantName.MatchString(name) || strings.EqualFold(name, "vrp")) {
+			out = append(out, clash([]string{"problem.attributes"}, "problem.attributes: there is no variant %q: write all, or names as cvrp, ovrp and vrpbltw, apart by commas", name))
+		}
+	}
+	if p.Attributes != "" && p.MaxRouteLength > 0 {
+		out = append(out, clash([]string{"problem.attributes", "problem.max_route_length"}, "problem.attributes and problem.max_route_length exclude one another: a mix draws limits of its own"))
+	}
+	return out
 }

@@ -1,10 +1,6 @@
 package config
 
-import (
-	"fmt"
-	"regexp"
-	"strings"
-)
+import "fmt"
 
 // conflict is a fault between keys, each lawful alone. The keys are those a user could change to
 // mend it, the likeliest first.
@@ -48,34 +44,10 @@ func inBlocks(width int) bool {
 	return false
 }
 
-// variantName is a kind of problem by RouteFinder's names, as internal/vrp reads them.
-var variantName = regexp.MustCompile(`^(?i)(all|o?vrp(m?b)?l?(tw)?|cvrp)$`)
-
 // conflicts lists what is wrong between keys of a Config whose every key is lawful alone.
 func (c *Config) conflicts() []conflict {
-	var out []conflict
 	p, t, m, a, b := c.Problem, c.Training, c.Model, c.Advanced, c.Baseline
-	if p.DemandRange[1] > p.VehicleCapacity {
-		out = append(out, clash([]string{"problem.demand_range", "problem.vehicle_capacity"},
-			"problem.demand_range reaches %d, over problem.vehicle_capacity %d: no vehicle could serve that customer", p.DemandRange[1], p.VehicleCapacity))
-	}
-	if low, high := p.CapacityRange[0], p.CapacityRange[1]; high > 0 {
-		keys := []string{"problem.capacity_range", "problem.demand_range", "problem.num_customers"}
-		switch {
-		case low < p.DemandRange[1]:
-			out = append(out, clash(keys, "problem.demand_range reaches %d, over the lowest capacity %d of problem.capacity_range: no vehicle could serve that customer", p.DemandRange[1], low))
-		case p.NumCustomers*high >= loadUnit:
-			out = append(out, clash(keys, "problem.capacity_range reaches %d: with %d customers at most %d can be told apart", high, p.NumCustomers, (loadUnit-1)/p.NumCustomers))
-		}
-	}
-	for name := range strings.SplitSeq(p.Attributes, ",") {
-		if name = strings.TrimSpace(name); p.Attributes != "" && (!variantName.MatchString(name) || strings.EqualFold(name, "vrp")) {
-			out = append(out, clash([]string{"problem.attributes"}, "problem.attributes: there is no variant %q: write all, or names as cvrp, ovrp and vrpbltw, apart by commas", name))
-		}
-	}
-	if p.Attributes != "" && p.MaxRouteLength > 0 {
-		out = append(out, clash([]string{"problem.attributes", "problem.max_route_length"}, "problem.attributes and problem.max_route_length exclude one another: a mix draws limits of its own"))
-	}
+	out := p.conflicts()
 	if m.HiddenDim%m.NumHeads != 0 {
 		out = append(out, clash([]string{"model.hidden_dim", "model.num_heads"},
 			"model.hidden_dim %d is not divisible by model.num_heads %d", m.HiddenDim, m.NumHeads))

@@ -49,6 +49,19 @@ func variantsOf(src vrp.Source) []string {
 	return []string{vrp.Attributes(0).String()}
 }
 
+// Learned says whether a policy that was trained on a source's instances knows the variant of
+// RouteFinder's that has that name.
+func Learned(src vrp.Source, variant string) bool {
+	m, err := vrp.ParseMix(variant)
+	switch {
+	case err != nil || variant == "all":
+		return false
+	case src.Mix != 0:
+		return src.Mix&m == m
+	}
+	return m == 1 // plain
+}
+
 // RecordInstances records the drawing of a shard's instances; with a range of capacities each has
 // its own.
 func RecordInstances(p *plan.Plan, src vrp.Source, symmetries int, capacities [2]int) kernel.Instances {

@@ -39,16 +39,3 @@ func variedOf(p *vrp.Problem, side float64) kernel.Own {
 	own.End = own.Windows[0].Late
 	return own
 }
-
-// Learned says whether a policy that was trained on a source's instances knows the variant of
-// RouteFinder's that has that name.
-func Learned(src vrp.Source, variant string) bool {
-	m, err := vrp.ParseMix(variant)
-	switch {
-	case err != nil || variant == "all":
-		return false
-	case src.Mix != 0:
-		return src.Mix&m == m
-	}
-	return m == 1 // plain
-}

@@ -290,7 +290,7 @@ func TestManyNodesAreDecoded(t *testing.T) {
 	for _, n := range []int{mostStreamed - 1, mostStreamed, mostStreamed + 1, 5001, mostDecoded - 1, mostDecoded} {
 		for _, starts := range []int{1, 100} {
 			for _, heads := range []int{4, 8} {
-				for _, set := range []kernel.RuleSet{kernel.CVRP, kernel.CVRPL, kernel.VRP} {
+				for _, set := range kernel.RuleSets() {
 					b, o := hopper(1, TF32), rolloutOf(1, n, heads, 128/heads, starts)
 					o.Set = set
 					ls, err := b.rollout(o)
