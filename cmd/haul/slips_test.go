@@ -70,6 +70,7 @@ func TestSlipsOfTheHand(t *testing.T) {
 		"train --rank 0":                      "--rank and --rendezvous need --ranks",
 		"gen --out set.npy":                   "--out set.npy: instances are written as .npz or .pkl",
 		"solve no.csv":                        "open no.csv: ",
+		"solve --testset kol":                 "--testset kol is neither a file nor the name of a public set: those are kool and routefinder",
 		"solve no.csv --capacity 0":           "--capacity is 0: at least 1 is needed",
 		"solve no.csv --capacity -3":          "--capacity is -3: at least 1 is needed",
 		"solve x.csv --capacity 3000000000":   "--capacity is 3000000000: at most 2147483647 can be given",

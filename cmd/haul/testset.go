@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"os"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -72,6 +75,9 @@ func (f *testsetFlags) load(fs *pflag.FlagSet, src *sourceFlags) (*testset.Set, 
 		err = asUsage(err)
 	default:
 		s, err = testset.Load(f.name, files.Options{})
+		if errors.Is(err, os.ErrNotExist) {
+			err = usagef("--testset %s is neither a file nor the name of a public set: those are kool and routefinder", f.name)
+		}
 	}
 	if err != nil {
 		return nil, err
