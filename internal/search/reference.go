@@ -18,9 +18,12 @@ import (
 // Costs of many small problems, solved once: what a policy's gap is measured against where the
 // optimum is out of reach. What a reader could break: a cost in the cache is trusted as long as its
 // key matches. The key is a hash of everything the cost depends on; a change to the search's
-// results must raise referenceVersion.
+// results must raise referenceVersion, or richVersion where it leaves plain problems alone.
 
-const referenceVersion = 1
+const (
+	referenceVersion = 1
+	richVersion      = 2 // of the search over problems with further parts
+)
 
 // ReferenceOptions says how each problem is searched and where costs are kept.
 type ReferenceOptions struct {
@@ -149,7 +152,7 @@ func (o ReferenceOptions) key(p *vrp.Problem) cacheKey {
 		parts := *p
 		parts.Name, parts.Comment, parts.IDs, parts.Names, parts.Notes = "", "", nil, nil, nil
 		parts.Demand, parts.X, parts.Y, parts.Weights, parts.Service = nil, nil, nil, nil, nil
-		fmt.Fprintf(h, "%#v", parts)
+		fmt.Fprintf(h, "%d %#v", richVersion, parts)
 	}
 	return cacheKey(h.Sum(nil)[:16])
 }

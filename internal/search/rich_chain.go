@@ -73,6 +73,7 @@ type rchain struct {
 	sided   bool  // the order of deliveries and pickups shows in a position's neighbours
 	bare    bool  // a position is judged by its distance, order and load alone
 	full    bool  // insertions look at every position
+	swift   bool  // and find what they ask in one table
 	reach   int   // or beside so many of the nearest customers
 
 	soft   bool    // load past a vehicle's room has a price
@@ -100,6 +101,7 @@ type rchain struct {
 	choosy  bool      // some task may be left out
 	eager   bool      // this iteration leaves out none that fits
 	built   bool      // the first routes are being made
+	apart   bool      // a task may get a vehicle of its own where it would cost less beside others
 	weight  []float64 // by lead: times it was left out, in fleet minimisation
 
 	asked   int64 // counts insertions; judged[r] == asked: verdict[r] and extra[r] hold
@@ -141,6 +143,7 @@ func newRichChain(m *model, s stream) *rchain {
 	for i := range m.kinds {
 		c.bare = c.bare && m.kinds[i].maxDist >= endless
 	}
+	c.swift = m.oneGrid && m.kinds[0].dist.cell != nil && !m.trips && !m.slow
 	c.recuts = c.resplits()
 	for v := range c.seg {
 		at := &m.places[v]

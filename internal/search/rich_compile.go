@@ -386,6 +386,9 @@ func (m *model) readSegments() {
 		s, e := &m.places[k.start], &m.places[k.end]
 		k.startSeg = tseg{dur: s.service, early: max(k.early, s.early), late: min(k.late, k.lastStart, s.late)}
 		k.endSeg = tseg{early: e.early, late: min(k.late, e.late)}
+		if k.startSeg.early > k.startSeg.late || k.endSeg.early > k.endSeg.late {
+			k.count = 0 // its shift ends before its depot opens
+		}
 		for _, d := range k.reloads {
 			at := &m.places[d]
 			k.reloadSegs = append(k.reloadSegs, tseg{dur: at.service, early: at.early, late: at.late})

@@ -3,6 +3,7 @@ package search
 import (
 	"context"
 	"math"
+	"math/bits"
 
 	"haul/internal/vrp"
 )
@@ -36,38 +37,31 @@ func (d *richDriver) fewest(ctx context.Context, c *rchain) {
 	d.most = max(1, len(c.slot))
 }
 
-// shorten lowers the limit of every route's duration.
+// shorten lowers the limit of every route's duration: in large steps first, which halve where they
+// fail. Each has an equal part of what is left: two best routes may differ by one unit.
 func (d *richDriver) shorten(ctx context.Context, c *rchain) {
 	if !d.squeeze(ctx, c, richShare/4) {
 		return
 	}
 	c.remember()
 	d.take(c)
-	for d.spent() < richShare && !d.over(ctx) {
+	longest := c.longestRoute()
+	for step := max(1, longest/20); step >= 1 && longest > 0 && d.spent() < richShare && !d.over(ctx); {
 		kept := vrp.Solution{Routes: clone(c.best), Types: append([]int32(nil), c.bestKind...)}
-		longest := c.longestRoute()
-		if longest == 0 {
-			break
-		}
-		// Large steps first; the last of them is found by halving.
-		done := false
-		for step := max(1, longest/20); step >= 1 && d.spent() < richShare && !d.over(ctx); step /= 2 {
-			c.longest = longest - step
-			c.dropLong()
-			if d.squeeze(ctx, c, d.spent()+(richShare-d.spent())/3) {
-				done = true
-				break
-			}
+		c.longest = longest - step
+		c.dropLong()
+		if !d.squeeze(ctx, c, d.spent()+(richShare-d.spent())/float64(1+bits.Len64(uint64(step)))) {
 			c.longest = endless
 			c.set(kept.Routes, kept.Types, d.locksOf(kept))
-		}
-		if !done {
-			break
+			step /= 2
+			continue
 		}
 		c.remember()
 		d.best.Routes = nil // a shorter longest route is better at any cost
 		d.take(c)
 		d.tell(true)
+		longest = c.longestRoute()
+		step = max(1, min(2*step, longest/20))
 	}
 	c.longest = endless
 	d.longest = max(1, c.longestRoute())
@@ -130,6 +124,10 @@ func (c *rchain) dropLong() {
 func (d *richDriver) squeeze(ctx context.Context, c *rchain, until float64) bool {
 	c.weight = resize(c.weight, c.nodes)
 	clear(c.weight)
+	// The cheapest spot may keep together what only fits apart, as where a backhaul needs a linehaul
+	// before it.
+	c.apart = true
+	defer func() { c.apart = false }()
 	sum := func(list []int32, fresh bool) (total float64) {
 		for _, lead := range list {
 			if c.places[lead].required && (!fresh || c.taken[lead] == c.tick) {

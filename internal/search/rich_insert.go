@@ -333,9 +333,12 @@ func (c *rchain) whole(s *rslot, k *kind, trip int, x tseg) (int64, bool) {
 // find is the best spot of a customer that is no shipment's.
 func (c *rchain) find(v int32, best *spot) {
 	c.asked++
-	if c.full {
+	switch {
+	case c.full && c.swift:
+		c.sweep(v, best)
+	case c.full:
 		c.scan(v, best)
-	} else {
+	default:
 		c.findNear(v, best)
 	}
 	if c.trips {
@@ -438,6 +441,81 @@ func (c *rchain) scan(v int32, best *spot) {
 			last = g.at(at.node, v)
 		}
 	}
+}
+
+// sweep is scan where one table has all distances and a vehicle makes one trip. It begins with the
+// route of the nearest customer, so that most of the others fail by their distance.
+func (c *rchain) sweep(v int32, best *spot) {
+	to, from := c.rows(v)
+	first := int32(-1)
+	for _, w := range c.nearOf(v) {
+		if first = c.link[w].route; first >= 0 {
+			c.sweepRoute(first, v, to, from, best)
+			break
+		}
+	}
+	for r := range c.slot {
+		if int32(r) != first {
+			c.sweepRoute(int32(r), v, to, from, best)
+		}
+	}
+}
+
+// sweepRoute looks at every position of a route. Windows leave a run of them: those behind a stop
+// that is left by the time that v closes, and before one that may wait until v is served.
+func (c *rchain) sweepRoute(r, v int32, to, from []int32, best *spot) {
+	e := &c.ends[r]
+	if e.size == 0 {
+		return
+	}
+	kind, extra := e.kind, 0.0
+	if a := &c.amounts[v]; !c.simple || a.del > e.del || a.pick > e.pick || !c.mayServe(&c.kinds[kind], v) {
+		if c.simple && !c.soft && len(c.kinds) == 1 {
+			return
+		}
+		if kind, extra = c.enter(r, v); kind < 0 || extra >= best.cost {
+			return
+		}
+	}
+	s := &c.slots[c.slot[r]]
+	rate := c.kinds[kind].perDist
+	lo, hi := 1+int(s.lock), len(s.stops)
+	if c.timed && !c.clocked {
+		at := &c.places[v]
+		for done := at.early + at.service; lo < hi && s.suf[lo].late < done; {
+			lo++
+		}
+		for hi > lo && s.pre[hi-2].early+s.pre[hi-2].dur > at.late {
+			hi--
+		}
+	}
+	if lo >= hi {
+		return
+	}
+	c.moves += int64(hi - lo)
+	limit := bound(best.cost-extra, rate)
+	last := to[s.stops[lo-1].node]
+	for i, at := range s.stops[lo:hi] {
+		if delta := last + from[at.node] - at.leg; delta < limit {
+			if c.wait == 0 {
+				c.wait = c.blink()
+			} else {
+				c.wait--
+				i += lo
+				c.judge(r, v, i, s.stops[i-1].node, at.node, int64(delta), kind, extra, best)
+				limit = bound(best.cost-extra, rate)
+			}
+		}
+		last = to[at.node]
+	}
+}
+
+// bound is the distance from which on a detour costs no less than a cost.
+func bound(cost, rate float64) int32 {
+	if cost >= float64(float64(math.MaxInt32)*rate) {
+		return math.MaxInt32
+	}
+	return int32(math.Ceil(cost / rate))
 }
 
 // detour is the distance that v adds before a stop, for a kind that may have other distances.
@@ -560,7 +638,9 @@ func (c *rchain) with(stops []stop, at spot) []stop {
 	if at.reload > 0 {
 		j := int(at.at)
 		if at.reloadLast {
-			j++
+			if j++; c.places[at.node].mate != 0 {
+				j++ // a shipment on a trip of its own: its delivery is right behind
+			}
 		}
 		stops = insertStop(stops, j, at.reload-1, k)
 	}

@@ -31,6 +31,9 @@ func (c *rchain) findPair(p int32, best *spot) {
 		}
 		c.scanPair(int32(r), s, k, p, d, best)
 	}
+	if c.trips {
+		c.findTrip(p, best)
+	}
 	c.newPair(p, d, best)
 }
 

@@ -289,9 +289,17 @@ func (c *rchain) place(lead int32, noise float64) {
 	if c.eager {
 		best.cost = math.Inf(1)
 	}
+	if c.apart && c.routes() < c.most && c.below(apartEach) == 0 {
+		c.findAlone(lead, &best)
+	}
 	switch {
+	case best.route >= 0:
 	case c.members[lead] != nil:
-		for _, v := range c.members[lead] {
+		list := c.members[lead]
+		if c.below(memberEach) == 0 {
+			list = list[c.below(len(list)):][:1]
+		}
+		for _, v := range list {
 			best.cost -= c.loss[v]
 			c.find(v, &best)
 			best.cost += c.loss[v]
@@ -308,6 +316,26 @@ func (c *rchain) place(lead int32, noise float64) {
 	}
 	c.put(best)
 	c.change += c.loss[best.node]
+}
+
+// memberEach is how seldom one member alone stands for its group: one that costs more at first may
+// be the only one which those to come can join.
+const memberEach = 32
+
+// apartEach is how seldom a task gets a vehicle of its own while others are left out.
+const apartEach = 8
+
+// findAlone looks at a route of its own for a task.
+func (c *rchain) findAlone(lead int32, best *spot) {
+	v := lead
+	if list := c.members[lead]; list != nil {
+		v = list[c.below(len(list))]
+	}
+	if mate := c.places[v].mate; mate != 0 {
+		c.newPair(v, mate, best)
+	} else {
+		c.findNew(v, best)
+	}
 }
 
 // sortRemoved orders the removed tasks: at random, by demand, far first, near first, by the

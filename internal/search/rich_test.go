@@ -455,3 +455,25 @@ func TestRichLargeFleet(t *testing.T) {
 		t.Errorf("%d routes that cost %.2f", len(r.Solution.Routes), r.Cost)
 	}
 }
+
+// Problems of drawRich that the search once missed: a shipment on a trip of its own behind a
+// reload, a member of a group that costs more until others join it, a shift that ends before its
+// depot opens, two longest routes that differ by a thousandth, and linehauls that only fit apart.
+func TestRichFindsWhatItMissed(t *testing.T) {
+	for _, i := range []int{1790, 1850, 1902, 1961, 2024} {
+		p := drawRich(uint64(i), 2+i%3)
+		best, at := bruteForce(p)
+		r, err := Solve(t.Context(), p, Options{Iterations: 1500, Seed: 1})
+		if err != nil {
+			t.Errorf("problem %d: %v", i, err)
+			continue
+		}
+		e, err := vrp.Evaluate(p, r.Solution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if best == nil && len(r.Unserved) == 0 || best != nil && (len(r.Unserved) > 0 || best.Better(e, p.Objective)) {
+			t.Errorf("problem %d: found %v at %g, best is %v", i, r.Solution.Routes, e.Cost, at.Routes)
+		}
+	}
+}

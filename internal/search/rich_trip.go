@@ -3,7 +3,8 @@ package search
 // Trips of one vehicle with reloads between. What a reader could break: two depots never stand side
 // by side in a route; a trip that lost its customers goes with its reload.
 
-// findTrip looks at a trip of its own for v, at every end of a trip of vehicles that may reload.
+// findTrip looks at a trip of its own for v, with its delivery where it is a shipment's pickup, at
+// every end of a trip of vehicles that may reload.
 func (c *rchain) findTrip(v int32, best *spot) {
 	for r := range c.slot {
 		s := &c.slots[c.slot[r]]
@@ -12,6 +13,9 @@ func (c *rchain) findTrip(v int32, best *spot) {
 		}
 		k := &c.kinds[s.kind]
 		if len(k.reloads) == 0 || len(s.cuts)-2 >= k.maxReloads || s.count >= k.maxStops || !c.mayServe(k, v) || int(s.lock) >= len(s.stops)-1 && s.lock > 0 {
+			continue
+		}
+		if mate := c.places[v].mate; mate != 0 && (s.count+2 > k.maxStops || !c.mayServe(k, mate)) {
 			continue
 		}
 		for trip, cut := range s.cuts {
@@ -30,20 +34,25 @@ func (c *rchain) findTrip(v int32, best *spot) {
 	}
 }
 
-// tryTrip judges a trip of v alone before stop i, which is beside a depot.
+// tryTrip judges a trip of v's task alone before stop i, which is beside a depot.
 func (c *rchain) tryTrip(s *rslot, r int32, k *kind, v int32, i int, depot int32, last bool, best *spot) {
 	c.moves++
 	prev, next := s.stops[i-1].node, s.stops[i].node
-	a, b := v, depot
-	if !last {
-		a, b = depot, v
+	first, behind := v, v // of the task's stops
+	if mate := c.places[v].mate; mate != 0 {
+		behind = mate
 	}
-	delta := int64(k.dist.at(prev, a)) + int64(k.dist.at(a, b)) + int64(k.dist.at(b, next)) - int64(s.stops[i].leg)
+	within := int64(k.dist.at(first, behind))
+	delta := int64(k.dist.at(prev, first)) + within + int64(k.dist.at(behind, depot)) + int64(k.dist.at(depot, next))
+	if !last {
+		delta = int64(k.dist.at(prev, depot)) + int64(k.dist.at(depot, first)) + within + int64(k.dist.at(behind, next))
+	}
+	delta -= int64(s.stops[i].leg)
 	cost := float64(float64(delta) * k.perDist)
 	if cost >= best.cost || s.dist+delta > k.maxDist {
 		return
 	}
-	to := spot{cost: cost, route: r, kind: s.kind, node: v, at: int32(i), reload: depot + 1, reloadLast: last}
+	to := spot{cost: cost, route: r, kind: s.kind, node: v, at: int32(i), then: int32(i), reload: depot + 1, reloadLast: last}
 	for d, x := range c.amountsOf(v) {
 		if x.peak > k.cap[d] {
 			return

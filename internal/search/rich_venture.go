@@ -69,15 +69,7 @@ func (c *rchain) launch() bool {
 	}
 	c.focus = append(c.focus, c.removed...)
 	best := none()
-	v := seed
-	if list := c.members[seed]; list != nil {
-		v = list[c.below(len(list))]
-	}
-	if mate := c.places[v].mate; mate != 0 {
-		c.newPair(v, mate, &best)
-	} else {
-		c.findNew(v, &best)
-	}
+	c.findAlone(seed, &best)
 	if best.route < 0 {
 		c.undo()
 		return false
