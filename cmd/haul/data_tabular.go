@@ -17,6 +17,8 @@ type tabularFlags struct {
 	seed     uint64
 	workers  int
 	out      string
+	first    float64
+	last     float64
 	force    bool
 	json     bool
 }
@@ -33,6 +35,7 @@ the key and 1 for the door. An episode ends when the task is done. Of Dark Room 
 
 A history is 200 episodes of tabular Q-learning (discount 0.9, exploration falling linearly to none over nine tenths of them; in Key-to-Door a state
 tells whether the key is held). --learner noise takes an expert in its place whose actions are random less and less often (AD-ε, Zisman et al. 2024).
+--epsilon-last 0.8 leaves four actions of five random to the end: poor histories, which imitation cannot learn much from (method iql can).
 
 The file is a function of NAME and flags alone, whatever the number of workers. haul train --config ad_tabular --history FILE trains an agent on it.
 haul bench worlds makes the published table.`,
@@ -43,6 +46,8 @@ haul bench worlds makes the published table.`,
 	fs := cmd.Flags()
 	fs.StringVar(&f.learner, "learner", string(episodic.QLearning), "q (tabular Q-learning) or noise (an expert with noise that falls)")
 	fs.IntVar(&f.episodes, "episodes", episodic.Published().Episodes, "episodes of each history")
+	fs.Float64Var(&f.first, "epsilon-first", episodic.Published().First, "share of random actions in the first episode")
+	fs.Float64Var(&f.last, "epsilon-last", episodic.Published().Final, "share of random actions in the last tenth of the episodes")
 	fs.IntVar(&f.horizon, "horizon", 0, "most steps of an episode (default: the published, or by the room's size)")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed of the goals and the learners")
 	fs.IntVar(&f.workers, "workers", 0, "learners at a time (default: one for each core); the file does not depend on it")
@@ -65,6 +70,7 @@ func (a *app) dataTabular(cmd *cobra.Command, name string, f *tabularFlags) erro
 	}
 	o := history.EpisodicOptions{Set: set, Schedule: episodic.Published(), Seed: f.seed, Path: f.out, Workers: f.workers}
 	o.Schedule.Learner, o.Schedule.Episodes = episodic.Learner(f.learner), f.episodes
+	o.Schedule.First, o.Schedule.Final = f.first, f.last
 	if err := o.Schedule.Check(); err != nil {
 		return asUsage(err)
 	}

@@ -21,11 +21,16 @@ type AD struct {
 	RegionAhead          int  `yaml:"region_ahead"`
 	LastObservation      bool `yaml:"last_observation"`
 
-	TrainNStream         int    `yaml:"train_n_stream"`
-	TrainSourceTimesteps int    `yaml:"train_source_timesteps"`
-	Labels               string `yaml:"labels"`
-	NumWorkers           int    `yaml:"num_workers"`
-	Prefetch             int    `yaml:"prefetch"`
+	TrainNStream         int     `yaml:"train_n_stream"`
+	TrainSourceTimesteps int     `yaml:"train_source_timesteps"`
+	Labels               string  `yaml:"labels"`
+	Method               string  `yaml:"method"`
+	IQLDiscount          float64 `yaml:"iql_discount"`
+	IQLExpectile         float64 `yaml:"iql_expectile"`
+	IQLBeta              float64 `yaml:"iql_beta"`
+	IQLWeight            float64 `yaml:"iql_weight"`
+	NumWorkers           int     `yaml:"num_workers"`
+	Prefetch             int     `yaml:"prefetch"`
 
 	TrainTimesteps            int     `yaml:"train_timesteps"`
 	TrainBatchSize            int     `yaml:"train_batch_size"`
@@ -62,6 +67,12 @@ type AD struct {
 const (
 	LabelsActions = "actions"
 	LabelsBest    = "best"
+)
+
+// The values of method.
+const (
+	MethodImitate = "imitate"
+	MethodIQL     = "iql"
 )
 
 // The values of mixed_precision.
@@ -136,6 +147,10 @@ func (c *AD) conflicts() []conflict {
 	if c.MinLR > c.LR {
 		out = append(out, clash([]string{"min_lr", "lr"},
 			"min_lr %g is over lr %g, which it is reached from", c.MinLR, c.LR))
+	}
+	if c.Method == MethodIQL && c.Labels != LabelsActions {
+		out = append(out, clash([]string{"method", "labels"},
+			"method iql learns from what was done and paid, not from labels %s: set labels to %s", c.Labels, LabelsActions))
 	}
 	// Samples are numbered by a 64-bit counter from the run's beginning.
 	if total := float64(c.TrainTimesteps) * float64(c.TrainBatchSize) * float64(c.GradientAccumulationSteps); total >= 1<<62 {

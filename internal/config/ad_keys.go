@@ -28,6 +28,11 @@ var adKeys = newSchema(
 	integer("train_n_stream", upTo(0, mostRows), Honoured, "Streams of each goal that are trained on, from the first; 0, of imported histories, takes all."),
 	integer("train_source_timesteps", atLeast(0), Honoured, "Transitions of each stream that are trained on, from the first; 0, of imported histories, takes all."),
 	text("labels", Honoured, "What an agent learns to do: actions, what the learner did (algorithm distillation), or best, the action that the whole history holds best in hindsight (decision-pretrained transformer), of histories that have it.", LabelsActions, LabelsBest),
+	text("method", Honoured, "How an agent learns to act: imitate (the labels, whatever they were paid), or iql, implicit Q-learning in context: values of actions are learned from rewards, and what was done is imitated by how much better it was than expected. iql runs on a CPU alone.", MethodImitate, MethodIQL),
+	float("iql_discount", fraction, Honoured, "What a reward one step later counts, across the ends of episodes. No effect without method iql, as the three keys that follow."),
+	float("iql_expectile", bounds{lo: 0, hi: 1, above: true, below: true}, Honoured, "Which expectile of the actions' values is a state's: 0.5 their mean, near 1 their best."),
+	float("iql_beta", upTo(0, 1000), Honoured, "An action weighs exp(iql_beta times its advantage) where it is imitated, at most 100; 0 imitates all alike. Rewards count as shares of the world's largest."),
+	float("iql_weight", moreThan(0), Honoured, "Weight of the values' losses beside that of the actions."),
 	integer("num_workers", between(0, 1024), Honoured, "With --data host: workers that collate batches, --workers in its place; 0 leaves it to the trainer. The order of the samples does not depend on it. No effect where the histories live on the device."),
 	integer("prefetch", between(0, 1024), Honoured, "With --data host: batches that are collated ahead of the trainer."),
 

@@ -4,13 +4,14 @@ package kernel
 // the next Columns[g] columns of Logits; row m has label Labels[m,g], -1 for none. With p the
 // softmax over a head's c columns and target q = (1-Smoothing)·[k = label] + Smoothing/c:
 //
-//	loss = -Σ_k q_k·log p_k;  DLogits = Weight·(p - q), 0 without a label
+//	loss = -w·Σ_k q_k·log p_k;  DLogits = Weight·w·(p - q), 0 without a label
 //	Sums[b, 3g..3g+2] = Σ loss, labels, hits over the instance's rows
 //
-// A hit has its label as the most likely class, the lowest on ties. Rows past the batch's end get
-// 0.
+// where w is Weigh[m] for the first classifier, if there is such a tensor, else 1. A hit has its
+// label as the most likely class, the lowest on ties. Rows past the batch's end get 0.
 type CrossEntropy struct {
 	DLogits, Logits, Labels *Tensor // [B,T,C], [B,T,C], I32 [B,T,G]
+	Weigh                   *Tensor // [B,T], or nil
 	Sums                    *Tensor // [B,3G], Batch space
 	Columns                 []int
 	Smoothing, Weight       float32
@@ -24,7 +25,7 @@ func (o *CrossEntropy) Stage() Stage { return StageLoss }
 
 // Args visits the tensors. DLogits may be nil: the loss alone.
 func (o *CrossEntropy) Args(f func(*Tensor, Access)) {
-	visit(f, Read, o.Logits, o.Labels)
+	visit(f, Read, o.Logits, o.Labels, o.Weigh)
 	visit(f, Write, o.DLogits, o.Sums)
 }
 

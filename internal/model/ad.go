@@ -16,6 +16,7 @@ type ADConfig struct {
 	Observed             []Vocabulary // fields of an observation, in a token's order
 	Actions              int
 	Rewards              int     // values of a reward
+	Values               bool    // a head of values beside those of actions and types
 	Dropout              float32 // after the attention and feed-forward outputs
 	AttentionDropout     float32 // of attention's probabilities
 	DropoutKey           uint64
@@ -31,6 +32,7 @@ type AD struct {
 	layers       []adLayer
 	normG, normB int
 	headW, headB int
+	valW, valB   int // with Values
 }
 
 type adLayer struct {
@@ -81,6 +83,9 @@ func NewAD(cfg ADConfig) (*AD, error) {
 	}
 	m.normG, m.normB = norm("norm")
 	m.headW, m.headB = linear("head", d, cfg.Actions+TokenTypes)
+	if cfg.Values {
+		m.valW, m.valB = linear("values", d, 2*cfg.Actions+1)
+	}
 	return m, nil
 }
 
@@ -114,6 +119,22 @@ type Sequences struct {
 // Encode records the network over whole rows of tokens and returns the heads' logits
 // [B,T,Actions+TokenTypes]. train turns dropout on.
 func (m *AD) Encode(p *plan.Plan, in Sequences, train bool) *kernel.Tensor {
+	return m.logits(p, m.encode(p, in, train))
+}
+
+// EncodeValues is Encode that also returns the values [B,T,2·Actions+1] of a model that has them:
+// two of each action, and one of the state.
+func (m *AD) EncodeValues(p *plan.Plan, in Sequences, train bool) (logits, values *kernel.Tensor) {
+	h := m.encode(p, in, train)
+	return m.logits(p, h), p.Linear("values", h, p.Weight(0, m.valW), p.Weight(0, m.valB), nil)
+}
+
+func (m *AD) logits(p *plan.Plan, h *kernel.Tensor) *kernel.Tensor {
+	return p.Linear("head", h, p.Weight(0, m.headW), p.Weight(0, m.headB), nil)
+}
+
+// encode is what the heads read.
+func (m *AD) encode(p *plan.Plan, in Sequences, train bool) *kernel.Tensor {
 	tokens := in.Index.Shape[1]
 	drop := func(layer, site int, rate float32) kernel.Drop {
 		if !train {
@@ -130,13 +151,13 @@ func (m *AD) Encode(p *plan.Plan, in Sequences, train bool) *kernel.Tensor {
 // of `tokens` positions; at [B,1] says where in them the token stands.
 func (m *AD) Step(p *plan.Plan, index, at *kernel.Tensor, tokens int) *kernel.Tensor {
 	drop := func(int, int, float32) kernel.Drop { return kernel.Drop{} }
-	return m.record(p, index, drop, func(name string, _ int, qkv *kernel.Tensor) *kernel.Tensor {
+	return m.logits(p, m.record(p, index, drop, func(name string, _ int, qkv *kernel.Tensor) *kernel.Tensor {
 		return p.CacheAttention(name, qkv, at, tokens, m.cfg.Heads)
-	})
+	}))
 }
 
-// record is the network with its attention left open. The residual stream stays in fp32; all that
-// is read by matrix products may be compact.
+// record is the network up to its heads, with its attention left open. The residual stream stays in
+// fp32; all that is read by matrix products may be compact.
 func (m *AD) record(p *plan.Plan, index *kernel.Tensor, drop func(layer, site int, rate float32) kernel.Drop,
 	attend func(name string, layer int, qkv *kernel.Tensor) *kernel.Tensor) *kernel.Tensor {
 	w := func(i int) *kernel.Tensor { return p.Weight(0, i) }
@@ -155,8 +176,7 @@ func (m *AD) record(p *plan.Plan, index *kernel.Tensor, drop func(layer, site in
 		u := p.LinearGELU(at("up"), h, w(l.upW), w(l.upB))
 		x = p.LinearDrop(at("down"), u, w(l.downW), w(l.downB), x, drop(i, 2, m.cfg.Dropout))
 	}
-	h := plan.Compact(p.Norm("norm", x, w(m.normG), w(m.normB)))
-	return p.Linear("head", h, w(m.headW), w(m.headB), nil)
+	return plan.Compact(p.Norm("norm", x, w(m.normG), w(m.normB)))
 }
 
 // FLOPs is the work of one forward pass over a row that is one sequence of t tokens, by formula (a
@@ -164,5 +184,9 @@ func (m *AD) record(p *plan.Plan, index *kernel.Tensor, drop func(layer, site in
 func (m *AD) FLOPs(t int) int64 {
 	d, f, n := int64(m.cfg.Width), int64(m.cfg.Feed), int64(t)
 	layer := 2*d*3*d + 2*d*d + 4*d*f
-	return n*(int64(m.cfg.Layers)*layer+2*d*int64(m.cfg.Actions+TokenTypes)) + int64(m.cfg.Layers)*4*d*n*(n+1)/2
+	heads := m.cfg.Actions + TokenTypes
+	if m.cfg.Values {
+		heads += 2*m.cfg.Actions + 1
+	}
+	return n*(int64(m.cfg.Layers)*layer+2*d*int64(heads)) + int64(m.cfg.Layers)*4*d*n*(n+1)/2
 }

@@ -11,3 +11,32 @@ func (p *Plan) PPO(out, sample *kernel.Tensor, spec kernel.PPO) (sums *kernel.Te
 	p.op(&spec)
 	return spec.Sums
 }
+
+// ImplicitQ records the losses of values [B,T,2A+1] as means over the batch's tokens, times coef;
+// reversing the tape starts here too. The spec's tensors are filled in but Labels, Index and First.
+// weigh [B,T] is what the policy's losses weigh.
+func (p *Plan) ImplicitQ(name string, values *kernel.Tensor, coef float32, spec kernel.ImplicitQ) (weigh, sums *kernel.Tensor) {
+	tokens := values.Shape[1]
+	spec.Values, spec.Weigh, spec.Sums = values, p.Shard(name+".weigh", p.B(), tokens), p.Rows(name+".sums", p.B(), kernel.ImplicitSums)
+	spec.DValues, _ = p.contribute(values)
+	spec.Weight = coef / float32(p.prog.Total()*tokens)
+	p.op(&spec)
+	return spec.Weigh, spec.Sums
+}
+
+// The sums that TallyValues makes.
+const (
+	SumCritic   = "critic.loss" // Σ Q's loss
+	SumValue    = "value.loss"  // Σ v's loss
+	SumExpected = "value.sum"   // Σ v
+	SumPaid     = "value.paid"  // tokens that count
+)
+
+// TallyValues records the sums that ImplicitQ leaves.
+func (p *Plan) TallyValues(sums *kernel.Tensor) {
+	o := &kernel.Tally{}
+	for i, name := range []string{SumCritic, SumValue, SumExpected, SumPaid} {
+		o.Sums = append(o.Sums, kernel.NewSum(name, p.Columns(sums, i, i+1), nil))
+	}
+	p.Once(o)
+}

@@ -53,8 +53,13 @@ func (p *Plan) CacheAttention(name string, qkv, at *kernel.Tensor, tokens, heads
 // CrossEntropy records the loss of classifiers side by side, each of so many columns, as the mean
 // over the batch's tokens. With learn reversing the tape starts here.
 func (p *Plan) CrossEntropy(name string, logits, labels *kernel.Tensor, columns []int, smoothing float32, learn bool) (sums *kernel.Tensor) {
+	return p.WeighedCrossEntropy(name, logits, labels, nil, columns, smoothing, learn)
+}
+
+// WeighedCrossEntropy is CrossEntropy whose first classifier's losses are weighed by weigh [B,T].
+func (p *Plan) WeighedCrossEntropy(name string, logits, labels, weigh *kernel.Tensor, columns []int, smoothing float32, learn bool) (sums *kernel.Tensor) {
 	sums = p.Rows(name+".sums", p.B(), 3*len(columns))
-	o := &kernel.CrossEntropy{Logits: logits, Labels: labels, Sums: sums, Columns: columns, Smoothing: smoothing,
+	o := &kernel.CrossEntropy{Logits: logits, Labels: labels, Weigh: weigh, Sums: sums, Columns: columns, Smoothing: smoothing,
 		Weight: 1 / float32(p.prog.Total()*logits.Shape[1])}
 	if learn {
 		o.DLogits, _ = p.contribute(logits)

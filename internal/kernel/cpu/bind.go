@@ -73,6 +73,8 @@ func (b *binder) bind(op kernel.Op) (func(*worker), error) {
 		return b.cacheAttention(o), nil
 	case *kernel.CrossEntropy:
 		return b.crossEntropy(o), nil
+	case *kernel.ImplicitQ:
+		return b.implicitQ(o), nil
 	case *kernel.PPO:
 		return b.ppo(o), nil
 	}

@@ -37,13 +37,13 @@ func normalised(e, z []float32) float32 {
 }
 
 func (b *binder) crossEntropy(o *kernel.CrossEntropy) func(*worker) {
-	dlogits, logits, labels, sums := newRef(b.r, o.DLogits), newRef(b.r, o.Logits), newRef(b.r, o.Labels), newRef(b.r, o.Sums)
+	dlogits, logits, labels, weigh, sums := newRef(b.r, o.DLogits), newRef(b.r, o.Logits), newRef(b.r, o.Labels), newRef(b.r, o.Weigh), newRef(b.r, o.Sums)
 	instances, t, width := o.Logits.Shape[0], o.Logits.Shape[1], o.Logits.Cols()
 	heads := len(o.Columns)
 	b.need(instances*t*width, 0)
 	return func(w *worker) {
 		rows := w.active * t
-		db, zb, lb, sb, p := dlogits.of(w), logits.of(w), ints(labels.of(w)), sums.of(w), w.scratch[:rows*width]
+		db, zb, lb, wb, sb, p := dlogits.of(w), logits.of(w), ints(labels.of(w)), weigh.of(w), sums.of(w), w.scratch[:rows*width]
 		clear(sb[:instances*3*heads])
 		for m := range rows {
 			at := m * width
@@ -61,7 +61,11 @@ func (b *binder) crossEntropy(o *kernel.CrossEntropy) func(*worker) {
 				if db != nil {
 					d = db[m*width+at:][:c]
 				}
-				crossEntropy(d, q, z, s, int(lb[m*heads+g]), o.Smoothing, o.Weight)
+				own := float32(1)
+				if g == 0 && wb != nil {
+					own = wb[m]
+				}
+				crossEntropy(d, q, z, s, int(lb[m*heads+g]), o.Smoothing, o.Weight, own)
 				at += c
 			}
 		}
@@ -72,8 +76,8 @@ func (b *binder) crossEntropy(o *kernel.CrossEntropy) func(*worker) {
 }
 
 // crossEntropy is one head of one row: d is empty where no gradient is wanted, p holds the
-// exponentials, sums are loss, labels, hits.
-func crossEntropy(d, p, z, sums []float32, label int, smoothing, weight float32) {
+// exponentials, sums are loss, labels, hits; own is what the row weighs among others.
+func crossEntropy(d, p, z, sums []float32, label int, smoothing, weight, own float32) {
 	if label < 0 {
 		clear(d)
 		return
@@ -88,16 +92,70 @@ func crossEntropy(d, p, z, sums []float32, label int, smoothing, weight float32)
 		}
 	}
 	// -Σ q·log p with q = (1-smoothing)·[k = label] + smoothing/c
-	sums[0] += (1-smoothing)*(logSum-z[label]) + even*total
+	sums[0] += own * ((1-smoothing)*(logSum-z[label]) + even*total)
 	sums[1]++
 	if best == label {
 		sums[2]++
 	}
+	weight *= own
 	for k := range d {
 		d[k] = weight * (p[k] - even)
 	}
 	if len(d) > 0 {
 		d[label] = weight * (p[label] - even - (1 - smoothing))
+	}
+}
+
+func (b *binder) implicitQ(o *kernel.ImplicitQ) func(*worker) {
+	dvalues, values := newRef(b.r, o.DValues), newRef(b.r, o.Values)
+	labels, index, first := newRef(b.r, o.Labels), newRef(b.r, o.Index), newRef(b.r, o.First)
+	weigh, sums := newRef(b.r, o.Weigh), newRef(b.r, o.Sums)
+	instances, t, width := o.Values.Shape[0], o.Values.Shape[1], o.Values.Cols()
+	heads, fields := o.Labels.Cols(), o.Index.Cols()
+	return func(w *worker) {
+		db, vb, lb, ib, fb := dvalues.of(w), values.of(w), ints(labels.of(w)), ints(index.of(w)), ints(first.of(w))
+		wb, sb := weigh.of(w)[:w.active*t], sums.of(w)
+		clear(db)
+		clear(sb[:instances*kernel.ImplicitSums])
+		for b := range w.active {
+			at := b * t
+			s := sb[b*kernel.ImplicitSums:][:kernel.ImplicitSums]
+			implicitQ(db[at*width:][:t*width], vb[at*width:][:t*width], wb[at:][:t], s, lb[at*heads:][:t*heads], ib[at*fields:][:t*fields], fb[at:][:t], o)
+		}
+		w.p.exp(wb, wb)
+		for m, v := range wb {
+			wb[m] = min(v, o.Most)
+		}
+	}
+}
+
+// nothing is what the exponential of is 0.
+var nothing = float32(math.Inf(-1))
+
+// implicitQ is one row of tokens; d is clear. It leaves in weigh what the exponential is taken of.
+func implicitQ(d, values, weigh, sums []float32, labels, index, first []int32, o *kernel.ImplicitQ) {
+	t, actions := len(first), o.Actions()
+	width, heads, fields := 2*actions+1, len(labels)/len(first), len(index)/len(first)
+	for m := range t {
+		a := int(labels[m*heads])
+		if a < 0 || m+1 == t || first[m+1] != first[m] || index[(m+1)*fields+o.Type] != kernel.TypeRecord {
+			weigh[m] = nothing
+			continue
+		}
+		row, own := values[m*width:][:width], d[m*width:][:width]
+		q1, q2, v := row[a], row[actions+a], row[2*actions]
+		u, side := min(q1, q2)-v, o.Expectile
+		if u < 0 {
+			side = 1 - o.Expectile
+		}
+		y := o.Gains[index[(m+1)*fields+o.Gain]] + o.Discount*values[(m+2)*width-1]
+		sums[0] += ((q1-y)*(q1-y) + (q2-y)*(q2-y)) / 2
+		sums[1] += side * u * u
+		sums[2] += v
+		sums[3]++
+		own[a], own[actions+a] = o.Weight*(q1-y), o.Weight*(q2-y)
+		own[2*actions] = -2 * o.Weight * side * u
+		weigh[m] = min(o.Slope*u, 80) // past fp32's range all weigh Most
 	}
 }
 

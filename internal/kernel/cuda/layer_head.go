@@ -41,7 +41,7 @@ func findHead(ops []kernel.Op, last *layer) *layerHead {
 		for _, n := range o.Columns {
 			all += n
 		}
-		return o.Logits == h.head.Y && o.DLogits != nil && len(o.Columns) <= headLosses && all == h.head.Y.Cols()
+		return o.Logits == h.head.Y && o.DLogits != nil && o.Weigh == nil && len(o.Columns) <= headLosses && all == h.head.Y.Cols()
 	})
 	h.headW = expect(&c, func(o *kernel.LinearGradW) bool {
 		return o.X == h.norm.Y && o.DY == h.loss.DLogits && o.DBias != nil

@@ -17,6 +17,9 @@ func (b *binder) crossEntropy(o *kernel.CrossEntropy) ([]launch, error) {
 	if len(o.Columns) > lossHeads {
 		return nil, fmt.Errorf("%s: %d classifiers, the GPU takes at most %d", o.Kind(), len(o.Columns), lossHeads)
 	}
+	if o.Weigh != nil {
+		return nil, fmt.Errorf("%s: the GPU weighs no token unlike another", o.Kind())
+	}
 	instances, tokens, c := o.Logits.Shape[0], o.Logits.Shape[1], o.Logits.Shape[2]
 	args := []any{b.addr(o.DLogits), b.addr(o.Logits), b.addr(o.Labels), b.addr(o.Sums), i32(tokens), i32(c), i32(len(o.Columns))}
 	var columns [lossHeads]int

@@ -52,6 +52,54 @@ func testCrossEntropy(t *testing.T, dev kernel.Device) {
 	}
 }
 
+// paidTokens are rows of n tokens for ImplicitQ: sequences of one to seven tokens end to end, about
+// a sixth of them markers, about a fifth of the records without an action. An index has a reward, a
+// type and a field that nothing reads.
+func paidTokens(n, batch, actions, rewards int) (labels, index, first []int32) {
+	random := rand.New(rand.NewPCG(uint64(n), uint64(actions)))
+	for range batch {
+		begin, left := 0, 0
+		for t := range n {
+			if left--; left < 0 {
+				begin, left = t, random.IntN(7)
+			}
+			action, kind, reward := int32(random.IntN(actions)), int32(kernel.TypeRecord), int32(random.IntN(rewards))
+			switch random.IntN(6) {
+			case 0:
+				action, kind, reward = -1, kernel.TypeStart+int32(random.IntN(2)), -1
+			case 1:
+				action = -1
+			}
+			labels, index, first = append(labels, action, kind), append(index, reward, 7, kind), append(first, int32(begin))
+		}
+	}
+	return labels, index, first
+}
+
+// testImplicitQ also lets a cross-entropy be weighed by what the values leave.
+func testImplicitQ(t *testing.T, dev kernel.Device) {
+	for n := 1; n <= 24; n++ {
+		actions, gains := 1+n%6, []float32{-0.5, 0, 1}
+		// A weight is an exponential of three times the distance of values of a few units.
+		c := trial{what: fmt.Sprintf("implicitq T=%d A=%d", n, actions), nodes: n, amplify: 16}
+		c.record = func(r *recording) {
+			labels, index, first := paidTokens(n, r.prog.Batch, actions, len(gains))
+			values := r.normals("values", r.prog.Batch*n*(2*actions+1))
+			if n%3 == 0 { // so much better than expected that the exponential is past fp32
+				values[0], values[actions], values[2*actions] = 60, 60, 0
+			}
+			given := r.givenInts("labels", labels, n, 2)
+			o := &kernel.ImplicitQ{DValues: r.out("dvalues", 4, n, 2*actions+1), Values: r.given("values", values, n, 2*actions+1), Labels: given,
+				Index: r.givenInts("index", index, n, 3), First: r.givenInts("first", first, n), Weigh: r.out("weigh", 4, n),
+				Sums: r.out("sums", 4*n, kernel.ImplicitSums), Gain: 0, Type: 2, Gains: gains, Discount: 0.8, Expectile: 0.85, Slope: 3, Most: 20, Weight: 0.25}
+			r.do(o)
+			r.do(&kernel.CrossEntropy{DLogits: r.out("dlogits", actions, n, actions+3), Logits: r.in("logits", n, actions+3), Labels: given, Weigh: o.Weigh,
+				Sums: r.out("loss", n+actions, 6), Columns: []int{actions, 3}, Smoothing: 0.1, Weight: 0.3})
+		}
+		c.try(t, dev)
+	}
+}
+
 // testTallyHeads adds up two steps of one and of two classifiers, by columns of what the loss
 // leaves.
 func testTallyHeads(t *testing.T, dev kernel.Device) {

@@ -229,12 +229,16 @@ func (c *trial) answer(t *testing.T, dev kernel.Device, r *recording) outcome {
 	return r.read(t, run)
 }
 
-// absent skips where the device says that it is without PPO, which only a source learner needs.
+// absent skips where the device says that it is without an op that not every recipe needs: PPO,
+// the source learner's, and ImplicitQ, by which agents learn from rewards.
 func (r *recording) absent(t *testing.T, err error) {
 	t.Helper()
 	for _, op := range r.prog.PerShard {
-		if _, ok := op.(*kernel.PPO); ok && strings.Contains(err.Error(), "no op ppo") {
-			t.Skip(err)
+		switch op.(type) {
+		case *kernel.PPO, *kernel.ImplicitQ:
+			if strings.HasSuffix(err.Error(), "no op "+op.Kind()) {
+				t.Skip(err)
+			}
 		}
 	}
 }

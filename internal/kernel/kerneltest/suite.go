@@ -73,6 +73,7 @@ var shared = []part{
 	{"causality", testCausality},
 	{"cached", testCached},
 	{"crossentropy", testCrossEntropy},
+	{"implicitq", testImplicitQ},
 	{"regions", testRegions},
 	{"ppo", testPPO},
 	{"adamw", testAdamW},

@@ -199,7 +199,14 @@ func (r *Runner[F]) ofSequence(op kernel.Op, b int) error {
 		if o.DLogits != nil {
 			dlogits = r.instance(o.DLogits, b)
 		}
-		CrossEntropy(dlogits, r.instance(o.Logits, b), r.intsOf(o.Labels, b), r.of(o.Sums, b), o)
+		var weigh []F
+		if o.Weigh != nil {
+			weigh = r.of(o.Weigh, b)
+		}
+		CrossEntropy(dlogits, r.instance(o.Logits, b), r.intsOf(o.Labels, b), weigh, r.of(o.Sums, b), o)
+	case *kernel.ImplicitQ:
+		ImplicitQ(r.instance(o.DValues, b), r.instance(o.Values, b), r.intsOf(o.Labels, b), r.intsOf(o.Index, b), r.intsOf(o.First, b),
+			r.of(o.Weigh, b), r.of(o.Sums, b), o)
 	case *kernel.Regions:
 		o.Row(r.intsOf(o.Index, b), r.intsOf(o.Labels, b), r.intsOf(o.First, b), r.ints[o.Records], r.index(b))
 	case *kernel.PPO:

@@ -7,13 +7,17 @@ import (
 )
 
 // CrossEntropy is kernel.CrossEntropy for one instance: dlogits (or none) and logits [T,C], labels
-// [T·G], sums [3G].
-func CrossEntropy[F Float](dlogits, logits Matrix[F], labels []int32, sums []F, o *kernel.CrossEntropy) {
+// [T·G], weigh [T] or none, sums [3G].
+func CrossEntropy[F Float](dlogits, logits Matrix[F], labels []int32, weigh, sums []F, o *kernel.CrossEntropy) {
 	clear(sums)
 	for m := range logits.Rows {
 		at := 0
 		for g, c := range o.Columns {
 			z, label := logits.Row(m)[at:][:c], int(labels[m*len(o.Columns)+g])
+			w := F(1)
+			if g == 0 && weigh != nil {
+				w = weigh[m]
+			}
 			target := func(k int) F {
 				q := F(o.Smoothing) / F(c)
 				if k == label {
@@ -24,7 +28,7 @@ func CrossEntropy[F Float](dlogits, logits Matrix[F], labels []int32, sums []F, 
 			if label >= 0 {
 				sum := logSumExp(z)
 				for k, v := range z {
-					sums[3*g] -= target(k) * (v - sum)
+					sums[3*g] -= w * target(k) * (v - sum)
 				}
 				sums[3*g+1]++
 				if slices.Index(z, slices.Max(z)) == label {
@@ -37,7 +41,7 @@ func CrossEntropy[F Float](dlogits, logits Matrix[F], labels []int32, sums []F, 
 				for k := range p {
 					dlogits.Row(m)[at+k] = 0
 					if label >= 0 {
-						dlogits.Row(m)[at+k] = F(o.Weight) * (p[k] - target(k))
+						dlogits.Row(m)[at+k] = F(o.Weight) * w * (p[k] - target(k))
 					}
 				}
 			}
@@ -77,5 +81,39 @@ func PPO[F Float](dout, out, sample, sums []F, o *kernel.PPO) {
 	sums[0], sums[1], sums[2], sums[3] = -min(free, held), miss*miss, entropy, 0
 	if ratio < lo || ratio > hi {
 		sums[3] = 1
+	}
+}
+
+// ImplicitQ is kernel.ImplicitQ for one instance: dvalues and values [T,2A+1], labels [T·G], index
+// [T·F], first and weigh [T], sums [4].
+func ImplicitQ[F Float](dvalues, values Matrix[F], labels, index, first []int32, weigh, sums []F, o *kernel.ImplicitQ) {
+	clear(sums)
+	tokens, actions := values.Rows, (values.Cols-1)/2
+	heads, fields := len(labels)/tokens, len(index)/tokens
+	for m := range tokens {
+		row, d, a := values.Row(m), dvalues.Row(m), int(labels[m*heads])
+		clear(d)
+		weigh[m] = 0
+		if a < 0 || m+1 == tokens || first[m+1] != first[m] {
+			continue
+		}
+		next := index[(m+1)*fields:][:fields]
+		if next[o.Type] != kernel.TypeRecord {
+			continue
+		}
+		q1, q2, v := row[a], row[actions+a], row[2*actions]
+		u := min(q1, q2) - v
+		side := F(o.Expectile)
+		if u < 0 {
+			side = 1 - F(o.Expectile)
+		}
+		y := F(o.Gains[next[o.Gain]]) + F(o.Discount)*values.Row(m + 1)[2*actions]
+		sums[0] += ((q1-y)*(q1-y) + (q2-y)*(q2-y)) / 2
+		sums[1] += side * u * u
+		sums[2] += v
+		sums[3]++
+		d[a], d[actions+a] = F(o.Weight)*(q1-y), F(o.Weight)*(q2-y)
+		d[2*actions] = -2 * F(o.Weight) * side * u
+		weigh[m] = min(exp(min(F(o.Slope)*u, 80)), F(o.Most))
 	}
 }

@@ -11,7 +11,7 @@ import (
 // clip.
 func TestLossesByHand(t *testing.T) {
 	logits, d, sums := Matrix[float64]{[]float64{1, 0, -1, 2}, 2, 2, 2}, zeros(2, 2), make([]float64, 3)
-	CrossEntropy(d, logits, []int32{1, 1}, sums, &kernel.CrossEntropy{Columns: []int{2}, Smoothing: 0.25, Weight: 0.5})
+	CrossEntropy(d, logits, []int32{1, 1}, nil, sums, &kernel.CrossEntropy{Columns: []int{2}, Smoothing: 0.25, Weight: 0.5})
 	soft := func(a, b float64) float64 { return 1 / (1 + math.Exp(b-a)) } // probability of a
 	smoothing := 0.25
 	want := 0.0

@@ -62,17 +62,72 @@ func TestCrossEntropyGradient(t *testing.T) {
 	o := &kernel.CrossEntropy{Columns: []int{4, 3}, Smoothing: 0.2, Weight: 0.25}
 	logits, labels := random(5, 7), []int32{0, 2, 3, -1, -1, 0, -1, -1, 2, 1}
 	dlogits, sums := random(5, 7), vector(6)
-	CrossEntropy(dlogits, logits, labels, sums, o)
+	CrossEntropy(dlogits, logits, labels, nil, sums, o)
 	differentiate(t, func() float64 {
-		CrossEntropy(none, logits, labels, sums, o)
+		CrossEntropy(none, logits, labels, nil, sums, o)
 		return float64(o.Weight) * (sums[0] + sums[3])
 	}, operand{"logits", logits.Data, dlogits.Data})
 	if sums[1] != 3 || sums[4] != 3 {
 		t.Errorf("%v and %v labels, want 3 and 3", sums[1], sums[4])
 	}
-	CrossEntropy(none, Matrix[float64]{[]float64{1, 3, 3, 0, 2, 2, 2}, 1, 7, 7}, []int32{1, 1}, sums, o)
+	CrossEntropy(none, Matrix[float64]{[]float64{1, 3, 3, 0, 2, 2, 2}, 1, 7, 7}, []int32{1, 1}, nil, sums, o)
 	if sums[2] != 1 || sums[5] != 0 {
 		t.Errorf("ties: hits %v and %v, want the lowest of equals alone: 1 and 0", sums[2], sums[5])
+	}
+}
+
+// The first classifier's loss and slope are weighed token by token, the second's are not.
+func TestWeighedCrossEntropyGradient(t *testing.T) {
+	o := &kernel.CrossEntropy{Columns: []int{3, 2}, Smoothing: 0.1, Weight: 0.5}
+	logits, labels, weigh := random(3, 5), []int32{0, 1, 2, 0, -1, 1}, []float64{2, 0, 5}
+	dlogits, sums := random(3, 5), vector(6)
+	CrossEntropy(dlogits, logits, labels, weigh, sums, o)
+	differentiate(t, func() float64 {
+		CrossEntropy(none, logits, labels, weigh, sums, o)
+		return float64(o.Weight) * (sums[0] + sums[3])
+	}, operand{"logits", logits.Data, dlogits.Data})
+	if d := dlogits.Row(1); d[0] != 0 || d[3] == 0 {
+		t.Errorf("a token of weight 0 has slopes %v: want none of the first classifier alone", d)
+	}
+}
+
+// TestImplicitQByHand: two actions, a discount of ½ and an expectile of ¾ over a sequence of three
+// records, a marker and a record, and another that begins behind it.
+func TestImplicitQByHand(t *testing.T) {
+	o := &kernel.ImplicitQ{Gain: 0, Type: 1, Gains: []float32{0, 4}, Discount: 0.5, Expectile: 0.75, Slope: 1, Most: 5, Weight: 2}
+	values := Matrix[float64]{[]float64{
+		1, 7, 3, 7, 2, // action 0: u = 1 - 2, y = 4 + ½·6
+		7, 9, 7, 8, 6, // action 1: u = 8 - 6, y = 0 + ½·1
+		3, 4, 3, 4, 1, // a marker behind it tells of no reward
+		0, 0, 0, 0, 9, // the marker
+		3, 0, 5, 0, 3, // another sequence begins behind it
+		3, 0, 5, 0, 3, // the row ends
+	}, 6, 5, 5}
+	labels, index, first := []int32{0, 1, 0, -1, 0, 0}, []int32{-1, 0, 1, 0, 0, 0, -1, 2, 0, 0, 1, 0}, []int32{0, 0, 0, 0, 0, 5}
+	d, weigh, sums := random(6, 5), vector(6), vector(4)
+	ImplicitQ(d, values, labels, index, first, weigh, sums, o)
+	want := []float64{
+		2 * (1 - 7), 0, 2 * (3 - 7), 0, 2 * -2 * 0.25 * -1,
+		0, 2 * (9 - 0.5), 0, 2 * (8 - 0.5), 2 * -2 * 0.75 * 2,
+		0, 0, 0, 0, 0,
+		0, 0, 0, 0, 0,
+		0, 0, 0, 0, 0,
+		0, 0, 0, 0, 0,
+	}
+	for i, v := range want {
+		if math.Abs(d.Data[i]-v) > 1e-12 {
+			t.Errorf("slope of value %d of token %d is %v, want %v", i%5, i/5, d.Data[i], v)
+		}
+	}
+	for m, v := range []float64{math.Exp(-1), 5, 0, 0, 0, 0} { // exp 2 is over the most
+		if math.Abs(weigh[m]-v) > 1e-12 {
+			t.Errorf("token %d weighs %v, want %v", m, weigh[m], v)
+		}
+	}
+	for i, v := range []float64{(36+16)/2 + (8.5*8.5+7.5*7.5)/2, 0.25 + 0.75*4, 2 + 6, 2} {
+		if math.Abs(sums[i]-v) > 1e-12 {
+			t.Errorf("sum %d is %v, want %v", i, sums[i], v)
+		}
 	}
 }
 

@@ -123,6 +123,9 @@ func (t *trainer) report(s *run.Interval) *Report {
 		WaitShare: s.Waited / s.Seconds, BusyShare: s.Busy(t.step, s.Updates*c.GradientAccumulationSteps), Memory: t.Memory()}
 	r.LossAction, r.AccAction = headMeans(plan.HeadOf(s.Sums, model.HeadAction))
 	r.LossTokenType, r.AccTokenType = headMeans(plan.HeadOf(s.Sums, model.HeadType))
+	if n := s.Sums.Sum(plan.SumPaid); n > 0 {
+		r.LossQ, r.LossV, r.MeanValue = s.Sums.Sum(plan.SumCritic)/n, s.Sums.Sum(plan.SumValue)/n, s.Sums.Sum(plan.SumExpected)/n
+	}
 	return r
 }
 

@@ -24,7 +24,7 @@ func newModel(c *config.AD, space world.Space) (*model.AD, error) {
 		}
 	}
 	return model.NewAD(model.ADConfig{Width: c.NEmbd, Heads: c.NHead, Layers: c.NLayer, Feed: c.FeedForward(), Positions: c.NTransit,
-		Observed: observed, Actions: space.Actions, Rewards: len(space.Rewards), Dropout: float32(c.Dropout), AttentionDropout: float32(c.AttnDropout), DropoutKey: c.Seed})
+		Observed: observed, Actions: space.Actions, Rewards: len(space.Rewards), Values: c.Method == config.MethodIQL, Dropout: float32(c.Dropout), AttentionDropout: float32(c.AttnDropout), DropoutKey: c.Seed})
 }
 
 // program is a recorded step over sequences. History is nil where the rows come from the host.
@@ -67,7 +67,7 @@ func recordStep(dev kernel.Device, m *model.AD, c *config.AD, l *dataset, onDevi
 	} else {
 		out.in = hostRows(p, m, t)
 	}
-	sums := p.CrossEntropy("loss", m.Encode(p, out.in, true), out.in.Labels, m.Columns(), float32(c.LabelSmoothing), true)
+	sums := recordLoss(p, m, c, l.space, out.in)
 	p.Backward()
 	// An update takes the sum of its parts' gradients, the settings mean their average: with the
 	// clipping norm and eps as many times larger both give the same weights.
@@ -76,6 +76,41 @@ func recordStep(dev kernel.Device, m *model.AD, c *config.AD, l *dataset, onDevi
 		MaxNorm: parts * float32(c.GradientClipNorm), Warmup: c.NumWarmupSteps, Total: c.TrainTimesteps, Floor: float32(c.MinLR / c.LR)}, c.GradientAccumulationSteps)
 	p.TallyHeads(sums, m.Heads()...)
 	return out, nil
+}
+
+// recordLoss records the network and what it learns by: the labels' cross-entropy or, by implicit
+// Q-learning, that of each action weighed by its advantage, beside the losses of the values that
+// tell the advantage.
+func recordLoss(p *plan.Plan, m *model.AD, c *config.AD, space world.Space, in model.Sequences) (sums *kernel.Tensor) {
+	if c.Method != config.MethodIQL {
+		return p.CrossEntropy("loss", m.Encode(p, in, true), in.Labels, m.Columns(), float32(c.LabelSmoothing), true)
+	}
+	logits, values := m.EncodeValues(p, in, true)
+	observed := m.Fields() - model.TokenFields(0)
+	weigh, losses := p.ImplicitQ("values.loss", values, float32(c.IQLWeight), kernel.ImplicitQ{Labels: in.Labels, Index: in.Index, First: in.First,
+		Gain: observed + model.AfterReward, Type: observed + model.AfterType, Gains: shares(space.Rewards),
+		Discount: float32(c.IQLDiscount), Expectile: float32(c.IQLExpectile), Slope: float32(c.IQLBeta), Most: mostWeight})
+	p.TallyValues(losses)
+	return p.WeighedCrossEntropy("loss", logits, in.Labels, weigh, m.Columns(), float32(c.LabelSmoothing), true)
+}
+
+// mostWeight is what an action weighs at most, however much better than expected it was.
+const mostWeight = 100
+
+// shares are rewards as shares of the one of largest size, so that an advantage weighs alike
+// whatever a world counts in.
+func shares(rewards []float64) []float32 {
+	most := 0.0
+	for _, r := range rewards {
+		most = max(most, math.Abs(r))
+	}
+	out := make([]float32, len(rewards))
+	for i, r := range rewards {
+		if most > 0 {
+			out[i] = float32(r / most)
+		}
+	}
+	return out
 }
 
 // recordTest records the loss on rows that the host writes, without dropout; of ranks, each takes

@@ -12,8 +12,11 @@ type Report struct {
 	AccAction     float64 `json:"acc_action" csv:"acc_action" tb:"train/acc_action"`
 	LossTokenType float64 `json:"loss_token_type" csv:"loss_token_type" tb:"train/loss_token_type"` // 0 without compression, as is its accuracy
 	AccTokenType  float64 `json:"acc_token_type" csv:"acc_token_type" tb:"train/acc_token_type"`
-	LR            float64 `json:"lr" csv:"lr" tb:"train/lr"`                      // of the last iteration
-	GradNorm      float64 `json:"grad_norm" csv:"grad_norm" tb:"train/grad_norm"` // mean, before clipping
+	LossQ         float64 `json:"loss_q" csv:"loss_q" tb:"train/loss_q"`             // mean over the actions whose reward a row tells, as the two that follow; all 0 without method iql
+	LossV         float64 `json:"loss_v" csv:"loss_v" tb:"train/loss_v"`             // likewise
+	MeanValue     float64 `json:"mean_value" csv:"mean_value" tb:"train/mean_value"` // of the states
+	LR            float64 `json:"lr" csv:"lr" tb:"train/lr"`                         // of the last iteration
+	GradNorm      float64 `json:"grad_norm" csv:"grad_norm" tb:"train/grad_norm"`    // mean, before clipping
 
 	Since           int     `json:"since" csv:"since"` // iterations reported on
 	Seconds         float64 `json:"seconds" csv:"seconds"`
