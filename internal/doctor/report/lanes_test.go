@@ -31,3 +31,30 @@ func TestLanesMergeOnlyWhatIsMany(t *testing.T) {
 		t.Error("an empty lane is filed")
 	}
 }
+
+// A thread is shown for the least work that it has in the window; calls weigh a sixteenth.
+func TestThreadsWithWorkAreShown(t *testing.T) {
+	w := trace.Span{Start: 100, End: 200}
+	op := func(start int64, ns float32) *trace.Thread {
+		th := new(trace.Thread)
+		th.Ops.Add(trace.Op{Start: start, Dur: ns})
+		return th
+	}
+	call := func(ns float32) *trace.Thread {
+		th := new(trace.Thread)
+		th.Calls.Add(trace.Call{Start: 150, Dur: ns})
+		return th
+	}
+	for _, c := range []struct {
+		what string
+		th   *trace.Thread
+		want int
+	}{
+		{"no work", new(trace.Thread), 0}, {"an operator before", op(90, 10), 0}, {"its last nanosecond", op(90, 11), 1}, {"an operator behind", op(200, 5), 0},
+		{"its first nanosecond", op(199, 5), 1}, {"calls of 15 ns", call(15), 0}, {"calls of 16 ns", call(16), 1},
+	} {
+		if got := busiestIn([]*trace.Thread{c.th}, w); len(got) != c.want {
+			t.Errorf("%s: %d shown, want %d", c.what, len(got), c.want)
+		}
+	}
+}

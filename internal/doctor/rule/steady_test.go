@@ -32,3 +32,21 @@ func TestAllocationsAreSteady(t *testing.T) {
 		}
 	}
 }
+
+// Python is the loop's where its time between operators passes one and a half times the whole way
+// to a launch: operators, launches and copies.
+func TestPythonIsComparedWithTheWholeWay(t *testing.T) {
+	for _, c := range []struct {
+		op, launch, copies float64
+		want               bool
+	}{{100, 50, 50, false}, {99, 50, 50, true}, {100, 49, 50, true}, {100, 50, 49, true}} {
+		a := &analysis.Analysis{Trace: new(trace.Trace)}
+		a.Wall = 1000
+		a.Devices = append(a.Devices, nil)
+		a.Idle[analysis.IdleBetween] = 300
+		a.Idle[analysis.IdleOp], a.Idle[analysis.IdleLaunch], a.Idle[analysis.IdleCopy] = c.op, c.launch, c.copies
+		if got := pythonBound.find(a, 0) != nil; got != c.want {
+			t.Errorf("operators %v, launches %v, copies %v: %v", c.op, c.launch, c.copies, got)
+		}
+	}
+}

@@ -203,3 +203,17 @@ func TestNesting(t *testing.T) {
 		t.Error(o.Nested)
 	}
 }
+
+// The scalars of an operator are what stands in their list, wherever in its arguments that is.
+func TestScalarsEndWithTheirList(t *testing.T) {
+	for _, args := range []string{
+		`{"Input Dims": [[2,3]], "Concrete Inputs": ["", "7"]}`,
+		`{"Concrete Inputs": ["", "7"], "Input Dims": [[2,3]]}`,
+		`{"Concrete Inputs": ["", "7"] , "Input Dims": [[2,3]] }`,
+	} {
+		var a arguments
+		if _, err := a.parse([]byte(args), 0); err != nil || string(a.values) != `["", "7"]` || string(a.dims) != "[[2,3]]" {
+			t.Errorf("%s: %q and %q, %v", args, a.values, a.dims, err)
+		}
+	}
+}

@@ -57,3 +57,17 @@ func TestRules(t *testing.T) {
 		}
 	})
 }
+
+// Routes of length zero are a tie like any other: no one of them is preferred.
+func TestRoutesWithoutLengthAreATie(t *testing.T) {
+	for _, c := range []struct {
+		length []float32
+		tie    bool
+	}{{[]float32{0, 0}, true}, {[]float32{3, 3}, true}, {[]float32{0, 1}, false}} {
+		adv := []float32{9, 9}
+		prefer(adv, c.length, []float32{-1, -2}, 2, &kernel.Advantage{Weight: 1, Alpha: 1})
+		if got := adv[0] == 0 && adv[1] == 0; got != c.tie {
+			t.Errorf("%v: %v", c.length, adv)
+		}
+	}
+}

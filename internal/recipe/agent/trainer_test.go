@@ -307,6 +307,25 @@ func TestUnknownPlaceForHistories(t *testing.T) {
 	}
 }
 
+// TestARunRemembersTheWholePath: it may be resumed from another folder.
+func TestARunRemembersTheWholePath(t *testing.T) {
+	dir := filepath.Dir(t.TempDir())
+	writeHistory(t, tinyHistory) // in a folder beside it
+	t.Chdir(dir)
+	names, err := filepath.Glob("*/x.hist")
+	if err != nil || len(names) != 1 {
+		t.Fatal(names, err)
+	}
+	h, path, err := new(state).history(flags{"history": names[0]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if path != filepath.Join(dir, names[0]) {
+		t.Errorf("%s", path)
+	}
+}
+
 // flags are the values of some flags.
 type flags map[string]string
 

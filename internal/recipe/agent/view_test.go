@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"haul/internal/draw"
 	"haul/internal/kernel"
 	"haul/internal/report"
 	"haul/internal/world/grid"
@@ -180,5 +181,18 @@ func TestGoalsStandInColumns(t *testing.T) {
 	}
 	if rows != 4 {
 		t.Errorf("%d rows with the header, want 4:\n%s", rows, out.String())
+	}
+}
+
+// The curves say what was trained: tokens, batch, parameters, device, in that order.
+func TestCurvesSayWhatWasTrained(t *testing.T) {
+	_, v := infoOf(t, "x")
+	v.dataset.trainSpec.Tokens = 1080
+	var out bytes.Buffer
+	if err := v.drawCurves(&out, draw.SVG); err != nil {
+		t.Fatal(err)
+	}
+	if want := "1,080 tokens per row · batch 64 · 122,504 parameters · cpu (avx512, 2 workers)"; !strings.Contains(out.String(), want) {
+		t.Errorf("the picture does not say %q", want)
 	}
 }

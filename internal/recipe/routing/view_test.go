@@ -27,7 +27,7 @@ func infoOf(t *testing.T, dir string) (*report.Info, *view) {
 func rowOf(epoch int) *Epoch {
 	cost, gap := 0.4+1/float64(epoch+1), 1/float64(epoch+1)
 	return &Epoch{Epoch: epoch, Epochs: 10, TrainCPC: cost + 0.1, ValCPC: &cost, ValGap: &gap, GapTo: "optimum", GapToCPC: 0.39,
-		BaselineType: "pomo", MeanType: "arithmetic", Seconds: 2, ValSeconds: 1, Instances: 100, InstancesPerSecond: 50, LR: 1e-3, Asked: report.Asked{Launches: 25}}
+		BaselineType: "pomo", MeanType: "arithmetic", Seconds: 2, ValSeconds: 1, Instances: 100, InstancesPerSecond: 50, FLOPsPerSecond: 4e9, LR: 1e-3, Asked: report.Asked{Launches: 25}}
 }
 
 func tell(l report.Listener, v *view, epoch int) {
@@ -127,7 +127,7 @@ func TestWords(t *testing.T) {
 			t.Errorf("the words do not say %q:\n%s", want, words.String())
 		}
 	}
-	for _, want := range []string{"+5.50", "haul eval --checkpoint runs/quick-001", "steps", "validation", "75 launches", "best.safetensors"} {
+	for _, want := range []string{"+5.50", "haul eval --checkpoint runs/quick-001", "steps", "validation", "75 launches", "50 instances/s, 4 GFLOP/s", "best.safetensors"} {
 		if !strings.Contains(result.String(), want) {
 			t.Errorf("the summary does not say %q:\n%s", want, result.String())
 		}

@@ -53,7 +53,7 @@ func ReadProblem(r io.Reader, name string, o Options) (*vrp.Problem, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		if len(start) > maxFile {
-			return nil, fmt.Errorf("%s: larger than %d MiB", name, maxFile>>20)
+			return nil, tooLarge(name)
 		}
 		from = bytes.NewReader(start)
 	}

@@ -71,7 +71,7 @@ func ReadTable(r io.Reader, name string, o Options) (*vrp.Problem, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(data) > maxFile {
-		return nil, fmt.Errorf("%s: larger than %d MiB", name, maxFile>>20)
+		return nil, tooLarge(name)
 	}
 	book, err := readBook(data, name)
 	if err != nil {

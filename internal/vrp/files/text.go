@@ -31,7 +31,7 @@ func openText(r io.Reader, name string) (*textFile, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(data) > maxFile {
-		return nil, fmt.Errorf("%s: larger than %d MiB", name, maxFile>>20)
+		return nil, tooLarge(name)
 	}
 	if bad := notText(data); bad != "" {
 		return nil, fmt.Errorf("%s: %s", name, bad)

@@ -31,6 +31,8 @@ import (
 // maxFile bounds what is read: an explicit matrix of 5,000 nodes is about 150 MB.
 const maxFile = 512 << 20
 
+func tooLarge(name string) error { return fmt.Errorf("%s: larger than %d MiB", name, maxFile>>20) }
+
 // ReadVRPLIB reads a problem in CVRPLIB's .vrp format, TSPLIB's, or PyVRP's dialect of them. Errors
 // begin with name and line.
 func ReadVRPLIB(r io.Reader, name string, o Options) (*vrp.Problem, error) {
@@ -39,7 +41,7 @@ func ReadVRPLIB(r io.Reader, name string, o Options) (*vrp.Problem, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(data) > maxFile {
-		return nil, fmt.Errorf("%s: larger than %d MiB", name, maxFile>>20)
+		return nil, tooLarge(name)
 	}
 	if bad := notText(data); bad != "" {
 		return nil, fmt.Errorf("%s: %s", name, bad)

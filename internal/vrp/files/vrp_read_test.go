@@ -318,3 +318,10 @@ func exactly(yes bool) Distance {
 	}
 	return AsStated
 }
+
+// A file past the bound is told what the bound is.
+func TestTooLargeNamesTheBound(t *testing.T) {
+	if got := tooLarge("a.vrp").Error(); got != "a.vrp: larger than 512 MiB" {
+		t.Error(got)
+	}
+}
