@@ -80,14 +80,18 @@ func RecordInstances(p *plan.Plan, src vrp.Source, symmetries int, capacities [2
 		DemandMin: src.DemandMin, DemandMax: src.DemandMax, Symmetries: symmetries, CapacityMin: int32(capacities[0]), CapacityMax: int32(capacities[1]), Range: longest, Mix: uint64(src.Mix)})
 }
 
-// unlearned is the problem without the parts that a policy of that rule set has learned. What is
-// left must be plain for the policy to take the problem.
-func unlearned(prob *vrp.Problem, set kernel.RuleSet) *vrp.Problem {
+// unlearned says in one line which part of a problem a policy of that rule set has not learned; nil
+// if none.
+func unlearned(prob *vrp.Problem, set kernel.RuleSet) error {
+	if set == kernel.VRP {
+		_, err := prob.Variant()
+		return err
+	}
 	left := *prob
 	if set == kernel.CVRPL && prob.Service == nil && prob.Metric == vrp.Exact {
 		left.MaxDuration = 0
 	}
-	return &left
+	return left.Plain()
 }
 
 // ownOf is what the rules ask of a problem once (kernel.Own), in the unit square that its

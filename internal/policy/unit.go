@@ -26,11 +26,7 @@ func routable(prob *vrp.Problem, set kernel.RuleSet) error {
 			return fmt.Errorf("customer %d demands %d, capacity is %d: no vehicle can serve it", c, demand, prob.Load())
 		}
 	}
-	if set == kernel.VRP {
-		_, err := prob.Variant()
-		return err
-	}
-	return unlearned(prob, set).Plain()
+	return unlearned(prob, set)
 }
 
 // unitRows writes the problem into the unit square, a row for each of the symmetries that the

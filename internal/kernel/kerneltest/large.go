@@ -35,12 +35,9 @@ func largeFleets() []fleet {
 			}
 		}
 	}
-	limited := fleet{shape: shape{40, 8, 16}, starts: 9, forced: true, capacity: 60, temperature: 1.5, ruled: ruled{limit: 25}, pairs: true, near: 0.3}
-	far := fleet{shape: shape{150, 4, 32}, starts: 6, capacity: 60, temperature: 1, ruled: ruled{limit: 30}}
-	alone := fleet{shape: shape{21, 4, 32}, starts: 1, capacity: 40, temperature: 1, ruled: ruled{limit: 20}, pairs: true}
 	heavy := fleet{shape: shape{140, 8, 16}, starts: 8, forced: true, capacity: 90, temperature: 1, most: 60}
 	tied := fleet{shape: shape{130, 4, 32}, starts: 6, forced: true, capacity: 40, temperature: 1, flat: true}
-	return append(append(out, limited, limited.view(), far, alone, heavy, tied), largeVaried()...)
+	return append(append(out, heavy, tied), largeRuled()...)
 }
 
 // RunLarge runs attention, rollouts and the gradients of their decisions at sizes of at most so

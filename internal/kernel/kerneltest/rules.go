@@ -35,6 +35,14 @@ func ruledFleets() []fleet {
 	return append([]fleet{short, short.view(), long, endless}, variedFleets()...)
 }
 
+// largeRuled are fleets of rule sets past CVRP at sizes of RunLarge.
+func largeRuled() []fleet {
+	limited := fleet{shape: shape{40, 8, 16}, starts: 9, forced: true, capacity: 60, temperature: 1.5, ruled: ruled{limit: 25}, pairs: true, near: 0.3}
+	far := fleet{shape: shape{150, 4, 32}, starts: 6, capacity: 60, temperature: 1, ruled: ruled{limit: 30}}
+	alone := fleet{shape: shape{21, 4, 32}, starts: 1, capacity: 40, temperature: 1, ruled: ruled{limit: 20}, pairs: true}
+	return append([]fleet{limited, limited.view(), far, alone}, largeVaried()...)
+}
+
 // nodeWords are the columns that f's rules read.
 func (r *recording) nodeWords(f fleet, most int32) *kernel.Tensor {
 	b, set := r.batch(f), f.rules().Set
