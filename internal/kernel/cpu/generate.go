@@ -38,7 +38,7 @@ func (b *binder) generate(o *kernel.Generate) func(*worker) {
 					mine[j] = int32(int64(mine[j]) * kernel.LoadUnit / q)
 				}
 			}
-			if wide > 1 {
+			if o.Set != kernel.CVRP { // which has nothing else
 				x, y := xs[i*n:][:n], ys[i*n:][:n]
 				o.Set.Draw(mine, x, y, &o.Drawing, index)
 			}

@@ -68,7 +68,7 @@ func Generate[F Float](posX, posY []F, nodes []int32, o *kernel.Generate, g uint
 			nodes[j*wide] = int32(int64(nodes[j*wide]) * kernel.LoadUnit / q)
 		}
 	}
-	if wide > 1 {
+	if o.Set != kernel.CVRP { // which has nothing else
 		x, y := make([]float32, len(posX)), make([]float32, len(posY))
 		for j := range x {
 			x[j], y[j] = float32(posX[j]), float32(posY[j])
