@@ -223,7 +223,7 @@ func (s *Solution) String() string {
 }
 
 // Exact finds the optimum by dynamic programming over sets of customers, for at most MaxExact of
-// them and no limit but the capacity.
+// them and no limit but the capacity, or one vehicle that serves all.
 func Exact(ctx context.Context, p *Problem) (*Solution, error) {
 	return p.solve(ctx, solve.Exact, solve.Options{})
 }

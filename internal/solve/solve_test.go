@@ -69,7 +69,7 @@ func TestRefusals(t *testing.T) {
 		{"a limit that raises nothing", ring(23), solve.Exact, solve.Bounds{solve.Exact: 99}, "exact takes up to 22 customers"},
 		{"a policy at the caller's", ring(4), solve.Policy, bounds, ""},
 		{"a policy above it", ring(5), solve.Policy, bounds, "policy takes up to 4 customers, these are 5: use exact"},
-		{"open routes", open, solve.Exact, nil, "exact knows no limit but the capacity, and ring is not such a problem: its routes are open: use search"},
+		{"open routes", open, solve.Exact, nil, "exact knows no limit but the capacity, or one vehicle for all, and ring is not such a problem: its routes are open: use search"},
 		{"open routes and savings", open, solve.Savings, nil, "its routes are open: use search"},
 		{"open routes and a policy", open, solve.Policy, nil, ""},
 		{"priorities and a policy", windows, solve.Policy, nil, "between coordinates, and ring is not such a problem: it has priorities: use search"},

@@ -73,8 +73,9 @@ func NewExact(n int) (*ExactSolver, error) {
 }
 
 // Solve returns an optimal solution and its cost under the problem's metric; distances need not be
-// symmetric, but must be finite and not negative. A customer that fits no vehicle makes the cost
-// +Inf, without routes. It panics when the problem has more customers than the solver has room for.
+// symmetric, but must be finite and not negative. Of a problem with one vehicle it is the best tour
+// of all. A customer that fits no vehicle, or all that do not fit the one, makes the cost +Inf,
+// without routes. It panics when the problem has more customers than the solver has room for.
 func (e *ExactSolver) Solve(p *Problem) (float64, Solution) {
 	n := p.N()
 	e.checkRoom(n)
@@ -84,10 +85,16 @@ func (e *ExactSolver) Solve(p *Problem) (float64, Solution) {
 		}
 		e.dist[i*rowWidth+i] = 0 // no route uses it, and some files put a huge number there
 	}
-	if e.run(n, p.Demand, p.Capacity) == infinite {
+	single := p.Vehicles == 1 && n > 0
+	if e.run(n, p.Demand, p.Capacity, single) == infinite {
 		return math.Inf(1), Solution{}
 	}
-	s := e.routes(n)
+	var s Solution
+	if single {
+		s.Routes = [][]int32{e.route(uint32(1)<<n - 1)}
+	} else {
+		s = e.routes(n)
+	}
 	return p.Cost(s), s
 }
 
@@ -106,7 +113,7 @@ func (e *ExactSolver) SolveBatch(b *Batch, i int) float64 {
 		}
 		e.dist[i*rowWidth+i] = 0
 	}
-	cost := e.run(n, b.Demand[lo:hi], b.Capacity)
+	cost := e.run(n, b.Demand[lo:hi], b.Capacity, false)
 	if cost == infinite {
 		return math.Inf(1)
 	}
@@ -119,9 +126,9 @@ func (e *ExactSolver) checkRoom(n int) {
 	}
 }
 
-// run solves what dist holds and returns the optimum in fixed point: infinite when a customer fits
-// no vehicle, or when halted.
-func (e *ExactSolver) run(n int, demand []int32, capacity int32) int64 {
+// run solves what dist holds, for one vehicle alone where single is set, and returns the optimum in
+// fixed point: infinite when a customer fits no vehicle, all do not fit the one, or when halted.
+func (e *ExactSolver) run(n int, demand []int32, capacity int32, single bool) int64 {
 	if n < 1 {
 		return 0
 	}
@@ -129,6 +136,9 @@ func (e *ExactSolver) run(n int, demand []int32, capacity int32) int64 {
 	e.fix(n)
 	if e.demand[n-1] > int64(capacity) || !e.tours(n, int64(capacity)) {
 		return infinite
+	}
+	if single {
+		return e.tour[1<<n-1]
 	}
 	return e.partition(n, int64(capacity))
 }

@@ -47,6 +47,26 @@ func OptimalCosts(ctx context.Context, src Source, first uint64, count, workers 
 	})
 }
 
+// ExactTakes says in one line what the exact method does not know of a problem; nil if nothing. It
+// knows capacities, and one vehicle that serves all.
+func ExactTakes(p *Problem) error {
+	left := *p
+	if p.Vehicles == 1 {
+		left.Vehicles = 0
+	}
+	if err := left.Plain(); err != nil || p.Vehicles != 1 {
+		return err
+	}
+	load := int64(0)
+	for _, d := range p.Demand {
+		load += int64(d)
+	}
+	if load > int64(p.Capacity) {
+		return fmt.Errorf("its customers demand %d, and its one vehicle carries %d", load, p.Capacity)
+	}
+	return nil
+}
+
 // OptimalSolutions solves each problem and returns costs and routes in the problems' order;
 // workers, progress and ctx as in OptimalCosts. A problem with a customer that fits no vehicle is
 // an error.
@@ -54,8 +74,8 @@ func OptimalSolutions(ctx context.Context, problems []*Problem, workers int, pro
 	n := 0
 	for _, p := range problems {
 		n = max(n, p.N())
-		if err := p.Plain(); err != nil {
-			return nil, nil, fmt.Errorf("the exact method knows no limit but the capacity, and %s is not such a problem: %w; use the search", problemName(p), err)
+		if err := ExactTakes(p); err != nil {
+			return nil, nil, fmt.Errorf("the exact method knows no limit but the capacity, or one vehicle, and %s is not such a problem: %w; use the search", problemName(p), err)
 		}
 		for c, d := range p.Demand {
 			if d > p.Capacity {

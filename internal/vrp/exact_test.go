@@ -349,3 +349,39 @@ func BenchmarkExact(b *testing.B) {
 		})
 	}
 }
+
+// TestExactOfOneVehicle: with one vehicle the optimum is the best tour of all, also where several
+// tours would be shorter; what it cannot carry is refused, and so are two vehicles.
+func TestExactOfOneVehicle(t *testing.T) {
+	sets := allRouteSets(5)
+	for seed := range uint64(20) {
+		p := &Problem{Name: "one", Vehicles: 1, Capacity: 15, Demand: []int32{0, 1, 2, 3, 4, 5}, Metric: Explicit, Weights: make([]float64, 36)}
+		for i := range p.Weights {
+			p.Weights[i] = 1 + float64(rng.Below(rng.At(seed, uint64(i), 0, 1)[0], 9))
+			if i < 6 || i%6 == 0 {
+				p.Weights[i] /= 8 // the depot is near to all, and every further tour a gain
+			}
+		}
+		best, split := math.Inf(1), math.Inf(1)
+		for _, s := range sets {
+			if split = min(split, p.Cost(s)); len(s.Routes) == 1 {
+				best = min(best, p.Cost(s))
+			}
+		}
+		costs, solutions, err := OptimalSolutions(context.Background(), []*Problem{p}, 1, nil)
+		if err != nil || math.Abs(costs[0]-best) > 1e-9 || len(solutions[0].Routes) != 1 || Validate(p, solutions[0]) != nil {
+			t.Errorf("seed %d: %v, %v, %v; the best tour is %v", seed, costs, solutions, err, best)
+		}
+		if split >= best {
+			t.Errorf("seed %d: no two tours are shorter than one", seed)
+		}
+		p.Capacity = 14
+		if _, _, err := OptimalSolutions(context.Background(), []*Problem{p}, 1, nil); err == nil || !strings.Contains(err.Error(), "demand 15, and its one vehicle carries 14") {
+			t.Errorf("one too many: %v", err)
+		}
+		p.Vehicles = 2
+		if _, _, err := OptimalSolutions(context.Background(), []*Problem{p}, 1, nil); err == nil || !strings.Contains(err.Error(), "it has 2 vehicles") {
+			t.Errorf("two vehicles: %v", err)
+		}
+	}
+}
