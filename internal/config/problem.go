@@ -15,6 +15,7 @@ type Problem struct {
 	Distribution    string  `yaml:"distribution"`
 	MaxRouteLength  float64 `yaml:"max_route_length"`
 	Attributes      string  `yaml:"attributes"`
+	SingleTour      bool    `yaml:"single_tour"`
 }
 
 // problemKeys describes them, in this order. A rule of a route has its setting in this file and its
@@ -29,6 +30,7 @@ func problemKeys() []Entry {
 		text("problem.distribution", Honoured, "Where instances come from: grid (integer coordinates, scaled) or uniform (the unit square, as Kool has it).", "grid", "uniform"),
 		float("problem.max_route_length", between(0, 1000), Honoured, "Where the limit of a route's length ends, the way home included, in sides of the unit square: each instance draws its own between twice the way to its farthest customer and this (RouteFinder: 2.8). 0: no limit."),
 		text("problem.attributes", Honoured, "Kinds of problems that a batch mixes, each instance drawing one, all as likely: variants by RouteFinder's names, cvrp, or vrp with b or mb, l and tw behind it and o before it, apart by commas; or all, which is 24. Empty: none, which is CVRP with kernels of its own."),
+		boolean("problem.single_tour", Honoured, "true: one vehicle serves all customers in one tour and comes back when all are served, which is the travelling salesman problem (TSP). Demands and capacities are then not asked. With baseline.type pomo, model.start_views lets every start choose where its tour begins."),
 	}
 }
 
@@ -58,6 +60,10 @@ func (p *Problem) conflicts() []conflict {
 	}
 	if p.Attributes != "" && p.MaxRouteLength > 0 {
 		out = append(out, clash([]string{"problem.attributes", "problem.max_route_length"}, "problem.attributes and problem.max_route_length exclude one another: a mix draws limits of its own"))
+	}
+	if p.SingleTour && (p.Attributes != "" || p.MaxRouteLength > 0 || p.CapacityRange[1] > 0) {
+		out = append(out, clash([]string{"problem.single_tour", "problem.attributes", "problem.max_route_length", "problem.capacity_range"},
+			"problem.single_tour has one vehicle without limits: it goes with none of problem.attributes, problem.max_route_length and problem.capacity_range"))
 	}
 	return out
 }

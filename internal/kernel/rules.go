@@ -31,6 +31,9 @@ const (
 	CVRPL
 	// VRP: each instance has attributes of its own (Drawing.Mix, rules_vrp.go).
 	VRP
+	// TSP: one vehicle serves all customers in one tour, and goes home when all are served. There are
+	// no demands, and the capacity is not asked; the column "share" is what one customer is of all.
+	TSP
 )
 
 // ruleSets is the table of rule sets, by RuleSet.
@@ -49,6 +52,7 @@ var ruleSets = []struct {
 	VRP: {"vrp", []string{"demand", "x", "y", "home", "early", "late", "service", "kind"},
 		[]string{"x", "y", "demand", "depot", "pickup", "early", "late", "service", "open", "mixed", "limit", "end"},
 		[]string{"load", "room", "time", "length"}},
+	TSP: {"tsp", []string{"share"}, []string{"x", "y", "share", "depot"}, []string{"left"}},
 }
 
 // RuleSets are all of them.
@@ -66,12 +70,12 @@ func (s RuleSet) String() string { return ruleSets[s].name }
 // Columns are the words of a node in Instances.Nodes.
 func (s RuleSet) Columns() []string { return ruleSets[s].columns }
 
-// Features are what an encoder sees of a node: x and y, the demand as a share of the capacity, 1 at
-// the depot. rules_vrp.go has VRP's.
+// Features are what an encoder sees of a node: x and y, the demand as a share of the capacity (TSP:
+// a customer as one of all), 1 at the depot. rules_vrp.go has VRP's.
 func (s RuleSet) Features() []string { return ruleSets[s].features }
 
 // Context is what a decoder sees of a vehicle beside its node: the shares of the load and of the
-// route's length that are left.
+// route's length that are left, or of the customers (TSP).
 func (s RuleSet) Context() []string { return ruleSets[s].context }
 
 // MaxSteps bounds the actions of a route through n customers: each customer, and a return after
@@ -114,13 +118,15 @@ type Own struct {
 // Draw draws what an instance has beside places and demands, which are there, and fills in the
 // columns of its nodes: from words that nothing else reads, word 3 of the first customer's block
 // and for VRP the blocks from secondBlock on. CVRP has nothing, CVRPL the limit of a route's
-// length.
+// length, TSP its share.
 func (s RuleSet) Draw(nodes []int32, x, y []float32, d *Drawing, index uint64) {
 	switch own := rng.At(d.Seed, index, 1, d.Purpose)[3]; s {
 	case CVRPL:
 		s.Complete(nodes, x, y, Own{Limit: d.limit(x, y, own)})
 	case VRP:
 		d.drawVRP(nodes, x, y, own, index)
+	case TSP:
+		s.Complete(nodes, x, y, Own{})
 	}
 }
 
@@ -135,7 +141,8 @@ func (d *Drawing) limit(x, y []float32, word uint32) float32 {
 	return low + float32(rng.Float(word)*(max(d.Range, low)-low))
 }
 
-// Complete fills in the columns of an instance's nodes behind the demands, which are there.
+// Complete fills in the columns of an instance's nodes behind the demands, which are there; TSP's
+// column takes their place.
 func (s RuleSet) Complete(nodes []int32, x, y []float32, own Own) {
 	switch s {
 	case CVRPL:
@@ -148,6 +155,10 @@ func (s RuleSet) Complete(nodes []int32, x, y []float32, own Own) {
 		}
 	case VRP:
 		completeVRP(nodes, x, y, own)
+	case TSP:
+		for j := range x {
+			nodes[j] = word(1 / float32(max(1, len(x)-1)))
+		}
 	}
 }
 

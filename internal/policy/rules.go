@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"math"
 
 	"haul/internal/config"
@@ -24,7 +25,7 @@ func SourceOf(c *config.Config, purpose rng.Purpose) vrp.Source {
 	}
 	return vrp.Source{Mix: mix, Seed: c.Experiment.RandomSeed, Purpose: purpose, Distribution: vrp.Distribution(p.Distribution),
 		N: p.NumCustomers, Capacity: int32(p.VehicleCapacity), DemandMin: int32(p.DemandRange[0]), DemandMax: int32(p.DemandRange[1]),
-		CoordRange: int32(p.CoordRange), MaxLength: float32(p.MaxRouteLength)}
+		CoordRange: int32(p.CoordRange), MaxLength: float32(p.MaxRouteLength), Single: p.SingleTour}
 }
 
 // rulesOf is the rule set of a source's instances.
@@ -34,6 +35,8 @@ func rulesOf(src vrp.Source) kernel.RuleSet {
 		return kernel.VRP
 	case src.MaxLength > 0:
 		return kernel.CVRPL
+	case src.Single:
+		return kernel.TSP
 	}
 	return kernel.CVRP
 }
@@ -45,6 +48,8 @@ func variantsOf(src vrp.Source) []string {
 		return src.Mix.Names()
 	case src.MaxLength > 0:
 		return []string{vrp.LimitedLength.String()}
+	case src.Single:
+		return []string{kernel.TSP.String()}
 	}
 	return []string{vrp.Attributes(0).String()}
 }
@@ -58,6 +63,8 @@ func Learned(src vrp.Source, variant string) bool {
 		return false
 	case src.Mix != 0:
 		return src.Mix&m == m
+	case src.Single:
+		return false
 	}
 	return m == 1 // plain
 }
@@ -90,6 +97,16 @@ func unlearned(prob *vrp.Problem, set kernel.RuleSet) error {
 	left := *prob
 	if set == kernel.CVRPL && prob.Service == nil && prob.Metric == vrp.Exact {
 		left.MaxDuration = 0
+	}
+	if set == kernel.TSP {
+		load := int64(0)
+		for _, d := range prob.Demand {
+			load += int64(d)
+		}
+		if load > int64(prob.Capacity) {
+			return fmt.Errorf("its customers demand %d, more than one vehicle carries (%d), and the policy has learned tours of one", load, prob.Capacity)
+		}
+		left.Vehicles = 0
 	}
 	return left.Plain()
 }

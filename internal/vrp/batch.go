@@ -8,6 +8,7 @@ type Batch struct {
 	X, Y     []float32 // unit square
 	Demand   []int32   // 0 at the depot
 	Limit    []float32 // of a route's length, by instance; nil: none
+	Single   bool      // one vehicle serves all
 
 	Varied *Varied // of a mix; nil: all are alike
 }
@@ -22,7 +23,7 @@ func NewBatch(b, n int, capacity int32) *Batch {
 // Validate judges a visit sequence of instance i, as validateTour does.
 func (b *Batch) Validate(i int, tour []int32) error {
 	n := b.N + 1
-	if err := validateTour(tour, b.Demand[i*n:][:n], b.Capacity); err != nil || b.Limit == nil && b.Varied == nil {
+	if err := validateTour(tour, b.Demand[i*n:][:n], b.Capacity); err != nil || b.Limit == nil && b.Varied == nil && !b.Single {
 		return err
 	}
 	p := b.Problem(i)
@@ -46,6 +47,9 @@ func (b *Batch) Problem(i int) *Problem {
 	}
 	if b.Limit != nil {
 		p.MaxDuration = float64(b.Limit[i])
+	}
+	if b.Single {
+		p.Vehicles = 1
 	}
 	if b.Varied != nil {
 		b.Varied.problem(p, i)

@@ -54,9 +54,14 @@ type Source struct {
 	// where the limit of a route's length ends, in sides of the unit square; 0: none
 	MaxLength float32 `json:",omitempty"`
 	Mix       Mix     `json:",omitempty"` // of attributes; 0: none has any
+	// one vehicle serves all in one tour, the travelling salesman problem: every demand is 1 and the
+	// capacity N, whatever is asked for above
+	Single bool `json:",omitempty"`
 }
 
-// Plain says whether the capacity is all that limits a route of the source's instances.
+// Plain says whether the capacity is all that limits a route of the source's instances, or an
+// optimum that knows nothing else is theirs too. That of a single tour is: by Euclid's distances
+// two routes of a vehicle that carries all are never shorter than one.
 func (s Source) Plain() bool { return s.MaxLength == 0 && s.Mix == 0 }
 
 // Check says in one line what makes the source unusable, or nil.
@@ -77,6 +82,8 @@ func (s Source) Check() error {
 		return fmt.Errorf("demand range %d,%d passes capacity %d: no vehicle could serve such a customer", s.DemandMin, s.DemandMax, s.Capacity)
 	case !(s.MaxLength >= 0 && s.MaxLength <= math.MaxFloat32):
 		return fmt.Errorf("the limit of a route's length ends at %g: expected 0 (none) or more", s.MaxLength)
+	case s.Single && (s.MaxLength > 0 || s.Mix != 0):
+		return fmt.Errorf("a single tour has no limit of length and no attributes: every customer is in it")
 	case s.Distribution == Grid && s.CoordRange < 1:
 		return fmt.Errorf("coordinate range is %d: at least 1 is needed", s.CoordRange)
 	}
@@ -89,7 +96,10 @@ func (s Source) Fill(b *Batch, first uint64) {
 	if b.N != s.N {
 		panic("vrp: Fill: batch and source differ in N")
 	}
-	b.Capacity = s.Capacity
+	b.Capacity, b.Single = s.Capacity, s.Single
+	if s.Single {
+		b.Capacity = int32(s.N)
+	}
 	nodes := s.N + 1
 	for i := range b.B {
 		lo, hi := i*nodes, (i+1)*nodes
@@ -130,6 +140,9 @@ func (s Source) draw(x, y []float32, demand []int32, index uint64) {
 			x[j], y[j] = rng.Float(w[0]), rng.Float(w[1])
 		}
 		demand[j] = s.DemandMin + int32(rng.Below(w[2], demands))
+		if s.Single {
+			demand[j] = 1
+		}
 	}
 	demand[0] = 0
 }

@@ -29,6 +29,9 @@ func features(f, x, y []float32, nodes []int32, n int, rules kernel.Rules) {
 			continue
 		}
 		row[0], row[1], row[2], row[3] = x[i], y[i], float32(nodes[i*wide])/float32(rules.Capacity), depot
+		if rules.Set == kernel.TSP {
+			row[2] = math.Float32frombits(uint32(nodes[i]))
+		}
 	}
 }
 
@@ -39,6 +42,7 @@ type instance struct {
 	wide     int32
 	limited  bool // CVRPL
 	various  bool // VRP
+	single   bool // TSP, whose word of a node is a float, the share
 }
 
 // nodes is how many there are, the depot included.
@@ -66,7 +70,7 @@ type vehicle struct {
 func newInstance(nodes []int32, i, n int, rules kernel.Rules) instance {
 	wide := len(rules.Set.Columns())
 	in := instance{words: nodes[i*n*wide:][:n*wide], capacity: rules.Capacity, wide: int32(wide)}
-	in.limited, in.various = rules.Set == kernel.CVRPL, rules.Set == kernel.VRP
+	in.limited, in.various, in.single = rules.Set == kernel.CVRPL, rules.Set == kernel.VRP, rules.Set == kernel.TSP
 	return in
 }
 
@@ -110,8 +114,9 @@ func (v *vehicle) within(in instance, j int32) uint64 {
 	return 0
 }
 
-// home: the depot may be next. At the depot it may not while customers remain.
-func (v *vehicle) home() bool { return v.unserved == 0 || v.at != 0 }
+// home: the depot may be next. At the depot it may not while customers remain, in a single tour
+// nowhere.
+func (v *vehicle) home(in instance) bool { return v.unserved == 0 || v.at != 0 && !in.single }
 
 // ended: all are served and the vehicle is back.
 func (v *vehicle) ended() bool { return v.unserved == 0 && v.at == 0 }
@@ -134,6 +139,9 @@ func (v *vehicle) allow(mask []uint64, in instance) (count int, last int32) {
 			free &^= 1
 		}
 		ok := uint64(0)
+		if in.single {
+			ok, free = free, 0
+		}
 		if in.wide > 1 {
 			for ; free != 0; free &= free - 1 {
 				j := bits.TrailingZeros64(free)
@@ -150,7 +158,7 @@ func (v *vehicle) allow(mask []uint64, in instance) (count int, last int32) {
 			last = int32(i*64 + bits.Len64(ok) - 1)
 		}
 	}
-	if v.home() {
+	if v.home(in) {
 		mask[0] |= 1
 		count++
 		if count == 1 {
@@ -182,14 +190,20 @@ func (v *vehicle) move(a int32, in instance) {
 		v.left, v.length = in.capacity, 0
 		return
 	}
-	v.left -= in.words[a*in.wide]
+	if !in.single {
+		v.left -= in.words[a*in.wide]
+	}
 	v.served[a>>6] |= 1 << (a & 63)
 	v.unserved--
 }
 
 // context writes what the policy sees of the vehicle beside its node (kernel.RuleSet.Context): the
-// shares of the load and of the route's length that are left.
+// shares of the load and of the route's length that are left, or of the customers.
 func (v *vehicle) context(to []float32, in instance) {
+	if in.single {
+		to[0] = float32(v.unserved) * math.Float32frombits(uint32(in.words[0]))
+		return
+	}
 	if in.various {
 		kernel.ContextVRP(to, &v.route, in.words, in.capacity)
 		return

@@ -12,8 +12,9 @@ import (
 
 // ruled is what a fleet's rule set is drawn by.
 type ruled struct {
-	limit float32 // where the limits of a route's length end; 0: CVRP
-	mix   uint64  // kernel.Drawing's: VRP
+	limit  float32 // where the limits of a route's length end; 0: CVRP
+	mix    uint64  // kernel.Drawing's: VRP
+	single bool    // TSP
 }
 
 func (f fleet) rules() kernel.Rules {
@@ -22,6 +23,9 @@ func (f fleet) rules() kernel.Rules {
 	}
 	if f.limit > 0 {
 		return kernel.Rules{Set: kernel.CVRPL, Capacity: f.capacity}
+	}
+	if f.single {
+		return kernel.Rules{Set: kernel.TSP, Capacity: f.capacity}
 	}
 	return kernel.Rules{Capacity: f.capacity}
 }
@@ -32,7 +36,10 @@ func ruledFleets() []fleet {
 	short := fleet{shape: shape{14, 2, 4}, starts: 3, capacity: 40, temperature: 1, ruled: ruled{limit: 12}}
 	long := fleet{shape: shape{40, 4, 8}, starts: 5, forced: true, capacity: 60, temperature: 1.5, ruled: ruled{limit: 25}, pairs: true, near: 0.3}
 	endless := fleet{shape: shape{9, 1, 8}, starts: 8, capacity: 20, temperature: 1, ruled: ruled{limit: float32(math.Inf(1))}, pairs: true}
-	return append([]fleet{short, short.view(), long, endless}, variedFleets()...)
+	// capacities that would hold one customer
+	tour := fleet{shape: shape{17, 2, 4}, starts: 4, capacity: 1, temperature: 1, ruled: ruled{single: true}}
+	forced := fleet{shape: shape{70, 4, 8}, starts: 6, forced: true, capacity: 1, temperature: 1.5, ruled: ruled{single: true}, pairs: true, near: 0.3}
+	return append([]fleet{short, short.view(), long, endless, tour, tour.view(), forced}, variedFleets()...)
 }
 
 // largeRuled are fleets of rule sets past CVRP at sizes of RunLarge.
@@ -40,7 +47,10 @@ func largeRuled() []fleet {
 	limited := fleet{shape: shape{40, 8, 16}, starts: 9, forced: true, capacity: 60, temperature: 1.5, ruled: ruled{limit: 25}, pairs: true, near: 0.3}
 	far := fleet{shape: shape{150, 4, 32}, starts: 6, capacity: 60, temperature: 1, ruled: ruled{limit: 30}}
 	alone := fleet{shape: shape{21, 4, 32}, starts: 1, capacity: 40, temperature: 1, ruled: ruled{limit: 20}, pairs: true}
-	return append([]fleet{limited, limited.view(), far, alone}, largeVaried()...)
+	tour := fleet{shape: shape{51, 4, 32}, starts: 20, forced: true, capacity: 1, temperature: 1, ruled: ruled{single: true}, pairs: true}
+	wide := fleet{shape: shape{150, 8, 16}, starts: 6, capacity: 1, temperature: 1, ruled: ruled{single: true}}
+	only := fleet{shape: shape{21, 4, 32}, starts: 1, capacity: 1, temperature: 1, ruled: ruled{single: true}, near: 0.3}
+	return append([]fleet{limited, limited.view(), far, alone, tour, tour.view(), wide, only}, largeVaried()...)
 }
 
 // nodeWords are the columns that f's rules read.
@@ -79,6 +89,12 @@ func (f fleet) batch(r *recording) *vrp.Batch {
 	if f.mix != 0 {
 		b.Varied = varied(words, f.nodes, b)
 	}
+	if f.single { // the validator's form of it: one vehicle that can carry all
+		b.Single, b.Capacity = true, int32(b.N)
+		for j := range b.Demand {
+			b.Demand[j] = int32(min(j%f.nodes, 1))
+		}
+	}
 	return b
 }
 
@@ -110,6 +126,8 @@ func drawnBy(set kernel.RuleSet, src vrp.Source) vrp.Source {
 		src.MaxLength = 2.5
 	case kernel.VRP:
 		src.Mix = vrp.Mix(everyKind())
+	case kernel.TSP:
+		src.Single = true
 	}
 	return src
 }

@@ -35,8 +35,13 @@ func NewTour(rules kernel.Rules, nodes []int32) *Tour {
 	return &Tour{rules: rules, nodes: nodes, visited: make([]bool, n), unserved: n - 1, left: rules.Capacity}
 }
 
-// demand is what node j asks of the load.
-func (t *Tour) demand(j int) int32 { return t.nodes[j*len(t.rules.Set.Columns())] }
+// demand is what node j asks of the load, nothing in a single tour.
+func (t *Tour) demand(j int) int32 {
+	if t.rules.Set == kernel.TSP {
+		return 0
+	}
+	return t.nodes[j*len(t.rules.Set.Columns())]
+}
 
 // Node is where the vehicle stands.
 func (t *Tour) Node() int { return t.current }
@@ -51,12 +56,15 @@ func (t *Tour) Done() bool { return t.done }
 func (t *Tour) View(customer int) { t.seen = customer }
 
 // ContextOf is what the policy sees of a vehicle beside its node (kernel.RuleSet.Context): the
-// shares of the load and of the route's length that are left.
+// shares of the load and of the route's length that are left, or of the customers.
 func ContextOf[F Float](t *Tour) []F {
 	if t.rules.Set == kernel.VRP {
 		out := make([]F, len(t.rules.Set.Context()))
 		kernel.ContextVRP(out, &t.route, t.nodes, t.rules.Capacity)
 		return out
+	}
+	if t.rules.Set == kernel.TSP {
+		return []F{F(t.unserved) * share[F](t.nodes)}
 	}
 	out := []F{F(t.left) / F(t.rules.Capacity)}
 	if t.rules.Set == kernel.CVRPL {
@@ -64,6 +72,9 @@ func ContextOf[F Float](t *Tour) []F {
 	}
 	return out
 }
+
+// share is TSP's column, the same of every node.
+func share[F Float](nodes []int32) F { return F(math.Float32frombits(uint32(nodes[0]))) }
 
 // column is a float column of node j, CVRPL's: 1 x, 2 y, 3 the way home, at the depot the limit.
 // They are float32 numbers whatever else is computed in, so that every device has the same routes.
@@ -87,8 +98,9 @@ func (t *Tour) reaches(j int) bool {
 	return t.rules.Set != kernel.CVRPL || t.length+t.leg(j)+t.column(j, 3) <= t.column(0, 3)
 }
 
-// home: the depot may be next. At the depot it may not while customers remain.
-func (t *Tour) home() bool { return t.unserved == 0 || t.current != 0 }
+// home: the depot may be next. At the depot it may not while customers remain, in a single tour
+// nowhere.
+func (t *Tour) home() bool { return t.unserved == 0 || t.current != 0 && t.rules.Set != kernel.TSP }
 
 // Allowed lists the nodes that may come next, in order.
 func (t *Tour) Allowed() []int {
@@ -145,6 +157,9 @@ func Features[F Float](feature Matrix[F], posX, posY []F, nodes []int32, set ker
 			continue
 		}
 		row[0], row[1], row[2], row[3] = posX[j], posY[j], F(nodes[j*len(set.Columns())])/capacity, 0
+		if set == kernel.TSP {
+			row[2] = share[F](nodes)
+		}
 	}
 	feature.Row(0)[3] = 1
 }

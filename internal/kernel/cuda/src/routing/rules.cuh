@@ -17,12 +17,44 @@
 //
 //	rule set cvrpl: -DLIMIT    a limit of a route's length
 //	rule set vrp: -DVRP        attributes by instance, in rules_vrp.cuh
+//	rule set tsp: -DTSP        one vehicle, one tour of all, in rules_tsp.cuh
 
 // length is that of a way by its two sides, as kernel.Leg has it.
 __device__ __forceinline__ float length(float dx, float dy) { return sqrtf_(add_(mul_(dx, dx), mul_(dy, dy))); }
 
-#ifdef VRP
+// LEVELS is how many levels of vehicles there are at most (Vehicle::level).
+#define LEVELS 16
+
+// Context is what the policy sees of a vehicle beside its node: the rule set's context features,
+// each of which has a row of weights.
+#if defined(VRP)
+#define CONTEXTS 4
+#elif defined(LIMIT)
+#define CONTEXTS 2
+#else
+#define CONTEXTS 1
+#endif
+struct Context {
+  float part[CONTEXTS];
+
+  // times adds to x the features times their weights, which lie `line` floats apart.
+  __device__ __forceinline__ float times(const float *weights, int line, float x) const {
+#pragma unroll
+    for (int k = 0; k < CONTEXTS; k++) x += part[k] * weights[k * line];
+    return x;
+  }
+};
+
+// sole is the context of a rule set with one feature, for kernels that are made for no other.
+#if CONTEXTS == 1
+__device__ __forceinline__ float sole(const Context &c) { return c.part[0]; }
+#endif
+
+#if defined(VRP)
 #include "rules_vrp.cuh"
+#include "rules_vrp_vehicle.cuh"
+#elif defined(TSP)
+#include "rules_tsp.cuh"
 #else
 // Own is what an instance has that its nodes' features show.
 struct Own {};
@@ -85,42 +117,10 @@ __device__ __forceinline__ Customer shuffle(const Customer &c, int lane) {
 #endif
 }
 
-#endif
-
-// Context is what the policy sees of a vehicle beside its node: the rule set's context features,
-// each of which has a row of weights.
-#if defined(VRP)
-#define CONTEXTS 4
-#elif defined(LIMIT)
-#define CONTEXTS 2
-#else
-#define CONTEXTS 1
-#endif
-struct Context {
-  float part[CONTEXTS];
-
-  // times adds to x the features times their weights, which lie `line` floats apart.
-  __device__ __forceinline__ float times(const float *weights, int line, float x) const {
-#pragma unroll
-    for (int k = 0; k < CONTEXTS; k++) x += part[k] * weights[k * line];
-    return x;
-  }
-};
-
-// sole is the context of a rule set with one feature, for kernels that are made for no other.
-#if CONTEXTS == 1
-__device__ __forceinline__ float sole(const Context &c) { return c.part[0]; }
-#endif
-
 // Shares are what a vehicle's state is multiplied by for a context that may round once more.
-#ifndef VRP
 struct Shares { float load_; };
 __device__ __forceinline__ Shares shares(int capacity) { return Shares{rcp((float)capacity)}; }
-#endif
 
-#define LEVELS 16
-
-#ifndef VRP
 struct Vehicle {
   int at_;       // node
   int left_;     // load
@@ -211,8 +211,6 @@ __device__ __forceinline__ Vehicle depart(const Customer *nodes, int n, int capa
   return Vehicle{0, capacity, n - 1};
 #endif
 }
-#else
-#include "rules_vrp_vehicle.cuh"
 #endif
 
 // how a start begins: at the depot, at its customer, or at the depot as seen from its customer
