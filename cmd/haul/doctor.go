@@ -298,6 +298,11 @@ func (a *app) readTraces(ctx context.Context, paths []string, opt doctorOptions)
 					}
 					r.File = name
 					found[i] = append(found[i], r)
+					if opt.page == "" && (len(paths) > 1 || len(found[i]) > 1) { // of many ranks' events little is needed
+						for _, r := range found[i] {
+							r.Release()
+						}
+					}
 					return nil
 				})
 				finished <- struct{}{}

@@ -123,6 +123,9 @@ func (r *Report) parts() map[string]float64 {
 
 // kernelTimes is each kernel's time per step, by name.
 func (r *Report) kernelTimes() map[string]float64 {
+	if r.released {
+		return r.kernels
+	}
 	a := r.a
 	byID := map[uint32]float64{}
 	for i := range a.GPU.Len() {

@@ -201,7 +201,7 @@ func (j *Ranks) count(list []*analysis.Meeting) {
 		waits[i].Last = j.blame.Last[i]
 		waits[i].WaitMS = j.blame.Waits[i] / 1e6 / steps
 		waits[i].CausedMS = j.blame.Caused[i] / 1e6 / steps
-		waits[i].Operators = r.a.OperatorsPerStep()
+		waits[i].Operators = r.operators
 	}
 	j.Waits = waits
 	slices.SortStableFunc(j.Meetings, func(x, y Meeting) int { return cmp.Compare(y.LateMS, x.LateMS) })

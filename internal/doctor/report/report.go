@@ -33,7 +33,11 @@ type Report struct {
 	File         string               `json:"file,omitempty"`
 	Rank         *int                 `json:"rank,omitempty"`
 
-	a *analysis.Analysis
+	a         *analysis.Analysis
+	worked    bool               // the recording holds GPU work
+	operators float64            // per step, those inside others too
+	kernels   map[string]float64 // ms per step by kernel, once released
+	released  bool
 }
 
 // Counts is what one step holds on average.
@@ -89,6 +93,8 @@ func Diagnose(t *trace.Trace) (*Report, error) {
 		Recorded:   []string{},
 		Remarks:    rule.Remarks(a),
 		a:          a,
+		worked:     a.GPU.Len() > 0,
+		operators:  a.OperatorsPerStep(),
 	}
 	for _, x := range r.Recordings {
 		r.Recorded = append(r.Recorded, x.ID)
@@ -158,7 +164,7 @@ func (r *Report) Verdict() string {
 		return "What was recorded does not show how the whole run behaves; certain is: " + strings.Join(parts, ", ") + ". Other costs below are notes."
 	case len(r.Recorded) > 0:
 		return "No verdict: what was recorded does not show how the run behaves. Costs below are notes."
-	case len(parts) == 0 && r.a.GPU.Len() == 0:
+	case len(parts) == 0 && !r.worked:
 		return "There is no GPU work to judge; nothing on the CPU side stands out."
 	case len(parts) == 0 && r.GPUBusyShare >= healthyBusy:
 		return "This run is healthy: the GPU is kept busy and no known cause holds it back."
@@ -206,7 +212,7 @@ func (r *Report) WriteText(w io.Writer, opt Text) error {
 	if len(r.a.Devices) > 1 {
 		head += fmt.Sprintf(", %d GPUs", len(r.a.Devices))
 	}
-	if r.a.GPU.Len() == 0 {
+	if !r.worked {
 		p("%s; the recording holds no GPU work.", head)
 	} else {
 		p("%s; the GPU works %s of the time.", head, phrase.Percent(r.GPUBusyShare))
@@ -215,7 +221,7 @@ func (r *Report) WriteText(w io.Writer, opt Text) error {
 		p("This is %s.", x.Words)
 	}
 	p("%s", r.Verdict())
-	if r.a.GPU.Len() == 0 {
+	if !r.worked {
 		r.writeOperators(p)
 	} else {
 		r.writeCounts(p)
@@ -279,7 +285,7 @@ func (r *Report) writeIdle(p func(format string, args ...any)) {
 	switch {
 	case len(r.Idle) == 0:
 		return
-	case r.a.GPU.Len() == 0:
+	case !r.worked:
 		p("\nOutside its operators the main thread is, per step,")
 	default:
 		p("\nThe GPU is idle for %s ms per step, while the CPU is", phrase.Figure(r.StepMS*(1-r.GPUBusyShare)))

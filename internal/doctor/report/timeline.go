@@ -140,6 +140,9 @@ func (t *timeline) add(l *lane, inner trace.Span, most, outer int) {
 
 // lanesOf files the lanes of one trace: its GPUs, what they waited for, its calls and its threads.
 func (t *timeline) lanesOf(r *Report, findings []rule.Finding, group string, inner trace.Span, most, outer, threads int) {
+	if r.released {
+		panic("report: a page after Release")
+	}
 	a := r.a
 	put := func(l *lane, s trace.Span, class, label string) {
 		s = trace.Span{Start: max(s.Start, t.origin), End: min(s.End, t.origin+t.Span)}
