@@ -183,6 +183,32 @@ func TestOneCoreIsNotOversubscribed(t *testing.T) {
 	}
 }
 
+// Threads that lack cores because of each other take about as long each time; where other processes
+// hold the cores, a run takes as many of their turns as chance has it.
+func TestABusyMachineIsNotOversubscribed(t *testing.T) {
+	for _, c := range []struct {
+		times float64 // the quarter point, as a multiple of the best
+		want  rule.Severity
+	}{{1.5, rule.Critical}, {3, rule.Critical}, {3.1, rule.Note}, {25, rule.Note}} {
+		s := newSynth()
+		for n := range 4 {
+			start, at := s.now, s.hold()
+			for _, times := range []float64{1, c.times, 2 * c.times, 2 * c.times} {
+				s.hostOp("aten::gelu", "[96,192]", `"float"`, 200*times, 0, nil)
+				s.hostOp("aten::layer_norm", "[96,192]", `"float"`, 250*times, 0, nil)
+			}
+			s.events[at] = s.event("user_annotation", fmt.Sprintf("ProfilerStep#%d", n), start, s.now-start, "")
+		}
+		r := diagnose(t, s.json())
+		if len(r.Findings) != 1 || r.Findings[0].ID != "oversubscribed" || r.Findings[0].Severity != c.want {
+			t.Errorf("%v times: %v", c.times, costsOf(r))
+		}
+		if c.times == 25 {
+			readPages(t, "busy_machine.txt").hold(t, "25 times", found(r))
+		}
+	}
+}
+
 // A pipeline's step walks nodes that were made before the recording: nothing can be told of those
 // that it makes.
 func TestAPipelineHasNoDeadGraph(t *testing.T) {
@@ -541,7 +567,10 @@ func hostRank(rank int, own, both []float64, lateIn string) []byte {
 		begin := s.now
 		for i := range 10 {
 			dur, dims := 998.0, "[96,192]"
-			if i == 4 && lateIn != "a pause" {
+			switch {
+			case i == 4 && lateIn == "operators and a pause":
+				dur += max(0, own[n]-1000)
+			case i == 4 && lateIn != "a pause":
 				dur += own[n]
 			}
 			if i == 4 && lateIn == "more rows" {
@@ -578,6 +607,8 @@ func TestRanksOnTheCPU(t *testing.T) {
 		"unequal work":           {[2][]float64{even, odd}, "more rows", []string{"imbalance"}},
 		"a busy machine":         {[2][]float64{even, odd}, "the same operators", nil},
 		"always one":             {[2][]float64{none, {4000, 4100, 3900, 4000, 4000, 4100, 3900, 4000}}, "a pause", []string{"straggler", "python-bound"}},
+		"always one, unsteadily": {[2][]float64{none, {500, 9000, 2000, 7000, 4000, 8000, 1000, 6000}}, "the same operators", nil},
+		"mostly the machine":     {[2][]float64{none, {1500, 9900, 3000, 8000, 5000, 9000, 2000, 7000}}, "operators and a pause", nil},
 		"a slow core":            {[2][]float64{none, {4000, 4100, 3900, 4000, 4000, 4100, 3900, 4000}}, "the same operators", []string{"straggler"}},
 	} {
 		both := make([]float64, 8)

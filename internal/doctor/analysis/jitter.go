@@ -3,17 +3,23 @@ package analysis
 import (
 	"encoding/binary"
 	"hash/fnv"
+	"slices"
 
 	"haul/internal/doctor/trace"
 )
 
 // Ranks that run the same operators on the same shapes have the same work. What one of them takes
-// longer for the same operator is the machine's doing: cores that others use too, or that change
-// their clock.
+// longer for the same operator, now and then, is the machine's doing: cores that others use too. What
+// it takes longer each time is its own: a slower core.
 
-// Jitter is how much longer each rank's main thread is in its operators, by step, than these take
-// in the middle over all ranks and steps, ns. It is nil where that cannot be told: with a GPU,
-// without shapes, or where the operators are not the same in all steps of all ranks.
+// steadyRank is the part of its middle time that the quarter point of an operator's runs is on a
+// rank that has its core for itself, over all operators.
+const steadyRank = 0.9
+
+// Jitter is how much longer each rank's main thread is in its operators, by step, than these take in
+// the middle, ns: over the rank's own steps where they take about as long each time, over all ranks
+// and steps otherwise. It is nil where that cannot be told: with a GPU, without shapes, or where the
+// operators are not the same in all steps of all ranks.
 func Jitter(ranks []*Analysis) [][]float64 {
 	out := make([][]float64, len(ranks))
 	durs := make([][][]float32, len(ranks)) // by rank, step and place
@@ -40,22 +46,44 @@ func Jitter(ranks []*Analysis) [][]float64 {
 		}
 		out[r] = make([]float64, len(a.CPUSteps))
 	}
-	var all []float32
+	steady := make([]bool, len(ranks))
+	for r := range durs {
+		var quarter, middle float64
+		for place := range durs[0][0] {
+			list := column(nil, durs[r], place)
+			slices.Sort(list)
+			quarter += float64(list[len(list)/4])
+			middle += float64(list[len(list)/2])
+		}
+		steady[r] = quarter >= steadyRank*middle
+	}
+	var all, own []float32
 	for place := range durs[0][0] {
 		all = all[:0]
 		for r := range durs {
-			for step := range durs[r] {
-				all = append(all, durs[r][step][place])
-			}
+			all = column(all, durs[r], place)
 		}
-		middle := Median(all)
+		usual := Median(all)
 		for r := range durs {
+			middle := usual
+			if steady[r] {
+				own = column(own[:0], durs[r], place)
+				middle = Median(own)
+			}
 			for step := range durs[r] {
 				out[r][step] += float64(durs[r][step][place] - middle)
 			}
 		}
 	}
 	return out
+}
+
+// column adds the entries of one place in all steps to a list.
+func column(list []float32, steps [][]float32, place int) []float32 {
+	for _, durs := range steps {
+		list = append(list, durs[place])
+	}
+	return list
 }
 
 // chain adds an operator and its shapes to a fingerprint.

@@ -297,34 +297,32 @@ func (b *Blame) Exceeds(ns float64) float64 {
 	return stats.PairedTest(limit, all)
 }
 
-// ByMachine is how much of the waiting goes back to operators that took longer than the same ones
-// do in the middle, as a share: in each step, what the rank that was waited for most lost more than
-// the others did.
-func (b *Blame) ByMachine(jitter [][]float64) float64 {
+// Without is the blame without what the machine did: in each step, what a rank lost in its operators
+// beyond the others' loss is taken off the waits that it caused. It is the blame itself where that
+// loss is not known.
+func (b *Blame) Without(jitter [][]float64) *Blame {
 	if jitter == nil || !b.ByStep {
-		return 0
+		return b
 	}
-	var waits, lost float64
+	out := &Blame{Waits: b.Waits, Caused: make([]float64, len(b.By)), Last: b.Last, By: make([][]float64, len(b.By)), ByStep: b.ByStep, Steps: b.Steps}
+	for r := range b.By {
+		out.By[r] = make([]float64, len(b.Steps))
+	}
 	for k, step := range b.Steps {
-		late, sum, all := 0, 0.0, 0.0
+		var all float64
 		for r := range b.By {
-			sum += b.By[r][k]
-			if b.By[r][k] > b.By[late][k] {
-				late = r
-			}
 			if step >= len(jitter[r]) {
-				return 0
+				return b
 			}
 			all += jitter[r][step]
 		}
-		others := (all - jitter[late][step]) / float64(max(1, len(b.By)-1))
-		waits += sum
-		lost += min(sum, max(0, jitter[late][step]-others))
+		for r := range b.By {
+			others := (all - jitter[r][step]) / float64(max(1, len(b.By)-1))
+			out.By[r][k] = max(0, b.By[r][k]-max(0, jitter[r][step]-others))
+			out.Caused[r] += out.By[r][k]
+		}
 	}
-	if waits == 0 {
-		return 0
-	}
-	return lost / waits
+	return out
 }
 
 // replicateSteps is how many steps in a row count as one, by how alike neighbours are: with a

@@ -203,18 +203,29 @@ func TestReplicateSteps(t *testing.T) {
 	}
 }
 
-// Waits count as the machine's by what the late rank lost in its operators beyond the others.
-func TestByMachine(t *testing.T) {
-	b := &Blame{By: [][]float64{{4, 0}, {0, 6}}, ByStep: true, Steps: []int{0, 1}}
+// The machine's part of the waits is what a late rank lost in its operators beyond the others.
+func TestBlameWithoutTheMachine(t *testing.T) {
+	b := &Blame{By: [][]float64{{4, 0}, {0, 6}}, Caused: []float64{4, 6}, ByStep: true, Steps: []int{0, 1}}
 	for _, c := range []struct {
 		jitter [][]float64
-		want   float64
+		want   string
 	}{
-		{nil, 0}, {[][]float64{{0, 0}, {0, 0}}, 0}, {[][]float64{{4, 0}, {0, 6}}, 1}, {[][]float64{{9, 0}, {0, 1}}, 0.5}, {[][]float64{{0, 6}, {4, 0}}, 0},
-		{[][]float64{{3, 1}, {1, 4}}, 0.5}, {[][]float64{{4}, {0}}, 0},
+		{nil, "[[4 0] [0 6]] [4 6]"},
+		{[][]float64{{0, 0}, {0, 0}}, "[[4 0] [0 6]] [4 6]"},
+		{[][]float64{{4, 0}, {0, 6}}, "[[0 0] [0 0]] [0 0]"},
+		{[][]float64{{9, 0}, {0, 1}}, "[[0 0] [0 5]] [0 5]"},  // no more than there was
+		{[][]float64{{0, 6}, {4, 0}}, "[[4 0] [0 6]] [4 6]"},  // the one that waits lost it
+		{[][]float64{{3, 1}, {1, 4}}, "[[2 0] [0 3]] [2 3]"},  // beyond the others
+		{[][]float64{{-1, 0}, {1, 0}}, "[[4 0] [0 6]] [4 6]"}, // what it gained is no loss
+		{[][]float64{{4}, {0}}, "[[4 0] [0 6]] [4 6]"},        // a step without operators
 	} {
-		if got := b.ByMachine(c.jitter); math.Abs(got-c.want) > 1e-12 {
-			t.Errorf("%v: %v, want %v", c.jitter, got, c.want)
+		got := b.Without(c.jitter)
+		if text := fmt.Sprint(got.By, got.Caused); text != c.want {
+			t.Errorf("%v: %s, want %s", c.jitter, text, c.want)
 		}
+	}
+	b.ByStep = false
+	if b.Without([][]float64{{4, 0}, {0, 6}}) != b {
+		t.Error("collectives are no steps")
 	}
 }

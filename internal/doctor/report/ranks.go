@@ -34,6 +34,7 @@ type Ranks struct {
 	Remarks  []string       `json:"remarks"`
 
 	blame *analysis.Blame
+	own   *analysis.Blame // without what the machine did
 }
 
 // RankWait is what one rank waits for others, and how often others wait for it.
@@ -75,7 +76,8 @@ const (
 	// unlike is the spread of the clocks' offsets, as a share of a step, past which the collectives of
 	// two traces do not line up: they are not of one job.
 	unlike = 0.5
-	// byMachine is the part of the waiting from which it is the machine's doing.
+	// byMachine is the part of the waiting from which it is the machine's doing: what is left then is
+	// within what the machine does outside operators too. A tenth of that is told.
 	byMachine      = 0.5
 	shownMeetings  = 12
 	commonFindings = 0.5 // of the ranks must have a finding for it to be the job's
@@ -113,6 +115,11 @@ func JoinRanks(reports []*Report) *Ranks {
 		j.Clocks = append(j.Clocks, ClockSkew{*r.Rank, float64(clocks[i].Offset) / 1e6, float64(clocks[i].Spread) / 1e6})
 	}
 	j.blame = analysis.Blamed(clocks, list)
+	analyses := make([]*analysis.Analysis, len(reports))
+	for i, r := range reports {
+		analyses[i] = r.a
+	}
+	j.own = j.blame.Without(analysis.Jitter(analyses))
 	j.count(list)
 	j.findCauses(list)
 	return j
@@ -232,30 +239,36 @@ func (j *Ranks) origin() int64 {
 
 // findCauses finds the causes of the whole job.
 func (j *Ranks) findCauses(list []*analysis.Meeting) {
-	var caused float64
+	var caused, own float64
 	worst := 0
 	for i, w := range j.Waits {
 		caused += w.CausedMS
-		if w.CausedMS > j.Waits[worst].CausedMS {
+		own += j.ownMS(i)
+		if j.ownMS(i) > j.ownMS(worst) {
 			worst = i
 		}
 	}
 	switch {
 	case len(list) == 0:
 	case caused < stragglerShare*j.StepMS:
-	case j.Waits[worst].CausedMS >= stragglerShare*j.StepMS && j.Waits[worst].CausedMS >= stragglerPart*caused && j.standsOut(worst):
+	case caused-own < byMachine*caused && j.ownMS(worst) >= stragglerShare*j.StepMS && j.ownMS(worst) >= stragglerPart*own && j.standsOut(worst):
 		j.Findings = append(j.Findings, j.straggler(list, worst, caused))
 	default:
-		j.Findings = append(j.Findings, j.imbalance(list, worst, caused))
+		j.Findings = append(j.Findings, j.imbalance(list, worst, caused, own))
 	}
 	j.common()
 	rule.SortFindings(j.Findings)
 }
 
+// ownMS is how long the others wait for a rank per step, without what the machine did to it.
+func (j *Ranks) ownMS(rank int) float64 {
+	return j.own.Caused[rank] / 1e6 / float64(max(1, j.Ranks[rank].Steps))
+}
+
 // standsOut tells a rank that is late beyond what chance makes some rank be: by test, or because it
 // has more to do than all others have.
 func (j *Ranks) standsOut(worst int) bool {
-	return j.blame.StandsOut(worst) < chance || j.moreOperators(worst) >= moreWork
+	return j.own.StandsOut(worst) < chance || j.moreOperators(worst) >= moreWork
 }
 
 // moreOperators is how many times the most operators of any other rank this one has, per step.
@@ -312,15 +325,18 @@ func (j *Ranks) straggler(list []*analysis.Meeting, worst int, caused float64) r
 		longest = append(longest, fmt.Sprintf("rank %d %s ms", w.Rank, phrase.Figure(w.WaitMS)))
 	}
 	f := j.finding("straggler", "Look at this rank's own findings first: its loader, its Python, its share of the work, its machine. The others cannot go faster than it.",
-		j.Waits[worst].CausedMS,
+		j.ownMS(worst),
 		fmt.Sprintf("rank %d comes last at %d of %d collectives, at most %s ms behind the first (%s %d)", rank, n, len(list), phrase.Figure(float64(late)/1e6), most.Kind, most.Number),
 		fmt.Sprintf("the others wait %s ms per step for it on average, of %s ms for any rank; longest wait %s", phrase.Figure(j.Waits[worst].CausedMS), phrase.Figure(caused), strings.Join(longest, ", ")),
 		fmt.Sprintf("without it they would wait for the next one: %s ms per step are its alone", phrase.Figure(float64(trace.Total(trace.Union(own)))/1e6/float64(max(1, j.Ranks[worst].Steps)))),
 		"why: "+why)
+	if caused := j.Waits[worst].CausedMS; caused-j.ownMS(worst) >= byMachine/10*caused {
+		f.Evidence = append(f.Evidence, machineWords(caused-j.ownMS(worst)))
+	}
 	if more := j.moreOperators(worst); more >= moreWork {
 		f.Evidence = append(f.Evidence, fmt.Sprintf("it runs %s operators per step, %.2f times as many as any other rank: it has more to do", phrase.PerStepCount(j.Waits[worst].Operators), more))
 	} else {
-		f.Evidence = append(f.Evidence, fmt.Sprintf("chance alone would make some rank stand out like this in less than %s of such recordings", phrase.Percent(max(0.001, j.blame.StandsOut(worst)))))
+		f.Evidence = append(f.Evidence, fmt.Sprintf("chance alone would make some rank stand out like this in less than %s of such recordings", phrase.Percent(max(0.001, j.own.StandsOut(worst)))))
 	}
 	if unrecorded && j.moreOperators(worst) < moreWork {
 		withhold(&f)
@@ -333,7 +349,7 @@ func (j *Ranks) straggler(list []*analysis.Meeting, worst int, caused float64) r
 }
 
 // imbalance says that the ranks arrive at different times with no single one to blame.
-func (j *Ranks) imbalance(list []*analysis.Meeting, worst int, caused float64) rule.Finding {
+func (j *Ranks) imbalance(list []*analysis.Meeting, worst int, caused, own float64) rule.Finding {
 	low, high := j.Waits[0], j.Waits[0]
 	for _, w := range j.Waits {
 		if w.ComputeMS < low.ComputeMS {
@@ -349,27 +365,34 @@ func (j *Ranks) imbalance(list []*analysis.Meeting, worst int, caused float64) r
 	for _, w := range waits[:min(3, len(waits))] {
 		parts = append(parts, fmt.Sprintf("rank %d %s times, %s ms", w.Rank, phrase.Thousands(w.Last), phrase.Figure(w.CausedMS)))
 	}
-	f := j.finding("imbalance", "Give the ranks equal work: balance batches by cost rather than count, shard tables and experts by load, and look at what differs in their reports.", caused,
+	f := j.finding("imbalance", "Give the ranks equal work: balance batches by cost rather than count, shard tables and experts by load, and look at what differs in their reports.", own,
 		fmt.Sprintf("the ranks wait %s ms per step for one another on average, and no single one is to blame", phrase.Figure(caused)),
 		"last to arrive: "+strings.Join(parts, "; "),
 		fmt.Sprintf("compute is between %s ms (rank %d) and %s ms (rank %d) per step", phrase.Figure(low.ComputeMS), low.Rank, phrase.Figure(high.ComputeMS), high.Rank))
-	if p := j.blame.Exceeds(stragglerShare * j.StepMS * 1e6); p >= chance {
+	machine := caused - own
+	if machine >= byMachine*caused {
+		f.Evidence[0] = fmt.Sprintf("the ranks wait %s ms per step for one another on average", phrase.Figure(caused))
+		f = j.finding("imbalance", "Give each rank cores of its own (taskset, numactl, the launcher's binding), with one to spare for its exchange, and look at what else runs on the machine.", caused,
+			append(f.Evidence, fmt.Sprintf("a note: all ranks run the same operators on the same shapes, and %s of the waiting is for operators that take longer than they otherwise do: that is the machine's doing", phrase.Percent(machine/caused)))...)
+		f.Severity = rule.Note
+		return f
+	}
+	if machine >= byMachine/10*caused {
+		f.Evidence = append(f.Evidence, machineWords(machine))
+	}
+	if p := j.own.Exceeds(stragglerShare * j.StepMS * 1e6); p >= chance {
 		f.Severity = rule.Note
 		f.Evidence = append(f.Evidence, fmt.Sprintf("a note: so few steps, or so unequal, that chance alone would make the waits as long in %s of such recordings", phrase.Percent(p)))
-	}
-	analyses := make([]*analysis.Analysis, len(j.Ranks))
-	for i, r := range j.Ranks {
-		analyses[i] = r.a
-	}
-	if part := j.blame.ByMachine(analysis.Jitter(analyses)); part >= byMachine {
-		f.Severity = rule.Note
-		f.Remedy = "Give each rank cores of its own (taskset, numactl, the launcher's binding), with one to spare for its exchange, and look at what else runs on the machine."
-		f.Evidence = append(f.Evidence, fmt.Sprintf("a note: all ranks run the same operators on the same shapes, and %s of the waiting is for operators that take longer than they otherwise do: that is the machine's doing", phrase.Percent(part)))
 	}
 	if _, _, unrecorded := j.why(list, worst); unrecorded {
 		withhold(&f)
 	}
 	return f
+}
+
+// machineWords says how much of the waiting is the machine's doing.
+func machineWords(ms float64) string {
+	return fmt.Sprintf("of that waiting, %s ms per step are left out of the cost: they go back to operators that take longer than they otherwise do, which is the machine's doing", phrase.Figure(ms))
 }
 
 // withhold makes a note of a finding about a rank whose GPU waits for what its recording does not
