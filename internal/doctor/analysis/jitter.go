@@ -9,17 +9,17 @@ import (
 )
 
 // Ranks that run the same operators on the same shapes have the same work. What one of them takes
-// longer for the same operator, now and then, is the machine's doing: cores that others use too. What
-// it takes longer each time is its own: a slower core.
+// longer for the same operator, now and then, is the machine's doing: cores that others use too.
+// What it takes longer each time is its own: a slower core.
 
 // steadyRank is the part of its middle time that the quarter point of an operator's runs is on a
 // rank that has its core for itself, over all operators.
 const steadyRank = 0.9
 
-// Jitter is how much longer each rank's main thread is in its operators, by step, than these take in
-// the middle, ns: over the rank's own steps where they take about as long each time, over all ranks
-// and steps otherwise. It is nil where that cannot be told: with a GPU, without shapes, or where the
-// operators are not the same in all steps of all ranks.
+// Jitter is how much longer each rank's main thread is in its operators, by step, than these take
+// in the middle, ns: over the rank's own steps where they take about as long each time, over all
+// ranks and steps otherwise. It is nil where that cannot be told: with a GPU, without shapes, or
+// where the operators are not the same in all steps of all ranks.
 func Jitter(ranks []*Analysis) [][]float64 {
 	out := make([][]float64, len(ranks))
 	durs := make([][][]float32, len(ranks)) // by rank, step and place

@@ -297,9 +297,9 @@ func (b *Blame) Exceeds(ns float64) float64 {
 	return stats.PairedTest(limit, all)
 }
 
-// Without is the blame without what the machine did: in each step, what a rank lost in its operators
-// beyond the others' loss is taken off the waits that it caused. It is the blame itself where that
-// loss is not known.
+// Without is the blame without what the machine did: in each step, what a rank lost in its
+// operators beyond the others' loss is taken off the waits that it caused. It is the blame itself
+// where that loss is not known.
 func (b *Blame) Without(jitter [][]float64) *Blame {
 	if jitter == nil || !b.ByStep {
 		return b
