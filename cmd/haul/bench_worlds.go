@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"haul/internal/config"
 	"haul/internal/world/episodic"
 	"haul/internal/world/grid"
 	"haul/internal/world/history"
@@ -76,11 +77,11 @@ func (a *app) newBenchWorlds() *cobra.Command {
 		Short: "Train in-context agents on the published sets of histories, and set them beside print",
 		Long: `Train in-context agents on sets of histories as Tarasov et al. ("Yes, Q-Learning Helps Offline In-Context RL") publish them, and set them beside
 print: the mean return of the 100th episode on goals never learned from, and the area under the curve of returns over an expert's. For every set and
-seed: haul data tabular SET --seed S, then haul train --config ad_tabular --seed S with the set's published context, in Key-to-Door with labels=best. Dark Room is judged on all other
+seed: haul data tabular SET --seed S, then haul train --config ad_tabular --seed S with the set's published context, in Key-to-Door with labels=best unless --set names a method. Dark Room is judged on all other
 goals, Key-to-Door on 100. ± is the standard error over seeds; each run's own, over goals, is in its result.json.
 
 Sets: ` + strings.Join(names, ", ") + ` (all where none is named), or any other name of haul data tabular. What has ended in --out is not trained
-again, so that a table may be made in parts. The table is also written there, as worlds.md.`,
+again, and what was interrupted goes on, so that a table may be made in parts; with other settings it is refused. The table is also written there, as worlds.md.`,
 		Example: "  haul bench worlds DR9-70-5 --seeds 1..3 --device cuda:0\n  haul bench worlds DR5-18-5 --device cpu --iterations 300 --context 60",
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.benchWorlds(cmd, args, &f) },
 	}
@@ -130,13 +131,14 @@ func (a *app) benchWorlds(cmd *cobra.Command, names []string, f *worldsFlags) er
 		table = append(table, row)
 	}
 	page := filepath.Join(f.out, "worlds.md")
-	if err := writeFile(page, func(w io.Writer) error { return worldsPage(w, table) }); err != nil {
+	made := strings.Join(append(append([]string{"haul bench worlds"}, names...), given(cmd, "device", "workers", "out", "force", "json")...), " ")
+	if err := writeFile(page, func(w io.Writer) error { return worldsPage(w, table, made) }); err != nil {
 		return err
 	}
 	if f.json {
 		return a.emit(map[string]any{"table": table, "page": page})
 	}
-	return worldsPage(a.stdout, table)
+	return worldsPage(a.stdout, table, made)
 }
 
 // benchWorld trains on one set, a seed after another.
@@ -149,15 +151,21 @@ func (a *app) benchWorld(cmd *cobra.Command, s episodic.Set, seeds []uint64, f *
 			context = p.context
 		}
 	}
-	base := append([]string{"train", "--model=AD", "--config=" + f.config}, given(cmd, "config", "set", "seeds", "context", "out", "force", "json")...)
+	base := append([]string{"train", "--model=AD", "--config=" + f.config}, given(cmd, "config", "set", "seeds", "context", "iterations", "out", "force", "json")...)
+	var changes []string
 	if context > 0 {
 		region := context/2 - 2
-		base = append(base, fmt.Sprintf("--set=n_transit=%d", context), fmt.Sprintf("--set=compress_interval=%d", region), fmt.Sprintf("--set=compress_min=%d", region/4))
+		changes = append(changes, fmt.Sprintf("n_transit=%d", context), fmt.Sprintf("compress_interval=%d", region), fmt.Sprintf("compress_min=%d", region/4))
 	}
-	if s.Room.Kind == grid.KeyDoor {
-		base = append(base, "--set=labels=best")
+	imitates := !slices.ContainsFunc(f.sets, func(set string) bool { return strings.HasPrefix(set, "method=") })
+	if s.Room.Kind == grid.KeyDoor && imitates {
+		changes = append(changes, "labels=best")
 	}
-	for _, set := range f.sets {
+	changes = append(changes, f.sets...)
+	if f.iterations > 0 {
+		changes = append(changes, fmt.Sprintf("train_timesteps=%d", f.iterations))
+	}
+	for _, set := range changes {
 		base = append(base, "--set="+set)
 	}
 	for _, seed := range seeds {
@@ -166,7 +174,11 @@ func (a *app) benchWorld(cmd *cobra.Command, s episodic.Set, seeds []uint64, f *
 		if err := makeSet(cmd.Context(), s, seed, path); err != nil {
 			return row, err
 		}
-		r, err := a.trained(cmd.Context(), dir, f.force, append(slices.Clone(base), "--history", path, "--seed", fmt.Sprint(seed)))
+		c, err := config.LoadAD(f.config, append(slices.Clone(changes), fmt.Sprintf("seed=%d", seed)))
+		if err != nil {
+			return row, err
+		}
+		r, err := a.trained(cmd.Context(), dir, f.force, c, append(slices.Clone(base), "--history", path, "--seed", fmt.Sprint(seed)))
 		if err != nil {
 			return row, err
 		}
@@ -191,8 +203,8 @@ func makeSet(ctx context.Context, s episodic.Set, seed uint64, path string) erro
 	return history.MakeEpisodic(ctx, history.EpisodicOptions{Set: s, Schedule: episodic.Published(), Seed: seed, Path: path, Workers: runtime.GOMAXPROCS(0)})
 }
 
-// worldsPage is the table as a page has it.
-func worldsPage(w io.Writer, table []worldRow) error {
+// worldsPage is the table as a page has it, with the command that makes it.
+func worldsPage(w io.Writer, table []worldRow, made string) error {
 	b := new(strings.Builder)
 	seeds := 0
 	for _, r := range table {
@@ -214,7 +226,7 @@ func worldsPage(w io.Writer, table []worldRow) error {
 	for _, r := range table {
 		fmt.Fprintf(b, "| %s | %s | %s | %s | %s, %s | %s | %.0f |\n", r.Set, figure(r.AD), figure(r.Best), spread(r.Final, r.FinalSE), figure(r.ADArea), figure(r.BestArea), spread(r.NAUC, r.NAUCSE), r.Seconds)
 	}
-	fmt.Fprintf(b, "\nReturn of the 100th episode on goals never learned from, and the area under the curve of returns over an expert's; ± is the standard error over seeds.\n")
+	fmt.Fprintf(b, "\nReturn of the 100th episode on goals never learned from, and the area under the curve of returns over an expert's; ± is the standard error over seeds.\nMade by `%s`.\n", made)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -136,7 +137,11 @@ func (a *app) trainSeeds(cmd *cobra.Command, f *trainFlags) error {
 	var rows []seedRow
 	for _, s := range seeds {
 		dir := filepath.Join(f.out, fmt.Sprint("seed-", s))
-		r, err := a.trained(cmd.Context(), dir, f.force, append(args, "--seed", fmt.Sprint(s)))
+		own := *c.(*config.AD)
+		if own.Seed = s; f.Changed("iterations") {
+			own.TrainTimesteps = f.Int("iterations")
+		}
+		r, err := a.trained(cmd.Context(), dir, f.force, &own, append(slices.Clone(args), "--seed", fmt.Sprint(s)))
 		if err != nil {
 			return err
 		}
@@ -160,13 +165,22 @@ func printSeeds(w io.Writer, rows []seedRow) {
 	fmt.Fprintf(w, "\t± of means: standard error over %d seeds\n", len(rows))
 }
 
-// trained is the result of a run in this folder: one that has ended, else of this command line.
-func (a *app) trained(ctx context.Context, dir string, force bool, args []string) (*agentResult, error) {
-	if r, err := readResult(dir); err == nil && !force {
-		fmt.Fprintf(a.stderr, "%s has ended before: its result is taken\n", dir)
-		return r, nil
+// trained is the result of a run in this folder with these settings: one that has ended, else of
+// this command line, which goes on where it was interrupted.
+func (a *app) trained(ctx context.Context, dir string, force bool, c *config.AD, args []string) (*agentResult, error) {
+	_, err := os.Stat(filepath.Join(dir, run.LastName))
+	if begun := err == nil; !begun || force {
+		args = append(args, "--out", dir, "--force")
+	} else {
+		if err := sameSettings(dir, c); err != nil {
+			return nil, err
+		}
+		if r, err := readResult(dir); err == nil {
+			fmt.Fprintf(a.stderr, "%s has ended before: its result is taken\n", dir)
+			return r, nil
+		}
+		args = append(args, "--resume", dir)
 	}
-	args = append(args, "--out", dir, "--force")
 	fmt.Fprintf(a.stderr, "haul %s\n", strings.Join(args, " "))
 	if code := execute(ctx, args, io.Discard, a.stderr); code != exitDone {
 		if err := ctx.Err(); err != nil {
@@ -175,6 +189,22 @@ func (a *app) trained(ctx context.Context, dir string, force bool, args []string
 		return nil, fmt.Errorf("the run in %s failed, as said above", dir)
 	}
 	return readResult(dir)
+}
+
+// sameSettings refuses a run in this folder that was made with settings that matter and are others
+// here: its result would stand in a table that it does not belong to.
+func sameSettings(dir string, c *config.AD) error {
+	was, err := config.LoadAny(config.RecipeAD, filepath.Join(dir, run.ConfigName), nil)
+	if err != nil {
+		return err
+	}
+	// what a run may be resumed with is left out, but how long it is and how it is judged
+	now := *c
+	now.NumWorkers, now.Prefetch = was.(*config.AD).NumWorkers, was.(*config.AD).Prefetch
+	if err := run.SameSettings(was, &now); err != nil {
+		return fmt.Errorf("%s: %w, or name another folder with --out, or train again with --force", dir, err)
+	}
+	return nil
 }
 
 // given is the command line of the flags that were given, some left out.

@@ -7,6 +7,9 @@ import (
 	"haul/internal/config"
 )
 
+// SameSettings says in one line where settings differ that runs would differ by.
+func SameSettings(was, is config.Settings) error { return sameText(was, is) }
+
 // sameText compares settings as they are written, line by line: what has no effect is not written,
 // and may differ.
 func sameText(a, b config.Settings) error {

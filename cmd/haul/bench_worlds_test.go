@@ -1,0 +1,45 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"haul/internal/run"
+)
+
+// TestWorldsGoOn: a table whose run was killed before its end goes on in the same folder and comes
+// out the same; one that has ended is taken; with other settings it is refused, and the table says
+// how it was made.
+func TestWorldsGoOn(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "worlds")
+	table := func(more ...string) result {
+		args := []string{"bench", "worlds", "DR4-12-2", "--device", "cpu", "--context", "24", "--iterations", "2", "--seeds", "3", "--out", out}
+		for _, set := range []string{"tf_n_embd=16", "tf_n_layer=1", "tf_n_head=2", "train_batch_size=4", "num_warmup_steps=1", "test_batch_size=4", "eval_agents=1",
+			"eval_episodes=2", "num_workers=1", "validation_goals=2"} {
+			args = append(args, "--set", set)
+		}
+		return haul(t, append(args, more...)...)
+	}
+	whole := table()
+	if whole.code != exitDone || !strings.Contains(whole.stdout, "| DR4-12-2 |") || !strings.Contains(whole.stdout, "haul bench worlds DR4-12-2 --context=24 --iterations=2") {
+		t.Fatalf("%d: %s%s", whole.code, whole.stdout, whole.stderr)
+	}
+	dir := filepath.Join(out, "DR4-12-2-seed-3")
+	if err := os.Remove(filepath.Join(dir, run.ResultName)); err != nil { // as a kill leaves it
+		t.Fatal(err)
+	}
+	figures := func(r result) string { // all but the seconds
+		cells := strings.Split(r.stdout, "|")
+		return strings.Join(cells[:len(cells)-2], "|")
+	}
+	for _, want := range []string{"--resume " + dir, dir + " has ended before"} {
+		if r := table(); r.code != exitDone || figures(r) != figures(whole) || !strings.Contains(r.stderr, want) {
+			t.Errorf("%d: %s%s; want %s and the table\n%s", r.code, r.stdout, r.stderr, want, whole.stdout)
+		}
+	}
+	if r := table("--set", "lr=0.5"); r.code == exitDone || !strings.Contains(r.stderr, `"lr: 0.0003", not "lr: 0.5"`) || !strings.Contains(r.stderr, "--force") {
+		t.Errorf("other settings: %d: %s", r.code, r.stderr)
+	}
+}
