@@ -51,6 +51,7 @@ problems, with 50 or 100 customers, 1,000 instances each. Plain ones are written
 those with further parts as .json.`,
 		Example: `  haul gen --customers 20 --capacity 30 --count 3 --out instances
   haul gen --distribution uniform --customers 100 --capacity 50 --count 1000 --out mine.npz
+  haul gen --single-tour --customers 12 --count 3 --out tours
   haul gen --testset kool --customers 100 --out kool100.npz
   haul gen --testset kool --customers 50 --split validation --count 100 --out kool50.pkl
   haul gen --testset routefinder --variant vrptw --customers 100 --count 10 --out vrptw100`,
@@ -132,10 +133,16 @@ func (a *app) gen(cmd *cobra.Command, f *genFlags) error {
 	return err
 }
 
-// writeInstance writes a plain problem as a .vrp file, and one with further parts, whose numbers
-// are no integers, as JSON.
+// plainFile says whether a .vrp file can state the problem: it is plain but for a number of
+// vehicles. Those with further parts, whose numbers are no integers, are written as JSON.
+func plainFile(p *vrp.Problem) bool {
+	left := *p
+	left.Vehicles = 0
+	return left.Plain() == nil
+}
+
 func writeInstance(w io.Writer, p *vrp.Problem) error {
-	if p.Plain() != nil {
+	if !plainFile(p) {
 		return files.WriteJSON(w, p)
 	}
 	return files.WriteProblem(w, p)
@@ -186,7 +193,7 @@ func (a *app) genWrite(ctx context.Context, f *genFlags, r *genReport, problem, 
 		}
 		p := file(i)
 		name := p.Name + ".vrp"
-		if p.Plain() != nil {
+		if !plainFile(p) {
 			name = p.Name + ".json"
 		}
 		if err := refuseExisting(f.force, filepath.Join(f.out, name)); err != nil {

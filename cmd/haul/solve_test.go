@@ -155,14 +155,19 @@ func TestSameCost(t *testing.T) {
 	}
 }
 
-// A generated file, solved exactly and unrounded, must cost what the generated instance costs.
+// A generated file, solved exactly and unrounded, must cost what the generated instance costs; one
+// of a single tour has one vehicle, whatever capacity is named.
 func TestGenWritesWhatSolveSolves(t *testing.T) {
 	for _, c := range []struct {
 		distribution string
 		scale, slack float64
-	}{{"grid", 100, 1e-6}, {"uniform", 1e6, 1e-5}} {
+		single       bool
+	}{{"grid", 100, 1e-6, false}, {"uniform", 1e6, 1e-5, false}, {"grid", 100, 1e-6, true}} {
 		dir := filepath.Join(t.TempDir(), "a", "folder")
 		flags := []string{"--distribution", c.distribution, "--customers", "7", "--seed", "9", "--first", "5", "--count", "2", "--json"}
+		if c.single {
+			flags = append(flags, "--single-tour", "--capacity", "10")
+		}
 		g := object(t, append([]string{"gen", "--out", dir}, flags...)...)
 		files := g["files"].([]any)
 		if len(files) != 2 || g["instances"] != 2.0 {
@@ -172,6 +177,10 @@ func TestGenWritesWhatSolveSolves(t *testing.T) {
 		for _, name := range files {
 			r := object(t, "solve", filepath.Join(dir, name.(string)), "--method", "exact", "--distance", "exact", "--json")
 			sum += r["cost"].(float64) / c.scale / 7
+			text, err := os.ReadFile(filepath.Join(dir, name.(string)))
+			if err != nil || strings.Contains(string(text), "VEHICLES : 1\n") != c.single || (len(r["routes"].([]any)) == 1) != c.single {
+				t.Errorf("%s, a single tour %v: %v in %s, %v", c.distribution, c.single, r["routes"], text, err)
+			}
 		}
 		mean := object(t, append([]string{"solve", "--method", "exact"}, flags...)...)["mean_cpc"].(float64)
 		if math.Abs(sum/2-mean) > c.slack {

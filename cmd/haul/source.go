@@ -18,13 +18,14 @@ type sourceFlags struct {
 	seed, first          uint64
 	distribution         string
 	demandRange          string
+	single               bool
 }
 
 // maxCustomers keeps a slip of the finger from asking for more memory than there is.
 const maxCustomers = 1_000_000
 
 // sourceFlagNames are the flags that mean nothing for an instance read from a file.
-var sourceFlagNames = []string{"customers", "capacity", "count", "seed", "first", "distribution", "demand-range", "coord-range"}
+var sourceFlagNames = []string{"customers", "capacity", "count", "seed", "first", "distribution", "demand-range", "coord-range", "single-tour"}
 
 func (f *sourceFlags) register(cmd *cobra.Command, count int) {
 	fs := cmd.Flags()
@@ -36,6 +37,7 @@ func (f *sourceFlags) register(cmd *cobra.Command, count int) {
 	fs.StringVar(&f.distribution, "distribution", string(vrp.Grid), "grid (integers 0..coord-range) or uniform (unit square)")
 	fs.StringVar(&f.demandRange, "demand-range", "", "smallest and largest demand (default 1,10 for grid and 1,9 for uniform)")
 	fs.Int32Var(&f.coordRange, "coord-range", 100, "largest coordinate of the grid")
+	fs.BoolVar(&f.single, "single-tour", false, "one vehicle that carries all: the travelling salesman problem; --capacity and --demand-range are then not asked")
 }
 
 // source checks the flags; whatever is wrong with them is wrong use.
@@ -67,6 +69,9 @@ func (f *sourceFlags) source() (vrp.Source, error) {
 	}
 	s = vrp.Source{Seed: f.seed, Distribution: distribution, N: f.customers, Capacity: f.capacity,
 		DemandMin: low, DemandMax: high, CoordRange: f.coordRange}
+	if f.single {
+		s.Single, s.Capacity, s.DemandMin, s.DemandMax = true, int32(f.customers), 1, 1
+	}
 	return s, asUsage(s.Check())
 }
 
