@@ -37,7 +37,11 @@ type described struct {
 func readAPI(t *testing.T) (doc described) {
 	t.Helper()
 	x := open(t, nil)
-	x.do("GET", "/api/v1/openapi.json", "").json(t, &doc)
+	a := x.do("GET", "/api/v1/openapi.json", "")
+	if kind := a.header.Get("Content-Type"); kind != "application/json" {
+		t.Errorf("openapi.json is %q", kind)
+	}
+	a.json(t, &doc)
 	return doc
 }
 

@@ -93,3 +93,18 @@ func TestCheckParts(t *testing.T) {
 		}
 	}
 }
+
+// A type whose vehicles begin with loads that have no capacity of their own is judged like any
+// other.
+func TestLoadsBeyondTheCapacities(t *testing.T) {
+	p := &Problem{X: make([]float64, 2), Demand: make([]int32, 2), Dimensions: make([]Dimension, 1)}
+	for _, c := range []struct {
+		capacity, load []int32
+		ok             bool
+	}{{nil, []int32{5}, true}, {[]int32{5}, []int32{5, 7}, true}, {[]int32{4}, []int32{5, 7}, false}, {[]int32{5, 6}, []int32{5, 7}, false}} {
+		err := p.checkType(&VehicleType{Count: 1, Capacity: c.capacity, InitialLoad: c.load, Shift: Window{To: 1}, LatestStart: 1, MaxDuration: 1, MaxDistance: 1})
+		if (err == nil) != c.ok {
+			t.Errorf("capacity %v, load %v: %v", c.capacity, c.load, err)
+		}
+	}
+}

@@ -178,3 +178,15 @@ func TestMedian(t *testing.T) {
 		}
 	}
 }
+
+// A charge is placed by the hundredth of its step, the last one included.
+func TestPlacesAreHundredths(t *testing.T) {
+	a := new(Analysis)
+	a.CPUSteps = []trace.Window{{Start: 1000, End: 2000}}
+	for at, want := range map[int64]int{900: 0, 1000: 0, 1009: 0, 1010: 1, 1500: 50, 1989: 98, 1990: 99, 1999: 99, 2000: 99, 2100: 99} {
+		c := a.NewCharge()
+		if c.Place(at, 0, 7); c.places[want] != 7 {
+			t.Errorf("%d: %v, want it at %d", at, c.places, want)
+		}
+	}
+}

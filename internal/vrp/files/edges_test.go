@@ -2,12 +2,15 @@ package files
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"haul/internal/vrp"
 )
@@ -182,5 +185,50 @@ func TestFilesAreClosed(t *testing.T) {
 	}
 	if after := open(); after > before+10 { // the collector may close some
 		t.Errorf("%d files are open, %d were", after, before)
+	}
+}
+
+// TestWrongSettingsAreNamed: the key, its value, and what is wrong with it.
+func TestWrongSettingsAreNamed(t *testing.T) {
+	s := &sheet{name: "a.xlsx, settings", head: []string{"setting", "value"}, at: 1, rows: [][]string{{"vehicles", "3"}, {"speed", "-2"}}, lines: []int{2, 3}, decimal: func(s string) string { return s }}
+	err := (&tables{p: new(vrp.Problem), settings: s}).readSettings()
+	if want := `a.xlsx, settings:3: speed "-2" is not above 0`; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// TestWhatCannotBeReadIsNamed: the file first, then why.
+func TestWhatCannotBeReadIsNamed(t *testing.T) {
+	torn := errors.New("torn")
+	for what, read := range map[string]func(io.Reader) error{
+		"solution": func(r io.Reader) error { _, _, err := ReadSolutionJSON(r, "s.json"); return err },
+		"table":    func(r io.Reader) error { _, err := ReadTable(r, "s.json", Options{Capacity: 1}); return err },
+		".vrp":     func(r io.Reader) error { _, err := ReadVRPLIB(r, "s.json", Options{}); return err },
+		"text":     func(r io.Reader) error { _, err := openText(r, "s.json"); return err },
+	} {
+		if err := read(iotest.ErrReader(torn)); !errors.Is(err, torn) || err.Error() != "s.json: torn" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// TestWindowsInPyVRPsDialect: every place has one with both ends, or the problem is refused.
+func TestWindowsInPyVRPsDialect(t *testing.T) {
+	all := func(w ...vrp.Window) *vrp.Problem {
+		p := smallProblem()
+		p.Windows, p.Service = [][]vrp.Window{{{From: 0, To: 90}}, w, {{From: 2, To: 80}}, {{From: 3, To: 70}}}, make([]float64, 4)
+		return p
+	}
+	var b bytes.Buffer
+	if err := WriteProblem(&b, all(vrp.Window{From: 1, To: 60})); err != nil {
+		t.Fatal(err)
+	}
+	if q := read(t, b.String(), Options{}); len(q.Windows) != 4 || !slices.Equal(q.Windows[1], []vrp.Window{{From: 1, To: 60}}) {
+		t.Errorf("read back: %v", q.Windows)
+	}
+	for what, p := range map[string]*vrp.Problem{"two": all(vrp.Window{From: 1, To: 2}, vrp.Window{From: 5, To: 6}), "no end": all(vrp.Window{From: 1, To: math.Inf(1)})} {
+		if err := WriteProblem(new(bytes.Buffer), p); err == nil || !strings.Contains(err.Error(), "place 1 has") {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
