@@ -13,10 +13,11 @@ import (
 // bf16Binder binds to made-up addresses, one tensor's far from another's.
 func bf16Binder() *binder {
 	const far = 1 << 40
-	return &binder{precision: BF16, lanes: 8, sms: 132, maxShared: 227 << 10, laneSize: 1 << 20, seen: map[int]bool{},
-		address: func(t *kernel.Tensor) uint64 { return uint64(t.ID+1) * far },
-		bf16:    func(w *kernel.Tensor) uint64 { return uint64(w.ID+1)*far + far/4 },
-		scratch: func(int) uint64 { return far / 2 }}
+	return &binder{precision: BF16, chip: chip{sms: 132, maxShared: 227 << 10}, cut: cut{lanes: 8}, seen: map[int]bool{},
+		room: room{laneSize: 1 << 20,
+			address: func(t *kernel.Tensor) uint64 { return uint64(t.ID+1) * far },
+			bf16:    func(w *kernel.Tensor) uint64 { return uint64(w.ID+1)*far + far/4 },
+			scratch: func(int) uint64 { return far / 2 }}}
 }
 
 // TestBF16LinearLaunches names the kernel that each shape takes, checks its launch against the PTX,

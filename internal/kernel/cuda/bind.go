@@ -27,45 +27,58 @@ const (
 
 // binder turns the ops of one program into launches. The whole batch is one shard.
 type binder struct {
-	precision Precision
-	lanes     int  // gradient partial sums kept apart
+	chip
+	cut
+	room
+	precision    Precision
+	seen         map[int]bool // gradient offsets that an earlier op writes
+	again        bool         // one of them has been written twice
+	coefficients []string     // the control block's, by place
+	sums         []string     // the metrics', by place
+	reduced      reduction
+	joins        joins
+}
+
+// chip is what launches are sized by.
+type chip struct {
 	sms       int  // multiprocessors of the card
 	maxShared int  // bytes of shared memory a block may ask for
 	memory    int  // bytes of the card's memory; 0: not known
-	batch     int  // instances in a step, of this process
-	parts     int  // pieces that the step is cut into, of all processes
-	cuts      int  // the same where their number is fixed, whoever runs them; else 0
 	hopper    bool // the card has the instructions of sm_90a
+}
 
+// cut is how a step is cut, and by whom its gradients are added up.
+type cut struct {
+	batch    int    // instances in a step, of this process
+	parts    int    // pieces that the step is cut into, of all processes
+	cuts     int    // the same where their number is fixed, whoever runs them; else 0
+	lanes    int    // gradient partial sums kept apart
+	fixed    bool   // gradients of all processes are gathered and added up by the tree
+	gathered uint64 // where they are then
+}
+
+// room is where in the card's memory things are.
+type room struct {
 	address  func(t *kernel.Tensor) uint64 // where the tensor's first element is; Grad: in lane 0
 	bf16     func(w *kernel.Tensor) uint64 // where the bf16 copy of a weight is, in precision bf16
 	laneSize int                           // floats between a gradient's lanes
 	// device memory private to the op being bound, kept for the program's life
 	scratch     func(bytes int) uint64
-	weights     uint64 // flat weights of set 0
-	bf16Weights uint64 // their bf16 copy; 0 in other precisions
-	moment1     uint64 // AdamW's moments, where set 0 is trained
+	table       func(data []byte) uint64 // device memory with this in it, kept for the program's life
+	tiled       func(m cu.Matrix) uint64 // device memory with its description to the copy engine
+	weights     uint64                   // flat weights of set 0
+	bf16Weights uint64                   // their bf16 copy; 0 in other precisions
+	moment1     uint64                   // AdamW's moments, where set 0 is trained
 	moment2     uint64
-	grads       uint64       // gradient lanes, lane 0 first
-	control     uint64       // struct Control of src/common/haul.cuh
-	state       uint64       // struct State
-	metrics     uint64       // struct Metrics
-	seen        map[int]bool // gradient offsets that an earlier op writes
-	again       bool         // one of them has been written twice
-
-	table        func(data []byte) uint64 // device memory with this in it, kept for the program's life
-	tiled        func(m cu.Matrix) uint64 // device memory with its description to the copy engine
-	coefficients []string                 // the control block's, by place
-	sums         []string                 // the metrics', by place
-	reduced      reduction
-	fixed        bool   // gradients of all processes are gathered and added up by the tree
-	gathered     uint64 // where they are then
-	joins        joins
+	grads       uint64 // gradient lanes, lane 0 first
+	control     uint64 // struct Control of src/common/haul.cuh
+	state       uint64 // struct State
+	metrics     uint64 // struct Metrics
 }
 
 // newBinder knows of the program what no op says.
 func newBinder(p *kernel.Program) *binder {
-	return &binder{lanes: gradLanes, batch: p.Batch, parts: p.Share.Parts() * p.Share.Runs(), cuts: p.Share.Cuts, seen: map[int]bool{}, coefficients: p.Coefficients(), sums: p.Sums(), reduced: reduction{apart: p.Exchanges()}}
+	return &binder{cut: cut{lanes: gradLanes, batch: p.Batch, parts: p.Share.Parts() * p.Share.Runs(), cuts: p.Share.Cuts}, seen: map[int]bool{}, coefficients: p.Coefficients(), sums: p.Sums(), reduced: reduction{apart: p.Exchanges()}}
 }
 
 // coefficient is a coefficient's place in the control block; -1 for none.

@@ -294,7 +294,7 @@ func TestTilesMatchSource(t *testing.T) {
 // TestTilesFillTheCard: a large product takes large tiles, the layers of a small batch enough
 // blocks for every multiprocessor.
 func TestTilesFillTheCard(t *testing.T) {
-	b := &binder{sms: 132}
+	b := &binder{chip: chip{sms: 132}}
 	for _, c := range []struct {
 		m, n, copies int
 		want         string

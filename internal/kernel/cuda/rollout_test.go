@@ -16,8 +16,7 @@ func hopper(batch int, precision Precision) *binder {
 		next += uint64(bytes+255) &^ 255
 		return at
 	}
-	b := &binder{precision: precision, lanes: 16, sms: 132, maxShared: 227 << 10, batch: batch, laneSize: 1 << 20, seen: map[int]bool{},
-		scratch: take}
+	b := &binder{precision: precision, chip: chip{sms: 132, maxShared: 227 << 10}, cut: cut{lanes: 16, batch: batch}, room: room{laneSize: 1 << 20, scratch: take}, seen: map[int]bool{}}
 	b.address = func(t *kernel.Tensor) uint64 {
 		if _, ok := addresses[t]; !ok {
 			addresses[t] = take(4 * t.Len())
