@@ -218,10 +218,11 @@ func (p *Plan) Cut(s kernel.Share) error {
 	return nil
 }
 
-// Divide cuts the step into so many parts whose gradients are added up by the tree, where the
-// device runs a step whole: what it then gives does not depend on how many processes share the
-// step. A device that cuts a step into shards by itself has such an order anyway and passes parts
-// over. Then the peer, which may be nil, joins. Before anything is recorded.
+// Divide cuts the step into that many parts and adds their gradients up in the order of a tree, so
+// that the weights do not depend on how many processes share the step. It does so on devices that
+// run a step whole; a device that cuts a step into shards has a fixed order already and ignores
+// parts. peer is the process's link to the others, nil where there are none. Divide must be called
+// before anything is recorded.
 func (p *Plan) Divide(parts int, peer kernel.Peer) error {
 	if p.whole && parts > 1 {
 		p.cuts = parts
