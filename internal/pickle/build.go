@@ -218,7 +218,7 @@ func (m *machine) object(op byte) (bool, error) {
 
 func (m *machine) name(g Global) error {
 	if !known[g] {
-		return fmt.Errorf("it names %.60q, and a pickle's functions are never called: only plain lists and numbers, NumPy's arrays and PyTorch's tensors are read", g.String())
+		return fmt.Errorf("it names %.60q, and a pickle's functions are never called: only plain lists and numbers, arrays of NumPy and JAX and PyTorch's tensors are read", g.String())
 	}
 	return m.push(g)
 }

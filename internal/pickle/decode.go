@@ -21,6 +21,7 @@ var known = map[Global]bool{
 	{"numpy.core.numeric", "_frombuffer"}:      true,
 	{"numpy.core.multiarray", "scalar"}:        true,
 	{"numpy._core.multiarray", "scalar"}:       true,
+	{"jax._src.array", "_reconstruct_array"}:   true,
 	{"_codecs", "encode"}:                      true, // bytes in protocol 2: a text and "latin1"
 	{"collections", "OrderedDict"}:             true,
 	{"torch._utils", "_rebuild_tensor_v2"}:     true,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -175,4 +176,34 @@ func FuzzDecode(f *testing.F) {
 		NumPy(v)
 		Number(v)
 	})
+}
+
+// TestJAXArrays: an array of JAX is NumPy's with words around it; bytes come as they lie in the
+// file.
+func TestJAXArrays(t *testing.T) {
+	array := func(kind string, state ...any) *Call {
+		dtype := &Call{What: Global{"numpy", "dtype"}, Args: Tuple{kind}}
+		numpy := Tuple{int64(1), Tuple{int64(2), int64(2)}, dtype, false, []byte{1, 2, 3, 4}}
+		return &Call{What: Global{"jax._src.array", "_reconstruct_array"},
+			Args: append(Tuple{Global{"numpy._core.multiarray", "_reconstruct"}, Tuple{}, numpy}, state...)}
+	}
+	a, ok, err := NumPy(array("u1", &Dict{}))
+	if !ok || err != nil || !slices.Equal(a.Shape, []int{2, 2}) || !slices.Equal(a.Data, []float64{1, 2, 3, 4}) {
+		t.Errorf("%v %v %v", a, ok, err)
+	}
+	shape, data, ok, err := Bytes(array("u1"))
+	if !ok || err != nil || !slices.Equal(shape, []int{2, 2}) || !slices.Equal(data, []byte{1, 2, 3, 4}) {
+		t.Errorf("%v %v %v %v", shape, data, ok, err)
+	}
+	if _, _, ok, err := Bytes(array("i1")); !ok || err == nil {
+		t.Error("numbers with a sign are bytes")
+	}
+	cut := array("u1")
+	cut.Args = cut.Args[:2]
+	if _, ok, err := NumPy(cut); !ok || err == nil {
+		t.Error("an array without its numbers is read")
+	}
+	if _, _, ok, _ := Bytes("text"); ok {
+		t.Error("a text is an array")
+	}
 }

@@ -2,9 +2,9 @@
 //
 // What a reader could break: a pickle is a program that may call any function of any module. This
 // package never looks one up. A name is a name (Global), a call is a note of what would have been
-// called (Call), and both are let through only for the few names that NumPy's arrays and PyTorch's
-// tensors are made of; whoever asked then reads the numbers out of the note. Nothing is allocated
-// by a size that the file only claims.
+// called (Call), and both are let through only for the few names that arrays of NumPy and JAX and
+// PyTorch's tensors are made of; whoever asked then reads the numbers out of the note. Nothing is
+// allocated by a size that the file only claims.
 package pickle
 
 import (
@@ -83,11 +83,42 @@ type Array struct {
 	Data  []float64
 }
 
-// NumPy reads an array out of the call that would have made it; false where v is none.
+// NumPy reads an array out of the call that would have made it; false where v is none. Arrays of
+// JAX hold one of NumPy's.
 func NumPy(v any) (a Array, ok bool, err error) {
+	shape, kind, data, ok, err := raw(v)
+	if !ok || err != nil {
+		return a, ok, err
+	}
+	a.Shape, a.Data = shape, make([]float64, len(data)/kind.width)
+	for i := range a.Data {
+		a.Data[i] = kind.number(data[i*kind.width:])
+	}
+	return a, true, nil
+}
+
+// Bytes is NumPy for an array of bytes (u1), as they lie in the file.
+func Bytes(v any) (shape []int, data []byte, ok bool, err error) {
+	shape, k, data, ok, err := raw(v)
+	if ok && err == nil && k != (kind{'u', 1}) {
+		err = fmt.Errorf("an array of type %c%d where bytes are wanted", k.letter, k.width)
+	}
+	return shape, data, ok, err
+}
+
+// raw is an array's shape, type and bytes, which fit each other.
+func raw(v any) (shape []int, k kind, data []byte, ok bool, err error) {
 	c, ok := v.(*Call)
 	if !ok {
-		return a, false, nil
+		return nil, k, nil, false, nil
+	}
+	if c.What.Name == "_reconstruct_array" { // JAX's: NumPy's function, its arguments, its state, and more
+		if len(c.Args) < 3 {
+			return nil, k, nil, true, fmt.Errorf("an array without its numbers")
+		}
+		what, _ := c.Args[0].(Global)
+		args, _ := c.Args[1].(Tuple)
+		c = &Call{What: what, Args: args, State: c.Args[2]}
 	}
 	var parts [4]any // shape, dtype, order, bytes
 	switch state, _ := c.State.(Tuple); {
@@ -96,37 +127,33 @@ func NumPy(v any) (a Array, ok bool, err error) {
 	case c.What.Name == "_frombuffer" && len(c.Args) == 4:
 		parts = [4]any{c.Args[2], c.Args[1], c.Args[3] == "F", c.Args[0]}
 	case c.What.Name != "_reconstruct" && c.What.Name != "_frombuffer":
-		return a, false, nil
+		return nil, k, nil, false, nil
 	}
-	shape, okShape := parts[0].(Tuple)
+	sizes, okShape := parts[0].(Tuple)
 	fortran, okOrder := parts[2].(bool)
 	data, okData := parts[3].([]byte)
 	if !okShape || !okOrder || !okData {
-		return a, true, fmt.Errorf("an array without its numbers")
+		return nil, k, nil, true, fmt.Errorf("an array without its numbers")
 	}
-	kind, err := dtype(parts[1])
+	k, err = dtype(parts[1])
 	switch {
 	case err != nil:
-		return a, true, err
-	case fortran && len(shape) > 1:
-		return a, true, fmt.Errorf("an array in Fortran's order: save a copy made by numpy.ascontiguousarray")
+		return nil, k, nil, true, err
+	case fortran && len(sizes) > 1:
+		return nil, k, nil, true, fmt.Errorf("an array in Fortran's order: save a copy made by numpy.ascontiguousarray")
 	}
 	count := 1
-	for _, s := range shape {
-		k, isInt := s.(int64)
-		if !isInt || k < 0 || k > int64(len(data)) || int64(count)*k > int64(len(data)) {
-			return a, true, fmt.Errorf("an array's shape is larger than its numbers")
+	for _, s := range sizes {
+		n, isInt := s.(int64)
+		if !isInt || n < 0 || n > int64(len(data)) || int64(count)*n > int64(len(data)) {
+			return nil, k, nil, true, fmt.Errorf("an array's shape is larger than its numbers")
 		}
-		a.Shape, count = append(a.Shape, int(k)), count*int(k)
+		shape, count = append(shape, int(n)), count*int(n)
 	}
-	if len(data) != count*kind.width {
-		return a, true, fmt.Errorf("an array of %d numbers has %d bytes", count, len(data))
+	if len(data) != count*k.width {
+		return nil, k, nil, true, fmt.Errorf("an array of %d numbers has %d bytes", count, len(data))
 	}
-	a.Data = make([]float64, count)
-	for i := range a.Data {
-		a.Data[i] = kind.number(data[i*kind.width:])
-	}
-	return a, true, nil
+	return shape, k, data, true, nil
 }
 
 // kind is a type of numbers.
