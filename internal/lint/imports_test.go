@@ -67,6 +67,7 @@ var house = []string{
 	"internal/sqlite",
 	"internal/world/history",
 	"internal/world/episodic",
+	"internal/world/xland",
 	"internal/world/grid",
 	"internal/world",
 	"internal/vrp/testset",

@@ -1,0 +1,53 @@
+package xland
+
+import "fmt"
+
+// Choose picks tasks of a benchmark: the first ones to learn from, and of those after them the
+// first whose ruleset, objects included, is not among them.
+type Choose struct {
+	Learn, Held int
+
+	Learned, HeldOut []ID // as From finds them
+	Shared           int  // tasks held out whose goal and rules a task to learn from has too
+}
+
+// From chooses, and is the world with those tasks: of a file, which may be nil, or as w draws them.
+func (c *Choose) From(w World, file *File, name string) (World, error) {
+	most := maxDrawn
+	if file != nil {
+		most = file.Len()
+	} else if err := w.Check(); err != nil {
+		return w, err
+	}
+	whole, short := map[string]bool{}, map[string]bool{}
+	c.Learned, c.HeldOut, c.Shared = nil, nil, 0
+	for i := 0; len(c.HeldOut) < c.Held; i++ {
+		if i >= most {
+			return w, fmt.Errorf("%d tasks to learn from and %d others held out: %s has %d, and no more that differ", c.Learn, c.Held, name, most)
+		}
+		var r *Ruleset
+		var err error
+		if file != nil {
+			r = file.Ruleset(i)
+		} else if r, err = w.Ruleset(ID(i)); err != nil {
+			return w, err
+		}
+		all := string(r.bytes())
+		aim := string((&Ruleset{Goal: r.Goal, Rules: r.Rules}).bytes())
+		switch {
+		case i < c.Learn:
+			whole[all], short[aim] = true, true
+			c.Learned = append(c.Learned, ID(i))
+		case !whole[all]:
+			if short[aim] {
+				c.Shared++
+			}
+			c.HeldOut = append(c.HeldOut, ID(i))
+		}
+	}
+	if file != nil {
+		w.Tasks = file.Tasks(name, append(append([]ID{}, c.Learned...), c.HeldOut...))
+		return w, w.Check()
+	}
+	return w, nil
+}

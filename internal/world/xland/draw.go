@@ -1,0 +1,175 @@
+package xland
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"haul/internal/rng"
+)
+
+// Recipe is how rulesets of a benchmark are drawn: goals whose tiles come of rules, whose tiles
+// come of rules, Depth levels of them; branches that are cut with probability Prune; and what leads
+// nowhere.
+type Recipe struct {
+	Depth       int     // levels of rules behind the goal
+	Prune       float64 // a tile lies in the grid from the start, in place of its rule
+	DeadRules   int     // at most so many rules that lead nowhere; 0: none are drawn
+	DeadObjects int     // objects that belong to no rule of the goal
+}
+
+// Recipes are the public benchmarks'.
+var Recipes = map[string]Recipe{
+	"trivial": {DeadObjects: 3},
+	"small":   {Depth: 1, Prune: 0.3, DeadRules: 2, DeadObjects: 2},
+	"medium":  {Depth: 2, Prune: 0.1, DeadRules: 3, DeadObjects: 2},
+	"high":    {Depth: 3, Prune: 0.1, DeadRules: 4, DeadObjects: 1},
+}
+
+// RecipeNames lists them in the order of their difficulty.
+func RecipeNames() []string {
+	return slices.SortedFunc(maps.Keys(Recipes), func(a, b string) int { return Recipes[a].Depth - Recipes[b].Depth })
+}
+
+// most is how many rules and objects a ruleset can have. The public files pad to the most that they
+// hold, which in a file of any size is this.
+func (r Recipe) most() (rules, tiles int) {
+	tiles = 2
+	for range r.Depth {
+		rules, tiles = rules+tiles, 2*tiles
+	}
+	return max(1, rules+r.DeadRules), tiles + r.DeadObjects + 2*r.DeadRules
+}
+
+// tilesOf is every kind in every colour, kind by kind, in the public generator's order.
+func tilesOf(kinds ...uint8) (out []Tile) {
+	for _, k := range kinds {
+		for _, c := range []uint8{Red, Green, Blue, Purple, Yellow, Grey, White, Brown, Pink, Orange} {
+			out = append(out, TileOf(k, c))
+		}
+	}
+	return out
+}
+
+// What is drawn from: objects that can be held, those and goals, and what rules make, where floor
+// stands for nothing.
+var (
+	held    = tilesOf(Ball, Square, Pyramid, Key, Star, Hex)
+	beside  = tilesOf(Ball, Square, Pyramid, Key, Star, Hex, GoalTile)
+	heldSet = newPySet(held)
+	nearSet = newPySet(beside)
+	madeSet = newPySet(append(slices.Clone(held), floorTile))
+)
+
+// Kinds by the number that is drawn: hold; near the agent, any side, up, down, left, right; the
+// same of two tiles.
+var (
+	goalKinds = [...]uint8{goalHold, goalNear, goalNearUp, goalNearDown, goalNearLeft, goalNearRight,
+		goalTileNear, goalTileNearUp, goalTileNearDown, goalTileNearLeft, goalTileNearRight}
+	ruleKinds = [...]uint8{ruleHold, ruleNear, ruleNearUp, ruleNearDown, ruleNearLeft, ruleNearRight,
+		ruleTileNear, ruleTileNearUp, ruleTileNearDown, ruleTileNearLeft, ruleTileNearRight}
+)
+
+// Drawer draws rulesets one after another as scripts/ruleset_generator.py of the public repository
+// does, draw by draw: the same seed gives the same rulesets. Repeated ones are kept, as there.
+type Drawer struct {
+	recipe Recipe
+	random *rng.Python
+}
+
+// PublicSeed is that of the public benchmarks.
+const PublicSeed = 42
+
+// NewDrawer begins a benchmark.
+func NewDrawer(name string, seed uint32) (*Drawer, error) {
+	r, ok := Recipes[name]
+	if !ok {
+		return nil, fmt.Errorf("unknown tasks %q: there are %v", name, RecipeNames())
+	}
+	return &Drawer{r, rng.NewPython(seed)}, nil
+}
+
+func (d *Drawer) choice(from []Tile) Tile { return from[d.random.Below(uint32(len(from)))] }
+
+// rule draws a rule that makes a tile out of tiles that are not used.
+func (d *Drawer) rule(product Tile, used []Tile) (e [ruleBytes]uint8, in []Tile) {
+	i := d.random.Below(uint32(len(ruleKinds)))
+	if i < 6 {
+		in = []Tile{d.choice(heldSet.minus(used))}
+	} else {
+		a := d.choice(nearSet.minus(used))
+		in = []Tile{a, d.choice(heldSet.minus(used))}
+	}
+	e[0] = ruleKinds[i]
+	at := e[1:]
+	for _, t := range append(slices.Clone(in), product) {
+		at[0], at[1] = t.Kind(), t.Colour()
+		at = at[2:]
+	}
+	return e, in
+}
+
+// Next draws a ruleset, padded to the most rules and objects that one can have.
+func (d *Drawer) Next() *Ruleset {
+	r := &Ruleset{}
+	var tiles []Tile
+	i := d.random.Below(uint32(len(goalKinds)))
+	var chain []Tile
+	switch {
+	case i == 0:
+		chain = []Tile{d.choice(held)}
+	case i < 6:
+		chain = []Tile{d.choice(beside)}
+	default:
+		a := d.choice(beside)
+		chain = []Tile{a, d.choice(held)}
+	}
+	r.Goal[0] = goalKinds[i]
+	for j, t := range chain {
+		r.Goal[1+2*j], r.Goal[2+2*j] = t.Kind(), t.Colour()
+	}
+	used := slices.Clone(chain)
+	if d.recipe.Depth == 0 {
+		tiles = append(tiles, chain...)
+	}
+	for level := range d.recipe.Depth {
+		var next []Tile
+		for len(chain) > 0 {
+			product := chain[len(chain)-1]
+			chain = chain[:len(chain)-1]
+			if d.random.Float64() < d.recipe.Prune {
+				tiles = append(tiles, product)
+				continue
+			}
+			e, in := d.rule(product, used)
+			used, next = append(used, in...), append(next, in...)
+			r.Rules = append(r.Rules, e)
+			if level == d.recipe.Depth-1 {
+				tiles = append(tiles, in...)
+			}
+		}
+		chain = next
+	}
+	left := nearSet.minus(used)
+	for range d.recipe.DeadObjects {
+		tiles = append(tiles, left[int(d.random.Float64()*float64(len(left)))])
+	}
+	if d.recipe.DeadRules > 0 {
+		for range d.random.Below(uint32(d.recipe.DeadRules + 1)) {
+			product := d.choice(madeSet.minus(used))
+			e, in := d.rule(product, nil)
+			r.Rules, tiles = append(r.Rules, e), append(tiles, in...)
+		}
+	}
+	rules, objects := d.recipe.most()
+	for len(r.Rules) < rules {
+		r.Rules = append(r.Rules, [ruleBytes]uint8{})
+	}
+	for _, t := range tiles {
+		r.Tiles = append(r.Tiles, [2]uint8{t.Kind(), t.Colour()})
+	}
+	for len(r.Tiles) < objects {
+		r.Tiles = append(r.Tiles, [2]uint8{})
+	}
+	return r
+}
