@@ -35,6 +35,8 @@ func init() { // the rules of runs call each other
 		"haul policies pack": shortPack,
 		"haul data darkroom": shortHistories,
 		"haul data keydoor":  shortHistories,
+		"haul data xland":    appended("--episodes", "20", "--learn", "5", "--held", "2", "--horizon", "12", "--force"),
+		"haul bench xland":   appended("--rounds", "1", "--envs", "8", "--steps", "4"),
 		"haul profile":       shortStep("--steps", "2"),
 		"haul bench step":    shortStep("--rounds", "2"),
 		"haul bench worlds":  shortWorlds,

@@ -15,6 +15,7 @@ import (
 	"haul/internal/world"
 	"haul/internal/world/episodic"
 	"haul/internal/world/grid"
+	"haul/internal/world/xland"
 )
 
 // History is an open file, whatever world its learners lived in. A task is known by its index in
@@ -119,6 +120,8 @@ func ParseWorld(text []byte) (world.World, error) {
 			return nil, err
 		}
 		return w, w.Check()
+	case xland.EnvName:
+		return xland.Parse(text)
 	}
 	var room grid.Room
 	if err := json.Unmarshal(text, &room); err != nil {
@@ -134,6 +137,8 @@ func taskOf(w world.World, number int64) world.Task {
 		return grid.Goal(number)
 	case episodic.Room:
 		return episodic.Goal(number)
+	case xland.World:
+		return xland.ID(number)
 	}
 	return world.Number(number)
 }

@@ -26,6 +26,7 @@ import (
 	"haul/internal/rng"
 	"haul/internal/world"
 	"haul/internal/world/episodic"
+	"haul/internal/world/xland"
 )
 
 // recordsFormat is the version of such files.
@@ -132,6 +133,11 @@ func parseRecords(data []byte, p preamble) (*Records, error) {
 				return nil, fmt.Errorf("goal %d is none of a %v", t, room)
 			}
 			if err := room.CheckGoal(task.(episodic.Goal)); err != nil {
+				return nil, err
+			}
+		}
+		if w, ok := h.world.(xland.World); ok {
+			if err := w.CheckTask(t); err != nil {
 				return nil, err
 			}
 		}

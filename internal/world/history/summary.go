@@ -3,8 +3,6 @@ package history
 import (
 	"fmt"
 	"slices"
-
-	"haul/internal/world"
 )
 
 // Summary is what a file holds, and what is wrong with it for an agent that is to learn from it.
@@ -90,7 +88,7 @@ func Summarize(h History) *Summary {
 	if len(space.Rewards) == 1 && !differ {
 		wrong("every reward is %g: there is nothing to learn from", space.Rewards[0])
 	}
-	if _, plays := w.(world.Game); !plays && len(space.Fields) > 4 {
+	if len(space.Fields) > 4 {
 		wrong("%d fields: a GPU sums at most 4, train with --device cpu", len(space.Fields))
 	}
 	return s

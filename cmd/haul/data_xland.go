@@ -1,0 +1,144 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"haul/internal/world/history"
+	"haul/internal/world/xland"
+)
+
+// xlandFlags say what learners to let live in XLand-MiniGrid.
+type xlandFlags struct {
+	tasks     string
+	taskSeed  uint32
+	learn     int
+	held      int
+	histories int
+	view      int
+	horizon   int
+	opaque    bool
+	episodes  int
+	seed      uint64
+	workers   int
+	out       string
+	force     bool
+	json      bool
+}
+
+func (a *app) newDataXLand() *cobra.Command {
+	var f xlandFlags
+	rules := xland.DefaultSchedule()
+	cmd := &cobra.Command{
+		Use:   "xland [ENV]",
+		Short: "Let learners with a memory live through tasks of XLand-MiniGrid and keep their histories",
+		Long: `Let learners live through tasks of XLand-MiniGrid (Nikulin et al. 2023, https://arxiv.org/abs/2312.12044) and keep their histories. ENV is as the Python
+package names it: XLand-MiniGrid-R1-9x9 (the default) or R1-9x9 is one room of 9 by 9 cells, R4-13x13 four rooms. An agent sees 5 by 5 cells ahead of it,
+turns, walks, picks up, puts down and opens doors. A task is a goal that nobody tells it, and rules by which objects turn into others; the goal pays
+1 - 0.9·steps/limit and ends the episode, and every episode begins with the objects elsewhere. Steps, views and starts are those of the package.
+
+--tasks trivial, small, medium or high draws tasks as the package's public generator does, from its seed 42; the name of a file reads a benchmark of the
+package (a pickle, packed by bzip2). Tasks 0 to --learn-1 are learned from; the next --held, of rulesets that are not among them, are held out.
+
+The learner is Q-learning whose values are sums over the objects that it remembers seeing in the episode: by tile, by what it holds and by where they
+lie. It knows where it stands and faces; the file keeps its views alone, and in every record the action that it would take there in the end
+(labels: best). The file is a function of flags alone, whatever the number of workers. haul train --config ad_xland --history FILE trains an agent on it.`,
+		Example: "  haul data xland --learn 200 --held 32 --out data/xland.hist\n  haul data xland R2-9x9 --tasks small --learn 100 --held 16 --episodes 400 --out data/small.hist",
+		Args:    atMost(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			env := "XLand-MiniGrid-R1-9x9"
+			if len(args) > 0 {
+				env = args[0]
+			}
+			return a.dataXLand(cmd, env, &f)
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&f.tasks, "tasks", "trivial", strings.Join(xland.RecipeNames(), ", ")+", or a benchmark file of the package")
+	fs.Uint32Var(&f.taskSeed, "task-seed", xland.PublicSeed, "seed that tasks are drawn from")
+	fs.IntVar(&f.learn, "learn", 500, "tasks to learn from")
+	fs.IntVar(&f.held, "held", 64, "tasks held out")
+	fs.IntVar(&f.histories, "histories", 1, "histories of each task to learn from")
+	fs.IntVar(&f.view, "view", 5, "cells along a side of the view: 3, 5 or 7")
+	fs.IntVar(&f.horizon, "horizon", 0, "most steps of an episode (default: 3·height·width)")
+	fs.BoolVar(&f.opaque, "opaque", false, "walls and closed doors hide what lies behind them")
+	fs.IntVar(&f.episodes, "episodes", rules.Episodes, "episodes of each history")
+	fs.Uint64Var(&f.seed, "seed", 0, "seed of the learners and the starts")
+	fs.IntVar(&f.workers, "workers", 0, "learners at a time (default: one for each core); the file does not depend on it")
+	fs.StringVar(&f.out, "out", "", "file to write; its folder is made when missing (default data/xland-TASKS.hist)")
+	fs.BoolVar(&f.force, "force", false, "replace the file in --out")
+	fs.BoolVar(&f.json, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (a *app) dataXLand(cmd *cobra.Command, env string, f *xlandFlags) error {
+	given := cmd.Flags().Changed
+	switch {
+	case f.learn < 1:
+		return usagef("--learn is %d: at least 1 is needed", f.learn)
+	case f.held < 1:
+		return usagef("--held is %d: at least 1 is needed", f.held)
+	case f.histories < 1:
+		return usagef("--histories is %d: at least 1 is needed", f.histories)
+	case given("horizon") && f.horizon < 1:
+		return usagef("--horizon is %d: at least 1 is needed", f.horizon)
+	case given("workers") && f.workers < 1:
+		return usagef("--workers is %d: at least 1 is needed", f.workers)
+	}
+	o := history.XLandOptions{Histories: f.histories, Schedule: xland.DefaultSchedule(), Seed: f.seed, Path: f.out, Workers: f.workers}
+	o.Schedule.Episodes = f.episodes
+	if err := o.Schedule.Check(); err != nil {
+		return asUsage(err)
+	}
+	drawn := xland.Tasks{Name: f.tasks, Seed: f.taskSeed}
+	var file *xland.File
+	if _, known := xland.Recipes[f.tasks]; !known {
+		var err error
+		if file, err = xland.OpenFile(f.tasks); err != nil {
+			return usagef("--tasks is neither one of %s nor a benchmark that can be read: %v", strings.Join(xland.RecipeNames(), ", "), err)
+		}
+		if given("task-seed") {
+			return usagef("--task-seed draws tasks, and --tasks names a file of them")
+		}
+		drawn = xland.Tasks{Name: "trivial"} // until the tasks are chosen
+	}
+	w, err := xland.New(env, drawn)
+	if err != nil {
+		return asUsage(err)
+	}
+	w.View, w.Opaque = f.view, f.opaque
+	if f.horizon > 0 {
+		w.Horizon = f.horizon
+	}
+	pick := xland.Choose{Learn: f.learn, Held: f.held}
+	if o.World, err = pick.From(w, file, filepath.Base(f.tasks)); err != nil {
+		return asUsage(err)
+	}
+	o.Learn, o.Held = pick.Learned, pick.HeldOut
+	if o.Path == "" {
+		o.Path = "data/xland-" + o.World.Tasks.Name + ".hist"
+	}
+	if o.Workers == 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	} else if o.Workers, err = a.cores(f.workers); err != nil {
+		return err
+	}
+	if err := (&darkroomFlags{out: o.Path, force: f.force}).free(); err != nil {
+		return err
+	}
+	if pick.Shared > 0 {
+		fmt.Fprintf(a.stderr, "%d of the %d tasks held out have the goal and the rules of a task to learn from, among other objects\n", pick.Shared, f.held)
+	}
+	bar := a.newBar(100, "percent")
+	o.Progress = func(done, of int) { bar.set(100 * done / of) }
+	err = history.MakeXLand(cmd.Context(), o)
+	bar.end()
+	if err != nil {
+		return err
+	}
+	return a.dataShow(o.Path, "", f.json)
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestXLandFromHistoriesToAnAgent: learners live through tasks of a file, an agent learns from them
+// and is tried on the tasks held out.
+func TestXLandFromHistoriesToAnAgent(t *testing.T) {
+	dir := t.TempDir()
+	path, run := filepath.Join(dir, "a.hist"), filepath.Join(dir, "run")
+	r := haul(t, "data", "xland", "R1-9x9", "--tasks", "../../internal/world/xland/testdata/benchmark.bz2", "--learn", "8", "--held", "3", "--episodes", "12", "--horizon", "40", "--out", path, "--json")
+	var made struct {
+		Train int `json:"train_tasks"`
+		Test  int `json:"test_tasks"`
+		World string
+	}
+	if err := json.Unmarshal([]byte(r.stdout), &made); r.code != exitDone || err != nil || made.Train != 8 || made.Test != 3 || !strings.Contains(made.World, "benchmark.bz2") {
+		t.Fatalf("%d %v %+v\n%s", r.code, err, made, r.stderr)
+	}
+	args := []string{"train", "--config", "ad_xland", "--history", path, "--iterations", "2", "--device", "cpu", "--out", run}
+	for _, set := range []string{"compress_interval=60", "compress_min=20", "n_transit=124", "tf_n_embd=16", "tf_n_layer=1", "tf_n_head=2", "train_batch_size=4", "num_warmup_steps=1",
+		"test_batch_size=4", "eval_episodes=2", "validation_goals=2"} {
+		args = append(args, "--set", set)
+	}
+	if r := haul(t, args...); r.code != exitDone {
+		t.Fatalf("%d\n%s", r.code, r.stderr)
+	}
+	r = haul(t, "eval", "--checkpoint", run, "--device", "cpu", "--episodes", "3", "--json")
+	var judged struct {
+		Goals   []struct{ Goal int }
+		HeldOut bool `json:"held_out"`
+		Env     string
+		Return  []float64
+	}
+	if err := json.Unmarshal([]byte(r.stdout), &judged); r.code != exitDone || err != nil {
+		t.Fatalf("%d %v\n%s", r.code, err, r.stderr)
+	}
+	if len(judged.Goals) != 3 || !judged.HeldOut || judged.Env != "xland" || len(judged.Return) != 3 {
+		t.Errorf("%+v", judged)
+	}
+}
+
+// TestXLandRefusals: wrong use is one line that says what to write.
+func TestXLandRefusals(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "a.hist")
+	for _, c := range []struct{ args, why string }{
+		{"--learn 0", "--learn is 0"},
+		{"--held 0", "--held is 0"},
+		{"--episodes 0", "0 episodes of a history"},
+		{"--view 4", "want 3, 5 or 7"},
+		{"--horizon 0", "--horizon is 0"},
+		{"--tasks hard", "trivial, small, medium, high"},
+		{"--tasks ../../README.md", "no pickle of a benchmark"},
+		{"--tasks ../../internal/world/xland/testdata/benchmark.bz2 --learn 10 --held 3", "benchmark.bz2 has 12"},
+		{"--tasks ../../internal/world/xland/testdata/benchmark.bz2 --task-seed 3", "--task-seed draws tasks"},
+		{"R3-9x9", "unknown layout"},
+		{"R1-5x5 --tasks small", "9 free cells"},
+	} {
+		r := haul(t, append([]string{"data", "xland", "--out", out}, strings.Fields(c.args)...)...)
+		if r.code != exitUsage || !strings.Contains(r.stderr, c.why) {
+			t.Errorf("%s: %d %s", c.args, r.code, r.stderr)
+		}
+	}
+	if r := haul(t, "bench", "xland", "--envs", "0"); r.code != exitUsage || !strings.Contains(r.stderr, "--envs is 0") {
+		t.Errorf("%d %s", r.code, r.stderr)
+	}
+}
