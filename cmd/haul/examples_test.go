@@ -104,11 +104,11 @@ func (w *workshop) run(e example) {
 			return
 		}
 	}
-	patience := 30 * time.Second
+	limit := patience
 	if p := cmd.CommandPath(); p == "haul serve" || p == "haul doctor watch" { // which end when they are told to
-		patience = 200 * time.Millisecond
+		limit = 200 * time.Millisecond
 	}
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(w.t.Context(), limit)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	start := execute

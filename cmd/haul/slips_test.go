@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"haul/internal/search"
 )
@@ -112,7 +111,7 @@ func TestPlacesThatTakeNoFileAreToldFirst(t *testing.T) {
 	for _, line := range []string{"eval --policy cvrp20 --count 20000 --plot %ssvg", "lab run all --page %smd", "doctor ../../docs/examples/trace.json.gz --html %shtml",
 		"profile --steps 1000 --trace %sjson", "bench scale --config large --plot %spng"} {
 		line = fmt.Sprintf(line, nowhere)
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		if r := haulIn(ctx, strings.Fields(line)...); r.code != exitFailed || r.stdout != "" || !strings.HasPrefix(r.stderr, "haul: cannot write "+nowhere) || strings.Count(r.stderr, "\n") != 1 {
 			t.Errorf("haul %s: exit %d, %q, %q", line, r.code, r.stdout, r.stderr)
 		}

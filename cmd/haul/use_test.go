@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"haul/internal/run"
 )
@@ -92,7 +91,7 @@ func TestSizesPastAnyMachine(t *testing.T) {
 		{[]string{"data", "darkroom", "--out", filepath.Join(t.TempDir(), "x"), "--streams", "100", "--steps", "1000000000000"}, exitUsage, "at most 1000000000"},
 		{[]string{"bench", "step", "--config", "ad_dr", "--set", "tf_n_embd=65536"}, exitUsage, "at most 16384"},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		r := haulIn(ctx, c.args...)
 		cancel()
 		if r.code != c.code || !strings.Contains(r.stderr, c.want) || !strings.HasPrefix(r.stderr, "haul: ") || strings.Count(r.stderr, "\n") != 1 {

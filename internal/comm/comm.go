@@ -314,6 +314,17 @@ func (w *World) Asked() bool { return w != nil && w.asked.Load() }
 // askEvery is how often ranks ask each other whether to go on.
 const askEvery = 10 * time.Millisecond
 
+// askAfter is after how many updates ranks ask next, where so many took that long.
+func askAfter(updates int, took time.Duration) int {
+	switch {
+	case took > 2*askEvery:
+		return max(1, updates/2)
+	case took < askEvery:
+		return min(1024, updates*2)
+	}
+	return updates
+}
+
 // Stop tells, after `done` updates, whether all ranks end here, and then ends the context of Agree.
 // Rank 0 decides, and says after how many updates it will be asked again.
 func (w *World) Stop(ctx context.Context, done int) (bool, error) {
@@ -324,13 +335,8 @@ func (w *World) Stop(ctx context.Context, done int) (bool, error) {
 		return ctx.Err() != nil, nil
 	}
 	now := time.Now()
-	if since := now.Sub(w.last); w.Rank == 0 {
-		switch {
-		case since > 2*askEvery:
-			w.every = max(1, w.every/2)
-		case since < askEvery:
-			w.every = min(1024, w.every*2)
-		}
+	if w.Rank == 0 {
+		w.every = askAfter(w.every, now.Sub(w.last))
 	}
 	w.last = now
 	word := [2]int64{int64(w.every), 0}

@@ -40,7 +40,7 @@ func TestStrangersTakeNoRank(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+		_ = c.SetDeadline(time.Now().Add(patience))
 		first := strings.Fields(readLine(c))
 		if len(first) != 2 {
 			t.Fatalf("rank 0 opens with %q", first)
@@ -121,7 +121,7 @@ func TestARanksPlaceIsNotTakenAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer second.Close()
-	_ = second.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = second.SetDeadline(time.Now().Add(patience))
 	if n, err := second.Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("who came second reads %d, %v", n, err)
 	}
@@ -333,19 +333,24 @@ func TestAMessageHasItsBound(t *testing.T) {
 // Ranks ask each other every hundredth of a second or so, however long an update takes: more often
 // where updates are slow, up to every update, and less often where they are quick, up to a bound.
 func TestRanksAskByTheClock(t *testing.T) {
-	for since, want := range map[time.Duration][3]int{
-		askEvery / 2: {2, 16, 1024}, 3 * askEvery / 2: {1, 8, 1024}, 3 * askEvery: {1, 4, 512},
+	for took, want := range map[time.Duration][3]int{
+		0: {2, 16, 1024}, askEvery - 1: {2, 16, 1024}, askEvery: {1, 8, 1024}, 2 * askEvery: {1, 8, 1024}, 2*askEvery + 1: {1, 4, 512},
 	} {
 		for i, every := range []int{1, 8, 1024} {
-			w := Local(1)[0]
-			w.every, w.last = every, time.Now().Add(-since)
-			ctx := w.Agree(context.Background())
-			if _, err := w.Stop(ctx, w.next); err != nil {
-				t.Fatal(err)
+			if got := askAfter(every, took); got != want[i] {
+				t.Errorf("%d updates took %v: then every %d, want %d", every, took, got, want[i])
 			}
-			if w.every != want[i] {
-				t.Errorf("%v after the last time, asked every %d updates: then every %d, want %d", since, every, w.every, want[i])
-			}
+		}
+	}
+	// An hour ago, and an hour from now: however long this test takes, one is long ago and one is not.
+	for ago, want := range map[time.Duration]int{time.Hour: 4, -time.Hour: 16} {
+		w := Local(1)[0]
+		w.every, w.last = 8, time.Now().Add(-ago)
+		if _, err := w.Stop(w.Agree(context.Background()), w.next); err != nil {
+			t.Fatal(err)
+		}
+		if w.every != want || w.next < want {
+			t.Errorf("asked %v ago: then every %d, the next at %d; want every %d", ago, w.every, w.next, want)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func TestRankProcess(t *testing.T) {
 		t.Skip("not started as a rank")
 	}
 	size, _ := strconv.Atoi(os.Getenv("COMM_TEST_SIZE"))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	w, err := Open(ctx, Place{Launcher: "haul", Rank: rank, Size: size, LocalRank: rank, LocalSize: size, Address: os.Getenv("COMM_TEST_AT"), Token: strings.Repeat("token", 4)}, false)
 	if err != nil {

@@ -71,17 +71,20 @@ func TestRouteMany(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	longer, err := p.RouteMany(t.Context(), problems, ManyOptions{Decode: Greedy, Time: 200 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
 	better := 0
-	for i := range greedy {
-		if longer[i].Cost > greedy[i].Cost {
-			t.Errorf("%s: more time made it worse", problems[i].Name)
+	// a busy machine draws little in a moment: it has more of them
+	for limit := 200 * time.Millisecond; better == 0 && limit < time.Minute; limit *= 4 {
+		longer, err := p.RouteMany(t.Context(), problems, ManyOptions{Decode: Greedy, Time: limit})
+		if err != nil {
+			t.Fatal(err)
 		}
-		if longer[i].Cost < greedy[i].Cost {
-			better++
+		for i := range greedy {
+			if longer[i].Cost > greedy[i].Cost {
+				t.Errorf("%s: more time made it worse", problems[i].Name)
+			}
+			if longer[i].Cost < greedy[i].Cost {
+				better++
+			}
 		}
 	}
 	if better == 0 {

@@ -2,10 +2,12 @@ package serve
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -55,8 +57,7 @@ func (x *site) holds(head, size string, pause time.Duration, status int) error {
 		return err
 	}
 	defer conn.Close()
-	began := time.Now()
-	_ = conn.SetDeadline(began.Add(15 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(patience))
 	fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: localhost\r\n%s\r\n\r\n", head, size)
 	text := "{"
 	if strings.HasPrefix(size, "Transfer") {
@@ -70,15 +71,14 @@ func (x *site) holds(head, size string, pause time.Duration, status int) error {
 	in := bufio.NewReader(conn)
 	resp, err := http.ReadResponse(in, nil)
 	if err != nil {
-		return fmt.Errorf("no answer after %v: %w", time.Since(began), err)
+		return fmt.Errorf("no answer: %w", err)
 	}
 	if resp.StatusCode != status {
 		return fmt.Errorf("%d, want %d", resp.StatusCode, status)
 	}
 	_, _ = io.Copy(io.Discard, resp.Body)
-	_, _ = io.Copy(io.Discard, in) // until the server closes it
-	if took := time.Since(began); took > 10*time.Second {
-		return fmt.Errorf("the connection was held for %v", took)
+	if _, err := io.Copy(io.Discard, in); errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("the connection was held for %v", patience)
 	}
 	return nil
 }
@@ -110,6 +110,7 @@ func TestOneAddressDoesNotFillTheServer(t *testing.T) {
 	}
 	const most, each = 12, 8
 	c := newCrowd(ln, most, each, x.isProxy, x.healthy)
+	c.side.patience = patience
 	srv := &http.Server{Handler: x.handler, ErrorLog: silence()}
 	go func() { _ = srv.Serve(c) }()
 	defer srv.Close()
@@ -121,7 +122,7 @@ func TestOneAddressDoesNotFillTheServer(t *testing.T) {
 			t.Skipf("this machine has no %s: %v", host, err)
 		}
 		t.Cleanup(func() { conn.Close() })
-		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+		_ = conn.SetDeadline(time.Now().Add(patience))
 		return conn
 	}
 	ask := func(host, path string) (int, string) {
@@ -181,10 +182,6 @@ func TestOneAddressDoesNotFillTheServer(t *testing.T) {
 	fmt.Fprint(conn, "GET /healthz HTTP/1.1\r\nHost: evil.example\r\n\r\n")
 	if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != 503 {
 		t.Errorf("health for another host: %v, %v", resp, err)
-	}
-	silent := from("127.0.0.4")
-	if resp, err := http.ReadResponse(bufio.NewReader(silent), nil); err != nil || resp.StatusCode != 503 {
-		t.Errorf("who says nothing: %v, %v", resp, err)
 	}
 }
 

@@ -160,9 +160,9 @@ func TestJobsSurviveARestart(t *testing.T) {
 	x := open(t, keep)
 	done := x.submit(x.drawn(12, `"method":"exact"`), 202, "Idempotency-Key", "done")
 	x.until(done.ID, jobDone)
-	body := x.drawn(60, `"method":"search","time":3`)
+	body := x.drawn(60, `"method":"search","time":600`)
 	long := x.submit(body, 202, "Idempotency-Key", "long")
-	soon(t, "routes", func() bool { p := x.job(long.ID).Progress; return p != nil && p.Routes != nil && p.Seconds > 0.5 })
+	soon(t, "routes", func() bool { p := x.job(long.ID).Progress; return p != nil && p.Routes != nil && p.Iterations > 0 })
 	if _, err := New(Options{Runs: x.runs, Jobs: folder}); err == nil || !strings.Contains(err.Error(), "another process uses it") {
 		t.Errorf("two servers on one folder: %v", err)
 	}
@@ -173,6 +173,18 @@ func TestJobsSurviveARestart(t *testing.T) {
 	x.gone <- nil
 
 	// What a loss of power leaves is taken away, what is no job of ours stays.
+	// As if the search had spent all its time but a moment.
+	spent := filepath.Join(folder, long.ID+stateEnding)
+	var was keptJob
+	if text, err := os.ReadFile(spent); err != nil || json.Unmarshal(text, &was) != nil || was.Progress == nil || was.Progress.Iterations == 0 {
+		t.Fatalf("%v, %s", err, text)
+	}
+	was.Progress.Seconds = 599.95
+	text, err := json.Marshal(&was)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, spent, string(text))
 	half := filepath.Join(folder, strings.Repeat("A", 26)+requestEnding)
 	torn := filepath.Join(folder, strings.Repeat("B", 26)+stateEnding)
 	write(t, half, "{")
@@ -192,13 +204,10 @@ func TestJobsSurviveARestart(t *testing.T) {
 	if again := y.submit(body, 200, "Idempotency-Key", "long"); again.ID != long.ID {
 		t.Errorf("%+v", again)
 	}
-	taken := y.job(long.ID)
-	if taken.Progress == nil || taken.Progress.Seconds < 0.5 {
-		t.Errorf("it began anew: %+v", taken.Progress)
-	}
+	// With all its time again it would go on for ten minutes; anew it would have spent a moment.
 	got := y.until(long.ID, jobDone)
-	if got.Result == nil || got.Result.Seconds < 2.9 || got.Result.Cost > taken.Progress.Cost+1e-9 {
-		t.Errorf("%+v", got.Result)
+	if got.Result == nil || got.Result.Seconds < 599.95 || got.Result.Iterations < was.Progress.Iterations || got.Result.Cost > was.Progress.Cost+1e-9 {
+		t.Errorf("%+v, taken up from %+v", got.Result, was.Progress)
 	}
 	left, err := filepath.Glob(filepath.Join(folder, "*"+requestEnding))
 	if err != nil || len(left) > 0 {

@@ -28,7 +28,7 @@ func TestPipesAreNotOpened(t *testing.T) {
 	select {
 	case x := <-ready:
 		x.refused(x.do("POST", "/api/v1/evaluate", `{"policy": "a-001"}`), 422, "no policy")
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("the server waits for a pipe")
 	}
 }

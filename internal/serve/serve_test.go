@@ -130,15 +130,18 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
+// patience is how long a test waits for what must happen: long enough for any machine, however busy.
+const patience = 2 * time.Minute
+
 // soon waits for what another goroutine is about to do.
 func soon(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if ok() {
 			return
 		}
 	}
-	t.Fatalf("%s did not happen within 5 s", what)
+	t.Fatalf("%s did not happen within %v", what, patience)
 }
 
 const square = `{"coords": [[0,0],[10,0],[0,10],[-10,0],[0,-10]], "demands": [0,5,5,5,5], "capacity": 10, "method": %q, "time": 0.05, "gap": true}`
@@ -461,7 +464,7 @@ func TestRunsAreFollowed(t *testing.T) {
 	}()
 	expect := func(parts ...string) {
 		t.Helper()
-		deadline := time.After(5 * time.Second)
+		deadline := time.After(patience)
 		all := ""
 		for {
 			select {
@@ -567,9 +570,9 @@ func TestHubWaitsForNobody(t *testing.T) {
 
 // Who goes away stops the search, and a server that stops does not wait for one.
 func TestWorkEndsWithItsRequest(t *testing.T) {
-	x := open(t, nil)
+	x := open(t, func(o *Options) { o.Limits.Search = time.Hour })
 	ctx, cancel := context.WithCancel(t.Context())
-	body := strings.Replace(fmt.Sprintf(square, "search"), "0.05", "30", 1)
+	body := strings.Replace(fmt.Sprintf(square, "search"), "0.05", "3600", 1)
 	ask := func(ctx context.Context) {
 		r, err := http.NewRequestWithContext(ctx, "POST", x.url+"/api/v1/solve", strings.NewReader(body))
 		if err != nil {
@@ -586,10 +589,14 @@ func TestWorkEndsWithItsRequest(t *testing.T) {
 	soon(t, "the end of the search", func() bool { return len(x.long.slots) == 0 })
 	go ask(t.Context())
 	soon(t, "the second search", func() bool { return len(x.long.slots) == 1 })
-	began := time.Now()
 	x.stop()
-	if err := <-x.gone; err != nil || time.Since(began) > 4*time.Second {
-		t.Errorf("stopping took %v: %v", time.Since(began), err)
+	select {
+	case err := <-x.gone:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Fatal("the server waits for a search")
 	}
 	x.gone <- nil // for the cleanup
 }

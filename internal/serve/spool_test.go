@@ -15,7 +15,7 @@ import (
 func TestSlowUploadsHoldNoPlace(t *testing.T) {
 	aside := t.TempDir()
 	t.Setenv("TMPDIR", aside)
-	x := open(t, nil)
+	x := open(t, func(o *Options) { o.Limits.Stall = 2 * patience })
 	trace, err := os.ReadFile("../../docs/examples/trace.json.gz")
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +26,7 @@ func TestSlowUploadsHoldNoPlace(t *testing.T) {
 		fmt.Fprintf(slow, "POST /api/v1/doctor HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(large)+100, sent)
 	}
 	soon(t, "both uploads under way", func() bool { return len(x.Server.uploads.slots) == 2 })
-	quick := &http.Client{Timeout: 10 * time.Second}
+	quick := &http.Client{Timeout: patience}
 	resp, err := quick.Post(x.url+"/api/v1/doctor?name=trace.json.gz", "application/gzip", strings.NewReader(string(trace)))
 	if err != nil {
 		t.Fatalf("a quick client behind slow ones: %v", err)
@@ -34,6 +34,9 @@ func TestSlowUploadsHoldNoPlace(t *testing.T) {
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		t.Errorf("a quick client behind slow ones: %d", resp.StatusCode)
+	}
+	if n := len(x.Server.uploads.slots); n != 2 {
+		t.Errorf("%d uploads are under way: it was answered when they had ended", n)
 	}
 	x.refused(x.do("POST", "/api/v1/doctor", large+"nonsense"), 422, "not a trace") // through a file
 	cut := dial(t, x)

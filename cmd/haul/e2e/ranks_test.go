@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -56,7 +57,7 @@ func (b *ranksBench) command(ctx context.Context, launcher []string, n int, args
 // run wants a good end.
 func (b *ranksBench) run(launcher []string, n int, args ...string) string {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(b.t.Context(), 10*time.Minute)
 	defer cancel()
 	out, err := b.command(ctx, launcher, n, args...).CombinedOutput()
 	if err != nil {
@@ -68,7 +69,7 @@ func (b *ranksBench) run(launcher []string, n int, args ...string) string {
 // fails wants one line, once, and an end with a code.
 func (b *ranksBench) fails(want string, launcher []string, n int, args ...string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(b.t.Context(), 5*time.Minute)
 	defer cancel()
 	out, err := b.command(ctx, launcher, n, args...).CombinedOutput()
 	if err == nil || ctx.Err() != nil || strings.Count(string(out), want) != 1 {
@@ -159,7 +160,7 @@ func (b *ranksBench) interrupt(launcher []string, n int, dir string, args ...str
 
 func (b *ranksBench) waitFor(file string) {
 	b.t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		if _, err := os.Stat(filepath.Join(b.dir, file)); err == nil {
 			return
 		}
@@ -173,7 +174,7 @@ func (b *ranksBench) waitFor(file string) {
 // outputs.
 func (b *ranksBench) launched(n int, env func(rank int) []string, args ...string) (out []string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(b.t.Context(), 10*time.Minute)
 	defer cancel()
 	out = make([]string, n)
 	var all sync.WaitGroup
@@ -194,8 +195,17 @@ func (b *ranksBench) launched(n int, env func(rank int) []string, args ...string
 func TestRanksOfOtherLaunchers(t *testing.T) {
 	b := newRanksBench(t)
 	b.run(nil, 1, routingArgs(1, "one")...)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.Close()
 	b.launched(2, func(r int) []string {
-		return []string{fmt.Sprint("RANK=", r), "WORLD_SIZE=2", fmt.Sprint("LOCAL_RANK=", r), "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29714"}
+		return []string{fmt.Sprint("RANK=", r), "WORLD_SIZE=2", fmt.Sprint("LOCAL_RANK=", r), "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port}
 	}, routingArgs(1, "torchrun")...)
 	b.same("one", "torchrun")
 	out := b.launched(2, func(r int) []string {
@@ -231,7 +241,7 @@ func TestRanksBadInput(t *testing.T) {
 	// A library that is not the launcher's, and none.
 	for path, want := range map[string]string{"libmpich.so.12": "the library is not the launcher's own", "libnothing.so.1": "no MPI library for ranks on the CPU"} {
 		t.Setenv("HAUL_MPI", path)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		out, err := b.command(ctx, openMPIRun, 2, routingArgs(1, "z")...).CombinedOutput()
 		cancel()
 		if err == nil || !strings.Contains(string(out), want) {

@@ -108,7 +108,7 @@ func TestASignalLeavesNoHalfHistories(t *testing.T) {
 // waitFor waits until the files are there.
 func waitFor(t *testing.T, paths ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	for _, path := range paths {
 		for {
