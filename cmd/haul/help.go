@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strconv"
@@ -36,7 +37,7 @@ func (a *app) helpWidth() int {
 	return widestHelp
 }
 
-// layHelp lays the help of every verb out.
+// layHelp has the help of a verb laid out when somebody asks for it.
 func (a *app) layHelp(root *cobra.Command) {
 	width := a.helpWidth()
 	cobra.AddTemplateFunc("flagUsages", func(cmd *cobra.Command, inherited bool) string {
@@ -60,17 +61,11 @@ func (a *app) layHelp(root *cobra.Command) {
 	template = strings.ReplaceAll(template, `Use "{{.CommandPath}} [command] --help" for more information about a command.`, "{{more .}}")
 	template = strings.ReplaceAll(template, ".InheritedFlags.FlagUsages | trimTrailingWhitespaces", "flagUsages . true")
 	root.SetUsageTemplate(template)
-	var walk func(cmd *cobra.Command)
-	walk = func(cmd *cobra.Command) {
-		if cmd.Long == "" {
-			cmd.Long = cmd.Short
-		}
-		cmd.Long, cmd.Example = reflow(cmd.Long, width), reflow(cmd.Example, width)
-		for _, sub := range cmd.Commands() {
-			walk(sub)
-		}
-	}
-	walk(root)
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		cmd.Long, cmd.Example = reflow(cmp.Or(cmd.Long, cmd.Short), width), reflow(cmd.Example, width)
+		help(cmd, args)
+	})
 }
 
 // reflow lays paragraphs out anew: lines that follow each other become one and are broken at words.

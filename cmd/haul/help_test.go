@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"testing"
 
@@ -14,10 +13,9 @@ import (
 // TestHelpFitsNarrowScreens: at 80 and at 60 columns no line of any verb's help is broken by the
 // screen, and examples can still be copied.
 func TestHelpFitsNarrowScreens(t *testing.T) {
-	joined := func(s string) []string {
-		return strings.Fields(strings.ReplaceAll(s, "\\\n", " "))
+	joined := func(s string) string {
+		return strings.Join(strings.Fields(strings.ReplaceAll(s, "\\\n", " ")), " ")
 	}
-	plain := map[string]string{}
 	for _, columns := range []int{200, 80, 60} {
 		var out strings.Builder
 		a := &app{stdout: &out, stderr: &out, columns: columns}
@@ -35,10 +33,8 @@ func TestHelpFitsNarrowScreens(t *testing.T) {
 					t.Errorf("%s at %d columns: a line of %d: %s", cmd.CommandPath(), columns, len([]rune(line)), line)
 				}
 			}
-			if columns == 200 {
-				plain[cmd.CommandPath()] = cmd.Example
-			} else if got, want := joined(cmd.Example), joined(plain[cmd.CommandPath()]); !slices.Equal(got, want) {
-				t.Errorf("%s at %d columns: examples became %q, were %q", cmd.CommandPath(), columns, got, want)
+			if got, want := joined(out.String()), joined(cmd.Example); !strings.Contains(got, want) {
+				t.Errorf("%s at %d columns: %q does not show the examples %q", cmd.CommandPath(), columns, got, want)
 			}
 			for _, sub := range cmd.Commands() {
 				walk(sub)

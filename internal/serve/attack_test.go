@@ -257,10 +257,14 @@ func TestSlowClients(t *testing.T) {
 // all is well when they have gone.
 func TestTenThousandConnections(t *testing.T) {
 	const limit = 1000
-	x := open(t, func(o *Options) { o.Limits.Connections = limit })
+	// nobody is let go for being silent while the others come, however long that takes
+	x := open(t, func(o *Options) { o.Limits.Connections, o.Limits.Header = limit, time.Hour })
 	held := dial(t, x)
 	first := bufio.NewReader(held)
 	ask := func() (*http.Response, error) {
+		if err := held.SetDeadline(time.Now().Add(patience)); err != nil {
+			return nil, err
+		}
 		fmt.Fprint(held, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		resp, err := http.ReadResponse(first, nil)
 		if err == nil {
@@ -282,7 +286,12 @@ func TestTenThousandConnections(t *testing.T) {
 			c.Close()
 		}
 	}()
-	for range total {
+	for i := range total {
+		if i%500 == 0 { // who is in is served all the while, and not idle for long
+			if resp, err := ask(); err != nil || resp.StatusCode != 200 {
+				t.Fatalf("who was in, after %d: %v, %v", i, resp, err)
+			}
+		}
 		c, err := net.Dial("tcp", strings.TrimPrefix(x.url, "http://"))
 		if err != nil {
 			t.Logf("this machine allows %d connections: %v", len(all), err)

@@ -136,11 +136,15 @@ func TestAPolicyHasItsTime(t *testing.T) {
 	if took := time.Since(began); took > patience {
 		t.Errorf("it was let go after %s", took)
 	}
-	if a := x.do("POST", "/api/v1/solve", body(5, "greedy")); a.status != 200 {
-		t.Errorf("the next: %d %s", a.status, a.body)
-	}
-	if a := x.do("POST", "/api/v1/solve", strings.Replace(body(5, "x"), `, "decode": "x"`, "", 1)); a.status != 200 || !strings.Contains(a.body, `"decode":"pomo8:1"`) {
-		t.Errorf("as haul solve decodes where nobody says how: %d %s", a.status, a.body)
+	// on a busy machine these too may not be done in their time, and are asked again
+	soon(t, "the answer to the next", func() bool { return x.do("POST", "/api/v1/solve", body(5, "greedy")).status == 200 })
+	var a *answerOf
+	soon(t, "an answer where nobody says how to decode", func() bool {
+		a = x.do("POST", "/api/v1/solve", strings.Replace(body(5, "x"), `, "decode": "x"`, "", 1))
+		return a.status == 200
+	})
+	if !strings.Contains(a.body, `"decode":"pomo8:1"`) {
+		t.Errorf("not as haul solve decodes: %s", a.body)
 	}
 }
 

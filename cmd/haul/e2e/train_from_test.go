@@ -55,7 +55,7 @@ func TestFromAPolicyBySettingsOfItsName(t *testing.T) {
 	wholeOnly(t)
 	for _, name := range policies.Names() {
 		for _, views := range []string{"false", "true"} {
-			if name == "cvrp100" && views == "true" {
+			if views == "true" && name != "cvrp20" && name != "cvrp50" {
 				continue // as cvrp50, and several times as long
 			}
 			r := haul(t, "train", "--config", name, "--from", name, "--seed", "99", "--device", "cpu", "--epochs", "1", "--out", filepath.Join(t.TempDir(), "run"),
