@@ -9,27 +9,34 @@ import (
 	"haul/internal/kernel/kerneltest"
 )
 
-// Every instruction set passes the suite with shards so small that a batch outnumbers the lanes;
-// the fastest also with shards as they are in use.
+// Every instruction set passes the suite with shards so small that a batch outnumbers the lanes, the
+// fastest by all shapes, the others, and the fastest with shards as they are in use, by some.
 func TestDevice(t *testing.T) {
-	suite := func(name string, o cpu.Options) {
+	suite := func(name string, twin int, o cpu.Options) {
 		t.Run(name, func(t *testing.T) {
-			kerneltest.Run(t, func(t *testing.T) kernel.Device {
-				dev, err := cpu.Open(o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return dev
-			})
+			kerneltest.Run(t, func(t *testing.T) kernel.Device { return opened(t, o, twin) })
 		})
 	}
 	for i, set := range cpu.Sets() {
 		if testing.Short() && i > 0 { // under the race detector one set shows all that workers share
 			return
 		}
-		suite(set, cpu.Options{Set: set, Workers: 2, ShardRows: 24})
+		suite(set, i, cpu.Options{Set: set, Workers: 2, ShardRows: 24})
 	}
-	suite("shards in use", cpu.Options{Workers: 2})
+	suite("shards in use", len(cpu.Sets()), cpu.Options{Workers: 2})
+}
+
+// opened is a device that the suite closes: the first of a list is tried by all shapes.
+func opened(t *testing.T, o cpu.Options, number int) kernel.Device {
+	t.Helper()
+	dev, err := cpu.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if number == 0 {
+		return dev
+	}
+	return kerneltest.Twin(dev, number)
 }
 
 // TestEmulates: products in bf16 are emulated by plain Go, by whatever has no bf16 of its own, and
@@ -55,13 +62,7 @@ func TestEmulates(t *testing.T) {
 
 // Rollouts of many starts, as wide as a model's, whole tensors compared.
 func TestStarts(t *testing.T) {
-	kerneltest.RunStarts(t, 0, 21, func(t *testing.T) kernel.Device {
-		dev, err := cpu.Open(cpu.Options{Workers: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return dev
-	})
+	kerneltest.RunStarts(t, 0, 21, func(t *testing.T) kernel.Device { return opened(t, cpu.Options{Workers: 2}, 0) })
 }
 
 // Likewise in bf16, by tiles, by dot products of pairs, and by fp32 arithmetic on rounded operands.
@@ -75,11 +76,7 @@ func TestDeviceBF16(t *testing.T) {
 		}
 		t.Run(set, func(t *testing.T) {
 			kerneltest.RunNearest(t, 0x1p-8, func(t *testing.T) kernel.Device {
-				dev, err := cpu.Open(cpu.Options{Set: set, Precision: "bf16", Workers: 2, ShardRows: 24})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return dev
+				return opened(t, cpu.Options{Set: set, Precision: "bf16", Workers: 2, ShardRows: 24}, i)
 			})
 		})
 	}
@@ -90,13 +87,7 @@ func TestDeviceBF16(t *testing.T) {
 func TestMuon(t *testing.T) {
 	try := func(name string, unit float64, o cpu.Options) {
 		t.Run(name, func(t *testing.T) {
-			kerneltest.RunMuon(t, unit, func(t *testing.T) kernel.Device {
-				dev, err := cpu.Open(o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return dev
-			})
+			kerneltest.RunMuon(t, unit, func(t *testing.T) kernel.Device { return opened(t, o, 0) })
 		})
 	}
 	try("fp32", 0, cpu.Options{Workers: 2, ShardRows: 24})

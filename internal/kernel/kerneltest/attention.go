@@ -12,11 +12,10 @@ import (
 type shape struct{ nodes, heads, width int }
 
 // shapes are small ones in full (every N, every H, every W), random ones, then the models' own.
-// With -short, for the race detector, under which the reference takes many times as long, they are
-// a few: what workers share does not depend on a shape.
+// With -short, for a sanitizer, they are a few.
 func shapes() []shape {
 	var out []shape
-	if testing.Short() {
+	if testing.Short() && !raced {
 		return append(out, shape{2, 3, 3}, shape{7, 2, 5}, shape{13, 6, 4}, shape{20, 1, 8}, shape{67, 2, 8}, shape{11, 4, 32})
 	}
 	for n := 2; n <= 20; n++ {
@@ -45,7 +44,10 @@ func few(dev kernel.Device, nodes int) int {
 }
 
 func testAttention(t *testing.T, dev kernel.Device) {
-	for _, s := range shapes() {
+	for i, s := range shapes() {
+		if !tries(dev, i) {
+			continue
+		}
 		n, d := s.nodes, s.heads*s.width
 		// The softmax turns a score's absolute error into a relative one, and scores of standard normal
 		// queries and keys reach a few units.
@@ -66,7 +68,10 @@ func testAttention(t *testing.T, dev kernel.Device) {
 }
 
 func testGraphAttention(t *testing.T, dev kernel.Device) {
-	for _, s := range shapes() {
+	for i, s := range shapes() {
+		if !tries(dev, i) {
+			continue
+		}
 		n, d := s.nodes, s.heads*s.width
 		c := trial{nodes: n, batch: few(dev, n), amplify: 4}
 		c.what, c.record = fmt.Sprintf("gat N=%d H=%d W=%d", n, s.heads, s.width), func(r *recording) {

@@ -32,6 +32,9 @@ func nodesFor(i int) int { return 2 + i*7%19 }
 
 func testLinear(t *testing.T, dev kernel.Device) {
 	for i, s := range products() {
+		if !tries(dev, i) {
+			continue
+		}
 		k, n, nodes := s[0], s[1], nodesFor(i)
 		c := trial{nodes: nodes, linear: true, rounds: true, batch: batchFor(dev, nodes)}
 		if k*n > 1000 {
@@ -88,6 +91,9 @@ func widths() []int {
 
 func testNorm(t *testing.T, dev kernel.Device) {
 	for i, d := range widths() {
+		if !tries(dev, i) {
+			continue
+		}
 		nodes := nodesFor(i)
 		c := trial{nodes: nodes, batch: batchFor(dev, nodes)}
 		rows := c.batch * nodes
@@ -116,6 +122,9 @@ func testNorm(t *testing.T, dev kernel.Device) {
 
 func testGLU(t *testing.T, dev kernel.Device) {
 	for i, w := range widths() {
+		if !tries(dev, i) {
+			continue
+		}
 		nodes := nodesFor(i)
 		c := trial{nodes: nodes}
 		c.what, c.record = fmt.Sprintf("glu W=%d", w), func(r *recording) {
@@ -131,6 +140,9 @@ func testGLU(t *testing.T, dev kernel.Device) {
 
 func testDropout(t *testing.T, dev kernel.Device) {
 	for i, d := range widths() {
+		if !tries(dev, i) {
+			continue
+		}
 		nodes := nodesFor(i)
 		// the index passes 32 bits
 		c := trial{nodes: nodes, linear: true, state: kernel.State{Instances: 1<<32 - 3}}
@@ -149,6 +161,9 @@ func testDropout(t *testing.T, dev kernel.Device) {
 
 func testMeanNodes(t *testing.T, dev kernel.Device) {
 	for i, d := range widths() {
+		if !tries(dev, i) {
+			continue
+		}
 		nodes := nodesFor(i)
 		c := trial{nodes: nodes, linear: true}
 		c.what, c.record = fmt.Sprintf("mean N=%d D=%d", nodes, d), func(r *recording) {

@@ -40,6 +40,9 @@ func classify(r *recording, n int, columns []int, smoothing float32, learn bool)
 func testCrossEntropy(t *testing.T, dev kernel.Device) {
 	heads := [][]int{{2}, {5, 3}, {1, 4}, {33, 3}, {9}, {17, 70}}
 	for n := 1; n <= 40; n++ {
+		if !tries(dev, n) {
+			continue
+		}
 		columns, smoothing := heads[n%len(heads)], []float32{0, 0.1}[n%2]
 		// A loss is a score and a log-sum apart, both of a few units.
 		c := trial{nodes: n, amplify: 4}
@@ -146,6 +149,9 @@ var ratios = []float64{0.4, 0.75, 0.85, 0.95, 1, 1.1, 1.15, 1.3, 2}
 
 func testPPO(t *testing.T, dev kernel.Device) {
 	for actions := 1; actions <= 20; actions++ {
+		if !tries(dev, actions) {
+			continue
+		}
 		// The ratio is an exponential of two scores of a few units.
 		c := trial{what: fmt.Sprintf("ppo A=%d", actions), nodes: 1, batch: 2*len(ratios) + 1, amplify: 8}
 		c.record = func(r *recording) {

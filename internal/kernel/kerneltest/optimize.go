@@ -12,9 +12,11 @@ import (
 // testComparisons weighs starts by their spread, and by pairs with some of the same length among
 // them.
 func testComparisons(t *testing.T, dev kernel.Device) {
+	var all []kernel.Advantage
+	var of []int // starts
 	for _, starts := range []int{1, 2, 3, 7, 20, 31, 32, 33, 65, 100, 129} {
 		for _, o := range []kernel.Advantage{{By: kernel.Standard}, {By: kernel.Preference}, {By: kernel.Preference, Leader: 10}} {
-			testComparison(t, dev, starts, o)
+			all, of = append(all, o), append(of, starts)
 		}
 	}
 	// Leaders that tie with none, with another of their row, and with one of another row.
@@ -23,9 +25,14 @@ func testComparisons(t *testing.T, dev kernel.Device) {
 			for _, alone := range []bool{false, true} {
 				// lead makes leaders that are shorter by about half
 				for _, margin := range []float32{0, 0.1, 0.5} {
-					testComparison(t, dev, starts, kernel.Advantage{By: kernel.Preference, Leader: 10, Alone: alone, Margin: margin, Group: group})
+					all, of = append(all, kernel.Advantage{By: kernel.Preference, Leader: 10, Alone: alone, Margin: margin, Group: group}), append(of, starts)
 				}
 			}
+		}
+	}
+	for i, o := range all {
+		if tries(dev, i+i/3) { // a list of threes
+			testComparison(t, dev, of[i], o)
 		}
 	}
 }
@@ -78,6 +85,9 @@ func lead(length []float32, starts, kind int) {
 func testAdvantage(t *testing.T, dev kernel.Device) {
 	testComparisons(t, dev)
 	for starts := 1; starts <= 20; starts++ {
+		if !tries(dev, starts) {
+			continue
+		}
 		for _, mode := range []kernel.BaselineMode{kernel.SharedMean, kernel.Given, kernel.Running} {
 			for _, seen := range []int{0, 3} {
 				c := trial{what: fmt.Sprintf("advantage mode=%d S=%d after %d batches", mode, starts, seen), nodes: 11}

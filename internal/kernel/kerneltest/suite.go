@@ -99,8 +99,44 @@ func Run(t *testing.T, open func(t *testing.T) kernel.Device) {
 	run(t, append(slices.Clone(shared), routing...), open)
 }
 
-// multiplying are the parts that multiply with weights, or attend causally.
-var multiplying = []string{"linear", "gelu", "causal", "causality", "adamw", "parts", "exchange", "agent", "agent causality", "agent cached", "feeder", "step", "bad"}
+// multiplying are the parts that multiply with weights, or attend causally, but for a product alone:
+// that is held to a closer bound.
+var multiplying = []string{"gelu", "causal", "causality", "adamw", "parts", "exchange", "agent", "agent causality", "agent cached", "feeder", "step", "bad"}
+
+// twin is a device that differs from another, which is tried by all shapes, in its primitives or in
+// its shards alone: one in three of the shapes of its ops is tried.
+type twin struct {
+	kernel.Device
+	at int
+}
+
+// Twin is dev as a device that shares all but its primitives or its shards with one that is tried
+// by every shape. Twins of different numbers are tried by different shapes. Primitives have tests
+// of their own, at every small size.
+func Twin(dev kernel.Device, number int) kernel.Device { return twin{dev, number} }
+
+// tries tells whether a device is tried by a shape of that place in its list. Under the race
+// detector, where the reference takes many times as long, a few are: what workers share does not
+// depend on a shape.
+func tries(dev kernel.Device, place int) bool {
+	w, ok := twinOf(dev)
+	every := 1
+	if ok {
+		every = 3
+	}
+	if raced {
+		every = 12
+	}
+	return (place+w.at)%every == 0
+}
+
+func twinOf(dev kernel.Device) (twin, bool) {
+	if r, ok := dev.(rounded); ok {
+		dev = r.Device
+	}
+	w, ok := dev.(twin)
+	return w, ok
+}
 
 // RunNearest runs the parts that multiply with weights on devices whose products with weights, and
 // those for their gradients, round each operand to the nearest number of relative error at most
@@ -195,6 +231,9 @@ func batchFor(dev kernel.Device, nodes int) int {
 func interprets(dev kernel.Device) bool {
 	if r, ok := dev.(rounded); ok {
 		dev = r.Device
+	}
+	if w, ok := dev.(twin); ok {
+		dev = w.Device
 	}
 	switch dev.(type) {
 	case *reference.Device[float32], *reference.Device[float64]:
