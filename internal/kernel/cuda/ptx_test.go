@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"unsafe"
 
@@ -30,8 +31,23 @@ var (
 	boundPattern = regexp.MustCompile(`\.maxntid (\d+)`)
 )
 
-// entries are all embedded kernels, by "module.kernel".
+// entries are all embedded kernels, by "module.kernel". They are unpacked and parsed once for all
+// tests, which only read them.
 func entries(t *testing.T) map[string]entry {
+	t.Helper()
+	entriesOnce.Do(func() { entriesOfAll = parseEntries(t) })
+	if entriesOfAll == nil {
+		t.Fatal("the kernels cannot be read")
+	}
+	return entriesOfAll
+}
+
+var (
+	entriesOnce  sync.Once
+	entriesOfAll map[string]entry
+)
+
+func parseEntries(t *testing.T) map[string]entry {
 	t.Helper()
 	out := map[string]entry{}
 	for _, name := range modules(t) {
