@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"haul/internal/run"
+	"haul/internal/run/runtest"
 )
 
 // asProgram makes the test's own binary the program.
@@ -22,7 +23,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
-	os.Exit(m.Run())
+	done := runtest.Memory()
+	code := m.Run()
+	done()
+	os.Exit(code)
 }
 
 // executeApart is execute in a process of its own.

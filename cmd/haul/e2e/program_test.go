@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"haul/internal/run/runtest"
 )
 
 // repository is its root, seen from here.
@@ -35,13 +37,17 @@ var (
 	// environment is that of the process, before a test moves the user's cache: with it a build finds
 	// what was compiled before.
 	environment = os.Environ()
+	// outside is where programs may lie: memory may be closed to them.
+	outside = os.TempDir()
 )
 
 func TestMain(m *testing.M) {
 	if signal.Ignored(os.Interrupt) { // as in a shell's background; the program must not inherit it
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
+	done := runtest.Memory()
 	code := m.Run()
+	done()
 	if built != "" {
 		os.RemoveAll(built)
 	}
@@ -60,7 +66,7 @@ var program = sync.OnceValue(func() string {
 			panic(err)
 		}
 	}
-	if built, err = os.MkdirTemp("", "haul-e2e-"); err != nil {
+	if built, err = os.MkdirTemp(outside, "haul-e2e-"); err != nil {
 		panic(err)
 	}
 	path := filepath.Join(built, "haul")

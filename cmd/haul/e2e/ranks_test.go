@@ -229,7 +229,7 @@ func TestRanksBadInput(t *testing.T) {
 		t.Error("a run that could not start has left its folder")
 	}
 	// Another setting on one rank.
-	script := filepath.Join(b.dir, "differs.sh")
+	script := filepath.Join(built, "differs.sh")
 	text := fmt.Sprintf("#!/bin/sh\nexec %s %s --seed $((40 + OMPI_COMM_WORLD_RANK / 2))\n", b.program, strings.Join(routingArgs(1, "y"), " "))
 	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
