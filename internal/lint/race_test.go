@@ -81,6 +81,51 @@ func TestRaceStepFindsEveryGoroutine(t *testing.T) {
 	}
 }
 
+// TestWhatIsNotRacedIsThere: the tests that the race step leaves out are tests of packages that it
+// races, so that none is left out by a name that means another.
+func TestWhatIsNotRacedIsThere(t *testing.T) {
+	root := filepath.Join("..", "..")
+	lines := func(step string) (out []string) {
+		text, err := exec.Command(filepath.Join(root, ".ci", "run"), step).Output()
+		if err != nil {
+			t.Skipf("no shell runs .ci/run here: %v", err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if line = strings.TrimSpace(line); !strings.HasPrefix(line, "==") {
+				out = append(out, line)
+			}
+		}
+		return out
+	}
+	found := map[string]int{}
+	for _, folder := range lines("raced") {
+		names, err := filepath.Glob(filepath.Join(root, folder, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range file.Decls {
+				if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil {
+					found[f.Name.Name]++
+				}
+			}
+		}
+	}
+	left := lines("unraced")
+	if len(left) == 0 {
+		t.Fatal("no test is left out: the list is not read")
+	}
+	for _, name := range left {
+		if found[name] != 1 {
+			t.Errorf("%s is left out of the race step, and is a test of %d packages", name, found[name])
+		}
+	}
+}
+
 func TestStartsOfGoroutinesAreSeen(t *testing.T) {
 	for body, want := range map[string]bool{
 		"go f()": true, "go func() {}()": true, "w.Go(f)": true, "l.pool.Go(l.collate)": true, "w.Go(func() {})": true, "go (f)()": true, "if x { go f() }": true,

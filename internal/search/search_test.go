@@ -66,16 +66,19 @@ func TestSolveReachesPublishedCosts(t *testing.T) {
 
 // Seed and iterations fix the routes, whatever the workers; another seed gives others.
 func TestSolveDependsOnSeedAndIterationsAlone(t *testing.T) {
-	large := uniform(2*partMost, 3)
+	large, iterations := uniform(2*partMost, 3), 9000
+	if testing.Short() {
+		iterations = 1500
+	}
 	for _, p := range []*vrp.Problem{load(t, "X-n101-k25", files.Options{}), large} {
-		first := solve(t, p, Options{Iterations: 9000, Seed: 5, Workers: 1})
+		first := solve(t, p, Options{Iterations: iterations, Seed: 5, Workers: 1})
 		for _, workers := range []int{2, 5} {
-			again := solve(t, p, Options{Iterations: 9000, Seed: 5, Workers: workers})
+			again := solve(t, p, Options{Iterations: iterations, Seed: 5, Workers: workers})
 			if diff := cmp.Diff(first.Solution, again.Solution); diff != "" {
 				t.Errorf("%d customers, %d workers: %s", p.N(), workers, diff)
 			}
 		}
-		if other := solve(t, p, Options{Iterations: 9000, Seed: 6}); cmp.Equal(first.Solution, other.Solution) {
+		if other := solve(t, p, Options{Iterations: iterations, Seed: 6}); cmp.Equal(first.Solution, other.Solution) {
 			t.Errorf("%d customers: the seed has no effect", p.N())
 		}
 	}
