@@ -41,7 +41,7 @@ func init() { // the rules of runs call each other
 		"haul bench step":    shortStep("--rounds", "2"),
 		"haul bench worlds":  shortWorlds,
 		"haul bench cost":    appended("--rounds", "3"),
-		"haul bench matmul":  appended("--rounds", "1"),
+		"haul bench matmul":  appended("--rounds", "1", "--workers", "1"),
 		"haul gen":           appended("--count", "2"),
 		"haul solve":         shortSolve,
 		"haul lab run":       shortLab,
