@@ -130,7 +130,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// patience is how long a test waits for what must happen: long enough for any machine, however busy.
+// patience is how long a test waits for what must happen, however busy the machine.
 const patience = 2 * time.Minute
 
 // soon waits for what another goroutine is about to do.

@@ -9,8 +9,8 @@ import (
 	"haul/internal/kernel/kerneltest"
 )
 
-// Every instruction set passes the suite with shards so small that a batch outnumbers the lanes, the
-// fastest by all shapes, the others, and the fastest with shards as they are in use, by some.
+// Every instruction set passes the suite with shards so small that a batch outnumbers the lanes:
+// the fastest by all shapes; the others, and the fastest with shards as they are in use, by some.
 func TestDevice(t *testing.T) {
 	suite := func(name string, twin int, o cpu.Options) {
 		t.Run(name, func(t *testing.T) {

@@ -99,8 +99,8 @@ func Run(t *testing.T, open func(t *testing.T) kernel.Device) {
 	run(t, append(slices.Clone(shared), routing...), open)
 }
 
-// multiplying are the parts that multiply with weights, or attend causally, but for a product alone:
-// that is held to a closer bound.
+// multiplying are the parts that multiply with weights, or attend causally, but for a product
+// alone, which is held to a closer bound.
 var multiplying = []string{"gelu", "causal", "causality", "adamw", "parts", "exchange", "agent", "agent causality", "agent cached", "feeder", "step", "bad"}
 
 // twin is a device that differs from another, which is tried by all shapes, in its primitives or in
