@@ -666,10 +666,37 @@ func (c *rchain) put(at spot) {
 		c.shift(s, int(at.then))
 	}
 	c.shift(s, i)
+	leg := s.stops[i].leg
 	s.stops = c.with(s.stops, at)
-	c.refresh(s, i, last)
+	if c.simple && !c.clocked {
+		c.grow(s, i, leg)
+	} else {
+		c.refresh(s, i, last)
+	}
 	c.reindex(r, i)
 	c.book(s.cost-was, s.over-over)
+}
+
+// grow is refresh where one customer came in as stop i, which took the place of a leg, and one load
+// in whatever order is all that a route carries.
+func (c *rchain) grow(s *rslot, i int, leg int32) {
+	n := len(s.stops)
+	t := &c.kinds[s.kind]
+	s.dist += int64(s.stops[i].leg) + int64(s.stops[i+1].leg) - int64(leg)
+	s.count++
+	s.cuts[1] = int32(n - 1)
+	a, sum := c.amounts[s.stops[i].node], &s.load[0]
+	sum.del, sum.pick = sum.del+a.del, sum.pick+a.pick
+	sum.peak = max(sum.del, sum.pick)
+	s.over, s.priced = c.excess(sum.peak, t, 0, 0), false
+	if !c.sided {
+		c.orders(s)
+	}
+	if c.timed {
+		s.pre, s.suf = resize(s.pre, n), resize(s.suf, n)
+		c.times(s, t, i, i)
+	}
+	s.cost = t.fixed + float64(float64(s.dist)*t.perDist) + float64(float64(s.dur)*t.perDur)
 }
 
 // shift makes room in the segments that begin at a stop, of which those behind it stay.
