@@ -151,6 +151,7 @@ func TestAPolicyHasItsTime(t *testing.T) {
 // TestTheSeedIsAlsoAPolicys: routes that a policy draws follow the request's seed; without one, and
 // by a decoder that draws nothing, they are always the same.
 func TestTheSeedIsAlsoAPolicys(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one bench, which has the programs of all seeds
 	x := open(t, func(o *Options) {
 		o.Shipped = []Shipped{{"cvrp20", func() ([]byte, error) { return os.ReadFile("../../policies/cvrp20.safetensors") }}}
 	})

@@ -256,3 +256,30 @@ func TestUnservable(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// What is aboard when a vehicle comes to a depot on its way was not delivered in its trip.
+func TestATripDeliversWhatItPicksUp(t *testing.T) {
+	p := &Problem{Demand: make([]int32, 3), Shipments: []Shipment{{Pickup: 1, Delivery: 2, Amount: []int32{1}}}}
+	for _, c := range []struct {
+		route []int32
+		want  int
+	}{{[]int32{1, 2}, 0}, {[]int32{1, 0, 2}, 2}, {[]int32{2, 1}, 2}, {[]int32{1}, 1}} {
+		r := &report{evaluator: &evaluator{p: p, ship: []int32{0, 1, -1}}}
+		if r.order(1, c.route); len(r.list) != c.want {
+			t.Errorf("%v: %d faults, want %d", c.route, len(r.list), c.want)
+		}
+	}
+}
+
+// Two places are one where both coordinates are equal, and without coordinates by their number.
+func TestSamePlace(t *testing.T) {
+	p := &Problem{X: []float64{1, 1, 2, 1}, Y: []float64{5, 6, 5, 5}}
+	for b, want := range []bool{true, false, false, true} {
+		if p.samePlace(0, b) != want {
+			t.Errorf("places 0 and %d: %v", b, !want)
+		}
+	}
+	if p = new(Problem); !p.samePlace(2, 2) || p.samePlace(1, 2) {
+		t.Error("without coordinates")
+	}
+}

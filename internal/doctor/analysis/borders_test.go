@@ -190,3 +190,22 @@ func TestPlacesAreHundredths(t *testing.T) {
 		}
 	}
 }
+
+// The course of memory is in milliseconds from the first step on and in MiB; of many moments those
+// with most are kept.
+func TestTheCourseOfMemory(t *testing.T) {
+	a := new(Analysis)
+	a.CPUSteps = []trace.Window{{Start: 1e6, End: 9e6}}
+	few := []*trace.Alloc{{At: 1e6, Total: 1 << 20}, {At: 3e6, Total: 5 << 19}}
+	if got, want := a.levels(few), []MemoryLevel{{0, 1}, {2, 2.5}}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	var many []*trace.Alloc
+	for i := range 2*memoryPoints + 1 {
+		many = append(many, &trace.Alloc{At: 1e6 + int64(i), Total: int64(i) << 20})
+	}
+	got := a.levels(many)
+	if len(got) > memoryPoints || got[0].MB != 2 || got[len(got)-1].MB != 2*memoryPoints {
+		t.Errorf("%d levels from %v to %v", len(got), got[0], got[len(got)-1])
+	}
+}

@@ -130,6 +130,9 @@ func TestTerminal(t *testing.T) {
 		if !strings.Contains(result.String(), "haul eval --checkpoint runs/x\n") || !strings.Contains(result.String(), "12.5 iterations/s") {
 			t.Errorf("the summary is\n%s", result.String())
 		}
+		if want := "in the last 2 of 2 episodes, 75.0 % of the optimum"; !live && !strings.Contains(words.String(), want) {
+			t.Errorf("the words do not say %q:\n%s", want, words.String())
+		}
 		if !live && (strings.Contains(words.String(), "\x1b") || strings.Contains(words.String(), "█")) {
 			t.Errorf("a pipe gets %q", words.String())
 		}

@@ -95,6 +95,16 @@ func TestTimesAreWrittenInTheirUnit(t *testing.T) {
 	}
 }
 
+// TestSpeedsAreWrittenInKilometresPerHour, whatever unit a problem's times are in.
+func TestSpeedsAreWrittenInKilometresPerHour(t *testing.T) {
+	for clock, speed := range map[float64]float64{60: 10, 1: 600, 1.0 / 60: 36000} { // metres per second, minute and hour
+		rows := settingsOf(&vrp.Problem{Capacity: 5, Clock: clock, Metric: vrp.GreatCircle, Speed: speed})
+		if !slices.ContainsFunc(rows, func(row []string) bool { return slices.Equal(row, []string{"speed", "36"}) }) {
+			t.Errorf("a clock of %g: %v", clock, rows)
+		}
+	}
+}
+
 // TestNumberFormats of cells: minutes alone are months, beside hours or seconds minutes.
 func TestNumberFormats(t *testing.T) {
 	for code, want := range map[string]cellFormat{
@@ -230,5 +240,27 @@ func TestWindowsInPyVRPsDialect(t *testing.T) {
 		if err := WriteProblem(new(bytes.Buffer), p); err == nil || !strings.Contains(err.Error(), "place 1 has") {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// TestShipmentsInPyVRPsDialect: each half names the other, and reads back.
+func TestShipmentsInPyVRPsDialect(t *testing.T) {
+	p := &vrp.Problem{Name: "pairs", Capacity: 10, Metric: vrp.Rounded, X: []float64{0, 3, 6, 1, 2}, Y: []float64{0, 4, 8, 1, 2}, Demand: make([]int32, 5), Service: make([]float64, 5)}
+	for range 5 {
+		p.Windows = append(p.Windows, []vrp.Window{{From: 0, To: 90}})
+	}
+	p.Shipments = []vrp.Shipment{{Pickup: 1, Delivery: 3, Amount: []int32{2}}, {Pickup: 4, Delivery: 2, Amount: []int32{5}}}
+	var b bytes.Buffer
+	if err := WriteProblem(&b, p); err != nil {
+		t.Fatal(err)
+	}
+	text := b.String()
+	for _, want := range []string{"\n2\t2\t0\t90\t0\t0\t4\n", "\n4\t-2\t0\t90\t0\t2\t0\n", "\n5\t5\t0\t90\t0\t0\t3\n", "\n3\t-5\t0\t90\t0\t5\t0\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no line %q in\n%s", want, text)
+		}
+	}
+	if q := read(t, text, Options{}); len(q.Shipments) != 2 {
+		t.Errorf("read back: %+v", q.Shipments)
 	}
 }
