@@ -175,6 +175,14 @@ func moduleLine(m analysis.ModuleTime, gpu bool) string {
 	return line
 }
 
+// bandwidth is a rate of bytes; below 1 GB/s it keeps two digits.
+func bandwidth(gbps float64) string {
+	if gbps < 1 {
+		return fmt.Sprintf("%.2g GB/s", gbps)
+	}
+	return fmt.Sprintf("%.0f GB/s", gbps)
+}
+
 // writeRates prints the critical path, the operators' rates, the modules and the graphs.
 func writeRates(b *analysis.Breakdown, p func(format string, args ...any)) {
 	if len(b.Path) > 0 {
@@ -190,11 +198,9 @@ func writeRates(b *analysis.Breakdown, p func(format string, args ...any)) {
 			rate := "its shapes do not tell its work"
 			switch {
 			case r.TFLOPS > 0:
-				rate = fmt.Sprintf("%.3g TFLOP/s, %.0f GB/s", r.TFLOPS, r.GBps)
-			case r.GBps >= 1:
-				rate = fmt.Sprintf("%.0f GB/s", r.GBps)
+				rate = fmt.Sprintf("%.3g TFLOP/s, %s", r.TFLOPS, bandwidth(r.GBps))
 			case r.GBps > 0:
-				rate = fmt.Sprintf("%.2g GB/s", r.GBps)
+				rate = bandwidth(r.GBps)
 			}
 			if r.Bound != "" {
 				rate += fmt.Sprintf(", %s of the roof (%s)", phrase.Percent(r.Share), r.Bound)

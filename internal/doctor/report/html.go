@@ -46,6 +46,7 @@ type view struct {
 	Title, Head, Verdict string
 	Report               *Report // of one trace; nil otherwise
 	Ranks                *Ranks
+	Cards                bool // any of the ranks has a GPU
 	Diff                 *Diff
 	Recorded             []rule.Recording
 	Findings             []rule.Finding
@@ -64,8 +65,13 @@ func (v *view) write(w io.Writer, t *timeline) error {
 		return err
 	}
 	v.Data, v.Script, v.CostNote = template.JS(data), template.JS(pageScript), costNote
-	if v.Report != nil {
+	switch {
+	case v.Report != nil:
 		v.CostNote = v.Report.costNote()
+	case v.Diff != nil:
+		v.CostNote = v.Diff.After.costNote()
+	case !v.Cards:
+		v.CostNote = hostNote
 	}
 	return page.Execute(w, v)
 }
@@ -84,7 +90,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 // WriteHTML writes the job as one page with all ranks on one timeline.
 func (j *Ranks) WriteHTML(w io.Writer) error {
 	v := &view{Title: fmt.Sprintf("haul doctor: %d ranks", len(j.Ranks)), Head: fmt.Sprintf("haul doctor, %d ranks", len(j.Ranks)), Verdict: j.Verdict(), Ranks: j,
-		Findings: j.Findings, Remarks: j.Remarks}
+		Findings: j.Findings, Remarks: j.Remarks, Cards: j.cards()}
 	return v.write(w, j.timeline())
 }
 

@@ -287,7 +287,7 @@ func (j *Ranks) moreOperators(rank int) float64 {
 
 func (j *Ranks) finding(id, remedy string, ms float64, evidence ...string) rule.Finding {
 	share := ms / j.StepMS
-	f := rule.Finding{ID: id, Severity: rule.SeverityOf(share), Share: share, Evidence: evidence, Remedy: remedy, SavesMS: ms}
+	f := rule.Finding{ID: id, Severity: rule.SeverityOf(share), Share: share, Evidence: evidence, Remedy: remedy, SavesMS: ms, More: rule.MoreOn(id)}
 	if rule.Withheld(j.Recorded, id) {
 		f.Severity = rule.Note
 	}
@@ -577,8 +577,12 @@ func (j *Ranks) common() {
 		if float64(s.n) < commonFindings*float64(len(j.Ranks)) {
 			continue
 		}
+		without, with := "", ""
+		if id == rule.CommExposed.ID && waited > 0 {
+			without, with = " without waits for late ranks", "with them "
+		}
 		f := j.finding(id, s.first.Remedy, s.ms/float64(len(j.Ranks)),
-			append([]string{fmt.Sprintf("on %d of %d ranks, %s ms on average; most on rank %d, %s ms", s.n, len(j.Ranks), phrase.Figure(s.ms/float64(len(j.Ranks))), s.rank, phrase.Figure(s.most))},
+			append([]string{fmt.Sprintf("on %d of %d ranks, %s ms on average%s; %smost on rank %d, %s ms, whose figures follow", s.n, len(j.Ranks), phrase.Figure(s.ms/float64(len(j.Ranks))), without, with, s.rank, phrase.Figure(s.most))},
 				s.first.Evidence...)...)
 		if rule.Order(f.Severity) > rule.Order(s.worst) {
 			f.Severity = s.worst
@@ -589,3 +593,8 @@ func (j *Ranks) common() {
 }
 
 func (j *Ranks) skew(i int) int64 { return int64(j.Clocks[i].MS * 1e6) }
+
+// cards tells a job of which any rank has a GPU.
+func (j *Ranks) cards() bool {
+	return slices.ContainsFunc(j.Ranks, func(r *Report) bool { return len(r.Breakdown.GPUs) > 0 })
+}

@@ -27,6 +27,12 @@ type RanksDiff struct {
 	Stayed  []Change `json:"findings_stayed"`
 }
 
+// The rows of a comparison's counts.
+const (
+	matchedRow = 1
+	waitsRow   = 2
+)
+
 // CompareRanks explains the difference of two jobs.
 func CompareRanks(before, after *Ranks) *RanksDiff {
 	d := &RanksDiff{Before: before, After: after, DeltaMS: after.StepMS - before.StepMS, Gone: []string{}, Come: []string{}, Stayed: []Change{}}
@@ -90,9 +96,8 @@ func (d *RanksDiff) WriteText(w io.Writer) error {
 		}
 	}
 	p("  %-50s %10s  %10s  %10s ms", "together", phrase.Figure(d.Before.StepMS), phrase.Figure(d.After.StepMS), signed(d.DeltaMS, " ms"))
-	for _, c := range d.Counts {
-		p("  %-50s %10s  %10s", c.What, phrase.Figure(c.Before), phrase.Figure(c.After))
-	}
+	p("  %-50s %10s  %10s", "of that, a rank's waits for others", phrase.Figure(d.Counts[waitsRow].Before), phrase.Figure(d.Counts[waitsRow].After))
+	p("\n%d collectives matched before, %d after.", int(d.Counts[matchedRow].Before), int(d.Counts[matchedRow].After))
 	p("")
 	for _, list := range []struct {
 		what string

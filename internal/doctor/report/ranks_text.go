@@ -51,8 +51,10 @@ func (j *Ranks) WriteText(w io.Writer, opt Text) error {
 			p("   - %s", e)
 		}
 		p("   Remedy: %s", f.Remedy)
+		p("   More: %s", f.More)
+		p("   Wins back up to %s ms: %s ms per step would be left.", phrase.Figure(f.SavesMS), phrase.Figure(j.StepMS-f.SavesMS))
 	}
-	cards := slices.ContainsFunc(j.Ranks, func(r *Report) bool { return len(r.Breakdown.GPUs) > 0 })
+	cards := j.cards()
 	busy := "GPU busy   compute"
 	if !cards {
 		busy = "operators"
@@ -103,6 +105,7 @@ func (j *Ranks) WriteText(w io.Writer, opt Text) error {
 		for _, r := range j.Ranks {
 			p("\nRank %d", *r.Rank)
 			write(r.Breakdown, p)
+			writeRates(r.Breakdown, p)
 		}
 	}
 	for i, m := range j.Remarks {

@@ -179,7 +179,7 @@ func (r *Report) Verdict() string {
 // costNote says what a cost is, with a GPU and without.
 const (
 	costNote = "A cost is the time in which the GPU waited for that cause and no other, or the GPU time it wastes, under the profiler."
-	hostNote = "A cost is the time in which the main thread ran no operator because of that cause and no other, under the profiler."
+	hostNote = "A cost is the time of the operators that would go away with that cause, and the time in which the main thread ran none because of it, under the profiler."
 )
 
 func (r *Report) costNote() string {
@@ -233,7 +233,7 @@ func (r *Report) WriteText(w io.Writer, opt Text) error {
 			p("   - %s", e)
 		}
 		p("   Remedy: %s", f.Remedy)
-		p("   More: %s", f.Page())
+		p("   More: %s", f.More)
 		p("   Wins back up to %s ms: %s ms per step would be left.", phrase.Figure(f.SavesMS), phrase.Figure(r.StepMS-f.SavesMS))
 	}
 	if len(r.Findings) > 0 {

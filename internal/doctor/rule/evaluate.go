@@ -56,7 +56,7 @@ func Evaluate(a *analysis.Analysis, recorded []string) (findings []Finding, choi
 		}
 		left -= c.ms
 		share := c.ms / step
-		f := Finding{ID: r.ID, Severity: SeverityOf(share), Share: share, Evidence: c.evidence, Remedy: r.remedy, SavesMS: c.ms, Places: c.places, choice: c.choice}
+		f := Finding{ID: r.ID, Severity: SeverityOf(share), Share: share, Evidence: c.evidence, Remedy: r.remedy, SavesMS: c.ms, Places: c.places, More: MoreOn(r.ID), choice: c.choice}
 		if c.most != "" && Order(f.Severity) > Order(c.most) {
 			f.Severity = c.most
 		}

@@ -40,13 +40,14 @@ type Finding struct {
 	SavesMS  float64  `json:"saves_ms"`        // per step, at most
 	Where    string   `json:"where,omitempty"` // file:line and function, where Python's frames were recorded
 	Rank     *int     `json:"rank,omitempty"`  // over ranks: whose it is
+	More     string   `json:"more"`            // the manual's section about it, with a before and after that was run
 
 	Places []analysis.Place `json:"-"` // where it happens
 	choice bool             // a choice to be made rather than a fault
 }
 
-// Page is the section of the manual about a finding, with a before and after that was run.
-func (f *Finding) Page() string { return "docs/doctor.md#" + f.ID }
+// MoreOn is the section of the manual about a finding.
+func MoreOn(id string) string { return "docs/doctor.md#" + id }
 
 // Severity is how much a finding matters.
 type Severity string
