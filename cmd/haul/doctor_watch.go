@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -117,7 +118,11 @@ func (a *app) diagnoseOne(ctx context.Context, path string, json bool) error {
 		if json {
 			return a.emit(r)
 		}
-		_, err = fmt.Fprintf(a.stdout, "%s: a step of %.3g ms. %s\n", name, r.StepMS, r.Verdict())
+		faults := ""
+		if list := t.Remarks(); len(list) > 0 { // of the recording itself, such as a file that is cut off
+			faults = " About the recording: " + strings.Join(list, "; ") + "."
+		}
+		_, err = fmt.Fprintf(a.stdout, "%s: a step of %.3g ms. %s%s\n", name, r.StepMS, r.Verdict(), faults)
 		return err
 	})
 	if ctx.Err() != nil {

@@ -126,8 +126,10 @@ func TestDoctorWatchAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "old.json.gz"), data, 0o644); err != nil {
-		t.Fatal(err)
+	for name, data := range map[string][]byte{"old.json.gz": data, "cut.json.gz": data[:len(data)*3/4]} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -136,7 +138,10 @@ func TestDoctorWatchAll(t *testing.T) {
 	go func() {
 		done <- execute(ctx, []string{"doctor", "watch", dir, "--every", "10ms", "--all"}, out, &bytes.Buffer{})
 	}()
-	if line := out.next(t); !strings.Contains(line, "old.json.gz: a step of ") || !strings.Contains(line, "sync-storm") {
+	if line := out.next(t); !strings.Contains(line, "cut.json.gz: a step of ") || !strings.Contains(line, " About the recording: the file is cut off after ") {
+		t.Errorf("%q", line)
+	}
+	if line := out.next(t); !strings.Contains(line, "old.json.gz: a step of ") || !strings.Contains(line, "sync-storm") || strings.Contains(line, "About") {
 		t.Errorf("%q", line)
 	}
 	cancel()

@@ -443,6 +443,7 @@ func (t *builder) note(e *event) {
 		if e.cat == catOp {
 			t.Regions = append(t.Regions, Span{e.start, e.start + e.dur})
 		}
+		t.annotation(e)
 	case isLoader(e.name):
 		t.Loader = append(t.Loader, Span{e.start, e.start + e.dur})
 		t.Workers = t.Workers || bytes.Contains(e.name, []byte("MultiProcessing"))
@@ -463,7 +464,14 @@ func (t *builder) note(e *event) {
 			n.Group = t.Names.of(e.args.group)
 		}
 		t.Notes = append(t.Notes, n)
-	case e.cat == catNote && len(t.Ranges) < maxRanges:
+	default:
+		t.annotation(e)
+	}
+}
+
+// annotation keeps the range of an annotation, by which a part of the recording may be judged.
+func (t *builder) annotation(e *event) {
+	if e.cat == catNote && len(t.Ranges) < maxRanges {
 		t.Ranges = append(t.Ranges, Range{Span{e.start, e.start + e.dur}, t.thread(e), t.Names.of(e.name)})
 	}
 }
