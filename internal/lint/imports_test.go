@@ -24,6 +24,7 @@ const module = "haul"
 var house = []string{
 	"cmd/haul/e2e",
 	"cmd/haul",
+	"cmd/haul/clitest",
 	"internal/lint",
 	"vrp/policy",
 	"vrp",

@@ -102,27 +102,40 @@ func profile(t *testing.T) string {
 	return dir
 }
 
-func TestBrowser(t *testing.T) {
+// needsBrowser leaves a test out where nobody says that chromium is there.
+func needsBrowser(t *testing.T) {
+	t.Helper()
 	if os.Getenv("HAUL_BROWSER") == "" {
 		t.Skip("needs chromium: .ci/run browser installs it and sets HAUL_BROWSER=1")
 	}
+}
+
+// browser starts chromium with a window of that size; it ends with the test, or after `most`.
+func browser(t *testing.T, width, height int, most time.Duration) context.Context {
+	t.Helper()
 	chromium, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Fatal(err)
 	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.WindowSize(width, height),
+		chromedp.UserDataDir(profile(t)))
+	alloc, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(stop)
+	ctx, cancel := chromedp.NewContext(alloc)
+	t.Cleanup(cancel)
+	ctx, cancelTime := context.WithTimeout(ctx, most)
+	t.Cleanup(cancelTime)
+	return ctx
+}
+
+func TestBrowser(t *testing.T) {
+	needsBrowser(t)
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	for _, width := range widths {
 		t.Run(fmt.Sprint(width), func(t *testing.T) {
 			dir := t.TempDir()
 			_, url := startServer(t, dir)
-			options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.WindowSize(width, 1000),
-				chromedp.UserDataDir(profile(t)))
-			alloc, stop := chromedp.NewExecAllocator(context.Background(), options...)
-			defer stop()
-			ctx, cancel := chromedp.NewContext(alloc)
-			defer cancel()
-			ctx, cancelTime := context.WithTimeout(ctx, 5*time.Minute)
-			defer cancelTime()
+			ctx := browser(t, width, 1000, 5*time.Minute)
 			v := &visit{t: t, ctx: ctx, url: url, dir: dir, width: width}
 			chromedp.ListenTarget(ctx, v.hear)
 			v.do("start", chromedp.ActionFunc(func(ctx context.Context) error {

@@ -3,7 +3,6 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,10 +12,10 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
+	"haul/cmd/haul/clitest"
 	"haul/internal/run/runtest"
 )
 
@@ -112,17 +111,7 @@ func haul(t *testing.T, args ...string) result {
 func object(t *testing.T, args ...string) map[string]any {
 	t.Helper()
 	r := haul(t, args...)
-	if r.code != exitDone {
-		t.Fatalf("%v: exit %d, %s", args, r.code, r.stderr)
-	}
-	if r.stderr != "" || strings.Count(r.stdout, "\n") != 1 {
-		t.Errorf("%v: want one line on stdout alone, got %q and %q", args, r.stdout, r.stderr)
-	}
-	var v map[string]any
-	if err := json.Unmarshal([]byte(r.stdout), &v); err != nil {
-		t.Fatalf("%v: %v in %q", args, err, r.stdout)
-	}
-	return v
+	return clitest.Object(t, args, r.code, r.stdout, r.stderr)
 }
 
 // refused runs a command line that must end with one line on standard error and nothing on standard
@@ -130,27 +119,12 @@ func object(t *testing.T, args ...string) map[string]any {
 func refused(t *testing.T, args []string, code int, want string) {
 	t.Helper()
 	r := haul(t, args...)
-	if r.code != code {
-		t.Errorf("exit %d, want %d", r.code, code)
-	}
-	if r.stdout != "" {
-		t.Errorf("standard output holds %q", r.stdout)
-	}
-	if !strings.HasPrefix(r.stderr, "haul: ") || strings.Count(r.stderr, "\n") != 1 || !strings.HasSuffix(r.stderr, "\n") {
-		t.Errorf("not one line: %q", r.stderr)
-	}
-	if !strings.Contains(r.stderr, want) {
-		t.Errorf("%q does not say %q", r.stderr, want)
-	}
+	clitest.Refused(t, r.code, r.stdout, r.stderr, code, want)
 }
 
 func write(t *testing.T, name, text string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return clitest.Write(t, name, text)
 }
 
 // wholeOnly leaves a test out of the race detector's pass, where it takes minutes and runs no

@@ -1,10 +1,7 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -16,13 +13,7 @@ import (
 // A spreadsheet of 200 customers is dropped on the map: the page asks how fast vehicles are, solves
 // it, and shows routes by the sheet's own ids, with times of day and a time bar.
 func TestBrowserSheet(t *testing.T) {
-	if os.Getenv("HAUL_BROWSER") == "" {
-		t.Skip("needs chromium: .ci/run browser installs it and sets HAUL_BROWSER=1")
-	}
-	chromium, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Fatal(err)
-	}
+	needsBrowser(t)
 	sheet, err := filepath.Abs("../../../docs/examples/deliveries.xlsx")
 	if err != nil {
 		t.Fatal(err)
@@ -30,15 +21,7 @@ func TestBrowserSheet(t *testing.T) {
 	_, url := startServer(t, t.TempDir())
 	for _, width := range widths {
 		t.Run(fmt.Sprint(width), func(t *testing.T) {
-			options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.WindowSize(width, 1400),
-				chromedp.UserDataDir(profile(t)))
-			alloc, stop := chromedp.NewExecAllocator(context.Background(), options...)
-			defer stop()
-			ctx, cancel := chromedp.NewContext(alloc)
-			defer cancel()
-			ctx, cancelTime := context.WithTimeout(ctx, 120*time.Second)
-			defer cancelTime()
-			v := &visit{t: t, ctx: ctx, url: url, width: width}
+			v := &visit{t: t, ctx: browser(t, width, 1400, 2*time.Minute), url: url, width: width}
 			v.do("open", emulation.SetDeviceMetricsOverride(int64(width), 1400, 1, width < 600), chromedp.Navigate(url+"/routes"), chromedp.WaitVisible(`.map`, chromedp.ByQuery))
 			v.drop(`.map`, sheet)
 			v.until("that the speed is asked for", `return !document.getElementById('r-ask').hidden`)
