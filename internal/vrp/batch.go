@@ -20,7 +20,7 @@ func NewBatch(b, n int, capacity int32) *Batch {
 		X: make([]float32, nodes), Y: make([]float32, nodes), Demand: make([]int32, nodes)}
 }
 
-// Validate judges a visit sequence of instance i, as validateTour does.
+// Validate checks a visit sequence of instance i, as validateTour does.
 func (b *Batch) Validate(i int, tour []int32) error {
 	n := b.N + 1
 	if err := validateTour(tour, b.Demand[i*n:][:n], b.Capacity); err != nil || b.Limit == nil && b.Varied == nil && !b.Single {

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// What a problem must be before anybody solves, writes or judges it. What a reader could break:
+// What a problem must be before anybody solves, writes or validates it. What a reader could break:
 // every solver indexes slices and matrices by place without asking again, so each shape is checked
 // here; and a message names a place by what its file calls it.
 //
-// Check judges what the data say, not whether routes exist: a customer that no vehicle can serve is
+// Check checks what the data say, not whether routes exist: a customer that no vehicle can serve is
 // Unservable's to name, except in the plain problem, where one comparison tells.
 
 // Check says in one line what makes the problem impossible to solve, or nil.
@@ -55,7 +55,7 @@ func (p *Problem) fault(v int, format string, args ...any) error {
 	return &PlaceError{v, p.called(v), fmt.Errorf(format, args...)}
 }
 
-// checkShapes judges the length of every slice by place.
+// checkShapes checks the length of every slice by place.
 func (p *Problem) checkShapes() error {
 	n := len(p.Demand)
 	if p.Depots < 0 {
@@ -94,7 +94,7 @@ func (p *Problem) checkShapes() error {
 	return nil
 }
 
-// checkPlaces judges demands and coordinates.
+// checkPlaces checks demands and coordinates.
 func (p *Problem) checkPlaces() error {
 	n := len(p.Demand)
 	switch {
@@ -136,7 +136,7 @@ func (p *Problem) checkPlaces() error {
 	return nil
 }
 
-// checkDistances judges matrices: that of Explicit, and the profiles'.
+// checkDistances checks matrices: that of Explicit, and the profiles'.
 func (p *Problem) checkDistances() error {
 	n := len(p.Demand)
 	if p.Metric < Exact || p.Metric > Att {
@@ -184,7 +184,7 @@ func (p *Problem) checkMatrix(what string, m []float64) error {
 	return nil
 }
 
-// checkLimits judges what limits a route beside the capacity, where there is no fleet.
+// checkLimits checks what limits a route beside the capacity, where there is no fleet.
 func (p *Problem) checkLimits() error {
 	for v, s := range p.Service {
 		if !(s >= 0 && s <= math.MaxFloat64) {
@@ -215,8 +215,7 @@ func (p *Problem) checkLimits() error {
 }
 
 // Shortage says in one line that a plain problem's vehicles together carry less than its customers
-// demand, or nil. It does not make the problem impossible to judge: some customers stay without a
-// route.
+// demand, or nil. Routes of such a problem can still be validated: some customers stay without one.
 func (p *Problem) Shortage() error {
 	if p.Vehicles == 0 || p.Limited() != nil {
 		return nil
@@ -236,7 +235,7 @@ func (p *Problem) Shortage() error {
 		p.Vehicles, vehicles, p.Capacity, carry, int64(p.Vehicles)*int64(p.Capacity), total, (total+int64(p.Capacity)-1)/int64(p.Capacity))
 }
 
-// checkWindows judges the windows of places, and that their times can be compared with distances.
+// checkWindows checks the windows of places, and that their times can be compared with distances.
 func (p *Problem) checkWindows() error {
 	for v, list := range p.Windows {
 		if err := checkSpans(list); err != nil {
@@ -249,7 +248,7 @@ func (p *Problem) checkWindows() error {
 	return nil
 }
 
-// checkTimes judges the numbers by place that are no times of service.
+// checkTimes checks the numbers by place that are no times of service.
 func (p *Problem) checkTimes() error {
 	for _, s := range []struct {
 		what   string
@@ -280,7 +279,7 @@ func (p *Problem) checkTimes() error {
 	return nil
 }
 
-// checkDimensions judges amounts of load beyond the first kind.
+// checkDimensions checks amounts of load beyond the first kind.
 func (p *Problem) checkDimensions() error {
 	for _, d := range p.Dimensions {
 		for _, amounts := range [][]int32{d.Delivery, d.Pickup} {
@@ -294,7 +293,7 @@ func (p *Problem) checkDimensions() error {
 	return nil
 }
 
-// checkGroups judges that groups are of customers, each in one group at most.
+// checkGroups checks that groups are of customers, each in one group at most.
 func (p *Problem) checkGroups() error {
 	in := map[int32]int{}
 	for i, g := range p.Groups {
@@ -321,7 +320,7 @@ func (p *Problem) checkGroups() error {
 	return nil
 }
 
-// checkShipments judges that the two halves of a shipment agree.
+// checkShipments checks that the two halves of a shipment agree.
 func (p *Problem) checkShipments() error {
 	in := map[int32]int{}
 	for i, s := range p.Shipments {
@@ -354,7 +353,7 @@ func (p *Problem) checkShipments() error {
 	return nil
 }
 
-// checkRules judges the enumerated choices.
+// checkRules checks the enumerated choices.
 func (p *Problem) checkRules() error {
 	if p.Backhauls < Mixed || p.Backhauls > LinehaulFirst {
 		return fmt.Errorf("there is no rule %d of backhauls", p.Backhauls)

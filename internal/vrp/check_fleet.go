@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// checkFleet judges vehicle types. What a reader could break: where there is a fleet, the fields
+// checkFleet checks vehicle types. What a reader could break: where there is a fleet, the fields
 // that stand for one (Vehicles, MaxDuration, Open) must be silent, or one of the two would be
 // ignored.
 func (p *Problem) checkFleet() error {

@@ -96,7 +96,7 @@ func newEvaluator(p *Problem) *evaluator {
 	return j
 }
 
-// known judges that places and types exist.
+// known checks that places and types exist.
 func (j *evaluator) known(s Solution) *Violation {
 	if s.Types != nil && len(s.Types) != len(s.Routes) {
 		return &Violation{Rule: KnownType, Node: None, text: fmt.Sprintf("%d routes with %d vehicle types", len(s.Routes), len(s.Types))}

@@ -168,7 +168,7 @@ func (x *partsSolver) may(t *VehicleType, v int32) bool {
 	return x.p.Needs == nil || !slices.ContainsFunc(x.p.Needs[v], func(k int32) bool { return !slices.Contains(t.Skills, k) })
 }
 
-// mayFollow judges the rules of order: backhauls, and deliveries of shipments.
+// mayFollow checks the rules of order: backhauls, and deliveries of shipments.
 func (x *partsSolver) mayFollow(set int, v int32) bool {
 	if x.ship != nil && x.ship[v] < 0 && set&(1<<(int(x.p.Shipments[-x.ship[v]-1].Pickup)-x.first)) == 0 {
 		return false
@@ -253,7 +253,7 @@ func (x *partsSolver) extend(t *VehicleType, w *partsWay, set int, v int32, init
 	} else {
 		from := int(list[at-1].place)
 		window := list[at].span()
-		if t.End == None && at == len(list)-1 { // the shift's end holds for the last alone: judged by finish
+		if t.End == None && at == len(list)-1 { // the shift's end holds for the last alone: checked by finish
 			window = Window{0, math.Inf(1)}
 			if p.Windows != nil && len(p.Windows[v]) > 0 {
 				window = p.Windows[v][0]
@@ -394,7 +394,7 @@ func (x *partsSolver) choose() (Solution, float64, error) {
 	return s, e.Cost, nil
 }
 
-// leaves judges who is left out by a set, and what their prizes are.
+// leaves checks who is left out by a set, and what their prizes are.
 func (x *partsSolver) leaves(set int) (lost float64, ok bool) {
 	p := x.p
 	grouped := map[int32]bool{}

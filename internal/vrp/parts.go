@@ -108,7 +108,7 @@ const (
 	ShortestRoute            // the longest route's duration at its smallest, then the cost
 )
 
-// checkSpans judges a list of windows: each opens before it closes, and after the one before it.
+// checkSpans checks a list of windows: each opens before it closes, and after the one before it.
 func checkSpans(list []Window) error {
 	for i, w := range list {
 		switch {

@@ -1,9 +1,9 @@
 package vrp
 
 // What a reader could break: this is the referee. It shares nothing with the code that makes
-// routes (no masks, no loads carried over, no cost) and judges only what was visited, in order.
+// routes (no masks, no loads carried over, no cost) and looks only at what was visited, in order.
 
-// validateTour judges one visit sequence: it starts and ends at the depot, visits every customer
+// validateTour checks one visit sequence: it starts and ends at the depot, visits every customer
 // once, and no route between two depot visits carries more than the capacity. Repeated depot visits
 // (padding) are empty routes and are allowed. The error is a *Violation.
 func validateTour(tour, demand []int32, capacity int32) error {
@@ -25,7 +25,7 @@ func validateTour(tour, demand []int32, capacity int32) error {
 	return r.finish()
 }
 
-// Validate judges a solution of a problem that passes Check; the depot at both ends of a route is
+// Validate checks a solution of a problem that passes Check; the depot at both ends of a route is
 // implied, so a route that lists it is a violation, but where its vehicle reloads there. The error
 // is the first *Violation; Violations lists all.
 func Validate(p *Problem, s Solution) error {
@@ -58,7 +58,7 @@ func Validate(p *Problem, s Solution) error {
 	return validateLimits(p, s)
 }
 
-// validateLimits judges what limits routes beside the capacity: how long one may take, and how many
+// validateLimits checks what limits routes beside the capacity: how long one may take, and how many
 // there may be.
 func validateLimits(p *Problem, s Solution) error {
 	used := 0

@@ -15,7 +15,7 @@ func (p *Problem) Load() int32 {
 }
 
 // Variant is which of the variants that trained policies route a problem is, or in one line what
-// keeps it from being one. A number of vehicles does not: who routes without it must be judged.
+// keeps it from being one. A number of vehicles does not: who routes without it must be validated.
 func (p *Problem) Variant() (Attributes, error) {
 	t, plain := p.Types()[0], *p
 	var a Attributes

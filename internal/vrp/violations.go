@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// The validator of problems with any parts. What a reader could break: it judges the routes that it
-// is handed, by Evaluate's clock and loads, and asks no solver for anything. Each rule reports
+// The validator of problems with any parts. What a reader could break: it validates the routes that
+// it is handed, by Evaluate's clock and loads, and asks no solver for anything. Each rule reports
 // where it is broken and by how much; one broken rule hides no other.
 
 // Violations lists every rule that a solution breaks, in the order of the routes; nil: it is valid.
@@ -68,7 +68,7 @@ func (r *report) add(rule Rule, route int, place int32, by float64, format strin
 // num prints a time or an amount without the noise of its last bits.
 func num(x float64) string { return strconv.FormatFloat(x, 'g', 10, 64) }
 
-// route judges one route.
+// route checks one route.
 func (r *report) route(i int, route []int32, kind int, seen []int) {
 	p, t, number := r.p, &r.types[kind], i+1
 	stops, reloads := 0, 0
@@ -107,7 +107,7 @@ func (r *report) route(i int, route []int32, kind int, seen []int) {
 	r.times(number, r.plan(route, kind), t)
 }
 
-// times judges what the plan of a route shows: windows, shift, breaks, loads and limits.
+// times checks what the plan of a route shows: windows, shift, breaks, loads and limits.
 func (r *report) times(number int, plan planned, t *VehicleType) {
 	p := r.p
 	for _, v := range plan.never {
@@ -149,7 +149,7 @@ func (r *report) times(number int, plan planned, t *VehicleType) {
 	}
 }
 
-// order judges the order of stops: backhauls, and shipments.
+// order checks the order of stops: backhauls, and shipments.
 func (r *report) order(number int, route []int32) {
 	p := r.p
 	back, begun := int32(None), false // the trip's first pickup, and whether anybody was served before
@@ -202,7 +202,7 @@ func (r *report) order(number int, route []int32) {
 	left()
 }
 
-// fleet judges how many vehicles of each type are used.
+// fleet checks how many vehicles of each type are used.
 func (r *report) fleet(s Solution) {
 	used := make([]int, len(r.types))
 	for i, route := range s.Routes {
@@ -221,7 +221,7 @@ func (r *report) fleet(s Solution) {
 	}
 }
 
-// missing judges who is not served.
+// missing checks who is not served.
 func (r *report) missing(seen []int) {
 	p := r.p
 	grouped := make([]bool, len(seen))

@@ -225,20 +225,20 @@ func (v *visit) shot(name string) {
 	}
 }
 
-// judged has axe-core look at the room, by day and by night.
-func (v *visit) judged(room string) {
+// checked has axe-core look at the room, by day and by night.
+func (v *visit) checked(room string) {
 	v.t.Helper()
 	for _, scheme := range []string{"dark", "light"} {
 		v.do("scheme", emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
-		v.judge(room + ", " + scheme)
+		v.check(room + ", " + scheme)
 	}
 }
 
-func (v *visit) judge(room string) {
+func (v *visit) check(room string) {
 	v.t.Helper()
 	path := os.Getenv("HAUL_AXE")
 	if path == "" {
-		v.t.Log("HAUL_AXE is not set: accessibility is not judged")
+		v.t.Log("HAUL_AXE is not set: accessibility is not checked")
 		return
 	}
 	script, err := os.ReadFile(path)
@@ -284,7 +284,7 @@ func (v *visit) paint() {
 		v.t.Errorf("the empty state says %q", words)
 	}
 	v.shot("empty")
-	v.judged("empty runs")
+	v.checked("empty runs")
 }
 
 // runs watches a run that another process trains.
@@ -310,7 +310,7 @@ func (v *visit) runs() {
 	v.until("the step taken apart", `return document.querySelectorAll('#runs-bars .bar').length == 2`)
 	v.do("top", chromedp.Evaluate(`scrollTo(0, 0)`, nil))
 	v.shot("runs")
-	v.judged("runs")
+	v.checked("runs")
 }
 
 // notes writes beside a run while epochs come in, and finds the words again after a new start.
@@ -334,7 +334,7 @@ func (v *visit) notes(epoch string) {
 	v.until("its curve again", `return document.querySelectorAll('#runs-charts path.line').length >= 3`)
 }
 
-// routes places ten customers, moves one, and has the routes judged.
+// routes places ten customers, moves one, and has the routes validated.
 func (v *visit) routes() {
 	v.t.Helper()
 	v.do("open", chromedp.Click(`nav a[data-room=routes]`, chromedp.ByQuery), chromedp.WaitVisible(`#r-maps svg`, chromedp.ByQuery))
@@ -350,7 +350,7 @@ func (v *visit) routes() {
 		v.do("where", chromedp.Evaluate(where, &box))
 	}
 	v.until("routes of ten customers", `return solved.some(s => JSON.parse(s.request).coords.length == 11 && s.answer.includes('event: result'))`)
-	v.judgeRoutes(10)
+	v.checkRoutes(10)
 	v.do("exact", chromedp.SetValue(`#r-methods select`, "exact", chromedp.ByQuery), chromedp.Evaluate(`document.querySelector('#r-methods select').dispatchEvent(new Event('change'))`, nil))
 	v.until("the optimum", `return document.querySelector('.map .figures').textContent.includes('gap 0 % to the optimum')`)
 	before := v.text(`String(solved.length)`)
@@ -364,10 +364,10 @@ func (v *visit) routes() {
 		return nil
 	}))
 	v.until("that it is solved again", `return solved.length > `+before)
-	v.judgeRoutes(10)
+	v.checkRoutes(10)
 	v.do("keyboard", chromedp.Focus(`#r-maps svg`, chromedp.ByQuery), chromedp.KeyEvent("\r"))
 	v.until("an eleventh customer", `return solved.some(s => JSON.parse(s.request).coords.length == 12 && s.answer.includes('event: result'))`)
-	v.judgeRoutes(11)
+	v.checkRoutes(11)
 	v.openRoutes()
 	v.globe()
 	v.crowd()
@@ -375,7 +375,7 @@ func (v *visit) routes() {
 	v.until("two maps", `return [...document.querySelectorAll('.map .figures')].filter(f => f.textContent.includes('cost')).length >= 1 && document.querySelectorAll('.map').length == 2`)
 	time.Sleep(2500 * time.Millisecond) // the search's two seconds, for the picture
 	v.shot("routes")
-	v.judged("routes")
+	v.checked("routes")
 }
 
 // openRoutes asks for routes that end at their last customer: the exact method says that it knows
@@ -387,7 +387,7 @@ func (v *visit) openRoutes() {
 	v.do("search", chromedp.SetValue(`#r-methods select`, "search", chromedp.ByQuery),
 		chromedp.Evaluate(`document.querySelector('#r-methods select').dispatchEvent(new Event('change'))`, nil))
 	v.until("open routes", `return solved.some(s => JSON.parse(s.request).open && s.answer.includes('event: result'))`)
-	v.judgeRoutes(11)
+	v.checkRoutes(11)
 	back := `(() => { const d = document.querySelector('.depot'), at = [13 + +d.getAttribute('x'), 13 + +d.getAttribute('y')].map(x => x.toFixed(1)).join(' ');
 		return String([...document.querySelectorAll('.map .route')].map(r => r.getAttribute('d')).filter(d => d.endsWith('L' + at)).length) })()`
 	if got := v.text(back); got != "0" {
@@ -441,8 +441,8 @@ func (v *visit) crowd() {
 	v.do("few", chromedp.SetValue(`#r-count`, count, chromedp.ByQuery))
 }
 
-// judgeRoutes asks the validator about what the page was answered last.
-func (v *visit) judgeRoutes(customers int) {
+// checkRoutes asks the validator about what the page was answered last.
+func (v *visit) checkRoutes(customers int) {
 	v.t.Helper()
 	text := v.text(fmt.Sprintf(`JSON.stringify(solved.filter(s => JSON.parse(s.request).coords.length == %d && s.answer.includes('event: result')).at(-1))`, customers+1))
 	var last struct{ Request, Answer string }
@@ -487,12 +487,12 @@ func (v *visit) doctor() {
 	}
 	want := object(v.t, "doctor", trace, "--json")["findings"].([]any)[0].(map[string]any)["id"].(string)
 	v.do("open", chromedp.Click(`nav a[data-room=doctor]`, chromedp.ByQuery), chromedp.WaitVisible(`#d-drop`, chromedp.ByQuery))
-	v.judged("empty doctor")
+	v.checked("empty doctor")
 	v.drop(`#d-drop`, trace)
 	v.until("the first finding", `return (document.getElementById('d-frame').contentDocument?.querySelector('.finding h3')?.textContent ?? '').includes('`+want+`')`)
 	v.until("the timeline", `const c = document.getElementById('d-frame').contentDocument.getElementById('timeline'); return c.width > 100 && c.height > 50`)
 	v.shot("doctor")
-	v.judged("doctor")
+	v.checked("doctor")
 }
 
 // drop lets a file fall onto an element.
@@ -560,7 +560,7 @@ func (v *visit) episodes() {
 	v.do("open", chromedp.Navigate(v.url+"/runs?run=agent-001"))
 	v.until("the rooms", `return document.querySelectorAll('.room-map').length == 2`)
 	v.until("that they play", `return document.querySelector('.room-map .walker').getAttribute('cx') == '90'`)
-	v.judged("episodes")
+	v.checked("episodes")
 }
 
 // starts starts a run from the page of a server that may, follows it and stops it.
@@ -572,7 +572,7 @@ func (v *visit) starts() {
 		v.t.Errorf("the form offers %q first", first)
 	}
 	v.do("choose", chromedp.SetValue(`#start-device`, "cpu", chromedp.ByQuery), chromedp.SetValue(`#start-time`, "3", chromedp.ByQuery))
-	v.judged("start")
+	v.checked("start")
 	v.do("train", chromedp.Click(`#start-go`, chromedp.ByQuery))
 	v.until("the run", `return /quick-001/.test(document.querySelector('#runs-list b')?.textContent ?? '')`)
 	v.until("its way out", `return !document.querySelector('#start-stop').hidden && document.querySelector('#start-go').disabled`)

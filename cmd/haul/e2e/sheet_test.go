@@ -31,7 +31,7 @@ func TestBrowserSheet(t *testing.T) {
 			v.until("time bars", `return document.querySelectorAll('svg.bars rect').length > 100`)
 			for _, scheme := range []string{"dark", "light"} {
 				v.do("scheme", emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}), chromedp.Evaluate(`scrollTo(0, 0)`, nil))
-				v.judge("sheet, " + scheme)
+				v.check("sheet, " + scheme)
 				v.shot("sheet-" + scheme)
 			}
 		})
