@@ -112,3 +112,23 @@ func TestSingleToursOfGivenProblems(t *testing.T) {
 		}
 	}
 }
+
+// TestVariantsThatWereNotLearnedAreRefused: a policy of some variants takes those, and names the
+// one that a problem is of where it is another.
+func TestVariantsThatWereNotLearnedAreRefused(t *testing.T) {
+	c, err := config.Load("quick", []string{"problem.attributes=cvrp,ovrp"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &vrp.Problem{Metric: vrp.Exact, Capacity: 9, Demand: []int32{0, 1, 2, 3}, X: []float64{10, 30, 14, 22}, Y: []float64{5, 9, 25, 11}}
+	for _, open := range []bool{false, true} {
+		p.Open = open
+		if err := Takes(c, p); err != nil {
+			t.Errorf("learned, open %v: %v", open, err)
+		}
+	}
+	p.Windows = [][]vrp.Window{{{From: 0, To: 99}}, {{From: 0, To: 50}}, {{From: 0, To: 50}}, {{From: 0, To: 50}}}
+	if err := Takes(c, p); err == nil || !strings.Contains(err.Error(), "it is of the variant ovrptw, and the policy has learned cvrp") {
+		t.Errorf("not learned: %v", err)
+	}
+}
