@@ -183,7 +183,7 @@ func checkConfig(model, file string, sets []string) (config.Settings, error) {
 	return config.LoadAny(model, file, sets)
 }
 
-// lengthOf says how much a routing run trains on: a file that says nothing of it, and includes no
+// lengthOf says how much a routing run trains on, and of which sizes where there are several: a file that says nothing of it, and includes no
 // other, has taken the original program's days without a word.
 func lengthOf(c config.Settings) string {
 	g, ok := c.(*config.Config)
@@ -192,7 +192,11 @@ func lengthOf(c config.Settings) string {
 	}
 	t := g.Training
 	each := int64(t.NumBatchesPerEpoch) * int64(t.BatchSize)
-	return fmt.Sprintf(": %s of %s, %s in all", report.Plural(int64(t.NumEpochs), "epoch"), report.Plural(each, "instance"), report.Thousands(each*int64(t.NumEpochs)))
+	text := fmt.Sprintf(": %s of %s, %s in all", report.Plural(int64(t.NumEpochs), "epoch"), report.Plural(each, "instance"), report.Thousands(each*int64(t.NumEpochs)))
+	if sizes := g.Problem.Ladder(); len(sizes) > 1 {
+		text += fmt.Sprintf("; each step draws its size from %s customers", strings.Trim(strings.Join(strings.Fields(fmt.Sprint(sizes)), ", "), "[]"))
+	}
+	return text
 }
 
 func (a *app) newConfigExplain() *cobra.Command {

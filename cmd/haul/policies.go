@@ -169,7 +169,7 @@ func fittingPolicy(p *vrp.Problem) (best string) {
 		if !ok || policy.Takes(c, p) != nil {
 			continue
 		}
-		if d := math.Abs(math.Log(float64(p.N()) / float64(c.Problem.NumCustomers))); d < near {
+		if d := math.Abs(math.Log(float64(p.N()) / float64(c.Problem.Customers.Nearest(p.N())))); d < near {
 			best, near = name, d
 		}
 	}

@@ -49,6 +49,8 @@ func fill(dst any, from layer) {
 			field.SetBool(v)
 		case string:
 			field.SetString(v)
+		case Sizes:
+			field.Set(reflect.ValueOf(v))
 		case [2]int64:
 			field.Set(reflect.ValueOf([2]int{int(v[0]), int(v[1])}))
 		default:
@@ -87,14 +89,23 @@ func node(field reflect.Value) *yaml.Node {
 	switch v := field.Interface().(type) {
 	case string:
 		return scalar(v, yaml.DoubleQuotedStyle)
+	case Sizes:
+		if v[0] == v[1] {
+			return scalar(strconv.Itoa(v[0]), 0)
+		}
+		return pairNode(v)
 	case [2]int:
-		return &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle,
-			Content: []*yaml.Node{scalar(strconv.Itoa(v[0]), 0), scalar(strconv.Itoa(v[1]), 0)}}
+		return pairNode(v)
 	case float64:
 		return scalar(formatFloat(v), 0)
 	default:
 		return scalar(fmt.Sprint(v), 0)
 	}
+}
+
+func pairNode(v [2]int) *yaml.Node {
+	return &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle,
+		Content: []*yaml.Node{scalar(strconv.Itoa(v[0]), 0), scalar(strconv.Itoa(v[1]), 0)}}
 }
 
 func scalar(value string, style yaml.Style) *yaml.Node {
@@ -121,6 +132,8 @@ func show(v any) string {
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	case string:
 		return strconv.Quote(v)
+	case Sizes:
+		return v.String()
 	case [2]int64:
 		return fmt.Sprintf("[%d, %d]", v[0], v[1])
 	default:

@@ -155,7 +155,7 @@ func (c *Config) Starts() int {
 	case c.Baseline.Type != BaselinePOMO:
 		return 1
 	case c.Baseline.Starts == 0:
-		return c.Problem.NumCustomers
+		return c.Problem.NumCustomers()
 	default:
 		return c.Baseline.Starts
 	}

@@ -63,7 +63,7 @@ func TestSchemaStructAndDefaultsAgree(t *testing.T) {
 			if diff := cmp.Diff(keysOf(entries), fields); diff != "" {
 				t.Fatalf("the table's keys with an effect (-) against the struct (+):\n%s", diff)
 			}
-			fits := map[kind][]string{kindInt: {"int", "uint64"}, kindFloat: {"float64"}, kindBool: {"bool"}, kindText: {"string"}, kindPair: {"[2]int"}}
+			fits := map[kind][]string{kindInt: {"int", "uint64"}, kindFloat: {"float64"}, kindBool: {"bool"}, kindText: {"string"}, kindPair: {"[2]int"}, kindSizes: {"config.Sizes"}}
 			for i, e := range entries {
 				if !slices.Contains(fits[e.kind], types[i]) {
 					t.Errorf("%s is a %s in the table and a %s in the struct", e.Key, e.kind, types[i])
@@ -206,7 +206,7 @@ func TestOriginalTinyLoadsUnchanged(t *testing.T) {
 	}
 	want := mustParse(t, "")
 	want.Name = "original_tiny_1"
-	want.Problem.NumCustomers = 10
+	want.Problem.Customers = Size(10)
 	want.Training.NumBatchesPerEpoch, want.Training.BatchSize, want.Training.NumEpochs = 25, 128, 10
 	want.Model.HiddenDim, want.Model.NumLayers = 128, 3
 	if diff := cmp.Diff(want, got); diff != "" {

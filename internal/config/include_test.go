@@ -20,7 +20,7 @@ func TestRoutingFilesInclude(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if mine.Problem.NumCustomers != 15 || mine.Training.NumEpochs != quick.Training.NumEpochs || mine.Model.HiddenDim != quick.Model.HiddenDim {
+	if mine.Problem.NumCustomers() != 15 || mine.Training.NumEpochs != quick.Training.NumEpochs || mine.Model.HiddenDim != quick.Model.HiddenDim {
 		t.Errorf("%+v", mine)
 	}
 }

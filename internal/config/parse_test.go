@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,6 +27,20 @@ func TestWaysToWriteValues(t *testing.T) {
 		{"baseline: {update: {enabled: off}}", func(c *Config) any { return c.Baseline.Update.Enabled }, false},
 		{"problem: {demand_range: [2, 9]}", func(c *Config) any { return c.Problem.DemandRange }, [2]int{2, 9}},
 		{"problem:\n  demand_range:\n  - 2\n  - 2\n", func(c *Config) any { return c.Problem.DemandRange }, [2]int{2, 2}},
+		{"problem: {num_customers: 30}", func(c *Config) any { return c.Problem.Customers }, Sizes{30, 30}},
+		{"problem: {num_customers: [50, 200]}", func(c *Config) any { return c.Problem.Customers }, Sizes{50, 200}},
+		{"problem: {num_customers: [7, 7]}", func(c *Config) any { return c.Problem.Customers }, Sizes{7, 7}},
+		{"problem: {num_customers: [9, 8]}", nil, "f.yaml:1: problem.num_customers must be written [low, high], got [9, 8]"},
+		{"problem: {num_customers: [1, 2, 3]}", nil, "f.yaml:1: problem.num_customers must be a whole number, or two, written [low, high], got a list of 3"},
+		{"problem: {num_customers: [0, 3]}", nil, "f.yaml:1: problem.num_customers must hold two whole numbers, each at least 1 and at most 100000, got [0, 3]"},
+		{"problem: {num_customers: [5, 100001]}", nil, "f.yaml:1: problem.num_customers must hold two whole numbers, each at least 1 and at most 100000, got [5, 100001]"},
+		{"problem: {num_customers: 0}", nil, "f.yaml:1: problem.num_customers must be at least 1, got 0"},
+		{"problem: {num_customers: {a: 1}}", nil, "f.yaml:1: problem.num_customers must be a whole number, or two, written [low, high], got a section"},
+		{"problem: {num_customers: [5, 9]}\nbaseline: {type: ema}", nil, "f.yaml:1: baseline.type ema compares with the mean cost of all instances, and problem.num_customers [5, 9] mixes sizes: use rollout or pomo"},
+		{"problem: {num_customers: [5, 5]}\nbaseline: {type: ema}", func(c *Config) any { return c.Problem.NumCustomers() }, 5},
+		{"problem: {num_customers: [5, 9]}\nbaseline: {type: pomo, starts: 5}", func(c *Config) any { return c.Starts() }, 5},
+		{"problem: {num_customers: [5, 9]}\nbaseline: {type: pomo, starts: 6}", nil, "f.yaml:2: baseline.starts 6 is over problem.num_customers 5: each start is another customer"},
+		{"problem: {num_customers: [1, 9]}\nbaseline: {type: pomo}", nil, "f.yaml:2: baseline.type pomo needs at least 2 starts to compare, got 1"},
 		{"experiment: {random_seed: 9223372036854775807}", func(c *Config) any { return c.Experiment.RandomSeed }, uint64(1<<63 - 1)},
 		{"training:\n  batch_size:\t3\n", func(c *Config) any { return c.Training.BatchSize }, 3},
 		{"training.batch_size: 3", func(c *Config) any { return c.Training.BatchSize }, 3},
@@ -237,4 +252,51 @@ func oneLiner(t tester, err error) bool {
 		t.Fatalf("more than one line: %q", err)
 	}
 	return err == nil
+}
+
+// TestLadder: both ends, rising, about the same ratio between neighbours.
+func TestLadder(t *testing.T) {
+	for _, c := range []struct {
+		sizes Sizes
+		want  []int
+	}{
+		{Size(20), []int{20}},
+		{Sizes{4, 5}, []int{4, 5}},
+		{Sizes{4, 8}, []int{4, 5, 6, 7, 8}},
+		{Sizes{4, 9}, []int{4, 5, 6, 7, 9}},
+		{Sizes{1, 6}, []int{1, 2, 3, 4, 6}},
+		{Sizes{50, 200}, []int{50, 71, 100, 141, 200}},
+		{Sizes{1, 100000}, []int{1, 18, 316, 5623, 100000}},
+	} {
+		p := Problem{Customers: c.sizes}
+		if diff := cmp.Diff(c.want, p.Ladder()); diff != "" {
+			t.Errorf("%s: %s", c.sizes, diff)
+		}
+	}
+	for low := 1; low < 40; low++ {
+		for high := low; high < 60; high++ {
+			got := (&Problem{Customers: Sizes{low, high}}).Ladder()
+			if got[0] != low || got[len(got)-1] != high || !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != len(got) {
+				t.Fatalf("[%d, %d]: %v", low, high, got)
+			}
+		}
+	}
+}
+
+// TestARangeIsWrittenAndSet: what a run keeps reads back as the same settings, and --set takes a
+// range with and without brackets.
+func TestARangeIsWrittenAndSet(t *testing.T) {
+	for set, want := range map[string]Sizes{"[5, 9]": {5, 9}, "5,9": {5, 9}, "[6,6]": {6, 6}, "12": {12, 12}} {
+		c := mustParse(t, "", "problem.num_customers="+set)
+		text, err := c.YAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back := mustParse(t, string(text)); c.Problem.Customers != want || back.Problem.Customers != want {
+			t.Errorf("%s is %v, and %v when it was written", set, c.Problem.Customers, back.Problem.Customers)
+		}
+	}
+	if _, err := Parse("f.yaml", nil, []string{"problem.num_customers=5,x"}); err == nil || !strings.Contains(err.Error(), "two whole numbers") {
+		t.Error(err)
+	}
 }

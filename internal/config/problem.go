@@ -1,13 +1,16 @@
 package config
 
 import (
+	"fmt"
+	"math"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
 // Problem says which instances are drawn.
 type Problem struct {
-	NumCustomers    int     `yaml:"num_customers"`
+	Customers       Sizes   `yaml:"num_customers"`
 	VehicleCapacity int     `yaml:"vehicle_capacity"`
 	CapacityRange   [2]int  `yaml:"capacity_range"`
 	DemandRange     [2]int  `yaml:"demand_range"`
@@ -18,11 +21,62 @@ type Problem struct {
 	SingleTour      bool    `yaml:"single_tour"`
 }
 
+// Sizes are the least and the most customers of an instance; one size where they are equal.
+type Sizes [2]int
+
+// String writes one size, or [low, high].
+func (s Sizes) String() string {
+	if s[0] == s[1] {
+		return strconv.Itoa(s[0])
+	}
+	return fmt.Sprintf("[%d, %d]", s[0], s[1])
+}
+
+// Size is one size.
+func Size(n int) Sizes { return Sizes{n, n} }
+
+// mostSizes is how many sizes a range is trained on.
+const mostSizes = 5
+
+// NumCustomers is N; of a range the largest.
+func (p *Problem) NumCustomers() int { return p.Customers[1] }
+
+// Nearest is the size within the range that n customers are nearest to.
+func (s Sizes) Nearest(n int) int { return min(max(n, s[0]), s[1]) }
+
+// Ladder is the sizes that a run trains on, in rising order: N alone, or of a range every size where
+// these are at most five, else five whose neighbours have about the same ratio, both ends among
+// them. Each size costs a program and its memory, so that a range cannot have them all.
+func (p *Problem) Ladder() []int {
+	low, high := p.Customers[0], p.Customers[1]
+	count := min(mostSizes, high-low+1)
+	out := make([]int, count)
+	for i := range out {
+		switch {
+		case high-low < mostSizes:
+			out[i] = low + i
+		case i == 0 || i == count-1:
+			out[i] = p.Customers[min(i, 1)]
+		default:
+			share := float64(i) / float64(count-1)
+			out[i] = max(out[i-1]+1, int(math.Round(float64(low)*math.Pow(float64(high)/float64(low), share))))
+		}
+	}
+	return out
+}
+
+// Of is the settings for instances of one size.
+func (c *Config) Of(customers int) *Config {
+	own := *c
+	own.Problem.Customers = Size(customers)
+	return &own
+}
+
 // problemKeys describes them, in this order. A rule of a route has its setting in this file and its
 // default in configs/default.yaml.
 func problemKeys() []Entry {
 	return []Entry{
-		integer("problem.num_customers", upTo(1, mostCustomers), Honoured, "N, the customers of an instance, the depot not counted."),
+		sizes("problem.num_customers", upTo(1, mostCustomers), Honoured, "N, the customers of an instance, the depot not counted. [low, high]: every step draws its size, so that one policy serves the range: all of up to five sizes, else five from low to high by equal ratios ([50, 200]: 50, 71, 100, 141, 200). Validation is at both ends, and its cost per customer is the mean of theirs."),
 		integer("problem.vehicle_capacity", atLeast(1), Honoured, "What one vehicle carries; the fleet is unbounded."),
 		pair("problem.capacity_range", between(0, 1<<20-1), Honoured, "Lowest and highest capacity of a training instance, each drawing its own, smaller ones more often; validation and tests have vehicle_capacity. 0, 0: all have vehicle_capacity."),
 		pair("problem.demand_range", atLeast(1), Honoured, "Lowest and highest demand of a customer, both included, drawn uniformly."),
@@ -49,8 +103,8 @@ func (p *Problem) conflicts() []conflict {
 		switch {
 		case low < p.DemandRange[1]:
 			out = append(out, clash(keys, "problem.demand_range reaches %d, over the lowest capacity %d of problem.capacity_range: no vehicle could serve that customer", p.DemandRange[1], low))
-		case p.NumCustomers*high >= loadUnit:
-			out = append(out, clash(keys, "problem.capacity_range reaches %d: with %d customers at most %d can be told apart", high, p.NumCustomers, (loadUnit-1)/p.NumCustomers))
+		case p.NumCustomers()*high >= loadUnit:
+			out = append(out, clash(keys, "problem.capacity_range reaches %d: with %d customers at most %d can be told apart", high, p.NumCustomers(), (loadUnit-1)/p.NumCustomers()))
 		}
 	}
 	for name := range strings.SplitSeq(p.Attributes, ",") {

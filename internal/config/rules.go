@@ -68,13 +68,18 @@ func (c *Config) conflicts() []conflict {
 		out = append(out, clash([]string{"training_advanced.min_lr", "training.learning_rate"},
 			"training_advanced.min_lr %g is over training.learning_rate %g, which it is reached from", a.MinLR, t.LearningRate))
 	}
-	if b.Type == BaselinePOMO && c.Starts() > p.NumCustomers {
+	least := c.Of(p.Customers[0]) // the fewest customers that an instance has
+	if b.Type == BaselinePOMO && least.Starts() > least.Problem.NumCustomers() {
 		out = append(out, clash([]string{"baseline.starts", "problem.num_customers"},
-			"baseline.starts %d is over problem.num_customers %d: each start is another customer", b.Starts, p.NumCustomers))
+			"baseline.starts %d is over problem.num_customers %d: each start is another customer", b.Starts, p.Customers[0]))
 	}
-	if b.Type == BaselinePOMO && c.Starts() < 2 {
+	if b.Type == BaselinePOMO && least.Starts() < 2 {
 		out = append(out, clash([]string{"baseline.starts", "baseline.type", "problem.num_customers"},
-			"baseline.type pomo needs at least 2 starts to compare, got %d", c.Starts()))
+			"baseline.type pomo needs at least 2 starts to compare, got %d", least.Starts()))
+	}
+	if b.Type == BaselineEMA && p.Customers[0] < p.Customers[1] {
+		out = append(out, clash([]string{"problem.num_customers", "baseline.type"},
+			"baseline.type ema compares with the mean cost of all instances, and problem.num_customers %s mixes sizes: use rollout or pomo", p.Customers))
 	}
 	if b.Type != BaselinePOMO && b.Advantage != AdvantageDifference {
 		out = append(out, clash([]string{"baseline.advantage", "baseline.type"},

@@ -38,8 +38,9 @@ const (
 	kindFloat kind = "number"
 	kindBool  kind = "true or false"
 	kindText  kind = "text"
-	kindPair  kind = "two whole numbers" // written [low, high]
-	kindFile  kind = "path"              // of a file whose settings lie below: read, then forgotten
+	kindPair  kind = "two whole numbers"   // written [low, high]
+	kindSizes kind = "whole number or two" // one, or a range written [low, high]
+	kindFile  kind = "path"                // of a file whose settings lie below: read, then forgotten
 )
 
 // maxCount bounds every whole number without a bound of its own, so that sums of a few and
@@ -193,6 +194,10 @@ func text(key string, effect Effect, about string, choices ...string) Entry {
 func include() Entry {
 	return Entry{Key: includeKey, kind: kindFile, bounds: anything, Effect: Honoured,
 		About: "Another file that this one is laid over: relative to this file's folder, else of that name beside it, else shipped."}
+}
+
+func sizes(key string, b bounds, effect Effect, about string) Entry {
+	return Entry{Key: key, kind: kindSizes, bounds: b, Effect: effect, About: about}
 }
 
 func pair(key string, b bounds, effect Effect, about string) Entry {

@@ -47,7 +47,7 @@ func fromNode(n *yaml.Node) source {
 
 // fromSet reads the right side of --set: the text itself, since a shell has its own quotes.
 func fromSet(text string, k kind) source {
-	if k != kindPair {
+	if k != kindPair && !(k == kindSizes && strings.ContainsAny(text, "[,")) {
 		return source{text: text}
 	}
 	inner := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(text), "["), "]")
@@ -104,7 +104,7 @@ const noValue complaint = "has no value"
 
 func mustBe(what string) complaint { return complaint("must be " + what) }
 
-// read turns a written value into an int64, float64, bool, string or [2]int64 that the entry
+// read turns a written value into an int64, float64, bool, string, [2]int64 or Sizes that the entry
 // allows.
 func (e *Entry) read(s source) (any, complaint) {
 	if s.isNull() || e.kind == kindFile && s.text == "" && s.shape == "" {
@@ -112,6 +112,9 @@ func (e *Entry) read(s source) (any, complaint) {
 	}
 	if e.kind == kindPair {
 		return e.readPair(s)
+	}
+	if e.kind == kindSizes {
+		return e.readSizes(s)
 	}
 	if s.shape != "" {
 		return nil, mustBe(article(e.kind))
@@ -221,4 +224,24 @@ func (e *Entry) readPair(s source) (any, complaint) {
 		return nil, mustBe("written [low, high]")
 	}
 	return p, ""
+}
+
+// readSizes reads one whole number, or two of which the first is not above the second.
+func (e *Entry) readSizes(s source) (any, complaint) {
+	if s.shape == "" {
+		v, bad := e.readInt(s)
+		if bad != "" {
+			return nil, bad
+		}
+		return Size(int(v.(int64))), ""
+	}
+	if len(s.items) != 2 {
+		return nil, mustBe("a whole number, or two, written [low, high]")
+	}
+	v, bad := e.readPair(s)
+	if bad != "" {
+		return nil, bad
+	}
+	p := v.([2]int64)
+	return Sizes{int(p[0]), int(p[1])}, ""
 }

@@ -65,7 +65,7 @@ const sureOf = 2
 // suits is d as a policy with these settings was trained for it, on problems of n customers: starts
 // that are viewed are for routes that are drawn.
 func (d Decode) suits(c *config.Config, n int) Decode {
-	if c.Model.StartViews && d.Starts && float64(n) <= sureOf*float64(c.Problem.NumCustomers) {
+	if c.Model.StartViews && d.Starts && float64(n) <= sureOf*float64(c.Problem.NumCustomers()) {
 		d.Drawn, d.Temperature = true, 1
 	}
 	return d
@@ -155,7 +155,7 @@ func ValidationDecode(c *config.Config) Decode {
 	if err != nil {
 		panic("policy: training.validation_decode: " + err.Error())
 	}
-	return d.suits(c, c.Problem.NumCustomers)
+	return d.suits(c, c.Problem.NumCustomers())
 }
 
 // String is what ParseDecode reads.

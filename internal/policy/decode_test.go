@@ -29,7 +29,7 @@ func TestDecodeFor(t *testing.T) {
 		{true, 300, MostForPomo + 1, "greedy", "pomo8:1"},
 	} {
 		var settings config.Config
-		settings.Model.StartViews, settings.Problem.NumCustomers = c.views, c.trained
+		settings.Model.StartViews, settings.Problem.Customers = c.views, config.Size(c.trained)
 		if got := DecodeFor(&settings, c.n).String(); got != c.want {
 			t.Errorf("%d customers, trained on %d, views %v: %s, want %s", c.n, c.trained, c.views, got, c.want)
 		}
@@ -54,7 +54,7 @@ func TestDrawnFor(t *testing.T) {
 		{"sgbs8", true, 20, ""}, {"greedy", true, 20, ""}, {"sample8:20", true, 20, ""},
 	} {
 		var settings config.Config
-		settings.Model.StartViews, settings.Problem.NumCustomers = c.views, 20
+		settings.Model.StartViews, settings.Problem.Customers = c.views, config.Size(20)
 		d, err := ParseDecode(c.decode)
 		if err != nil {
 			t.Fatal(err)

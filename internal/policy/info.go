@@ -33,8 +33,8 @@ func Describe(ck *run.Checkpoint) (*Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	info := &Info{Customers: c.Problem.NumCustomers, Capacity: c.Problem.VehicleCapacity, Distribution: c.Problem.Distribution, Layers: c.Model.NumLayers,
-		Width: c.Model.HiddenDim, Variants: variantsOf(SourceOf(c, 0)), Parameters: m.Layout().Count(), Decode: DecodeFor(c, c.Problem.NumCustomers).String(), Settings: c.Title()}
+	info := &Info{Customers: c.Problem.NumCustomers(), Capacity: c.Problem.VehicleCapacity, Distribution: c.Problem.Distribution, Layers: c.Model.NumLayers,
+		Width: c.Model.HiddenDim, Variants: variantsOf(SourceOf(c, 0)), Parameters: m.Layout().Count(), Decode: DecodeFor(c, c.Problem.NumCustomers()).String(), Settings: c.Title()}
 	for _, p := range ck.Chain(c.Training.BatchSize) {
 		info.Runs = append(info.Runs, PastRun{Settings: p.Settings, Updates: p.Updates, Instances: p.Rows, Seconds: p.Seconds})
 		info.Updates += p.Updates

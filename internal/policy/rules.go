@@ -24,7 +24,7 @@ func SourceOf(c *config.Config, purpose rng.Purpose) vrp.Source {
 		mix, _ = vrp.ParseMix(p.Attributes) // the settings were checked
 	}
 	return vrp.Source{Mix: mix, Seed: c.Experiment.RandomSeed, Purpose: purpose, Distribution: vrp.Distribution(p.Distribution),
-		N: p.NumCustomers, Capacity: int32(p.VehicleCapacity), DemandMin: int32(p.DemandRange[0]), DemandMax: int32(p.DemandRange[1]),
+		N: p.NumCustomers(), Capacity: int32(p.VehicleCapacity), DemandMin: int32(p.DemandRange[0]), DemandMax: int32(p.DemandRange[1]),
 		CoordRange: int32(p.CoordRange), MaxLength: float32(p.MaxRouteLength), Single: p.SingleTour}
 }
 

@@ -27,6 +27,7 @@ const (
 	Agent          Purpose = 13 // an in-context agent's actions
 	TestRegions    Purpose = 14 // sequences of held-out goals
 	Starts         Purpose = 15 // where an episode begins
+	Sizes          Purpose = 16 // how many customers a step's instances have, where a run has several sizes
 )
 
 const (

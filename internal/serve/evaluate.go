@@ -69,7 +69,7 @@ func (s *Server) evaluation(r *http.Request, ask *evaluateRequest) (*evaluated, 
 	if err != nil {
 		return nil, err
 	}
-	n := or(ask.Customers, c.settings.Problem.NumCustomers)
+	n := or(ask.Customers, c.settings.Problem.NumCustomers())
 	if n > s.limits.PolicySize || tooMuch(decode.Routes(n), n, ask.Count) {
 		return nil, refuse(http.StatusUnprocessableEntity, "%d instances of %d customers by %s are more than a request may take; haul eval takes more", ask.Count, n, decode)
 	}

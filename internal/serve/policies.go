@@ -75,14 +75,15 @@ func (p *policies) list() (out []policyInfo) {
 			continue
 		}
 		g, m := c.settings.Problem, c.settings.Model
-		out = append(out, policyInfo{Name: s.Name, From: fromProgram, Customers: g.NumCustomers, Capacity: g.VehicleCapacity, Hidden: m.HiddenDim, Layers: m.NumLayers})
+		out = append(out, policyInfo{Name: s.Name, From: fromProgram, Customers: g.NumCustomers(), Capacity: g.VehicleCapacity, Hidden: m.HiddenDim, Layers: m.NumLayers})
 	}
 	for _, r := range p.runs.all() {
 		if !policy.Is(r.Model) || r.policy == nil {
 			continue
 		}
 		number := func(key string) (n int) {
-			n, _ = strconv.Atoi(r.Settings[key])
+			text := strings.Trim(r.Settings[key], "[]") // of a range the larger end
+			n, _ = strconv.Atoi(strings.TrimSpace(text[strings.LastIndexByte(text, ',')+1:]))
 			return n
 		}
 		if n := number("problem.num_customers"); n > 0 {

@@ -72,9 +72,9 @@ func picture(run, beside string, rate, level float64, levelName, title, out stri
 	if err != nil {
 		return err
 	}
-	own, err := history(runs, c.Problem.NumCustomers, alone, 1)
+	own, err := history(runs, c.Problem.NumCustomers(), alone, 1)
 	if err == nil && ends.cost > 0 {
-		own, err = history(runs, c.Problem.NumCustomers, alone, ends.cost/own.last)
+		own, err = history(runs, c.Problem.NumCustomers(), alone, ends.cost/own.last)
 	}
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func picture(run, beside string, rate, level float64, levelName, title, out stri
 	if err != nil {
 		return err
 	}
-	title = cmp.Or(title, fmt.Sprintf("CVRP%d: %s", c.Problem.NumCustomers, own.best))
+	title = cmp.Or(title, fmt.Sprintf("CVRP%d: %s", c.Problem.NumCustomers(), own.best))
 	// the title has the customers
 	about := fmt.Sprintf("capacity %d, %d validation instances", c.Problem.VehicleCapacity, c.Training.ValidationInstances)
 	if ends.cost > 0 {
@@ -109,9 +109,9 @@ func picture(run, beside string, rate, level float64, levelName, title, out stri
 func decoder(c *config.Config) string {
 	switch c.Training.ValidationDecode {
 	case "pomo":
-		return fmt.Sprintf("the best of %d starts", c.Problem.NumCustomers)
+		return fmt.Sprintf("the best of %d starts", c.Problem.NumCustomers())
 	case "pomo8":
-		return fmt.Sprintf("the best of %d starts and 8 symmetries", c.Problem.NumCustomers)
+		return fmt.Sprintf("the best of %d starts and 8 symmetries", c.Problem.NumCustomers())
 	}
 	return "one greedy route"
 }

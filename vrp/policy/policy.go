@@ -84,7 +84,7 @@ func open(o Options, load func(kernel.Device) (*policy.Policy, error)) (*Policy,
 }
 
 // Customers is the number of customers of the problems that it was trained on.
-func (p *Policy) Customers() int { return p.inner.Config.Problem.NumCustomers }
+func (p *Policy) Customers() int { return p.inner.Config.Problem.NumCustomers() }
 
 // Parameters is the number of learned numbers.
 func (p *Policy) Parameters() int { return p.inner.Parameters() }

@@ -62,7 +62,7 @@ func TestTheBestHoldsTheAverage(t *testing.T) {
 		t.Fatal(err)
 	}
 	mean, _ := stats.MeanSE(e.Lengths)
-	if got, want := *rows[len(rows)-1].ValCPC, vrp.CPC(mean, c.Problem.NumCustomers); got != want {
+	if got, want := *rows[len(rows)-1].ValCPC, vrp.CPC(mean, c.Problem.NumCustomers()); got != want {
 		t.Errorf("validation says %v, the best checkpoint has %v", got, want)
 	}
 }

@@ -9,18 +9,46 @@ import (
 	"haul/internal/policy"
 	"haul/internal/rng"
 	"haul/internal/stats"
+	"haul/internal/vrp"
 )
 
-// evalCount is the size of the rollout baseline's evaluation set.
-func evalCount(c *config.Config) int { return c.Baseline.EvalBatches * c.Training.BatchSize }
+// evalCount is the size of the rollout baseline's evaluation set, of which there are so many.
+func evalCount(c *config.Config, sets int) int {
+	return (c.Baseline.EvalBatches*c.Training.BatchSize + sets - 1) / sets
+}
 
 // frozen is the rollout baseline: a past policy, and its greedy costs on the evaluation set. The
 // costs are those the policy had when it was frozen, so the set is routed once per epoch, by the
 // candidate alone.
 type frozen struct {
 	store kernel.Store
-	eval  *policy.Evaluator // of the policy
-	costs []float64
+	evals []*policy.Evaluator // of the policy: a set per end of the range of sizes
+	costs []float64           // of all sets in turn; per customer where there are several
+}
+
+// count is how many costs there are.
+func (f *frozen) count() (n int) {
+	for _, e := range f.evals {
+		n += e.Options().Count
+	}
+	return n
+}
+
+// route is the policy's costs.
+func (f *frozen) route(ctx context.Context) (costs []float64, err error) {
+	for _, e := range f.evals {
+		out, err := e.Run(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(f.evals) == 1 {
+			return out.Lengths, nil
+		}
+		for _, length := range out.Lengths {
+			costs = append(costs, vrp.CPC(length, e.Options().Source.N))
+		}
+	}
+	return costs, nil
 }
 
 // verdict is the outcome of a test.
@@ -37,11 +65,11 @@ func due(u *config.BaselineUpdate, epochs int) bool {
 
 // challenge routes the evaluation set with the policy and compares. It changes nothing.
 func (f *frozen) challenge(ctx context.Context, u *config.BaselineUpdate) (verdict, error) {
-	e, err := f.eval.Run(ctx)
+	costs, err := f.route(ctx)
 	if err != nil {
 		return verdict{}, err
 	}
-	return compare(u, e.Lengths, f.costs), nil
+	return compare(u, costs, f.costs), nil
 }
 
 // compare is the rule: a lower mean, and a significant one where that is asked for.
@@ -67,7 +95,7 @@ func (f *frozen) adopt(policy kernel.Store, costs []float64) error {
 	return nil
 }
 
-// evalSet are the options that route the baseline's evaluation set.
-func evalSet(c *config.Config, w *comm.World) policy.EvalOptions {
-	return policy.EvalOptions{Source: policy.SourceOf(c, rng.EvalInstances), Count: evalCount(c), Decode: policy.Greedy, World: w, Parts: c.Training.GradientParts}
+// evalSet are the options that route the baseline's evaluation set, of which there are so many.
+func evalSet(c *config.Config, sets int, w *comm.World) policy.EvalOptions {
+	return policy.EvalOptions{Source: policy.SourceOf(c, rng.EvalInstances), Count: evalCount(c, sets), Decode: policy.Greedy, World: w, Parts: c.Training.GradientParts}
 }

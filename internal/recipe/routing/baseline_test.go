@@ -71,12 +71,16 @@ func startCPC(t *testing.T, c *config.Config) float64 {
 	if err := tr.policy.WriteWeights(tr.Initial()); err != nil {
 		t.Fatal(err)
 	}
-	e, err := tr.val.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	sum := 0.
+	for _, v := range tr.val {
+		e, err := v.eval.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		cpc, _ := meanCPC(v.cfg, e.Lengths)
+		sum += cpc
 	}
-	cpc, _ := tr.meanCPC(e.Lengths)
-	return cpc
+	return sum / float64(len(tr.val))
 }
 
 // baselineOf are the frozen policy's tensors and the policy's own, in one order, and the frozen
@@ -154,7 +158,7 @@ func TestFrozenCostsAreGreedyCosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := p.Evaluate(t.Context(), evalSet(c, nil))
+	again, err := p.Evaluate(t.Context(), evalSet(c, 1, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

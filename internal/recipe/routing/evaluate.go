@@ -8,7 +8,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"haul/internal/config"
 	"haul/internal/draw"
 	"haul/internal/policy"
 	"haul/internal/report"
@@ -54,9 +53,20 @@ func checkCount(f run.Flags) error {
 	return nil
 }
 
+// checkCustomers bounds the size of drawn instances; public sets name their own.
+func checkCustomers(f run.Flags) error {
+	if n := f.Int("customers"); f.Changed("customers") && (n < 1 || n > mostCustomers) {
+		return run.Usagef("--customers is %d: 1 to %d can be drawn", n, mostCustomers)
+	}
+	return nil
+}
+
 // maxCount keeps a slip of the hand from asking for all memory: the routes of all instances are
 // kept until they are judged.
 const maxCount = 1_000_000
+
+// mostCustomers bounds an instance likewise, as problem.num_customers does.
+const mostCustomers = 100_000
 
 // evaluate routes test instances with a checkpoint's policy and fills in how well.
 func evaluate(ctx context.Context, e *run.Evaluation) (_ run.Result, err error) {
@@ -78,7 +88,10 @@ func evaluate(ctx context.Context, e *run.Evaluation) (_ run.Result, err error) 
 	if err := checkCount(e.Flags); err != nil {
 		return nil, err
 	}
-	n := e.Settings.(*config.Config).Problem.NumCustomers
+	if err := checkCustomers(e.Flags); err != nil {
+		return nil, err
+	}
+	n := customersOf(e)
 	if err := policy.FitsHost(policy.EvalOptions{Source: vrp.Source{N: n}, Count: count, KeepTours: e.Plot}); err != nil {
 		return nil, err
 	}
@@ -92,6 +105,7 @@ func evaluate(ctx context.Context, e *run.Evaluation) (_ run.Result, err error) 
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
 	src := p.Source(rng.TestInstances)
+	src.N = n
 	if e.Seed != nil {
 		src.Seed = *e.Seed
 	}

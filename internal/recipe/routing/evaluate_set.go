@@ -77,7 +77,7 @@ func setOf(f run.Flags) (*givenEval, error) {
 		if f.Changed("time") {
 			return nil, run.Usagef("--time is for --instances or --testset: generated instances are decoded once")
 		}
-		for _, flag := range append(setFlags, "customers", "split", "variant", "first") {
+		for _, flag := range append(setFlags, "split", "variant", "first") {
 			if f.Changed(flag) {
 				return nil, run.Usagef("--%s is about given instances: name them with --instances or --testset", flag)
 			}
@@ -160,12 +160,13 @@ func (g *givenEval) load(e *run.Evaluation, file string, o files.Options) (err e
 	return nil
 }
 
-// customersOf is the size of a public set: what is asked for, else that of training.
+// customersOf is the size of a public set, or of drawn instances: what is asked for, else that of
+// training, of a range the largest.
 func customersOf(e *run.Evaluation) int {
 	if e.Flags.Changed("customers") {
 		return e.Flags.Int("customers")
 	}
-	return e.Settings.(*config.Config).Problem.NumCustomers
+	return e.Settings.(*config.Config).Problem.NumCustomers()
 }
 
 // variantOf is the variant that is asked for.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"haul/internal/config"
 	"haul/internal/kernel"
 	"haul/internal/plan"
 	"haul/internal/policy"
@@ -22,6 +23,7 @@ import (
 func (t *trainer) EndInterval(ctx context.Context, s *run.Interval) (*run.Outcome, error) {
 	row := t.report(s)
 	var v verdict
+	var sizes []Size
 	began := time.Now()
 	if t.frozen != nil && due(&t.cfg.Baseline.Update, row.Epoch) {
 		var err error
@@ -40,7 +42,8 @@ func (t *trainer) EndInterval(ctx context.Context, s *run.Interval) (*run.Outcom
 	}
 	began = time.Now()
 	if row.Epoch%t.cfg.Training.ValidationFrequency == 0 || row.Epoch == t.cfg.Training.NumEpochs {
-		if err := t.validate(ctx, row); err != nil {
+		var err error
+		if sizes, err = t.validate(ctx, row); err != nil {
 			return nil, errors.Join(err, undo())
 		}
 		row.ValSeconds = time.Since(began).Seconds()
@@ -61,54 +64,107 @@ func (t *trainer) EndInterval(ctx context.Context, s *run.Interval) (*run.Outcom
 	if !stop {
 		row.SecondsLeft = time.Since(t.began).Seconds() / float64(t.epochs) * float64(t.cfg.Training.NumEpochs-row.Epoch)
 	}
-	return &run.Outcome{Records: []report.Record{{Kind: "epoch", At: row.Epoch, Row: row}}, Taken: true, Save: true, Stop: stop}, nil
+	records := []report.Record{{Kind: "epoch", At: row.Epoch, Row: row}}
+	for i := range sizes {
+		records = append(records, report.Record{Kind: "size", At: row.Epoch, Row: &sizes[i]})
+	}
+	return &run.Outcome{Records: records, Taken: true, Save: true, Stop: stop}, nil
 }
 
 // report is what the steps of the epoch came to.
 func (t *trainer) report(s *run.Interval) *Epoch {
 	m, c := &s.Sums, t.cfg
-	rows, steps, n := m.Sums.Of(kernel.SumRows), float64(m.Steps), c.Problem.NumCustomers
+	work := int64(m.Sums.Of(sumWork))
+	rows, steps, n := m.Sums.Of(kernel.SumRows), float64(m.Steps), c.Problem.NumCustomers()
 	instances := m.Steps * int64(c.Training.BatchSize)
+	if _, several := t.step.(*ladder); !several {
+		work = stepFLOPs(t.model, c, instances, int64(m.Sums.Of(kernel.SumDecodes)))
+	}
 	control := t.at.control(c, t.epoch())
 	row := &Epoch{Epoch: t.epoch() + 1, Epochs: c.Training.NumEpochs, Seconds: s.Seconds, Instances: instances, Asked: s.Asked,
 		TrainCPC: vrp.CPC(m.Sums.Of(plan.SumCost)/rows, n), TrainLoss: m.Sums.Of(plan.SumLoss) / steps, Entropy: m.Sums.Of(plan.SumEntropy) / rows, GradNorm: m.GradNorm / steps, MeanType: "arithmetic",
-		BaselineCPC: vrp.CPC(m.Sums.Of(plan.SumBaseline)/rows, n), BaselineType: c.Baseline.Type, GapTo: t.refs.Method,
+		BaselineCPC: vrp.CPC(m.Sums.Of(plan.SumBaseline)/rows, n), BaselineType: c.Baseline.Type,
 		LR: float64(control.LearningRate), Temperature: float64(control.Temperature), EntropyCoef: float64(control.Coefficients[plan.EntropyBonus]),
-		InstancesPerSecond: float64(instances) / s.Seconds, FLOPsPerSecond: float64(stepFLOPs(t.model, c, instances, int64(m.Sums.Of(kernel.SumDecodes)))) / s.Seconds}
+		InstancesPerSecond: float64(instances) / s.Seconds, FLOPsPerSecond: float64(work) / s.Seconds}
 	busy := s.Busy(t.step, s.Updates)
 	row.BusyShare = &busy
 	if c.Training.UseGeometricMean {
 		row.MeanType, row.TrainCPC = "geometric", vrp.CPC(math.Exp(m.Sums.Of(plan.SumLogCost)/rows), n)
 	}
-	_, known := t.refs.Pairs(t.refs.Costs)
-	judged := len(known)
+	judged := 0
+	row.GapTo = methods(t.val)
+	for _, v := range t.val {
+		_, known := v.refs.Pairs(v.refs.Costs)
+		judged += len(known)
+		cpc, _ := meanCPC(v.cfg, known)
+		row.GapToCPC += cpc / float64(len(t.val))
+	}
 	row.GapInstances = &judged
-	row.GapToCPC, _ = t.meanCPC(known)
 	return row
 }
 
-// validate routes the validation set, by the decoder that the settings name.
-func (t *trainer) validate(ctx context.Context, row *Epoch) error {
-	e, err := t.val.Run(ctx)
-	if bad := new(policy.NotFinite); errors.As(err, &bad) {
-		return &run.NonFinite{Dir: t.Dir.Path(), Place: t.Place(t.Progress.Updates), Op: bad.Op, Key: t.RateKey()}
+// methods names what the sets are compared with.
+func methods(sets []*judged) string {
+	name := sets[0].refs.Method
+	if last := sets[len(sets)-1].refs.Method; last != name {
+		name += " and " + last
 	}
-	if err != nil {
-		return err
+	return name
+}
+
+// validate routes the validation sets, by the decoder that the settings name. Where there are two,
+// each counts half, and each has a record of its own.
+func (t *trainer) validate(ctx context.Context, row *Epoch) (sizes []Size, err error) {
+	var all []Size
+	for _, v := range t.val {
+		e, err := v.eval.Run(ctx)
+		if bad := new(policy.NotFinite); errors.As(err, &bad) {
+			return nil, &run.NonFinite{Dir: t.Dir.Path(), Place: t.Place(t.Progress.Updates), Op: bad.Op, Key: t.RateKey()}
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, sizeOf(row.Epoch, v, e.Lengths))
 	}
-	cpc, se := t.meanCPC(e.Lengths)
-	gap, gapSE := stats.Gap(t.refs.Pairs(e.Lengths))
-	row.ValCPC, row.ValSE, row.ValGap, row.ValGapSE = &cpc, &se, &gap, &gapSE
-	return nil
+	m := meanOf(all)
+	row.ValCPC, row.ValSE, row.ValGap, row.ValGapSE = &m.CPC, &m.SE, &m.Gap, &m.GapSE
+	if len(all) == 1 {
+		return nil, nil
+	}
+	return all, nil
+}
+
+// sizeOf is how routes of those lengths fare on a set.
+func sizeOf(epoch int, v *judged, lengths []float64) Size {
+	s := Size{Epoch: epoch, Customers: v.cfg.Problem.NumCustomers(), GapTo: v.refs.Method, GapInstances: v.refs.Known()}
+	s.CPC, s.SE = meanCPC(v.cfg, lengths)
+	s.Gap, s.GapSE = stats.Gap(v.refs.Pairs(lengths))
+	return s
+}
+
+// meanOf is the mean of the sets' figures, each counting the same.
+func meanOf(all []Size) (m Size) {
+	if len(all) == 1 {
+		return all[0]
+	}
+	n := float64(len(all))
+	for _, s := range all {
+		m.CPC += s.CPC / n
+		m.Gap += s.Gap / n
+		m.SE = math.Hypot(m.SE, s.SE/n)
+		m.GapSE = math.Hypot(m.GapSE, s.GapSE/n)
+		m.GapInstances += s.GapInstances
+	}
+	return m
 }
 
 // meanCPC is the mean cost per customer that the settings ask for, and its standard error.
-func (t *trainer) meanCPC(lengths []float64) (cpc, se float64) {
+func meanCPC(c *config.Config, lengths []float64) (cpc, se float64) {
 	mean, se := stats.MeanSE(lengths)
-	if t.cfg.Training.UseGeometricMean {
+	if c.Training.UseGeometricMean {
 		mean, se = stats.Geometric(lengths)
 	}
-	n := t.cfg.Problem.NumCustomers
+	n := c.Problem.NumCustomers()
 	return vrp.CPC(mean, n), vrp.CPC(se, n)
 }
 
@@ -116,7 +172,7 @@ func (t *trainer) meanCPC(lengths []float64) (cpc, se float64) {
 func (t *trainer) Finish(ctx context.Context) (end *report.Ending, err error) {
 	at := t.Progress
 	sum := &Summary{Epochs: t.epoch(), StoppedEarly: at.Stopped, Instances: at.Device.Instances, Seconds: at.Elapsed,
-		BestEpoch: at.BestAt / t.perEpoch(), Dir: t.Dir.Path(), Last: t.Dir.Last(), Best: t.Dir.Best(), GapTo: t.refs.Method}
+		BestEpoch: at.BestAt / t.perEpoch(), Dir: t.Dir.Path(), Last: t.Dir.Last(), Best: t.Dir.Best(), GapTo: methods(t.val)}
 	if at.Best != nil {
 		sum.BestCPC = *at.Best
 	}
@@ -125,21 +181,28 @@ func (t *trainer) Finish(ctx context.Context) (end *report.Ending, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, best.Close()) }()
-	src := policy.SourceOf(t.cfg, rng.TestInstances)
-	sum.TestInstances = t.cfg.Training.ValidationInstances
-	refs, err := policy.SharedReference(ctx, t.World, src, sum.TestInstances, t.Workers, t.within(0.5), t.Note)
-	if err != nil {
-		return nil, err
+	var src vrp.Source
+	var e *policy.Evaluation
+	for _, c := range ends(t.cfg) {
+		src = policy.SourceOf(c, rng.TestInstances)
+		count := c.Training.ValidationInstances
+		v := &judged{cfg: c}
+		if v.refs, err = policy.SharedReference(ctx, t.World, src, count, t.Workers, t.within(0.5/float64(len(t.val))), t.Note); err != nil {
+			return nil, err
+		}
+		progress := run.ProgressNotes(t.Note, "testing the best policy")
+		if e, err = best.Evaluate(ctx, policy.EvalOptions{Progress: func(done int) { progress(done, count) }, Source: src, Count: count,
+			Decode: policy.ValidationDecode(c), Validate: c.Experiment.StrictValidation, KeepTours: true, World: t.World, Parts: c.Training.GradientParts}); err != nil {
+			return nil, err
+		}
+		sum.TestInstances += count
+		sum.Sizes = append(sum.Sizes, sizeOf(sum.BestEpoch, v, e.Lengths))
 	}
-	progress := run.ProgressNotes(t.Note, "testing the best policy")
-	e, err := best.Evaluate(ctx, policy.EvalOptions{Progress: func(done int) { progress(done, sum.TestInstances) }, Source: src, Count: sum.TestInstances,
-		Decode: policy.ValidationDecode(t.cfg), Validate: t.cfg.Experiment.StrictValidation, KeepTours: true, World: t.World, Parts: t.cfg.Training.GradientParts})
-	if err != nil {
-		return nil, err
+	m := meanOf(sum.Sizes)
+	sum.TestCPC, sum.TestSE, sum.TestGap, sum.TestGapSE, sum.GapInstances = m.CPC, m.SE, m.Gap, m.GapSE, m.GapInstances
+	if len(sum.Sizes) == 1 {
+		sum.Sizes = nil
 	}
-	sum.GapInstances = refs.Known()
-	sum.TestCPC, sum.TestSE = t.meanCPC(e.Lengths)
-	sum.TestGap, sum.TestGapSE = stats.Gap(refs.Pairs(e.Lengths))
 	if t.World.Number() > 0 { // rank 0 has the first tour, and somebody to show it to
 		return t.view.ending(sum), nil
 	}
@@ -160,6 +223,9 @@ func (v *view) ending(s *Summary) *report.Ending {
 	out.Line("best", "%.4f CPC on validation, epoch %d", s.BestCPC, s.BestEpoch)
 	out.Line("test", "%.4f ± %.4f CPC, gap %s ± %.2f %% to %s, %s, %s", s.TestCPC, s.TestSE, report.Signed(100*s.TestGap, 2), 100*s.TestGapSE, s.GapTo,
 		s.instances(), policy.ValidationDecode(v.cfg))
+	for _, z := range s.Sizes {
+		out.Line("", "%s", z.line())
+	}
 	if u := &v.total; u.epochs > 0 {
 		all := u.references + u.steps + u.validation + u.baseline
 		if v.info.Resumed {
@@ -175,7 +241,11 @@ func (v *view) ending(s *Summary) *report.Ending {
 		out.Line("device", "in %s: %s", report.Plural(int64(u.epochs*v.cfg.Training.NumBatchesPerEpoch-v.done), "step"), u.asked)
 	}
 	out.Line("written", "%s, %s, %s", s.Best, filepath.Base(s.Last), run.ResultName)
-	out.Line("", "%s, %s, %s", historyOf(v.cfg), curvesName+".svg and .png", routesName+".svg and .png")
-	out.Line("next", "haul eval --checkpoint %s --decode %s", report.ShellWord(s.Dir), policy.Thorough(v.cfg, v.cfg.Problem.NumCustomers))
+	history := historyOf(v.cfg)
+	if len(s.Sizes) > 0 {
+		history += ", " + sizesName
+	}
+	out.Line("", "%s, %s, %s", history, curvesName+".svg and .png", routesName+".svg and .png")
+	out.Line("next", "haul eval --checkpoint %s --decode %s", report.ShellWord(s.Dir), policy.Thorough(v.cfg, v.cfg.Problem.NumCustomers()))
 	return out
 }

@@ -40,7 +40,7 @@ func (v *view) drawCurves(w io.Writer, f draw.Format) error {
 			}
 		}
 	}
-	subtitle := fmt.Sprintf("%s customers · %s baseline · %s parameters · %s", report.Thousands(int64(v.cfg.Problem.NumCustomers)), v.cfg.Baseline.Type, report.Thousands(int64(v.info.Parameters)), v.info.Device)
+	subtitle := fmt.Sprintf("%s · %s baseline · %s parameters · %s", customers(v.cfg), v.cfg.Baseline.Type, report.Thousands(int64(v.info.Parameters)), v.info.Device)
 	title := v.info.Config
 	if bestGap != nil {
 		title += fmt.Sprintf(" · best gap %.2f %%", 100**bestGap)

@@ -73,7 +73,7 @@ func comparison(c *config.Config) plan.Comparison {
 // formula: forward, twice that for the gradient, and the frozen policy's forward, whose routes are
 // taken to be as long as the sampled ones.
 func stepFLOPs(m *model.Network, c *config.Config, instances, actions int64) int64 {
-	n := c.Problem.NumCustomers + 1
+	n := c.Problem.NumCustomers() + 1
 	flops := 3 * (instances*m.EncodeFLOPs(n) + actions*m.DecodeFLOPs(n))
 	if c.Baseline.Type == config.BaselineRollout {
 		flops += instances*m.EncodeFLOPs(n) + actions*m.DecodeFLOPs(n)

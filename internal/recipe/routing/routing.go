@@ -52,7 +52,7 @@ costs that the file brings or that --reference gives.`,
 		{Name: "testset", Default: "", Usage: "route a public test set: kool, with --customers 10, 20, 50 or 100, or routefinder, with 50 or 100", Check: checkSet},
 		{Name: "variant", Default: "cvrp", Usage: "which of RouteFinder's problems: cvrp, ovrp, vrptw, ...; all: a table of every one that the policy has learned", Check: checkSet},
 		{Name: "first", Default: 0, Usage: "of a file or a test set: number of the first instance, from 0", Check: checkSet},
-		{Name: "customers", Default: 0, Usage: "which of the public sets (default: the size that the policy was trained on)"},
+		{Name: "customers", Default: 0, Usage: "customers of the instances that are drawn, or which of the public sets (default: the size that the policy was trained on, of a range the largest)"},
 		{Name: "split", Default: testset.Test, Usage: "which of Kool's sets: test or validation", Check: checkSet},
 		{Name: "distance", Default: "rounded", Usage: "distances of .vrp files: rounded as CVRPLIB does, or exact", Check: checkSet},
 		{Name: "time", Default: "", Usage: "of a set: decode, then sample more routes until this wall time is over, for example 60s", Check: checkSet},
@@ -115,7 +115,11 @@ func (task) Close() error                              { return nil }
 
 // tables of a run.
 func tables(c *config.Config) []report.Table {
-	return []report.Table{{Kind: "epoch", File: historyOf(c), Row: new(Epoch)}}
+	all := []report.Table{{Kind: "epoch", File: historyOf(c), Row: new(Epoch)}}
+	if len(ends(c)) > 1 {
+		all = append(all, report.Table{Kind: "size", File: sizesName, Row: new(Size)})
+	}
+	return all
 }
 
 // Evaluate routes test instances.

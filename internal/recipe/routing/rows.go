@@ -51,6 +51,23 @@ type Epoch struct {
 	report.Asked // of the device, during the epoch's steps
 }
 
+// Size is how the policy fared on instances of one size: a row of the table that runs with a range
+// of sizes have beside the history, or a line of their summary.
+type Size struct {
+	Epoch        int     `json:"epoch" csv:"epoch"`
+	Customers    int     `json:"customers" csv:"customers"`
+	CPC          float64 `json:"cpc" csv:"cpc"`
+	SE           float64 `json:"se" csv:"se"`
+	Gap          float64 `json:"gap" csv:"gap"` // a fraction, paired
+	GapSE        float64 `json:"gap_se" csv:"gap_se"`
+	GapTo        string  `json:"gap_to" csv:"gap_to"`
+	GapInstances int     `json:"gap_instances" csv:"gap_instances"` // whose reference is known
+}
+
+func (s *Size) line() string {
+	return fmt.Sprintf("%s: %.4f ± %.4f CPC, gap %s ± %.2f %% to %s", report.Plural(int64(s.Customers), "customer"), s.CPC, s.SE, report.Signed(100*s.Gap, 2), 100*s.GapSE, s.GapTo)
+}
+
 // Summary is how a run ended. Test figures are of the best checkpoint, on instances that neither
 // trained nor picked it.
 type Summary struct {
@@ -68,6 +85,8 @@ type Summary struct {
 	TestGapSE     float64 `json:"test_gap_se"`
 	GapTo         string  `json:"gap_to"`
 	GapInstances  int     `json:"gap_instances"` // of TestInstances, those whose reference is known
+
+	Sizes []Size `json:"sizes,omitempty"` // the test figures by size, where there are several
 
 	Dir  string `json:"dir"`
 	Last string `json:"last"`

@@ -71,11 +71,15 @@ func TestSuite(t *testing.T) {
 		"muon":    {"baseline.type=pomo", "training.num_epochs=2", "training_advanced.optimizer=muon"},
 		"mixed":   {"baseline.type=pomo", "training.num_epochs=2", "problem.attributes=all", "problem.distribution=uniform"},
 		"views":   append([]string{"training.num_epochs=2", "training.validation_decode=pomo"}, views...),
+		"sizes":   {"problem.num_customers=[4, 6]", "training.num_epochs=2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			first, mark, open, stops := 0, 0.6, openCPU, 12
 			if name == "rollout" {
 				first = 1 // the baseline's first costs
+			}
+			if name == "sizes" {
+				first = 2 // at both ends
 			}
 			if name == "bf16" {
 				open = openBF16

@@ -48,7 +48,7 @@ func CompileStep(dev kernel.Device, c *config.Config) (step *run.Step, err error
 	if err := r.SetControl(start.control(c, 0)); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
-	n := c.Problem.NumCustomers
+	n := c.Problem.NumCustomers() // of a range the largest: the step that needs most
 	return &run.Step{Runner: r, Stores: sets, Program: prog, RateKey: "training.learning_rate", Rows: "instances",
 		Shape: fmt.Sprintf("%d instances of %d customers per step, %s baseline", c.Training.BatchSize, n, c.Baseline.Type),
 		Facts: map[string]any{"customers": n, "baseline_type": c.Baseline.Type},

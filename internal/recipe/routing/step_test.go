@@ -31,7 +31,7 @@ func TestCompiledStepIsTheRunsStep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	least := int64(c.Training.NumBatchesPerEpoch*c.Training.BatchSize) * m.EncodeFLOPs(c.Problem.NumCustomers+1) * 4
+	least := int64(c.Training.NumBatchesPerEpoch*c.Training.BatchSize) * m.EncodeFLOPs(c.Problem.NumCustomers()+1) * 4
 	if flops, err := s.FLOPs(); err != nil || flops <= least {
 		t.Errorf("%d operations, %v; four encodings an instance are %d", flops, err, least)
 	}

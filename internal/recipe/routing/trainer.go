@@ -44,8 +44,7 @@ type trainer struct {
 	step   kernel.Runner
 	frozen *frozen      // rollout baseline only
 	mean   *run.Average // training_advanced.average_decay only
-	val    *policy.Evaluator
-	refs   *policy.References
+	val    []*judged    // a validation set per end of the range of sizes; one where there is one size
 	at     state
 	view   *view
 	began  time.Time // of this process's first epoch
@@ -80,33 +79,82 @@ func (t *trainer) compile() error {
 		}
 		sets = append(sets, t.frozen.store)
 	}
-	judged := t.policy
+	shown := t.policy
 	if d := t.cfg.Advanced.AverageDecay; d > 0 {
 		if t.mean, err = run.NewAverage(t.Device, l, d); err != nil {
 			return err
 		}
-		judged = t.mean.Store
+		shown = t.mean.Store
 	}
-	p, err := recordStep(t.Device, t.model, t.cfg, t.World.Peer())
-	if err != nil {
+	if err := t.compileSteps(sets); err != nil {
 		return err
 	}
-	t.shard = p.B()
-	t.TellParts("training.gradient_parts", t.cfg.Training.GradientParts, p.Program())
-	if t.step, err = run.Compile(keyBatch, p, t.Device, sets...); err != nil {
-		return err
-	}
-	if rollout {
-		if t.frozen.eval, err = policy.NewEvaluator(t.Device, t.model, t.policy, evalSet(t.cfg, t.World)); err != nil {
+	for _, c := range ends(t.cfg) {
+		if rollout {
+			e, err := policy.NewEvaluator(t.Device, t.model, t.policy, evalSet(c, len(ends(t.cfg)), t.World))
+			if err != nil {
+				return err
+			}
+			t.frozen.evals = append(t.frozen.evals, e)
+		}
+		e, err := policy.NewEvaluator(t.Device, t.model, shown, policy.EvalOptions{Source: policy.SourceOf(c, rng.ValidInstances),
+			Count: c.Training.ValidationInstances, Decode: policy.ValidationDecode(c), Validate: c.Experiment.StrictValidation, World: t.World, Parts: c.Training.GradientParts})
+		if err != nil {
 			return err
 		}
-	}
-	t.val, err = policy.NewEvaluator(t.Device, t.model, judged, policy.EvalOptions{Source: policy.SourceOf(t.cfg, rng.ValidInstances),
-		Count: t.cfg.Training.ValidationInstances, Decode: policy.ValidationDecode(t.cfg), Validate: t.cfg.Experiment.StrictValidation, World: t.World, Parts: t.cfg.Training.GradientParts})
-	if err != nil {
-		return err
+		t.val = append(t.val, &judged{cfg: c, eval: e})
 	}
 	return run.FitsCompiled(keyBatch, t.Device, "the run", t.cfg.Training.BatchSize, t.Memory())
+}
+
+// compileSteps records and compiles the step, or one for each size.
+func (t *trainer) compileSteps(sets []kernel.Store) error {
+	sizes := t.cfg.Problem.Ladder()
+	l := &ladder{seed: t.cfg.Experiment.RandomSeed, batch: uint64(t.cfg.Training.BatchSize), most: t.cfg.Problem.NumCustomers()}
+	for _, n := range sizes {
+		c := t.cfg.Of(n)
+		p, err := recordStep(t.Device, t.model, c, t.World.Peer())
+		if err != nil && len(sizes) > 1 {
+			return fmt.Errorf("steps of %d customers: %w", n, err)
+		}
+		if err != nil {
+			return err
+		}
+		prog := p.Program()
+		t.shard = p.B()
+		if len(l.rungs) == 0 {
+			t.TellParts("training.gradient_parts", c.Training.GradientParts, prog)
+		}
+		r, err := run.Compile(keyBatch, p, t.Device, sets...)
+		if err != nil {
+			return err
+		}
+		if len(sizes) == 1 {
+			t.step = r
+			return nil
+		}
+		l.rungs = append(l.rungs, &rung{Runner: r, customers: n, own: prog.Batch * prog.Share.Runs(),
+			work: func(instances, decodes int64) int64 { return stepFLOPs(t.model, c, instances, decodes) }})
+		t.step = l
+	}
+	return nil
+}
+
+// judged is a set of instances of one size that the policy is judged on.
+type judged struct {
+	cfg  *config.Config // of that size
+	eval *policy.Evaluator
+	refs *policy.References
+}
+
+// ends are the settings of the sizes that a policy is judged on: the smallest and the largest, or
+// the one there is.
+func ends(c *config.Config) []*config.Config {
+	low, high := c.Problem.Customers[0], c.Problem.Customers[1]
+	if low == high {
+		return []*config.Config{c}
+	}
+	return []*config.Config{c.Of(low), c.Of(high)}
 }
 
 func (t *trainer) Layout() *kernel.Layout { return t.model.Layout() }
@@ -155,17 +203,15 @@ func (t *trainer) Restore(ctx context.Context, ck *run.Checkpoint, more bool) er
 		return nil
 	}
 	if ck == nil {
-		first, err := t.frozen.eval.Run(ctx)
-		if err == nil {
-			t.frozen.costs = first.Lengths
-		}
+		var err error
+		t.frozen.costs, err = t.frozen.route(ctx)
 		return err
 	}
 	var err error
 	if t.frozen.costs, err = ck.Float64s(nameCosts); err != nil {
 		return err
 	}
-	if n := evalCount(t.cfg); len(t.frozen.costs) != n {
+	if n := t.frozen.count(); len(t.frozen.costs) != n {
 		return fmt.Errorf("load checkpoint %s: %s has %d costs, the evaluation set has %d instances", ck.Path, nameCosts, len(t.frozen.costs), n)
 	}
 	return nil
@@ -211,11 +257,17 @@ func (t *trainer) within(share float64) time.Duration {
 // Prepare solves the validation set, once for all runs. A run whose time is limited trains for most
 // of it: it takes the costs that a share of the time yields.
 func (t *trainer) Prepare(ctx context.Context) (err error) {
-	o, began := t.val.Options(), time.Now()
-	t.refs, err = policy.SharedReference(ctx, t.World, o.Source, o.Count, t.Workers, t.within(referenceShare), t.Note)
+	began := time.Now()
+	for _, v := range t.val {
+		o := v.eval.Options()
+		v.refs, err = policy.SharedReference(ctx, t.World, o.Source, o.Count, t.Workers, t.within(referenceShare/float64(len(t.val))), t.Note)
+		if err != nil {
+			return err
+		}
+	}
 	t.began = time.Now()
 	t.view.total.references = t.began.Sub(began).Seconds()
-	return err
+	return nil
 }
 
 // Begin sets the schedules of the epoch under way.
@@ -236,9 +288,14 @@ func (t *trainer) Update(ctx context.Context) error {
 func (t *trainer) Abandon() { run.Stop(t.step) }
 
 func (t *trainer) Memory() int64 {
-	n := t.step.Memory() + t.val.Memory()
+	n := t.step.Memory()
+	for _, v := range t.val {
+		n += v.eval.Memory()
+	}
 	if t.frozen != nil {
-		n += t.frozen.eval.Memory()
+		for _, e := range t.frozen.evals {
+			n += e.Memory()
+		}
 	}
 	return n
 }
@@ -248,12 +305,12 @@ func (t *trainer) Close() error {
 	if t.step != nil {
 		errs = append(errs, t.step.Close())
 	}
-	if t.val != nil {
-		errs = append(errs, t.val.Close())
+	for _, v := range t.val {
+		errs = append(errs, v.eval.Close())
 	}
 	if t.frozen != nil {
-		if t.frozen.eval != nil {
-			errs = append(errs, t.frozen.eval.Close())
+		for _, e := range t.frozen.evals {
+			errs = append(errs, e.Close())
 		}
 		errs = append(errs, run.CloseStores(t.frozen.store))
 	}
@@ -266,9 +323,13 @@ func (t *trainer) Close() error {
 // Describe fills in what routing knows of the run.
 func (t *trainer) Describe(i *report.Info) {
 	c := t.cfg
-	n, routes := int64(c.Problem.NumCustomers), int64(c.Training.BatchSize*c.Starts())
-	t.view = &view{info: i, cfg: c, shard: t.shard, done: t.Progress.Updates - t.epoch()*t.perEpoch(),
-		flops: stepFLOPs(t.model, c, int64(c.Training.BatchSize), routes*(n+(n+4)/5))}
+	t.view = &view{info: i, cfg: c, shard: t.shard, done: t.Progress.Updates - t.epoch()*t.perEpoch()}
+	sizes := c.Problem.Ladder()
+	for _, size := range sizes { // the mean over the sizes, which are equally likely
+		own := c.Of(size)
+		n, routes := int64(size), int64(c.Training.BatchSize*own.Starts())
+		t.view.flops += stepFLOPs(t.model, own, int64(c.Training.BatchSize), routes*(n+(n+4)/5)) / int64(len(sizes))
+	}
 	i.View, i.Tables, i.At = t.view, tables(c), t.epoch()
 	i.Done = fmt.Sprintf("%s and %s", report.Plural(int64(i.At), "epoch"), report.Plural(int64(t.view.done), "step"))
 }

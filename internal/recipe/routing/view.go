@@ -11,8 +11,9 @@ import (
 const (
 	historyGT  = "csv/history_gt_rl.csv"
 	historyGAT = "csv/history_gat_rl.csv"
-	curvesName = "curves" // .svg and .png
-	routesName = "routes" // .svg and .png
+	sizesName  = "csv/sizes.csv" // of a run with a range of sizes
+	curvesName = "curves"        // .svg and .png
+	routesName = "routes"        // .svg and .png
 )
 
 // historyOf is the table of a run's epochs, named as the original PyTorch program names it.
@@ -55,7 +56,9 @@ func (v *view) Banner(live bool) (string, [][2]string) {
 	if live && baseline == config.BaselineRollout {
 		baseline += ", * where the policy replaced it"
 	}
-	if n := c.Starts(); n > 1 {
+	if n := c.Starts(); n > 1 && c.Baseline.Starts == 0 && len(ends(c)) > 1 {
+		baseline += ", as many starts per instance as customers"
+	} else if n > 1 {
 		baseline += fmt.Sprintf(", %d starts per instance", n)
 	}
 	if c.Model.StartViews {
@@ -71,7 +74,34 @@ func (v *view) Banner(live bool) (string, [][2]string) {
 	if c.Advanced.Optimizer == config.OptimizerMuon {
 		rows = append(rows, [2]string{"optimizer", "muon for weight matrices, adamw for the rest"})
 	}
-	return fmt.Sprintf("%s, %s of %s", report.Plural(int64(c.Problem.NumCustomers), "customer"), report.Plural(int64(c.Training.NumEpochs), "epoch"), report.Plural(int64(c.Training.NumBatchesPerEpoch), "step")), rows
+	if sizes := c.Problem.Ladder(); len(sizes) > 1 {
+		rows = append(rows, [2]string{"sizes", fmt.Sprintf("each step draws one of %s customers; validated at %d and %d, each counting half", listOf(sizes), sizes[0], sizes[len(sizes)-1])})
+	}
+	return fmt.Sprintf("%s, %s of %s", customers(c), report.Plural(int64(c.Training.NumEpochs), "epoch"), report.Plural(int64(c.Training.NumBatchesPerEpoch), "step")), rows
+}
+
+// customers says how many an instance has.
+func customers(c *config.Config) string {
+	if s := c.Problem.Customers; s[0] < s[1] {
+		return fmt.Sprintf("%s to %s customers", report.Thousands(int64(s[0])), report.Thousands(int64(s[1])))
+	}
+	return report.Plural(int64(c.Problem.NumCustomers()), "customer")
+}
+
+// listOf writes sizes in a row: "50, 71, 100, 141 or 200".
+func listOf(sizes []int) string {
+	text := ""
+	for i, n := range sizes {
+		switch {
+		case i == 0:
+		case i == len(sizes)-1:
+			text += " or "
+		default:
+			text += ", "
+		}
+		text += fmt.Sprint(n)
+	}
+	return text
 }
 
 func (v *view) Heading() (string, []string) {
@@ -79,7 +109,10 @@ func (v *view) Heading() (string, []string) {
 }
 
 func (v *view) Add(r *report.Record, past bool) {
-	row := r.Row.(*Epoch)
+	row, ok := r.Row.(*Epoch)
+	if !ok {
+		return // a size is part of its epoch
+	}
 	v.rows = append(v.rows, row)
 	if row.ValCPC != nil {
 		v.judged = row
@@ -98,6 +131,12 @@ func (v *view) Add(r *report.Record, past bool) {
 }
 
 func (v *view) Line(r *report.Record, live bool) string {
+	if s, ok := r.Row.(*Size); ok {
+		if !live {
+			return fmt.Sprintf("epoch %d  %s", s.Epoch, s.line())
+		}
+		return fmt.Sprintf("%9s  %7s  %7.4f  %9s  of %s", "", "", s.CPC, report.GapText(&s.Gap), report.Plural(int64(s.Customers), "customer"))
+	}
 	row := r.Row.(*Epoch)
 	if !live {
 		return fmt.Sprintf("epoch %d/%d  train %.4f  val %s  gap %s  baseline %.4f  lr %.2g  %s inst/s  %s left",

@@ -1,0 +1,194 @@
+package routing
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"haul/internal/kernel"
+	"haul/internal/plan"
+	"haul/internal/rng"
+)
+
+// ladder replays the steps of a run whose instances have several sizes: a program for each size,
+// all over the same weights, gradients and moments.
+//
+// What a reader could break: the size of a step is a function of the run's seed and of the
+// instances drawn before it. All ranks, and a run that is resumed, therefore draw the same one. The
+// state (steps, instances, powers of β) belongs to the runner that ran last, and is handed over
+// before another runs.
+type ladder struct {
+	seed  uint64
+	batch uint64 // instances of a step, of all ranks
+	most  int    // customers of the largest size
+	rungs []*rung
+	at    int    // the rung that holds the state
+	drawn uint64 // instances before the next step
+	steps uint64 // optimizer steps that the state has, unless a gradient was not finite
+	// a gradient was not finite: that rung's runner stands still and keeps the step, so that every
+	// later one goes to it
+	stuck bool
+}
+
+// rung is one size.
+type rung struct {
+	kernel.Runner
+	customers int
+	own       int                                  // instances of a step, of this process
+	work      func(instances, decodes int64) int64 // operations
+	ran       int64                                // steps in all
+}
+
+// sumWork is the operations of the steps, by formula: their sizes differ.
+const sumWork = "work"
+
+// draw is the rung of the next step.
+func (l *ladder) draw() int {
+	u := rng.At(l.seed, l.drawn/l.batch, 0, rng.Sizes)
+	return int(rng.Below(u[0], uint32(len(l.rungs))))
+}
+
+// Run makes a step of the size that is drawn for it.
+func (l *ladder) Run() error {
+	if next := l.draw(); next != l.at && !l.stuck {
+		s, err := l.rungs[l.at].State()
+		if err != nil {
+			return err
+		}
+		if l.stuck = s.Step < l.steps; !l.stuck {
+			if err := l.rungs[next].SetState(s); err != nil {
+				return err
+			}
+			l.at = next
+		}
+	}
+	r := l.rungs[l.at]
+	if err := r.Run(); err != nil {
+		return err
+	}
+	r.ran++
+	l.drawn += l.batch
+	l.steps++
+	return nil
+}
+
+// SetControl sets the schedules of every size.
+func (l *ladder) SetControl(c kernel.Control) error {
+	for _, r := range l.rungs {
+		if err := r.SetControl(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *ladder) State() (kernel.State, error) { return l.rungs[l.at].State() }
+
+// SetState puts the ladder where a checkpoint left it.
+func (l *ladder) SetState(s kernel.State) error {
+	l.drawn, l.steps = s.Instances, s.Step
+	l.at = l.draw()
+	return l.rungs[l.at].SetState(s)
+}
+
+// TakeMetrics adds the sizes' sums up. Costs are stated per instance of the largest size: those of
+// a smaller one are scaled by the ratio of customers, so that divided by the largest they are costs
+// per customer.
+func (l *ladder) TakeMetrics() (kernel.Metrics, error) {
+	var all kernel.Metrics
+	for i, r := range l.rungs {
+		m, err := r.TakeMetrics()
+		if err != nil {
+			return all, err
+		}
+		bad := max(all.BadStep, m.BadStep)
+		m.Sums = l.restated(r, &m)
+		if i == 0 {
+			all = m
+		} else {
+			all = all.Plus(m)
+		}
+		all.BadStep = bad
+	}
+	return all, nil
+}
+
+func (l *ladder) restated(r *rung, m *kernel.Metrics) kernel.Sums {
+	ratio := float64(l.most) / float64(r.customers)
+	names := append([]string{sumWork}, m.Sums.Names()...)
+	values := []float64{float64(r.work(m.Steps*int64(r.own), int64(m.Sum(kernel.SumDecodes))))}
+	for _, name := range names[1:] {
+		v := m.Sum(name)
+		switch name {
+		case plan.SumCost, plan.SumBaseline:
+			v *= ratio
+		case plan.SumLogCost:
+			v += m.Sum(kernel.SumRows) * math.Log(ratio)
+		}
+		values = append(values, v)
+	}
+	return kernel.NewSums(names, values)
+}
+
+func (l *ladder) ReadBatch(t *kernel.Tensor, dst any) error  { return l.rungs[l.at].ReadBatch(t, dst) }
+func (l *ladder) WriteBatch(t *kernel.Tensor, src any) error { return l.rungs[l.at].WriteBatch(t, src) }
+func (l *ladder) GatherMoments() error                       { return l.rungs[l.at].GatherMoments() }
+func (l *ladder) ReadGrad(dst []float32) error               { return l.rungs[l.at].ReadGrad(dst) }
+func (l *ladder) FirstBad() (string, error)                  { return l.rungs[l.at].FirstBad() }
+
+// Memory is what all sizes hold. The weights count once for each, as they do for every program.
+func (l *ladder) Memory() (n int64) {
+	for _, r := range l.rungs {
+		n += r.Memory()
+	}
+	return n
+}
+
+func (l *ladder) Close() error {
+	var errs []error
+	for _, r := range l.rungs {
+		errs = append(errs, r.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Stop abandons the step under way, whichever it is.
+func (l *ladder) Stop() {
+	for _, r := range l.rungs {
+		if s, ok := r.Runner.(kernel.Stopper); ok {
+			s.Stop()
+		}
+	}
+}
+
+// StepTime is the mean over the sizes, each as often as it was drawn.
+func (l *ladder) StepTime() (time.Duration, bool, error) {
+	var sum float64
+	var steps int64
+	for _, r := range l.rungs {
+		t, ok := r.Runner.(kernel.Timer)
+		if !ok {
+			return 0, false, nil
+		}
+		d, known, err := t.StepTime()
+		if err != nil {
+			return 0, false, err
+		}
+		if known {
+			sum += d.Seconds() * float64(r.ran)
+			steps += r.ran
+		}
+	}
+	if steps == 0 {
+		return 0, false, nil
+	}
+	return time.Duration(sum / float64(steps) * float64(time.Second)), true, nil
+}
+
+// Paths are those of the largest size.
+func (l *ladder) Paths() []string {
+	if t, ok := l.rungs[len(l.rungs)-1].Runner.(kernel.Teller); ok {
+		return t.Paths()
+	}
+	return nil
+}
