@@ -83,6 +83,7 @@ func (d *driver) run(ctx context.Context) {
 		return
 	}
 	number := uint64(0)
+	d.probe(ctx, 1<<31)
 	for i, cy := range d.cycles() {
 		if d.over(ctx) {
 			break
@@ -119,10 +120,30 @@ func (t stretch) share() float64 { return (t.until - t.from) / rounds }
 // heat lowers the first temperature of a short budget: from a full melt it would not get back to
 // its start.
 func (d *driver) heat(hot float64) float64 {
-	if d.o.Iterations > 0 {
-		hot *= min(1, float64(d.o.Iterations)/float64(meltEach*d.p.N()))
+	if n := d.expected(); n > 0 {
+		hot *= min(1, n/float64(meltEach*d.p.N()))
 	}
 	return max(hot, 2*cold)
+}
+
+// expected is the iterations of the whole budget: as many as are asked for, or what the time holds
+// at the pace of the first round of parts; 0 where no such round was made.
+func (d *driver) expected() float64 {
+	if d.o.Iterations > 0 {
+		return float64(d.o.Iterations)
+	}
+	return d.pace * d.o.Time.Seconds()
+}
+
+// probe makes a round of parts at the lowest temperature, which loses nothing, to learn how many
+// iterations the time holds. A problem that is annealed whole has enough of them.
+func (d *driver) probe(ctx context.Context, number uint64) {
+	if d.o.Iterations > 0 || d.p.N() <= partMost || d.parts() == 1 {
+		return
+	}
+	began := time.Now()
+	d.roundOfParts(ctx, cold, 0, number)
+	d.pace = float64(d.iterations) / time.Since(began).Seconds()
 }
 
 // parts is how many pieces a round is cut into. With a budget of iterations it must not depend on

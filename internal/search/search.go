@@ -113,6 +113,7 @@ type driver struct {
 	best     [][]int32
 	bestCost int64
 	leg      float64 // the mean leg at the start, the unit of temperature
+	pace     float64 // iterations per second of the first round of parts; 0: not measured
 	pool     *pool   // routes seen
 	local    []int32 // scratch of region.part
 

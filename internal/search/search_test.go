@@ -368,3 +368,42 @@ func TestSolveByTheClockWithWorkers(t *testing.T) {
 		}
 	}
 }
+
+// TestAShortTimeIsNotMelted: a time that holds few iterations per customer begins as cold as the
+// same budget of iterations does. It began at the full heat, and the best of a minute for a hundred
+// thousand customers was the start.
+func TestAShortTimeIsNotMelted(t *testing.T) {
+	prepared := func(n int, o Options) *driver {
+		d := &driver{p: uniform(n, 3), o: o, begun: time.Now()}
+		if err := errors.Join(d.prepare(t.Context()), d.begin(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		d.o.Workers = 1
+		return d
+	}
+	many := partMost + 200
+	d := prepared(many, Options{Time: time.Hour})
+	cost := d.bestCost
+	d.probe(t.Context(), 1)
+	if d.pace <= 0 || d.bestCost > cost || d.iterations == 0 {
+		t.Fatalf("a pace of %v after %d iterations, cost from %d to %d", d.pace, d.iterations, cost, d.bestCost)
+	}
+	for _, c := range []struct {
+		each, want float64 // iterations per customer, and where hotFirst then is
+	}{{meltEach / 4, hotFirst / 4}, {meltEach, hotFirst}, {meltEach * 9, hotFirst}, {1, 2 * cold}} {
+		d.pace = c.each * float64(many) / d.o.Time.Seconds()
+		if got := d.heat(hotFirst); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%v iterations per customer begin at %v, not at %v", c.each, got, c.want)
+		}
+		same := &driver{p: d.p, o: Options{Iterations: int(c.each) * many}}
+		if got := same.heat(hotFirst); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("as a number they begin at %v", got)
+		}
+	}
+	// What is annealed whole has no such round, and a budget of iterations asks no clock.
+	for _, o := range []*driver{prepared(partMost, Options{Time: time.Hour}), prepared(many, Options{Iterations: 50})} {
+		if o.probe(t.Context(), 1); o.pace != 0 || o.iterations != 0 {
+			t.Errorf("%d customers: a pace of %v was measured", o.p.N(), o.pace)
+		}
+	}
+}
