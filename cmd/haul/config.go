@@ -183,8 +183,9 @@ func checkConfig(model, file string, sets []string) (config.Settings, error) {
 	return config.LoadAny(model, file, sets)
 }
 
-// lengthOf says how much a routing run trains on, and of which sizes where there are several: a file that says nothing of it, and includes no
-// other, has taken the original program's days without a word.
+// lengthOf says how much a routing run trains on, and of which sizes where there are several. A
+// file that says nothing of its length, and includes no other, has taken the original program's
+// days without a word.
 func lengthOf(c config.Settings) string {
 	g, ok := c.(*config.Config)
 	if !ok {

@@ -44,9 +44,9 @@ func (p *Problem) NumCustomers() int { return p.Customers[1] }
 // Nearest is the size within the range that n customers are nearest to.
 func (s Sizes) Nearest(n int) int { return min(max(n, s[0]), s[1]) }
 
-// Ladder is the sizes that a run trains on, in rising order: N alone, or of a range every size where
-// these are at most five, else five whose neighbours have about the same ratio, both ends among
-// them. Each size costs a program and its memory, so that a range cannot have them all.
+// Ladder is the sizes that a run trains on, in rising order: N alone, or of a range every size
+// where these are at most five, else five whose neighbours have about the same ratio, both ends
+// among them. Each size costs a program and its memory, so that a range cannot have them all.
 func (p *Problem) Ladder() []int {
 	low, high := p.Customers[0], p.Customers[1]
 	count := min(mostSizes, high-low+1)

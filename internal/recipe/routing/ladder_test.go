@@ -184,8 +184,8 @@ func TestSumsOfSizes(t *testing.T) {
 	}
 }
 
-// TestABadStepEndsTheDraw: the other sizes must not go on from a state whose last step was left out,
-// and the runner that has the step is the one that is asked what went wrong.
+// TestABadStepEndsTheDraw: the other sizes must not go on from a state whose last step was left
+// out, and the runner that has the step is the one that is asked what went wrong.
 func TestABadStepEndsTheDraw(t *testing.T) {
 	var log []int
 	l, all := newStandIns(&log, 10, 20)
