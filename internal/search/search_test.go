@@ -66,13 +66,13 @@ func TestSolveReachesPublishedCosts(t *testing.T) {
 
 // Seed and iterations fix the routes, whatever the workers; another seed gives others.
 func TestSolveDependsOnSeedAndIterationsAlone(t *testing.T) {
-	large, iterations := uniform(2*partMost, 3), 9000
-	if testing.Short() {
-		iterations = 1500
+	large, iterations, several := uniform(2*partMost, 3), 9000, []int{2, 5}
+	if testing.Short() { // for the race detector: what workers share, on parts as small as there are
+		large, iterations, several = uniform(partMost+200, 3), 1500, []int{3}
 	}
 	for _, p := range []*vrp.Problem{load(t, "X-n101-k25", files.Options{}), large} {
 		first := solve(t, p, Options{Iterations: iterations, Seed: 5, Workers: 1})
-		for _, workers := range []int{2, 5} {
+		for _, workers := range several {
 			again := solve(t, p, Options{Iterations: iterations, Seed: 5, Workers: workers})
 			if diff := cmp.Diff(first.Solution, again.Solution); diff != "" {
 				t.Errorf("%d customers, %d workers: %s", p.N(), workers, diff)
