@@ -57,6 +57,20 @@ func TestArchitectureHasEveryPackage(t *testing.T) {
 	}
 }
 
+// TestGlossaryHasEveryFolder: whoever reads the folder list finds each one's job on one page.
+func TestGlossaryHasEveryFolder(t *testing.T) {
+	_, folders, ok := strings.Cut(read(t, "docs/glossary.md"), "## Folders")
+	folders, _, ends := strings.Cut(folders, "## Papers")
+	if !ok || !ends {
+		t.Fatal("docs/glossary.md has no section of folders before the papers")
+	}
+	for _, pkg := range house {
+		if !strings.Contains(folders, "`"+pkg+"`") {
+			t.Errorf("docs/glossary.md does not say what %s is for", pkg)
+		}
+	}
+}
+
 // A picture that no page shows is seen by nobody, and grows old unseen.
 func TestPicturesAreShown(t *testing.T) {
 	folder := filepath.Join(root, "docs", "pictures")
