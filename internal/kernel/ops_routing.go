@@ -47,13 +47,13 @@ type Decoder struct {
 	Near        float32 // a constant; 0: distances do not speak in the logits
 }
 
-// Rollout builds routes for every instance and start: all decode steps in one op. Rules: a visited
-// customer and a demand over the load left are forbidden; the depot is forbidden at the depot
-// while customers remain; when all are served only the depot is left; the row ends there. With
-// Forced, start s of an instance begins at customer s+1 and that first action is not scored. With
-// Viewed instead, the policy chooses the first action of start s as if the vehicle, full and at the
-// depot as ever, stood at customer s+1, which may be its choice. No demand may pass Capacity, and T
-// must be at least MaxSteps(N-1), which no row outlasts.
+// Rollout builds routes for every instance and start: all decode steps in one op. Rules of CVRP
+// (the other sets' are in rules.go): a visited customer and a demand over the load left are
+// forbidden; the depot is forbidden at the depot while customers remain; when all are served only
+// the depot is left; the row ends there. With Forced, start s of an instance begins at customer s+1
+// and that first action is not scored. With Viewed instead, the policy chooses the first action of
+// start s as if the vehicle, full and at the depot as ever, stood at customer s+1, which may be its
+// choice. No demand may pass Capacity, and T must be at least MaxSteps(N-1), which no row outlasts.
 //
 // Where one node is allowed it is taken without computing: log-probability and entropy are 0, but
 // the step counts as scored. Sample, at step t of start s of global instance i, draws u =
