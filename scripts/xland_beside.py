@@ -34,6 +34,9 @@ from xminigrid.types import RuleSet
 from xminigrid.wrappers import GymAutoResetWrapper
 
 
+OWN = 10  # rounds of a process of Haul's
+
+
 def package():
     """A function that takes a key and runs a round."""
     env, params = xminigrid.make("XLand-MiniGrid-R1-9x9")
@@ -82,12 +85,12 @@ def main():
         theirs.append(steps / (time.perf_counter() - began))
         their_cpu += used(resource.RUSAGE_SELF) - cpu
         cpu = used(resource.RUSAGE_CHILDREN)
-        out = subprocess.run([haul, "bench", "xland", "--envs", str(args.envs), "--steps", str(args.steps), "--rounds", "3", "--json"],
+        out = subprocess.run([haul, "bench", "xland", "--envs", str(args.envs), "--steps", str(args.steps), "--rounds", str(OWN), "--json"],
                              check=True, capture_output=True)
         mine.append(json.loads(out.stdout)["steps_per_second"])
         my_cpu += used(resource.RUSAGE_CHILDREN) - cpu
-    # Haul's process warms up for a round and runs three on all cores and three on one; what else it does counts against it.
-    by_cpu = [args.rounds * steps / their_cpu, 7 * args.rounds * steps / my_cpu]
+    # Haul's process warms up for a round and runs OWN on all cores and OWN on one; what else it does counts against it.
+    by_cpu = [args.rounds * steps / their_cpu, (1 + 2 * OWN) * args.rounds * steps / my_cpu]
     a, b = float(np.median(theirs)), float(np.median(mine))
     print(f"{os.cpu_count()} cores, {args.envs} environments, {args.rounds} rounds of {steps} steps")
     print(f"xminigrid {xminigrid.__version__} under JAX {jax.__version__}: {a / 1e6:.3f} million steps/s, {by_cpu[0] / 1e6:.3f} per CPU second")
