@@ -226,7 +226,11 @@ func worldsPage(w io.Writer, table []worldRow, made string) error {
 	for _, r := range table {
 		fmt.Fprintf(b, "| %s | %s | %s | %s | %s, %s | %s | %.0f |\n", r.Set, figure(r.AD), figure(r.Best), spread(r.Final, r.FinalSE), figure(r.ADArea), figure(r.BestArea), spread(r.NAUC, r.NAUCSE), r.Seconds)
 	}
-	fmt.Fprintf(b, "\nReturn of the 100th episode on goals never learned from, and the area under the curve of returns over an expert's; ± is the standard error over seeds.\nMade by `%s`.\n", made)
+	last := "the 100th episode"
+	if n := table[0].Seeds[0].Episodes; n != 100 {
+		last = fmt.Sprintf("episode %d (published: the 100th)", n)
+	}
+	fmt.Fprintf(b, "\nReturn of %s on goals never learned from, and the area under the curve of returns over an expert's; ± is the standard error over seeds.\nMade by `%s`.\n", last, made)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

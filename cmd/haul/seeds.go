@@ -93,11 +93,12 @@ type seedRow struct {
 	Temperature float64 `json:"temperature"`
 	Search      float64 `json:"search_temperature"`
 	Seconds     float64 `json:"seconds"`
+	Episodes    int     `json:"episodes"` // of which Final is the last
 }
 
 func rowOf(seed uint64, dir string, r *agentResult) seedRow {
 	h := r.HeldOut
-	return seedRow{seed, dir, h.Final, h.NAUC, h.Share, h.ShareSE, r.Best, h.Temperature, h.Search, r.Seconds}
+	return seedRow{seed, dir, h.Final, h.NAUC, h.Share, h.ShareSE, r.Best, h.Temperature, h.Search, r.Seconds, h.Episodes}
 }
 
 // over is the mean of a figure over seeds, its standard error and its lowest.
