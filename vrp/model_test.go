@@ -121,7 +121,14 @@ func TestBadModelsAreRefused(t *testing.T) {
 	nan.Speed = math.NaN()
 	short := vans()
 	short.Service = []float64{0}
-	for want, m := range map[string]Model{"unsupported value: NaN": nan, "service has 1 entries for 5 places": short, "coords is empty": {}} {
+	shape, shut, halves, negative := vans(), vans(), vans(), vans()
+	shape.Coords, shape.Distances = nil, [][]float64{{0, 1, 1, 1, 1}, {1, 0, 1, 1, 1}, {1, 1, 0, 1}, {1, 1, 1, 0, 1}, {1, 1, 1, 1, 0}}
+	shut.Windows[1] = []Span{{12, 8}}
+	halves.Shipments[0].Delivery = 3
+	negative.Service[2] = -5
+	for want, m := range map[string]Model{"unsupported value: NaN": nan, "service has 1 entries for 5 places": short, "coords is empty": {},
+		"distances[2] has 4 numbers for 5 places": shape, "windows[1][0] closes at 8, before it opens at 12": shut,
+		`shipment 1 is picked up and delivered at customer "from"`: halves, "the service time of node 2 is -5": negative} {
 		if _, err := NewProblem(m); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}

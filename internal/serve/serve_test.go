@@ -188,6 +188,10 @@ func TestSolve(t *testing.T) {
 		{`{"coords": [[0,0],[190,2]], "demands": [0,1], "capacity": 3, "distance": "metres"}`, 422, "node 1 has longitude 190 and latitude 2, outside ±180, ±90"},
 		{`{"coords": [[0,91],[1,2]], "demands": [0,1], "capacity": 3, "distance": "metres"}`, 422, "outside"},
 		{`{"coords": [[0,0],[1,2]], "demands": [0,1], "capacity": 3} {}`, 400, "more than one"},
+		{`{"demands": [0,1,1], "capacity": 3, "distances": [[0,1,2],[1,0,3],[2,3]]}`, 422, "distances[2] has 2 numbers for 3 places"},
+		{`{"coords": [[0,0],[1,2]], "demands": [0,1], "capacity": 3, "windows": [[],[[50,20]]]}`, 422, "windows[1][0] closes at 20, before it opens at 50"},
+		{`{"coords": [[0,0],[1,2]], "demands": [0,0], "capacity": 3, "shipments": [{"pickup": 1, "delivery": 1, "amount": [2]}]}`, 422, "shipment 1 is picked up and delivered at customer 1"},
+		{`{"coords": [[0,0],[1,2]], "demands": [0,1], "capacity": 3, "service": [0,-5]}`, 422, "the service time of node 1 is -5"},
 		{`{"coords": [` + strings.Repeat("[0,0],", 19) + `[0,0]], "demands": [` + strings.Repeat("0,", 19) + `0], "capacity": 3, "method": "exact"}`, 422, "use search"},
 	} {
 		x.refused(x.do("POST", "/api/v1/solve", c.body), c.status, c.words)
@@ -216,6 +220,11 @@ func TestAnswersAreTaken(t *testing.T) {
 	const windows = `{"coords": [[0,0],[3,4]], "demands": [0,1], "capacity": 3, "windows": [[], [[7, 9]]], `
 	x.refused(x.do("POST", "/api/v1/solve", windows+`"method": "exact"}`), 422, "it has time windows: use search")
 	x.refused(x.do("POST", "/api/v1/export/sol", `{"coords": [[0,0],[3,4]], "demands": [0,1], "capacity": 3, "windows": [[], [[1, 2]]], "routes": [[1]]}`), 422, "window closes at 2")
+	// A customer whom nobody can reach is listed with the reason.
+	late := x.do("POST", "/api/v1/solve", `{"coords": [[0,0],[3,4],[30,40]], "demands": [0,1,1], "capacity": 3, "windows": [[],[],[[0,9]]], "time": 0.05}`)
+	if late.status != 200 || !strings.Contains(string(late.body), "customer 2 is reached at 50, its window closes at 9") {
+		t.Errorf("%d %s", late.status, late.body)
+	}
 	var got solved
 	x.do("POST", "/api/v1/solve", windows+`"time": 0.05}`).json(t, &got)
 	if got.Plan == nil || len(got.Plan.Routes) != 1 || got.Plan.Routes[0].Stops[1].Begin != 7 {
