@@ -330,3 +330,14 @@ func TestAccessLogAndReadiness(t *testing.T) {
 		t.Error("the token is in the log")
 	}
 }
+
+// A request that is larger than the room of all jobs is refused; one that just fits is taken.
+func TestJobsHaveTheirRoom(t *testing.T) {
+	body := fmt.Sprintf(square, "exact")
+	for less, status := range []int{202, 503} {
+		x := open(t, func(o *Options) { o.Limits.JobBytes = int64(len(body) - less) })
+		if a := x.do("POST", "/api/v1/jobs", body); a.status != status {
+			t.Errorf("%d bytes short: %d %s", less, a.status, a.body)
+		}
+	}
+}

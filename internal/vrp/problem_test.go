@@ -44,3 +44,15 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("ATT: %g, want 1495", got)
 	}
 }
+
+// Points in time are those of a day where there is a clock, whatever its unit.
+func TestTimeText(t *testing.T) {
+	for _, c := range []struct {
+		clock, x float64
+		want     string
+	}{{1, 510, "08:30"}, {1, 510.5, "08:30:30"}, {60, 30600, "08:30"}, {1.0 / 60, 8.5, "08:30"}, {1, 59, "00:59"}, {1, 60, "01:00"}, {0, 510, "510"}, {1, -1, "-1"}} {
+		if got := (&Problem{Clock: c.clock}).TimeText(c.x); got != c.want {
+			t.Errorf("%g by a clock of %g is %s, want %s", c.x, c.clock, got, c.want)
+		}
+	}
+}

@@ -179,3 +179,16 @@ func TestWantedLibrary(t *testing.T) {
 		t.Errorf("%q at %q", name, path)
 	}
 }
+
+// The library is asked for products of two rows and more that are worth a call.
+func TestWhatALibraryTakes(t *testing.T) {
+	const k = 128
+	for _, c := range []struct {
+		m, n int
+		want bool
+	}{{1, blasLeast, false}, {2, blasLeast/(2*k) - 1, false}, {2, blasLeast / (2 * k), true}} {
+		if got := blasTakes(&gemmArgs{m: c.m, n: c.n, k: k, ars: k, aks: 1, ldc: c.n}); got != c.want {
+			t.Errorf("%d rows, %d columns: %v", c.m, c.n, got)
+		}
+	}
+}

@@ -243,8 +243,8 @@ func TestWindowsInPyVRPsDialect(t *testing.T) {
 	}
 }
 
-// TestShipmentsInPyVRPsDialect: each half names the other, and reads back.
-func TestShipmentsInPyVRPsDialect(t *testing.T) {
+// TestShipmentsAreWritten: in PyVRP's dialect each half names the other; Li and Lim's has a speed.
+func TestShipmentsAreWritten(t *testing.T) {
 	p := &vrp.Problem{Name: "pairs", Capacity: 10, Metric: vrp.Rounded, X: []float64{0, 3, 6, 1, 2}, Y: []float64{0, 4, 8, 1, 2}, Demand: make([]int32, 5), Service: make([]float64, 5)}
 	for range 5 {
 		p.Windows = append(p.Windows, []vrp.Window{{From: 0, To: 90}})
@@ -262,5 +262,9 @@ func TestShipmentsInPyVRPsDialect(t *testing.T) {
 	}
 	if q := read(t, text, Options{}); len(q.Shipments) != 2 {
 		t.Errorf("read back: %+v", q.Shipments)
+	}
+	b.Reset()
+	if err := WriteLiLim(&b, p); err != nil || !strings.HasPrefix(b.String(), "4\t10\t1\n") {
+		t.Errorf("Li and Lim's format, of a problem that says no speed: %v\n%s", err, b.String())
 	}
 }

@@ -229,3 +229,27 @@ func TestReferencesOfManySets(t *testing.T) {
 		t.Errorf("costs of another size: %v", err)
 	}
 }
+
+// Fortran's order of a list is its order; of a matrix it is another, and refused.
+func TestFortransOrder(t *testing.T) {
+	for shape, ok := range map[string]bool{"4,": true, "2, 2": false, "2, 1, 2": false} {
+		var b bytes.Buffer
+		z := zip.NewWriter(&b)
+		f, err := z.Create("a.npy")
+		if err != nil {
+			t.Fatal(err)
+		}
+		head := fmt.Sprintf("{'descr': '<f8', 'fortran_order': True, 'shape': (%s), }\n", shape)
+		fmt.Fprintf(f, "\x93NUMPY\x01\x00%s%s%s", []byte{byte(len(head)), 0}, head, make([]byte, 32))
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		r, err := zip.NewReader(bytes.NewReader(b.Bytes()), int64(b.Len()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readArray(r.File[0], 100); (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "Fortran") {
+			t.Errorf("shape (%s): %v", shape, err)
+		}
+	}
+}
