@@ -85,10 +85,10 @@ func TestServeStartsRuns(t *testing.T) {
 		}
 	}
 	var run struct{ Name string }
-	if code := withToken(t, "POST", at(address, "/api/v1/runs"), `{"config":"quick","device":"cpu","time":86400}`, &run); code != 201 || run.Name != "quick-001" {
+	if code := withToken(t, "POST", at(address, "/api/v1/runs"), `{"config":"tiny_1","device":"cpu","time":86400}`, &run); code != 201 || run.Name != "tiny_1-001" {
 		t.Fatalf("%d %+v", code, run)
 	}
-	if code := withToken(t, "POST", at(address, "/api/v1/runs"), `{"config":"quick"}`, &no); code != 409 || !strings.Contains(no.Detail, "quick-001") {
+	if code := withToken(t, "POST", at(address, "/api/v1/runs"), `{"config":"quick"}`, &no); code != 409 || !strings.Contains(no.Detail, "tiny_1-001") {
 		t.Errorf("a second run beside it: %d %s", code, no.Detail)
 	}
 	var runs struct {
@@ -107,18 +107,18 @@ func TestServeStartsRuns(t *testing.T) {
 		}
 		return "", 0
 	}
-	eventually(t, "the first epoch", func() bool { _, n := state("quick-001"); return n > 0 })
-	if runs.Train.Running != "quick-001" {
+	eventually(t, "the first epoch", func() bool { _, n := state("tiny_1-001"); return n > 0 })
+	if runs.Train.Running != "tiny_1-001" {
 		t.Errorf("the server says that %q goes on", runs.Train.Running)
 	}
-	if code := withToken(t, "POST", at(address, "/api/v1/runs/quick-001/stop"), "", &run); code != 202 {
+	if code := withToken(t, "POST", at(address, "/api/v1/runs/tiny_1-001/stop"), "", &run); code != 202 {
 		t.Errorf("stop: %d", code)
 	}
-	eventually(t, "the stop", func() bool { s, _ := state("quick-001"); return s == "stopped" })
+	eventually(t, "the stop", func() bool { s, _ := state("tiny_1-001"); return s == "stopped" })
 	eventually(t, "room for another", func() bool {
-		return withToken(t, "POST", at(address, "/api/v1/runs"), `{"config":"quick","device":"cpu"}`, &run) == 201
+		return withToken(t, "POST", at(address, "/api/v1/runs"), `{"config":"tiny_1","device":"cpu"}`, &run) == 201
 	})
-	if run.Name != "quick-002" {
+	if run.Name != "tiny_1-002" {
 		t.Errorf("the second run is %s", run.Name)
 	}
 	// The run ends with its server, and is saved.
@@ -141,13 +141,13 @@ func TestServeStartsRuns(t *testing.T) {
 		}
 		withToken(t, "GET", at(plain, "/api/v1/runs"), "", &summary)
 		for _, r := range summary.Runs {
-			if r.Name == "quick-002" {
+			if r.Name == "tiny_1-002" {
 				return r.State == "stopped"
 			}
 		}
 		return false
 	})
-	if _, err := os.Stat(filepath.Join(dir, "runs", "quick-002")); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, "runs", "tiny_1-002")); err != nil {
 		t.Error(err)
 	}
 }
