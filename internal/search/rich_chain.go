@@ -71,7 +71,7 @@ type rchain struct {
 	most    int   // routes allowed
 	simple  bool  // one dimension of load, in whatever order
 	sided   bool  // the order of deliveries and pickups shows in a position's neighbours
-	bare    bool  // a position is judged by its distance, order and load alone
+	bare    bool  // a position is evaluated by its distance, order and load alone
 	full    bool  // insertions look at every position
 	swift   bool  // and find what they ask in one table
 	reach   int   // or beside so many of the nearest customers
@@ -104,8 +104,8 @@ type rchain struct {
 	apart   bool      // a task may get a vehicle of its own where it would cost less beside others
 	weight  []float64 // by lead: times it was left out, in fleet minimisation
 
-	asked   int64 // counts insertions; judged[r] == asked: verdict[r] and extra[r] hold
-	judged  []int64
+	asked   int64 // counts insertions; entered[r] == asked: verdict[r] and extra[r] hold
+	entered []int64
 	verdict []int32
 	extra   []float64
 
@@ -120,7 +120,7 @@ type rchain struct {
 	stack    []int32
 	rowTo    []int32
 	rowFrom  []int32
-	moves    int64 // positions judged
+	moves    int64 // positions evaluated
 	pool     *richPool
 	sampled  int      // iterations since the pool last got routes
 	ventured int      // and since the last venture
@@ -219,7 +219,7 @@ func (c *rchain) fit(routes int) {
 	for len(c.stamp) < routes {
 		c.stamp, c.cut = append(c.stamp, 0), append(c.cut, 0)
 		c.ends = append(c.ends, ends{})
-		c.judged, c.verdict, c.extra = append(c.judged, 0), append(c.verdict, 0), append(c.extra, 0)
+		c.entered, c.verdict, c.extra = append(c.entered, 0), append(c.verdict, 0), append(c.extra, 0)
 	}
 }
 
@@ -336,7 +336,7 @@ func (c *rchain) reindex(r int32, from int) {
 		room := c.room(k, 0, 0)
 		e.del, e.pick = room-s.load[0].del, room-s.load[0].pick
 		if s.lock > 0 || s.count >= k.maxStops {
-			e.del, e.pick = -1, -1 // judged by what it holds
+			e.del, e.pick = -1, -1 // evaluated by what it holds
 		}
 	}
 	c.ends[r] = e

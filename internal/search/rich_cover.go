@@ -12,7 +12,7 @@ import (
 // The routes that a search over any parts has seen, and the best solution that can be put together
 // from them. What a reader could break: a row of the cover is a task, and leaving it out is a
 // column of its own at the task's price; a solution of the cover counts only once the chain has
-// judged it.
+// evaluated it.
 
 // seenRoute is a route at its best order, with the tasks that it serves.
 type seenRoute struct {

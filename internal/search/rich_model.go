@@ -87,7 +87,7 @@ type model struct {
 	sorted        bool    // deliveries come before pickups, or a pickup is never first
 	ordered       vrp.BackhaulRule
 	trips         bool     // reloads
-	slow          bool     // routes are judged by walking them
+	slow          bool     // routes are evaluated by walking them
 	clocked       bool     // their times are clocked (rich_clock)
 	setup         []int64  // by place, where times are clocked; nil: none
 	spans         [][]span // by place: its windows, where routes are walked

@@ -23,7 +23,7 @@ func (c *rchain) findPair(p int32, best *spot) {
 					if float64(float64(pairDetour(s, k, p, d, i, j))*k.perDist) >= best.cost {
 						continue
 					}
-					c.judgeWhole(spot{route: int32(r), kind: s.kind, node: p, at: int32(i), then: int32(j)}, best)
+					c.evaluateWhole(spot{route: int32(r), kind: s.kind, node: p, at: int32(i), then: int32(j)}, best)
 					s = &c.slots[c.slot[r]]
 				}
 			}
@@ -48,7 +48,7 @@ func pairDetour(s *rslot, k *kind, p, d int32, i, j int) int64 {
 	return delta + int64(k.dist.at(p, next)) + int64(k.dist.at(s.stops[j-1].node, d)) + int64(k.dist.at(d, at)) - int64(s.stops[j].leg)
 }
 
-// scanPair judges every pair of positions in a route.
+// scanPair evaluates every pair of positions in a route.
 func (c *rchain) scanPair(r int32, s *rslot, k *kind, p, d int32, best *spot) {
 	stops := s.stops
 	n, dims := len(stops), c.dims
@@ -85,7 +85,7 @@ func (c *rchain) scanPair(r int32, s *rslot, k *kind, p, d int32, best *spot) {
 		// the delivery right behind
 		c.moves++
 		if cost := float64(float64(toP+direct+int64(k.dist.at(d, next))) * k.perDist); cost < best.cost {
-			c.judgePair(s, r, k, p, d, i, i, x, h, loads, cost, best)
+			c.evaluatePair(s, r, k, p, d, i, i, x, h, loads, cost, best)
 		}
 		base := float64(float64(deltaP) * k.perDist)
 		if base >= best.cost && !c.perDur {
@@ -118,14 +118,15 @@ func (c *rchain) scanPair(r int32, s *rslot, k *kind, p, d int32, best *spot) {
 			c.moves++
 			dd := int64(k.dist.at(at, d)) + int64(k.dist.at(d, stops[j].node)) - int64(stops[j].leg)
 			if cost := base + float64(float64(dd)*k.perDist); cost < best.cost {
-				c.judgePair(s, r, k, p, d, i, j, x, h, loads, cost, best)
+				c.evaluatePair(s, r, k, p, d, i, j, x, h, loads, cost, best)
 			}
 		}
 	}
 }
 
-// judgePair judges the delivery before stop j, where x or h and loads are the run up to there.
-func (c *rchain) judgePair(s *rslot, r int32, k *kind, p, d int32, i, j int, x tseg, h hours, loads []lseg, cost float64, best *spot) {
+// evaluatePair evaluates the delivery before stop j, where x or h and loads are the run up to
+// there.
+func (c *rchain) evaluatePair(s *rslot, r int32, k *kind, p, d int32, i, j int, x tseg, h hours, loads []lseg, cost float64, best *spot) {
 	n, dims := len(s.stops), c.dims
 	for q := range dims {
 		l := loads[q].join(c.amounts[int(d)*dims+q])

@@ -15,7 +15,7 @@ import (
 // The course of a search over a problem of any parts: routes are built greedily, brought to as few
 // vehicles or to as short a longest route as the objective asks, and annealed. What a reader could
 // break: with a budget of iterations there is one chain and no clock, whatever the number of
-// workers; what is returned is judged by vrp's validator and never is worse than the start.
+// workers; what is returned is checked by vrp's validator and never is worse than the start.
 
 // Temperatures are in mean legs of the start.
 const (
@@ -408,7 +408,7 @@ func (d *richDriver) tell(improved bool) {
 	d.toldCost = cost
 }
 
-// result judges the best routes, and lists required customers that they leave out.
+// result evaluates the best routes, and lists required customers that they leave out.
 func (d *richDriver) result(ctx context.Context) (*Result, error) {
 	if bad := broken(d.p, d.best); bad != nil {
 		return nil, fmt.Errorf("search: the routes found are invalid: %w", bad)

@@ -186,13 +186,13 @@ func drawRich(index uint64, customers int) *vrp.Problem {
 	return p
 }
 
-// bruteForce is the best of all solutions there are, as the validator and the evaluation judge
+// bruteForce is the best of all solutions there are, as the validator and the evaluation evaluate
 // them.
 func bruteForce(p *vrp.Problem) (best *vrp.Evaluation, at vrp.Solution) {
 	depots := p.DepotCount()
 	var routes [][]int32
 	var types []int32
-	judge := func() {
+	check := func() {
 		s := vrp.Solution{Routes: routes, Types: types}
 		if len(vrp.Violations(p, s)) > 0 {
 			return
@@ -207,7 +207,7 @@ func bruteForce(p *vrp.Problem) (best *vrp.Evaluation, at vrp.Solution) {
 		for ; r < len(routes) && (i >= len(routes[r]) || p.Fleet[types[r]].Reloads == nil); r, i = r+1, 1 {
 		}
 		if r >= len(routes) {
-			judge()
+			check()
 			return
 		}
 		reload(r, i+1)

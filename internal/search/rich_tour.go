@@ -5,7 +5,7 @@ import "math"
 // The best route through tasks that are worth something: a dynamic programme over labels. A task
 // that is left out is worth its price, one of another route what its removal saves there. What a
 // reader could break: the programme only proposes. It keeps few labels per customer and follows
-// short lists of neighbours; what its route changes is judged by the chain's own arithmetic.
+// short lists of neighbours; what its route changes is evaluated by the chain's own arithmetic.
 
 const (
 	tourLabels  = 6   // kept per customer
@@ -14,7 +14,7 @@ const (
 	tourPart    = 150 // and for a part of one
 	tourSpan    = 15  // customers of such a part
 	tourBuckets = 1024
-	tourRatio   = 0.1 // labels made for each position judged by insertions
+	tourRatio   = 0.1 // labels made for each position evaluated by insertions
 	tourShare   = 0.1 // of the time, for the first routes
 	tourOpen    = 4   // one of so many programmes opens a route
 	tourLost    = 8   // openings in turn that do not pay, after which the first routes are enough
@@ -41,7 +41,7 @@ type tourist struct {
 	bucket  []int32
 	tail    []int32
 	seq     []int32
-	credit  int64   // positions judged since the last programme
+	credit  int64   // positions evaluated since the last programme
 	work    int64   // labels that it made
 	serving []int32 // customers that the gap had
 	rest    []stop
@@ -373,7 +373,7 @@ func (c *rchain) fillGap(g gap, r int32, behind int) bool {
 	return true
 }
 
-// tourAgain spends the credit of the positions judged since the last programme.
+// tourAgain spends the credit of the positions evaluated since the last programme.
 func (c *rchain) tourAgain(temperature float64, moves int64) int {
 	t := c.tourist
 	if t.credit += moves; float64(t.credit)*tourRatio < float64(t.work) {

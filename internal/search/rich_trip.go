@@ -34,7 +34,7 @@ func (c *rchain) findTrip(v int32, best *spot) {
 	}
 }
 
-// tryTrip judges a trip of v's task alone before stop i, which is beside a depot.
+// tryTrip evaluates a trip of v's task alone before stop i, which is beside a depot.
 func (c *rchain) tryTrip(s *rslot, r int32, k *kind, v int32, i int, depot int32, last bool, best *spot) {
 	c.moves++
 	prev, next := s.stops[i-1].node, s.stops[i].node
@@ -58,8 +58,8 @@ func (c *rchain) tryTrip(s *rslot, r int32, k *kind, v int32, i int, depot int32
 			return
 		}
 	}
-	// Trips of one customer are rare enough to be judged by the route that they make.
-	c.judgeWhole(to, best)
+	// Trips of one customer are rare enough to be evaluated by the route that they make.
+	c.evaluateWhole(to, best)
 }
 
 // tidy drops reloads beside another depot, and those that two trips do not need.

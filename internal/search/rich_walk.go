@@ -4,10 +4,10 @@ import (
 	"haul/internal/vrp"
 )
 
-// Routes judged by walking them: breaks, several windows per place, soft windows, setup times, last
-// in first out, shipments that stay on board over a reload, and open starts with a latest start.
-// What a reader could break: a walk takes time in proportion to the route, so problems without
-// these parts never come here.
+// Routes evaluated by walking them: breaks, several windows per place, soft windows, setup times,
+// last in first out, shipments that stay on board over a reload, and open starts with a latest
+// start. What a reader could break: a walk takes time in proportion to the route, so problems
+// without these parts never come here.
 
 // span is a window in units.
 type span struct{ from, to int64 }
@@ -186,7 +186,7 @@ func shortest(list []errand) (walked, bool) {
 	return w, true
 }
 
-// walk judges a whole route.
+// walk evaluates a whole route.
 func (c *rchain) walk(s *rslot) bool {
 	k := &c.kinds[s.kind]
 	s.dur, s.cost = 0, 0
@@ -222,7 +222,7 @@ func (c *rchain) walk(s *rslot) bool {
 	return true
 }
 
-// carries judges load, order and last in first out.
+// carries evaluates load, order and last in first out.
 func (c *rchain) carries(s *rslot, k *kind) bool {
 	stack := c.stack[:0]
 	shipped := make([]int32, c.dims)

@@ -60,7 +60,7 @@ type Result struct {
 	Seconds     float64
 	Interrupted bool    // the context ended before the budget
 	Unserved    []int32 // required customers on no route, in order
-	Moves       int64   // positions judged, where they are counted
+	Moves       int64   // positions evaluated, where they are counted
 }
 
 // Solve improves routes until the budget is spent, the target is met or ctx ends; the routes so far
@@ -250,7 +250,7 @@ func (d *driver) tell(improved bool) {
 	d.toldCost = cost
 }
 
-// result judges the best routes against the start in the problem's own arithmetic.
+// result evaluates the best routes against the start in the problem's own arithmetic.
 func (d *driver) result(ctx context.Context) (*Result, error) {
 	r := &Result{Solution: vrp.Solution{Routes: d.best}, Start: d.p.Cost(d.start), Iterations: d.iterations,
 		Interrupted: ctx.Err() != nil && !d.met}

@@ -57,7 +57,7 @@ func (t *metricTable) d(i, j int32) float64 {
 	return t.p.Dist(int(i), int(j))
 }
 
-// tours is a set of routes with what moves need to be judged in constant time. Routes may be
+// tours is a set of routes with what moves need to be evaluated in constant time. Routes may be
 // empty; they vanish in solution.
 type tours struct {
 	*metricTable
