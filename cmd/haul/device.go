@@ -76,7 +76,7 @@ func (a *app) open(f *deviceFlags, trial func(kernel.Device) (float64, error)) (
 	}
 	dev, err := device.Open(f.name, o)
 	// a card's name may be right and the card absent
-	if err != nil && !strings.HasPrefix(f.name, "cuda") {
+	if err != nil && !device.OnGPU(f.name) {
 		err = asUsage(err)
 	}
 	return dev, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"haul/internal/device"
 	"haul/internal/ledger"
 	"haul/internal/report"
 )
@@ -70,7 +71,7 @@ func (a *app) profile(ctx context.Context, f *profileFlags) (err error) {
 	}
 	l.Program = cfg.Title()
 	if f.trace != "" {
-		gpu := strings.HasPrefix(dev.Name(), "cuda")
+		gpu := device.OnGPU(dev.Name())
 		if err := writeFile(f.trace, func(w io.Writer) error { return writeTrace(w, l, gpu, strings.HasSuffix(f.trace, ".gz")) }); err != nil {
 			return err
 		}

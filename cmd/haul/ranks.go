@@ -19,6 +19,7 @@ import (
 
 	"haul/internal/comm"
 	"haul/internal/cu"
+	"haul/internal/device"
 	"haul/internal/report"
 	"haul/internal/run"
 )
@@ -124,7 +125,7 @@ func (a *app) join(ctx context.Context, f *rankFlags, d *deviceFlags, workersGiv
 	}
 	waiting := time.AfterFunc(waitQuietly, func() { io.WriteString(a.stderr, waits(place)) })
 	defer waiting.Stop()
-	world, err := comm.Open(ctx, place, strings.HasPrefix(d.name, "cuda"))
+	world, err := comm.Open(ctx, place, device.OnGPU(d.name))
 	if err != nil {
 		return nil, oncePerMachine(place, err)
 	}

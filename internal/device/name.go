@@ -44,3 +44,10 @@ func Kind(name string) string {
 	}
 	return kind + " (" + strings.TrimSuffix(what, ")") + ")"
 }
+
+// OnGPU says whether a device's name, as a user gives it or as an open device has it, is a card's.
+func OnGPU(name string) bool {
+	place, _, _ := strings.Cut(name, " (")
+	kind, _, _ := strings.Cut(place, ":")
+	return kind == "cuda"
+}

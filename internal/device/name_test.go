@@ -42,3 +42,12 @@ func TestKind(t *testing.T) {
 		}
 	}
 }
+
+// TestOnGPU: by the names that users give and by those of open devices.
+func TestOnGPU(t *testing.T) {
+	for name, want := range map[string]bool{"cuda": true, "cuda:3": true, "cuda:1 (NVIDIA H200, tf32)": true, "cpu": false, "cpu (avx512, 2 workers)": false, "auto": false, "": false, "cudart": false} {
+		if OnGPU(name) != want {
+			t.Errorf("%q: %v", name, !want)
+		}
+	}
+}
