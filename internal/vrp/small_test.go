@@ -64,3 +64,12 @@ func TestVariantsOfProblems(t *testing.T) {
 		}
 	}
 }
+
+// A mix names every variant rightly, or is refused.
+func TestUnknownVariantsAreNamed(t *testing.T) {
+	for _, text := range []string{"", "cvrp, vrpx", "vrpx, cvrp"} {
+		if m, err := ParseMix(text); err == nil || !strings.Contains(err.Error(), "there is no variant") {
+			t.Errorf("%q: %v, %v", text, m, err)
+		}
+	}
+}

@@ -189,3 +189,13 @@ func TestARunWithViewsSaysHowItWasJudged(t *testing.T) {
 		t.Errorf("a gap over some instances is not told: %v", end)
 	}
 }
+
+// A gap is in percent, with its standard error where there are two instances and more.
+func TestGapsInPercent(t *testing.T) {
+	if got := gapOf(1, 0.05, 0.001); got != "+5.000 %" {
+		t.Error(got)
+	}
+	if got := gapOf(2, 0.05, 0.001); got != "+5.000 ± 0.100 %" {
+		t.Error(got)
+	}
+}

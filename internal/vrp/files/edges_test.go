@@ -268,3 +268,12 @@ func TestShipmentsAreWritten(t *testing.T) {
 		t.Errorf("Li and Lim's format, of a problem that says no speed: %v\n%s", err, b.String())
 	}
 }
+
+// TestWhatPartsCells: what gives the most known columns; of a header with none, what is there.
+func TestWhatPartsCells(t *testing.T) {
+	for head, want := range map[string]rune{"id;x,1;y,1;demand": ';', "id,x,y;z,demand": ',', "id\tx\ty": '\t', "a;b;c": ';', "a\tb": '\t', "a": ','} {
+		if got, _ := separator([]byte(head)); got != want {
+			t.Errorf("%q: %q, want %q", head, got, want)
+		}
+	}
+}

@@ -43,3 +43,12 @@ func TestEpisodesEndAtTheHorizon(t *testing.T) {
 		}
 	}
 }
+
+// What an agent sees of a room is its column and its row, in that order.
+func TestObserve(t *testing.T) {
+	e := &env{room: Room{Size: 4, Horizon: 9}, state: StateOf(At(3, 1), 0)}
+	seen := []int32{-1, -1}
+	if e.Observe(seen); seen[0] != 3 || seen[1] != 1 {
+		t.Errorf("%v", seen)
+	}
+}
