@@ -19,7 +19,7 @@ type Schedule struct {
 
 // DefaultSchedule learns nearly all trivial tasks.
 func DefaultSchedule() Schedule {
-	return Schedule{Episodes: 1000, Discount: 0.97, Rate: 0.2, First: 1, Final: 0.1, Falls: 0.5}
+	return Schedule{Episodes: 1000, Discount: 0.95, Rate: 0.2, First: 1, Final: 0.1, Falls: 0.5}
 }
 
 // Check refuses what no learner can follow.
@@ -76,6 +76,10 @@ type lived struct {
 
 // stateOf are the weights of state i.
 func (e *lived) stateOf(i int) []int32 { return e.active[e.first[i]:e.first[i+1]] }
+
+// strides is how many times more often than any other action a random one is a step ahead. Where
+// all are equal a walk hardly leaves its place: learners of 44 tasks end at 0.52, not at 0.64.
+const strides = 3
 
 // Most tiles that a learner tells apart; others share the last place.
 const maxObjects = 24
@@ -229,7 +233,9 @@ func (w World) History(dst []Step, id ID, rules Schedule, seed, number uint64) [
 			now := n.active[n.first[len(n.first)-1]:]
 			var action uint8
 			if float64(rng.Float(word[0])) < epsilon {
-				action = uint8(rng.Below(word[1], uint32(NumActions)))
+				if k := rng.Below(word[1], uint32(NumActions)+strides); k > strides {
+					action = uint8(k - strides)
+				}
 			} else {
 				q := l.values(now)
 				action = pick(&q, word[2])
