@@ -260,3 +260,12 @@ func TestKeptPagesAreBounded(t *testing.T) {
 		t.Errorf("%d pages, %d bytes behind a large one", p.order.Len(), p.bytes)
 	}
 }
+
+// Limits are told in the largest unit that says them whole.
+func TestSizesAreTold(t *testing.T) {
+	for n, want := range map[int64]string{5: "5 bytes", 1<<20 - 1: "1048575 bytes", 1 << 20: "1 MB", 512 << 20: "512 MB", 1 << 30: "1 GB", 3 << 29: "1536 MB", 2 << 30: "2 GB"} {
+		if got := size(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}

@@ -25,3 +25,12 @@ func TestStartsOfXplanes(t *testing.T) {
 		}
 	}
 }
+
+// TestBackendsNameACollective: the name of a library alone is no annotation of a collective.
+func TestBackendsNameACollective(t *testing.T) {
+	for s, want := range map[string]bool{"nccl:": false, "nccl:x": true, "nccl": false, "gloo:all_reduce": true, "xnccl:all_reduce": false} {
+		if got := isBackend([]byte(s)); got != want {
+			t.Errorf("%q: %v", s, got)
+		}
+	}
+}
