@@ -169,6 +169,27 @@ func TestOneCoreIsNotOversubscribed(t *testing.T) {
 			t.Errorf("%v µs: %v", c.us, costsOf(r))
 		}
 	}
+	// without operators of that size larger ones tell, with a fork's time on top of one core's
+	for _, c := range []struct {
+		rows int
+		us   float64
+		want bool
+	}{{320, 407, false}, {320, 409, true}, {512, 2*262 + 85, true}, {513, 1000, false}} {
+		s := newSynth()
+		for n := range 4 {
+			start, at := s.now, s.hold()
+			for range 6 {
+				dims := fmt.Sprintf("[%d,512]", c.rows)
+				s.hostOp("aten::gelu", dims, `"float"`, c.us, 0, nil)
+				s.hostOp("aten::layer_norm", dims, `"float"`, c.us, 0, nil)
+			}
+			s.events[at] = s.event("user_annotation", fmt.Sprintf("ProfilerStep#%d", n), start, s.now-start, "")
+		}
+		r := diagnose(t, s.json())
+		if got := slices.Contains(ids(r), "oversubscribed"); got != c.want {
+			t.Errorf("%d rows, %v µs: %v", c.rows, c.us, costsOf(r))
+		}
+	}
 	// one kind of operator is no evidence: it may be slow for a reason of its own
 	s := newSynth()
 	for n := range 4 {
@@ -187,24 +208,48 @@ func TestOneCoreIsNotOversubscribed(t *testing.T) {
 // hold the cores, a run takes as many of their turns as chance has it.
 func TestABusyMachineIsNotOversubscribed(t *testing.T) {
 	for _, c := range []struct {
-		times float64 // the quarter point, as a multiple of the best
-		want  rule.Severity
-	}{{1.5, rule.Critical}, {3, rule.Critical}, {3.1, rule.Note}, {25, rule.Note}} {
+		best, times float64 // µs, and the quarter point as a multiple of it
+		want        rule.Severity
+	}{{200, 1.5, rule.Critical}, {200, 3, rule.Critical}, {200, 3.1, rule.Note}, {200, 25, rule.Note}, {999, 1.5, rule.Critical}, {1001, 1.5, rule.Note}} {
 		s := newSynth()
 		for n := range 4 {
 			start, at := s.now, s.hold()
 			for _, times := range []float64{1, c.times, 2 * c.times, 2 * c.times} {
-				s.hostOp("aten::gelu", "[96,192]", `"float"`, 200*times, 0, nil)
-				s.hostOp("aten::layer_norm", "[96,192]", `"float"`, 250*times, 0, nil)
+				s.hostOp("aten::gelu", "[96,192]", `"float"`, c.best*times, 0, nil)
+				s.hostOp("aten::layer_norm", "[96,192]", `"float"`, c.best*times, 0, nil)
 			}
 			s.events[at] = s.event("user_annotation", fmt.Sprintf("ProfilerStep#%d", n), start, s.now-start, "")
 		}
 		r := diagnose(t, s.json())
 		if len(r.Findings) != 1 || r.Findings[0].ID != "oversubscribed" || r.Findings[0].Severity != c.want {
-			t.Errorf("%v times: %v", c.times, costsOf(r))
+			t.Errorf("%v µs, %v times: %v", c.best, c.times, costsOf(r))
 		}
 		if c.times == 25 {
 			readPages(t, "busy_machine.txt").hold(t, "25 times", found(r))
+		}
+	}
+}
+
+// A loop over single values is told from 5 % of the step on. The layer between two turns of the
+// loop is no part of it, however few operators stand between.
+func TestReadsOnTheCPU(t *testing.T) {
+	for _, c := range []struct {
+		ms   float64 // beside the loop, which takes 2.7
+		want bool
+	}{{49.2, true}, {53.5, false}} {
+		s := newSynth()
+		for n := range 4 {
+			start, at := s.now, s.hold()
+			for range 300 {
+				s.hostOp("aten::select", "[300],[],[]", `"float","Scalar","Scalar"`, 3, 0, nil)
+				s.hostOp("aten::item", "[]", `"float"`, 2, 0, nil)
+			}
+			s.hostOp("aten::linear", "[96,192],[192,192],[192]", `"float","float","float"`, 1000*c.ms, 0, nil)
+			s.events[at] = s.event("user_annotation", fmt.Sprintf("ProfilerStep#%d", n), start, s.now-start, "")
+		}
+		r := diagnose(t, s.json())
+		if slices.Contains(ids(r), "sync-storm") != c.want || c.want && !near(r.Findings[0].SavesMS, 300*0.009) {
+			t.Errorf("%v ms: %v", c.ms, costsOf(r))
 		}
 	}
 }

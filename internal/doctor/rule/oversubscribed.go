@@ -22,17 +22,23 @@ import (
 // Threads that lack a core because of each other take short turns, and the operator takes about as
 // long each time: the quarter point of its runs is 1.1 to 1.6 times the best. Where other processes
 // hold the cores, a run takes as many of their turns as chance has it, milliseconds each: 15 to 30
-// times the best. Past 3 times it is the machine's doing and a note.
+// times the best, or even the best takes one. Past 3 times, or past 1 ms, it is the machine's doing
+// and a note.
+//
+// A trace without operators of that size is judged by those on up to twice as many elements, with
+// the 80 µs on top of twice what one core needs.
 const (
 	forkElements = 16_000
 	forkMost     = 131_072
+	forkLarge    = 262_144
 	forkNS       = 80_000
 	forkRuns     = 4
 	forkForms    = 2
 	forkUsual    = 30_000
 	forkShare    = 0.03
-	forkElement  = 2 // ns
-	forkSteady   = 3 // times the best
+	forkElement  = 2         // ns
+	forkSteady   = 3         // times the best
+	forkTurn     = 1_000_000 // ns
 )
 
 var oversubscribed = Rule{
@@ -42,51 +48,71 @@ var oversubscribed = Rule{
 		if !a.OnHost() || !a.Shapes {
 			return nil
 		}
-		type key struct{ name, form uint32 }
-		runs := map[key][]float32{}
-		var ns float64
-		var places []analysis.Place
-		a.EachOp(func(th *trace.Thread, _, _ int, o *trace.Op) {
-			if !isForked(a, o) {
-				return
-			}
-			k := key{o.Name, o.Form}
-			runs[k] = append(runs[k], o.Dur)
-			if o.Cause == 0 && o.Dur > forkUsual {
-				ns += float64(o.Dur) - forkUsual
-				places = append(places, analysis.Place{Span: trace.Span{Start: o.Start, End: o.End()}, Thread: th})
-			}
-		})
-		var list, spread []float32
-		alone := false // one core by itself may take as long
-		for k, durs := range runs {
-			if len(durs) < forkRuns {
-				continue
-			}
-			slices.Sort(durs)
-			best := durs[0]
-			list = append(list, best)
-			spread = append(spread, durs[len(durs)/4]/best)
-			alone = alone || float64(best) < oneCore(a, k.name, k.form)
+		usual, most := "10 to 60", forkMost
+		f := forksOf(a, 0, forkMost, 0)
+		if len(f.best) < forkForms {
+			usual, most = "less than half of that", forkLarge
+			f = forksOf(a, forkMost, forkLarge, forkNS)
 		}
-		ms := a.Ms(ns)
-		if len(list) < forkForms || alone || slices.Min(list) < forkNS || a.Share(ms) < forkShare {
+		ms := a.Ms(f.ns)
+		if len(f.best) < forkForms || f.alone || slices.Min(f.best) < forkNS || a.Share(ms) < forkShare {
 			return nil
 		}
-		slices.Sort(list)
-		slices.Sort(spread)
-		c := &cost{ms: ms, places: places, evidence: []string{
-			fmt.Sprintf("elementwise operators on %s to %s elements, which run on several threads, take %s µs even in their best run (the middle of %s): with a core per thread it is 10 to 60",
-				phrase.Thousands(forkElements), phrase.Thousands(forkMost), phrase.Figure(float64(list[len(list)/2])/1000), phrase.Count1(len(list), "kind")),
+		slices.Sort(f.best)
+		slices.Sort(f.spread)
+		c := &cost{ms: ms, places: f.places, evidence: []string{
+			fmt.Sprintf("elementwise operators on %s to %s elements, which run on several threads, take %s µs even in their best run (the middle of %s): with a core per thread it is %s",
+				phrase.Thousands(forkElements), phrase.Thousands(most), phrase.Figure(float64(f.best[len(f.best)/2])/1000), phrase.Count1(len(f.best), "kind"), usual),
 			"a thread that has no core holds all others at the end of each operator",
 		}}
-		if times := spread[len(spread)/2]; times > forkSteady {
+		if times, best := f.spread[len(f.spread)/2], f.best[len(f.best)/2]; times > forkSteady || best > forkTurn {
 			c.most = Note
 			c.remedy = "Look at what else runs on these cores (top) and at the container's CPU limit before you change the program."
-			c.evidence = append(c.evidence, fmt.Sprintf("a note: three of four runs take more than %s times as long as the best one, as where other processes hold the cores; threads that only lack cores because of each other take about as long each time", phrase.Figure(float64(times))))
+			c.evidence = append(c.evidence, fmt.Sprintf("a note: other processes hold the cores. Three of four runs take more than %s times as long as the best one; threads that lack cores only because of each other take about as long each time, and less than 1 ms", phrase.Figure(float64(times))))
 		}
 		return c
 	},
+}
+
+// forks is what the operators that are split over threads take, those of a range of sizes.
+type forks struct {
+	best, spread []float32 // by kind: the best run, and how many times that the quarter point is
+	alone        bool      // one core by itself may take as long
+	ns           float64   // beyond what they take with a core per thread
+	places       []analysis.Place
+}
+
+// forksOf measures operators on more than least elements and at most most, which one core by itself
+// must need this much less for than they take at best.
+func forksOf(a *analysis.Analysis, least, most, more float64) forks {
+	type key struct{ name, form uint32 }
+	runs := map[key][]float32{}
+	var f forks
+	a.EachOp(func(th *trace.Thread, _, _ int, o *trace.Op) {
+		if n := forkedElements(a, o); n <= least || n > most {
+			return
+		}
+		k := key{o.Name, o.Form}
+		runs[k] = append(runs[k], o.Dur)
+		usual := float64(forkUsual)
+		if more > 0 {
+			usual = oneCore(a, o.Name, o.Form) / 2
+		}
+		if o.Cause == 0 && float64(o.Dur) > usual {
+			f.ns += float64(o.Dur) - usual
+			f.places = append(f.places, analysis.Place{Span: trace.Span{Start: o.Start, End: o.End()}, Thread: th})
+		}
+	})
+	for k, durs := range runs {
+		if len(durs) < forkRuns {
+			continue
+		}
+		slices.Sort(durs)
+		f.best = append(f.best, durs[0])
+		f.spread = append(f.spread, durs[len(durs)/4]/durs[0])
+		f.alone = f.alone || float64(durs[0]) < oneCore(a, k.name, k.form)+more
+	}
+	return f
 }
 
 // oneCore is twice what a cheap operator takes on one core.
@@ -98,21 +124,22 @@ func oneCore(a *analysis.Analysis, name, form uint32) float64 {
 	return ns
 }
 
-// isForked tells a cheap operator of a size that is split over threads and yet small.
-func isForked(a *analysis.Analysis, o *trace.Op) bool {
+// forkedElements is how many elements a cheap operator works on where so many are split over
+// threads, and 0 otherwise.
+func forkedElements(a *analysis.Analysis, o *trace.Op) float64 {
 	name := a.Names.List[o.Name].Text
 	if o.Form == 0 || !cheap[name] && !cheapest[name] {
-		return false
+		return 0
 	}
 	in := a.Forms[o.Form].Inputs
 	if len(in) == 0 || in[0].Width > 4 {
-		return false
+		return 0
 	}
 	n := in[0].Elements()
-	if cheapest[name] {
-		return n > 40_000 && n <= forkMost
+	if n < forkElements || cheapest[name] && n <= 40_000 {
+		return 0
 	}
-	return n >= forkElements && n <= forkMost
+	return n
 }
 
 // cheap operators take well under 2 ns per element on one core. Those that only add or multiply are

@@ -86,19 +86,31 @@ func collectReads(a *analysis.Analysis, th *trace.Thread, c *analysis.Charge) in
 	return reads
 }
 
-// On a CPU a read waits for nothing, and costs what an operator and Python around it cost.
+// On a CPU a read waits for nothing, and costs what an operator and Python around it cost: 5 % of
+// the step, as where a GPU waits for the host.
 const (
 	hostReads     = 256
-	hostReadShare = 0.10
-	hostBetween   = 3 // operators between two reads of one loop
+	hostReadShare = 0.05
+	hostBetween   = 3    // operators between two reads of one loop
+	hostBody      = 0.05 // of the reads that have the same ones before them, for these to be the loop's
 )
 
-// readsOnHost looks for a loop over single values in a CPU job: the reads, the views between them,
-// and the Python around both.
-func readsOnHost(a *analysis.Analysis, who trace.Cause) *cost {
-	c := a.NewCharge()
-	reads := 0
-	var spans []trace.Span
+// body is the operators between two reads, by name; zeros behind the last.
+type body [hostBetween]uint32
+
+// bodyOf names the operators between two reads that stand close enough to be of one loop.
+func bodyOf(th *trace.Thread, last, i int) (b body, ok bool) {
+	if last < 0 || i-last > hostBetween+1 {
+		return b, false
+	}
+	for k := last + 1; k < i; k++ {
+		b[k-last-1] = th.Ops.At(k).Name + 1
+	}
+	return b, true
+}
+
+// eachRead visits the reads of single values, each with the one before it on its thread, or -1.
+func eachRead(a *analysis.Analysis, visit func(th *trace.Thread, last, i, step int)) {
 	for _, th := range a.Threads {
 		last := -1
 		for i := range th.Ops.Len() {
@@ -107,19 +119,37 @@ func readsOnHost(a *analysis.Analysis, who trace.Cause) *cost {
 			if name := a.Names.List[o.Name].Text; !ok || o.Cause != 0 || name != "aten::item" && name != "aten::is_nonzero" {
 				continue
 			}
-			reads++
-			from := o.Start
-			if last >= 0 && i-last <= hostBetween+1 {
-				from = th.Ops.At(last).End()
-				for k := last + 1; k < i; k++ {
-					c.Add(th.Ops.At(k), step)
-				}
-			}
-			spans = append(spans, trace.Span{Start: from, End: o.End()})
-			c.Add(o, step)
+			visit(th, last, i, step)
 			last = i
 		}
 	}
+}
+
+// readsOnHost looks for a loop over single values in a CPU job: the reads, the views between them,
+// and the Python around both. What stands between two reads once per step is no part of the loop.
+func readsOnHost(a *analysis.Analysis, who trace.Cause) *cost {
+	c := a.NewCharge()
+	reads := 0
+	bodies := map[body]int{}
+	eachRead(a, func(th *trace.Thread, last, i, _ int) {
+		reads++
+		if b, ok := bodyOf(th, last, i); ok {
+			bodies[b]++
+		}
+	})
+	var spans []trace.Span
+	eachRead(a, func(th *trace.Thread, last, i, step int) {
+		o := th.Ops.At(i)
+		from := o.Start
+		if b, ok := bodyOf(th, last, i); ok && float64(bodies[b]) >= hostBody*float64(reads) {
+			from = th.Ops.At(last).End()
+			for k := last + 1; k < i; k++ {
+				c.Add(th.Ops.At(k), step)
+			}
+		}
+		spans = append(spans, trace.Span{Start: from, End: o.End()})
+		c.Add(o, step)
+	})
 	ms := a.Ms(float64(trace.Total(trace.Clip(trace.Union(spans), a.CPUSteps))))
 	if a.PerStep(float64(reads)) < hostReads || a.Share(ms) < hostReadShare {
 		return nil
