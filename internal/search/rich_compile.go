@@ -95,8 +95,9 @@ func value(list []float64, i int) float64 {
 	return list[i]
 }
 
+// amount is 0 in dimensions that a list does not reach.
 func amount(list []int32, i int) int32 {
-	if list == nil {
+	if i >= len(list) {
 		return 0
 	}
 	return list[i]
@@ -156,9 +157,6 @@ func (m *model) readTasks() {
 		a.required = a.required || b.required
 		for k := range m.dims {
 			q := amount(s.Amount, k)
-			if k >= len(s.Amount) {
-				q = 0
-			}
 			// on board from the one to the other, beside what the place gets or gives itself
 			from, to := &m.amountsOf(s.Pickup)[k], &m.amountsOf(s.Delivery)[k]
 			*from = from.join(lseg{pick: q, peak: q})
@@ -227,11 +225,12 @@ func (m *model) readKinds() {
 		if k.maxReloads == 0 && len(k.reloads) > 0 {
 			k.maxReloads = n
 		}
-		if k.cap == nil {
-			k.cap = make([]int32, m.dims)
-			for d := range k.cap {
-				k.cap[d] = math.MaxInt32
-			}
+		// A dimension that a list does not reach has no limit, and no initial load.
+		for k.cap = slices.Clip(k.cap); len(k.cap) < m.dims; {
+			k.cap = append(k.cap, math.MaxInt32)
+		}
+		for k.initial = slices.Clip(k.initial); k.initial != nil && len(k.initial) < m.dims; {
+			k.initial = append(k.initial, 0)
 		}
 		m.slow = m.slow || len(t.Breaks) > 0
 		m.trips = m.trips || len(k.reloads) > 0

@@ -480,3 +480,24 @@ func TestRichFindsWhatItMissed(t *testing.T) {
 		}
 	}
 }
+
+// Lists of amounts that are empty, or end before the last dimension, limit nothing there.
+func TestShortListsOfAmounts(t *testing.T) {
+	for _, list := range [][]int32{{}, {9}} {
+		p := windows(8)
+		p.Dimensions = []vrp.Dimension{{Name: "volume", Delivery: make([]int32, 9)}}
+		k := vrp.NewVehicleType(list...)
+		k.InitialLoad = list[:len(list):len(list)]
+		k.Capacity = append([]int32{}, list...)
+		for d := range k.Capacity {
+			k.Capacity[d] = 70
+		}
+		p.Capacity, p.Fleet = 0, []vrp.VehicleType{k}
+		p.Demand[3], p.Demand[4] = 0, 0
+		p.Shipments = []vrp.Shipment{{Pickup: 3, Delivery: 4, Amount: list}}
+		r, err := Solve(t.Context(), p, Options{Iterations: 200})
+		if err != nil || len(r.Unserved) > 0 {
+			t.Errorf("%d numbers: %+v, %v", len(list), r, err)
+		}
+	}
+}
