@@ -20,7 +20,7 @@ A benchmark runs its contenders in turn, round after round, and reports the medi
 machine does meanwhile touches them alike. Compare the ratio; times belong to the machine.`,
 		Example: "  haul bench cost\n  haul bench matmul --json\n  haul bench step",
 	}
-	cmd.AddCommand(a.newBenchCost(), a.newBenchMatmul(), a.newBenchStep(), a.newBenchExchange(), a.newBenchScale(), a.newBenchWorlds(), a.newBenchXLand())
+	cmd.AddCommand(a.newBenchCost(), a.newBenchMatmul(), a.newBenchStep(), a.newBenchExchange(), a.newBenchScale(), a.newBenchSizes(), a.newBenchWorlds(), a.newBenchXLand())
 	a.parent(cmd)
 	return cmd
 }

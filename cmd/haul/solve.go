@@ -92,7 +92,7 @@ twice the customers that it was trained on. With --time or --iterations as well,
 routes, greedy ones unless --decode says otherwise.
 
 --testset kool solves the public test sets of Kool et al. (2019) for --customers 10, 20, 50 or 100, digit for digit, all 10,000
-instances or --count of them; --testset FILE reads instances (.npz, Kool's .pkl, POMO's .pt, a folder of .vrp) and, where it has an
+instances or --count of them; --customers 1000 is drawn by their generator, with capacity 200; --testset FILE reads instances (.npz, Kool's .pkl, POMO's .pt, a folder of .vrp) and, where it has an
 array reference or hgs, reports the gap to those costs. With --method search each instance gets --time-per-instance or --iterations; costs are cached by content, so that
 an interrupted run goes on where it stopped.`,
 		Example: `  haul solve --customers 10 --capacity 30 --count 1000 --method exact

@@ -44,6 +44,13 @@ func TestKool(t *testing.T) {
 			t.Error(diff, first.Capacity)
 		}
 	}
+	large, err := Kool(1000, Test)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := large.Problems[99]; p.Y[1000] != 0.4683720475009375 || p.Demand[1000] != 9 || p.Capacity != 200 || large.Published != 0 {
+		t.Errorf("1,000 customers: instance 99 ends at y %v with demand %d, capacity %d", p.Y[1000], p.Demand[1000], p.Capacity)
+	}
 	v, err := Kool(20, Validation)
 	if err != nil || v.Problems[0].X[0] == 0.1915194503788923 || v.Published != 0 {
 		t.Errorf("validation: %v", err)

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"haul/internal/config"
+	"haul/internal/draw"
+	"haul/internal/recipe"
+	"haul/internal/report"
+	"haul/internal/run"
+)
+
+// keyCustomers is the setting that instances grow with.
+const keyCustomers = "problem.num_customers"
+
+// sizesReport is instances per second against the size of an instance.
+type sizesReport struct {
+	Bench  string      `json:"bench"`
+	Config string      `json:"config"`
+	Device string      `json:"device"`
+	Rows   []sizedStep `json:"sizes"`
+}
+
+// sizedStep is one size.
+type sizedStep struct {
+	Customers int     `json:"customers"`
+	Batch     int     `json:"batch"`
+	Seconds   float64 `json:"seconds"`
+	PerSecond float64 `json:"instances_per_second"`
+	Rate      float64 `json:"flops_per_second"`
+}
+
+func (a *app) newBenchSizes() *cobra.Command {
+	var (
+		configs   configFlags
+		devices   deviceFlags
+		asJSON    bool
+		plot      string
+		customers []string
+	)
+	cmd := &cobra.Command{
+		Use:   "sizes",
+		Short: "Instances per second of training against the customers of an instance",
+		Long: `Time the training step of a routing config with instances of several sizes, and draw the curve: instances per second against N, and the
+operations per second that they come to. A step that leaves the fast way of its device shows as a drop in the second.
+
+The work of a step is counted by formula from the model and the lengths of the routes drawn.`,
+		Example: "  haul bench sizes --config tiny_1 --set training.batch_size=8 --customers 5,10,20 --plot sizes.svg\n  haul bench sizes --config large --device cuda:0 --json",
+		Args:    atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if plot != "" {
+				if _, err := draw.FormatOf(plot); err != nil {
+					return asUsage(err)
+				}
+			}
+			sizes, err := sizesOf(customers)
+			if err != nil {
+				return err
+			}
+			if err := firstOf(devices.check(a), mustTake(plot)); err != nil {
+				return err
+			}
+			r, err := a.benchSizes(cmd.Context(), &configs, &devices, sizes)
+			if err != nil {
+				return err
+			}
+			if plot != "" {
+				if err := r.draw(plot); err != nil {
+					return err
+				}
+			}
+			if asJSON {
+				return a.emit(r)
+			}
+			return a.table(r.print)
+		},
+	}
+	configs.register(cmd)
+	configs.config = "small"
+	cmd.Flags().Lookup("config").DefValue = configs.config
+	cmd.Flags().Lookup("config").Usage = "shipped settings by name, or a YAML file"
+	devices.register(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().StringSliceVar(&customers, "customers", []string{"20", "50", "100", "200"}, "sizes to time, in rising order")
+	cmd.Flags().StringVar(&plot, "plot", "", "draw the curve: a name that ends in .svg or .png")
+	return cmd
+}
+
+// sizesOf reads the sizes, which rise.
+func sizesOf(words []string) (out []int, err error) {
+	for _, w := range words {
+		n, err := strconv.Atoi(strings.TrimSpace(w))
+		if err != nil || n < 1 {
+			return nil, usagef("--customers %s: whole numbers of 1 or more are needed, apart by commas", strings.Join(words, ","))
+		}
+		if len(out) > 0 && n <= out[len(out)-1] {
+			return nil, usagef("--customers %s: each size must be larger than the one before", strings.Join(words, ","))
+		}
+		out = append(out, n)
+	}
+	if len(out) == 0 {
+		return nil, usagef("--customers names no size")
+	}
+	return out, nil
+}
+
+func (a *app) benchSizes(ctx context.Context, f *configFlags, d *deviceFlags, sizes []int) (*sizesReport, error) {
+	of := func(n int) (config.Settings, run.Recipe, error) {
+		cfg, err := config.LoadAny("", f.config, append(f.sets[:len(f.sets):len(f.sets)], fmt.Sprintf("%s=%d", keyCustomers, n)))
+		if err != nil {
+			return nil, nil, err
+		}
+		r, err := recipe.Find(cfg.Recipe())
+		return cfg, r, err
+	}
+	cfg, r, err := of(sizes[len(sizes)-1])
+	if err != nil {
+		return nil, err
+	}
+	dev, err := a.openFor(ctx, d, r, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer dev.Close()
+	out := &sizesReport{Bench: "sizes", Config: cfg.Title(), Device: dev.Name()}
+	for _, n := range sizes {
+		if cfg, r, err = of(n); err != nil {
+			return nil, err
+		}
+		step, err := r.Step(dev, cfg)
+		if err != nil {
+			return nil, fmt.Errorf("%s %d: %w", keyCustomers, n, err)
+		}
+		flops, steps, err := workOf(ctx, step)
+		if err != nil {
+			return nil, errors.Join(err, step.Close())
+		}
+		batch := step.Program.Total()
+		took, err := step.Trial(ctx) // closes the step
+		if err != nil {
+			return nil, err
+		}
+		out.Rows = append(out.Rows, sizedStep{n, batch, took, float64(batch) / took, float64(flops) / float64(steps) / took})
+	}
+	return out, nil
+}
+
+// workOf is the operations of a few steps.
+func workOf(ctx context.Context, s *run.Step) (flops int64, steps int, err error) {
+	for steps = range 2 {
+		if err := run.Replay(ctx, s.Runner); err != nil {
+			return 0, 0, err
+		}
+	}
+	steps++
+	flops, err = s.FLOPs()
+	return flops, steps, err
+}
+
+func (r *sizesReport) print(w io.Writer) {
+	fmt.Fprintf(w, "%s, %s\n\ncustomers\tbatch\tstep\tinstances/s\toperations/s\n", r.Config, r.Device)
+	for _, s := range r.Rows {
+		fmt.Fprintf(w, "%d\t%d\t%.3f ms\t%s\t%s\n", s.Customers, s.Batch, 1e3*s.Seconds, perSecond(s.PerSecond), report.Operations(s.Rate))
+	}
+}
+
+// perSecond writes a rate, which may be a few per second for large instances on few cores.
+func perSecond(v float64) string {
+	if v < 100 {
+		return fmt.Sprintf("%.3g", v)
+	}
+	return report.Thousands(int64(math.Round(v)))
+}
+
+// draw draws instances per second and operations per second against N, both axes of the first by
+// ratios.
+func (r *sizesReport) draw(path string) error {
+	f, err := draw.FormatOf(path)
+	if err != nil {
+		return asUsage(err)
+	}
+	speed, rate := draw.Curve{Name: "instances/s"}, draw.Curve{Name: "GFLOP/s"}
+	for _, s := range r.Rows {
+		x := math.Log2(float64(s.Customers))
+		speed.Add(x, math.Log2(s.PerSecond))
+		rate.Add(x, s.Rate/1e9)
+	}
+	customers := func(x float64) string { return fmt.Sprintf("%.0f", math.Exp2(x)) }
+	return writeFile(path, func(w io.Writer) error {
+		return draw.Panels(w, f, "Training steps of "+r.Config+" against the customers of an instance", r.Device,
+			draw.Panel{Title: "Instances per second", X: "customers", Curves: []draw.Curve{speed}, XFigure: customers,
+				YFigure: func(y float64) string { return perSecond(math.Exp2(y)) }},
+			draw.Panel{Title: "GFLOP per second", X: "customers", Curves: []draw.Curve{rate}, XFigure: customers, FromZero: true})
+	})
+}
