@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -110,8 +111,15 @@ func TestNamesAreNotPaths(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	var mu sync.Mutex // guards said: the watcher speaks while the test listens
 	var said []string
-	x := open(t, func(o *Options) { o.Runs, o.Log = runs, func(s string) { said = append(said, s) } })
+	x := open(t, func(o *Options) {
+		o.Runs, o.Log = runs, func(s string) {
+			mu.Lock()
+			defer mu.Unlock()
+			said = append(said, s)
+		}
+	})
 	for _, name := range []string{"..%2fsecret", "%2e%2e%2fsecret", "..", "../secret", "a-001%2f..%2f..%2fsecret", "linked", "relative", "%2fetc", "a-001%00", "", "."} {
 		if a := x.do("GET", "/api/v1/runs/"+name, ""); a.status == 200 && strings.Contains(a.body, "history") {
 			t.Errorf("%s: %.200s", name, a.body)
@@ -138,6 +146,8 @@ func TestNamesAreNotPaths(t *testing.T) {
 	if x.Server.runs.get("linked") != nil || x.Server.runs.get("relative") != nil || x.Server.runs.get("neighbour") == nil {
 		t.Errorf("runs: %v", x.Server.runs.all())
 	}
+	mu.Lock()
+	defer mu.Unlock()
 	if len(said) != 2 || !strings.Contains(said[0], "link out of") {
 		t.Errorf("said %q", said)
 	}
