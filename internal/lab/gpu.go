@@ -11,7 +11,7 @@ import (
 
 // packed is the PTX of src/lab.cu, as scripts/ptx makes it.
 //
-//go:embed ptx/lab.ptx.gz
+//go:embed ptx/lab.ptx.zst
 var packed []byte
 
 // card is a GPU with the lab's kernels loaded. Each experiment opens its own and closes it, so that

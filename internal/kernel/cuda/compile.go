@@ -266,13 +266,13 @@ func (d *Device) fetch(ls []launch) error {
 
 // everyKernel lists all that is embedded and runs on the card.
 func (c *compiler) everyKernel() ([]*part, error) {
-	files, err := fs.Glob(images, "ptx/*.ptx.gz")
+	files, err := fs.Glob(images, "ptx/*.ptx.zst")
 	if err != nil {
 		return nil, err
 	}
 	var parts []*part
 	for _, f := range files {
-		module := strings.TrimSuffix(strings.TrimPrefix(f, "ptx/"), ".ptx.gz")
+		module := strings.TrimSuffix(strings.TrimPrefix(f, "ptx/"), ".ptx.zst")
 		text, err := image(module)
 		if err != nil {
 			return nil, err

@@ -10,12 +10,12 @@ import (
 // images are the kernels, a module per file, as scripts/ptx makes them from src. They stay
 // compressed until a program needs one.
 //
-//go:embed ptx/*.ptx.gz
+//go:embed ptx/*.ptx.zst
 var images embed.FS
 
 // image is the PTX of a module.
 func image(module string) ([]byte, error) {
-	packed, err := images.ReadFile("ptx/" + module + ".ptx.gz")
+	packed, err := images.ReadFile("ptx/" + module + ".ptx.zst")
 	if err != nil {
 		return nil, fmt.Errorf("no kernels named %s are embedded", module)
 	}

@@ -12,12 +12,12 @@ import (
 // modules are the names of all that is embedded.
 func modules(t testing.TB) []string {
 	t.Helper()
-	files, err := fs.Glob(images, "ptx/*.ptx.gz")
+	files, err := fs.Glob(images, "ptx/*.ptx.zst")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no PTX is embedded: %v", err)
 	}
 	for i, f := range files {
-		files[i] = strings.TrimSuffix(strings.TrimPrefix(f, "ptx/"), ".ptx.gz")
+		files[i] = strings.TrimSuffix(strings.TrimPrefix(f, "ptx/"), ".ptx.zst")
 	}
 	return files
 }
