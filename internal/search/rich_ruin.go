@@ -8,7 +8,7 @@ import (
 // where it costs least, or stays out where leaving it out costs less. What a reader could break:
 // change is the difference of cost that the iteration made, the prices of tasks left out included.
 
-// remove takes a customer's task out of the routes. Its customers' stops are cut by the caller.
+// mark takes a customer's task out of the routes. Its customers' stops are cut by the caller.
 func (c *rchain) mark(v int32) {
 	lead := c.places[v].lead
 	if c.taken[lead] != c.tick {

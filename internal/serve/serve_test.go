@@ -93,7 +93,7 @@ func (x *site) do(method, path, body string, headers ...string) *answerOf {
 	return &answerOf{resp.StatusCode, resp.Header, string(text)}
 }
 
-// problem asserts an answer in problem details.
+// refused asserts an answer in problem details.
 func (x *site) refused(a *answerOf, status int, words string) {
 	x.t.Helper()
 	var p problem

@@ -39,7 +39,7 @@ type Named struct {
 	lead float64 // and for Python on the way to them
 }
 
-// measures of what a name's operators cost.
+// OnCPU is the time of its operators on the CPU.
 func (v *Named) OnCPU() float64 { return v.Ns }
 
 func (v *Named) Inside() float64 { return v.idle }

@@ -45,7 +45,7 @@ type pupil struct {
 	logits, sums *kernel.Tensor
 }
 
-// weights start every parameter away from ones and zeros.
+// scatter gives weights that are all away from ones and zeros.
 func scatter(l *kernel.Layout) []float32 {
 	weights := model.Initial(l, 2)
 	random := rand.New(rand.NewPCG(3, 4))

@@ -119,7 +119,7 @@ func (f *fn) splatWord(d V, r R) {
 	f.word(0x4e040c00|uint32(r)<<5|uint32(d), "dup v%d.4s, w%d", d, r)
 }
 
-// wide emits instructions over two doubles, or over the two halves of a register.
+// Instructions over two doubles, or over the two halves of a register.
 func (f *fn) fcvtl(d, n V) { f.word(0x0e617800|uint32(n)<<5|uint32(d), "fcvtl v%d.2d, v%d.2s", d, n) }
 func (f *fn) fcvtl2(d, n V) {
 	f.word(0x4e617800|uint32(n)<<5|uint32(d), "fcvtl2 v%d.2d, v%d.4s", d, n)
