@@ -306,6 +306,11 @@ func (v *visit) runs() {
 		v.t.Errorf("the run is %q", state)
 	}
 	v.notes(epoch)
+	v.do("hold the button", chromedp.Evaluate(`held = document.querySelector('#runs-bars button'); held.focus()`, nil), chromedp.Evaluate(epoch, &first))
+	v.until("an epoch beside the button", fmt.Sprintf("return %s > %g", epoch, first))
+	if got := v.text(`String(document.activeElement === held)`); got != "true" {
+		v.t.Error("an epoch took the button away")
+	}
 	v.do("ledger", chromedp.Click(`#runs-bars button`, chromedp.ByQuery))
 	v.until("the step taken apart", `return document.querySelectorAll('#runs-bars .bar').length == 2`)
 	v.do("top", chromedp.Evaluate(`scrollTo(0, 0)`, nil))

@@ -315,23 +315,34 @@ function timesOf(run) {
   return parts.filter(([, s]) => s > 0).map(([name, s]) => ({ name, share: s, words: duration(s) }));
 }
 
+// A run's box stays when an epoch comes in: a button that is replaced while somebody presses it does
+// nothing, and takes the keyboard's place with it.
+const boxes = new Map();
+function boxOf(name) {
+  if (!boxes.has(name)) {
+    const error = el('p', { class: 'notice', role: 'alert', hidden: true });
+    const button = el('button', { type: 'button', onclick: () => measure(name, button, error) }, 'Take a training step apart');
+    const times = el('div'), step = el('div', {}, el('p', { class: 'row' }, button), error);
+    boxes.set(name, { box: el('div', {}, el('h3', {}, name), times, step), times, step });
+  }
+  return boxes.get(name);
+}
+
 function paintTimes(shown) {
   const with_ = shown.filter(r => timesOf(r).length);
   $('runs-time').hidden = !with_.length;
-  $('runs-bars').replaceChildren(...with_.map(run => {
-    const box = el('div', {}, el('h3', {}, run.name), bar(timesOf(run), 'time of ' + run.name));
-    const got = ledgers.get(run.name);
-    if (got?.stages) {
+  const all = with_.map(run => {
+    const of = boxOf(run.name), got = ledgers.get(run.name);
+    of.times.replaceChildren(bar(timesOf(run), 'time of ' + run.name));
+    if (got?.stages && of.drawn !== got) {
       const parts = got.stages.filter(s => s.share > 0.002).map(s => ({ name: s.stage, share: s.share, words: percent(s.share) }));
-      box.append(el('p', { class: 'small soft' }, `One training step, ${figure(1e3 * got.step_seconds)} ms on ${got.device}: ${got.note}.`), bar(parts, 'one step of ' + run.name));
-    } else {
-      const error = el('p', { class: 'notice', role: 'alert', hidden: true });
-      const button = el('button', { type: 'button', onclick: () => measure(run.name, button, error) }, got === 'asked' ? 'measuring…' : 'Take a training step apart');
-      button.disabled = got === 'asked';
-      box.append(el('p', { class: 'row' }, button), error);
+      of.step.replaceChildren(el('p', { class: 'small soft' }, `One training step, ${figure(1e3 * got.step_seconds)} ms on ${got.device}: ${got.note}.`), bar(parts, 'one step of ' + run.name));
+      of.drawn = got;
     }
-    return box;
-  }));
+    return of.box;
+  });
+  const bars = $('runs-bars');
+  if (all.length !== bars.children.length || all.some((box, i) => box !== bars.children[i])) bars.replaceChildren(...all);
 }
 
 async function measure(name, button, error) {
