@@ -1,0 +1,26 @@
+package cu
+
+import (
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// TestInflate: a module comes back as it was packed, and one that was cut or damaged is an error.
+func TestInflate(t *testing.T) {
+	z, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed := z.EncodeAll([]byte(".version 7.5\n"), nil)
+	if text, err := Inflate(packed); err != nil || string(text) != ".version 7.5\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	damaged := append([]byte(nil), packed...)
+	damaged[len(damaged)-1] ^= 1 // of the checksum
+	for name, bad := range map[string][]byte{"cut": packed[:len(packed)-1], "damaged": damaged, "no frame": []byte("PTX")} {
+		if text, err := Inflate(bad); err == nil {
+			t.Errorf("%s: %q", name, text)
+		}
+	}
+}
