@@ -11,6 +11,7 @@ let policies = [];
 let limits = { exact_customers: 18, policy_customers: 500 };
 let file = null;              // the .npz that more instances can be taken from
 let told = {};                // what its user said that it does not
+let wishes = 0;               // how often an instance was wished for: the last wish is granted, whichever answer comes last
 const maps = [];
 const size = 1000, margin = 50;
 
@@ -27,7 +28,7 @@ export async function enter(query) {
     policies = (await getJSON('/policies')).policies;
   } catch (e) { say($('r-error'), e.message); }
   for (const m of methods) m.fill();
-  random(!query.get('n')); // an example is solved at first sight
+  if (!wishes) random(!query.get('n')); // an example is solved at first sight, unless a file was dropped before
 }
 
 // Method is the choice of one way to solve.
@@ -169,8 +170,8 @@ class RouteMap {
   key(e) {
     const step = e.shiftKey ? 100 : 20;
     const ways = { ArrowLeft: [-step, 0], ArrowRight: [step, 0], ArrowUp: [0, -step], ArrowDown: [0, step] };
+    if (!instance?.coords) return;
     const n = customers(instance) + 1;
-    if (!instance.coords) return;
     if (e.key === '+' || e.key === '-') { this.zoom(e.key === '+' ? 1.5 : 1 / 1.5); e.preventDefault(); return; }
     if (ways[e.key]) {
       const from = picked ? project(instance.coords[picked]) : this.cross;
@@ -239,6 +240,7 @@ class RouteMap {
   }
 
   draw() {
+    if (!instance) return; // the first one is on its way
     const { x, y, k } = this.seen, u = 1 / k; // sizes on the screen do not depend on the zoom
     this.canvas.setAttribute('viewBox', `${x} ${y} ${size * u} ${size * u}`);
     this.canvas.style.setProperty('--u', u);
@@ -324,6 +326,7 @@ const fixed = () => ['distances', 'profiles'].some(k => instance[k]) ? 'This pro
   : ['groups', 'shipments'].some(k => instance[k]?.length) ? 'This problem has groups or shipments, which name its places: none can be taken away here.' : '';
 
 function add(at) {
+  if (!instance) return;
   if (instance.distances || instance.profiles) { say($('r-error'), fixed()); return; }
   const demand = Math.min(Number($('r-demand').value) || 0, instance.capacity || Infinity);
   for (const [key, empty] of Object.entries(byPlace)) instance[key]?.push(Array.isArray(empty) ? [] : empty);
@@ -389,18 +392,22 @@ function use(got) {
 }
 
 function clear() {
+  wishes++;
   file = null;
   use({ name: 'placed by hand', coords: [[0.5, 0.5]], demands: [0], capacity: Number($('r-capacity').value) || 30, distance: 'exact', count: 1 });
 }
 
 async function random(example = false) {
+  const wish = ++wishes;
   try {
-    file = null;
     const q = new URLSearchParams({ customers: $('r-count').value, capacity: $('r-capacity').value, seed: $('r-seed').value });
-    use(await getJSON('/instances/random?' + q));
+    const drawn = await getJSON('/instances/random?' + q);
+    if (wish !== wishes) return;
+    file = null;
+    use(drawn);
     say($('r-error'), '');
     if (!example) remember();
-  } catch (e) { say($('r-error'), e.message); }
+  } catch (e) { if (wish === wishes) say($('r-error'), e.message); }
 }
 
 // What a table may lack, and how it is asked for.
@@ -412,15 +419,18 @@ let asked = null; // the file that lacks something, what is known of it, and wha
 
 // open reads a file by the server. What a table does not say is asked for, one thing after the other.
 async function open(f, index = 0, known = {}) {
+  const wish = ++wishes;
   try {
     const q = new URLSearchParams({ name: f.name, index, ...known });
     const read = await (await api('/instances?' + q, { method: 'POST', body: f, headers: { 'Content-Type': 'application/octet-stream' } })).json();
+    if (wish !== wishes) return;
     use(read);
     file = f;
     told = known;
     say($('r-error'), '');
     say($('r-notes'), (read.notes || []).join(' '));
   } catch (e) {
+    if (wish !== wishes) return;
     if (!lacks[e.missing]) { say($('r-error'), e.message); return; }
     say($('r-error'), '');
     asked = { f, known, what: e.missing };
