@@ -12,8 +12,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// late holds the example's answer back until letIn is called, and says that it was asked for and when the page
-// has had it.
+// late holds the example's answer back until letIn is called. It says that the page asked for it
+// (window.asked) and that the page has had it (window.came).
 const late = `const letter = new Promise(go => window.letIn = go);
 const plain = window.fetch;
 window.fetch = async (...args) => {
