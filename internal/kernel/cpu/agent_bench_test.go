@@ -3,6 +3,7 @@
 package cpu_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -26,8 +27,24 @@ func spent() float64 {
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
 
-// BenchmarkAgent is the whole step: 512 rows of 80 tokens, shards as they are in use.
-func BenchmarkAgent(b *testing.B) { benchmarkAgent(b, cpu.Options{}) }
+// raced are the sizes of BenchmarkAgent, ad_dr.yaml's where no flag says otherwise.
+var raced = struct {
+	tokens, batch, width, heads, layers *int
+	attention                           *float64
+	precision                           *string
+}{
+	flag.Int("agent.tokens", 80, "tokens of a row"),
+	flag.Int("agent.batch", 512, "rows of a step"),
+	flag.Int("agent.width", adDR.Width, "the network's width; the feed-forward layer has four times that"),
+	flag.Int("agent.heads", adDR.Heads, "heads of attention"),
+	flag.Int("agent.layers", adDR.Layers, "layers"),
+	flag.Float64("agent.attention_dropout", 0.1, "rate of dropout of attention's probabilities"),
+	flag.String("agent.precision", "fp32", "fp32 or bf16"),
+}
+
+// BenchmarkAgent is the whole step: 512 rows of 80 tokens or what flags say, shards as they are in
+// use.
+func BenchmarkAgent(b *testing.B) { benchmarkAgent(b, cpu.Options{Precision: *raced.precision}) }
 
 // BenchmarkAgentShards compares sizes of a shard.
 func BenchmarkAgentShards(b *testing.B) {
@@ -37,7 +54,10 @@ func BenchmarkAgentShards(b *testing.B) {
 }
 
 func benchmarkAgent(b *testing.B, o cpu.Options) {
-	run, _ := agentRun(b, open(b, o), adDR, 512, 80, 1)
+	cfg := adDR
+	cfg.Width, cfg.Heads, cfg.Layers, cfg.Feed = *raced.width, *raced.heads, *raced.layers, 4**raced.width
+	cfg.Positions, cfg.AttentionDropout = *raced.tokens, float32(*raced.attention)
+	run, _ := agentRun(b, open(b, o), cfg, *raced.batch, *raced.tokens, 1)
 	check(b, run.Run())
 	var took []float64
 	start := spent()

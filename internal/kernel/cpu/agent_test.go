@@ -22,7 +22,7 @@ func agentRun(t testing.TB, dev kernel.Device, cfg model.ADConfig, batch, tokens
 	t.Helper()
 	m, err := model.NewAD(cfg)
 	check(t, err)
-	spec := model.Transitions(kernel.RegionSpec{Streams: 8, Steps: 1000, Horizon: 20, Tokens: tokens, Seed: 1, Purpose: rng.Regions}, 2)
+	spec := model.Transitions(kernel.RegionSpec{Streams: 8, Steps: max(1000, 4*tokens), Horizon: 20, Tokens: tokens, Seed: 1, Purpose: rng.Regions}, 2)
 	p := plan.New("agent", dev, batch, tokens, m.Layout())
 	in := model.Sequences{Index: p.ShardInts("index", p.B(), tokens, model.TokenFields(2)), Labels: p.ShardInts("labels", p.B(), tokens, 2), First: p.ShardInts("first", p.B(), tokens)}
 	history := p.Whole("history", spec.Streams*spec.Steps)
