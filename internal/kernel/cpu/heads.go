@@ -37,7 +37,22 @@ type headArgs struct {
 	scale2       float32 // times log2 e
 	keep         float32
 	keepScale    float32
+	// The gradient's panel, in blocks, the ends excluded. What has a place for each of its blocks is
+	// addressed as if it began with the first block of all.
+	begin, end      int
+	panel, panelEnd int
+	row             int     // bytes between blocks of queries of pa and sa
+	sumQ, sumK      uintptr // sums that a later panel goes on with: a tile, and two tiles
+	reached, last   int     // the assembly's own
 }
+
+// Panels of the gradient, in blocks: the scores of a block of queries and their gradient stay in
+// L1, what a panel leaves for the keys in a quarter of L2. Keys come in whole groups of dropout
+// bits.
+const (
+	panelQueries = 32
+	panelKeys    = 16
+)
 
 // headWidth is the one that attention by tiles is made for.
 const headWidth = 16
@@ -46,6 +61,7 @@ const headWidth = 16
 type heads struct {
 	causal
 	blocks, depth, pairs int // blocks of 16 tokens; tiles of 32 columns; tiles of 32 tokens
+	queries, keys        int // blocks of a panel of the gradient
 }
 
 // attends tells whether tiles do attention of heads so wide.
@@ -55,14 +71,20 @@ func (b *binder) attends(d, heads int) bool {
 }
 
 func (b *binder) heads(instances, t, d, n int, drop kernel.Drop) heads {
-	return heads{b.causal(instances, t, d, n, drop), ceil(t, tileLines), ceil(d, tileDepth), ceil(t, tileDepth)}
+	return newHeads(b.causal(instances, t, d, n, drop), panelQueries, panelKeys)
 }
 
-// rows is how many floats take the tokens as blocks of 16; columns, as tiles of a head each;
-// square, half a tile for each pair of blocks.
+// newHeads cuts into panels of so many blocks of queries and keys; those of keys are even.
+func newHeads(c causal, queries, keys int) heads {
+	blocks := ceil(c.t, tileLines)
+	return heads{c, blocks, ceil(c.d, tileDepth), ceil(c.t, tileDepth), min(blocks, queries), min((blocks+1)&^1, keys)}
+}
+
+// rows is how many floats take the tokens as blocks of 16; columns, as tiles of a head each; panel,
+// half a tile for each pair of a panel's blocks.
 func (c *heads) rows() int    { return c.blocks * c.depth * tileSlots }
 func (c *heads) columns() int { return c.heads * c.pairs * tileSlots }
-func (c *heads) square() int  { return c.blocks * c.blocks * tileSlots / 2 }
+func (c *heads) panel() int   { return c.queries * c.keys * tileSlots / 2 }
 
 // args is what all heads of an instance share.
 func (c *heads) args(first []int32) headArgs {
@@ -104,7 +126,7 @@ func (c *heads) needForward() int {
 }
 
 func (c *heads) needGrad() int {
-	return 4*c.rows() + 3*c.columns() + c.blocks*(tileSlots*5/2) + 2*c.square() + tileSlots + c.t
+	return 4*c.rows() + 3*c.columns() + c.keys*(tileSlots*5/2) + 2*c.panel() + (1+c.queries+2*c.blocks)*tileSlots + c.t
 }
 
 // mask is where head h of an instance's dropout bits begins.
@@ -177,17 +199,32 @@ func (c *heads) grad(w *worker, dqkv, dy, y, logSum, qkv []float32, first []int3
 	w.tiles.pack(rowsOfB, qp, qkv, 3*d, d, t)
 	w.tiles.pack(rowsOfB, gp, dy, d, d, t)
 	*a = c.args(first)
-	a.ld, a.dots, a.s, a.dp = 12*d, address(dots), address(free.take(c.blocks*tileSlots)), address(free.take(c.blocks*tileSlots))
-	a.p, a.pa, a.sa = address(free.take(c.blocks*tileSlots/2)), address(free.take(c.square())), address(free.take(c.square()))
-	a.out = address(free.take(tileSlots))
+	s, dp, p := free.take(c.keys*tileSlots), free.take(c.keys*tileSlots), free.take(c.keys*tileSlots/2)
+	pa, sa, sumQ := free.take(c.panel()), free.take(c.panel()), free.take(c.queries*tileSlots)
+	a.ld, a.dots, a.out, a.sumK = 12*d, address(dots), address(free.take(tileSlots)), address(free.take(2*c.blocks*tileSlots))
+	a.row = c.keys * tileBytes / 2
 	fits(len(dqkv) >= t*3*d)
-	for h := 0; h < c.heads && !w.stopped(); h++ {
+	for h := range c.heads {
 		column, tiles := h*headWidth, h*c.pairs*tileSlots
 		w.p.rowDots(dots, dy[column:], y[column:], t, headWidth, d)
 		a.k, a.v, a.q, a.dy = half(k, h, halfLine), half(v, h, halfLine), half(q, h, halfLines), half(g, h, halfLines)
 		a.turned, a.qPairs, a.dyPairs = address(kt[tiles:]), address(qp[tiles:]), address(gp[tiles:])
 		a.mask, a.logSum = c.mask(masks, h), address(logSum[h*t:][:t])
 		a.y, a.dk, a.dv = address(dqkv[column:]), address(dqkv[d+column:]), address(dqkv[2*d+column:])
-		w.tiles.attendGrad(a)
+		for a.begin = 0; a.begin < c.blocks; a.begin = a.end {
+			a.end = min(a.begin+c.queries, c.blocks)
+			a.sumQ = before(sumQ, a.begin*tileBytes)
+			reached := int(first[a.begin*tileLines]) / tileLines
+			for a.panel = reached / c.keys * c.keys; a.panel < a.end && !w.stopped(); a.panel = a.panelEnd {
+				a.panelEnd = min(a.panel+c.keys, a.end)
+				a.s, a.dp, a.p = before(s, a.panel*tileBytes), before(dp, a.panel*tileBytes), before(p, a.panel*tileBytes/2)
+				skipped := a.begin*a.row + a.panel*tileBytes/2
+				a.pa, a.sa = before(pa, skipped), before(sa, skipped)
+				w.tiles.attendGrad(a)
+			}
+		}
 	}
 }
+
+// before is where memory would begin that s is a part of, so many bytes into it.
+func before(s []float32, bytes int) uintptr { return address(s) - uintptr(bytes) }

@@ -5645,7 +5645,7 @@ done:
 	VZEROUPPER
 	RET
 
-// func attendHead(t *[27]uintptr)
+// func attendHead(t *[36]uintptr)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·attendHead(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), DI
@@ -5676,6 +5676,7 @@ block:
 	SHLQ         $0x06, R15
 	MOVLQSX      (AX)(R15*1), R9
 	SARQ         $0x04, R9
+	MOVQ         SI, 280(DI)
 	MOVQ         40(DI), CX
 	IMULQ        SI, CX
 	ADDQ         24(DI), CX
@@ -5695,7 +5696,7 @@ block:
 	MOVQ  R9, BX
 	SHLQ  $0x0a, BX
 	ADDQ  152(DI), BX
-	MOVQ  SI, AX
+	MOVQ  280(DI), AX
 	SUBQ  R9, AX
 	INCQ  AX
 
@@ -6334,10 +6335,6 @@ keptknown:
 	INCQ      R8
 	CMPQ      R8, SI
 	JLE       exp
-	MOVQ      R9, CX
-	SHLQ      $0x09, CX
-	ADDQ      168(DI), CX
-	MOVQ      R9, R8
 
 	// tilezero tmm0
 	BYTE $0xc4
@@ -6345,6 +6342,10 @@ keptknown:
 	BYTE $0x7b
 	BYTE $0x49
 	BYTE $0xc0
+	MOVQ R9, CX
+	SHLQ $0x09, CX
+	ADDQ 168(DI), CX
+	MOVQ R9, R8
 
 sum:
 	MOVQ R8, AX
@@ -6375,25 +6376,15 @@ sum:
 	BYTE $0x00
 
 	// tdpbf16ps tmm0,tmm4,tmm6
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x4a
-	BYTE $0x5c
-	BYTE $0xc4
-	ADDQ $0x00000200, CX
-	INCQ R8
-	CMPQ R8, SI
-	JLE  sum
-	MOVQ 192(DI), BX
-
-	// tilestored [rbx+r12*1+0x0],tmm0
 	BYTE             $0xc4
-	BYTE             $0xa2
-	BYTE             $0x7a
-	BYTE             $0x4b
-	BYTE             $0x44
-	BYTE             $0x23
-	BYTE             $0x00
+	BYTE             $0xe2
+	BYTE             $0x4a
+	BYTE             $0x5c
+	BYTE             $0xc4
+	ADDQ             $0x00000200, CX
+	INCQ             R8
+	CMPQ             R8, 280(DI)
+	JLE              sum
 	VADDPS           Z16, Z17, Z17
 	VPSUBD.BCST      heads_rootHalf<>+0(SB), Z17, Z0
 	VPANDD.BCST      heads_fraction<>+0(SB), Z0, Z1
@@ -6422,171 +6413,180 @@ sum:
 	VBROADCASTSS     208(DI), Z0
 	VDIVPS           Z17, Z0, Z17
 	MOVQ             192(DI), BX
-	VMOVUPS          (BX), Z0
-	VMULPS           Z17, Z0, Z0
-	VMOVUPS          64(BX), Z1
-	VMULPS           Z17, Z1, Z1
-	VMOVUPS          128(BX), Z2
-	VMULPS           Z17, Z2, Z2
-	VMOVUPS          192(BX), Z3
-	VMULPS           Z17, Z3, Z3
-	VMOVUPS          256(BX), Z4
-	VMULPS           Z17, Z4, Z4
-	VMOVUPS          320(BX), Z5
-	VMULPS           Z17, Z5, Z5
-	VMOVUPS          384(BX), Z6
-	VMULPS           Z17, Z6, Z6
-	VMOVUPS          448(BX), Z7
-	VMULPS           Z17, Z7, Z7
-	VMOVUPS          512(BX), Z8
-	VMULPS           Z17, Z8, Z8
-	VMOVUPS          576(BX), Z9
-	VMULPS           Z17, Z9, Z9
-	VMOVUPS          640(BX), Z10
-	VMULPS           Z17, Z10, Z10
-	VMOVUPS          704(BX), Z11
-	VMULPS           Z17, Z11, Z11
-	VMOVUPS          768(BX), Z12
-	VMULPS           Z17, Z12, Z12
-	VMOVUPS          832(BX), Z13
-	VMULPS           Z17, Z13, Z13
-	VMOVUPS          896(BX), Z14
-	VMULPS           Z17, Z14, Z14
-	VMOVUPS          960(BX), Z15
-	VMULPS           Z17, Z15, Z15
-	VPUNPCKLDQ       Z1, Z0, Z16
-	VPUNPCKHDQ       Z1, Z0, Z17
-	VPUNPCKLDQ       Z3, Z2, Z18
-	VPUNPCKHDQ       Z3, Z2, Z19
-	VPUNPCKLDQ       Z5, Z4, Z20
-	VPUNPCKHDQ       Z5, Z4, Z21
-	VPUNPCKLDQ       Z7, Z6, Z22
-	VPUNPCKHDQ       Z7, Z6, Z23
-	VPUNPCKLDQ       Z9, Z8, Z24
-	VPUNPCKHDQ       Z9, Z8, Z25
-	VPUNPCKLDQ       Z11, Z10, Z26
-	VPUNPCKHDQ       Z11, Z10, Z27
-	VPUNPCKLDQ       Z13, Z12, Z28
-	VPUNPCKHDQ       Z13, Z12, Z29
-	VPUNPCKLDQ       Z15, Z14, Z30
-	VPUNPCKHDQ       Z15, Z14, Z31
-	VPUNPCKLQDQ      Z18, Z16, Z0
-	VPUNPCKHQDQ      Z18, Z16, Z1
-	VPUNPCKLQDQ      Z19, Z17, Z2
-	VPUNPCKHQDQ      Z19, Z17, Z3
-	VPUNPCKLQDQ      Z22, Z20, Z4
-	VPUNPCKHQDQ      Z22, Z20, Z5
-	VPUNPCKLQDQ      Z23, Z21, Z6
-	VPUNPCKHQDQ      Z23, Z21, Z7
-	VPUNPCKLQDQ      Z26, Z24, Z8
-	VPUNPCKHQDQ      Z26, Z24, Z9
-	VPUNPCKLQDQ      Z27, Z25, Z10
-	VPUNPCKHQDQ      Z27, Z25, Z11
-	VPUNPCKLQDQ      Z30, Z28, Z12
-	VPUNPCKHQDQ      Z30, Z28, Z13
-	VPUNPCKLQDQ      Z31, Z29, Z14
-	VPUNPCKHQDQ      Z31, Z29, Z15
-	VSHUFI32X4       $0x88, Z4, Z0, Z16
-	VSHUFI32X4       $0x88, Z12, Z8, Z20
-	VSHUFI32X4       $0xdd, Z4, Z0, Z24
-	VSHUFI32X4       $0xdd, Z12, Z8, Z28
-	VSHUFI32X4       $0x88, Z5, Z1, Z17
-	VSHUFI32X4       $0x88, Z13, Z9, Z21
-	VSHUFI32X4       $0xdd, Z5, Z1, Z25
-	VSHUFI32X4       $0xdd, Z13, Z9, Z29
-	VSHUFI32X4       $0x88, Z6, Z2, Z18
-	VSHUFI32X4       $0x88, Z14, Z10, Z22
-	VSHUFI32X4       $0xdd, Z6, Z2, Z26
-	VSHUFI32X4       $0xdd, Z14, Z10, Z30
-	VSHUFI32X4       $0x88, Z7, Z3, Z19
-	VSHUFI32X4       $0x88, Z15, Z11, Z23
-	VSHUFI32X4       $0xdd, Z7, Z3, Z27
-	VSHUFI32X4       $0xdd, Z15, Z11, Z31
-	VSHUFI32X4       $0x88, Z20, Z16, Z0
-	VSHUFI32X4       $0xdd, Z20, Z16, Z8
-	VSHUFI32X4       $0x88, Z28, Z24, Z4
-	VSHUFI32X4       $0xdd, Z28, Z24, Z12
-	VSHUFI32X4       $0x88, Z21, Z17, Z1
-	VSHUFI32X4       $0xdd, Z21, Z17, Z9
-	VSHUFI32X4       $0x88, Z29, Z25, Z5
-	VSHUFI32X4       $0xdd, Z29, Z25, Z13
-	VSHUFI32X4       $0x88, Z22, Z18, Z2
-	VSHUFI32X4       $0xdd, Z22, Z18, Z10
-	VSHUFI32X4       $0x88, Z30, Z26, Z6
-	VSHUFI32X4       $0xdd, Z30, Z26, Z14
-	VSHUFI32X4       $0x88, Z23, Z19, Z3
-	VSHUFI32X4       $0xdd, Z23, Z19, Z11
-	VSHUFI32X4       $0x88, Z31, Z27, Z7
-	VSHUFI32X4       $0xdd, Z31, Z27, Z15
-	MOVQ             SI, AX
-	SHLQ             $0x04, AX
-	MOVQ             80(DI), CX
-	SUBQ             AX, CX
-	MOVQ             128(DI), DX
-	IMULQ            DX, AX
-	ADDQ             120(DI), AX
-	VMOVUPS          Z0, (AX)
-	ADDQ             DX, AX
-	DECQ             CX
-	JEQ              turned
-	VMOVUPS          Z1, (AX)
-	ADDQ             DX, AX
-	DECQ             CX
-	JEQ              turned
-	VMOVUPS          Z2, (AX)
-	ADDQ             DX, AX
-	DECQ             CX
-	JEQ              turned
-	VMOVUPS          Z3, (AX)
-	ADDQ             DX, AX
-	DECQ             CX
-	JEQ              turned
-	VMOVUPS          Z4, (AX)
-	ADDQ             DX, AX
-	DECQ             CX
-	JEQ              turned
-	VMOVUPS          Z5, (AX)
-	ADDQ             DX, AX
-	DECQ             CX
-	JEQ              turned
-	VMOVUPS          Z6, (AX)
-	ADDQ             DX, AX
-	DECQ             CX
-	JEQ              turned
-	VMOVUPS          Z7, (AX)
-	ADDQ             DX, AX
-	DECQ             CX
-	JEQ              turned
-	VMOVUPS          Z8, (AX)
-	ADDQ             DX, AX
-	DECQ             CX
-	JEQ              turned
-	VMOVUPS          Z9, (AX)
-	ADDQ             DX, AX
-	DECQ             CX
-	JEQ              turned
-	VMOVUPS          Z10, (AX)
-	ADDQ             DX, AX
-	DECQ             CX
-	JEQ              turned
-	VMOVUPS          Z11, (AX)
-	ADDQ             DX, AX
-	DECQ             CX
-	JEQ              turned
-	VMOVUPS          Z12, (AX)
-	ADDQ             DX, AX
-	DECQ             CX
-	JEQ              turned
-	VMOVUPS          Z13, (AX)
-	ADDQ             DX, AX
-	DECQ             CX
-	JEQ              turned
-	VMOVUPS          Z14, (AX)
-	ADDQ             DX, AX
-	DECQ             CX
-	JEQ              turned
-	VMOVUPS          Z15, (AX)
-	ADDQ             DX, AX
+
+	// tilestored [rbx+r12*1+0x0],tmm0
+	BYTE        $0xc4
+	BYTE        $0xa2
+	BYTE        $0x7a
+	BYTE        $0x4b
+	BYTE        $0x44
+	BYTE        $0x23
+	BYTE        $0x00
+	VMOVUPS     (BX), Z0
+	VMULPS      Z17, Z0, Z0
+	VMOVUPS     64(BX), Z1
+	VMULPS      Z17, Z1, Z1
+	VMOVUPS     128(BX), Z2
+	VMULPS      Z17, Z2, Z2
+	VMOVUPS     192(BX), Z3
+	VMULPS      Z17, Z3, Z3
+	VMOVUPS     256(BX), Z4
+	VMULPS      Z17, Z4, Z4
+	VMOVUPS     320(BX), Z5
+	VMULPS      Z17, Z5, Z5
+	VMOVUPS     384(BX), Z6
+	VMULPS      Z17, Z6, Z6
+	VMOVUPS     448(BX), Z7
+	VMULPS      Z17, Z7, Z7
+	VMOVUPS     512(BX), Z8
+	VMULPS      Z17, Z8, Z8
+	VMOVUPS     576(BX), Z9
+	VMULPS      Z17, Z9, Z9
+	VMOVUPS     640(BX), Z10
+	VMULPS      Z17, Z10, Z10
+	VMOVUPS     704(BX), Z11
+	VMULPS      Z17, Z11, Z11
+	VMOVUPS     768(BX), Z12
+	VMULPS      Z17, Z12, Z12
+	VMOVUPS     832(BX), Z13
+	VMULPS      Z17, Z13, Z13
+	VMOVUPS     896(BX), Z14
+	VMULPS      Z17, Z14, Z14
+	VMOVUPS     960(BX), Z15
+	VMULPS      Z17, Z15, Z15
+	VPUNPCKLDQ  Z1, Z0, Z16
+	VPUNPCKHDQ  Z1, Z0, Z17
+	VPUNPCKLDQ  Z3, Z2, Z18
+	VPUNPCKHDQ  Z3, Z2, Z19
+	VPUNPCKLDQ  Z5, Z4, Z20
+	VPUNPCKHDQ  Z5, Z4, Z21
+	VPUNPCKLDQ  Z7, Z6, Z22
+	VPUNPCKHDQ  Z7, Z6, Z23
+	VPUNPCKLDQ  Z9, Z8, Z24
+	VPUNPCKHDQ  Z9, Z8, Z25
+	VPUNPCKLDQ  Z11, Z10, Z26
+	VPUNPCKHDQ  Z11, Z10, Z27
+	VPUNPCKLDQ  Z13, Z12, Z28
+	VPUNPCKHDQ  Z13, Z12, Z29
+	VPUNPCKLDQ  Z15, Z14, Z30
+	VPUNPCKHDQ  Z15, Z14, Z31
+	VPUNPCKLQDQ Z18, Z16, Z0
+	VPUNPCKHQDQ Z18, Z16, Z1
+	VPUNPCKLQDQ Z19, Z17, Z2
+	VPUNPCKHQDQ Z19, Z17, Z3
+	VPUNPCKLQDQ Z22, Z20, Z4
+	VPUNPCKHQDQ Z22, Z20, Z5
+	VPUNPCKLQDQ Z23, Z21, Z6
+	VPUNPCKHQDQ Z23, Z21, Z7
+	VPUNPCKLQDQ Z26, Z24, Z8
+	VPUNPCKHQDQ Z26, Z24, Z9
+	VPUNPCKLQDQ Z27, Z25, Z10
+	VPUNPCKHQDQ Z27, Z25, Z11
+	VPUNPCKLQDQ Z30, Z28, Z12
+	VPUNPCKHQDQ Z30, Z28, Z13
+	VPUNPCKLQDQ Z31, Z29, Z14
+	VPUNPCKHQDQ Z31, Z29, Z15
+	VSHUFI32X4  $0x88, Z4, Z0, Z16
+	VSHUFI32X4  $0x88, Z12, Z8, Z20
+	VSHUFI32X4  $0xdd, Z4, Z0, Z24
+	VSHUFI32X4  $0xdd, Z12, Z8, Z28
+	VSHUFI32X4  $0x88, Z5, Z1, Z17
+	VSHUFI32X4  $0x88, Z13, Z9, Z21
+	VSHUFI32X4  $0xdd, Z5, Z1, Z25
+	VSHUFI32X4  $0xdd, Z13, Z9, Z29
+	VSHUFI32X4  $0x88, Z6, Z2, Z18
+	VSHUFI32X4  $0x88, Z14, Z10, Z22
+	VSHUFI32X4  $0xdd, Z6, Z2, Z26
+	VSHUFI32X4  $0xdd, Z14, Z10, Z30
+	VSHUFI32X4  $0x88, Z7, Z3, Z19
+	VSHUFI32X4  $0x88, Z15, Z11, Z23
+	VSHUFI32X4  $0xdd, Z7, Z3, Z27
+	VSHUFI32X4  $0xdd, Z15, Z11, Z31
+	VSHUFI32X4  $0x88, Z20, Z16, Z0
+	VSHUFI32X4  $0xdd, Z20, Z16, Z8
+	VSHUFI32X4  $0x88, Z28, Z24, Z4
+	VSHUFI32X4  $0xdd, Z28, Z24, Z12
+	VSHUFI32X4  $0x88, Z21, Z17, Z1
+	VSHUFI32X4  $0xdd, Z21, Z17, Z9
+	VSHUFI32X4  $0x88, Z29, Z25, Z5
+	VSHUFI32X4  $0xdd, Z29, Z25, Z13
+	VSHUFI32X4  $0x88, Z22, Z18, Z2
+	VSHUFI32X4  $0xdd, Z22, Z18, Z10
+	VSHUFI32X4  $0x88, Z30, Z26, Z6
+	VSHUFI32X4  $0xdd, Z30, Z26, Z14
+	VSHUFI32X4  $0x88, Z23, Z19, Z3
+	VSHUFI32X4  $0xdd, Z23, Z19, Z11
+	VSHUFI32X4  $0x88, Z31, Z27, Z7
+	VSHUFI32X4  $0xdd, Z31, Z27, Z15
+	MOVQ        SI, AX
+	SHLQ        $0x04, AX
+	MOVQ        80(DI), CX
+	SUBQ        AX, CX
+	MOVQ        128(DI), DX
+	IMULQ       DX, AX
+	ADDQ        120(DI), AX
+	VMOVUPS     Z0, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z1, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z2, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z3, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z4, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z5, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z6, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z7, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z8, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z9, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z10, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z11, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z12, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z13, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z14, (AX)
+	ADDQ        DX, AX
+	DECQ        CX
+	JEQ         turned
+	VMOVUPS     Z15, (AX)
+	ADDQ        DX, AX
 
 turned:
 	INCQ SI
@@ -6717,8 +6717,8 @@ GLOBL heads_third<>(SB), RODATA|NOPTR, $4
 DATA heads_ln2<>+0(SB)/4, $0x3f317218
 GLOBL heads_ln2<>(SB), RODATA|NOPTR, $4
 
-// func attendHeadGrad(t *[27]uintptr)
-// Requires: AVX, AVX512BW, AVX512F
+// func attendHeadGrad(t *[36]uintptr)
+// Requires: AVX, AVX512BW, AVX512F, CMOV
 TEXT ·attendHeadGrad(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), DI
 	MOVQ (DI), AX
@@ -6731,9 +6731,25 @@ TEXT ·attendHeadGrad(SB), NOSPLIT, $0-8
 	BYTE $0x00
 	MOVQ $0x00000040, R12
 	MOVQ $0x00000020, R11
-	XORQ SI, SI
+	MOVQ 216(DI), SI
 
 block:
+	MOVQ         72(DI), AX
+	MOVQ         SI, R15
+	SHLQ         $0x06, R15
+	MOVLQSX      (AX)(R15*1), R9
+	SARQ         $0x04, R9
+	MOVQ         R9, 272(DI)
+	MOVQ         232(DI), AX
+	CMPQ         R9, AX
+	CMOVQLT      AX, R9
+	MOVQ         240(DI), AX
+	DECQ         AX
+	CMPQ         SI, AX
+	CMOVQLT      SI, AX
+	MOVQ         AX, 280(DI)
+	CMPQ         R9, AX
+	JGT          next
 	VBROADCASTSS 204(DI), Z31
 	VBROADCASTSS heads_shift<>+0(SB), Z30
 	VBROADCASTSS heads_floor<>+0(SB), Z29
@@ -6743,11 +6759,6 @@ block:
 	VBROADCASTSS heads_exp0<>+0(SB), Z25
 	VMOVDQU32    heads_mix<>+0(SB), Z18
 	VPTERNLOGD   $0xff, Z23, Z23, Z23
-	MOVQ         72(DI), AX
-	MOVQ         SI, R15
-	SHLQ         $0x06, R15
-	MOVLQSX      (AX)(R15*1), R9
-	SARQ         $0x04, R9
 	MOVQ         40(DI), CX
 	IMULQ        SI, CX
 	ADDQ         24(DI), CX
@@ -6767,7 +6778,7 @@ block:
 	MOVQ  R9, BX
 	SHLQ  $0x0a, BX
 	ADDQ  152(DI), BX
-	MOVQ  SI, AX
+	MOVQ  280(DI), AX
 	SUBQ  R9, AX
 	INCQ  AX
 
@@ -6936,7 +6947,7 @@ scoresdone:
 	MOVQ  R9, BX
 	SHLQ  $0x0a, BX
 	ADDQ  160(DI), BX
-	MOVQ  SI, AX
+	MOVQ  280(DI), AX
 	SUBQ  R9, AX
 	INCQ  AX
 
@@ -7129,9 +7140,10 @@ full:
 	SHLQ         $0x09, R13
 	ADDQ         168(DI), R13
 	MOVQ         SI, R15
-	IMULQ        88(DI), R15
-	ADDQ         R9, R15
-	SHLQ         $0x09, R15
+	IMULQ        248(DI), R15
+	MOVQ         R9, AX
+	SHLQ         $0x09, AX
+	ADDQ         AX, R15
 
 exp:
 	LEAQ  heads_bits<>+0(SB), R10
@@ -7632,12 +7644,11 @@ keptknown:
 	ADDQ      $0x00000200, R13
 	ADDQ      $0x00000200, R15
 	INCQ      R8
-	CMPQ      R8, SI
+	CMPQ      R8, 280(DI)
 	JLE       exp
-	MOVQ      R9, CX
-	SHLQ      $0x09, CX
-	ADDQ      168(DI), CX
-	MOVQ      R9, R8
+	MOVQ      SI, R13
+	SHLQ      $0x0a, R13
+	ADDQ      256(DI), R13
 
 	// tilezero tmm0
 	BYTE $0xc4
@@ -7645,6 +7656,23 @@ keptknown:
 	BYTE $0x7b
 	BYTE $0x49
 	BYTE $0xc0
+	CMPQ R9, 272(DI)
+	JEQ  fresh
+
+	// tileloadd tmm0,[r13+r12*1+0x0]
+	BYTE $0xc4
+	BYTE $0x82
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x44
+	BYTE $0x25
+	BYTE $0x00
+
+fresh:
+	MOVQ R9, CX
+	SHLQ $0x09, CX
+	ADDQ 168(DI), CX
+	MOVQ R9, R8
 
 sum:
 	MOVQ R8, AX
@@ -7682,8 +7710,22 @@ sum:
 	BYTE $0xc4
 	ADDQ $0x00000200, CX
 	INCQ R8
-	CMPQ R8, SI
+	CMPQ R8, 280(DI)
 	JLE  sum
+	CMPQ SI, 280(DI)
+	JEQ  whole
+
+	// tilestored [r13+r12*1+0x0],tmm0
+	BYTE $0xc4
+	BYTE $0x82
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x44
+	BYTE $0x25
+	BYTE $0x00
+	JMP  next
+
+whole:
 	MOVQ 192(DI), BX
 
 	// tilestored [rbx+r12*1+0x0],tmm0
@@ -7694,7 +7736,6 @@ sum:
 	BYTE        $0x44
 	BYTE        $0x23
 	BYTE        $0x00
-	MOVQ        192(DI), BX
 	VMOVUPS     (BX), Z0
 	VMOVUPS     64(BX), Z1
 	VMOVUPS     128(BX), Z2
@@ -7846,28 +7887,40 @@ sum:
 	ADDQ        DX, AX
 
 turned:
-	INCQ SI
-	CMPQ SI, 88(DI)
-	JLT  block
-	XORQ R8, R8
+next:
+	INCQ    SI
+	CMPQ    SI, 224(DI)
+	JLT     block
+	MOVQ    216(DI), SI
+	MOVQ    72(DI), AX
+	MOVQ    SI, R15
+	SHLQ    $0x06, R15
+	MOVLQSX (AX)(R15*1), R9
+	SARQ    $0x04, R9
+	MOVQ    R9, R8
+	MOVQ    232(DI), AX
+	CMPQ    R8, AX
+	CMOVQLT AX, R8
 
 keys:
-	MOVQ  R8, SI
-	MOVQ  R8, AX
-	IMULQ 88(DI), AX
-	ADDQ  R8, AX
-	SHLQ  $0x09, AX
-	MOVQ  88(DI), DX
-	SHLQ  $0x09, DX
-	MOVQ  176(DI), BX
-	ADDQ  AX, BX
-	MOVQ  184(DI), CX
-	ADDQ  AX, CX
-	MOVQ  R8, R13
-	SHLQ  $0x09, R13
-	MOVQ  R13, R14
-	ADDQ  56(DI), R13
-	ADDQ  64(DI), R14
+	MOVQ    216(DI), SI
+	CMPQ    R8, SI
+	CMOVQGT R8, SI
+	MOVQ    248(DI), DX
+	MOVQ    SI, AX
+	IMULQ   DX, AX
+	MOVQ    R8, R15
+	SHLQ    $0x09, R15
+	ADDQ    R15, AX
+	MOVQ    176(DI), BX
+	ADDQ    AX, BX
+	MOVQ    184(DI), CX
+	ADDQ    AX, CX
+	MOVQ    SI, R13
+	SHLQ    $0x09, R13
+	MOVQ    R13, R14
+	ADDQ    56(DI), R13
+	ADDQ    64(DI), R14
 
 	// tilezero tmm0
 	BYTE $0xc4
@@ -7882,6 +7935,30 @@ keys:
 	BYTE $0x7b
 	BYTE $0x49
 	BYTE $0xc8
+	CMPQ R8, 216(DI)
+	JGE  queries
+	MOVQ R8, AX
+	SHLQ $0x0b, AX
+	ADDQ 264(DI), AX
+
+	// tileloadd tmm0,[rax+r12*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x44
+	BYTE $0x20
+	BYTE $0x00
+	ADDQ $0x00000400, AX
+
+	// tileloadd tmm1,[rax+r12*1+0x0]
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x4c
+	BYTE $0x20
+	BYTE $0x00
 
 queries:
 	// tileloadd tmm4,[rcx+r11*1+0x0]
@@ -7946,7 +8023,32 @@ queries:
 	MOVLQSX (AX)(R15*1), R9
 	SARQ    $0x04, R9
 	CMPQ    R9, R8
-	JLE     queries
+	JGT     summed
+	CMPQ    SI, 224(DI)
+	JLT     queries
+	MOVQ    R8, AX
+	SHLQ    $0x0b, AX
+	ADDQ    264(DI), AX
+
+	// tilestored [rax+r12*1+0x0],tmm0
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x44
+	BYTE $0x20
+	BYTE $0x00
+	ADDQ $0x00000400, AX
+
+	// tilestored [rax+r12*1+0x0],tmm1
+	BYTE $0xc4
+	BYTE $0xa2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x4c
+	BYTE $0x20
+	BYTE $0x00
+	JMP  nextKeys
 
 summed:
 	MOVQ  R8, AX
@@ -8028,8 +8130,9 @@ whole1:
 	BYTE $0x00
 
 whole1done:
+nextKeys:
 	INCQ R8
-	CMPQ R8, 88(DI)
+	CMPQ R8, 240(DI)
 	JLT  keys
 
 	// tilerelease

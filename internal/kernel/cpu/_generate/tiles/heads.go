@@ -47,6 +47,15 @@ const (
 	headOut   // two results before they are turned
 	headScale // two floats: what a score is multiplied by, and that times log2 e
 	headKeep  // two floats: what a kept element is multiplied by, and that times the scale
+	headBegin // the blocks of queries of a call, the end excluded
+	headEnd
+	headPanel // and its blocks of keys, which begin with a whole group
+	headPanelEnd
+	headRow  // bytes between blocks of queries of headPA and headSA
+	headSumQ // scratch: a tile of dQ for each block of queries, and two of dK and dV for each of keys
+	headSumK
+	headReached // written by the call: the block's first block of keys, and the panel's last for it
+	headLast
 	headBytes
 )
 
@@ -136,7 +145,6 @@ func headStart() {
 	tileConfigure(RAX)
 	MOVQ(U32(64), line64)
 	MOVQ(U32(32), line32)
-	XORQ(block, block)
 }
 
 // headVectors loads the vectors that turning spends.
@@ -262,7 +270,7 @@ func headScores(name string, a, to, b int) {
 	MOVQ(from, RBX)
 	SHLQ(U8(10), RBX)
 	ADDQ(field(to), RBX)
-	MOVQ(block, RAX)
+	MOVQ(field(headLast), RAX)
 	SUBQ(from, RAX)
 	INCQ(RAX)
 	Label(name)
@@ -295,13 +303,12 @@ func blockColumns(off, b int) {
 }
 
 // headSum multiplies what is turned as A with the pairs of keys: 16 columns of the head × the
-// block's queries, to headOut.
+// block's queries, added to tile 0.
 func headSum(name string) {
 	MOVQ(from, RCX)
 	SHLQ(U8(9), RCX)
 	ADDQ(field(headP), RCX)
 	MOVQ(from, key)
-	tileZero(0)
 	Label(name)
 	MOVQ(key, RAX) // half a tile: 32 bytes of each line
 	SHRQ(U8(1), RAX)
@@ -316,16 +323,15 @@ func headSum(name string) {
 	tileDot(0, halfA, halfB)
 	ADDQ(U32(halfBytes), RCX)
 	INCQ(key)
-	CMPQ(key, block)
+	CMPQ(key, field(headLast))
 	JLE(LabelRef(name))
-	MOVQ(field(headOut), RBX)
-	tileStore(0, RBX, line64, 0)
 }
 
-// headTurn writes the block's rows of the result at headOut, each lane times scale where there is
-// one. It spends all vectors.
+// headTurn writes the block's rows of the result in tile 0, by way of headOut, each lane times
+// scale where there is one. It spends all vectors.
 func headTurn(name string, scale ...VecPhysical) {
 	MOVQ(field(headOut), RBX)
+	tileStore(0, RBX, line64, 0)
 	for i := range 16 {
 		VMOVUPS(Mem{Base: RBX, Disp: 64 * i}, vectors[i])
 		for _, z := range scale {

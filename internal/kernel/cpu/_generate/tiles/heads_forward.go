@@ -13,9 +13,11 @@ func headFunc() {
 	declareHead("attendHead")
 	Doc("Attention of one head 16 wide: Y = drop(softmax(scale·Q·Kᵀ))·V, and the logarithm of each row's sum.")
 	headStart()
+	XORQ(block, block)
 	Label("block")
 	headVectors()
 	headReach()
+	MOVQ(block, field(headLast))
 	blockColumns(headQ, halfB)
 	headScores("scores", headK, headS, halfB)
 	headLanes()
@@ -74,6 +76,7 @@ func headFunc() {
 	INCQ(key)
 	CMPQ(key, block)
 	JLE(LabelRef("exp"))
+	tileZero(0)
 	headSum("sum")
 
 	// log Σ = top·ln 2 + ln(sum), by way of sum = 2^k·f with f in [√½, √2).

@@ -8,15 +8,30 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// headGradFunc writes attention's gradient of a head. A block of queries leaves p and dS of its
-// keys as A, which the keys' own gradients are summed from when all blocks are done.
+// headGradFunc writes attention's gradient of a head, by panels of queries and keys: however long a
+// sequence is, what a panel leaves stays in cache. A block of queries leaves p and dS of the
+// panel's keys as A, which the keys' own gradients are summed from when all blocks are done. Sums
+// that another panel goes on with are laid aside as they are, so that panels of any size give the
+// same bits.
 func headGradFunc() {
 	declareHead("attendHeadGrad")
-	Doc("The gradient of attendHead: dQ, dK and dV from dY, with the scores made again.")
+	Doc("A panel of the gradient of attendHead: dQ, dK and dV from dY, with the scores made again.")
 	headStart()
+	MOVQ(field(headBegin), block)
 	Label("block")
-	headVectors()
 	headReach()
+	MOVQ(from, field(headReached))
+	MOVQ(field(headPanel), RAX)
+	CMPQ(from, RAX)
+	CMOVQLT(RAX, from)
+	MOVQ(field(headPanelEnd), RAX)
+	DECQ(RAX)
+	CMPQ(block, RAX)
+	CMOVQLT(block, RAX)
+	MOVQ(RAX, field(headLast))
+	CMPQ(from, RAX)
+	JGT(LabelRef("next"))
+	headVectors()
 	blockColumns(headQ, halfB)
 	headScores("scores", headK, headS, halfB)
 	blockColumns(headDY, halfB+1)
@@ -43,9 +58,10 @@ func headGradFunc() {
 	SHLQ(U8(9), R13)
 	ADDQ(field(headP), R13)
 	MOVQ(block, R15) // the tile of A of this block's first keys
-	IMULQ(field(headBlocks), R15)
-	ADDQ(from, R15)
-	SHLQ(U8(9), R15)
+	IMULQ(field(headRow), R15)
+	MOVQ(from, RAX)
+	SHLQ(U8(9), RAX)
+	ADDQ(RAX, R15)
 	Label("exp")
 	headGroup("kept", true)
 	MOVQ(field(headPA), RAX)
@@ -75,12 +91,28 @@ func headGradFunc() {
 	ADDQ(U32(halfBytes), R13)
 	ADDQ(U32(halfBytes), R15)
 	INCQ(key)
-	CMPQ(key, block)
+	CMPQ(key, field(headLast))
 	JLE(LabelRef("exp"))
+
+	// dQ: of the block's first panel it begins with zero, after its last one it is whole.
+	MOVQ(block, R13)
+	SHLQ(U8(10), R13)
+	ADDQ(field(headSumQ), R13)
+	tileZero(0)
+	CMPQ(from, field(headReached))
+	JEQ(LabelRef("fresh"))
+	tileLoad(0, R13, line64, 0)
+	Label("fresh")
 	headSum("sum")
+	CMPQ(block, field(headLast))
+	JEQ(LabelRef("whole"))
+	tileStore(0, R13, line64, 0)
+	JMP(LabelRef("next"))
+	Label("whole")
 	headTurn("turned")
+	Label("next")
 	INCQ(block)
-	CMPQ(block, field(headBlocks))
+	CMPQ(block, field(headEnd))
 	JLT(LabelRef("block"))
 	headKeys()
 	tileRelease()
@@ -88,29 +120,39 @@ func headGradFunc() {
 	RET()
 }
 
-// headKeys sums the gradients of keys and values, block by block of keys, over the blocks of
-// queries that reach them.
+// headKeys sums the gradients of keys and values, block by block of the panel's keys, over the
+// blocks of its queries that reach them. The first that do are those of the keys themselves.
 func headKeys() {
-	XORQ(key, key)
+	MOVQ(field(headBegin), block)
+	headReach()
+	MOVQ(from, key)
+	MOVQ(field(headPanel), RAX)
+	CMPQ(key, RAX)
+	CMOVQLT(RAX, key)
 	Label("keys")
-	MOVQ(key, block)
-	MOVQ(key, RAX) // tile (block, key) of A
-	IMULQ(field(headBlocks), RAX)
-	ADDQ(key, RAX)
-	SHLQ(U8(9), RAX)
-	MOVQ(field(headBlocks), RDX)
-	SHLQ(U8(9), RDX) // bytes to the next block's
+	MOVQ(field(headBegin), block)
+	CMPQ(key, block)
+	CMOVQGT(key, block)
+	MOVQ(field(headRow), RDX)
+	MOVQ(block, RAX) // tile (block, key) of A
+	IMULQ(RDX, RAX)
+	MOVQ(key, R15)
+	SHLQ(U8(9), R15)
+	ADDQ(R15, RAX)
 	MOVQ(field(headPA), RBX)
 	ADDQ(RAX, RBX)
 	MOVQ(field(headSA), RCX)
 	ADDQ(RAX, RCX)
-	MOVQ(key, R13)
+	MOVQ(block, R13)
 	SHLQ(U8(9), R13)
 	MOVQ(R13, R14)
 	ADDQ(field(headQPairs), R13)
 	ADDQ(field(headDPairs), R14)
 	tileZero(0)
 	tileZero(1)
+	CMPQ(key, field(headBegin))
+	JGE(LabelRef("queries"))
+	keySums(tileLoad)
 	Label("queries")
 	tileLoad(halfA, RCX, line32, 0)
 	tileLoad(halfB, R13, line64, 0)
@@ -127,7 +169,11 @@ func headKeys() {
 	JGE(LabelRef("summed"))
 	headReach()
 	CMPQ(from, key)
-	JLE(LabelRef("queries"))
+	JGT(LabelRef("summed"))
+	CMPQ(block, field(headEnd))
+	JLT(LabelRef("queries"))
+	keySums(tileStore) // queries of the next panels reach the keys too
+	JMP(LabelRef("nextKeys"))
 	Label("summed")
 	MOVQ(key, RAX)
 	SHLQ(U8(4), RAX)
@@ -157,7 +203,18 @@ func headKeys() {
 		tileStore(i, RBX, R14, 0)
 		Label(label + "done")
 	}
+	Label("nextKeys")
 	INCQ(key)
-	CMPQ(key, field(headBlocks))
+	CMPQ(key, field(headPanelEnd))
 	JLT(LabelRef("keys"))
+}
+
+// keySums loads or stores the sums of dK and dV of a block of keys that are not whole.
+func keySums(move func(t int, base, index GPPhysical, disp int)) {
+	MOVQ(key, RAX)
+	SHLQ(U8(11), RAX)
+	ADDQ(field(headSumK), RAX)
+	move(0, RAX, line64, 0)
+	ADDQ(U32(1024), RAX)
+	move(1, RAX, line64, 0)
 }
