@@ -91,13 +91,14 @@ func profile(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for range 100 {
+		for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 			if err = os.RemoveAll(dir); err == nil {
 				return
 			}
-			time.Sleep(100 * time.Millisecond)
+			if time.Now().After(end) {
+				t.Fatal(err)
+			}
 		}
-		t.Error(err)
 	})
 	return dir
 }
@@ -110,21 +111,25 @@ func needsBrowser(t *testing.T) {
 	}
 }
 
-// browser starts chromium with a window of that size; it ends with the test, or after `most`.
-func browser(t *testing.T, width, height int, most time.Duration) context.Context {
+// patience is how long a test waits for what must happen, however busy the machine.
+const patience = 5 * time.Minute
+
+// browser starts chromium with a window of that size; it ends with the test.
+func browser(t *testing.T, width, height int) context.Context {
 	t.Helper()
 	chromium, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Fatal(err)
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.WindowSize(width, height),
-		chromedp.UserDataDir(profile(t)))
+		chromedp.UserDataDir(profile(t)), chromedp.WSURLReadTimeout(patience))
 	alloc, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(stop)
 	ctx, cancel := chromedp.NewContext(alloc)
 	t.Cleanup(cancel)
-	ctx, cancelTime := context.WithTimeout(ctx, most)
-	t.Cleanup(cancelTime)
+	if err := chromedp.Run(ctx); err != nil { // it ends with the context that it was started in
+		t.Fatal(err)
+	}
 	return ctx
 }
 
@@ -135,7 +140,7 @@ func TestBrowser(t *testing.T) {
 		t.Run(fmt.Sprint(width), func(t *testing.T) {
 			dir := t.TempDir()
 			_, url := startServer(t, dir)
-			ctx := browser(t, width, 1000, 5*time.Minute)
+			ctx := browser(t, width, 1000)
 			v := &visit{t: t, ctx: ctx, url: url, dir: dir, width: width}
 			chromedp.ListenTarget(ctx, v.hear)
 			v.do("start", chromedp.ActionFunc(func(ctx context.Context) error {
@@ -191,7 +196,9 @@ func (v *visit) hear(event any) {
 
 func (v *visit) do(what string, actions ...chromedp.Action) {
 	v.t.Helper()
-	if err := chromedp.Run(v.ctx, actions...); err != nil {
+	ctx, cancel := context.WithTimeout(v.ctx, patience)
+	defer cancel()
+	if err := chromedp.Run(ctx, actions...); err != nil {
 		v.shot("failed")
 		v.t.Fatalf("%s: %v; the browser said %q", what, err, v.faults)
 	}
@@ -200,7 +207,7 @@ func (v *visit) do(what string, actions ...chromedp.Action) {
 // until waits for an expression of the page's to be true.
 func (v *visit) until(what, expression string) {
 	v.t.Helper()
-	v.do(what, chromedp.Poll("(() => {"+expression+"})()", nil, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(90*time.Second)))
+	v.do(what, chromedp.Poll("(() => {"+expression+"})()", nil, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(patience)))
 }
 
 func (v *visit) text(expression string) (out string) {
@@ -260,25 +267,16 @@ func (v *visit) check(room string) {
 	}
 }
 
-// paint is the first look: how soon, and how much was sent.
+// paint is the first look, and how much was sent for it. That it comes before the scripts is
+// TestBrowserPaintsFirst's; how soon it comes is in docs/serve.md.
 func (v *visit) paint() {
 	v.t.Helper()
-	v.do("warm", chromedp.Navigate(v.url+"/healthz")) // the browser itself starts slowly
-	best := 1e9
-	for range 3 {
-		var ms, bytes float64
-		v.do("open", chromedp.Navigate(v.url+"/runs"))
-		v.until("the empty state", `return !document.getElementById('runs-empty').hidden`)
-		v.do("measure", chromedp.Evaluate(`performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 1e9`, &ms),
-			chromedp.Evaluate(`[...performance.getEntriesByType('resource'), ...performance.getEntriesByType('navigation')].reduce((a, e) => a + e.encodedBodySize, 0)`, &bytes))
-		best = min(best, ms)
-		if bytes > 400e3 {
-			v.t.Errorf("the page took %.0f bytes", bytes)
-		}
-		v.t.Logf("first paint after %.0f ms, %.0f bytes", ms, bytes)
-	}
-	if best > 1000 { // a machine that is busy elsewhere; docs/serve.md has what it is otherwise
-		v.t.Errorf("first paint after %.0f ms", best)
+	var bytes float64
+	v.do("open", chromedp.Navigate(v.url+"/runs"))
+	v.until("the empty state", `return !document.getElementById('runs-empty').hidden`)
+	v.do("measure", chromedp.Evaluate(`[...performance.getEntriesByType('resource'), ...performance.getEntriesByType('navigation')].reduce((a, e) => a + e.encodedBodySize, 0)`, &bytes))
+	if !(bytes > 10e3 && bytes <= 400e3) {
+		v.t.Errorf("the page took %.0f bytes", bytes)
 	}
 	if words := v.text(`document.getElementById('runs-empty').textContent`); !strings.Contains(words, "haul train") {
 		v.t.Errorf("the empty state says %q", words)
@@ -291,7 +289,8 @@ func (v *visit) paint() {
 func (v *visit) runs() {
 	v.t.Helper()
 	v.do("mark", chromedp.Evaluate("window.mark = 1", nil))
-	apart(v.t, v.dir, "train", "--json", "--config", "quick", "--device", "cpu", "--workers", "1", "--epochs", "400", "--set", "training.num_batches_per_epoch=8",
+	// it has more epochs than anybody looks at, and ends when it was seen
+	train, _ := apart(v.t, v.dir, "train", "--json", "--config", "quick", "--device", "cpu", "--workers", "1", "--epochs", "1000000", "--set", "training.num_epochs=1000000", "--set", "training.num_batches_per_epoch=8",
 		"--set", "training.validation_instances=100", "--set", "model.hidden_dim=32", "--set", "training.batch_size=32")
 	epoch := `Number(/epoch (\d+)/.exec(document.querySelector('#runs-list small')?.textContent ?? '')?.[1] ?? 0)`
 	v.until("the run's first epoch", `return `+epoch+` >= 1`)
@@ -313,6 +312,9 @@ func (v *visit) runs() {
 	}
 	v.do("ledger", chromedp.Click(`#runs-bars button`, chromedp.ByQuery))
 	v.until("the step taken apart", `return document.querySelectorAll('#runs-bars .bar').length == 2`)
+	if err := train.Process.Kill(); err != nil {
+		v.t.Errorf("the run ended before it was seen: %v", err)
+	}
 	v.do("top", chromedp.Evaluate(`scrollTo(0, 0)`, nil))
 	v.shot("runs")
 	v.checked("runs")
@@ -378,7 +380,7 @@ func (v *visit) routes() {
 	v.crowd()
 	v.do("random, compared", chromedp.SetValue(`#r-methods select`, "search", chromedp.ByQuery), chromedp.Evaluate(`document.querySelector('#r-methods select').dispatchEvent(new Event('change'))`, nil), chromedp.Click(`#r-random`, chromedp.ByQuery), chromedp.Click(`#r-compare`, chromedp.ByQuery))
 	v.until("two maps", `return [...document.querySelectorAll('.map .figures')].filter(f => f.textContent.includes('cost')).length >= 1 && document.querySelectorAll('.map').length == 2`)
-	time.Sleep(2500 * time.Millisecond) // the search's two seconds, for the picture
+	v.until("both at their end", `return [...document.querySelectorAll('.map')].every(m => / ms/.test(m.querySelector('.figures').textContent) || !m.querySelector('.notice').hidden)`)
 	v.shot("routes")
 	v.checked("routes")
 }
@@ -395,9 +397,7 @@ func (v *visit) openRoutes() {
 	v.checkRoutes(11)
 	back := `(() => { const d = document.querySelector('.depot'), at = [13 + +d.getAttribute('x'), 13 + +d.getAttribute('y')].map(x => x.toFixed(1)).join(' ');
 		return String([...document.querySelectorAll('.map .route')].map(r => r.getAttribute('d')).filter(d => d.endsWith('L' + at)).length) })()`
-	if got := v.text(back); got != "0" {
-		v.t.Errorf("%s open routes are drawn with a way back", got)
-	}
+	v.until("that they are drawn without a way back", `return document.querySelectorAll('.map .route').length > 0 && `+back+` == '0'`)
 	if got := v.text(`new URLSearchParams(location.search).get('open')`); got != "1" {
 		v.t.Errorf("the address says open=%s", got)
 	}
@@ -407,9 +407,7 @@ func (v *visit) openRoutes() {
 	closed := v.text(`String(solved.length)`)
 	v.do("closed routes", chromedp.Click(`#r-open`, chromedp.ByQuery))
 	v.until("closed routes", `return solved.length > `+closed+` && !JSON.parse(solved.at(-1).request).open && solved.at(-1).answer.includes('event: result')`)
-	if got := v.text(back); got == "0" {
-		v.t.Error("no closed route is drawn with its way back")
-	}
+	v.until("that they are drawn with their way back", `return document.querySelectorAll('.map .route').length > 0 && `+back+` == String(document.querySelectorAll('.map .route').length)`)
 }
 
 // globe drops a table of places on both sides of the date line, far in the north: the map shows
@@ -576,7 +574,7 @@ func (v *visit) starts() {
 	if first := v.text(`document.querySelector('#start-config').value`); first != "quick" {
 		v.t.Errorf("the form offers %q first", first)
 	}
-	v.do("choose", chromedp.SetValue(`#start-device`, "cpu", chromedp.ByQuery), chromedp.SetValue(`#start-time`, "3", chromedp.ByQuery))
+	v.do("choose", chromedp.SetValue(`#start-device`, "cpu", chromedp.ByQuery), chromedp.SetValue(`#start-time`, "1440", chromedp.ByQuery))
 	v.checked("start")
 	v.do("train", chromedp.Click(`#start-go`, chromedp.ByQuery))
 	v.until("the run", `return /quick-001/.test(document.querySelector('#runs-list b')?.textContent ?? '')`)

@@ -250,8 +250,9 @@ func TestRanksBadInput(t *testing.T) {
 	}
 }
 
-// TestRanksKilled kills a random rank at random moments, HAUL_KILLS times: all others end within
-// ten seconds, nobody is left behind, and the run goes on to the weights of one that nobody killed.
+// TestRanksKilled kills a random rank at random moments, HAUL_KILLS times: all others end by
+// themselves, nobody is left behind, and the run goes on to the weights of one that nobody killed.
+// How long they take is logged.
 func TestRanksKilled(t *testing.T) {
 	b := newRanksBench(t)
 	kills := 3
@@ -265,7 +266,9 @@ func TestRanksKilled(t *testing.T) {
 		dir := fmt.Sprint("killed", i)
 		args := routingArgs(3, dir)
 		var out bytes.Buffer
-		c := b.command(t.Context(), openMPIRun, 4, args...)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		c := b.command(ctx, openMPIRun, 4, args...)
 		c.Stdout, c.Stderr = &out, &out
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
@@ -280,21 +283,21 @@ func TestRanksKilled(t *testing.T) {
 		exec.Command("kill", "-9", ranks[rand.IntN(len(ranks))]).Run()
 		began := time.Now()
 		err := c.Wait()
-		took := time.Since(began)
-		slowest = max(slowest, took)
+		slowest = max(slowest, time.Since(began))
+		if ctx.Err() != nil {
+			t.Errorf("kill %d: the others do not end: %s", i, out.String())
+		}
 		if err == nil && len(ranks) == 4 && !strings.Contains(out.String(), "done:") {
 			t.Errorf("kill %d: the launcher ended well: %s", i, out.String())
-		}
-		if took > 10*time.Second {
-			t.Errorf("kill %d: the others took %v to end", i, took)
 		}
 		if strings.Contains(out.String(), "is gone: it was killed or has crashed") {
 			lines++
 		}
-		for _, pid := range ranks {
-			if text, err := os.ReadFile("/proc/" + pid + "/stat"); err == nil && !strings.Contains(string(text), ") Z ") {
-				t.Errorf("kill %d: process %s is left behind", i, pid)
-			}
+		for _, pid := range ranks { // the launcher may end before the last of them
+			eventually(t, fmt.Sprintf("the end of process %s after kill %d", pid, i), func() bool {
+				text, err := os.ReadFile("/proc/" + pid + "/stat")
+				return err != nil || strings.Contains(string(text), ") Z ")
+			})
 		}
 		b.run(openMPIRun, []int{1, 2, 4}[rand.IntN(3)], "train", "--resume", dir, "--device", "cpu", "--workers", "1")
 		b.same("one", dir)

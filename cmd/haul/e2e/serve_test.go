@@ -55,12 +55,12 @@ func ask(t *testing.T, url, body string, dst any) int {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if ok() {
 			return
 		}
 	}
-	t.Fatalf("%s did not happen within two minutes", what)
+	t.Fatalf("%s did not happen within %v", what, patience)
 }
 
 const tinyProblem = `{"coords": [[0.5,0.5],[0.1,0.1],[0.9,0.2],[0.8,0.9],[0.2,0.8],[0.4,0.1]], "demands": [0,3,4,5,2,1], "capacity": 10, "method": %q, "time": %g, "gap": true}`

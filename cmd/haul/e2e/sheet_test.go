@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	cdppage "github.com/chromedp/cdproto/page"
@@ -37,7 +36,7 @@ func TestBrowserSheet(t *testing.T) {
 	_, url := startServer(t, t.TempDir())
 	for _, width := range widths {
 		t.Run(fmt.Sprint(width), func(t *testing.T) {
-			v := &visit{t: t, ctx: browser(t, width, 1400, 2*time.Minute), url: url, width: width}
+			v := &visit{t: t, ctx: browser(t, width, 1400), url: url, width: width}
 			v.do("hold the example back", chromedp.ActionFunc(func(ctx context.Context) error {
 				_, err := cdppage.AddScriptToEvaluateOnNewDocument(late).Do(ctx)
 				return err

@@ -2,6 +2,8 @@ package cpu
 
 import (
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"haul/internal/kernel"
@@ -92,6 +94,42 @@ func TestStopReachesInsideOneShard(t *testing.T) {
 	}
 }
 
+// TestStopWithinAStep: it is heeded between two shards, by all workers alike: none begins another.
+func TestStopWithinAStep(t *testing.T) {
+	const workers = 2
+	dev, err := Open(Options{Workers: workers, ShardRows: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	own, real := *dev.prims, dev.prims
+	var calls atomic.Int32
+	var inside sync.WaitGroup
+	inside.Add(workers)
+	var stop func()
+	own.norm = func(y, mean, rstd, x, gamma, beta []float32, rows, d int, eps float32) {
+		if calls.Add(1) <= workers { // each is in a shard of its own when they are stopped
+			inside.Done()
+			inside.Wait()
+			stop()
+		}
+		real.norm(y, mean, rstd, x, gamma, beta, rows, d, eps)
+	}
+	dev.prims = &own
+	p, layout := agentStepOf(t, dev, 8, 16)
+	if n := p.Program().Shards(); n <= workers {
+		t.Fatalf("%d shards, want more than there are workers", n)
+	}
+	r := initial(t, dev, p, layout)
+	stop = r.(kernel.Stopper).Stop
+	if err := r.Run(); !errors.Is(err, kernel.ErrStopped) || calls.Load() != workers {
+		t.Errorf("%v, after %d calls of %d workers", err, calls.Load(), workers)
+	}
+	if s, err := r.State(); err != nil || s.Instances != 0 || s.Step != 0 {
+		t.Errorf("it stands at %+v, %v", s, err)
+	}
+}
+
 // all starts are one block of decisions, so that one call is one turn of the loop
 const routingStarts = decodeRows
 
@@ -113,17 +151,17 @@ func routingStep(t *testing.T, dev *Device) (*plan.Plan, *kernel.Layout) {
 }
 
 func agentStep(t *testing.T, dev *Device) (*plan.Plan, *kernel.Layout) {
-	return agentStepOf(t, dev, 16)
+	return agentStepOf(t, dev, 2, 16)
 }
 
-func agentStepOf(t *testing.T, dev *Device, width int) (*plan.Plan, *kernel.Layout) {
+func agentStepOf(t *testing.T, dev *Device, batch, width int) (*plan.Plan, *kernel.Layout) {
 	const tokens = 5 * causalRows
 	m, err := model.NewAD(model.ADConfig{Width: width, Heads: 2, Layers: 2, Feed: 32, Positions: tokens, Observed: model.Sizes(9, 9), Actions: 5, Rewards: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	spec := model.Transitions(kernel.RegionSpec{Streams: 8, Steps: 1000, Horizon: 20, Tokens: tokens, Seed: 1, Purpose: rng.Regions}, 2)
-	p := plan.New("agent", dev, 2, tokens, m.Layout())
+	p := plan.New("agent", dev, batch, tokens, m.Layout())
 	in := model.Sequences{Index: p.ShardInts("index", p.B(), tokens, model.TokenFields(2)), Labels: p.ShardInts("labels", p.B(), tokens, 2), First: p.ShardInts("first", p.B(), tokens)}
 	history := p.Whole("history", spec.Streams*spec.Steps)
 	p.Append(&kernel.Regions{Index: in.Index, Labels: in.Labels, First: in.First, Records: history, RegionSpec: spec})
@@ -155,7 +193,7 @@ func TestStopReachesInsideHeads(t *testing.T) {
 			own, calls := *dev.tiles, 0
 			plant(&own, dev.tiles, func() { calls++; stop() })
 			dev.tiles = &own
-			p, layout := agentStepOf(t, dev, 2*headWidth)
+			p, layout := agentStepOf(t, dev, 2, 2*headWidth)
 			r := initial(t, dev, p, layout)
 			stop = r.(kernel.Stopper).Stop
 			if err := r.Run(); !errors.Is(err, kernel.ErrStopped) || calls != 1 {

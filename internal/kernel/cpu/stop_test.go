@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 	"testing"
-	"time"
 
 	"haul/internal/kernel"
 	"haul/internal/kernel/cpu"
@@ -62,19 +61,6 @@ func TestAnAbandonedUpdateNeverHappened(t *testing.T) {
 		if got := first.Plus(rest); got.Steps != all.Steps || plan.HeadOf(got, model.HeadAction).Labels != plan.HeadOf(all, model.HeadAction).Labels || plan.HeadOf(got, model.HeadAction).Hits != plan.HeadOf(all, model.HeadAction).Hits {
 			t.Errorf("stopped after %d parts, it sums up %+v, want %+v", done, got, all)
 		}
-	}
-}
-
-// TestStopWithinAStep: it is heeded between two shards, by all workers alike.
-func TestStopWithinAStep(t *testing.T) {
-	dev := open(t, cpu.Options{Workers: 2})
-	run, _ := agentRun(t, dev, adDR, 512, 80, 1)
-	time.AfterFunc(20*time.Millisecond, run.(kernel.Stopper).Stop)
-	if err := run.Run(); !errors.Is(err, kernel.ErrStopped) {
-		t.Errorf("%v", err)
-	}
-	if s, err := run.State(); err != nil || s.Instances != 0 || s.Step != 0 {
-		t.Errorf("it stands at %+v, %v", s, err)
 	}
 }
 

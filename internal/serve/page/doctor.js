@@ -3,6 +3,7 @@ import { $, el, say, download } from './util.js';
 
 let files = [];
 let request = null;
+let wishes = 0; // how often files were wished for: the last wish is granted, whichever comes last
 
 export function enter() {}
 
@@ -11,13 +12,16 @@ for (const kind of ['dragenter', 'dragover']) drop.addEventListener(kind, e => {
 for (const kind of ['dragleave', 'drop']) drop.addEventListener(kind, () => drop.classList.remove('over'));
 drop.addEventListener('drop', e => { e.preventDefault(); take([...e.dataTransfer.files]); });
 $('d-example').addEventListener('click', async () => {
-  const got = await fetch('/example.json.gz');
-  if (got.ok) take([new File([await got.blob()], 'example.json.gz')]); else say($('d-error'), 'the example is not there: is haul serve still running?');
+  const wish = ++wishes;
+  const trace = await fetch('/example.json.gz').then(got => got.ok ? got.blob() : null).catch(() => null);
+  if (wish !== wishes) return;
+  if (trace) take([new File([trace], 'example.json.gz')]); else say($('d-error'), 'the example is not there: is haul serve still running?');
 });
 $('d-file').addEventListener('change', e => { take([...e.target.files]); e.target.value = ''; });
 
 function take(list) {
   if (!list.length) return;
+  wishes++;
   files = list;
   const two = files.length === 2;
   const again = diff => el('button', { type: 'button', onclick: () => send(diff) }, diff ? 'As before and after' : 'As ranks of one job');

@@ -7,7 +7,9 @@ const rooms = {
   doctor: { title: 'Doctor', load: () => import('./doctor.js') },
 };
 
+let turns = 0; // how often a room was shown: the last one counts, whichever loads last
 async function show(name, focus) {
+  const turn = ++turns;
   const room = rooms[name] || rooms.runs;
   document.title = room.title + ' · Haul';
   for (const key of Object.keys(rooms)) $(key).hidden = rooms[key] !== room;
@@ -16,6 +18,7 @@ async function show(name, focus) {
   }
   if (focus) $('main').focus({ preventScroll: true });
   const module = await room.load();
+  if (turn !== turns) return;
   module.enter(new URLSearchParams(location.search));
 }
 

@@ -24,6 +24,12 @@ let extra = [];           // columns that were asked for
 let folder = '';
 let source = null;
 
+// Events come in order; answers may come late. What an event told after a question was asked is newer than the answer to it.
+let events = 0;              // how many there were
+let looks = 0;               // how often the list was asked for: the last one counts
+const heard = new Map();     // name -> number of the last event about it
+const loading = new Map();   // name -> the last question about it that has no answer: what was told meanwhile
+
 export function enter(query) {
   const asked = query.getAll('run');
   if (asked.length) chosen = asked;
@@ -40,6 +46,8 @@ function listen() {
   source.addEventListener('error', () => { $('live').textContent = 'the server does not answer: trying again'; });
   source.addEventListener('gone', e => {
     const { name } = JSON.parse(e.data);
+    heard.set(name, ++events);
+    loading.delete(name);
     list.delete(name);
     runs.delete(name);
     chosen = chosen.filter(n => n !== name);
@@ -47,47 +55,65 @@ function listen() {
   });
   source.addEventListener('run', e => {
     const news = JSON.parse(e.data);
+    heard.set(news.run.name, ++events);
     list.set(news.run.name, news.run);
     mind();
     if (!chosen.some(n => list.has(n))) chosen = [...chosen, news.run.name];
-    const run = runs.get(news.run.name);
-    if (run) {
-      Object.assign(run, news.run);
-      for (const [name, added] of Object.entries(news.tables || {})) {
-        const table = run.tables[name];
-        if (!table || added.from > table.rows.length) news.reload = true;
-        else table.rows.splice(added.from, Infinity, ...added.rows);
-      }
-    }
-    if (chosen.includes(news.run.name) && (news.reload || !run)) load(news.run.name).then(paint);
+    loading.get(news.run.name)?.push(news);
+    const run = runs.get(news.run.name), whole = run && take(run, news);
+    if (chosen.includes(news.run.name) && !whole) load(news.run.name).then(paint);
     paint();
   });
 }
 
+// take adds what an event tells of a run, and says whether the run is whole with it.
+function take(run, news) {
+  Object.assign(run, news.run);
+  let whole = !news.reload;
+  for (const [name, added] of Object.entries(news.tables || {})) {
+    const table = run.tables[name];
+    if (!table || added.from > table.rows.length) whole = false;
+    else table.rows.splice(added.from, Infinity, ...added.rows);
+  }
+  return whole;
+}
+
 async function refresh() {
+  const look = ++looks, since = events;
+  const late = name => (heard.get(name) ?? 0) > since;
   try {
     const got = await getJSON('/runs');
+    if (look !== looks) return; // who asked later paints
     folder = got.folder;
-    list.clear();
-    for (const r of got.runs) list.set(r.name, r);
+    const names = new Set(got.runs.map(r => r.name));
+    for (const name of [...list.keys()]) if (!names.has(name) && !late(name)) list.delete(name);
+    for (const r of got.runs) if (!late(r.name)) list.set(r.name, r);
     offer(got.train);
     // A bookmarked run that is not there yet stays chosen; meanwhile the newest is shown.
     if (!chosen.some(n => list.has(n)) && got.runs.length) chosen = [...chosen, got.runs[0].name];
     await Promise.all(chosen.filter(n => list.has(n)).map(load));
     say($('runs-error'), '');
   } catch (e) {
-    say($('runs-error'), e.message);
+    if (look === looks) say($('runs-error'), e.message);
   }
   paint();
 }
 
+// load reads a run whole, and adds what was told while the answer was on its way.
 async function load(name) {
+  const meanwhile = [];
+  loading.set(name, meanwhile);
+  let run = null;
   try {
-    runs.set(name, await getJSON('/runs/' + encodeURIComponent(name)));
+    run = await getJSON('/runs/' + encodeURIComponent(name));
   } catch (e) {
     if (!(e instanceof Failure)) throw e;
-    runs.delete(name); // it went away between two looks
   }
+  if (loading.get(name) !== meanwhile) return; // it is gone, or was asked for again
+  loading.delete(name);
+  if (!run) { runs.delete(name); return; } // it went away between two looks
+  runs.set(name, run);
+  if (!meanwhile.map(news => take(run, news)).every(Boolean)) await load(name);
 }
 
 // offer shows what runs can be started with, where the server starts any, and the one that goes on.
@@ -130,9 +156,10 @@ $('runs-start').addEventListener('submit', async e => {
   await refresh();
 });
 $('start-stop').addEventListener('click', async () => {
+  const name = going;
   try {
-    await api(`/runs/${encodeURIComponent(going)}/stop`, { method: 'POST' });
-    $('start-words').textContent = `${going} saves and ends.`;
+    await api(`/runs/${encodeURIComponent(name)}/stop`, { method: 'POST' });
+    $('start-words').textContent = `${name} saves and ends.`;
   } catch (err) {
     say($('runs-error'), err.message);
   }
@@ -349,6 +376,7 @@ async function measure(name, button, error) {
   ledgers.set(name, 'asked');
   button.disabled = true;
   button.textContent = 'measuring…';
+  say(error, '');
   try {
     ledgers.set(name, await (await api(`/runs/${encodeURIComponent(name)}/ledger`, { method: 'POST' })).json());
     paint();
