@@ -15,7 +15,7 @@ var gtKeys = newSchema(slices.Concat([]Entry{
 }, problemKeys(), []Entry{
 	integer("training.num_batches_per_epoch", atLeast(1), Honoured, "Steps in an epoch; each draws its own instances, none is seen twice."),
 	integer("training.batch_size", upTo(1, mostRows), Honoured, "Instances in a step."),
-	integer("training.gradient_parts", between(1, 64), Honoured, gradientParts),
+	integer("training.gradient_parts", between(0, 64), Honoured, gradientPartsOrFit),
 	integer("training.num_epochs", atLeast(1), Honoured, "Epochs in the run; the schedules end with the last."),
 	float("training.learning_rate", moreThan(0), Honoured, "The optimizer's rate after warm-up, before the schedule lowers it."),
 	integer("training.validation_frequency", atLeast(1), Honoured, "Epochs between validations."),
@@ -119,5 +119,8 @@ const (
 	onDevice  = "Instances are generated on the device that learns from them, so there is no data to load or copy."
 )
 
-// gradientParts explains the key of that name, which two recipes have.
+// gradientPartsOrFit explains the key of routing.
+const gradientPartsOrFit = "Equal parts that a batch is computed in, one after another, their gradients added up before the one update; a part needs as many times less memory. 0: as few as fit the memory of the card or the machine, which a run says and writes into its settings. On a GPU the order of the sums is fixed by the number: with N parts the weights are the same, bit for bit, on one rank, two, four, up to N; with 1 the order of a sum over ranks is NCCL's. On a CPU no weight depends on it. Must divide training.batch_size."
+
+// gradientParts explains the key of the agent.
 const gradientParts = "On a GPU: parts that the gradient of a batch is made in, one after another, and added up in a fixed order. With N parts the weights are the same, bit for bit, on one rank, two, four, up to N; with 1 the order of a sum over ranks is NCCL's. On a CPU it has no effect, and a run says so: its weights never depend on the number of ranks."

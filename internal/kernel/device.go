@@ -80,6 +80,8 @@ type Sizer interface {
 	StoreMemory(l *Layout, train bool) int64
 	// Arenas is how many shards' activations are kept at once.
 	Arenas() int
+	// Kept is how many shards' rows of Batch tensors are kept at once.
+	Kept(p *Program) int
 }
 
 // WholeBatch is the ShardSize of a device that runs a step as one shard.
@@ -130,6 +132,9 @@ type Runner interface {
 	Memory() int64 // bytes the runner holds
 	Close() error
 }
+
+// ErrMemory is what errors are, by errors.Is, of whatever found too little memory.
+var ErrMemory = errors.New("too little memory")
 
 // ErrStopped is how a Run ends that was abandoned.
 var ErrStopped = errors.New("the step was abandoned")

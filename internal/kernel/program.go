@@ -19,6 +19,10 @@ type Program struct {
 	Layout   *Layout
 	Sets     int // weight sets the program reads
 	Share    Share
+	// Turns lets a device with shards run a step in so many turns, each of which has a run of every
+	// lane's shards: Batch tensors then hold the rows of one turn, and nobody reads them after the
+	// step. No bit of the update depends on it. 0 and 1: one.
+	Turns int
 }
 
 // Share says which part of every step a process runs: part Rank of Size equal ones. The zero Share

@@ -194,22 +194,14 @@ func (p *Plan) Cut(s kernel.Share) error {
 		n = s.Cuts
 	}
 	if p.prog.Batch%(n*unit) != 0 {
-		in, fewer := "", "ranks"
-		switch {
-		case unit > 1 && p.whole:
-			in = fmt.Sprintf(" in groups of %d", unit)
-		case unit > 1:
-			in = fmt.Sprintf(" in shards of %d", unit)
+		in, fewer := "shards", "ranks"
+		if p.whole {
+			in = "groups"
 		}
 		if s.Cuts > 0 {
 			fewer = "parts"
 		}
-		advice := fmt.Sprintf("use a multiple of %d, or fewer %s", n*full, fewer)
-		// a device with shards sums in lanes, which only powers of two share: no batch would do
-		if !p.whole && n&(n-1) != 0 {
-			advice = "use a number of ranks that is a power of two"
-		}
-		return fmt.Errorf("a batch of %d%s does not cut into %d equal parts: %s", p.prog.Batch, in, n, advice)
+		return p.uneven(n, unit, in, n*full, fewer)
 	}
 	p.prog.Share, p.prog.Batch = s, p.prog.Batch/n
 	if p.whole {
@@ -218,14 +210,33 @@ func (p *Plan) Cut(s kernel.Share) error {
 	return nil
 }
 
-// Divide cuts the step into that many parts and adds their gradients up in the order of a tree, so
-// that the weights do not depend on how many processes share the step. It does so on devices that
-// run a step whole; a device that cuts a step into shards has a fixed order already and ignores
-// parts. peer is the process's link to the others, nil where there are none. Divide must be called
-// before anything is recorded.
+// uneven refuses n parts of whole units, which have that name.
+func (p *Plan) uneven(n, unit int, name string, multiple int, fewer string) error {
+	in, advice := "", fmt.Sprintf("use a multiple of %d, or fewer %s", multiple, fewer)
+	if unit > 1 {
+		in = fmt.Sprintf(" in %s of %d", name, unit)
+	}
+	// a device with shards sums in lanes, which only powers of two share: no batch would do
+	if !p.whole && fewer == "ranks" && n&(n-1) != 0 {
+		advice = "use a number of ranks that is a power of two"
+	}
+	return fmt.Errorf("a batch of %d%s does not cut into %d equal parts: %s", p.prog.Batch, in, n, advice)
+}
+
+// Divide cuts the step into that many equal parts, of which a device holds one at a time, and adds
+// their gradients up. A device that runs a step whole adds them in the order of a tree, so that the
+// weights do not depend on how many processes share the step; a device that cuts a step into shards
+// has a fixed order already, which parts leave alone (kernel.Program.Turns). peer is the process's
+// link to the others, nil where there are none. Divide must be called before anything is recorded.
 func (p *Plan) Divide(parts int, peer kernel.Peer) error {
-	if p.whole && parts > 1 {
+	switch {
+	case parts <= 1:
+	case p.whole:
 		p.cuts = parts
+	case p.prog.Batch%(parts*p.rows) != 0:
+		return p.uneven(parts, p.rows, "groups", parts*p.rows, "parts")
+	default:
+		p.prog.Turns = parts
 	}
 	switch {
 	case peer != nil:

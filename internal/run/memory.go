@@ -28,13 +28,13 @@ func CompileBeside(key string, host int64, p *plan.Plan, dev kernel.Device, sets
 	prog := p.Program()
 	need := LeastMemory(dev, prog)
 	if _, apart := dev.(bounded); apart {
-		if err := FitsHost(key, "the host", prog.Name, prog.Batch, host); err != nil {
+		if err := FitsHost(key, "the host", prog.Name, prog.Total(), host); err != nil {
 			return nil, err
 		}
 	} else {
 		need = Sum(need, host)
 	}
-	if err := Fits(key, dev, prog.Name, prog.Batch, need); err != nil {
+	if err := Fits(key, dev, prog.Name, prog.Total(), need); err != nil {
 		return nil, err
 	}
 	return p.Compile(dev, sets...)
@@ -59,15 +59,15 @@ func NewStore(dev kernel.Device, l *kernel.Layout, train bool) (kernel.Store, er
 // LeastMemory is what a device needs for a program: its batch and data tensors, the activations of
 // the shards that it keeps at once, and tables over pairs of nodes.
 func LeastMemory(dev kernel.Device, prog *kernel.Program) int64 {
-	arenas := 1
+	arenas, kept := 1, prog.Shards()
 	if d, ok := dev.(kernel.Sizer); ok {
-		arenas = min(d.Arenas(), prog.Shards())
+		arenas, kept = min(d.Arenas(), prog.Shards()), d.Kept(prog)
 	}
 	n := Product(4, int64(prog.ShardLen), int64(arenas))
 	for _, t := range prog.Tensors {
 		switch t.Space {
 		case kernel.Batch:
-			n = Sum(n, Product(4, int64(t.Len()), int64(prog.Shards())))
+			n = Sum(n, Product(4, int64(t.Len()), int64(kept)))
 		case kernel.Data:
 			n = Sum(n, Product(4, int64(t.Len())))
 		}
@@ -148,7 +148,7 @@ func within(key, where, what string, n int, bytes, available int64, known bool) 
 	case n > 1:
 		advice = "lower " + key
 	}
-	return fmt.Errorf("%s needs %s of memory, %s is available on %s: %s", what, mebibytes(bytes), mebibytes(available), where, advice)
+	return &shortage{what: what, where: where, advice: advice, bytes: bytes, available: available}
 }
 
 // room says in one line that the host has no memory for bytes of something that no setting makes

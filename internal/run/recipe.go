@@ -37,6 +37,12 @@ type Recipe interface {
 	Evaluate(ctx context.Context, e *Evaluation) (Result, error)
 }
 
+// Adopter is a recipe whose runs settle what settings leave open: Adopt is `now` with what a run's
+// checkpoint has settled.
+type Adopter interface {
+	Adopt(file, now config.Settings) config.Settings
+}
+
 // About is how a recipe presents itself to the command line.
 type About struct {
 	Name   string // as --model, settings and checkpoints have it
@@ -116,9 +122,13 @@ type Setup struct {
 	Note     func(string)
 }
 
-// TellParts says where a device passes over the parts that a gradient was to be made in.
+// TellParts says where a device passes over the parts that a gradient was to be made in, or what
+// they do there.
 func (s *Setup) TellParts(key string, parts int, p *kernel.Program) {
-	if parts > 1 && p.Share.Cuts == 0 {
+	switch {
+	case p.Turns > 1:
+		s.Note(fmt.Sprintf("%s %d saves memory alone on this device: its sums have one order, and no number of parts changes the weights", key, parts))
+	case parts > 1 && p.Share.Cuts == 0:
 		s.Note(fmt.Sprintf("%s %d has no effect on this device: the order of its sums is fixed, and no number of ranks changes the weights",
 			key, parts))
 	}

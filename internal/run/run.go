@@ -193,6 +193,9 @@ func (r *run) checkpoint() (*Checkpoint, error) {
 	}
 	// the run's, whatever file its settings are read from this time
 	r.Settings = r.Settings.Named(ck.Settings.Title())
+	if a, ok := r.Recipe.(Adopter); ok {
+		r.Settings = a.Adopt(ck.Settings, r.Settings)
+	}
 	if err := sameText(r.Recipe.Merge(ck.Settings, r.Settings), r.Settings); err != nil {
 		return nil, fmt.Errorf("resume %s: %w", r.Dir.Path(), err)
 	}

@@ -30,11 +30,11 @@ func TestResumeIgnoresSettingsWithoutEffect(t *testing.T) {
 	refused(t, []string{"train", "--resume", dir, "--epochs", "3", "--set", "training.learning_rate=0.5"}, exitFailed, "learning_rate")
 }
 
-// TestPartsWithoutEffectAreTold: a CPU passes over gradient_parts, and a run says so instead of
-// looking as if it cut its steps.
-func TestPartsWithoutEffectAreTold(t *testing.T) {
+// TestWhatPartsDoIsTold: on a CPU gradient_parts saves memory alone, an agent's has no effect, and
+// a run says so.
+func TestWhatPartsDoIsTold(t *testing.T) {
 	wholeOnly(t)
-	const told = "gradient_parts 4 has no effect on this device"
+	const told = "gradient_parts 4 saves memory alone on this device"
 	for parts, want := range map[string]bool{"1": false, "4": true} {
 		_, args := tiny(t, "--epochs", "1", "--set", "training.gradient_parts="+parts)
 		if r := haul(t, args...); r.code != exitDone || strings.Contains(strings.Join(strings.Fields(r.stderr), " "), "training."+told) != want {
@@ -42,7 +42,7 @@ func TestPartsWithoutEffectAreTold(t *testing.T) {
 		}
 	}
 	_, args := smallAgent(t, histories(t), "--set", "gradient_parts=4")
-	if r := haul(t, args...); r.code != exitDone || !strings.Contains(strings.Join(strings.Fields(r.stderr), " "), told) {
+	if r := haul(t, args...); r.code != exitDone || !strings.Contains(strings.Join(strings.Fields(r.stderr), " "), "gradient_parts 4 has no effect on this device") {
 		t.Errorf("AD: exit %d, %s", r.code, r.stderr)
 	}
 }

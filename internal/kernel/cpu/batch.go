@@ -62,6 +62,9 @@ func (r *runner) rows(t *kernel.Tensor) ([]float32, error) {
 	if t.Space == kernel.Data {
 		return buf, nil
 	}
+	if r.cuts.turns > 1 {
+		return nil, fmt.Errorf("%v: %s is run in %d turns, and keeps the rows of one", t, r.prog.Name, r.cuts.turns)
+	}
 	return buf[:t.Len()/t.Shape[0]*r.prog.Batch], nil
 }
 

@@ -175,6 +175,12 @@ func (d *Device) StoreMemory(l *kernel.Layout, train bool) int64 {
 // Arenas is one for each worker.
 func (d *Device) Arenas() int { return d.workers }
 
+// Kept is the shards of the longest turn.
+func (d *Device) Kept(p *kernel.Program) int {
+	c := cutting{shards: p.Shards(), lanes: max(1, d.lanes/p.Share.Parts()), turns: max(1, p.Turns)}
+	return c.kept()
+}
+
 // NewStore allocates a weight set.
 func (d *Device) NewStore(l *kernel.Layout, train bool) (kernel.Store, error) {
 	mem := newSlab(d.storeSizes(l, train)...)

@@ -8,7 +8,36 @@ import (
 
 // What a reader could break: a lane is a run of shards, and which shards it has depends on the
 // number of lanes and shards of the whole step alone. A process that shares the step has a run of
-// whole lanes, so it adds up what it would add up alone, in the same order.
+// whole lanes, so it adds up what it would add up alone, in the same order. A step that is run in
+// turns has a run of every lane's shards in each of them, so that a lane adds up the same shards in
+// the same order, however many turns there are.
+
+// cutting is how a step's shards are dealt to lanes and turns.
+type cutting struct{ shards, lanes, turns int }
+
+// lane is the shards of a lane, [from, to). A lane may have none where shards are few.
+func (c *cutting) lane(lane int) (from, to int) {
+	return (lane*c.shards + c.lanes - 1) / c.lanes, ((lane+1)*c.shards + c.lanes - 1) / c.lanes
+}
+
+// turn is the shards of a lane in a turn, [from, to). There may be none.
+func (c *cutting) turn(lane, turn int) (from, to int) {
+	first, end := c.lane(lane)
+	n := end - first
+	return first + turn*n/c.turns, first + (turn+1)*n/c.turns
+}
+
+// place is where rows of a lane begin among those that are kept, in shards.
+func (c *cutting) place(lane int) (at int) {
+	for l := range lane {
+		from, to := c.lane(l)
+		at += (to - from + c.turns - 1) / c.turns
+	}
+	return at
+}
+
+// kept is how many shards' rows are kept at once.
+func (c *cutting) kept() int { return c.place(c.lanes) }
 
 // cut finds the lanes of this process and the order in which they are added up.
 func (r *runner) cut() error {
@@ -22,12 +51,12 @@ func (r *runner) cut() error {
 		return fmt.Errorf("a process's share of %d instances is not whole shards of %d", r.prog.Batch, r.prog.Shard)
 	}
 	r.lanes = r.dev.lanes / n
+	r.cuts = cutting{shards: r.prog.Shards(), lanes: r.lanes, turns: max(1, r.prog.Turns)}
+	for lane := range r.lanes {
+		r.places = append(r.places, r.cuts.place(lane))
+	}
 	there := func(lane int) bool { from, to := r.laneShards(lane); return from < to }
 	kernel.Tree(r.lanes, there, func(into, from int) { r.adds = append(r.adds, [2]int{into, from}) })
-	r.sums.lanes = make([][]float64, r.lanes)
-	for i := range r.sums.lanes {
-		r.sums.lanes[i] = make([]float64, len(r.sums.names))
-	}
 	return nil
 }
 
@@ -35,16 +64,17 @@ func (r *runner) cut() error {
 func (r *runner) laneOf(shard int) int { return shard * r.lanes / r.prog.Shards() }
 
 // laneShards are the shards of a lane, [from, to). A lane may have none where shards are few.
-func (r *runner) laneShards(lane int) (from, to int) {
-	shards := r.prog.Shards()
-	return (lane*shards + r.lanes - 1) / r.lanes, ((lane+1)*shards + r.lanes - 1) / r.lanes
+func (r *runner) laneShards(lane int) (from, to int) { return r.cuts.lane(lane) }
+
+// laneRows are where the rows of a lane are kept that the turn under way made, [from, to).
+func (r *runner) laneRows(lane int) (from, to int) {
+	first, end := r.cuts.turn(lane, r.turn)
+	from = r.places[lane] * r.prog.Shard
+	return from, from + min(end*r.prog.Shard, r.prog.Batch) - min(first*r.prog.Shard, r.prog.Batch)
 }
 
-// laneRows are the rows of a lane, [from, to).
-func (r *runner) laneRows(lane int) (from, to int) {
-	from, to = r.laneShards(lane)
-	return min(from*r.prog.Shard, r.prog.Batch), min(to*r.prog.Shard, r.prog.Batch)
-}
+// lastTurn tells whether the turn under way ends the step.
+func (r *runner) lastTurn() bool { return r.turn == r.cuts.turns-1 }
 
 // add sets values to the sums of all lanes, which stay as they are.
 func (s *sums) add(adds [][2]int) {

@@ -10,7 +10,8 @@ import (
 )
 
 // runner replays one program. A step is one fork: shards by lanes, then the phases of the ops that
-// run once, each after a barrier.
+// run once, each after a barrier. A step in turns is one fork per turn, of which the last has the
+// phases.
 type runner struct {
 	dev     *Device
 	prog    *kernel.Program
@@ -36,6 +37,10 @@ type runner struct {
 	feeds []feed // by slab
 
 	lanes    int      // of this process's share of the step
+	cuts     cutting  // its shards, by lanes and turns
+	places   []int    // by lane: where its rows are kept, in shards
+	turn     int      // under way
+	between  []func() // what ops that run once take from a turn that is not the last
 	adds     [][2]int // lanes to add up, into and from, in order
 	nextLane atomic.Int32
 
@@ -107,6 +112,7 @@ type worker struct {
 	grads   []float32 // the lane being summed
 	fresh   bool      // the lane's first shard: gradients are written, not added
 	row     int       // the shard's first row in the batch
+	at      int       // and where it is kept
 	active  int       // rows of the shard that exist
 	first   uint64    // global index of row 0 of the batch
 	ctl     *control
@@ -138,10 +144,13 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 		}
 		r.sets = append(r.sets, cs)
 	}
+	if err := r.cut(); err != nil {
+		return nil, fmt.Errorf("compile %s: %w", p.Name, err)
+	}
 	for _, t := range p.Tensors {
 		switch t.Space {
 		case kernel.Batch:
-			r.batch[t] = aligned(p.Shards() * t.Len())
+			r.batch[t] = aligned(r.cuts.kept() * t.Len())
 		case kernel.Data:
 			r.batch[t] = aligned(t.Len())
 		case kernel.Scalar:
@@ -151,8 +160,9 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 	r.scalar = make([]float64, len(r.names))
 	r.sums.names = p.Sums()
 	r.sums.values = make([]float64, len(r.sums.names))
-	if err := r.cut(); err != nil {
-		return nil, fmt.Errorf("compile %s: %w", p.Name, err)
+	r.sums.lanes = make([][]float64, r.lanes)
+	for i := range r.sums.lanes {
+		r.sums.lanes[i] = make([]float64, len(r.sums.names))
 	}
 	b := binder{r: r, seen: map[int]bool{}, drops: map[dropKey]*dropper{}}
 	for _, op := range p.PerShard {
@@ -186,7 +196,6 @@ func (r *runner) Paths() []string {
 
 // Run replays a step.
 func (r *runner) Run() error {
-	r.nextLane.Store(0)
 	r.left.Store(false)
 	if r.state.Part == 0 {
 		r.keep()
@@ -194,13 +203,22 @@ func (r *runner) Run() error {
 	for _, p := range r.phases {
 		p.reset()
 	}
-	r.dev.pool.run(r.step)
-	if r.left.Load() {
-		r.undo()
-		return kernel.ErrStopped
+	for r.turn = 0; ; r.turn++ {
+		r.nextLane.Store(0)
+		r.dev.pool.run(r.step)
+		if r.left.Load() {
+			r.undo()
+			return kernel.ErrStopped
+		}
+		r.dev.counters.Launches++
+		if r.lastTurn() {
+			break
+		}
+		for _, f := range r.between {
+			f()
+		}
 	}
 	r.dev.counters.Steps++
-	r.dev.counters.Launches++
 	for _, p := range r.phases {
 		if p.err != nil {
 			return p.err
@@ -220,9 +238,10 @@ func (r *runner) work(id int) {
 	w.first = r.state.Instances + uint64(r.prog.First())
 	w.clock.lap(kernel.Idle, -1)
 	for lane := int(r.nextLane.Add(1)) - 1; lane < r.lanes; lane = int(r.nextLane.Add(1)) - 1 {
-		from, to := r.laneShards(lane)
+		first, _ := r.laneShards(lane)
+		from, to := r.cuts.turn(lane, r.turn)
 		for s := from; s < to; s++ {
-			r.setShard(w, s, lane, s == from && r.state.Part == 0)
+			r.setShard(w, s, s-from, lane, s == first && r.state.Part == 0)
 			for i, f := range r.ops {
 				if w.stopped() {
 					break
@@ -235,7 +254,9 @@ func (r *runner) work(id int) {
 			r.left.Store(true)
 		}
 	}
-	r.runOnce(w)
+	if r.lastTurn() {
+		r.runOnce(w)
+	}
 }
 
 // meet waits for the other workers between two phases.
@@ -244,9 +265,11 @@ func (r *runner) meet(w *worker) {
 	w.clock.lap(kernel.Idle, -1)
 }
 
-// setShard points the worker at shard s. The first of a lane in an update is fresh.
-func (r *runner) setShard(w *worker, s, lane int, fresh bool) {
+// setShard points the worker at shard s, of which so many of its lane are kept before it. The first
+// of a lane in an update is fresh.
+func (r *runner) setShard(w *worker, s, before, lane int, fresh bool) {
 	w.row = s * r.prog.Shard
+	w.at = (r.places[lane] + before) * r.prog.Shard
 	w.active = min(r.prog.Shard, r.prog.Batch-w.row)
 	w.fresh = fresh
 	if len(r.sets) > 0 && r.sets[0].lanes != nil {
@@ -329,7 +352,11 @@ func (r *runner) FirstBad() (string, error) {
 		w.first = r.bad + uint64(n/r.prog.Shards()*r.prog.Total()+r.prog.First())
 		lane := r.laneOf(s)
 		from, _ := r.laneShards(lane)
-		r.setShard(w, s, lane, s == from && n < r.prog.Shards())
+		before := s - from
+		if r.cuts.turns > 1 {
+			before = 0
+		}
+		r.setShard(w, s, before, lane, s == from && n < r.prog.Shards())
 		for i, f := range r.ops {
 			f(w)
 			var name string
@@ -422,7 +449,7 @@ func (f *ref) of(w *worker) []float32 {
 	case kernel.Grad:
 		return w.grads[f.offset:][:f.n]
 	case kernel.Batch:
-		return f.buf[w.row*f.rowLen+f.offset:][:f.n]
+		return f.buf[w.at*f.rowLen+f.offset:][:f.n]
 	default:
 		return f.buf[f.offset:][:f.n]
 	}

@@ -12,6 +12,7 @@ type term struct {
 	kernel.Term
 	x, y        column
 	coefficient int
+	place       int // among the terms of its tally
 }
 
 // column is a tensor of a tally: element c of instance b. One column holds for all.
@@ -37,19 +38,24 @@ func (b *binder) column(t *kernel.Tensor) column {
 }
 
 // tally adds the rows to the sums of their lanes, term by term, each in the order of the rows. A
-// sum of plain terms runs on from step to step; any other is made for the step first. Lanes are
-// added up when somebody asks for the sums.
+// sum of plain terms runs on from step to step; any other is made for the step first, over all of
+// its turns. Lanes are added up when somebody asks for the sums.
 func (b *binder) tally(o *kernel.Tally) func() {
 	r := b.r
 	columns := o.Columns()
-	places, all := make([]int, len(o.Sums)), make([][]term, len(o.Sums))
+	places, all, most := make([]int, len(o.Sums)), make([][]term, len(o.Sums)), 0
 	for i, s := range o.Sums {
 		places[i] = slices.Index(r.sums.names, s.Name)
 		for _, t := range s.Terms {
-			all[i] = append(all[i], term{Term: t, x: b.column(t.X), y: b.column(t.Y), coefficient: slices.Index(r.coefs, t.Coefficient)})
+			all[i] = append(all[i], term{Term: t, x: b.column(t.X), y: b.column(t.Y), coefficient: slices.Index(r.coefs, t.Coefficient), place: most})
+			most++
 		}
 	}
-	return func() {
+	turns := make([][]float64, r.lanes) // by lane and term: the rows of the step so far
+	for lane := range turns {
+		turns[lane] = make([]float64, most)
+	}
+	run := func() {
 		for lane, sums := range r.sums.lanes {
 			from, to := r.laneRows(lane)
 			for i, terms := range all {
@@ -59,20 +65,29 @@ func (b *binder) tally(o *kernel.Tally) func() {
 				}
 				var sum float64
 				for k := range terms {
-					sum += terms[k].of(r, from, to, columns)
+					sum += terms[k].of(r, &turns[lane][terms[k].place], from, to, columns)
 				}
-				sums[places[i]] += sum
+				if r.lastTurn() {
+					sums[places[i]] += sum
+				}
 			}
 		}
 	}
+	r.between = append(r.between, run)
+	return run
 }
 
-// of is what the term's rows [from, to) add in a step.
-func (t *term) of(r *runner, from, to, columns int) float64 {
-	weight, sum := t.Weight, float64((to-from)*columns)
-	if t.X != nil {
-		sum = t.sum(0, from, to, columns)
+// of is what the term's rows [from, to) add in a step, with those of its turns before, in so.
+func (t *term) of(r *runner, so *float64, from, to, columns int) float64 {
+	if r.turn == 0 {
+		*so = 0
 	}
+	if t.X != nil {
+		*so = t.sum(*so, from, to, columns)
+	} else {
+		*so += float64((to - from) * columns)
+	}
+	weight, sum := t.Weight, *so
 	if t.coefficient >= 0 {
 		weight *= float64(r.ctl.coefficients[t.coefficient])
 	}
@@ -120,9 +135,11 @@ func (b *binder) runningMean(o *kernel.RunningMean) ([]*phase, func()) {
 	r := b.r
 	x, columns, peer := b.column(o.X), o.X.Cols(), b.peer()
 	sums := make([]float64, r.lanes)
-	sum := func() float64 {
+	turn := func() {
 		for lane := range sums {
-			sums[lane] = 0
+			if r.turn == 0 {
+				sums[lane] = 0
+			}
 			from, to := r.laneRows(lane)
 			for b := from; b < to; b++ {
 				for c := range columns {
@@ -130,6 +147,10 @@ func (b *binder) runningMean(o *kernel.RunningMean) ([]*phase, func()) {
 				}
 			}
 		}
+	}
+	r.between = append(r.between, turn)
+	sum := func() float64 {
+		turn()
 		for _, a := range r.adds {
 			sums[a[0]] += sums[a[1]]
 		}

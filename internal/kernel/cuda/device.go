@@ -206,10 +206,25 @@ func (d *Device) alloc(bytes int) (memory, error) {
 		return d.ctx.Fill(m.at, 0, (bytes+3)/4, d.stream)
 	})
 	if err != nil {
-		return m, fmt.Errorf("reserve %.1f MiB on %s: %w", float64(bytes)/(1<<20), d.ctx.Name, err)
+		err = fmt.Errorf("reserve %.1f MiB on %s: %w", float64(bytes)/(1<<20), d.ctx.Name, err)
+		if e := new(cu.Error); errors.As(err, &e) && e.Code == outOfMemory {
+			err = noRoom{err}
+		}
+		return m, err
 	}
 	return m, nil
 }
+
+// outOfMemory is CUDA_ERROR_OUT_OF_MEMORY.
+const outOfMemory cu.Result = 2
+
+// noRoom is an error for want of memory.
+type noRoom struct{ error }
+
+func (e noRoom) Unwrap() error { return e.error }
+
+// Is makes it a want of memory.
+func (e noRoom) Is(target error) bool { return target == kernel.ErrMemory }
 
 func (m memory) free() error {
 	if m.at == 0 {

@@ -149,7 +149,7 @@ func (r *runner) place(recorded *kernel.Program) error {
 	}
 	if uint64(total) > free {
 		each := total / r.prog.Batch
-		return fmt.Errorf("%s needs %.1f GiB on %s, %.1f GiB are free; a batch of %d would fit", r.prog.Name, gib(total), r.d.ctx.Name, gib(int(free)), max(1, int(free*9/10)/each))
+		return noRoom{fmt.Errorf("%s needs %.1f GiB on %s, %.1f GiB are free; a batch of %d would fit", r.prog.Name, gib(total), r.d.ctx.Name, gib(int(free)), max(1, int(free*9/10)/each))}
 	}
 	if r.arena, err = r.d.alloc(total); err != nil {
 		return err

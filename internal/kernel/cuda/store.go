@@ -150,6 +150,9 @@ func (d *Device) StoreMemory(l *kernel.Layout, train bool) int64 {
 // Arenas is one: the whole batch is a shard.
 func (d *Device) Arenas() int { return 1 }
 
+// Kept is every shard: there is one.
+func (d *Device) Kept(p *kernel.Program) int { return p.Shards() }
+
 func (s *store) memory() int64 {
 	return int64(s.weights.bytes + s.bf16.bytes + s.m.bytes + s.v.bytes + s.grads.bytes)
 }

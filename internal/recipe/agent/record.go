@@ -51,7 +51,11 @@ func recordStep(dev kernel.Device, m *model.AD, c *config.AD, l *dataset, onDevi
 	t := l.trainSpec.Tokens
 	p := plan.New("train", dev, c.TrainBatchSize, t, m.Layout())
 	out := &program{plan: p}
-	if err := p.Divide(c.GradientParts, peer); err != nil {
+	cuts := c.GradientParts
+	if dev.ShardSize(t) != kernel.WholeBatch {
+		cuts = 1 // a shard is part enough: rows of the batch are few, and the host may write them
+	}
+	if err := p.Divide(cuts, peer); err != nil {
 		return nil, fmt.Errorf("%s: %w", keyBatch, err)
 	}
 	switch runs := p.Program().Share.Runs(); {

@@ -97,6 +97,15 @@ func (r Recipe) Merge(file, now config.Settings) config.Settings {
 	return &own
 }
 
+// Adopt takes over the parts of a step that the run has found, unless others are asked for.
+func (Recipe) Adopt(file, now config.Settings) config.Settings {
+	own := *now.(*config.Config)
+	if own.Training.GradientParts == 0 {
+		own.Training.GradientParts = file.(*config.Config).Training.GradientParts
+	}
+	return &own
+}
+
 // Precision leaves it to the device.
 func (Recipe) Precision(config.Settings) string { return "" }
 

@@ -14,6 +14,18 @@ import (
 // CompileStep records the step that a run with these settings would replay and compiles it, with
 // the first epoch's schedules. The baseline, where it is a frozen policy, is the initial one.
 func CompileStep(dev kernel.Device, c *config.Config) (step *run.Step, err error) {
+	s := &run.Setup{Device: dev, Note: func(string) {}} // Shape says what was found
+	_, err = s.Fit(partsOf(c, dev), func(parts int) (err error) {
+		own := *c
+		own.Training.GradientParts = parts
+		step, err = compileStep(dev, &own)
+		return err
+	})
+	return step, err
+}
+
+// compileStep is CompileStep for so many parts as the settings say.
+func compileStep(dev kernel.Device, c *config.Config) (step *run.Step, err error) {
 	m, err := policy.NewNetwork(c)
 	if err != nil {
 		return nil, err
@@ -49,8 +61,12 @@ func CompileStep(dev kernel.Device, c *config.Config) (step *run.Step, err error
 		return nil, errors.Join(err, r.Close())
 	}
 	n := c.Problem.NumCustomers() // of a range the largest: the step that needs most
+	parts := ""
+	if c.Training.GradientParts > 1 {
+		parts = fmt.Sprintf(", in %d parts", c.Training.GradientParts)
+	}
 	return &run.Step{Runner: r, Stores: sets, Program: prog, RateKey: "training.learning_rate", Rows: "instances",
-		Shape: fmt.Sprintf("%d instances of %d customers per step, %s baseline", c.Training.BatchSize, n, c.Baseline.Type),
+		Shape: fmt.Sprintf("%d instances of %d customers per step, %s baseline%s", c.Training.BatchSize, n, c.Baseline.Type, parts),
 		Facts: map[string]any{"customers": n, "baseline_type": c.Baseline.Type},
 		Work: func(k kernel.Metrics) int64 {
 			return stepFLOPs(m, c, k.Steps*int64(c.Training.BatchSize), int64(k.Sums.Of(kernel.SumDecodes)))

@@ -22,8 +22,11 @@ const (
 	nameCosts      = "run.baseline_costs"
 )
 
-// keyBatch is the key that routing's programs grow with.
-const keyBatch = "training.batch_size"
+// keyBatch is the key that routing's programs grow with, keyParts the one that cuts them.
+const (
+	keyBatch = "training.batch_size"
+	keyParts = "training.gradient_parts"
+)
 
 // state is what a run carries from epoch to epoch beside what every run does.
 type state struct {
@@ -55,13 +58,41 @@ func newTrainer(s *run.Setup) (*trainer, error) {
 	cfg := s.Settings.(*config.Config)
 	t := &trainer{Setup: s, cfg: cfg, at: state{Temperature: cfg.Advanced.TempStart}}
 	var err error
-	if t.model, err = policy.NewNetwork(cfg); err == nil {
-		err = t.compile()
+	if t.model, err = policy.NewNetwork(cfg); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return nil, errors.Join(err, t.Close())
+	if cfg.Training.GradientParts, err = s.Fit(partsOf(cfg, s.Device), t.try); err != nil {
+		return nil, err
 	}
 	return t, nil
+}
+
+// partsOf is how a step may be cut.
+func partsOf(c *config.Config, dev kernel.Device) run.Parts {
+	p := run.Parts{Key: keyParts, Asked: c.Training.GradientParts, Batch: c.Training.BatchSize, Unit: c.Baseline.Symmetries}
+	if p.Asked == 0 && c.Baseline.Type == config.BaselineEMA && dev.ShardSize(1) == kernel.WholeBatch {
+		p.Asked = 1 // the mean is over all instances of a step, which a GPU does not carry over parts
+	}
+	return p
+}
+
+// try compiles with steps of so many parts, in place of what was compiled before.
+func (t *trainer) try(parts int) error {
+	t.cfg.Training.GradientParts = parts
+	err := t.release()
+	if err == nil {
+		if err = t.compile(); err != nil {
+			err = errors.Join(err, t.release())
+		}
+	}
+	return err
+}
+
+// release closes all that was compiled.
+func (t *trainer) release() error {
+	err := t.Close()
+	t.policy, t.step, t.frozen, t.mean, t.val = nil, nil, nil, nil, nil
+	return err
 }
 
 // compile allocates weights and programs, after asking whether there is room.
@@ -123,7 +154,7 @@ func (t *trainer) compileSteps(sets []kernel.Store) error {
 		prog := p.Program()
 		t.shard = p.B()
 		if len(l.rungs) == 0 {
-			t.TellParts("training.gradient_parts", c.Training.GradientParts, prog)
+			t.TellParts(keyParts, c.Training.GradientParts, prog)
 		}
 		r, err := run.Compile(keyBatch, p, t.Device, sets...)
 		if err != nil {
