@@ -9,7 +9,7 @@ import (
 )
 
 // TestFaultsCanBePlanted: every fault of scripts/mutations.txt is found in the source as it stands,
-// once, and leaves Go behind. Whether the tests notice it is for scripts/mutate to say, which takes
+// once, and compiles. Whether the tests notice it is for scripts/mutate to say, which takes
 // minutes; a fault that cannot be planted is noticed here.
 func TestFaultsCanBePlanted(t *testing.T) {
 	if runtime.GOOS == "windows" {

@@ -2,7 +2,8 @@
 //
 // What a reader could break: a fault counts as noticed only when the package's tests ran and
 // failed. One whose text is not in its file exactly once, or that does not compile, is stale and
-// counts as not noticed; so does every fault of a package that is red without any.
+// counts as not noticed; so does every fault of a package that is red without any. One that is
+// stale is an error, however many others were noticed.
 package main
 
 import (
@@ -28,6 +29,7 @@ import (
 
 // fault is one entry of the table.
 type fault struct {
+	Number  int    `json:"number"` // among those that were asked for, from 1
 	What    string `json:"what"`
 	Named   bool   `json:"named"` // survived once, and never may again
 	Package string `json:"package"`
@@ -46,12 +48,19 @@ type fault struct {
 // procs bounds a copy's compiler and tests; 0: they take the machine.
 var procs int
 
+// memory is what a process may hold, in GiB.
+var memory float64
+
 // share is the least of faults that must be noticed.
 const share = 0.9
 
 func main() {
 	table := flag.String("table", "scripts/mutations.txt", "the `file` of faults")
-	only := flag.String("only", "", "plant only faults whose description, file or package has this `text`")
+	var only []string
+	flag.Func("only", "plant only faults whose description, file or package has this `text`; given again: or that one", func(text string) error {
+		only = append(only, text)
+		return nil
+	})
 	named := flag.Bool("named", false, "plant only faults that survived once (@!)")
 	workers := flag.Int("workers", 2, "copies of the tree that are tested at a time")
 	timeout := flag.Duration("timeout", 4*time.Minute, "of one package's tests; a fault that hangs them is noticed")
@@ -59,11 +68,13 @@ func main() {
 	list := flag.Bool("list", false, "list the faults and plant none; exit 1 where one is stale")
 	var o randomOptions
 	flag.IntVar(&o.count, "random", 0, "plant this many faults that are drawn by themselves, in the packages that are named as arguments")
+	flag.IntVar(&o.from, "from", 1, "begin with the fault of this `number`, of a draw or of the table: a run that was ended goes on")
 	flag.Uint64Var(&o.seed, "seed", 1, "of --random")
 	flag.StringVar(&o.equivalent, "equivalent", "scripts/mutate-equivalent.txt", "the `file` of drawn faults that no test can tell, with the reason of each")
 	flag.StringVar(&o.results, "results", "", "the `file` in which --random keeps what it found; faults that it has as dead are not planted again")
 	flag.BoolVar(&o.short, "short", false, "run the tests of --random with -short")
 	flag.IntVar(&procs, "procs", 0, "cores that each copy's compiler and tests may use; 0: all")
+	flag.Float64Var(&memory, "memory", 4, "GiB that a process of the tests may hold; a fault that needs more is noticed; 0: any")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -72,11 +83,17 @@ func main() {
 	switch o.packages = flag.Args(); {
 	case o.count < 0 || o.count == 0 && len(o.packages) > 0 || o.count > 0 && len(o.packages) == 0:
 		err = fmt.Errorf("--random N and the packages it plants in go together, as in --random 100 ./internal/run ./internal/comm")
+	case o.from < 1:
+		err = fmt.Errorf("--from %d: the first fault has the number 1", o.from)
+	case o.count > 0 && o.from > o.count:
+		err = fmt.Errorf("--from %d is above the %d faults of --random", o.from, o.count)
+	case memory < 0:
+		err = fmt.Errorf("--memory %g is below 0", memory)
 	case o.count > 0:
 		o.workers, o.timeout, o.asJSON = *workers, *timeout, *asJSON
 		ok, err = random(ctx, o)
 	default:
-		ok, err = run(ctx, *table, *only, *named, *workers, *timeout, *asJSON, *list)
+		ok, err = run(ctx, tableOptions{*table, only, *named, *list, o.from, *workers, *timeout, *asJSON})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
@@ -87,37 +104,69 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, table, only string, named bool, workers int, timeout time.Duration, asJSON, list bool) (ok bool, err error) {
-	text, err := os.ReadFile(table)
+// tableOptions say which faults of a table are planted.
+type tableOptions struct {
+	table       string
+	only        []string
+	named, list bool
+	from        int // the number of the first, from 1, of those that the others leave
+	workers     int
+	timeout     time.Duration
+	asJSON      bool
+}
+
+// wants tells whether the fault is one that was asked for.
+func (o *tableOptions) wants(f *fault) bool {
+	text := f.What + " " + f.File + " " + f.Package
+	has := func(part string) bool { return strings.Contains(text, part) }
+	return (f.Named || !o.named) && (len(o.only) == 0 || slices.ContainsFunc(o.only, has))
+}
+
+func run(ctx context.Context, o tableOptions) (ok bool, err error) {
+	text, err := os.ReadFile(o.table)
 	if err != nil {
 		return false, err
 	}
 	faults, err := parse(string(text))
 	if err != nil {
-		return false, fmt.Errorf("%s: %w", table, err)
+		return false, fmt.Errorf("%s: %w", o.table, err)
 	}
-	faults = slices.DeleteFunc(faults, func(f *fault) bool {
-		return named && !f.Named || !strings.Contains(f.What+" "+f.File+" "+f.Package, only)
-	})
+	faults = slices.DeleteFunc(faults, func(f *fault) bool { return !o.wants(f) })
 	if len(faults) == 0 {
-		return false, fmt.Errorf("%s has no fault with %q", table, only)
+		return false, fmt.Errorf("%s has no fault with %q", o.table, o.only)
 	}
+	for i, f := range faults {
+		f.Number = i + 1
+	}
+	if o.from > len(faults) {
+		return false, fmt.Errorf("--from %d: there are %d faults", o.from, len(faults))
+	}
+	faults = faults[o.from-1:]
 	fresh := true
 	for _, f := range faults {
 		if err := f.check("."); err != nil {
-			f.Stale, fresh = fmt.Sprintf("%s, line %d: %v", table, f.line, err), false
+			f.Stale = fmt.Sprintf("%s, line %d: %v", o.table, f.line, err)
 		}
-		if list {
+	}
+	if err := compileAll(ctx, o.table, faults); err != nil {
+		return false, err
+	}
+	for _, f := range faults {
+		fresh = fresh && f.Stale == ""
+		if o.list {
 			fmt.Printf("%-28s %s%s\n", f.Package, f.What, strings.Repeat("  (stale)", min(1, len(f.Stale))))
 		}
-		if list && f.Stale != "" {
+		if o.list && f.Stale != "" {
 			fmt.Fprintln(os.Stderr, "stale:", f.Stale)
 		}
 	}
-	if list {
+	if o.list {
 		return fresh, nil
 	}
-	copies, err := copyTree(workers)
+	if err := limitMemory(); err != nil {
+		return false, err
+	}
+	copies, err := copyTree(o.workers)
 	defer func() {
 		for _, dir := range copies {
 			os.RemoveAll(dir)
@@ -126,11 +175,11 @@ func run(ctx context.Context, table, only string, named bool, workers int, timeo
 	if err != nil {
 		return false, err
 	}
-	if err := clean(ctx, copies, faults, timeout); err != nil {
+	if err := clean(ctx, copies, faults, o.timeout); err != nil {
 		return false, err
 	}
-	err = plantAll(ctx, copies, faults, timeout)
-	ok, failed := report(faults, asJSON) // of what was planted, where it was ended early
+	err = plantAll(ctx, copies, faults, o.timeout)
+	ok, failed := report(faults, o.asJSON) // of what was planted, where it was ended early
 	return ok && err == nil, errors.Join(err, failed)
 }
 
@@ -180,6 +229,12 @@ func (f *fault) check(root string) error {
 		_, err = parser.ParseFile(token.NewFileSet(), f.File, strings.Replace(string(text), f.before, f.after, 1), parser.SkipObjectResolution)
 	}
 	return err
+}
+
+// changed is the file with the fault in it.
+func (f *fault) changed(root string) ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(root, f.File))
+	return []byte(strings.Replace(string(text), f.before, f.after, 1)), err
 }
 
 // listTree is what git knows and what it does not ignore; without git, all files outside of the
@@ -246,6 +301,10 @@ func test(ctx context.Context, dir, pkg string, timeout time.Duration, flags ...
 
 // testIn does so with some variables of the environment changed.
 func testIn(ctx context.Context, env []string, dir, pkg string, timeout time.Duration, flags ...string) (string, error) {
+	// The tests end themselves at their timeout. What hangs a compiler, or a process that the tests
+	// have left with their output, ends a little later.
+	ctx, cancel := context.WithTimeout(ctx, timeout+2*time.Minute)
+	defer cancel()
 	args := append([]string{"test", "-vet=off", "-failfast", "-timeout", timeout.String()}, flags...)
 	cmd := exec.CommandContext(ctx, "go", append(args, "./"+pkg)...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
@@ -258,8 +317,31 @@ func testIn(ctx context.Context, env []string, dir, pkg string, timeout time.Dur
 	// Children of the tests go with them.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 10 * time.Second
 	err := cmd.Run()
+	if cmd.Process != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what a test that panicked has left
+	}
 	return out.String(), err
+}
+
+// limitMemory bounds what each process from here on may hold: memory of its own that it can write
+// to, not address space, of which Go's runtime reserves far more than it uses.
+func limitMemory() error {
+	if memory == 0 {
+		return nil
+	}
+	var r syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_DATA, &r); err != nil {
+		return fmt.Errorf("the limit of memory: %w", err)
+	}
+	if most := uint64(memory * (1 << 30)); most < r.Cur {
+		r.Cur = most
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_DATA, &r); err != nil {
+		return fmt.Errorf("the limit of memory: %w", err)
+	}
+	return nil
 }
 
 // clean tests every package before anything is planted. Faults of one that is red cannot be judged:
@@ -345,7 +427,7 @@ func plantAll(ctx context.Context, copies []string, faults []*fault, timeout tim
 					word = "SURVIVED"
 				}
 				mu.Lock()
-				fmt.Fprintf(os.Stderr, "%5.1f s  %s: %s  %s\n", f.Seconds, f.Package, f.What, word)
+				fmt.Fprintf(os.Stderr, "%3d  %5.1f s  %s: %s  %s\n", f.Number, f.Seconds, f.Package, f.What, word)
 				mu.Unlock()
 			}
 		})
@@ -395,7 +477,7 @@ func (f *fault) plant(ctx context.Context, dir string, timeout time.Duration) (e
 	return nil
 }
 
-// firstFailure names the test that noticed; "panic" and "timeout" where none could say so.
+// firstFailure names the test that noticed; "panic", "memory" and "timeout" where none could say so.
 func firstFailure(out string) string {
 	name := ""
 	for line := range strings.Lines(out) {
@@ -411,6 +493,8 @@ func firstFailure(out string) string {
 		return name
 	case strings.Contains(out, "panic: test timed out"):
 		return "timeout"
+	case strings.Contains(out, "out of memory") || strings.Contains(out, "cannot allocate memory"):
+		return "memory"
 	case strings.Contains(out, "panic:"):
 		return "panic"
 	}
@@ -434,8 +518,9 @@ func tail(text string) string {
 
 // report prints the survivors and the shares, and says whether they are enough.
 func report(faults []*fault, asJSON bool) (bool, error) {
-	var named, other, deadNamed, deadOther int
+	var named, other, deadNamed, deadOther, stale int
 	for _, f := range faults {
+		stale += min(1, len(f.Stale))
 		kill := 0
 		if f.Killed {
 			kill = 1
@@ -448,11 +533,11 @@ func report(faults []*fault, asJSON bool) (bool, error) {
 			deadOther += kill
 		}
 	}
-	ok := deadNamed == named && float64(deadOther) >= share*float64(other)
+	ok := stale == 0 && deadNamed == named && float64(deadOther) >= share*float64(other)
 	if asJSON {
 		e := json.NewEncoder(os.Stdout)
 		e.SetIndent("", "  ")
-		return ok, e.Encode(map[string]any{"faults": faults, "named": named, "named_killed": deadNamed, "others": other, "others_killed": deadOther, "enough": ok})
+		return ok, e.Encode(map[string]any{"faults": faults, "named": named, "named_killed": deadNamed, "stale": stale, "others": other, "others_killed": deadOther, "enough": ok})
 	}
 	for _, f := range faults {
 		switch {
@@ -467,6 +552,9 @@ func report(faults []*fault, asJSON bool) (bool, error) {
 	fmt.Printf("named faults: %d of %d killed\n", deadNamed, named)
 	if other > 0 {
 		fmt.Printf("others:       %d of %d killed, %.1f %%\n", deadOther, other, 100*float64(deadOther)/float64(other))
+	}
+	if stale > 0 {
+		fmt.Printf("stale:        %d, which cannot be judged\n", stale)
 	}
 	return ok, nil
 }

@@ -28,6 +28,7 @@ import (
 
 // change is one replacement of text in a file.
 type change struct {
+	Number  int    `json:"number"` // of those that compile, in the order of the draw
 	Package string `json:"package"`
 	File    string `json:"file"`
 	Line    int    `json:"line"`
@@ -210,34 +211,48 @@ type listPackage struct {
 	Dir, ImportPath      string
 	GoFiles, TestGoFiles []string
 	XTestGoFiles         []string
+	Export               string // the file of its compiled declarations, where -export asked for it
+	DepOnly              bool   // no pattern has it
 	Module               struct{ Dir string }
 	relative             string
 }
 
-func listPackages(ctx context.Context, patterns []string) (out []*listPackage, err error) {
-	args := append([]string{"list", "-json=Dir,ImportPath,GoFiles,TestGoFiles,XTestGoFiles,Module"}, patterns...)
-	text, err := exec.CommandContext(ctx, "go", args...).Output()
+// goList asks the go command for packages.
+func goList(ctx context.Context, root string, args []string) (out []*listPackage, err error) {
+	args = append([]string{"list", "-json=Dir,ImportPath,GoFiles,TestGoFiles,XTestGoFiles,Export,DepOnly,Module"}, args...)
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = root
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	text, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("go list %s: %w", strings.Join(patterns, " "), err)
+		return nil, fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, compilerSays(said.String()))
 	}
 	for d := json.NewDecoder(bytes.NewReader(text)); d.More(); {
 		p := new(listPackage)
 		if err := d.Decode(p); err != nil {
 			return nil, err
 		}
-		if p.relative, err = filepath.Rel(p.Module.Dir, p.Dir); err != nil {
-			return nil, err
+		if !p.DepOnly {
+			if p.relative, err = filepath.Rel(p.Module.Dir, p.Dir); err != nil {
+				return nil, err
+			}
 		}
-		if len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 {
-			out = append(out, p)
-		}
+		out = append(out, p)
 	}
 	return out, nil
+}
+
+// listPackages are the packages of the patterns that have tests.
+func listPackages(ctx context.Context, patterns []string) ([]*listPackage, error) {
+	all, err := goList(ctx, ".", patterns)
+	return slices.DeleteFunc(all, func(p *listPackage) bool { return len(p.TestGoFiles)+len(p.XTestGoFiles) == 0 }), err
 }
 
 // randomOptions say what is planted.
 type randomOptions struct {
 	count      int
+	from       int // the first of those that compile, counted from 1, that is planted
 	seed       uint64
 	packages   []string
 	equivalent string
@@ -279,6 +294,12 @@ func random(ctx context.Context, o randomOptions) (ok bool, err error) {
 		return false, err
 	}
 	fmt.Fprintf(os.Stderr, "%d candidates in %d packages\n", len(all), len(packages))
+	if all, err = compiling(ctx, all, o); err == nil {
+		err = limitMemory()
+	}
+	if err != nil {
+		return false, err
+	}
 	copies, err := copyTree(o.workers)
 	defer func() {
 		for _, dir := range copies {
@@ -288,10 +309,44 @@ func random(ctx context.Context, o randomOptions) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	packages = slices.DeleteFunc(packages, func(p *listPackage) bool {
+		return !slices.ContainsFunc(all, func(c *change) bool { return c.Package == p.relative })
+	})
 	limits, red := cleanAll(ctx, copies, packages, o)
 	all = slices.DeleteFunc(all, func(c *change) bool { return limits[c.Package] == 0 })
 	done, err := plantRandom(ctx, copies, all, argued, limits, found, o)
 	return reportRandom(done, o), errors.Join(red, err)
+}
+
+// compiling are the changes of a draw that compile, from the first that is planted to the last, each
+// with its number. A few more follow them, for those that the build refuses nevertheless.
+func compiling(ctx context.Context, all []*change, o randomOptions) (out []*change, err error) {
+	c, err := newCompiler(ctx, ".", o.packages)
+	if err != nil {
+		return nil, err
+	}
+	texts := map[string][]byte{}
+	most := o.count + o.count/10 + 10
+	for _, change := range all {
+		if len(out) == most || ctx.Err() != nil {
+			break
+		}
+		text := texts[change.File]
+		if text == nil {
+			if text, err = os.ReadFile(change.File); err != nil {
+				return nil, err
+			}
+			texts[change.File] = text
+		}
+		if c.check(change.File, change.changed(text)) == nil {
+			out = append(out, change)
+			change.Number = len(out)
+		}
+	}
+	if o.from > len(out) {
+		return nil, fmt.Errorf("--from %d: only %d changes compile", o.from, len(out))
+	}
+	return out[o.from-1:], ctx.Err()
 }
 
 // cleanAll tests every package before anything is planted, and returns how long the tests of each
@@ -370,7 +425,7 @@ func plantRandom(ctx context.Context, copies []string, all []*change, argued map
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var mu sync.Mutex // guards what follows, and standard error
-	next, compiled := 0, 0
+	next, compiled := 0, o.from-1
 	take := func() *change {
 		mu.Lock()
 		defer mu.Unlock()
@@ -419,7 +474,7 @@ func plantRandom(ctx context.Context, copies []string, all []*change, argued map
 					case !c.Killed:
 						word = "SURVIVED"
 					}
-					fmt.Fprintf(os.Stderr, "%3d  %s:%d  %s  =>  %s  %s\n", compiled, c.File, c.Line, c.Before, c.After, word)
+					fmt.Fprintf(os.Stderr, "%3d  %s:%d  %s  =>  %s  %s\n", c.Number, c.File, c.Line, c.Before, c.After, word)
 				}
 				mu.Unlock()
 			}
@@ -430,7 +485,12 @@ func plantRandom(ctx context.Context, copies []string, all []*change, argued map
 	done := slices.DeleteFunc(slices.Clone(all[:next]), func(c *change) bool {
 		return c.broken || !c.tested // a run that was ended counts what it has tested to the end, survivors too
 	})
-	return done[:min(o.count, len(done))], context.Cause(ctx)
+	return done[:min(o.count-o.from+1, len(done))], context.Cause(ctx)
+}
+
+// changed is the file with the change in it.
+func (c *change) changed(text []byte) []byte {
+	return slices.Concat(text[:c.from], []byte(c.text), text[c.to:])
 }
 
 func (c *change) plant(ctx context.Context, dir string, timeout time.Duration, o *randomOptions) (err error) {
@@ -444,8 +504,7 @@ func (c *change) plant(ctx context.Context, dir string, timeout time.Duration, o
 			err = failed
 		}
 	}()
-	changed := slices.Concat(text[:c.from], []byte(c.text), text[c.to:])
-	if err := os.WriteFile(path, changed, 0o644); err != nil {
+	if err := os.WriteFile(path, c.changed(text), 0o644); err != nil {
 		return err
 	}
 	out, failed := o.judge(ctx, dir, c.Package, timeout)
