@@ -409,3 +409,71 @@ func TestCrowdedGates(t *testing.T) {
 	}
 	leave()
 }
+
+// TestABodyTooLargeIsAnswered: a client that reads nothing before it has sent everything still learns
+// that its file is too large, with a length and without one; one that sends the rest too slowly, or
+// without end, is let go.
+func TestABodyTooLargeIsAnswered(t *testing.T) {
+	x := open(t, func(o *Options) { o.Limits = Limits{Body: 1 << 20, Upload: 2 << 20, JSONTime: time.Hour} })
+	const total, piece = 64 << 20, 1 << 20 // far more than a connection's buffers hold
+	text := bytes.Repeat([]byte(" "), piece)
+	for _, path := range []string{"/api/v1/solve", "/api/v1/doctor"} {
+		for _, length := range []bool{false, true} {
+			c := dial(t, x)
+			head := "Transfer-Encoding: chunked"
+			if length {
+				head = fmt.Sprintf("Content-Length: %d", total)
+			}
+			fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%s\r\n\r\n", path, head)
+			var err error
+			for sent := 0; sent < total && err == nil; sent += piece {
+				if length {
+					_, err = c.Write(text)
+				} else {
+					_, err = fmt.Fprintf(c, "%x\r\n%s\r\n", piece, text)
+				}
+			}
+			if err == nil && !length {
+				_, err = io.WriteString(c, "0\r\n\r\n")
+			}
+			if err != nil {
+				t.Fatalf("%s, length %v: the rest is not taken: %v", path, length, err)
+			}
+			resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil {
+				t.Fatalf("%s, length %v: %v", path, length, err)
+			}
+			said, err := io.ReadAll(resp.Body)
+			if resp.StatusCode != 413 || err != nil || !strings.Contains(string(said), "the body is larger than") || !resp.Close {
+				t.Errorf("%s, length %v: %d %s, %v, to be closed: %v", path, length, resp.StatusCode, said, err, resp.Close)
+			}
+		}
+	}
+	short := open(t, func(o *Options) { o.Limits = Limits{Body: 1 << 20, JSONTime: time.Second} })
+	for what, rest := range map[string]struct {
+		x     *site
+		text  []byte
+		pause time.Duration
+	}{"50 bytes per second": {x, text[:1], 20 * time.Millisecond}, "without end": {short, text, 0}} {
+		c := dial(t, rest.x)
+		fmt.Fprintf(c, "POST /api/v1/solve HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", int64(1)<<50)
+		if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != 413 {
+			t.Fatalf("a rest %s: %v, %v", what, resp, err)
+		}
+		gone := make(chan error, 1)
+		go func() { // until the server has closed the connection
+			for {
+				if _, err := c.Write(rest.text); err != nil {
+					gone <- err
+					return
+				}
+				time.Sleep(rest.pause)
+			}
+		}()
+		select {
+		case <-gone:
+		case <-time.After(patience):
+			t.Fatalf("a rest %s holds its connection", what)
+		}
+	}
+}

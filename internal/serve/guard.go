@@ -46,11 +46,13 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		h.Set("Content-Security-Policy", dataCSP)
 		h.Set("Cache-Control", "no-store")
 		s.metrics.inFlight.Inc()
+		var took time.Duration // until it was answered
 		defer func() {
 			out.settle()
+			took = or(took, time.Since(began))
 			s.metrics.inFlight.Dec()
-			s.metrics.request(r, out.status, time.Since(began))
-			s.logged(r, out, time.Since(began))
+			s.metrics.request(r, out.status, took)
+			s.logged(r, out, took)
 		}()
 		if !isHealth(r.URL.Path) {
 			if err := s.clients.spend(s.address(r), s.limits.Rate, began); err != nil {
@@ -72,6 +74,10 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			return
 		}
 		next.ServeHTTP(out, r)
+		took = time.Since(began)
+		if out.status == http.StatusRequestEntityTooLarge && (body.began.Load() || r.Header.Get("Expect") == "") {
+			out.readOn(s.limits.JSONTime)
+		}
 	})
 }
 
@@ -164,11 +170,15 @@ func (s *Server) healthy(r *http.Request) bool {
 // client's fault.
 type incoming struct {
 	io.ReadCloser
+	began atomic.Bool // some of it has come
 	ended atomic.Bool // all of it has come
 }
 
 func (b *incoming) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	if n > 0 {
+		b.began.Store(true)
+	}
 	timeout := net.Error(nil)
 	switch {
 	case err == io.EOF:
@@ -206,6 +216,28 @@ func (a *answered) settle() {
 	if a.settled = true; !a.body.ended.Load() {
 		a.Header().Set("Connection", "close")
 		_ = a.rc.SetReadDeadline(time.Now().Add(linger)) // a connection without deadlines is a test's
+	}
+}
+
+// readOnRate is how many bytes of the rest of a body must come within a linger to be read on: at this
+// rate it costs its sender more than it costs this server.
+const readOnRate = 64 << 10
+
+// readOn sends the answer and takes the rest of the body, for some time: many clients read no answer
+// before they have sent everything, and a connection that is closed under them is reset, so that they
+// never learn that their file is too large.
+func (a *answered) readOn(most time.Duration) {
+	if a.body.ended.Load() || a.rc.Flush() != nil {
+		return
+	}
+	end, buffer := time.Now().Add(most), make([]byte, readOnRate)
+	for {
+		if a.rc.SetReadDeadline(earlier(time.Now().Add(linger), end)) != nil {
+			return
+		}
+		if _, err := io.ReadFull(a.body, buffer); err != nil {
+			return
+		}
 	}
 }
 

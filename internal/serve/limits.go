@@ -26,7 +26,7 @@ type Limits struct {
 	Connections int
 	Header      time.Duration // to send a request's header
 	Stall       time.Duration // without a byte of a body, or with an answer that nobody takes
-	JSONTime    time.Duration // for a whole JSON body
+	JSONTime    time.Duration // for a whole JSON body, and for the rest of one that is too large
 	UploadTime  time.Duration // for a whole upload
 	Grace       time.Duration // of requests under way when the server is asked to stop
 	Rate        float64       // requests per second of one address, twice as many at once; 0: any

@@ -73,8 +73,10 @@ func (s *Server) fail(w http.ResponseWriter, err error) {
 	if p.retry > 0 {
 		h.Set("Retry-After", strconv.Itoa(p.retry))
 	}
+	text, _ := json.Marshal(p) // words and numbers: it cannot fail
+	h.Set("Content-Length", strconv.Itoa(len(text)+1))
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p) // who does not take the answer is gone
+	_, _ = w.Write(append(text, '\n')) // who does not take the answer is gone
 }
 
 // answer sends a JSON object.
