@@ -1,8 +1,8 @@
 // Command mutate plants faults in copies of the tree and tells which of them no test notices.
 //
-// What a reader could break: a fault counts as noticed only when the package's tests ran and
-// failed. One whose text is not in its file exactly once, or that does not compile, is stale and
-// counts as not noticed; so does every fault of a package that is red without any. One that is
+// What a reader could break: a fault counts as noticed only by a test that failed with it and passes
+// without it. One whose text is not in its file exactly once, or that does not compile, is stale and
+// counts as not noticed; so does one whose test is red without it. One that is
 // stale is an error, however many others were noticed.
 package main
 
@@ -72,6 +72,7 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "of --random")
 	flag.StringVar(&o.equivalent, "equivalent", "scripts/mutate-equivalent.txt", "the `file` of drawn faults that no test can tell, with the reason of each")
 	flag.StringVar(&o.results, "results", "", "the `file` in which --random keeps what it found; faults that it has as dead are not planted again")
+	flag.BoolVar(&o.near, "near", false, "run only the tests of a fault's file and those that name its function: quick, and what survives is not yet judged")
 	flag.BoolVar(&o.short, "short", false, "run the tests of --random with -short")
 	flag.IntVar(&procs, "procs", 0, "cores that each copy's compiler and tests may use; 0: all")
 	flag.Float64Var(&memory, "memory", 4, "GiB that a process of the tests may hold; a fault that needs more is noticed; 0: any")
@@ -93,7 +94,7 @@ func main() {
 		o.workers, o.timeout, o.asJSON = *workers, *timeout, *asJSON
 		ok, err = random(ctx, o)
 	default:
-		ok, err = run(ctx, tableOptions{*table, only, *named, *list, o.from, *workers, *timeout, *asJSON})
+		ok, err = run(ctx, tableOptions{*table, only, *named, *list, o.near, o.from, *workers, *timeout, *asJSON})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
@@ -109,6 +110,7 @@ type tableOptions struct {
 	table       string
 	only        []string
 	named, list bool
+	near        bool
 	from        int // the number of the first, from 1, of those that the others leave
 	workers     int
 	timeout     time.Duration
@@ -175,10 +177,10 @@ func run(ctx context.Context, o tableOptions) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := clean(ctx, copies, faults, o.timeout); err != nil {
+	if err := clean(ctx, copies[0], faults, o.timeout); err != nil {
 		return false, err
 	}
-	err = plantAll(ctx, copies, faults, o.timeout)
+	err = plantAll(ctx, copies, faults, newJudge(o.timeout, o.near))
 	ok, failed := report(faults, o.asJSON) // of what was planted, where it was ended early
 	return ok && err == nil, errors.Join(err, failed)
 }
@@ -344,57 +346,29 @@ func limitMemory() error {
 	return nil
 }
 
-// clean tests every package before anything is planted. Faults of one that is red cannot be judged:
-// they are stale.
-func clean(ctx context.Context, copies []string, faults []*fault, timeout time.Duration) error {
-	by := map[string][]*fault{} // package, and its assembly under emulation
+// clean tests assembly as it is generated before anything is planted in what generates it. Faults of
+// one that is red cannot be judged: they are stale.
+func clean(ctx context.Context, dir string, faults []*fault, timeout time.Duration) error {
+	red := map[string]string{} // by generator; empty: it is clean
 	for _, f := range faults {
-		if f.Stale != "" {
+		generator, ok := f.generator()
+		if !ok || f.Stale != "" {
 			continue
 		}
-		key := f.Package
-		if generator, _ := f.generator(); generator == "neon" {
-			key += " under emulation"
-		}
-		by[key] = append(by[key], f)
-	}
-	queue := make(chan string, len(by))
-	for key := range by {
-		queue <- key
-	}
-	close(queue)
-	var mu sync.Mutex // guards the faults and standard error
-	var wg sync.WaitGroup
-	for _, dir := range copies {
-		wg.Go(func() {
-			for key := range queue {
-				var out string
-				var failed, err error
-				first := by[key][0]
-				if generator, _ := first.generator(); generator == "neon" {
-					out, failed, err = first.testGenerated(ctx, dir, generator, timeout)
-				} else {
-					out, failed = test(ctx, dir, first.Package, timeout)
-				}
-				mu.Lock()
-				word := "clean"
-				if failed = errors.Join(failed, err); failed != nil {
-					word = "RED  "
-					for _, f := range by[key] {
-						f.Stale = fmt.Sprintf("%s is red without any fault: %v\n%s", key, failed, tail(out))
-					}
-				}
-				fmt.Fprintf(os.Stderr, "%s  %s\n", word, key)
-				mu.Unlock()
+		if _, known := red[generator]; !known {
+			out, failed, err := f.testGenerated(ctx, dir, generator, timeout)
+			red[generator] = ""
+			if failed = errors.Join(failed, err); failed != nil {
+				red[generator] = fmt.Sprintf("%s is red without any fault: %v\n%s", f.Package, failed, tail(out))
 			}
-		})
+		}
+		f.Stale = red[generator]
 	}
-	wg.Wait()
 	return ctx.Err()
 }
 
 // plantAll shares the faults out to the copies.
-func plantAll(ctx context.Context, copies []string, faults []*fault, timeout time.Duration) error {
+func plantAll(ctx context.Context, copies []string, faults []*fault, j *judge) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var mu sync.Mutex // guards next and standard error
@@ -415,7 +389,7 @@ func plantAll(ctx context.Context, copies []string, faults []*fault, timeout tim
 				if f.Stale != "" {
 					continue
 				}
-				if err := f.plant(ctx, dir, timeout); err != nil {
+				if err := f.plant(ctx, dir, j); err != nil {
 					cancel(err)
 					return
 				}
@@ -437,43 +411,46 @@ func plantAll(ctx context.Context, copies []string, faults []*fault, timeout tim
 }
 
 // plant puts the fault into a copy, runs the tests, and takes it out again.
-func (f *fault) plant(ctx context.Context, dir string, timeout time.Duration) (err error) {
+func (f *fault) plant(ctx context.Context, dir string, j *judge) error {
 	path := filepath.Join(dir, f.File)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if failed := os.WriteFile(path, text, 0o644); err == nil {
-			err = failed
-		}
-	}()
+	at := strings.Index(string(text), f.before)
 	if err := os.WriteFile(path, []byte(strings.Replace(string(text), f.before, f.after, 1)), 0o644); err != nil {
 		return err
 	}
 	began := time.Now()
-	var out string
-	var failed error
+	var v verdict
 	if generator, ok := f.generator(); ok {
-		out, failed, err = f.testGenerated(ctx, dir, generator, timeout)
+		var out string
+		var failed error
+		if out, failed, err = f.testGenerated(ctx, dir, generator, j.timeout); failed != nil {
+			v = verdict{killed: true, by: firstFailure(out)}
+		}
 	} else {
-		out, failed = test(ctx, dir, f.Package, timeout)
+		v = j.ask(ctx, dir, []string{f.Package}, f.File, at)
+	}
+	if failed := os.WriteFile(path, text, 0o644); failed != nil {
+		return failed
+	}
+	if v.pkg != "" && ctx.Err() == nil {
+		err = j.sound(ctx, dir, v)
 	}
 	f.Seconds = time.Since(began).Seconds()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	f.Planted = true
-	if err != nil {
+	switch {
+	case err != nil:
 		f.Stale = fmt.Sprintf("line %d: %v", f.line, err)
-		return nil
+	case v.broken != "":
+		f.Stale = fmt.Sprintf("line %d: does not compile: %s", f.line, v.broken)
+	default:
+		f.Killed, f.By = v.killed, v.by
 	}
-	if strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]") {
-		f.Stale = fmt.Sprintf("line %d: does not compile: %s", f.line, compilerSays(out))
-		return nil
-	}
-	f.Killed = failed != nil
-	f.By = firstFailure(out)
 	return nil
 }
 

@@ -259,6 +259,7 @@ type randomOptions struct {
 	results    string // the file of what earlier runs found
 	workers    int
 	timeout    time.Duration
+	near       bool
 	short      bool
 	asJSON     bool
 }
@@ -309,13 +310,8 @@ func random(ctx context.Context, o randomOptions) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	packages = slices.DeleteFunc(packages, func(p *listPackage) bool {
-		return !slices.ContainsFunc(all, func(c *change) bool { return c.Package == p.relative })
-	})
-	limits, red := cleanAll(ctx, copies, packages, o)
-	all = slices.DeleteFunc(all, func(c *change) bool { return limits[c.Package] == 0 })
-	done, err := plantRandom(ctx, copies, all, argued, limits, found, o)
-	return reportRandom(done, o), errors.Join(red, err)
+	done, err := plantRandom(ctx, copies, all, argued, found, o)
+	return reportRandom(done, o), err
 }
 
 // compiling are the changes of a draw that compile, from the first that is planted to the last, each
@@ -349,57 +345,6 @@ func compiling(ctx context.Context, all []*change, o randomOptions) (out []*chan
 	return out[o.from-1:], ctx.Err()
 }
 
-// cleanAll tests every package before anything is planted, and returns how long the tests of each
-// may take with a fault. Packages that are red are left out of it, and are its error.
-func cleanAll(ctx context.Context, copies []string, packages []*listPackage, o randomOptions) (map[string]time.Duration, error) {
-	var all []string // a family's door once, not once per package of the family
-	for _, p := range packages {
-		all = append(all, judges(copies[0], p.relative)...)
-	}
-	slices.Sort(all)
-	all = slices.Compact(all)
-	queue := make(chan string, len(all))
-	for _, pkg := range all {
-		queue <- pkg
-	}
-	close(queue)
-	took := map[string]time.Duration{} // of those that are clean
-	var red error
-	var mu sync.Mutex // guards took, red and standard error
-	var wg sync.WaitGroup
-	for _, dir := range copies {
-		wg.Go(func() {
-			for pkg := range queue {
-				began := time.Now()
-				out, err := test(ctx, dir, pkg, o.timeout, o.flags()...)
-				mu.Lock()
-				if err == nil {
-					took[pkg] = time.Since(began)
-					fmt.Fprintf(os.Stderr, "clean  %s  %.1f s\n", pkg, took[pkg].Seconds())
-				} else {
-					red = errors.Join(red, fmt.Errorf("%s is red without any fault: %w\n%s", pkg, err, tail(out)))
-					fmt.Fprintf(os.Stderr, "RED    %s\n", pkg)
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	limits := map[string]time.Duration{}
-	for _, p := range packages {
-		limit := 30 * time.Second
-		for _, pkg := range judges(copies[0], p.relative) {
-			if took[pkg] == 0 {
-				limit = 0
-				break
-			}
-			limit += 4 * took[pkg]
-		}
-		limits[p.relative] = min(o.timeout, limit)
-	}
-	return limits, red
-}
-
 // argue reads the changes that no test can tell, with the reason of each, in the table's format.
 func argue(path string) (map[string]string, error) {
 	text, err := os.ReadFile(path)
@@ -421,10 +366,12 @@ func argue(path string) (map[string]string, error) {
 }
 
 // plantRandom goes through the changes until enough have compiled.
-func plantRandom(ctx context.Context, copies []string, all []*change, argued map[string]string, limits map[string]time.Duration, found results, o randomOptions) ([]*change, error) {
+func plantRandom(ctx context.Context, copies []string, all []*change, argued map[string]string, found results, o randomOptions) ([]*change, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var mu sync.Mutex // guards what follows, and standard error
+	j := newJudge(o.timeout, o.near, o.flags()...)
+	var red error
+	var mu sync.Mutex // guards what follows, red and standard error
 	next, compiled := 0, o.from-1
 	take := func() *change {
 		mu.Lock()
@@ -450,9 +397,16 @@ func plantRandom(ctx context.Context, copies []string, all []*change, argued map
 				case before != "" && before != survived:
 					c.Killed, c.By = true, before
 				default:
-					if err := c.plant(ctx, dir, limits[c.Package], &o); err != nil {
+					unsound, err := c.plant(ctx, dir, j)
+					if err != nil {
 						cancel(err)
 						return
+					}
+					if unsound != nil {
+						mu.Lock()
+						red = errors.Join(red, unsound)
+						mu.Unlock()
+						continue
 					}
 				}
 				mu.Lock()
@@ -485,7 +439,7 @@ func plantRandom(ctx context.Context, copies []string, all []*change, argued map
 	done := slices.DeleteFunc(slices.Clone(all[:next]), func(c *change) bool {
 		return c.broken || !c.tested // a run that was ended counts what it has tested to the end, survivors too
 	})
-	return done[:min(o.count-o.from+1, len(done))], context.Cause(ctx)
+	return done[:min(o.count-o.from+1, len(done))], errors.Join(red, context.Cause(ctx))
 }
 
 // changed is the file with the change in it.
@@ -493,32 +447,26 @@ func (c *change) changed(text []byte) []byte {
 	return slices.Concat(text[:c.from], []byte(c.text), text[c.to:])
 }
 
-func (c *change) plant(ctx context.Context, dir string, timeout time.Duration, o *randomOptions) (err error) {
+// plant puts the change into a copy, runs the tests, and takes it out again. red says that what
+// failed with it fails without it, so that nothing is known.
+func (c *change) plant(ctx context.Context, dir string, j *judge) (red, err error) {
 	path := filepath.Join(dir, c.File)
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() {
-		if failed := os.WriteFile(path, text, 0o644); err == nil {
-			err = failed
-		}
-	}()
 	if err := os.WriteFile(path, c.changed(text), 0o644); err != nil {
-		return err
+		return nil, err
 	}
-	out, failed := o.judge(ctx, dir, c.Package, timeout)
-	if ctx.Err() != nil {
-		return ctx.Err()
+	v := j.ask(ctx, dir, judges(dir, c.Package), c.File, c.from)
+	if err := os.WriteFile(path, text, 0o644); err != nil {
+		return nil, err
 	}
-	if strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]") {
-		c.broken = true
-		return nil
+	if v.killed && ctx.Err() == nil {
+		red = j.sound(ctx, dir, v)
 	}
-	if c.Killed = failed != nil; c.Killed {
-		c.By = cmp.Or(firstFailure(out), "its exit code")
-	}
-	return nil
+	c.broken, c.Killed, c.By = v.broken != "", v.killed, v.by
+	return red, ctx.Err()
 }
 
 // judges are the packages whose tests judge a change: its own, and the one that it is a part of,
@@ -534,19 +482,9 @@ func judges(dir, pkg string) []string {
 // flags are those of go test.
 func (o *randomOptions) flags() []string {
 	if o.short {
-		return []string{"-count=1", "-short"}
+		return []string{"-short"}
 	}
-	return []string{"-count=1"} // a result from the cache would tell nothing of how long they take
-}
-
-// judge runs the tests of a package and, where those pass, of the one above it.
-func (o *randomOptions) judge(ctx context.Context, dir, pkg string, timeout time.Duration) (out string, err error) {
-	for _, pkg := range judges(dir, pkg) {
-		if out, err = test(ctx, dir, pkg, timeout, o.flags()...); err != nil {
-			break
-		}
-	}
-	return out, err
+	return nil
 }
 
 // reportRandom prints the survivors and the share by package, and says whether it is enough.
