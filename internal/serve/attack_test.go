@@ -410,9 +410,9 @@ func TestCrowdedGates(t *testing.T) {
 	leave()
 }
 
-// TestABodyTooLargeIsAnswered: a client that reads nothing before it has sent everything still learns
-// that its file is too large, with a length and without one; one that sends the rest too slowly, or
-// without end, is let go.
+// TestABodyTooLargeIsAnswered: a client that reads nothing before it has sent everything still
+// learns that its file is too large, with a length and without one; one that sends the rest too
+// slowly, or without end, is let go.
 func TestABodyTooLargeIsAnswered(t *testing.T) {
 	x := open(t, func(o *Options) { o.Limits = Limits{Body: 1 << 20, Upload: 2 << 20, JSONTime: time.Hour} })
 	const total, piece = 64 << 20, 1 << 20 // far more than a connection's buffers hold

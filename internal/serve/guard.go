@@ -219,13 +219,13 @@ func (a *answered) settle() {
 	}
 }
 
-// readOnRate is how many bytes of the rest of a body must come within a linger to be read on: at this
-// rate it costs its sender more than it costs this server.
+// readOnRate is how many bytes of the rest of a body must come within a linger to be read on: at
+// this rate it costs its sender more than it costs this server.
 const readOnRate = 64 << 10
 
-// readOn sends the answer and takes the rest of the body, for some time: many clients read no answer
-// before they have sent everything, and a connection that is closed under them is reset, so that they
-// never learn that their file is too large.
+// readOn sends the answer and takes the rest of the body, for some time: many clients read no
+// answer before they have sent everything, and a connection that is closed under them is reset,
+// so that they never learn that their file is too large.
 func (a *answered) readOn(most time.Duration) {
 	if a.body.ended.Load() || a.rc.Flush() != nil {
 		return

@@ -18,10 +18,10 @@ import (
 	"sync"
 )
 
-// What a reader could break: compiler reads types, it generates no code. Of a package it checks the
-// bodies of the changed file alone, the other files lend their declarations, so that an entry costs
-// milliseconds. What it lets pass may still not compile (a declaration that another file uses); then
-// the build says so.
+// What a reader could break: compiler reads types, it generates no code. Of a package it checks
+// the bodies of the changed file alone, the other files lend their declarations, so that an entry
+// costs milliseconds. What it lets pass may still not compile (a declaration that another file
+// uses); then the build says so.
 
 // compiler tells whether a changed file still compiles with its package.
 type compiler struct {
@@ -44,7 +44,8 @@ type sourcePackage struct {
 	files []*sourceFile
 }
 
-// newCompiler reads the packages of the patterns, and asks the go command to compile what they import.
+// newCompiler reads the packages of the patterns, and asks the go command to compile what they
+// import.
 func newCompiler(ctx context.Context, root string, patterns []string) (*compiler, error) {
 	deps, err := goList(ctx, root, append([]string{"-export", "-deps"}, patterns...))
 	if err != nil {

@@ -1,9 +1,9 @@
 // Command mutate plants faults in copies of the tree and tells which of them no test notices.
 //
-// What a reader could break: a fault counts as noticed only by a test that failed with it and passes
-// without it. One whose text is not in its file exactly once, or that does not compile, is stale and
-// counts as not noticed; so does one whose test is red without it. One that is
-// stale is an error, however many others were noticed.
+// What a reader could break: a fault counts as noticed only by a test that failed with it and
+// passes without it. One whose text is not in its file exactly once, or that does not compile, is
+// stale and counts as not noticed; so does one whose test is red without it. One that is stale is
+// an error, however many others were noticed.
 package main
 
 import (
@@ -346,8 +346,8 @@ func limitMemory() error {
 	return nil
 }
 
-// clean tests assembly as it is generated before anything is planted in what generates it. Faults of
-// one that is red cannot be judged: they are stale.
+// clean tests assembly as it is generated before anything is planted in what generates it. Faults
+// of one that is red cannot be judged: they are stale.
 func clean(ctx context.Context, dir string, faults []*fault, timeout time.Duration) error {
 	red := map[string]string{} // by generator; empty: it is clean
 	for _, f := range faults {
@@ -454,7 +454,8 @@ func (f *fault) plant(ctx context.Context, dir string, j *judge) error {
 	return nil
 }
 
-// firstFailure names the test that noticed; "panic", "memory" and "timeout" where none could say so.
+// firstFailure names the test that noticed; "panic", "memory" and "timeout" where none could say
+// so.
 func firstFailure(out string) string {
 	name := ""
 	for line := range strings.Lines(out) {

@@ -314,8 +314,8 @@ func random(ctx context.Context, o randomOptions) (ok bool, err error) {
 	return reportRandom(done, o), err
 }
 
-// compiling are the changes of a draw that compile, from the first that is planted to the last, each
-// with its number. A few more follow them, for those that the build refuses nevertheless.
+// compiling are the changes of a draw that compile, from the first that is planted to the last,
+// each with its number. A few more follow them, for those that the build refuses nevertheless.
 func compiling(ctx context.Context, all []*change, o randomOptions) (out []*change, err error) {
 	c, err := newCompiler(ctx, ".", o.packages)
 	if err != nil {
