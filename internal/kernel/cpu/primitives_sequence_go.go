@@ -65,11 +65,13 @@ func dropGo(y, x, residual []float32, mask []uint32, rows, n, words int, scale f
 // softmaxCausalGo, in place: row r looks at the columns from first[r]-from up to, not including,
 // end+r. There p = softmax of p·scale, then times keep where column j's bit of the row's mask is
 // set and else 0; 0 in the other columns below n. logSum[r] is the logarithm of the sum of
-// exp(p·scale). A row's mask is `words` words of 16 bits; rows share one where words is 0.
+// exp(p·scale). A row's mask is `words` words of 16 bits; rows share one where words is 0. What a
+// row looks at may begin before column 0 and end past n; where it has none of the columns between,
+// its results have no meaning.
 func softmaxCausalGo(p, logSum []float32, first []int32, mask []uint16, rows, from, end, n, ld, words int, scale, keep float32) {
 	for r := range rows {
 		row, m := p[r*ld:][:n], mask[r*words:]
-		begin, stop := int(first[r])-from, end+r
+		begin, stop := max(int(first[r])-from, 0), min(end+r, n)
 		top := float32(math.Inf(-1))
 		for j := begin; j < stop; j++ {
 			row[j] *= scale

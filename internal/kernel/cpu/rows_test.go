@@ -71,12 +71,20 @@ func randomWords[T uint16 | uint32](rng *rand.Rand, n int) []T {
 	return m
 }
 
-// causalReach makes up stretches for causal attention: at most n rows, each of at least one column.
+// causalReach makes up stretches for causal attention: at most n rows, each of at least one column,
+// some from before the first column on, some up to past the last.
 func causalReach(rng *rand.Rand, s shape) (from int, first []int32, end int) {
 	rows := min(s.rows, s.n)
 	from, end = 16*rng.IntN(3), 1+rng.IntN(s.n-rows+1)
+	if rng.IntN(3) == 0 {
+		end += s.n
+	}
 	for r := range rows {
-		first = append(first, int32(from+rng.IntN(end+r)))
+		low := from + rng.IntN(min(end+r, s.n))
+		if rng.IntN(3) == 0 {
+			low = rng.IntN(from + 1)
+		}
+		first = append(first, int32(low))
 	}
 	return from, first, end
 }
