@@ -83,13 +83,13 @@ func problemKeys() []Entry {
 		integer("problem.coord_range", between(1, 1<<24), Honoured, "With distribution grid: coordinates are integers 0..coord_range, scaled to the unit square. No effect with uniform."),
 		text("problem.distribution", Honoured, "Where instances come from: grid (integer coordinates, scaled) or uniform (the unit square, as Kool has it).", "grid", "uniform"),
 		float("problem.max_route_length", between(0, 1000), Honoured, "Where the limit of a route's length ends, the way home included, in sides of the unit square: each instance draws its own between twice the way to its farthest customer and this (RouteFinder: 2.8). 0: no limit."),
-		text("problem.attributes", Honoured, "Kinds of problems that a batch mixes, each instance drawing one, all as likely: variants by RouteFinder's names, cvrp, or vrp with b or mb, l and tw behind it and o before it, apart by commas; or all, which is 24. Empty: none, which is CVRP with kernels of its own."),
+		text("problem.attributes", Honoured, "Kinds of problems that a batch mixes, each instance drawing one, all as likely: variants by RouteFinder's names, cvrp, or vrp with b or mb, l and tw behind it, o before it and md, several depots, before that, apart by commas; all is the 24 with one depot, mdall the 24 with several. Empty: none, which is CVRP with kernels of its own."),
 		boolean("problem.single_tour", Honoured, "true: one vehicle serves all customers in one tour and comes back when all are served, which is the travelling salesman problem (TSP). Demands and capacities are then not asked. With baseline.type pomo, model.start_views lets every start choose where its tour begins."),
 	}
 }
 
 // variantName is a kind of problem by RouteFinder's names, as internal/vrp reads them.
-var variantName = regexp.MustCompile(`^(?i)(all|o?vrp(m?b)?l?(tw)?|cvrp)$`)
+var variantName = regexp.MustCompile(`^(?i)(md)?(all|o?vrp(m?b)?l?(tw)?|cvrp)$`)
 
 // conflicts lists what is wrong between these keys.
 func (p *Problem) conflicts() []conflict {
@@ -108,7 +108,7 @@ func (p *Problem) conflicts() []conflict {
 		}
 	}
 	for name := range strings.SplitSeq(p.Attributes, ",") {
-		if name = strings.TrimSpace(name); p.Attributes != "" && (!variantName.MatchString(name) || strings.EqualFold(name, "vrp")) {
+		if name = strings.TrimSpace(name); p.Attributes != "" && (!variantName.MatchString(name) || strings.EqualFold(strings.TrimPrefix(strings.ToLower(name), "md"), "vrp")) {
 			out = append(out, clash([]string{"problem.attributes"}, "problem.attributes: there is no variant %q: write all, or names as cvrp, ovrp and vrpbltw, apart by commas", name))
 		}
 	}

@@ -53,7 +53,8 @@ type Decoder struct {
 // the depot is left; the row ends there. With Forced, start s of an instance begins at customer s+1
 // and that first action is not scored. With Viewed instead, the policy chooses the first action of
 // start s as if the vehicle, full and at the depot as ever, stood at customer s+1, which may be its
-// choice. No demand may pass Capacity, and T must be at least MaxSteps(N-1), which no row outlasts.
+// choice. No demand may pass Capacity, and T must be at least RuleSet.MaxSteps, which no row
+// outlasts.
 //
 // Where one node is allowed it is taken without computing: log-probability and entropy are 0, but
 // the step counts as scored. Sample, at step t of start s of global instance i, draws u =

@@ -34,6 +34,8 @@ const (
 	// TSP: one vehicle serves all customers in one tour, and goes home when all are served. There are
 	// no demands, and the capacity is not asked; the column "share" is what one customer is of all.
 	TSP
+	// MDVRP: VRP whose instances may have several depots (rules_mdvrp.go).
+	MDVRP
 )
 
 // ruleSets is the table of rule sets, by RuleSet.
@@ -53,6 +55,9 @@ var ruleSets = []struct {
 		[]string{"x", "y", "demand", "depot", "pickup", "early", "late", "service", "open", "mixed", "limit", "end"},
 		[]string{"load", "room", "time", "length"}},
 	TSP: {"tsp", []string{"share"}, []string{"x", "y", "share", "depot"}, []string{"left"}},
+	MDVRP: {"mdvrp", []string{"demand", "x", "y", "home", "early", "late", "service", "kind", "home1", "home2"},
+		[]string{"x", "y", "demand", "depot", "pickup", "early", "late", "service", "open", "mixed", "limit", "end", "several"},
+		[]string{"load", "room", "time", "length", "dx", "dy", "home"}},
 }
 
 // RuleSets are all of them.
@@ -78,14 +83,26 @@ func (s RuleSet) Features() []string { return ruleSets[s].features }
 // route's length that are left, or of the customers (TSP).
 func (s RuleSet) Context() []string { return ruleSets[s].context }
 
+// Further is how many depots an instance has beyond the first: the last of its nodes, behind the
+// customers.
+func (s RuleSet) Further() int {
+	if s == MDVRP {
+		return mostDepots - 1
+	}
+	return 0
+}
+
+// Nodes is how many nodes an instance of n customers has.
+func (s RuleSet) Nodes(n int) int { return n + 1 + s.Further() }
+
 // MaxSteps bounds the actions of a route through n customers: each customer, and a return after
-// each.
-func MaxSteps(n int) int { return 2 * n }
+// each; with several depots, the first vehicle's choice of one before.
+func (s RuleSet) MaxSteps(n int) int { return 2*n + min(1, s.Further()) }
 
 // Instances are routing instances in a device's memory.
 type Instances struct {
 	Rules
-	PosX, PosY *Tensor // [B,N]; the depot is node 0
+	PosX, PosY *Tensor // [B,N]; the depot is node 0, further ones are the last nodes
 	Nodes      *Tensor // I32 [B,N,len(Columns)]
 	Feature    *Tensor // [B,N,len(Features)]
 }
@@ -102,23 +119,25 @@ type Drawing struct {
 	CapacityMin, CapacityMax int32 // the range; 0: every instance has Rules.Capacity
 
 	Range float32 // where limits of a route's length end
-	// of VRP: bit a is set where instances may have the Attributes a; all that may be are as likely
+	// of VRP and MDVRP: bit a is set where instances may have the Attributes a; all that may be are as
+	// likely
 	Mix uint64
 }
 
 // Own is what an instance has beside places and demands.
 type Own struct {
 	Limit float32 // of a route's length; +Inf: none
-	// of VRP
+	// of VRP and MDVRP
 	Attributes
 	End     float32  // when vehicles must be back; +Inf: any time
 	Windows []Window // by node; nil: none
+	Depots  int      // of MDVRP: how many there are, the others lie where the first is; 0: one
 }
 
 // Draw draws what an instance has beside places and demands, which are there, and fills in the
 // columns of its nodes: from words that nothing else reads, word 3 of the first customer's block
-// and for VRP the blocks from secondBlock on. CVRP has nothing, CVRPL the limit of a route's
-// length, TSP its share.
+// and for VRP and MDVRP the blocks from secondBlock on. CVRP has nothing, CVRPL the limit of a
+// route's length, TSP its share. MDVRP moves depots that an instance has not to the first.
 func (s RuleSet) Draw(nodes []int32, x, y []float32, d *Drawing, index uint64) {
 	switch own := rng.At(d.Seed, index, 1, d.Purpose)[3]; s {
 	case CVRPL:
@@ -127,6 +146,8 @@ func (s RuleSet) Draw(nodes []int32, x, y []float32, d *Drawing, index uint64) {
 		d.drawVRP(nodes, x, y, own, index)
 	case TSP:
 		s.Complete(nodes, x, y, Own{})
+	case MDVRP:
+		d.drawMDVRP(nodes, x, y, own, index)
 	}
 }
 
@@ -155,6 +176,8 @@ func (s RuleSet) Complete(nodes []int32, x, y []float32, own Own) {
 		}
 	case VRP:
 		completeVRP(nodes, x, y, own)
+	case MDVRP:
+		completeMDVRP(nodes, x, y, own)
 	case TSP:
 		for j := range x {
 			nodes[j] = word(1 / float32(max(1, len(x)-1)))

@@ -41,6 +41,7 @@ const (
 	Mixed                           // with Backhaul: in any order
 	Limited                         // routes have a limit of length
 	Windowed                        // customers have windows of time and service
+	Several                         // of MDVRP: there are several depots
 )
 
 // Columns of VRP.
@@ -81,22 +82,33 @@ func (d *Drawing) pick(word uint32) Attributes {
 
 // drawVRP draws the attributes of an instance, and what they bring.
 func (d *Drawing) drawVRP(nodes []int32, x, y []float32, word uint32, index uint64) {
-	own := Own{Limit: infinite, End: infinite, Attributes: d.pick(word)}
-	if own.Attributes&Limited != 0 {
-		own.Limit = d.limit(x, y, rng.At(d.Seed, index, secondBlock, d.Purpose)[0])
-	}
-	if own.Attributes&Windowed != 0 {
-		own.End = vrpEnd
-	}
+	own := d.drawOwn(x, y, d.pick(word), index)
 	completeVRP(nodes, x, y, own)
 	for j := 1; j < len(x); j++ {
-		row, u := nodes[j*vrpColumns:][:vrpColumns], rng.At(d.Seed, index, secondBlock+uint32(j), d.Purpose)
-		if own.Attributes&Backhaul != 0 && rng.Float(u[3]) < pickupShare {
-			row[VRPDemand] = -row[VRPDemand]
-		}
-		if own.Attributes&Windowed != 0 {
-			window(row, drawnWindow(u, Leg(x[j], y[j], x[0], y[0])))
-		}
+		d.drawCustomer(nodes[j*vrpColumns:][:vrpColumns], x, y, j, own.Attributes, index)
+	}
+}
+
+// drawOwn draws what an instance with these attributes has once.
+func (d *Drawing) drawOwn(x, y []float32, a Attributes, index uint64) Own {
+	own := Own{Limit: infinite, End: infinite, Attributes: a}
+	if a&Limited != 0 {
+		own.Limit = d.limit(x, y, rng.At(d.Seed, index, secondBlock, d.Purpose)[0])
+	}
+	if a&Windowed != 0 {
+		own.End = vrpEnd
+	}
+	return own
+}
+
+// drawCustomer draws whether customer j has goods picked up, and its window.
+func (d *Drawing) drawCustomer(row []int32, x, y []float32, j int, a Attributes, index uint64) {
+	u := rng.At(d.Seed, index, secondBlock+uint32(j), d.Purpose)
+	if a&Backhaul != 0 && rng.Float(u[3]) < pickupShare {
+		row[VRPDemand] = -row[VRPDemand]
+	}
+	if a&Windowed != 0 {
+		window(row, drawnWindow(u, Leg(x[j], y[j], x[0], y[0])))
 	}
 }
 
@@ -137,8 +149,13 @@ func completeVRP(nodes []int32, x, y []float32, own Own) {
 // FeaturesVRP writes what an encoder sees of node j of an instance; capacity is what demands are
 // divided by.
 func FeaturesVRP[F float32 | float64](to []F, nodes []int32, x, y F, j int, capacity F) {
+	featuresVRP(to, nodes, vrpColumns, x, y, j, capacity)
+}
+
+// featuresVRP is FeaturesVRP for nodes whose words begin with VRP's and lie `wide` apart.
+func featuresVRP[F float32 | float64](to []F, nodes []int32, wide int, x, y F, j int, capacity F) {
 	at := func(j, column int) F {
-		v := math.Float32frombits(uint32(nodes[j*vrpColumns+column]))
+		v := math.Float32frombits(uint32(nodes[j*wide+column]))
 		if v == infinite {
 			return 0
 		}
@@ -150,7 +167,7 @@ func FeaturesVRP[F float32 | float64](to []F, nodes []int32, x, y F, j int, capa
 		}
 		return 0
 	}
-	demand := nodes[j*vrpColumns]
+	demand := nodes[j*wide]
 	to[0], to[1], to[2], to[3], to[4] = x, y, F(max(demand, 0))/capacity, 0, F(max(-demand, 0))/capacity
 	if j == 0 {
 		to[3] = 1
@@ -166,14 +183,18 @@ type VehicleVRP struct {
 	time, length float32
 }
 
+// carries: there is room for what is delivered, or picked up.
+func (v *VehicleVRP) carries(demand, capacity int32, a Attributes) bool {
+	if demand >= 0 {
+		return v.most+demand <= capacity && (v.picked <= 0 || a&Mixed != 0)
+	}
+	return v.picked-demand <= capacity
+}
+
 // Fits: a vehicle at node `at` may go to customer j, whom nobody has served.
 func (v *VehicleVRP) Fits(nodes []int32, at, j, capacity int32) bool {
 	c, here := nodes[j*vrpColumns:][:vrpColumns], nodes[at*vrpColumns:][:vrpColumns]
-	if demand := c[VRPDemand]; demand >= 0 {
-		if v.most+demand > capacity || v.picked > 0 && Attributes(nodes[VRPKind])&Mixed == 0 {
-			return false
-		}
-	} else if v.picked-demand > capacity {
+	if !v.carries(c[VRPDemand], capacity, Attributes(nodes[VRPKind])) {
 		return false
 	}
 	if at == 0 {
@@ -192,7 +213,11 @@ func (v *VehicleVRP) Move(nodes []int32, at, j int32) {
 		return
 	}
 	c, here := nodes[j*vrpColumns:][:vrpColumns], nodes[at*vrpColumns:][:vrpColumns]
-	way := Leg(single(here[vrpX]), single(here[vrpY]), single(c[vrpX]), single(c[vrpY]))
+	v.serve(c, Leg(single(here[vrpX]), single(here[vrpY]), single(c[vrpX]), single(c[vrpY])))
+}
+
+// serve takes the vehicle to a customer by a way of that length.
+func (v *VehicleVRP) serve(c []int32, way float32) {
 	v.length += way
 	v.time = max(v.time+way, single(c[vrpEarly])) + single(c[vrpService])
 	if demand := c[VRPDemand]; demand >= 0 {

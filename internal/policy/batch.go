@@ -17,6 +17,8 @@ import (
 // time.
 type batch struct {
 	n        int
+	count    int // nodes of a problem
+	steps    int // actions of a route at most
 	capacity int32
 	size     int // problems at a time
 	sym      int
@@ -40,10 +42,11 @@ func newBatch(p *Policy, n int, capacity int32, size int, d Decode, seed uint64)
 	if n < 1 {
 		return nil, errors.New("it has no customers")
 	}
-	s := &batch{n: n, capacity: capacity, size: size, sym: d.symmetries(), starts: d.starts(n), trained: trainedShares(p.Config)}
+	set := p.model.Rules()
+	s := &batch{n: n, count: set.Nodes(n), steps: set.MaxSteps(n), capacity: capacity, size: size, sym: d.symmetries(), starts: d.starts(n), trained: trainedShares(p.Config)}
 	rows := size * s.sym
-	pl := plan.New("solve", p.dev, rows, n+1, p.model.Layout())
-	s.in = pl.Given(kernel.Rules{Set: p.model.Rules(), Capacity: capacity}, n+1)
+	pl := plan.New("solve", p.dev, rows, s.count, p.model.Layout())
+	s.in = pl.Given(kernel.Rules{Set: set, Capacity: capacity}, s.count)
 	s.decoder = p.model.Encode(pl, 0, s.in, false)
 	if d.Beam > 0 {
 		plan.Keep(s.decoder.Proj)
@@ -52,22 +55,22 @@ func newBatch(p *Policy, n int, capacity int32, size int, d Decode, seed uint64)
 	}
 	s.routes = recordRoutes(pl, p.model, s.decoder, d, n, seed)
 	var err error
-	if s.runner, err = run.CompileBeside(d.instead(n), routeBytes(rows, s.starts, n), pl, p.dev, p.store); err != nil {
+	if s.runner, err = run.CompileBeside(d.instead(n), routeBytes(rows, s.starts, s.steps), pl, p.dev, p.store); err != nil {
 		return nil, err
 	}
 	if err := s.runner.SetControl(evalControl(d.temperature(p.Config.Inference.DefaultTemperature))); err != nil {
 		return nil, errors.Join(err, s.runner.Close())
 	}
-	s.x, s.y, s.nodes = make([]float32, rows*(n+1)), make([]float32, rows*(n+1)), make([]int32, rows*s.in.Nodes.Cols())
-	s.feature, s.shown = make([]float32, rows*(n+1)*s.in.Feature.Cols()), make([]float32, size)
-	s.lengths, s.actions = make([]float32, rows*s.starts), make([]int32, rows*s.starts*MaxSteps(n))
+	s.x, s.y, s.nodes = make([]float32, rows*s.count), make([]float32, rows*s.count), make([]int32, rows*s.in.Nodes.Cols())
+	s.feature, s.shown = make([]float32, rows*s.count*s.in.Feature.Cols()), make([]float32, size)
+	s.lengths, s.actions = make([]float32, rows*s.starts), make([]int32, rows*s.starts*s.steps)
 	return s, nil
 }
 
 // load hands up to a batch of problems over; the rows of those that are missing repeat the last
 // one.
 func (s *batch) load(problems []*vrp.Problem) error {
-	each, words := s.sym*(s.n+1), s.sym*s.in.Nodes.Cols()
+	each, words := s.sym*s.count, s.sym*s.in.Nodes.Cols()
 	s.odd = false
 	for i := range s.size {
 		prob := problems[min(i, len(problems)-1)]
@@ -81,7 +84,7 @@ func (s *batch) load(problems []*vrp.Problem) error {
 // show writes what the policy reads of the problems: demands as they are, or as it has seen demands
 // in training.
 func (s *batch) show(plain bool) error {
-	n, wide := s.n+1, s.in.Feature.Cols()
+	n, wide := s.count, s.in.Feature.Cols()
 	for i, by := range s.shown {
 		if plain {
 			by = float32(s.capacity)
@@ -106,7 +109,7 @@ func (s *batch) decode(ctx context.Context, problems []*vrp.Problem, out []Route
 	if err := errors.Join(s.runner.ReadBatch(s.routes.Length, s.lengths), s.runner.ReadBatch(s.routes.Actions, s.actions)); err != nil {
 		return err
 	}
-	steps, each := MaxSteps(s.n), s.sym*s.starts
+	steps, each := s.steps, s.sym*s.starts
 	for i, prob := range problems {
 		if err := out[i].take(prob, s.actions[i*each*steps:][:each*steps], s.lengths[i*each:][:each]); err != nil {
 			return fmt.Errorf("%s: %w", prob.Name, err)

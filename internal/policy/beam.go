@@ -42,7 +42,7 @@ type beamSearch struct {
 
 // hypothesis is a tour of which a common number of actions is settled.
 type hypothesis struct {
-	tour   []int32 // MaxSteps actions
+	tour   []int32 // as many actions as a route has at most
 	length float32
 	slot   int // where the device completes it, -1: it is complete
 }
@@ -53,15 +53,15 @@ func newBeam(p *Policy, s *batch, d Decode) (*beamSearch, error) {
 	kept := s.decoder
 	b := &beamSearch{width: d.Beam, expand: d.Expand, kept: kept}
 	b.slots = max(1, b.width*(b.expand-1))
-	rows, nodes, width := s.size*s.sym, s.n+1, p.Config.Model.HiddenDim
+	rows, nodes, width := s.size*s.sym, s.count, p.Config.Model.HiddenDim
 	pl := plan.New("beam", p.dev, rows, nodes, p.model.Layout())
 	in := kernel.Instances{Rules: kept.Rules, PosX: pl.Rows("x", pl.B(), nodes), PosY: pl.Rows("y", pl.B(), nodes),
 		Nodes: pl.RowInts("nodes", pl.B(), kept.Nodes.Cols())}
 	b.given = p.model.Decoder(pl, 0, kernel.Decoder{Instances: in, Proj: pl.Rows("proj", pl.B(), nodes, kept.Proj.Cols()),
 		Pointer: pl.Rows("pointer", pl.B(), nodes, width), Graph: pl.Rows("graph", pl.B(), width)})
-	b.routes = pl.Rollout("routes", b.given, plan.RolloutSpec{Choice: kernel.Extend, Starts: b.slots, MaxStep: MaxSteps(s.n), Keep: true}, rng.Actions)
+	b.routes = pl.Rollout("routes", b.given, plan.RolloutSpec{Choice: kernel.Extend, Starts: b.slots, MaxStep: s.steps, Keep: true}, rng.Actions)
 	var err error
-	if b.runner, err = run.CompileBeside("--decode pomo, which keeps no beam", routeBytes(rows, b.slots, s.n), pl, p.dev, p.store); err != nil {
+	if b.runner, err = run.CompileBeside("--decode pomo, which keeps no beam", routeBytes(rows, b.slots, s.steps), pl, p.dev, p.store); err != nil {
 		return nil, err
 	}
 	flat := make([]float32, p.model.Layout().Len)
@@ -70,7 +70,7 @@ func newBeam(p *Policy, s *batch, d Decode) (*beamSearch, error) {
 	}
 	b.context, b.pairContext = p.model.ContextOf(flat)
 	b.proj, b.pointer, b.graph = make([]float32, rows*nodes*kept.Proj.Cols()), make([]float32, rows*nodes*width), make([]float32, rows*width)
-	b.actions, b.lengths = make([]int32, rows*b.slots*MaxSteps(s.n)), make([]float32, rows*b.slots)
+	b.actions, b.lengths = make([]int32, rows*b.slots*s.steps), make([]float32, rows*b.slots)
 	return b, nil
 }
 
@@ -79,7 +79,7 @@ func (b *beamSearch) search(ctx context.Context, s *batch, problems []*vrp.Probl
 	if err := b.take(s); err != nil {
 		return err
 	}
-	rows, steps := len(problems)*s.sym, MaxSteps(s.n)
+	rows, steps := len(problems)*s.sym, s.steps
 	beams := make([][]hypothesis, rows)
 	for row := range beams {
 		beams[row] = b.first(s, row)
@@ -139,7 +139,7 @@ func (b *beamSearch) take(s *batch) error {
 
 // first is the beam after one action: the shortest of the row's starts.
 func (b *beamSearch) first(s *batch, row int) []hypothesis {
-	steps := MaxSteps(s.n)
+	steps := s.steps
 	all := make([]hypothesis, s.starts)
 	for k := range all {
 		at := row*s.starts + k
@@ -158,7 +158,7 @@ func (b *beamSearch) shortest(all []hypothesis) []hypothesis {
 // whether any is to be completed.
 func (b *beamSearch) expandRow(s *batch, row int, beam []hypothesis, depth int) (children []hypothesis, asked bool) {
 	d := b.decoder(s, row)
-	steps, slot := MaxSteps(s.n), 0
+	steps, slot := s.steps, 0
 	for _, h := range beam {
 		h.slot = -1
 		children = append(children, h)
@@ -196,7 +196,7 @@ func (b *beamSearch) expandRow(s *batch, row int, beam []hypothesis, depth int) 
 
 // decoder is a row's, as the reference reads it.
 func (b *beamSearch) decoder(s *batch, row int) *reference.Decoder[float32] {
-	nodes, words, wide, width := s.n+1, b.kept.Nodes.Cols(), b.kept.Proj.Cols(), b.kept.Pointer.Cols()
+	nodes, words, wide, width := s.count, b.kept.Nodes.Cols(), b.kept.Proj.Cols(), b.kept.Pointer.Cols()
 	proj := reference.Matrix[float32]{Data: b.proj[row*nodes*wide:][:nodes*wide], Rows: nodes, Cols: wide, Stride: wide}
 	d := &reference.Decoder[float32]{
 		Proj:    proj,

@@ -144,7 +144,7 @@ func TestBeamDecidesAsTheDevice(t *testing.T) {
 		if err := errors.Join(s.load(problems), s.decode(t.Context(), problems, out, 0), s.beam.take(s.batch)); err != nil {
 			t.Fatal(err)
 		}
-		asked, steps := 0, MaxSteps(s.n)
+		asked, steps := 0, s.steps
 		for row := range s.sym {
 			d := s.beam.decoder(s.batch, row)
 			for start := range s.starts {

@@ -51,7 +51,7 @@ func (p *Policy) evaluateBeam(ctx context.Context, o EvalOptions) (*Evaluation, 
 	for i, r := range routed {
 		out.Lengths[i] = r.Cost
 		if o.KeepTours {
-			out.Tours = append(out.Tours, r.Solution.Tour())
+			out.Tours = append(out.Tours, problems[i].Visits(r.Solution))
 		}
 	}
 	return out, nil

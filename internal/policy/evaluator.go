@@ -64,9 +64,9 @@ func NewEvaluator(dev kernel.Device, m *model.Network, store kernel.Store, o Eva
 	if err := FitsHost(o); err != nil {
 		return nil, err
 	}
-	e := &Evaluator{o: o, starts: o.Decode.starts(n), steps: MaxSteps(n)}
+	e := &Evaluator{o: o, starts: o.Decode.starts(n), steps: m.Rules().MaxSteps(n)}
 	if o.Batch < 1 {
-		o.Batch = evalBatch(n, o.Decode)
+		o.Batch = evalBatch(n, m.Rules(), o.Decode)
 	}
 	from, to := o.World.Cut(o.Count)
 	if o.Parts > 1 {
@@ -74,11 +74,11 @@ func NewEvaluator(dev kernel.Device, m *model.Network, store kernel.Store, o Eva
 	} else {
 		e.rows = max(1, min(o.Batch, to-from)) * sym
 	}
-	p := plan.New("evaluate", dev, e.rows, n+1, m.Layout())
+	p := plan.New("evaluate", dev, e.rows, nodesOf(o.Source), m.Layout())
 	in := RecordInstances(p, o.Source, sym, [2]int{})
 	e.routes = recordRoutes(p, m, m.Encode(p, 0, in, false), o.Decode, n, o.Source.Seed)
 	var err error
-	if e.runner, err = run.CompileBeside(o.Decode.fewer(n), routeBytes(e.rows, e.starts, n), p, dev, store); err != nil {
+	if e.runner, err = run.CompileBeside(o.Decode.fewer(n), routeBytes(e.rows, e.starts, e.steps), p, dev, store); err != nil {
 		return nil, err
 	}
 	if err := e.runner.SetControl(evalControl(o.Decode.temperature(o.Temperature))); err != nil {
@@ -95,7 +95,7 @@ func NewEvaluator(dev kernel.Device, m *model.Network, store kernel.Store, o Eva
 func FitsHost(o EvalOptions) error {
 	each := int64(8 + 8) // a length, and its reference
 	if o.KeepTours {
-		each += 24 + 4*int64(1+MaxSteps(o.Source.N))
+		each += 24 + 4*int64(1+rulesOf(o.Source).MaxSteps(o.Source.N))
 	}
 	return run.FitsHost("count", "the host", fmt.Sprintf("keeping the results of %d instances", o.Count), o.Count, run.Product(each, int64(o.Count)))
 }

@@ -187,11 +187,11 @@ func TestMemoryIsForeseen(t *testing.T) {
 // since a card keeps it for each.
 func TestBatchesOfManyNodes(t *testing.T) {
 	for n, want := range map[int]int{20: 1024, 100: 1024, 500: 1024, 1000: 266, 1023: 256, 5000: 10, 100_000: 1} {
-		if got := evalBatch(n, Greedy); got != want {
+		if got := evalBatch(n, kernel.CVRP, Greedy); got != want {
 			t.Errorf("%d instances of %d customers at a time, want %d", got, n, want)
 		}
 	}
-	if got := evalBatch(1000, Decode{Symmetries: 8}); got != 266/8 {
+	if got := evalBatch(1000, kernel.CVRP, Decode{Symmetries: 8}); got != 266/8 {
 		t.Errorf("%d instances of 1000 customers under 8 symmetries at a time, want %d", got, 266/8)
 	}
 }

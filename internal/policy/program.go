@@ -11,10 +11,6 @@ import (
 // What a reader could break: training, evaluation and given problems record their programs with
 // the functions of this file, so that a policy meets in use what it met in training.
 
-// MaxSteps bounds the actions of a route through n customers. The rules of a rollout allow no
-// longer one, so that inference.max_steps_multiplier has nothing to bound.
-func MaxSteps(n int) int { return kernel.MaxSteps(n) }
-
 // FromEveryCustomer is how the starts of an instance differ: each has a customer to begin at, or to
 // be seen from.
 func FromEveryCustomer(spec *plan.RolloutSpec, m *model.Network) {
@@ -23,7 +19,7 @@ func FromEveryCustomer(spec *plan.RolloutSpec, m *model.Network) {
 
 // recordRoutes records the decoding of an encoded policy, actions kept for the host.
 func recordRoutes(p *plan.Plan, m *model.Network, dec kernel.Decoder, d Decode, n int, seed uint64) *plan.Routes {
-	spec := plan.RolloutSpec{Choice: kernel.Greedy, Starts: d.starts(n), MaxStep: MaxSteps(n), Seed: sampleSeed(seed), Keep: true}
+	spec := plan.RolloutSpec{Choice: kernel.Greedy, Starts: d.starts(n), MaxStep: m.Rules().MaxSteps(n), Seed: sampleSeed(seed), Keep: true}
 	switch {
 	case d.Drawn:
 		FromEveryCustomer(&spec, m)
@@ -47,8 +43,8 @@ func evalControl(temperature float64) kernel.Control {
 func sampleSeed(seed uint64) uint64 { return seed ^ 0x9E3779B97F4A7C15 }
 
 // routeBytes is what the host keeps of routes that it reads from a device: actions and lengths.
-func routeBytes(rows, starts, n int) int64 {
-	return run.Product(4, int64(rows), int64(starts), int64(MaxSteps(n)+1))
+func routeBytes(rows, starts, steps int) int64 {
+	return run.Product(4, int64(rows), int64(starts), int64(steps+1))
 }
 
 // Memory an evaluation's recorded actions may take, and what pairs of nodes say to one another, and
@@ -61,6 +57,7 @@ const (
 
 // evalBatch is how many instances of n customers are decoded at a time. A card keeps a table of all
 // pairs of nodes for each.
-func evalBatch(n int, d Decode) int {
-	return max(1, min(evalRows, evalActionBytes/(4*d.starts(n)*MaxSteps(n)), evalTableBytes/(4*(n+1)*kernel.Pad(n+1)))/d.symmetries())
+func evalBatch(n int, set kernel.RuleSet, d Decode) int {
+	nodes := set.Nodes(n)
+	return max(1, min(evalRows, evalActionBytes/(4*d.starts(n)*set.MaxSteps(n)), evalTableBytes/(4*nodes*kernel.Pad(nodes)))/d.symmetries())
 }

@@ -79,7 +79,7 @@ type group struct {
 func (g *group) route(ctx context.Context, take func(i int, r Routed)) (err error) {
 	batch := g.o.Batch
 	if batch < 1 {
-		batch = evalBatch(g.n, g.o.Decode)
+		batch = evalBatch(g.n, g.policy.model.Rules(), g.o.Decode)
 	}
 	batch = min(batch, len(g.problems))
 	s, err := g.policy.prepare(g.n, g.capacity, batch, g.o.Decode, g.o.Seed)

@@ -32,7 +32,7 @@ func (r *Routed) take(prob *vrp.Problem, actions []int32, lengths []float32) err
 				best = k
 			}
 		}
-		sol := vrp.FromTour(actions[best*steps:][:steps])
+		sol := prob.FromVisits(actions[best*steps:][:steps])
 		err := vrp.Validate(prob, sol)
 		if err == nil {
 			if cost := prob.Cost(sol); r.Solution.Routes == nil || cost < r.Cost {
@@ -53,6 +53,9 @@ func (r *Routed) take(prob *vrp.Problem, actions []int32, lengths []float32) err
 // tourCost is Problem.Cost of a visit sequence that begins behind the depot and is filled up with
 // it.
 func tourCost(prob *vrp.Problem, tour []int32) (sum float64) {
+	if prob.DepotCount() > 1 {
+		return prob.Cost(prob.FromVisits(tour))
+	}
 	last := int32(0)
 	for _, v := range tour {
 		if v != last {

@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"haul/internal/config"
 	"haul/internal/kernel"
@@ -31,6 +33,8 @@ func SourceOf(c *config.Config, purpose rng.Purpose) vrp.Source {
 // rulesOf is the rule set of a source's instances.
 func rulesOf(src vrp.Source) kernel.RuleSet {
 	switch {
+	case src.Mix.Several():
+		return kernel.MDVRP
 	case src.Mix != 0:
 		return kernel.VRP
 	case src.MaxLength > 0:
@@ -40,6 +44,9 @@ func rulesOf(src vrp.Source) kernel.RuleSet {
 	}
 	return kernel.CVRP
 }
+
+// nodesOf is how many nodes an instance of the source has.
+func nodesOf(src vrp.Source) int { return rulesOf(src).Nodes(src.N) }
 
 // variantsOf are the names of the kinds of problems that a source draws.
 func variantsOf(src vrp.Source) []string {
@@ -59,7 +66,7 @@ func variantsOf(src vrp.Source) []string {
 func Learned(src vrp.Source, variant string) bool {
 	m, err := vrp.ParseMix(variant)
 	switch {
-	case err != nil || variant == "all":
+	case err != nil || strings.HasSuffix(variant, "all"):
 		return false
 	case src.Mix != 0:
 		return src.Mix&m == m
@@ -83,15 +90,18 @@ func RecordInstances(p *plan.Plan, src vrp.Source, symmetries int, capacities [2
 	if src.Mix != 0 {
 		longest = vrp.MixLongest
 	}
-	return p.Drawn(kernel.Rules{Set: rulesOf(src), Capacity: src.Capacity}, src.N+1, kernel.Drawing{Seed: src.Seed, Purpose: src.Purpose, Grid: grid,
+	return p.Drawn(kernel.Rules{Set: rulesOf(src), Capacity: src.Capacity}, nodesOf(src), kernel.Drawing{Seed: src.Seed, Purpose: src.Purpose, Grid: grid,
 		DemandMin: src.DemandMin, DemandMax: src.DemandMax, Symmetries: symmetries, CapacityMin: int32(capacities[0]), CapacityMax: int32(capacities[1]), Range: longest, Mix: uint64(src.Mix)})
 }
 
 // unlearned says in one line which part of a problem a policy of that rule set has not learned; nil
 // if none.
 func unlearned(prob *vrp.Problem, set kernel.RuleSet) error {
-	if set == kernel.VRP {
-		_, err := prob.Variant()
+	if set == kernel.VRP || set == kernel.MDVRP {
+		a, err := prob.Variant()
+		if err == nil && a&vrp.SeveralDepots != 0 && set == kernel.VRP {
+			return errors.New("it has several depots, which the policy has not learned")
+		}
 		return err
 	}
 	left := *prob
@@ -114,7 +124,7 @@ func unlearned(prob *vrp.Problem, set kernel.RuleSet) error {
 // ownOf is what the rules ask of a problem once (kernel.Own), in the unit square that its
 // square of that side becomes.
 func ownOf(p *vrp.Problem, set kernel.RuleSet, side float64) kernel.Own {
-	if set == kernel.VRP {
+	if set == kernel.VRP || set == kernel.MDVRP {
 		return variedOf(p, side)
 	}
 	if p.MaxDuration > 0 {

@@ -7,9 +7,10 @@ import (
 	"haul/internal/vrp"
 )
 
-// What a policy of many kinds of problems (kernel.VRP) makes of a given one. What a reader could
-// break: routes are judged by exact numbers, and a device adds up float32, so limits and windows go
-// to the device a little tighter than they are. A vehicle at the depot is not held to them.
+// What a policy of many kinds of problems (kernel.VRP, MDVRP) makes of a given one. What a reader
+// could break: routes are judged by exact numbers, and a device adds up float32, so limits and
+// windows go to the device a little tighter than they are. A vehicle at the depot is not held to
+// them, but by the bits of kernel.MDVRP.
 
 // tighter is by how much, of the longest sums.
 const tighter = 1e-5
@@ -17,21 +18,24 @@ const tighter = 1e-5
 // variedOf is ownOf for such a policy.
 func variedOf(p *vrp.Problem, side float64) kernel.Own {
 	a, _ := p.Variant()
-	own := kernel.Own{Attributes: kernel.Attributes(a), Limit: float32(math.Inf(1)), End: float32(math.Inf(1))}
+	own := kernel.Own{Attributes: kernel.Attributes(a), Limit: float32(math.Inf(1)), End: float32(math.Inf(1)), Depots: p.DepotCount()}
 	if a&vrp.LimitedLength != 0 {
 		own.Limit = float32(p.Types()[0].MaxDistance / side * (1 - tighter))
 	}
 	if a&vrp.TimeWindows == 0 {
 		return own
 	}
-	own.Windows = make([]kernel.Window, len(p.Demand))
+	own.Windows = make([]kernel.Window, p.N()+1) // of the first depot and the customers
 	for j := range own.Windows {
-		w := kernel.Window{Late: float32(math.Inf(1))}
-		if p.Windows != nil && len(p.Windows[j]) == 1 {
-			w.Early, w.Late = float32(p.Windows[j][0].From/side), float32(p.Windows[j][0].To/side-tighter)
+		w, at := kernel.Window{Late: float32(math.Inf(1))}, j
+		if j > 0 {
+			at += p.DepotCount() - 1
+		}
+		if p.Windows != nil && len(p.Windows[at]) == 1 {
+			w.Early, w.Late = float32(p.Windows[at][0].From/side), float32(p.Windows[at][0].To/side-tighter)
 		}
 		if p.Service != nil {
-			w.Service = float32(p.Service[j] / side)
+			w.Service = float32(p.Service[at] / side)
 		}
 		own.Windows[j] = w
 	}

@@ -10,8 +10,8 @@ import (
 	"haul/internal/vrp/testset"
 )
 
-// TestVariantsAreKnown: the first instance of every public test set with one depot has the
-// attributes of its name, and goes to the device with them; several depots are refused.
+// TestVariantsAreKnown: the first instance of every public test set has the attributes of its name,
+// and goes to the device with them.
 func TestVariantsAreKnown(t *testing.T) {
 	known := 0
 	for _, name := range testset.Variants() {
@@ -20,12 +20,6 @@ func TestVariantsAreKnown(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := set.Problems[0]
-		if strings.HasPrefix(name, "md") {
-			if _, err := p.Variant(); err == nil || !strings.Contains(err.Error(), "several depots") {
-				t.Errorf("%s: %v", name, err)
-			}
-			continue
-		}
 		known++
 		a, err := p.Variant()
 		if err != nil || a.String() != name {
@@ -46,10 +40,10 @@ func TestVariantsAreKnown(t *testing.T) {
 			t.Errorf("%s: what is learned is not what was asked for", name)
 		}
 	}
-	if all, err := vrp.ParseMix("all"); known != 24 || err != nil || !all.Has(vrp.TimeWindows|vrp.OpenRoutes) {
+	if all, err := vrp.ParseMix("all, mdall"); known != 48 || err != nil || !all.Has(vrp.TimeWindows|vrp.OpenRoutes) {
 		t.Errorf("%d variants are known, all of them are %b, %v", known, all, err)
 	}
-	if kernel.Open != kernel.Attributes(vrp.OpenRoutes) || kernel.Windowed != kernel.Attributes(vrp.TimeWindows) || kernel.Mixed != kernel.Attributes(vrp.MixedBackhauls) {
+	if kernel.Open != kernel.Attributes(vrp.OpenRoutes) || kernel.Windowed != kernel.Attributes(vrp.TimeWindows) || kernel.Mixed != kernel.Attributes(vrp.MixedBackhauls) || kernel.Several != kernel.Attributes(vrp.SeveralDepots) {
 		t.Error("the kernels' attributes have other bits")
 	}
 	if _, err := vrp.ParseMix("cvrp, vrpx"); err == nil || !strings.Contains(err.Error(), `"vrpx"`) {

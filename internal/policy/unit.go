@@ -32,12 +32,13 @@ func routable(prob *vrp.Problem, set kernel.RuleSet) error {
 // unitRows writes the problem into the unit square, a row for each of the symmetries that the
 // slices have room for.
 func unitRows(p *vrp.Problem, set kernel.RuleSet, x, y []float32, words []int32) {
-	nodes := len(p.X)
+	places := placesOf(p, set)
+	nodes := len(places)
 	px, py := p.Plane()
 	minX, minY, side := unitFrame(p, px, py)
 	for k := range len(x) / nodes {
-		for j := range nodes {
-			u, v := (px[j]-minX)/side, (py[j]-minY)/side
+		for j, at := range places {
+			u, v := (px[at]-minX)/side, (py[at]-minY)/side
 			if k&1 != 0 {
 				u = 1 - u
 			}
@@ -51,18 +52,32 @@ func unitRows(p *vrp.Problem, set kernel.RuleSet, x, y []float32, words []int32)
 		}
 		wide := len(set.Columns())
 		row := words[k*nodes*wide:][:nodes*wide]
-		for j, demand := range p.Demand {
-			row[j*wide] = demand
-		}
-		if set == kernel.VRP {
-			for j, pickup := range p.Pickup {
-				if pickup > 0 {
-					row[j*wide] = -pickup
-				}
+		for j, at := range places {
+			row[j*wide] = p.Demand[at]
+			if (set == kernel.VRP || set == kernel.MDVRP) && p.Pickup != nil && p.Pickup[at] > 0 {
+				row[j*wide] = -p.Pickup[at]
 			}
 		}
 		set.Complete(row, x[k*nodes:][:nodes], y[k*nodes:][:nodes], ownOf(p, set, side))
 	}
+}
+
+// placesOf is the problem's place of each node of an instance: the first depot, the customers, and
+// further depots, which are the first again where the problem has none.
+func placesOf(p *vrp.Problem, set kernel.RuleSet) []int {
+	out := make([]int, 0, set.Nodes(p.N()))
+	out = append(out, 0)
+	for c := range p.N() {
+		out = append(out, p.DepotCount()+c)
+	}
+	for d := range set.Further() {
+		at := 1 + d
+		if at >= p.DepotCount() {
+			at = 0
+		}
+		out = append(out, at)
+	}
+	return out
 }
 
 // leastSpread is how much of the unit square a problem must fill to be taken for one of it.
@@ -127,7 +142,7 @@ func (s shares) capacity(p *vrp.Problem) float32 {
 func Takes(c *config.Config, prob *vrp.Problem) error {
 	src := SourceOf(c, 0)
 	set := rulesOf(src)
-	if err := routable(prob, set); err != nil || set != kernel.VRP {
+	if err := routable(prob, set); err != nil || src.Mix == 0 {
 		return err
 	}
 	a, _ := prob.Variant()

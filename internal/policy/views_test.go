@@ -107,7 +107,7 @@ func TestViewsAreThePolicys(t *testing.T) {
 			}
 			firsts := map[int32]bool{}
 			for k := range s.starts {
-				first := s.actions[k*MaxSteps(s.n)]
+				first := s.actions[k*s.steps]
 				if first == int32(k+1) {
 					own++
 				}

@@ -17,6 +17,7 @@ const (
 	MixedBackhauls                        // with WithBackhauls: in any order
 	LimitedLength                         // a route has a limit of length
 	TimeWindows                           // customers have windows of time, and service takes time
+	SeveralDepots                         // a vehicle returns to the one of three depots that it left
 )
 
 // attributeNames are the parts of a variant's name, in its order.
@@ -25,15 +26,23 @@ var attributeNames = []struct {
 	name string
 }{{MixedBackhauls, "m"}, {WithBackhauls, "b"}, {LimitedLength, "l"}, {TimeWindows, "tw"}}
 
-// String is the name that RouteFinder has for problems with these attributes: cvrp, ovrpmbltw.
+// severalName goes before the name of a variant with several depots.
+const severalName = "md"
+
+// String is the name that RouteFinder has for problems with these attributes: cvrp, ovrpmbltw,
+// mdvrptw.
 func (a Attributes) String() string {
-	if a == 0 {
-		return "cvrp"
+	name := ""
+	if a&SeveralDepots != 0 {
+		name, a = severalName, a&^SeveralDepots
 	}
-	name := "vrp"
-	if a&OpenRoutes != 0 {
-		name = "ovrp"
+	switch {
+	case a == 0:
+		return name + "cvrp"
+	case a&OpenRoutes != 0:
+		name += "o"
 	}
+	name += "vrp"
 	for _, part := range attributeNames {
 		if a&part.has != 0 {
 			name += part.name
@@ -44,7 +53,7 @@ func (a Attributes) String() string {
 
 // variants are the sets of attributes that there are.
 func variants() (out []Attributes) {
-	for a := Attributes(0); a < TimeWindows<<1; a++ {
+	for a := Attributes(0); a < SeveralDepots<<1; a++ {
 		if a&MixedBackhauls == 0 || a&WithBackhauls != 0 {
 			out = append(out, a)
 		}
@@ -56,24 +65,28 @@ func variants() (out []Attributes) {
 // any other.
 type Mix uint64
 
-// ParseMix reads names of variants, apart by commas; "all" stands for every one.
+// ParseMix reads names of variants, apart by commas; "all" stands for every one with one depot, and
+// "mdall" for every one with several.
 func ParseMix(text string) (Mix, error) {
 	var m Mix
 	for name := range strings.SplitSeq(text, ",") {
 		name = strings.ToLower(strings.TrimSpace(name))
 		found := false
 		for _, a := range variants() {
-			if name == a.String() || name == "all" {
+			if name == a.String() || name == "all" && a&SeveralDepots == 0 || name == severalName+"all" && a&SeveralDepots != 0 {
 				m |= 1 << a
 				found = true
 			}
 		}
 		if !found {
-			return 0, fmt.Errorf("there is no variant %q to be drawn: cvrp is one, and vrp with b or mb, l and tw behind it and o before it", name)
+			return 0, fmt.Errorf("there is no variant %q to be drawn: cvrp is one, and vrp with b or mb, l and tw behind it, o before it and md before that", name)
 		}
 	}
 	return m, nil
 }
+
+// Several says whether instances may have several depots.
+func (m Mix) Several() bool { return m>>SeveralDepots != 0 }
 
 // Has says whether instances with these attributes are among those of the mix.
 func (m Mix) Has(a Attributes) bool { return m>>a&1 != 0 }
@@ -103,6 +116,9 @@ const (
 	mixSecondBlock = 1 << 20 // where the second Philox blocks of nodes begin
 )
 
+// mixDepots is how many an instance with SeveralDepots has; others of its mix have room for them.
+const mixDepots = 3
+
 // MixLongest is where the limits of a route's length end that a mix draws.
 const MixLongest = 2.8
 
@@ -119,33 +135,46 @@ func newVaried(b, nodes int) *Varied {
 		Early: make([]float32, nodes), Late: make([]float32, nodes), Service: make([]float32, nodes)}
 }
 
-// problem adds to a problem what instance i has beside places and demands.
-func (v *Varied) problem(p *Problem, i int) {
+// problem adds to a problem what instance i has beside places and demands. at is the index of each
+// place in the slices by node.
+func (v *Varied) problem(p *Problem, i int, at []int) {
 	n, a := len(p.X), v.Attributes[i]
-	lo := i * n
+	if a&SeveralDepots != 0 {
+		p.Depots = mixDepots
+	}
 	if a&WithBackhauls != 0 {
-		p.Pickup = append([]int32(nil), v.Pickup[lo:][:n]...)
+		p.Pickup = make([]int32, n)
+		for j, k := range at {
+			p.Pickup[j] = v.Pickup[k]
+		}
 		if a&MixedBackhauls == 0 {
 			p.Backhauls = BackhaulsLast
 		}
 	}
 	if a&TimeWindows != 0 {
 		p.Windows, p.Service = make([][]Window, n), make([]float64, n)
-		for j := range n {
-			p.Windows[j] = []Window{{From: float64(v.Early[lo+j]), To: float64(v.Late[lo+j])}}
-			p.Service[j] = float64(v.Service[lo+j])
+		for j, k := range at {
+			p.Windows[j] = []Window{{From: float64(v.Early[k]), To: float64(v.Late[k])}}
+			p.Service[j] = float64(v.Service[k])
 		}
 	}
-	if a&LimitedLength == 0 {
+	if a&(LimitedLength|SeveralDepots) == 0 {
 		p.Open = a&OpenRoutes != 0
 		return
 	}
-	t := NewVehicleType(p.Capacity)
-	if a&OpenRoutes != 0 {
-		t.End = None
+	capacity := p.Capacity
+	p.Capacity = 0
+	for d := range p.DepotCount() {
+		t := NewVehicleType(capacity)
+		t.Start, t.End = d, d
+		if a&OpenRoutes != 0 {
+			t.End = None
+		}
+		if a&LimitedLength != 0 {
+			t.MaxDistance = float64(v.Limit[i])
+		}
+		p.Fleet = append(p.Fleet, t)
 	}
-	t.MaxDistance = float64(v.Limit[i])
-	p.Capacity, p.Fleet = 0, []VehicleType{t}
 }
 
 // lenient forgives the rounding of sums in float32, of lengths and of times.

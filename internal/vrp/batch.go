@@ -1,7 +1,7 @@
 package vrp
 
 // Batch is B instances of N customers, one array a field: node j of instance i sits at
-// i*(N+1)+j. Generators fill it, batched costs read it; nothing in it points anywhere else.
+// i*Nodes()+j. Generators fill it, batched costs read it; nothing in it points anywhere else.
 type Batch struct {
 	B, N     int
 	Capacity int32
@@ -9,6 +9,7 @@ type Batch struct {
 	Demand   []int32   // 0 at the depot
 	Limit    []float32 // of a route's length, by instance; nil: none
 	Single   bool      // one vehicle serves all
+	Further  int       // depots beyond the first, behind the customers (depots.go)
 
 	Varied *Varied // of a mix; nil: all are alike
 }
@@ -20,9 +21,25 @@ func NewBatch(b, n int, capacity int32) *Batch {
 		X: make([]float32, nodes), Y: make([]float32, nodes), Demand: make([]int32, nodes)}
 }
 
+// Nodes is how many an instance has.
+func (b *Batch) Nodes() int { return b.N + 1 + b.Further }
+
 // Validate checks a visit sequence of instance i, as validateTour does.
 func (b *Batch) Validate(i int, tour []int32) error {
-	n := b.N + 1
+	n := b.Nodes()
+	if b.Further > 0 {
+		if len(tour) == 0 || tour[0] != 0 || tour[len(tour)-1] != 0 {
+			return violation(StartsAtDepot, 0, 0, "the visits must start and end at the first depot")
+		}
+		for at, v := range tour {
+			if v < 0 || int(v) >= n {
+				return violation(KnownNode, v, at, "node %d at position %d does not exist: nodes are 0 to %d", v, at, n-1)
+			}
+		}
+		p := b.Problem(i)
+		lenient(p)
+		return Validate(p, p.FromVisits(tour))
+	}
 	if err := validateTour(tour, b.Demand[i*n:][:n], b.Capacity); err != nil || b.Limit == nil && b.Varied == nil && !b.Single {
 		return err
 	}
@@ -40,10 +57,12 @@ func (b *Batch) limit(i int, length float32) {
 
 // Problem copies instance i out of the batch as a Problem with exact (unrounded) distances.
 func (b *Batch) Problem(i int) *Problem {
-	n := b.N + 1
+	at := b.order(i)
+	n := len(at)
 	p := &Problem{Capacity: b.Capacity, Metric: Exact, X: make([]float64, n), Y: make([]float64, n), Demand: make([]int32, n)}
-	for j := range n {
-		p.X[j], p.Y[j], p.Demand[j] = float64(b.X[i*n+j]), float64(b.Y[i*n+j]), b.Demand[i*n+j]
+	for j := range at {
+		at[j] += i * b.Nodes()
+		p.X[j], p.Y[j], p.Demand[j] = float64(b.X[at[j]]), float64(b.Y[at[j]]), b.Demand[at[j]]
 	}
 	if b.Limit != nil {
 		p.MaxDuration = float64(b.Limit[i])
@@ -52,7 +71,21 @@ func (b *Batch) Problem(i int) *Problem {
 		p.Vehicles = 1
 	}
 	if b.Varied != nil {
-		b.Varied.problem(p, i)
+		b.Varied.problem(p, i, at)
 	}
 	return p
+}
+
+// order is the batch's node of each place of instance i.
+func (b *Batch) order(i int) []int {
+	out := []int{0}
+	if b.Further > 0 && b.Varied.Attributes[i]&SeveralDepots != 0 {
+		for d := range b.Further {
+			out = append(out, b.N+1+d)
+		}
+	}
+	for c := range b.N {
+		out = append(out, 1+c)
+	}
+	return out
 }

@@ -29,7 +29,7 @@ func (b *Batch) Costs(out []float32, tours []int32, stride int) {
 	if stride < 1 || len(out) < b.B || len(tours) < b.B*stride {
 		panic("vrp: Costs: out or tours is smaller than the batch")
 	}
-	nodes := b.N + 1
+	nodes := b.Nodes()
 	xs, ys := b.X, b.Y
 	out = out[:b.B]
 	for i := range out {
@@ -69,8 +69,12 @@ func leg(dx, dy float32) float32 {
 // Cost is what a visit sequence of instance i costs, leg by leg as RouteCost adds them: nothing for
 // the way home of an open route.
 func (b *Batch) Cost(i int, tour []int32) (sum float32) {
-	n := b.N + 1
+	n := b.Nodes()
 	x, y := b.X[i*n:][:n], b.Y[i*n:][:n]
+	if b.Further > 0 {
+		p := b.Problem(i)
+		return float32(p.Cost(p.FromVisits(tour)))
+	}
 	if b.Varied == nil || b.Varied.Attributes[i]&OpenRoutes == 0 {
 		return RouteCost(x, y, tour)
 	}

@@ -100,7 +100,12 @@ func (s Source) Fill(b *Batch, first uint64) {
 	if s.Single {
 		b.Capacity = int32(s.N)
 	}
-	nodes := s.N + 1
+	if further := s.further(); b.Further != further {
+		nodes := b.B * (s.N + 1 + further)
+		b.X, b.Y, b.Demand = make([]float32, nodes), make([]float32, nodes), make([]int32, nodes)
+		b.Further, b.Varied = further, nil
+	}
+	nodes := b.Nodes()
 	for i := range b.B {
 		lo, hi := i*nodes, (i+1)*nodes
 		s.draw(b.X[lo:hi], b.Y[lo:hi], b.Demand[lo:hi], first+uint64(i))
@@ -111,6 +116,14 @@ func (s Source) Fill(b *Batch, first uint64) {
 			s.vary(b, i, first+uint64(i))
 		}
 	}
+}
+
+// further is how many depots an instance has beyond the first, or has room for.
+func (s Source) further() int {
+	if s.Mix.Several() {
+		return mixDepots - 1
+	}
+	return 0
 }
 
 // drawLimit is uniform between twice the way to the farthest customer and MaxLength where that is
@@ -203,11 +216,18 @@ func (s Source) vary(b *Batch, i int, index uint64) {
 	if b.Varied == nil {
 		b.Varied = newVaried(b.B, len(b.X))
 	}
-	v, lo := b.Varied, i*(b.N+1)
+	v, n := b.Varied, b.Nodes()
+	lo := i * n
 	second := func(j int) [4]uint32 { return rng.At(s.Seed, index, mixSecondBlock+uint32(j), s.purpose()) }
 	a := s.Mix.draw(rng.At(s.Seed, index, 1, s.purpose())[3])
 	v.Attributes[i], v.Limit[i] = a, float32(math.Inf(1))
-	x, y := b.X[lo:][:b.N+1], b.Y[lo:][:b.N+1]
+	x, y := b.X[lo:][:n], b.Y[lo:][:n]
+	for j := b.N + 1; j < n; j++ {
+		b.Demand[lo+j] = 0
+		if a&SeveralDepots == 0 {
+			x[j], y[j] = x[0], y[0]
+		}
+	}
 	if a&LimitedLength != 0 {
 		v.Limit[i] = limitBetween(x, y, second(0)[0], MixLongest)
 	}
@@ -217,8 +237,8 @@ func (s Source) vary(b *Batch, i int, index uint64) {
 	}
 	for j := range x {
 		v.Pickup[lo+j], v.Early[lo+j], v.Late[lo+j], v.Service[lo+j] = 0, 0, float32(math.Inf(1)), 0
-		if j == 0 {
-			v.Late[lo] = end
+		if j == 0 || j > b.N {
+			v.Late[lo+j] = end
 			continue
 		}
 		u := second(j)

@@ -20,9 +20,13 @@ func (p *Problem) Variant() (Attributes, error) {
 	t, plain := p.Types()[0], *p
 	var a Attributes
 	if p.DepotCount() > 1 {
-		return 0, errors.New("it has several depots, which no policy here has learned")
+		if err := p.depotsAlike(); err != nil {
+			return 0, err
+		}
+		a |= SeveralDepots
+		plain.Depots, plain.Fleet = 1, p.Types()[:1]
 	}
-	if len(p.Types()) > 1 {
+	if len(plain.Types()) > 1 {
 		return 0, errors.New("it has several types of vehicles, which no policy here has learned")
 	}
 	if t.End == None {
@@ -60,6 +64,9 @@ func (p *Problem) Variant() (Attributes, error) {
 	if p.Fleet != nil {
 		want := NewVehicleType(p.Load())
 		want.MaxDistance, want.End, want.Name, want.Count = t.MaxDistance, t.End, t.Name, t.Count
+		if a&SeveralDepots != 0 {
+			want.Start = t.Start
+		}
 		if fmt.Sprint(t) != fmt.Sprint(want) {
 			return 0, errors.New("its fleet has more than a capacity, a number and a limit of length")
 		}

@@ -28,6 +28,10 @@ func features(f, x, y []float32, nodes []int32, n int, rules kernel.Rules) {
 			kernel.FeaturesVRP(row, nodes[i/n*n*wide:], x[i], y[i], i%n, float32(rules.Capacity))
 			continue
 		}
+		if rules.Set == kernel.MDVRP {
+			kernel.FeaturesMDVRP(row, nodes[i/n*n*wide:], x[i], y[i], i%n, n, float32(rules.Capacity))
+			continue
+		}
 		row[0], row[1], row[2], row[3] = x[i], y[i], float32(nodes[i*wide])/float32(rules.Capacity), depot
 		if rules.Set == kernel.TSP {
 			row[2] = math.Float32frombits(uint32(nodes[i]))
@@ -43,6 +47,7 @@ type instance struct {
 	limited  bool // CVRPL
 	various  bool // VRP
 	single   bool // TSP, whose word of a node is a float, the share
+	depots   bool // MDVRP
 }
 
 // nodes is how many there are, the depot included.
@@ -64,6 +69,7 @@ type vehicle struct {
 	served   []uint64
 	length   float32 // of the route so far; CVRPL
 	route    kernel.VehicleVRP
+	several  kernel.VehicleMDVRP
 }
 
 // newInstance is instance i of a batch whose instances have n nodes each.
@@ -71,6 +77,7 @@ func newInstance(nodes []int32, i, n int, rules kernel.Rules) instance {
 	wide := len(rules.Set.Columns())
 	in := instance{words: nodes[i*n*wide:][:n*wide], capacity: rules.Capacity, wide: int32(wide)}
 	in.limited, in.various, in.single = rules.Set == kernel.CVRPL, rules.Set == kernel.VRP, rules.Set == kernel.TSP
+	in.depots = rules.Set == kernel.MDVRP
 	return in
 }
 
@@ -79,6 +86,10 @@ func (v *vehicle) depart(in instance, served []uint64) {
 	v.at, v.seen, v.left, v.unserved, v.served = 0, 0, in.capacity, int32(in.nodes()-1), served
 	v.length, v.route = 0, kernel.VehicleVRP{}
 	clear(served)
+	if in.depots {
+		v.unserved -= int32(kernel.MDVRP.Further())
+		v.several.Depart(in.words)
+	}
 }
 
 // view has the policy see the vehicle at a customer until it moves.
@@ -129,6 +140,9 @@ func (v *vehicle) allow(mask []uint64, in instance) (count int, last int32) {
 		mask[0] = 1
 		return 1, 0
 	}
+	if in.depots {
+		return v.allowDepots(mask, in)
+	}
 	n := in.nodes()
 	for i := range mask {
 		free := ^v.served[i]
@@ -168,9 +182,37 @@ func (v *vehicle) allow(mask []uint64, in instance) (count int, last int32) {
 	return count, last
 }
 
+// allowDepots is allow where instances have several depots, whose nodes are the first and the last,
+// and customers are left.
+func (v *vehicle) allowDepots(mask []uint64, in instance) (count int, last int32) {
+	clear(mask)
+	n := int32(in.nodes())
+	for j := range n {
+		ok := false
+		if in.depot(j) {
+			ok = v.several.FitsDepot(in.words, v.at, j)
+		} else if v.served[j>>6]>>(j&63)&1 == 0 {
+			ok = v.several.Fits(in.words, v.at, j, in.capacity)
+		}
+		if ok {
+			mask[j>>6] |= 1 << (j & 63)
+			count, last = count+1, j
+		}
+	}
+	return count, last
+}
+
+// depot: node j is one.
+func (in instance) depot(j int32) bool {
+	return j == 0 || in.depots && int(j) >= in.nodes()-kernel.MDVRP.Further()
+}
+
 // leg is the nodes between which the way to node a is driven: one node twice where it costs
 // nothing, as the way home of an open route does.
 func (v *vehicle) leg(a int32, in instance) (from, to int32) {
+	if in.depots {
+		return v.several.Leg(in.words, v.at, a)
+	}
 	if a == 0 && in.various && kernel.OpenVRP(in.words) {
 		return v.at, v.at
 	}
@@ -185,8 +227,11 @@ func (v *vehicle) move(a int32, in instance) {
 	if in.various {
 		v.route.Move(in.words, v.at, a)
 	}
+	if in.depots {
+		v.several.Move(in.words, v.at, a)
+	}
 	v.at, v.seen = a, a
-	if a == 0 {
+	if in.depot(a) {
 		v.left, v.length = in.capacity, 0
 		return
 	}
@@ -202,6 +247,10 @@ func (v *vehicle) move(a int32, in instance) {
 func (v *vehicle) context(to []float32, in instance) {
 	if in.single {
 		to[0] = float32(v.unserved) * math.Float32frombits(uint32(in.words[0]))
+		return
+	}
+	if in.depots {
+		kernel.ContextMDVRP(to, &v.several, in.words, v.at, in.capacity)
 		return
 	}
 	if in.various {

@@ -15,9 +15,10 @@ import (
 // rollout has room for.
 func TestRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(2, 200).Draw(t, "nodes")
 		capacity := rapid.Int32Range(1, 40).Draw(t, "capacity")
 		rules := kernel.Rules{Set: rapid.SampledFrom(kernel.RuleSets()).Draw(t, "rules"), Capacity: capacity}
+		n := rapid.IntRange(rules.Set.Nodes(1), 200).Draw(t, "nodes")
+		most := rules.Set.MaxSteps(n - rules.Set.Nodes(0))
 		demand := rapid.SliceOfN(rapid.Int32Range(1, capacity), n, n).Draw(t, "demand")
 		demand[0] = 0
 		x, y := rapid.SliceOfN(rapid.Float32Range(0, 1), n, n).Draw(t, "x"), rapid.SliceOfN(rapid.Float32Range(0, 1), n, n).Draw(t, "y")
@@ -26,6 +27,9 @@ func TestRules(t *testing.T) {
 			nodes[j*len(rules.Set.Columns())] = d
 		}
 		drawing := kernel.Drawing{Seed: rapid.Uint64().Draw(t, "seed"), Range: 2.8, Mix: rapid.Uint64Range(1, 1<<32-1).Draw(t, "mix")}
+		if rules.Set == kernel.MDVRP {
+			drawing.Mix |= drawing.Mix << kernel.Several
+		}
 		rules.Set.Draw(nodes, x, y, &drawing, 5)
 		in := newInstance(nodes, 0, n, rules)
 		var v vehicle
@@ -33,8 +37,8 @@ func TestRules(t *testing.T) {
 		v.depart(in, make([]uint64, words(n)))
 		plain := reference.NewTour(rules, nodes)
 		for step := 0; !v.ended(); step++ {
-			if step == 2*(n-1) {
-				t.Fatalf("%d steps for %d customers", step, n-1)
+			if step == most {
+				t.Fatalf("%d steps for %d nodes", step, n)
 			}
 			count, last := v.allow(mask, in)
 			var got []int
@@ -48,6 +52,10 @@ func TestRules(t *testing.T) {
 				t.Fatalf("at node %d with context %v: allowed %v, count %d, one of them %d; want %v", v.node(), seen, got, count, last, want)
 			}
 			next := rapid.SampledFrom(want).Draw(t, "next")
+			from, to := v.leg(int32(next), in)
+			if a, b := plain.Leg(next); int(from) != a || int(to) != b {
+				t.Fatalf("from node %d to %d the way is %d to %d, want %d to %d", v.node(), next, from, to, a, b)
+			}
 			v.move(int32(next), in)
 			plain.Visit(next)
 			v.context(seen, in)

@@ -1,6 +1,10 @@
 package cuda
 
-import "haul/internal/kernel"
+import (
+	"errors"
+
+	"haul/internal/kernel"
+)
 
 // ruled names the module of a kernel that takes the rules' columns or context: each rule set has
 // its own (scripts/ptx).
@@ -11,7 +15,18 @@ func ruled(module string, set kernel.RuleSet) string {
 	return module + "_" + set.String()
 }
 
+// served says in one line which rule set has no kernels here; nil for the others.
+func served(set kernel.RuleSet) error {
+	if set == kernel.MDVRP {
+		return errors.New("routes from several depots: a GPU has no kernels for them yet; use --device cpu")
+	}
+	return nil
+}
+
 func (b *binder) generate(o *kernel.Generate) ([]launch, error) {
+	if err := served(o.Set); err != nil {
+		return nil, err
+	}
 	nodes := o.PosX.Len()
 	ls := []launch{{module: ruled("generate", o.Set), kernel: "generate", grid: dim3{ceil(nodes, 128), 1, 1}, block: dim3{128, 1, 1},
 		args: []any{b.addr(o.PosX), b.addr(o.PosY), b.addr(o.Nodes), b.addr(o.Feature), b.state, o.Seed, uint32(o.Purpose), uint32(o.Grid),

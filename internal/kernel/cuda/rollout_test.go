@@ -293,6 +293,16 @@ func TestManyNodesAreDecoded(t *testing.T) {
 					b, o := hopper(1, TF32), rolloutOf(1, n, heads, 128/heads, starts)
 					o.Set = set
 					ls, err := b.rollout(o)
+					if set == kernel.MDVRP {
+						_, gradient := b.rolloutGrad(gradOf(o))
+						_, drawn := b.generate(&kernel.Generate{Instances: o.Instances})
+						for _, err := range []error{err, gradient, drawn} {
+							if err == nil || !strings.Contains(err.Error(), "several depots") || !strings.Contains(err.Error(), "--device cpu") {
+								t.Errorf("several depots: %v", err)
+							}
+						}
+						continue
+					}
 					if set == kernel.VRP && n > 6000 { // its columns leave room for fewer
 						if err == nil || !strings.Contains(err.Error(), "bytes of shared memory") {
 							t.Errorf("%d nodes of many columns: %v", n, err)

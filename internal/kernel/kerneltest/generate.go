@@ -27,6 +27,7 @@ func testGenerate(t *testing.T, dev kernel.Device) {
 			for _, symmetries := range []int{1, 8} {
 				rules := kernel.Rules{Set: kernel.RuleSets()[nodes%len(kernel.RuleSets())], Capacity: src.Capacity}
 				src := drawnBy(rules.Set, src)
+				src.N = nodes - rules.Set.Nodes(0)
 				c := trial{what: fmt.Sprintf("generate N=%d grid=%d symmetries=%d", nodes, grid, symmetries), nodes: nodes,
 					batch: batchFor(dev, nodes), state: kernel.State{Instances: 1<<32 - 8}}
 				c.record = func(r *recording) {
@@ -37,7 +38,7 @@ func testGenerate(t *testing.T, dev kernel.Device) {
 				_, got := c.run(t, dev, false)
 				_, want := c.run(t, reference64(), false)
 				if symmetries == 1 {
-					b := vrp.NewBatch(c.batch, nodes-1, src.Capacity)
+					b := vrp.NewBatch(c.batch, src.N, src.Capacity)
 					src.Fill(b, c.state.Instances)
 					want.floats["x"], want.floats["y"], want.ints["nodes"] = widen(b.X), widen(b.Y), wordsOf(rules.Set, b)
 				}

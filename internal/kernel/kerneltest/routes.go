@@ -63,7 +63,7 @@ func (f fleet) tour(d *reference.Decoder[float64], s int) *reference.Tour {
 	return tour
 }
 
-func (f fleet) steps() int { return kernel.MaxSteps(f.nodes - 1) }
+func (f fleet) steps() int { return f.rules().Set.MaxSteps(f.nodes - f.rules().Set.Nodes(0)) }
 
 // amplify: a logit is Clip/temperature times a number of order one, behind two softmaxes whose
 // scores reach a few units; its absolute error is the relative error of a probability.

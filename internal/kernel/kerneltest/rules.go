@@ -15,9 +15,13 @@ type ruled struct {
 	limit  float32 // where the limits of a route's length end; 0: CVRP
 	mix    uint64  // kernel.Drawing's: VRP
 	single bool    // TSP
+	depots bool    // with mix: MDVRP
 }
 
 func (f fleet) rules() kernel.Rules {
+	if f.depots {
+		return kernel.Rules{Set: kernel.MDVRP, Capacity: f.capacity}
+	}
 	if f.mix != 0 {
 		return kernel.Rules{Set: kernel.VRP, Capacity: f.capacity}
 	}
@@ -39,7 +43,7 @@ func ruledFleets() []fleet {
 	// capacities that would hold one customer
 	tour := fleet{shape: shape{17, 2, 4}, starts: 4, capacity: 1, temperature: 1, ruled: ruled{single: true}}
 	forced := fleet{shape: shape{70, 4, 8}, starts: 6, forced: true, capacity: 1, temperature: 1.5, ruled: ruled{single: true}, pairs: true, near: 0.3}
-	return append([]fleet{short, short.view(), long, endless, tour, tour.view(), forced}, variedFleets()...)
+	return append(append([]fleet{short, short.view(), long, endless, tour, tour.view(), forced}, variedFleets()...), depotFleets()...)
 }
 
 // largeRuled are fleets of rule sets past CVRP at sizes of RunLarge.
@@ -50,7 +54,7 @@ func largeRuled() []fleet {
 	tour := fleet{shape: shape{51, 4, 32}, starts: 20, forced: true, capacity: 1, temperature: 1, ruled: ruled{single: true}, pairs: true}
 	wide := fleet{shape: shape{150, 8, 16}, starts: 6, capacity: 1, temperature: 1, ruled: ruled{single: true}}
 	only := fleet{shape: shape{21, 4, 32}, starts: 1, capacity: 1, temperature: 1, ruled: ruled{single: true}, near: 0.3}
-	return append([]fleet{limited, limited.view(), far, alone, tour, tour.view(), wide, only}, largeVaried()...)
+	return append([]fleet{limited, limited.view(), far, alone, tour, tour.view(), wide, only}, append(largeVaried(), largeDepots()...)...)
 }
 
 // nodeWords are the columns that f's rules read.
@@ -73,7 +77,8 @@ func (r *recording) nodeWords(f fleet, most int32) *kernel.Tensor {
 
 // batch has the places of f's instances.
 func (r *recording) batch(f fleet) *vrp.Batch {
-	return &vrp.Batch{B: r.prog.Batch, N: f.nodes - 1, Capacity: f.capacity, X: value[float32](r, "x"), Y: value[float32](r, "y")}
+	further := f.rules().Set.Further()
+	return &vrp.Batch{B: r.prog.Batch, N: f.nodes - 1 - further, Further: further, Capacity: f.capacity, X: value[float32](r, "x"), Y: value[float32](r, "y")}
 }
 
 // batch is f's instances as the validator reads them, by the columns that a device was given.
@@ -87,7 +92,7 @@ func (f fleet) batch(r *recording) *vrp.Batch {
 		}
 	}
 	if f.mix != 0 {
-		b.Varied = varied(words, f.nodes, b)
+		b.Varied = varied(words, wide, f.nodes, b)
 	}
 	if f.single { // the validator's form of it: one vehicle that can carry all
 		b.Single, b.Capacity = true, int32(b.N)
@@ -100,7 +105,7 @@ func (f fleet) batch(r *recording) *vrp.Batch {
 
 // wordsOf are the columns that a rule set reads of a batch.
 func wordsOf(set kernel.RuleSet, b *vrp.Batch) []int32 {
-	nodes, wide := b.N+1, len(set.Columns())
+	nodes, wide := b.Nodes(), len(set.Columns())
 	words := make([]int32, wide*len(b.Demand))
 	for j, d := range b.Demand {
 		words[wide*j] = d
@@ -111,7 +116,7 @@ func wordsOf(set kernel.RuleSet, b *vrp.Batch) []int32 {
 			own.Limit = b.Limit[i]
 		}
 		if b.Varied != nil {
-			own = ownOf(words, b, i)
+			own = ownOf(words, wide, b, i)
 		}
 		lo, hi := i*nodes, (i+1)*nodes
 		set.Complete(words[wide*lo:wide*hi], b.X[lo:hi], b.Y[lo:hi], own)
@@ -126,6 +131,8 @@ func drawnBy(set kernel.RuleSet, src vrp.Source) vrp.Source {
 		src.MaxLength = 2.5
 	case kernel.VRP:
 		src.Mix = vrp.Mix(everyKind())
+	case kernel.MDVRP:
+		src.Mix = vrp.Mix(everyDepots())
 	case kernel.TSP:
 		src.Single = true
 	}

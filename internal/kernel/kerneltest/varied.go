@@ -19,6 +19,37 @@ func everyKind() (mix uint64) {
 	return mix
 }
 
+// everyDepots is everyKind with one depot and with several.
+func everyDepots() uint64 { return everyKind() | everyKind()<<kernel.Several }
+
+// depotFleets are of MDVRP: one kind alone, and all that there are, of one depot and of several.
+func depotFleets() []fleet {
+	base := fleet{shape: shape{13, 2, 4}, starts: 3, capacity: 25, temperature: 1, ruled: ruled{depots: true}}
+	var out []fleet
+	for i, a := range []kernel.Attributes{0, kernel.Open, kernel.Backhaul, kernel.Backhaul | kernel.Mixed, kernel.Limited, kernel.Windowed} {
+		f := base
+		f.mix = 1 << (a | kernel.Several)
+		if i%2 == 1 {
+			f = f.view()
+		}
+		out = append(out, f)
+	}
+	all := ruled{mix: everyDepots(), depots: true}
+	least := fleet{shape: shape{4, 1, 4}, starts: 1, capacity: 9, temperature: 1, ruled: all}
+	small := fleet{shape: shape{23, 2, 8}, starts: 20, forced: true, capacity: 30, temperature: 1.5, ruled: all}
+	paired := fleet{shape: shape{67, 4, 8}, starts: 5, forced: true, capacity: 40, temperature: 1, ruled: all, pairs: true, near: 0.3}
+	return append(out, least, small, paired, paired.view())
+}
+
+// largeDepots are fleets of MDVRP of a model's own width.
+func largeDepots() []fleet {
+	all := ruled{mix: everyDepots(), depots: true}
+	paired := fleet{shape: shape{40, 8, 16}, starts: 9, forced: true, capacity: 40, temperature: 1.5, ruled: all, pairs: true, near: 0.3}
+	far := fleet{shape: shape{103, 4, 32}, starts: 6, capacity: 50, temperature: 1, ruled: all, pairs: true}
+	alone := fleet{shape: shape{23, 4, 32}, starts: 1, capacity: 30, temperature: 1, ruled: all}
+	return []fleet{paired, paired.view(), far.view(), alone}
+}
+
 // variedFleets are of VRP: one attribute alone, and all that there are.
 func variedFleets() []fleet {
 	base := fleet{shape: shape{12, 2, 4}, starts: 3, capacity: 25, temperature: 1}
@@ -50,8 +81,7 @@ func (r *recording) places(name string, f fleet) *kernel.Tensor {
 }
 
 // varied is what the words of VRP's nodes say, for the referee; demands of pickups become 0 in b.
-func varied(words []int32, nodes int, b *vrp.Batch) *vrp.Varied {
-	const wide = 8
+func varied(words []int32, wide, nodes int, b *vrp.Batch) *vrp.Varied {
 	at := func(j, k int) float32 { return math.Float32frombits(uint32(words[j*wide+k])) }
 	v := &vrp.Varied{Pickup: make([]int32, len(b.X))}
 	for j := range b.X {
@@ -67,9 +97,8 @@ func varied(words []int32, nodes int, b *vrp.Batch) *vrp.Varied {
 }
 
 // ownOf is what instance i of a mix has, in the columns' words; pickups become demands below 0.
-func ownOf(words []int32, b *vrp.Batch, i int) kernel.Own {
-	const wide = 8
-	v, nodes := b.Varied, b.N+1
+func ownOf(words []int32, wide int, b *vrp.Batch, i int) kernel.Own {
+	v, nodes := b.Varied, b.Nodes()
 	own := kernel.Own{Attributes: kernel.Attributes(v.Attributes[i]), Limit: v.Limit[i], End: v.Late[i*nodes]}
 	for j := i * nodes; j < (i+1)*nodes; j++ {
 		if v.Pickup[j] > 0 {
@@ -77,12 +106,15 @@ func ownOf(words []int32, b *vrp.Batch, i int) kernel.Own {
 		}
 		own.Windows = append(own.Windows, kernel.Window{Early: v.Early[j], Late: v.Late[j], Service: v.Service[j]})
 	}
+	if own.Attributes&kernel.Several != 0 {
+		own.Depots = 1 + b.Further
+	}
 	return own
 }
 
 // reachOf is where the limits of length end that a rule set draws by itself.
 func reachOf(set kernel.RuleSet) float32 {
-	if set == kernel.VRP {
+	if set == kernel.VRP || set == kernel.MDVRP {
 		return vrp.MixLongest
 	}
 	return 0

@@ -74,6 +74,9 @@ func Generate[F Float](posX, posY []F, nodes []int32, o *kernel.Generate, g uint
 			x[j], y[j] = float32(posX[j]), float32(posY[j])
 		}
 		o.Set.Draw(nodes, x, y, &o.Drawing, g)
+		for j := range x {
+			posX[j], posY[j] = F(x[j]), F(y[j])
+		}
 	}
 }
 

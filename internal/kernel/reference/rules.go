@@ -27,13 +27,21 @@ type Tour struct {
 
 	length float32 // of the route so far; CVRPL
 	route  kernel.VehicleVRP
+	depots kernel.VehicleMDVRP
 }
 
 // NewTour stands at the depot with a full load. nodes are kernel.Instances.Nodes of one instance.
 func NewTour(rules kernel.Rules, nodes []int32) *Tour {
 	n := len(nodes) / len(rules.Set.Columns())
-	return &Tour{rules: rules, nodes: nodes, visited: make([]bool, n), unserved: n - 1, left: rules.Capacity}
+	t := &Tour{rules: rules, nodes: nodes, visited: make([]bool, n), unserved: n - rules.Set.Nodes(0), left: rules.Capacity}
+	if rules.Set == kernel.MDVRP {
+		t.depots.Depart(nodes)
+	}
+	return t
 }
+
+// depot: node j is one.
+func (t *Tour) depot(j int) bool { return j == 0 || j >= len(t.visited)-t.rules.Set.Further() }
 
 // demand is what node j asks of the load, nothing in a single tour.
 func (t *Tour) demand(j int) int32 {
@@ -63,6 +71,11 @@ func ContextOf[F Float](t *Tour) []F {
 		kernel.ContextVRP(out, &t.route, t.nodes, t.rules.Capacity)
 		return out
 	}
+	if t.rules.Set == kernel.MDVRP {
+		out := make([]F, len(t.rules.Set.Context()))
+		kernel.ContextMDVRP(out, &t.depots, t.nodes, int32(t.current), t.rules.Capacity)
+		return out
+	}
 	if t.rules.Set == kernel.TSP {
 		return []F{F(t.unserved) * share[F](t.nodes)}
 	}
@@ -87,6 +100,9 @@ func (t *Tour) leg(j int) float32 {
 
 // fits: customer j may be next.
 func (t *Tour) fits(j int) bool {
+	if t.rules.Set == kernel.MDVRP {
+		return !t.visited[j] && t.depots.Fits(t.nodes, int32(t.current), int32(j), t.rules.Capacity)
+	}
 	if t.rules.Set == kernel.VRP {
 		return !t.visited[j] && t.route.Fits(t.nodes, int32(t.current), int32(j), t.rules.Capacity)
 	}
@@ -98,18 +114,23 @@ func (t *Tour) reaches(j int) bool {
 	return t.rules.Set != kernel.CVRPL || t.length+t.leg(j)+t.column(j, 3) <= t.column(0, 3)
 }
 
-// home: the depot may be next. At the depot it may not while customers remain, in a single tour
-// nowhere.
-func (t *Tour) home() bool { return t.unserved == 0 || t.current != 0 && t.rules.Set != kernel.TSP }
+// home: the depot at node j may be next. At the depot it may not while customers remain, in a
+// single tour nowhere.
+func (t *Tour) home(j int) bool {
+	switch {
+	case t.unserved == 0:
+		return j == 0
+	case t.rules.Set == kernel.MDVRP:
+		return t.depots.FitsDepot(t.nodes, int32(t.current), int32(j))
+	}
+	return t.current != 0 && t.rules.Set != kernel.TSP
+}
 
 // Allowed lists the nodes that may come next, in order.
 func (t *Tour) Allowed() []int {
 	var out []int
-	if t.home() {
-		out = append(out, 0)
-	}
-	for j := 1; j < len(t.visited); j++ {
-		if t.fits(j) {
+	for j := range t.visited {
+		if t.depot(j) && t.home(j) || !t.depot(j) && t.fits(j) {
 			out = append(out, j)
 		}
 	}
@@ -119,6 +140,10 @@ func (t *Tour) Allowed() []int {
 // Leg is the nodes between which the way to node j is driven, and paid for: one node twice where it
 // is not.
 func (t *Tour) Leg(j int) (from, to int) {
+	if t.rules.Set == kernel.MDVRP {
+		from, to := t.depots.Leg(t.nodes, int32(t.current), int32(j))
+		return int(from), int(to)
+	}
 	if t.open() && j == 0 {
 		return t.current, t.current
 	}
@@ -136,8 +161,11 @@ func (t *Tour) Visit(j int) {
 	if t.rules.Set == kernel.VRP {
 		t.route.Move(t.nodes, int32(t.current), int32(j))
 	}
+	if t.rules.Set == kernel.MDVRP {
+		t.depots.Move(t.nodes, int32(t.current), int32(j))
+	}
 	t.current, t.seen = j, j
-	if j == 0 {
+	if t.depot(j) {
 		t.left, t.length = t.rules.Capacity, 0
 		t.done = t.unserved == 0
 		return
@@ -154,6 +182,10 @@ func Features[F Float](feature Matrix[F], posX, posY []F, nodes []int32, set ker
 		row := feature.Row(j)
 		if set == kernel.VRP {
 			kernel.FeaturesVRP(row, nodes, posX[j], posY[j], j, capacity)
+			continue
+		}
+		if set == kernel.MDVRP {
+			kernel.FeaturesMDVRP(row, nodes, posX[j], posY[j], j, len(posX), capacity)
 			continue
 		}
 		row[0], row[1], row[2], row[3] = posX[j], posY[j], F(nodes[j*len(set.Columns())])/capacity, 0

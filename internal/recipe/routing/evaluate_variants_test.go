@@ -56,3 +56,17 @@ func TestEvaluateVariants(t *testing.T) {
 		}
 	}
 }
+
+// TestEvaluateSeveralDepots: a policy of all 48 variants routes all of them, and none is left out.
+func TestEvaluateSeveralDepots(t *testing.T) {
+	path, _ := saved(t, "baseline.type=pomo", "problem.attributes=all, mdall", "problem.distribution=uniform")
+	flags := evalFlags{"testset": testsetRouteFinder, "customers": 50, "variant": "all", "count": 1}
+	r, err := Recipe{}.Evaluate(t.Context(), evaluation(t, openCPU(t, 1), path, flags))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := r.Object().(*ByVariant)
+	if len(all.Variants) != 48 || len(all.Left) != 0 || all.names[24] != "mdcvrp" {
+		t.Fatalf("%d variants were routed, %v left out", len(all.Variants), all.Left)
+	}
+}

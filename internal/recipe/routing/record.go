@@ -15,13 +15,13 @@ import (
 // With a peer it is this process's share of it.
 func recordStep(dev kernel.Device, m *model.Network, c *config.Config, peer kernel.Peer) (*plan.Plan, error) {
 	src := policy.SourceOf(c, rng.TrainInstances)
-	p := plan.New("train", dev, c.Training.BatchSize, src.N+1, m.Layout())
+	p := plan.New("train", dev, c.Training.BatchSize, m.Rules().Nodes(src.N), m.Layout())
 	p.Together(c.Baseline.Symmetries)
 	if err := p.Divide(c.Training.GradientParts, peer); err != nil {
 		return nil, fmt.Errorf("%s: %w", keyBatch, err)
 	}
 	in := policy.RecordInstances(p, src, c.Baseline.Symmetries, c.Problem.CapacityRange)
-	spec := plan.RolloutSpec{Starts: c.Starts(), MaxStep: policy.MaxSteps(src.N), Seed: src.Seed}
+	spec := plan.RolloutSpec{Starts: c.Starts(), MaxStep: m.Rules().MaxSteps(src.N), Seed: src.Seed}
 	if c.Baseline.Type == config.BaselinePOMO {
 		policy.FromEveryCustomer(&spec, m)
 	}
@@ -73,7 +73,7 @@ func comparison(c *config.Config) plan.Comparison {
 // formula: forward, twice that for the gradient, and the frozen policy's forward, whose routes are
 // taken to be as long as the sampled ones.
 func stepFLOPs(m *model.Network, c *config.Config, instances, actions int64) int64 {
-	n := c.Problem.NumCustomers() + 1
+	n := m.Rules().Nodes(c.Problem.NumCustomers())
 	flops := 3 * (instances*m.EncodeFLOPs(n) + actions*m.DecodeFLOPs(n))
 	if c.Baseline.Type == config.BaselineRollout {
 		flops += instances*m.EncodeFLOPs(n) + actions*m.DecodeFLOPs(n)

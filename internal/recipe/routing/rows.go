@@ -113,7 +113,8 @@ type Example struct {
 func NewExample(ctx context.Context, src vrp.Source, tour []int32) (*Example, error) {
 	b := vrp.NewBatch(1, src.N, src.Capacity)
 	src.Fill(b, 0)
-	x := &Example{Problem: b.Problem(0), Policy: vrp.FromTour(tour)}
+	x := &Example{Problem: b.Problem(0)}
+	x.Policy = x.Problem.FromVisits(tour)
 	x.Problem.Name = "test instance 0"
 	var err error
 	if policy.ReferenceMethod(src) == policy.Optimum {
