@@ -126,6 +126,8 @@ func ReadCordeau(r io.Reader, name string, o Options) (*vrp.Problem, error) {
 			if err := f.combinations(l, row, depots); err != nil {
 				return nil, err
 			}
+		} else if len(row) > cordeauFields+1 && (row[cordeauFields] != 0 || row[cordeauFields+1] != 0) {
+			p.Notes = append(p.Notes, fmt.Sprintf("line %d: the frequency %g and the combinations %g of depot %g are not read", l.number, row[cordeauFields], row[cordeauFields+1], row[0]))
 		}
 		if timed {
 			if len(row) < cordeauFields+2 {

@@ -83,6 +83,11 @@ func ReadLiLim(r io.Reader, name string, o Options) (*vrp.Problem, error) {
 		p.Demand = append(p.Demand, 0)
 		rows, lines = append(rows, row), append(lines, l)
 	}
+	if len(rows) > 0 {
+		if row := rows[0]; row[3] != 0 || row[7] != 0 || row[8] != 0 {
+			return nil, f.errorf(lines[0], "the depot has an amount of %g, the pickup %g and the delivery %g: expected 0, it ships nothing", row[3], row[7], row[8])
+		}
+	}
 	for v := 1; v < len(rows); v++ {
 		row, l := rows[v], lines[v]
 		from, to := row[7], row[8]

@@ -322,6 +322,10 @@ func TestDialectReadsBack(t *testing.T) {
 	}
 }
 
+const geojsonText = `{"type":"FeatureCollection","features":[{"type":"Feature","geometry":{"type":"Point","coordinates":[1,2]},"properties":{"id":"a","demand":2}},{"type":"Feature","geometry":{"type":"Point","coordinates":[3,4]},"properties":{"id":"d","kind":"depot"}}]}`
+
+const vroomText = `{"vehicles":[{"id":1,"start":[1,2],"end":[1,2],"capacity":[4],"time_window":[0,9000],"breaks":[{"id":1,"time_windows":[[10,20]],"service":5}]}],"jobs":[{"id":1,"location":[1,2.01],"delivery":[2],"time_windows":[[0,5000]],"skills":[]}],"shipments":[{"amount":[1],"pickup":{"id":3,"location":[1,2]},"delivery":{"id":3,"location":[1,2.1]}}]}`
+
 // TestDamagedFiles: bytes of every format changed, dropped and doubled. A file is read as a problem
 // that passes Check, or refused in one line that begins with its name.
 func TestDamagedFiles(t *testing.T) {
@@ -338,8 +342,7 @@ func TestDamagedFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := map[string]string{"xlsx": book.String(), "parts of xlsx": book.String(), "json": own.String(),
-		"geojson": `{"type":"FeatureCollection","features":[{"type":"Feature","geometry":{"type":"Point","coordinates":[1,2]},"properties":{"id":"a","demand":2}},{"type":"Feature","geometry":{"type":"Point","coordinates":[3,4]},"properties":{"id":"d","kind":"depot"}}]}`,
-		"vroom":   `{"vehicles":[{"id":1,"start":[1,2],"end":[1,2],"capacity":[4],"time_window":[0,9000],"breaks":[{"id":1,"time_windows":[[10,20]],"service":5}]}],"jobs":[{"id":1,"location":[1,2.01],"delivery":[2],"time_windows":[[0,5000]],"skills":[]}],"shipments":[{"amount":[1],"pickup":{"id":3,"location":[1,2]},"delivery":{"id":3,"location":[1,2.1]}}]}`}
+		"geojson": geojsonText, "vroom": vroomText}
 	for i, text := range samples() {
 		all[fmt.Sprint("sample ", i)] = text
 	}

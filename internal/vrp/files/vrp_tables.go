@@ -213,6 +213,9 @@ func (v *vrpFile) fillShipments(p *vrp.Problem, order []int) error {
 	}); err != nil {
 		return err
 	}
+	if r := rows[0]; r.values[0] != 0 || r.values[4] != 0 || r.values[5] != 0 {
+		return v.errorf(r.line, "%s: the depot has an amount of %g, the pickup %g and the delivery %g: expected 0, it ships nothing", key, r.values[0], r.values[4], r.values[5])
+	}
 	for node := 1; node < n; node++ {
 		r := rows[node]
 		from, to := r.values[4], r.values[5]
