@@ -39,11 +39,11 @@ type headArgs struct {
 	keepScale    float32
 	// The gradient's panel, in blocks, the ends excluded. What has a place for each of its blocks is
 	// addressed as if it began with the first block of all.
-	begin, end      int
-	panel, panelEnd int
-	row             int     // bytes between blocks of queries of pa and sa
-	sumQ, sumK      uintptr // sums that a later panel goes on with: a tile, and two tiles
-	reached, last   int     // the assembly's own
+	begin, end           int
+	panel, panelEnd      int
+	row                  int     // bytes between blocks of queries of pa and sa
+	sumQ, sumK           uintptr // sums that a later panel goes on with: a tile, and two tiles
+	reached, last, plain int     // the assembly's own
 }
 
 // Panels of the gradient, in blocks: the scores of a block of queries and their gradient stay in

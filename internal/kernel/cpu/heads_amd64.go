@@ -3,11 +3,11 @@ package cpu
 import "unsafe"
 
 // The generator knows the fields by these offsets.
-var _ = [1]struct{}{}[unsafe.Sizeof(headArgs{})-36*8|unsafe.Offsetof(headArgs{}.step)-40|unsafe.Offsetof(headArgs{}.first)-72|
+var _ = [1]struct{}{}[unsafe.Sizeof(headArgs{})-37*8|unsafe.Offsetof(headArgs{}.step)-40|unsafe.Offsetof(headArgs{}.first)-72|
 	unsafe.Offsetof(headArgs{}.logSum)-104|unsafe.Offsetof(headArgs{}.dk)-136|unsafe.Offsetof(headArgs{}.p)-168|
 	unsafe.Offsetof(headArgs{}.scale)-200|unsafe.Offsetof(headArgs{}.begin)-216|unsafe.Offsetof(headArgs{}.reached)-272]
 
-func (h *headArgs) words() *[36]uintptr { return (*[36]uintptr)(unsafe.Pointer(h)) }
+func (h *headArgs) words() *[37]uintptr { return (*[37]uintptr)(unsafe.Pointer(h)) }
 
 // headConfig is of tiles of half depth: accumulators in tiles 0 to 3, then two of A and two of B.
 var headConfig = func() (t tileConfig) {

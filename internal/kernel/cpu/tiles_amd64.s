@@ -5645,8 +5645,8 @@ done:
 	VZEROUPPER
 	RET
 
-// func attendHead(t *[36]uintptr)
-// Requires: AVX, AVX512BW, AVX512F
+// func attendHead(t *[37]uintptr)
+// Requires: AVX, AVX512BW, AVX512F, CMOV
 TEXT ·attendHead(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), DI
 	MOVQ (DI), AX
@@ -5869,6 +5869,18 @@ full:
 	INCQ         AX
 	VPBROADCASTD AX, Z20
 	VPMULLD      heads_count<>+0(SB), Z20, Z20
+	MOVQ         SI, AX
+	SHLQ         $0x04, AX
+	ADDQ         $0x0f, AX
+	MOVQ         80(DI), BX
+	DECQ         BX
+	CMPQ         AX, BX
+	CMOVQGT      BX, AX
+	MOVQ         72(DI), BX
+	MOVLQSX      (BX)(AX*4), AX
+	ADDQ         $0x0f, AX
+	SARQ         $0x04, AX
+	MOVQ         AX, 288(DI)
 	VBROADCASTSS heads_least<>+0(SB), Z8
 	VBROADCASTSS heads_least<>+0(SB), Z9
 	VBROADCASTSS heads_least<>+0(SB), Z10
@@ -5879,29 +5891,47 @@ full:
 	ADDQ         152(DI), DX
 
 largest:
-	LEAQ  heads_bits<>+0(SB), R10
-	TESTQ $0x00000001, R8
-	JEQ   seeneven
-	ADDQ  $0x40, R10
-	CMPQ  R8, R9
-	JNE   seenknown
+	LEAQ   heads_bits<>+0(SB), R10
+	MOVQ   R8, AX
+	ANDQ   $0x01, AX
+	SHLQ   $0x06, AX
+	ADDQ   AX, R10
+	CMPQ   R8, 288(DI)
+	JLT    seenpart
+	CMPQ   R8, SI
+	JGE    seenpart
+	VMAXPS (DX), Z8, Z8
+	VMAXPS 64(DX), Z9, Z9
+	VMAXPS 128(DX), Z10, Z10
+	VMAXPS 192(DX), Z11, Z11
+	VMAXPS 256(DX), Z8, Z8
+	VMAXPS 320(DX), Z9, Z9
+	VMAXPS 384(DX), Z10, Z10
+	VMAXPS 448(DX), Z11, Z11
+	VMAXPS 512(DX), Z8, Z8
+	VMAXPS 576(DX), Z9, Z9
+	VMAXPS 640(DX), Z10, Z10
+	VMAXPS 704(DX), Z11, Z11
+	VMAXPS 768(DX), Z8, Z8
+	VMAXPS 832(DX), Z9, Z9
+	VMAXPS 896(DX), Z10, Z10
+	VMAXPS 960(DX), Z11, Z11
+	JMP    seenthrough
 
-seeneven:
-	MOVQ         R8, AX
-	ANDQ         $-2, AX
-	SHLQ         $0x04, AX
-	VPBROADCASTD AX, Z0
-	VPXORD       Z3, Z3, Z3
-	VPTERNLOGD   $0xff, Z4, Z4, Z4
-	VPSUBD       Z0, Z22, Z1
-	VPSUBD       Z0, Z21, Z2
-	VPMAXSD      Z3, Z1, Z1
-	VPMAXSD      Z3, Z2, Z2
-	VPSLLVD      Z1, Z4, Z1
-	VPSLLVD      Z2, Z4, Z2
-	VPANDND      Z1, Z2, Z24
-
-seenknown:
+seenpart:
+	MOVQ          R8, AX
+	ANDQ          $-2, AX
+	SHLQ          $0x04, AX
+	VPBROADCASTD  AX, Z0
+	VPXORD        Z3, Z3, Z3
+	VPTERNLOGD    $0xff, Z4, Z4, Z4
+	VPSUBD        Z0, Z22, Z1
+	VPSUBD        Z0, Z21, Z2
+	VPMAXSD       Z3, Z1, Z1
+	VPMAXSD       Z3, Z2, Z2
+	VPSLLVD       Z1, Z4, Z1
+	VPSLLVD       Z2, Z4, Z2
+	VPANDND       Z1, Z2, Z24
 	VPTESTMD.BCST (R10), Z24, K1
 	VMAXPS        (DX), Z8, K1, Z8
 	VPTESTMD.BCST 4(R10), Z24, K1
@@ -5934,66 +5964,691 @@ seenknown:
 	VMAXPS        896(DX), Z10, K1, Z10
 	VPTESTMD.BCST 60(R10), Z24, K1
 	VMAXPS        960(DX), Z11, K1, Z11
-	ADDQ          $0x00000400, DX
-	INCQ          R8
-	CMPQ          R8, SI
-	JLE           largest
-	VMAXPS        Z9, Z8, Z8
-	VMAXPS        Z11, Z10, Z10
-	VMAXPS        Z10, Z8, Z8
-	VMULPS        Z31, Z8, Z19
-	VPXORD        Z17, Z17, Z17
-	VPXORD        Z16, Z16, Z16
-	MOVQ          R9, R8
-	MOVQ          R9, DX
-	SHLQ          $0x0a, DX
-	ADDQ          152(DI), DX
-	MOVQ          R9, R13
-	SHLQ          $0x09, R13
-	ADDQ          168(DI), R13
+
+seenthrough:
+	ADDQ   $0x00000400, DX
+	INCQ   R8
+	CMPQ   R8, SI
+	JLE    largest
+	VMAXPS Z9, Z8, Z8
+	VMAXPS Z11, Z10, Z10
+	VMAXPS Z10, Z8, Z8
+	VMULPS Z31, Z8, Z19
+	VPXORD Z17, Z17, Z17
+	VPXORD Z16, Z16, Z16
+	MOVQ   R9, R8
+	MOVQ   R9, DX
+	SHLQ   $0x0a, DX
+	ADDQ   152(DI), DX
+	MOVQ   R9, R13
+	SHLQ   $0x09, R13
+	ADDQ   168(DI), R13
 
 exp:
 	LEAQ  heads_bits<>+0(SB), R10
+	MOVQ  R8, AX
+	ANDQ  $0x01, AX
+	SHLQ  $0x06, AX
+	ADDQ  AX, R10
+	MOVQ  96(DI), BX
+	TESTQ BX, BX
+	JEQ   keptknown
 	TESTQ $0x00000001, R8
 	JEQ   kepteven
-	ADDQ  $0x40, R10
 	CMPQ  R8, R9
 	JNE   keptknown
 
 kepteven:
-	MOVQ         R8, AX
-	ANDQ         $-2, AX
-	SHLQ         $0x04, AX
-	VPBROADCASTD AX, Z0
-	VPXORD       Z3, Z3, Z3
-	VPTERNLOGD   $0xff, Z4, Z4, Z4
-	VPSUBD       Z0, Z22, Z1
-	VPSUBD       Z0, Z21, Z2
-	VPMAXSD      Z3, Z1, Z1
-	VPMAXSD      Z3, Z2, Z2
-	VPSLLVD      Z1, Z4, Z1
-	VPSLLVD      Z2, Z4, Z2
-	VPANDND      Z1, Z2, Z24
-	MOVQ         96(DI), BX
-	TESTQ        BX, BX
-	JEQ          keptknown
-	MOVQ         SI, AX
-	SHRQ         $0x01, AX
-	MOVQ         SI, CX
-	ANDQ         $0x01, CX
-	ADDQ         AX, CX
-	INCQ         AX
-	IMULQ        AX, CX
-	SHLQ         $0x04, CX
-	MOVQ         R8, AX
-	SHRQ         $0x01, AX
-	ADDQ         AX, CX
-	LEAQ         (BX)(CX*4), BX
-	KMOVW        K7, K1
-	VPXORD       Z23, Z23, Z23
-	VPGATHERDD   (BX)(Z20*4), K1, Z23
+	MOVQ       SI, AX
+	SHRQ       $0x01, AX
+	MOVQ       SI, CX
+	ANDQ       $0x01, CX
+	ADDQ       AX, CX
+	INCQ       AX
+	IMULQ      AX, CX
+	SHLQ       $0x04, CX
+	MOVQ       R8, AX
+	SHRQ       $0x01, AX
+	ADDQ       AX, CX
+	LEAQ       (BX)(CX*4), BX
+	KMOVW      K7, K1
+	VPXORD     Z23, Z23, Z23
+	VPGATHERDD (BX)(Z20*4), K1, Z23
 
 keptknown:
+	CMPQ        R8, 288(DI)
+	JLT         keptpart
+	CMPQ        R8, SI
+	JGE         keptpart
+	CMPQ        96(DI), $0x00
+	JNE         keptdropped
+	VMOVUPS     (DX), Z0
+	VFMSUB213PS Z19, Z31, Z0
+	VMAXPS      Z0, Z29, Z0
+	VADDPS      Z30, Z0, Z2
+	VSUBPS      Z30, Z2, Z4
+	VSUBPS      Z4, Z0, Z4
+	VPSLLD      $0x17, Z2, Z2
+	VMOVAPS     Z28, Z0
+	VFMADD213PS Z27, Z4, Z0
+	VFMADD213PS Z26, Z4, Z0
+	VFMADD213PS Z25, Z4, Z0
+	VMULPS      Z2, Z0, Z0
+	VADDPS      Z0, Z17, Z17
+	VMOVUPS     64(DX), Z1
+	VFMSUB213PS Z19, Z31, Z1
+	VMAXPS      Z1, Z29, Z1
+	VADDPS      Z30, Z1, Z3
+	VSUBPS      Z30, Z3, Z5
+	VSUBPS      Z5, Z1, Z5
+	VPSLLD      $0x17, Z3, Z3
+	VMOVAPS     Z28, Z1
+	VFMADD213PS Z27, Z5, Z1
+	VFMADD213PS Z26, Z5, Z1
+	VFMADD213PS Z25, Z5, Z1
+	VMULPS      Z3, Z1, Z1
+	VADDPS      Z1, Z16, Z16
+
+	// vcvtne2ps2bf16 zmm6,zmm1,zmm0
+	BYTE        $0x62
+	BYTE        $0xf2
+	BYTE        $0x77
+	BYTE        $0x48
+	BYTE        $0x72
+	BYTE        $0xf0
+	VPERMW      Z6, Z18, Z6
+	VMOVDQU32   Z6, (R13)
+	VMOVUPS     128(DX), Z0
+	VFMSUB213PS Z19, Z31, Z0
+	VMAXPS      Z0, Z29, Z0
+	VADDPS      Z30, Z0, Z2
+	VSUBPS      Z30, Z2, Z4
+	VSUBPS      Z4, Z0, Z4
+	VPSLLD      $0x17, Z2, Z2
+	VMOVAPS     Z28, Z0
+	VFMADD213PS Z27, Z4, Z0
+	VFMADD213PS Z26, Z4, Z0
+	VFMADD213PS Z25, Z4, Z0
+	VMULPS      Z2, Z0, Z0
+	VADDPS      Z0, Z17, Z17
+	VMOVUPS     192(DX), Z1
+	VFMSUB213PS Z19, Z31, Z1
+	VMAXPS      Z1, Z29, Z1
+	VADDPS      Z30, Z1, Z3
+	VSUBPS      Z30, Z3, Z5
+	VSUBPS      Z5, Z1, Z5
+	VPSLLD      $0x17, Z3, Z3
+	VMOVAPS     Z28, Z1
+	VFMADD213PS Z27, Z5, Z1
+	VFMADD213PS Z26, Z5, Z1
+	VFMADD213PS Z25, Z5, Z1
+	VMULPS      Z3, Z1, Z1
+	VADDPS      Z1, Z16, Z16
+
+	// vcvtne2ps2bf16 zmm6,zmm1,zmm0
+	BYTE        $0x62
+	BYTE        $0xf2
+	BYTE        $0x77
+	BYTE        $0x48
+	BYTE        $0x72
+	BYTE        $0xf0
+	VPERMW      Z6, Z18, Z6
+	VMOVDQU32   Z6, 64(R13)
+	VMOVUPS     256(DX), Z0
+	VFMSUB213PS Z19, Z31, Z0
+	VMAXPS      Z0, Z29, Z0
+	VADDPS      Z30, Z0, Z2
+	VSUBPS      Z30, Z2, Z4
+	VSUBPS      Z4, Z0, Z4
+	VPSLLD      $0x17, Z2, Z2
+	VMOVAPS     Z28, Z0
+	VFMADD213PS Z27, Z4, Z0
+	VFMADD213PS Z26, Z4, Z0
+	VFMADD213PS Z25, Z4, Z0
+	VMULPS      Z2, Z0, Z0
+	VADDPS      Z0, Z17, Z17
+	VMOVUPS     320(DX), Z1
+	VFMSUB213PS Z19, Z31, Z1
+	VMAXPS      Z1, Z29, Z1
+	VADDPS      Z30, Z1, Z3
+	VSUBPS      Z30, Z3, Z5
+	VSUBPS      Z5, Z1, Z5
+	VPSLLD      $0x17, Z3, Z3
+	VMOVAPS     Z28, Z1
+	VFMADD213PS Z27, Z5, Z1
+	VFMADD213PS Z26, Z5, Z1
+	VFMADD213PS Z25, Z5, Z1
+	VMULPS      Z3, Z1, Z1
+	VADDPS      Z1, Z16, Z16
+
+	// vcvtne2ps2bf16 zmm6,zmm1,zmm0
+	BYTE        $0x62
+	BYTE        $0xf2
+	BYTE        $0x77
+	BYTE        $0x48
+	BYTE        $0x72
+	BYTE        $0xf0
+	VPERMW      Z6, Z18, Z6
+	VMOVDQU32   Z6, 128(R13)
+	VMOVUPS     384(DX), Z0
+	VFMSUB213PS Z19, Z31, Z0
+	VMAXPS      Z0, Z29, Z0
+	VADDPS      Z30, Z0, Z2
+	VSUBPS      Z30, Z2, Z4
+	VSUBPS      Z4, Z0, Z4
+	VPSLLD      $0x17, Z2, Z2
+	VMOVAPS     Z28, Z0
+	VFMADD213PS Z27, Z4, Z0
+	VFMADD213PS Z26, Z4, Z0
+	VFMADD213PS Z25, Z4, Z0
+	VMULPS      Z2, Z0, Z0
+	VADDPS      Z0, Z17, Z17
+	VMOVUPS     448(DX), Z1
+	VFMSUB213PS Z19, Z31, Z1
+	VMAXPS      Z1, Z29, Z1
+	VADDPS      Z30, Z1, Z3
+	VSUBPS      Z30, Z3, Z5
+	VSUBPS      Z5, Z1, Z5
+	VPSLLD      $0x17, Z3, Z3
+	VMOVAPS     Z28, Z1
+	VFMADD213PS Z27, Z5, Z1
+	VFMADD213PS Z26, Z5, Z1
+	VFMADD213PS Z25, Z5, Z1
+	VMULPS      Z3, Z1, Z1
+	VADDPS      Z1, Z16, Z16
+
+	// vcvtne2ps2bf16 zmm6,zmm1,zmm0
+	BYTE        $0x62
+	BYTE        $0xf2
+	BYTE        $0x77
+	BYTE        $0x48
+	BYTE        $0x72
+	BYTE        $0xf0
+	VPERMW      Z6, Z18, Z6
+	VMOVDQU32   Z6, 192(R13)
+	VMOVUPS     512(DX), Z0
+	VFMSUB213PS Z19, Z31, Z0
+	VMAXPS      Z0, Z29, Z0
+	VADDPS      Z30, Z0, Z2
+	VSUBPS      Z30, Z2, Z4
+	VSUBPS      Z4, Z0, Z4
+	VPSLLD      $0x17, Z2, Z2
+	VMOVAPS     Z28, Z0
+	VFMADD213PS Z27, Z4, Z0
+	VFMADD213PS Z26, Z4, Z0
+	VFMADD213PS Z25, Z4, Z0
+	VMULPS      Z2, Z0, Z0
+	VADDPS      Z0, Z17, Z17
+	VMOVUPS     576(DX), Z1
+	VFMSUB213PS Z19, Z31, Z1
+	VMAXPS      Z1, Z29, Z1
+	VADDPS      Z30, Z1, Z3
+	VSUBPS      Z30, Z3, Z5
+	VSUBPS      Z5, Z1, Z5
+	VPSLLD      $0x17, Z3, Z3
+	VMOVAPS     Z28, Z1
+	VFMADD213PS Z27, Z5, Z1
+	VFMADD213PS Z26, Z5, Z1
+	VFMADD213PS Z25, Z5, Z1
+	VMULPS      Z3, Z1, Z1
+	VADDPS      Z1, Z16, Z16
+
+	// vcvtne2ps2bf16 zmm6,zmm1,zmm0
+	BYTE        $0x62
+	BYTE        $0xf2
+	BYTE        $0x77
+	BYTE        $0x48
+	BYTE        $0x72
+	BYTE        $0xf0
+	VPERMW      Z6, Z18, Z6
+	VMOVDQU32   Z6, 256(R13)
+	VMOVUPS     640(DX), Z0
+	VFMSUB213PS Z19, Z31, Z0
+	VMAXPS      Z0, Z29, Z0
+	VADDPS      Z30, Z0, Z2
+	VSUBPS      Z30, Z2, Z4
+	VSUBPS      Z4, Z0, Z4
+	VPSLLD      $0x17, Z2, Z2
+	VMOVAPS     Z28, Z0
+	VFMADD213PS Z27, Z4, Z0
+	VFMADD213PS Z26, Z4, Z0
+	VFMADD213PS Z25, Z4, Z0
+	VMULPS      Z2, Z0, Z0
+	VADDPS      Z0, Z17, Z17
+	VMOVUPS     704(DX), Z1
+	VFMSUB213PS Z19, Z31, Z1
+	VMAXPS      Z1, Z29, Z1
+	VADDPS      Z30, Z1, Z3
+	VSUBPS      Z30, Z3, Z5
+	VSUBPS      Z5, Z1, Z5
+	VPSLLD      $0x17, Z3, Z3
+	VMOVAPS     Z28, Z1
+	VFMADD213PS Z27, Z5, Z1
+	VFMADD213PS Z26, Z5, Z1
+	VFMADD213PS Z25, Z5, Z1
+	VMULPS      Z3, Z1, Z1
+	VADDPS      Z1, Z16, Z16
+
+	// vcvtne2ps2bf16 zmm6,zmm1,zmm0
+	BYTE        $0x62
+	BYTE        $0xf2
+	BYTE        $0x77
+	BYTE        $0x48
+	BYTE        $0x72
+	BYTE        $0xf0
+	VPERMW      Z6, Z18, Z6
+	VMOVDQU32   Z6, 320(R13)
+	VMOVUPS     768(DX), Z0
+	VFMSUB213PS Z19, Z31, Z0
+	VMAXPS      Z0, Z29, Z0
+	VADDPS      Z30, Z0, Z2
+	VSUBPS      Z30, Z2, Z4
+	VSUBPS      Z4, Z0, Z4
+	VPSLLD      $0x17, Z2, Z2
+	VMOVAPS     Z28, Z0
+	VFMADD213PS Z27, Z4, Z0
+	VFMADD213PS Z26, Z4, Z0
+	VFMADD213PS Z25, Z4, Z0
+	VMULPS      Z2, Z0, Z0
+	VADDPS      Z0, Z17, Z17
+	VMOVUPS     832(DX), Z1
+	VFMSUB213PS Z19, Z31, Z1
+	VMAXPS      Z1, Z29, Z1
+	VADDPS      Z30, Z1, Z3
+	VSUBPS      Z30, Z3, Z5
+	VSUBPS      Z5, Z1, Z5
+	VPSLLD      $0x17, Z3, Z3
+	VMOVAPS     Z28, Z1
+	VFMADD213PS Z27, Z5, Z1
+	VFMADD213PS Z26, Z5, Z1
+	VFMADD213PS Z25, Z5, Z1
+	VMULPS      Z3, Z1, Z1
+	VADDPS      Z1, Z16, Z16
+
+	// vcvtne2ps2bf16 zmm6,zmm1,zmm0
+	BYTE        $0x62
+	BYTE        $0xf2
+	BYTE        $0x77
+	BYTE        $0x48
+	BYTE        $0x72
+	BYTE        $0xf0
+	VPERMW      Z6, Z18, Z6
+	VMOVDQU32   Z6, 384(R13)
+	VMOVUPS     896(DX), Z0
+	VFMSUB213PS Z19, Z31, Z0
+	VMAXPS      Z0, Z29, Z0
+	VADDPS      Z30, Z0, Z2
+	VSUBPS      Z30, Z2, Z4
+	VSUBPS      Z4, Z0, Z4
+	VPSLLD      $0x17, Z2, Z2
+	VMOVAPS     Z28, Z0
+	VFMADD213PS Z27, Z4, Z0
+	VFMADD213PS Z26, Z4, Z0
+	VFMADD213PS Z25, Z4, Z0
+	VMULPS      Z2, Z0, Z0
+	VADDPS      Z0, Z17, Z17
+	VMOVUPS     960(DX), Z1
+	VFMSUB213PS Z19, Z31, Z1
+	VMAXPS      Z1, Z29, Z1
+	VADDPS      Z30, Z1, Z3
+	VSUBPS      Z30, Z3, Z5
+	VSUBPS      Z5, Z1, Z5
+	VPSLLD      $0x17, Z3, Z3
+	VMOVAPS     Z28, Z1
+	VFMADD213PS Z27, Z5, Z1
+	VFMADD213PS Z26, Z5, Z1
+	VFMADD213PS Z25, Z5, Z1
+	VMULPS      Z3, Z1, Z1
+	VADDPS      Z1, Z16, Z16
+
+	// vcvtne2ps2bf16 zmm6,zmm1,zmm0
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x77
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xf0
+	VPERMW    Z6, Z18, Z6
+	VMOVDQU32 Z6, 448(R13)
+	JMP       keptthrough
+
+keptdropped:
+	VMOVUPS       (DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VMULPS        Z2, Z0, Z0
+	VADDPS        Z0, Z17, Z17
+	VPTESTMD.BCST (R10), Z23, K2
+	VMOVAPS.Z     Z0, K2, Z0
+	VMOVUPS       64(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VMULPS        Z3, Z1, Z1
+	VADDPS        Z1, Z16, Z16
+	VPTESTMD.BCST 4(R10), Z23, K2
+	VMOVAPS.Z     Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm6,zmm1,zmm0
+	BYTE          $0x62
+	BYTE          $0xf2
+	BYTE          $0x77
+	BYTE          $0x48
+	BYTE          $0x72
+	BYTE          $0xf0
+	VPERMW        Z6, Z18, Z6
+	VMOVDQU32     Z6, (R13)
+	VMOVUPS       128(DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VMULPS        Z2, Z0, Z0
+	VADDPS        Z0, Z17, Z17
+	VPTESTMD.BCST 8(R10), Z23, K2
+	VMOVAPS.Z     Z0, K2, Z0
+	VMOVUPS       192(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VMULPS        Z3, Z1, Z1
+	VADDPS        Z1, Z16, Z16
+	VPTESTMD.BCST 12(R10), Z23, K2
+	VMOVAPS.Z     Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm6,zmm1,zmm0
+	BYTE          $0x62
+	BYTE          $0xf2
+	BYTE          $0x77
+	BYTE          $0x48
+	BYTE          $0x72
+	BYTE          $0xf0
+	VPERMW        Z6, Z18, Z6
+	VMOVDQU32     Z6, 64(R13)
+	VMOVUPS       256(DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VMULPS        Z2, Z0, Z0
+	VADDPS        Z0, Z17, Z17
+	VPTESTMD.BCST 16(R10), Z23, K2
+	VMOVAPS.Z     Z0, K2, Z0
+	VMOVUPS       320(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VMULPS        Z3, Z1, Z1
+	VADDPS        Z1, Z16, Z16
+	VPTESTMD.BCST 20(R10), Z23, K2
+	VMOVAPS.Z     Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm6,zmm1,zmm0
+	BYTE          $0x62
+	BYTE          $0xf2
+	BYTE          $0x77
+	BYTE          $0x48
+	BYTE          $0x72
+	BYTE          $0xf0
+	VPERMW        Z6, Z18, Z6
+	VMOVDQU32     Z6, 128(R13)
+	VMOVUPS       384(DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VMULPS        Z2, Z0, Z0
+	VADDPS        Z0, Z17, Z17
+	VPTESTMD.BCST 24(R10), Z23, K2
+	VMOVAPS.Z     Z0, K2, Z0
+	VMOVUPS       448(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VMULPS        Z3, Z1, Z1
+	VADDPS        Z1, Z16, Z16
+	VPTESTMD.BCST 28(R10), Z23, K2
+	VMOVAPS.Z     Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm6,zmm1,zmm0
+	BYTE          $0x62
+	BYTE          $0xf2
+	BYTE          $0x77
+	BYTE          $0x48
+	BYTE          $0x72
+	BYTE          $0xf0
+	VPERMW        Z6, Z18, Z6
+	VMOVDQU32     Z6, 192(R13)
+	VMOVUPS       512(DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VMULPS        Z2, Z0, Z0
+	VADDPS        Z0, Z17, Z17
+	VPTESTMD.BCST 32(R10), Z23, K2
+	VMOVAPS.Z     Z0, K2, Z0
+	VMOVUPS       576(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VMULPS        Z3, Z1, Z1
+	VADDPS        Z1, Z16, Z16
+	VPTESTMD.BCST 36(R10), Z23, K2
+	VMOVAPS.Z     Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm6,zmm1,zmm0
+	BYTE          $0x62
+	BYTE          $0xf2
+	BYTE          $0x77
+	BYTE          $0x48
+	BYTE          $0x72
+	BYTE          $0xf0
+	VPERMW        Z6, Z18, Z6
+	VMOVDQU32     Z6, 256(R13)
+	VMOVUPS       640(DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VMULPS        Z2, Z0, Z0
+	VADDPS        Z0, Z17, Z17
+	VPTESTMD.BCST 40(R10), Z23, K2
+	VMOVAPS.Z     Z0, K2, Z0
+	VMOVUPS       704(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VMULPS        Z3, Z1, Z1
+	VADDPS        Z1, Z16, Z16
+	VPTESTMD.BCST 44(R10), Z23, K2
+	VMOVAPS.Z     Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm6,zmm1,zmm0
+	BYTE          $0x62
+	BYTE          $0xf2
+	BYTE          $0x77
+	BYTE          $0x48
+	BYTE          $0x72
+	BYTE          $0xf0
+	VPERMW        Z6, Z18, Z6
+	VMOVDQU32     Z6, 320(R13)
+	VMOVUPS       768(DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VMULPS        Z2, Z0, Z0
+	VADDPS        Z0, Z17, Z17
+	VPTESTMD.BCST 48(R10), Z23, K2
+	VMOVAPS.Z     Z0, K2, Z0
+	VMOVUPS       832(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VMULPS        Z3, Z1, Z1
+	VADDPS        Z1, Z16, Z16
+	VPTESTMD.BCST 52(R10), Z23, K2
+	VMOVAPS.Z     Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm6,zmm1,zmm0
+	BYTE          $0x62
+	BYTE          $0xf2
+	BYTE          $0x77
+	BYTE          $0x48
+	BYTE          $0x72
+	BYTE          $0xf0
+	VPERMW        Z6, Z18, Z6
+	VMOVDQU32     Z6, 384(R13)
+	VMOVUPS       896(DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VMULPS        Z2, Z0, Z0
+	VADDPS        Z0, Z17, Z17
+	VPTESTMD.BCST 56(R10), Z23, K2
+	VMOVAPS.Z     Z0, K2, Z0
+	VMOVUPS       960(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VMULPS        Z3, Z1, Z1
+	VADDPS        Z1, Z16, Z16
+	VPTESTMD.BCST 60(R10), Z23, K2
+	VMOVAPS.Z     Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm6,zmm1,zmm0
+	BYTE      $0x62
+	BYTE      $0xf2
+	BYTE      $0x77
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xf0
+	VPERMW    Z6, Z18, Z6
+	VMOVDQU32 Z6, 448(R13)
+	JMP       keptthrough
+
+keptpart:
+	MOVQ          R8, AX
+	ANDQ          $-2, AX
+	SHLQ          $0x04, AX
+	VPBROADCASTD  AX, Z0
+	VPXORD        Z3, Z3, Z3
+	VPTERNLOGD    $0xff, Z4, Z4, Z4
+	VPSUBD        Z0, Z22, Z1
+	VPSUBD        Z0, Z21, Z2
+	VPMAXSD       Z3, Z1, Z1
+	VPMAXSD       Z3, Z2, Z2
+	VPSLLVD       Z1, Z4, Z1
+	VPSLLVD       Z2, Z4, Z2
+	VPANDND       Z1, Z2, Z24
 	VMOVUPS       (DX), Z0
 	VFMSUB213PS   Z19, Z31, Z0
 	VMAXPS        Z0, Z29, Z0
@@ -6330,11 +6985,13 @@ keptknown:
 	BYTE      $0xf0
 	VPERMW    Z6, Z18, Z6
 	VMOVDQU32 Z6, 448(R13)
-	ADDQ      $0x00000400, DX
-	ADDQ      $0x00000200, R13
-	INCQ      R8
-	CMPQ      R8, SI
-	JLE       exp
+
+keptthrough:
+	ADDQ $0x00000400, DX
+	ADDQ $0x00000200, R13
+	INCQ R8
+	CMPQ R8, SI
+	JLE  exp
 
 	// tilezero tmm0
 	BYTE $0xc4
@@ -6717,7 +7374,7 @@ GLOBL heads_third<>(SB), RODATA|NOPTR, $4
 DATA heads_ln2<>+0(SB)/4, $0x3f317218
 GLOBL heads_ln2<>(SB), RODATA|NOPTR, $4
 
-// func attendHeadGrad(t *[36]uintptr)
+// func attendHeadGrad(t *[37]uintptr)
 // Requires: AVX, AVX512BW, AVX512F, CMOV
 TEXT ·attendHeadGrad(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), DI
@@ -7120,6 +7777,18 @@ full:
 	INCQ         AX
 	VPBROADCASTD AX, Z20
 	VPMULLD      heads_count<>+0(SB), Z20, Z20
+	MOVQ         SI, AX
+	SHLQ         $0x04, AX
+	ADDQ         $0x0f, AX
+	MOVQ         80(DI), BX
+	DECQ         BX
+	CMPQ         AX, BX
+	CMOVQGT      BX, AX
+	MOVQ         72(DI), BX
+	MOVLQSX      (BX)(AX*4), AX
+	ADDQ         $0x0f, AX
+	SARQ         $0x04, AX
+	MOVQ         AX, 288(DI)
 	VBROADCASTSS 208(DI), Z15
 	VBROADCASTSS 212(DI), Z14
 	MOVQ         SI, AX
@@ -7130,6 +7799,7 @@ full:
 	MOVQ         112(DI), BX
 	VMOVUPS.Z    (BX)(AX*1), K7, Z13
 	VMULPS.BCST  200(DI), Z13, Z13
+	VPXORD.BCST  heads_minus<>+0(SB), Z13, Z13
 	MOVQ         R9, R8
 	MOVQ         R9, DX
 	SHLQ         $0x0a, DX
@@ -7147,46 +7817,901 @@ full:
 
 exp:
 	LEAQ  heads_bits<>+0(SB), R10
+	MOVQ  R8, AX
+	ANDQ  $0x01, AX
+	SHLQ  $0x06, AX
+	ADDQ  AX, R10
+	MOVQ  96(DI), BX
+	TESTQ BX, BX
+	JEQ   keptknown
 	TESTQ $0x00000001, R8
 	JEQ   kepteven
-	ADDQ  $0x40, R10
 	CMPQ  R8, R9
 	JNE   keptknown
 
 kepteven:
-	MOVQ         R8, AX
-	ANDQ         $-2, AX
-	SHLQ         $0x04, AX
-	VPBROADCASTD AX, Z0
-	VPXORD       Z3, Z3, Z3
-	VPTERNLOGD   $0xff, Z4, Z4, Z4
-	VPSUBD       Z0, Z22, Z1
-	VPSUBD       Z0, Z21, Z2
-	VPMAXSD      Z3, Z1, Z1
-	VPMAXSD      Z3, Z2, Z2
-	VPSLLVD      Z1, Z4, Z1
-	VPSLLVD      Z2, Z4, Z2
-	VPANDND      Z1, Z2, Z24
-	MOVQ         96(DI), BX
-	TESTQ        BX, BX
-	JEQ          keptknown
-	MOVQ         SI, AX
-	SHRQ         $0x01, AX
-	MOVQ         SI, CX
-	ANDQ         $0x01, CX
-	ADDQ         AX, CX
-	INCQ         AX
-	IMULQ        AX, CX
-	SHLQ         $0x04, CX
-	MOVQ         R8, AX
-	SHRQ         $0x01, AX
-	ADDQ         AX, CX
-	LEAQ         (BX)(CX*4), BX
-	KMOVW        K7, K1
-	VPXORD       Z23, Z23, Z23
-	VPGATHERDD   (BX)(Z20*4), K1, Z23
+	MOVQ       SI, AX
+	SHRQ       $0x01, AX
+	MOVQ       SI, CX
+	ANDQ       $0x01, CX
+	ADDQ       AX, CX
+	INCQ       AX
+	IMULQ      AX, CX
+	SHLQ       $0x04, CX
+	MOVQ       R8, AX
+	SHRQ       $0x01, AX
+	ADDQ       AX, CX
+	LEAQ       (BX)(CX*4), BX
+	KMOVW      K7, K1
+	VPXORD     Z23, Z23, Z23
+	VPGATHERDD (BX)(Z20*4), K1, Z23
 
 keptknown:
+	CMPQ        R8, 288(DI)
+	JLT         keptpart
+	CMPQ        R8, SI
+	JGE         keptpart
+	CMPQ        96(DI), $0x00
+	JNE         keptdropped
+	MOVQ        176(DI), AX
+	ADDQ        R15, AX
+	MOVQ        184(DI), BX
+	ADDQ        R15, BX
+	VMOVUPS     (DX), Z0
+	VFMSUB213PS Z19, Z31, Z0
+	VMAXPS      Z0, Z29, Z0
+	VADDPS      Z30, Z0, Z2
+	VSUBPS      Z30, Z2, Z4
+	VSUBPS      Z4, Z0, Z4
+	VPSLLD      $0x17, Z2, Z2
+	VMOVAPS     Z28, Z0
+	VFMADD213PS Z27, Z4, Z0
+	VFMADD213PS Z26, Z4, Z0
+	VFMADD213PS Z25, Z4, Z0
+	VMULPS      Z2, Z0, Z0
+	VMOVAPS     Z13, Z6
+	VFMADD231PS (R14), Z14, Z6
+	VMULPS      Z0, Z6, Z6
+	VMOVUPS     64(DX), Z1
+	VFMSUB213PS Z19, Z31, Z1
+	VMAXPS      Z1, Z29, Z1
+	VADDPS      Z30, Z1, Z3
+	VSUBPS      Z30, Z3, Z5
+	VSUBPS      Z5, Z1, Z5
+	VPSLLD      $0x17, Z3, Z3
+	VMOVAPS     Z28, Z1
+	VFMADD213PS Z27, Z5, Z1
+	VFMADD213PS Z26, Z5, Z1
+	VFMADD213PS Z25, Z5, Z1
+	VMULPS      Z3, Z1, Z1
+	VMOVAPS     Z13, Z7
+	VFMADD231PS 64(R14), Z14, Z7
+	VMULPS      Z1, Z7, Z7
+
+	// vcvtne2ps2bf16 zmm8,zmm1,zmm0
+	BYTE      $0x62
+	BYTE      $0x72
+	BYTE      $0x77
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc0
+	VMOVDQU32 Z8, (AX)
+
+	// vcvtne2ps2bf16 zmm9,zmm7,zmm6
+	BYTE        $0x62
+	BYTE        $0x72
+	BYTE        $0x47
+	BYTE        $0x48
+	BYTE        $0x72
+	BYTE        $0xce
+	VMOVDQU32   Z9, (BX)
+	VPERMW      Z9, Z18, Z9
+	VMOVDQU32   Z9, (R13)
+	VMOVUPS     128(DX), Z0
+	VFMSUB213PS Z19, Z31, Z0
+	VMAXPS      Z0, Z29, Z0
+	VADDPS      Z30, Z0, Z2
+	VSUBPS      Z30, Z2, Z4
+	VSUBPS      Z4, Z0, Z4
+	VPSLLD      $0x17, Z2, Z2
+	VMOVAPS     Z28, Z0
+	VFMADD213PS Z27, Z4, Z0
+	VFMADD213PS Z26, Z4, Z0
+	VFMADD213PS Z25, Z4, Z0
+	VMULPS      Z2, Z0, Z0
+	VMOVAPS     Z13, Z6
+	VFMADD231PS 128(R14), Z14, Z6
+	VMULPS      Z0, Z6, Z6
+	VMOVUPS     192(DX), Z1
+	VFMSUB213PS Z19, Z31, Z1
+	VMAXPS      Z1, Z29, Z1
+	VADDPS      Z30, Z1, Z3
+	VSUBPS      Z30, Z3, Z5
+	VSUBPS      Z5, Z1, Z5
+	VPSLLD      $0x17, Z3, Z3
+	VMOVAPS     Z28, Z1
+	VFMADD213PS Z27, Z5, Z1
+	VFMADD213PS Z26, Z5, Z1
+	VFMADD213PS Z25, Z5, Z1
+	VMULPS      Z3, Z1, Z1
+	VMOVAPS     Z13, Z7
+	VFMADD231PS 192(R14), Z14, Z7
+	VMULPS      Z1, Z7, Z7
+
+	// vcvtne2ps2bf16 zmm8,zmm1,zmm0
+	BYTE      $0x62
+	BYTE      $0x72
+	BYTE      $0x77
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc0
+	VMOVDQU32 Z8, 64(AX)
+
+	// vcvtne2ps2bf16 zmm9,zmm7,zmm6
+	BYTE        $0x62
+	BYTE        $0x72
+	BYTE        $0x47
+	BYTE        $0x48
+	BYTE        $0x72
+	BYTE        $0xce
+	VMOVDQU32   Z9, 64(BX)
+	VPERMW      Z9, Z18, Z9
+	VMOVDQU32   Z9, 64(R13)
+	VMOVUPS     256(DX), Z0
+	VFMSUB213PS Z19, Z31, Z0
+	VMAXPS      Z0, Z29, Z0
+	VADDPS      Z30, Z0, Z2
+	VSUBPS      Z30, Z2, Z4
+	VSUBPS      Z4, Z0, Z4
+	VPSLLD      $0x17, Z2, Z2
+	VMOVAPS     Z28, Z0
+	VFMADD213PS Z27, Z4, Z0
+	VFMADD213PS Z26, Z4, Z0
+	VFMADD213PS Z25, Z4, Z0
+	VMULPS      Z2, Z0, Z0
+	VMOVAPS     Z13, Z6
+	VFMADD231PS 256(R14), Z14, Z6
+	VMULPS      Z0, Z6, Z6
+	VMOVUPS     320(DX), Z1
+	VFMSUB213PS Z19, Z31, Z1
+	VMAXPS      Z1, Z29, Z1
+	VADDPS      Z30, Z1, Z3
+	VSUBPS      Z30, Z3, Z5
+	VSUBPS      Z5, Z1, Z5
+	VPSLLD      $0x17, Z3, Z3
+	VMOVAPS     Z28, Z1
+	VFMADD213PS Z27, Z5, Z1
+	VFMADD213PS Z26, Z5, Z1
+	VFMADD213PS Z25, Z5, Z1
+	VMULPS      Z3, Z1, Z1
+	VMOVAPS     Z13, Z7
+	VFMADD231PS 320(R14), Z14, Z7
+	VMULPS      Z1, Z7, Z7
+
+	// vcvtne2ps2bf16 zmm8,zmm1,zmm0
+	BYTE      $0x62
+	BYTE      $0x72
+	BYTE      $0x77
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc0
+	VMOVDQU32 Z8, 128(AX)
+
+	// vcvtne2ps2bf16 zmm9,zmm7,zmm6
+	BYTE        $0x62
+	BYTE        $0x72
+	BYTE        $0x47
+	BYTE        $0x48
+	BYTE        $0x72
+	BYTE        $0xce
+	VMOVDQU32   Z9, 128(BX)
+	VPERMW      Z9, Z18, Z9
+	VMOVDQU32   Z9, 128(R13)
+	VMOVUPS     384(DX), Z0
+	VFMSUB213PS Z19, Z31, Z0
+	VMAXPS      Z0, Z29, Z0
+	VADDPS      Z30, Z0, Z2
+	VSUBPS      Z30, Z2, Z4
+	VSUBPS      Z4, Z0, Z4
+	VPSLLD      $0x17, Z2, Z2
+	VMOVAPS     Z28, Z0
+	VFMADD213PS Z27, Z4, Z0
+	VFMADD213PS Z26, Z4, Z0
+	VFMADD213PS Z25, Z4, Z0
+	VMULPS      Z2, Z0, Z0
+	VMOVAPS     Z13, Z6
+	VFMADD231PS 384(R14), Z14, Z6
+	VMULPS      Z0, Z6, Z6
+	VMOVUPS     448(DX), Z1
+	VFMSUB213PS Z19, Z31, Z1
+	VMAXPS      Z1, Z29, Z1
+	VADDPS      Z30, Z1, Z3
+	VSUBPS      Z30, Z3, Z5
+	VSUBPS      Z5, Z1, Z5
+	VPSLLD      $0x17, Z3, Z3
+	VMOVAPS     Z28, Z1
+	VFMADD213PS Z27, Z5, Z1
+	VFMADD213PS Z26, Z5, Z1
+	VFMADD213PS Z25, Z5, Z1
+	VMULPS      Z3, Z1, Z1
+	VMOVAPS     Z13, Z7
+	VFMADD231PS 448(R14), Z14, Z7
+	VMULPS      Z1, Z7, Z7
+
+	// vcvtne2ps2bf16 zmm8,zmm1,zmm0
+	BYTE      $0x62
+	BYTE      $0x72
+	BYTE      $0x77
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc0
+	VMOVDQU32 Z8, 192(AX)
+
+	// vcvtne2ps2bf16 zmm9,zmm7,zmm6
+	BYTE        $0x62
+	BYTE        $0x72
+	BYTE        $0x47
+	BYTE        $0x48
+	BYTE        $0x72
+	BYTE        $0xce
+	VMOVDQU32   Z9, 192(BX)
+	VPERMW      Z9, Z18, Z9
+	VMOVDQU32   Z9, 192(R13)
+	VMOVUPS     512(DX), Z0
+	VFMSUB213PS Z19, Z31, Z0
+	VMAXPS      Z0, Z29, Z0
+	VADDPS      Z30, Z0, Z2
+	VSUBPS      Z30, Z2, Z4
+	VSUBPS      Z4, Z0, Z4
+	VPSLLD      $0x17, Z2, Z2
+	VMOVAPS     Z28, Z0
+	VFMADD213PS Z27, Z4, Z0
+	VFMADD213PS Z26, Z4, Z0
+	VFMADD213PS Z25, Z4, Z0
+	VMULPS      Z2, Z0, Z0
+	VMOVAPS     Z13, Z6
+	VFMADD231PS 512(R14), Z14, Z6
+	VMULPS      Z0, Z6, Z6
+	VMOVUPS     576(DX), Z1
+	VFMSUB213PS Z19, Z31, Z1
+	VMAXPS      Z1, Z29, Z1
+	VADDPS      Z30, Z1, Z3
+	VSUBPS      Z30, Z3, Z5
+	VSUBPS      Z5, Z1, Z5
+	VPSLLD      $0x17, Z3, Z3
+	VMOVAPS     Z28, Z1
+	VFMADD213PS Z27, Z5, Z1
+	VFMADD213PS Z26, Z5, Z1
+	VFMADD213PS Z25, Z5, Z1
+	VMULPS      Z3, Z1, Z1
+	VMOVAPS     Z13, Z7
+	VFMADD231PS 576(R14), Z14, Z7
+	VMULPS      Z1, Z7, Z7
+
+	// vcvtne2ps2bf16 zmm8,zmm1,zmm0
+	BYTE      $0x62
+	BYTE      $0x72
+	BYTE      $0x77
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc0
+	VMOVDQU32 Z8, 256(AX)
+
+	// vcvtne2ps2bf16 zmm9,zmm7,zmm6
+	BYTE        $0x62
+	BYTE        $0x72
+	BYTE        $0x47
+	BYTE        $0x48
+	BYTE        $0x72
+	BYTE        $0xce
+	VMOVDQU32   Z9, 256(BX)
+	VPERMW      Z9, Z18, Z9
+	VMOVDQU32   Z9, 256(R13)
+	VMOVUPS     640(DX), Z0
+	VFMSUB213PS Z19, Z31, Z0
+	VMAXPS      Z0, Z29, Z0
+	VADDPS      Z30, Z0, Z2
+	VSUBPS      Z30, Z2, Z4
+	VSUBPS      Z4, Z0, Z4
+	VPSLLD      $0x17, Z2, Z2
+	VMOVAPS     Z28, Z0
+	VFMADD213PS Z27, Z4, Z0
+	VFMADD213PS Z26, Z4, Z0
+	VFMADD213PS Z25, Z4, Z0
+	VMULPS      Z2, Z0, Z0
+	VMOVAPS     Z13, Z6
+	VFMADD231PS 640(R14), Z14, Z6
+	VMULPS      Z0, Z6, Z6
+	VMOVUPS     704(DX), Z1
+	VFMSUB213PS Z19, Z31, Z1
+	VMAXPS      Z1, Z29, Z1
+	VADDPS      Z30, Z1, Z3
+	VSUBPS      Z30, Z3, Z5
+	VSUBPS      Z5, Z1, Z5
+	VPSLLD      $0x17, Z3, Z3
+	VMOVAPS     Z28, Z1
+	VFMADD213PS Z27, Z5, Z1
+	VFMADD213PS Z26, Z5, Z1
+	VFMADD213PS Z25, Z5, Z1
+	VMULPS      Z3, Z1, Z1
+	VMOVAPS     Z13, Z7
+	VFMADD231PS 704(R14), Z14, Z7
+	VMULPS      Z1, Z7, Z7
+
+	// vcvtne2ps2bf16 zmm8,zmm1,zmm0
+	BYTE      $0x62
+	BYTE      $0x72
+	BYTE      $0x77
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc0
+	VMOVDQU32 Z8, 320(AX)
+
+	// vcvtne2ps2bf16 zmm9,zmm7,zmm6
+	BYTE        $0x62
+	BYTE        $0x72
+	BYTE        $0x47
+	BYTE        $0x48
+	BYTE        $0x72
+	BYTE        $0xce
+	VMOVDQU32   Z9, 320(BX)
+	VPERMW      Z9, Z18, Z9
+	VMOVDQU32   Z9, 320(R13)
+	VMOVUPS     768(DX), Z0
+	VFMSUB213PS Z19, Z31, Z0
+	VMAXPS      Z0, Z29, Z0
+	VADDPS      Z30, Z0, Z2
+	VSUBPS      Z30, Z2, Z4
+	VSUBPS      Z4, Z0, Z4
+	VPSLLD      $0x17, Z2, Z2
+	VMOVAPS     Z28, Z0
+	VFMADD213PS Z27, Z4, Z0
+	VFMADD213PS Z26, Z4, Z0
+	VFMADD213PS Z25, Z4, Z0
+	VMULPS      Z2, Z0, Z0
+	VMOVAPS     Z13, Z6
+	VFMADD231PS 768(R14), Z14, Z6
+	VMULPS      Z0, Z6, Z6
+	VMOVUPS     832(DX), Z1
+	VFMSUB213PS Z19, Z31, Z1
+	VMAXPS      Z1, Z29, Z1
+	VADDPS      Z30, Z1, Z3
+	VSUBPS      Z30, Z3, Z5
+	VSUBPS      Z5, Z1, Z5
+	VPSLLD      $0x17, Z3, Z3
+	VMOVAPS     Z28, Z1
+	VFMADD213PS Z27, Z5, Z1
+	VFMADD213PS Z26, Z5, Z1
+	VFMADD213PS Z25, Z5, Z1
+	VMULPS      Z3, Z1, Z1
+	VMOVAPS     Z13, Z7
+	VFMADD231PS 832(R14), Z14, Z7
+	VMULPS      Z1, Z7, Z7
+
+	// vcvtne2ps2bf16 zmm8,zmm1,zmm0
+	BYTE      $0x62
+	BYTE      $0x72
+	BYTE      $0x77
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc0
+	VMOVDQU32 Z8, 384(AX)
+
+	// vcvtne2ps2bf16 zmm9,zmm7,zmm6
+	BYTE        $0x62
+	BYTE        $0x72
+	BYTE        $0x47
+	BYTE        $0x48
+	BYTE        $0x72
+	BYTE        $0xce
+	VMOVDQU32   Z9, 384(BX)
+	VPERMW      Z9, Z18, Z9
+	VMOVDQU32   Z9, 384(R13)
+	VMOVUPS     896(DX), Z0
+	VFMSUB213PS Z19, Z31, Z0
+	VMAXPS      Z0, Z29, Z0
+	VADDPS      Z30, Z0, Z2
+	VSUBPS      Z30, Z2, Z4
+	VSUBPS      Z4, Z0, Z4
+	VPSLLD      $0x17, Z2, Z2
+	VMOVAPS     Z28, Z0
+	VFMADD213PS Z27, Z4, Z0
+	VFMADD213PS Z26, Z4, Z0
+	VFMADD213PS Z25, Z4, Z0
+	VMULPS      Z2, Z0, Z0
+	VMOVAPS     Z13, Z6
+	VFMADD231PS 896(R14), Z14, Z6
+	VMULPS      Z0, Z6, Z6
+	VMOVUPS     960(DX), Z1
+	VFMSUB213PS Z19, Z31, Z1
+	VMAXPS      Z1, Z29, Z1
+	VADDPS      Z30, Z1, Z3
+	VSUBPS      Z30, Z3, Z5
+	VSUBPS      Z5, Z1, Z5
+	VPSLLD      $0x17, Z3, Z3
+	VMOVAPS     Z28, Z1
+	VFMADD213PS Z27, Z5, Z1
+	VFMADD213PS Z26, Z5, Z1
+	VFMADD213PS Z25, Z5, Z1
+	VMULPS      Z3, Z1, Z1
+	VMOVAPS     Z13, Z7
+	VFMADD231PS 960(R14), Z14, Z7
+	VMULPS      Z1, Z7, Z7
+
+	// vcvtne2ps2bf16 zmm8,zmm1,zmm0
+	BYTE      $0x62
+	BYTE      $0x72
+	BYTE      $0x77
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc0
+	VMOVDQU32 Z8, 448(AX)
+
+	// vcvtne2ps2bf16 zmm9,zmm7,zmm6
+	BYTE      $0x62
+	BYTE      $0x72
+	BYTE      $0x47
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xce
+	VMOVDQU32 Z9, 448(BX)
+	VPERMW    Z9, Z18, Z9
+	VMOVDQU32 Z9, 448(R13)
+	JMP       keptthrough
+
+keptdropped:
+	MOVQ          176(DI), AX
+	ADDQ          R15, AX
+	MOVQ          184(DI), BX
+	ADDQ          R15, BX
+	VMOVUPS       (DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VMULPS        Z2, Z0, Z0
+	VMOVAPS       Z13, Z6
+	VPTESTMD.BCST (R10), Z23, K2
+	VFMADD231PS   (R14), Z14, K2, Z6
+	VMULPS        Z0, Z6, Z6
+	VMULPS.Z      Z15, Z0, K2, Z0
+	VMOVUPS       64(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VMULPS        Z3, Z1, Z1
+	VMOVAPS       Z13, Z7
+	VPTESTMD.BCST 4(R10), Z23, K2
+	VFMADD231PS   64(R14), Z14, K2, Z7
+	VMULPS        Z1, Z7, Z7
+	VMULPS.Z      Z15, Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm8,zmm1,zmm0
+	BYTE      $0x62
+	BYTE      $0x72
+	BYTE      $0x77
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc0
+	VMOVDQU32 Z8, (AX)
+
+	// vcvtne2ps2bf16 zmm9,zmm7,zmm6
+	BYTE          $0x62
+	BYTE          $0x72
+	BYTE          $0x47
+	BYTE          $0x48
+	BYTE          $0x72
+	BYTE          $0xce
+	VMOVDQU32     Z9, (BX)
+	VPERMW        Z9, Z18, Z9
+	VMOVDQU32     Z9, (R13)
+	VMOVUPS       128(DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VMULPS        Z2, Z0, Z0
+	VMOVAPS       Z13, Z6
+	VPTESTMD.BCST 8(R10), Z23, K2
+	VFMADD231PS   128(R14), Z14, K2, Z6
+	VMULPS        Z0, Z6, Z6
+	VMULPS.Z      Z15, Z0, K2, Z0
+	VMOVUPS       192(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VMULPS        Z3, Z1, Z1
+	VMOVAPS       Z13, Z7
+	VPTESTMD.BCST 12(R10), Z23, K2
+	VFMADD231PS   192(R14), Z14, K2, Z7
+	VMULPS        Z1, Z7, Z7
+	VMULPS.Z      Z15, Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm8,zmm1,zmm0
+	BYTE      $0x62
+	BYTE      $0x72
+	BYTE      $0x77
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc0
+	VMOVDQU32 Z8, 64(AX)
+
+	// vcvtne2ps2bf16 zmm9,zmm7,zmm6
+	BYTE          $0x62
+	BYTE          $0x72
+	BYTE          $0x47
+	BYTE          $0x48
+	BYTE          $0x72
+	BYTE          $0xce
+	VMOVDQU32     Z9, 64(BX)
+	VPERMW        Z9, Z18, Z9
+	VMOVDQU32     Z9, 64(R13)
+	VMOVUPS       256(DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VMULPS        Z2, Z0, Z0
+	VMOVAPS       Z13, Z6
+	VPTESTMD.BCST 16(R10), Z23, K2
+	VFMADD231PS   256(R14), Z14, K2, Z6
+	VMULPS        Z0, Z6, Z6
+	VMULPS.Z      Z15, Z0, K2, Z0
+	VMOVUPS       320(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VMULPS        Z3, Z1, Z1
+	VMOVAPS       Z13, Z7
+	VPTESTMD.BCST 20(R10), Z23, K2
+	VFMADD231PS   320(R14), Z14, K2, Z7
+	VMULPS        Z1, Z7, Z7
+	VMULPS.Z      Z15, Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm8,zmm1,zmm0
+	BYTE      $0x62
+	BYTE      $0x72
+	BYTE      $0x77
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc0
+	VMOVDQU32 Z8, 128(AX)
+
+	// vcvtne2ps2bf16 zmm9,zmm7,zmm6
+	BYTE          $0x62
+	BYTE          $0x72
+	BYTE          $0x47
+	BYTE          $0x48
+	BYTE          $0x72
+	BYTE          $0xce
+	VMOVDQU32     Z9, 128(BX)
+	VPERMW        Z9, Z18, Z9
+	VMOVDQU32     Z9, 128(R13)
+	VMOVUPS       384(DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VMULPS        Z2, Z0, Z0
+	VMOVAPS       Z13, Z6
+	VPTESTMD.BCST 24(R10), Z23, K2
+	VFMADD231PS   384(R14), Z14, K2, Z6
+	VMULPS        Z0, Z6, Z6
+	VMULPS.Z      Z15, Z0, K2, Z0
+	VMOVUPS       448(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VMULPS        Z3, Z1, Z1
+	VMOVAPS       Z13, Z7
+	VPTESTMD.BCST 28(R10), Z23, K2
+	VFMADD231PS   448(R14), Z14, K2, Z7
+	VMULPS        Z1, Z7, Z7
+	VMULPS.Z      Z15, Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm8,zmm1,zmm0
+	BYTE      $0x62
+	BYTE      $0x72
+	BYTE      $0x77
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc0
+	VMOVDQU32 Z8, 192(AX)
+
+	// vcvtne2ps2bf16 zmm9,zmm7,zmm6
+	BYTE          $0x62
+	BYTE          $0x72
+	BYTE          $0x47
+	BYTE          $0x48
+	BYTE          $0x72
+	BYTE          $0xce
+	VMOVDQU32     Z9, 192(BX)
+	VPERMW        Z9, Z18, Z9
+	VMOVDQU32     Z9, 192(R13)
+	VMOVUPS       512(DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VMULPS        Z2, Z0, Z0
+	VMOVAPS       Z13, Z6
+	VPTESTMD.BCST 32(R10), Z23, K2
+	VFMADD231PS   512(R14), Z14, K2, Z6
+	VMULPS        Z0, Z6, Z6
+	VMULPS.Z      Z15, Z0, K2, Z0
+	VMOVUPS       576(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VMULPS        Z3, Z1, Z1
+	VMOVAPS       Z13, Z7
+	VPTESTMD.BCST 36(R10), Z23, K2
+	VFMADD231PS   576(R14), Z14, K2, Z7
+	VMULPS        Z1, Z7, Z7
+	VMULPS.Z      Z15, Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm8,zmm1,zmm0
+	BYTE      $0x62
+	BYTE      $0x72
+	BYTE      $0x77
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc0
+	VMOVDQU32 Z8, 256(AX)
+
+	// vcvtne2ps2bf16 zmm9,zmm7,zmm6
+	BYTE          $0x62
+	BYTE          $0x72
+	BYTE          $0x47
+	BYTE          $0x48
+	BYTE          $0x72
+	BYTE          $0xce
+	VMOVDQU32     Z9, 256(BX)
+	VPERMW        Z9, Z18, Z9
+	VMOVDQU32     Z9, 256(R13)
+	VMOVUPS       640(DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VMULPS        Z2, Z0, Z0
+	VMOVAPS       Z13, Z6
+	VPTESTMD.BCST 40(R10), Z23, K2
+	VFMADD231PS   640(R14), Z14, K2, Z6
+	VMULPS        Z0, Z6, Z6
+	VMULPS.Z      Z15, Z0, K2, Z0
+	VMOVUPS       704(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VMULPS        Z3, Z1, Z1
+	VMOVAPS       Z13, Z7
+	VPTESTMD.BCST 44(R10), Z23, K2
+	VFMADD231PS   704(R14), Z14, K2, Z7
+	VMULPS        Z1, Z7, Z7
+	VMULPS.Z      Z15, Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm8,zmm1,zmm0
+	BYTE      $0x62
+	BYTE      $0x72
+	BYTE      $0x77
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc0
+	VMOVDQU32 Z8, 320(AX)
+
+	// vcvtne2ps2bf16 zmm9,zmm7,zmm6
+	BYTE          $0x62
+	BYTE          $0x72
+	BYTE          $0x47
+	BYTE          $0x48
+	BYTE          $0x72
+	BYTE          $0xce
+	VMOVDQU32     Z9, 320(BX)
+	VPERMW        Z9, Z18, Z9
+	VMOVDQU32     Z9, 320(R13)
+	VMOVUPS       768(DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VMULPS        Z2, Z0, Z0
+	VMOVAPS       Z13, Z6
+	VPTESTMD.BCST 48(R10), Z23, K2
+	VFMADD231PS   768(R14), Z14, K2, Z6
+	VMULPS        Z0, Z6, Z6
+	VMULPS.Z      Z15, Z0, K2, Z0
+	VMOVUPS       832(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VMULPS        Z3, Z1, Z1
+	VMOVAPS       Z13, Z7
+	VPTESTMD.BCST 52(R10), Z23, K2
+	VFMADD231PS   832(R14), Z14, K2, Z7
+	VMULPS        Z1, Z7, Z7
+	VMULPS.Z      Z15, Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm8,zmm1,zmm0
+	BYTE      $0x62
+	BYTE      $0x72
+	BYTE      $0x77
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc0
+	VMOVDQU32 Z8, 384(AX)
+
+	// vcvtne2ps2bf16 zmm9,zmm7,zmm6
+	BYTE          $0x62
+	BYTE          $0x72
+	BYTE          $0x47
+	BYTE          $0x48
+	BYTE          $0x72
+	BYTE          $0xce
+	VMOVDQU32     Z9, 384(BX)
+	VPERMW        Z9, Z18, Z9
+	VMOVDQU32     Z9, 384(R13)
+	VMOVUPS       896(DX), Z0
+	VFMSUB213PS   Z19, Z31, Z0
+	VMAXPS        Z0, Z29, Z0
+	VADDPS        Z30, Z0, Z2
+	VSUBPS        Z30, Z2, Z4
+	VSUBPS        Z4, Z0, Z4
+	VPSLLD        $0x17, Z2, Z2
+	VMOVAPS       Z28, Z0
+	VFMADD213PS   Z27, Z4, Z0
+	VFMADD213PS   Z26, Z4, Z0
+	VFMADD213PS   Z25, Z4, Z0
+	VMULPS        Z2, Z0, Z0
+	VMOVAPS       Z13, Z6
+	VPTESTMD.BCST 56(R10), Z23, K2
+	VFMADD231PS   896(R14), Z14, K2, Z6
+	VMULPS        Z0, Z6, Z6
+	VMULPS.Z      Z15, Z0, K2, Z0
+	VMOVUPS       960(DX), Z1
+	VFMSUB213PS   Z19, Z31, Z1
+	VMAXPS        Z1, Z29, Z1
+	VADDPS        Z30, Z1, Z3
+	VSUBPS        Z30, Z3, Z5
+	VSUBPS        Z5, Z1, Z5
+	VPSLLD        $0x17, Z3, Z3
+	VMOVAPS       Z28, Z1
+	VFMADD213PS   Z27, Z5, Z1
+	VFMADD213PS   Z26, Z5, Z1
+	VFMADD213PS   Z25, Z5, Z1
+	VMULPS        Z3, Z1, Z1
+	VMOVAPS       Z13, Z7
+	VPTESTMD.BCST 60(R10), Z23, K2
+	VFMADD231PS   960(R14), Z14, K2, Z7
+	VMULPS        Z1, Z7, Z7
+	VMULPS.Z      Z15, Z1, K2, Z1
+
+	// vcvtne2ps2bf16 zmm8,zmm1,zmm0
+	BYTE      $0x62
+	BYTE      $0x72
+	BYTE      $0x77
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xc0
+	VMOVDQU32 Z8, 448(AX)
+
+	// vcvtne2ps2bf16 zmm9,zmm7,zmm6
+	BYTE      $0x62
+	BYTE      $0x72
+	BYTE      $0x47
+	BYTE      $0x48
+	BYTE      $0x72
+	BYTE      $0xce
+	VMOVDQU32 Z9, 448(BX)
+	VPERMW    Z9, Z18, Z9
+	VMOVDQU32 Z9, 448(R13)
+	JMP       keptthrough
+
+keptpart:
+	MOVQ          R8, AX
+	ANDQ          $-2, AX
+	SHLQ          $0x04, AX
+	VPBROADCASTD  AX, Z0
+	VPXORD        Z3, Z3, Z3
+	VPTERNLOGD    $0xff, Z4, Z4, Z4
+	VPSUBD        Z0, Z22, Z1
+	VPSUBD        Z0, Z21, Z2
+	VPMAXSD       Z3, Z1, Z1
+	VPMAXSD       Z3, Z2, Z2
+	VPSLLVD       Z1, Z4, Z1
+	VPSLLVD       Z2, Z4, Z2
+	VPANDND       Z1, Z2, Z24
 	MOVQ          176(DI), AX
 	ADDQ          R15, AX
 	MOVQ          184(DI), BX
@@ -7204,9 +8729,9 @@ keptknown:
 	VFMADD213PS   Z25, Z4, Z0
 	VPTESTMD.BCST (R10), Z24, K1
 	VMULPS.Z      Z2, Z0, K1, Z0
+	VMOVAPS       Z13, Z6
 	VPTESTMD.BCST (R10), Z23, K2
-	VMULPS.Z      (R14), Z14, K2, Z6
-	VSUBPS        Z13, Z6, Z6
+	VFMADD231PS   (R14), Z14, K2, Z6
 	VMULPS        Z0, Z6, Z6
 	VMULPS.Z      Z15, Z0, K2, Z0
 	VMOVUPS       64(DX), Z1
@@ -7222,9 +8747,9 @@ keptknown:
 	VFMADD213PS   Z25, Z5, Z1
 	VPTESTMD.BCST 4(R10), Z24, K1
 	VMULPS.Z      Z3, Z1, K1, Z1
+	VMOVAPS       Z13, Z7
 	VPTESTMD.BCST 4(R10), Z23, K2
-	VMULPS.Z      64(R14), Z14, K2, Z7
-	VSUBPS        Z13, Z7, Z7
+	VFMADD231PS   64(R14), Z14, K2, Z7
 	VMULPS        Z1, Z7, Z7
 	VMULPS.Z      Z15, Z1, K2, Z1
 
@@ -7260,9 +8785,9 @@ keptknown:
 	VFMADD213PS   Z25, Z4, Z0
 	VPTESTMD.BCST 8(R10), Z24, K1
 	VMULPS.Z      Z2, Z0, K1, Z0
+	VMOVAPS       Z13, Z6
 	VPTESTMD.BCST 8(R10), Z23, K2
-	VMULPS.Z      128(R14), Z14, K2, Z6
-	VSUBPS        Z13, Z6, Z6
+	VFMADD231PS   128(R14), Z14, K2, Z6
 	VMULPS        Z0, Z6, Z6
 	VMULPS.Z      Z15, Z0, K2, Z0
 	VMOVUPS       192(DX), Z1
@@ -7278,9 +8803,9 @@ keptknown:
 	VFMADD213PS   Z25, Z5, Z1
 	VPTESTMD.BCST 12(R10), Z24, K1
 	VMULPS.Z      Z3, Z1, K1, Z1
+	VMOVAPS       Z13, Z7
 	VPTESTMD.BCST 12(R10), Z23, K2
-	VMULPS.Z      192(R14), Z14, K2, Z7
-	VSUBPS        Z13, Z7, Z7
+	VFMADD231PS   192(R14), Z14, K2, Z7
 	VMULPS        Z1, Z7, Z7
 	VMULPS.Z      Z15, Z1, K2, Z1
 
@@ -7316,9 +8841,9 @@ keptknown:
 	VFMADD213PS   Z25, Z4, Z0
 	VPTESTMD.BCST 16(R10), Z24, K1
 	VMULPS.Z      Z2, Z0, K1, Z0
+	VMOVAPS       Z13, Z6
 	VPTESTMD.BCST 16(R10), Z23, K2
-	VMULPS.Z      256(R14), Z14, K2, Z6
-	VSUBPS        Z13, Z6, Z6
+	VFMADD231PS   256(R14), Z14, K2, Z6
 	VMULPS        Z0, Z6, Z6
 	VMULPS.Z      Z15, Z0, K2, Z0
 	VMOVUPS       320(DX), Z1
@@ -7334,9 +8859,9 @@ keptknown:
 	VFMADD213PS   Z25, Z5, Z1
 	VPTESTMD.BCST 20(R10), Z24, K1
 	VMULPS.Z      Z3, Z1, K1, Z1
+	VMOVAPS       Z13, Z7
 	VPTESTMD.BCST 20(R10), Z23, K2
-	VMULPS.Z      320(R14), Z14, K2, Z7
-	VSUBPS        Z13, Z7, Z7
+	VFMADD231PS   320(R14), Z14, K2, Z7
 	VMULPS        Z1, Z7, Z7
 	VMULPS.Z      Z15, Z1, K2, Z1
 
@@ -7372,9 +8897,9 @@ keptknown:
 	VFMADD213PS   Z25, Z4, Z0
 	VPTESTMD.BCST 24(R10), Z24, K1
 	VMULPS.Z      Z2, Z0, K1, Z0
+	VMOVAPS       Z13, Z6
 	VPTESTMD.BCST 24(R10), Z23, K2
-	VMULPS.Z      384(R14), Z14, K2, Z6
-	VSUBPS        Z13, Z6, Z6
+	VFMADD231PS   384(R14), Z14, K2, Z6
 	VMULPS        Z0, Z6, Z6
 	VMULPS.Z      Z15, Z0, K2, Z0
 	VMOVUPS       448(DX), Z1
@@ -7390,9 +8915,9 @@ keptknown:
 	VFMADD213PS   Z25, Z5, Z1
 	VPTESTMD.BCST 28(R10), Z24, K1
 	VMULPS.Z      Z3, Z1, K1, Z1
+	VMOVAPS       Z13, Z7
 	VPTESTMD.BCST 28(R10), Z23, K2
-	VMULPS.Z      448(R14), Z14, K2, Z7
-	VSUBPS        Z13, Z7, Z7
+	VFMADD231PS   448(R14), Z14, K2, Z7
 	VMULPS        Z1, Z7, Z7
 	VMULPS.Z      Z15, Z1, K2, Z1
 
@@ -7428,9 +8953,9 @@ keptknown:
 	VFMADD213PS   Z25, Z4, Z0
 	VPTESTMD.BCST 32(R10), Z24, K1
 	VMULPS.Z      Z2, Z0, K1, Z0
+	VMOVAPS       Z13, Z6
 	VPTESTMD.BCST 32(R10), Z23, K2
-	VMULPS.Z      512(R14), Z14, K2, Z6
-	VSUBPS        Z13, Z6, Z6
+	VFMADD231PS   512(R14), Z14, K2, Z6
 	VMULPS        Z0, Z6, Z6
 	VMULPS.Z      Z15, Z0, K2, Z0
 	VMOVUPS       576(DX), Z1
@@ -7446,9 +8971,9 @@ keptknown:
 	VFMADD213PS   Z25, Z5, Z1
 	VPTESTMD.BCST 36(R10), Z24, K1
 	VMULPS.Z      Z3, Z1, K1, Z1
+	VMOVAPS       Z13, Z7
 	VPTESTMD.BCST 36(R10), Z23, K2
-	VMULPS.Z      576(R14), Z14, K2, Z7
-	VSUBPS        Z13, Z7, Z7
+	VFMADD231PS   576(R14), Z14, K2, Z7
 	VMULPS        Z1, Z7, Z7
 	VMULPS.Z      Z15, Z1, K2, Z1
 
@@ -7484,9 +9009,9 @@ keptknown:
 	VFMADD213PS   Z25, Z4, Z0
 	VPTESTMD.BCST 40(R10), Z24, K1
 	VMULPS.Z      Z2, Z0, K1, Z0
+	VMOVAPS       Z13, Z6
 	VPTESTMD.BCST 40(R10), Z23, K2
-	VMULPS.Z      640(R14), Z14, K2, Z6
-	VSUBPS        Z13, Z6, Z6
+	VFMADD231PS   640(R14), Z14, K2, Z6
 	VMULPS        Z0, Z6, Z6
 	VMULPS.Z      Z15, Z0, K2, Z0
 	VMOVUPS       704(DX), Z1
@@ -7502,9 +9027,9 @@ keptknown:
 	VFMADD213PS   Z25, Z5, Z1
 	VPTESTMD.BCST 44(R10), Z24, K1
 	VMULPS.Z      Z3, Z1, K1, Z1
+	VMOVAPS       Z13, Z7
 	VPTESTMD.BCST 44(R10), Z23, K2
-	VMULPS.Z      704(R14), Z14, K2, Z7
-	VSUBPS        Z13, Z7, Z7
+	VFMADD231PS   704(R14), Z14, K2, Z7
 	VMULPS        Z1, Z7, Z7
 	VMULPS.Z      Z15, Z1, K2, Z1
 
@@ -7540,9 +9065,9 @@ keptknown:
 	VFMADD213PS   Z25, Z4, Z0
 	VPTESTMD.BCST 48(R10), Z24, K1
 	VMULPS.Z      Z2, Z0, K1, Z0
+	VMOVAPS       Z13, Z6
 	VPTESTMD.BCST 48(R10), Z23, K2
-	VMULPS.Z      768(R14), Z14, K2, Z6
-	VSUBPS        Z13, Z6, Z6
+	VFMADD231PS   768(R14), Z14, K2, Z6
 	VMULPS        Z0, Z6, Z6
 	VMULPS.Z      Z15, Z0, K2, Z0
 	VMOVUPS       832(DX), Z1
@@ -7558,9 +9083,9 @@ keptknown:
 	VFMADD213PS   Z25, Z5, Z1
 	VPTESTMD.BCST 52(R10), Z24, K1
 	VMULPS.Z      Z3, Z1, K1, Z1
+	VMOVAPS       Z13, Z7
 	VPTESTMD.BCST 52(R10), Z23, K2
-	VMULPS.Z      832(R14), Z14, K2, Z7
-	VSUBPS        Z13, Z7, Z7
+	VFMADD231PS   832(R14), Z14, K2, Z7
 	VMULPS        Z1, Z7, Z7
 	VMULPS.Z      Z15, Z1, K2, Z1
 
@@ -7596,9 +9121,9 @@ keptknown:
 	VFMADD213PS   Z25, Z4, Z0
 	VPTESTMD.BCST 56(R10), Z24, K1
 	VMULPS.Z      Z2, Z0, K1, Z0
+	VMOVAPS       Z13, Z6
 	VPTESTMD.BCST 56(R10), Z23, K2
-	VMULPS.Z      896(R14), Z14, K2, Z6
-	VSUBPS        Z13, Z6, Z6
+	VFMADD231PS   896(R14), Z14, K2, Z6
 	VMULPS        Z0, Z6, Z6
 	VMULPS.Z      Z15, Z0, K2, Z0
 	VMOVUPS       960(DX), Z1
@@ -7614,9 +9139,9 @@ keptknown:
 	VFMADD213PS   Z25, Z5, Z1
 	VPTESTMD.BCST 60(R10), Z24, K1
 	VMULPS.Z      Z3, Z1, K1, Z1
+	VMOVAPS       Z13, Z7
 	VPTESTMD.BCST 60(R10), Z23, K2
-	VMULPS.Z      960(R14), Z14, K2, Z7
-	VSUBPS        Z13, Z7, Z7
+	VFMADD231PS   960(R14), Z14, K2, Z7
 	VMULPS        Z1, Z7, Z7
 	VMULPS.Z      Z15, Z1, K2, Z1
 
@@ -7639,16 +9164,18 @@ keptknown:
 	VMOVDQU32 Z9, 448(BX)
 	VPERMW    Z9, Z18, Z9
 	VMOVDQU32 Z9, 448(R13)
-	ADDQ      $0x00000400, DX
-	ADDQ      $0x00000400, R14
-	ADDQ      $0x00000200, R13
-	ADDQ      $0x00000200, R15
-	INCQ      R8
-	CMPQ      R8, 280(DI)
-	JLE       exp
-	MOVQ      SI, R13
-	SHLQ      $0x0a, R13
-	ADDQ      256(DI), R13
+
+keptthrough:
+	ADDQ $0x00000400, DX
+	ADDQ $0x00000400, R14
+	ADDQ $0x00000200, R13
+	ADDQ $0x00000200, R15
+	INCQ R8
+	CMPQ R8, 280(DI)
+	JLE  exp
+	MOVQ SI, R13
+	SHLQ $0x0a, R13
+	ADDQ 256(DI), R13
 
 	// tilezero tmm0
 	BYTE $0xc4
@@ -8146,3 +9673,6 @@ nextKeys:
 
 DATA heads_log2e<>+0(SB)/4, $0x3fb8aa3b
 GLOBL heads_log2e<>(SB), RODATA|NOPTR, $4
+
+DATA heads_minus<>+0(SB)/4, $0x80000000
+GLOBL heads_minus<>(SB), RODATA|NOPTR, $4

@@ -75,9 +75,9 @@ func biasRows(c *float32, r *float32, bias *float32, rows int, n int, ldc int, l
 // Attention of one head 16 wide: Y = drop(softmax(scale·Q·Kᵀ))·V, and the logarithm of each row's sum.
 //
 //go:noescape
-func attendHead(t *[36]uintptr)
+func attendHead(t *[37]uintptr)
 
 // A panel of the gradient of attendHead: dQ, dK and dV from dY, with the scores made again.
 //
 //go:noescape
-func attendHeadGrad(t *[36]uintptr)
+func attendHeadGrad(t *[37]uintptr)

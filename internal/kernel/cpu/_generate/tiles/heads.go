@@ -56,6 +56,7 @@ const (
 	headSumK
 	headReached // written by the call: the block's first block of keys, and the panel's last for it
 	headLast
+	headPlain // and the first block of keys that all of the block's queries look at
 	headBytes
 )
 
@@ -95,7 +96,7 @@ var (
 	zSum    = []VecPhysical{Z17, Z16}
 	zKeep   = Z15 // backward: keep
 	zKeepS  = Z14 // keep · scale
-	zDots   = Z13 // dots · scale
+	zDots   = Z13 // -dots · scale
 )
 
 var lanesThere = K7
@@ -195,16 +196,58 @@ func headReach() {
 	SARQ(U8(4), from)
 }
 
-// headGroup makes the bits of the keys' group of 32, and those of dropout where kept is set: at its
-// first block of keys.
-func headGroup(name string, kept bool) {
+// headSeen finds the first block of keys that all of the block's queries look at, up to the block's
+// own, of which they see a part.
+func headSeen() {
+	MOVQ(block, RAX)
+	SHLQ(U8(4), RAX)
+	ADDQ(U8(15), RAX)
+	MOVQ(field(headT), RBX)
+	DECQ(RBX)
+	CMPQ(RAX, RBX)
+	CMOVQGT(RBX, RAX)
+	MOVQ(field(headFirst), RBX)
+	MOVLQSX(Mem{Base: RBX, Index: RAX, Scale: 4}, RAX) // of the last query: none begins later
+	ADDQ(U8(15), RAX)
+	SARQ(U8(4), RAX)
+	MOVQ(RAX, field(headPlain))
+}
+
+// headCases runs through a block of keys: all of whose pairs count, all but what dropout takes, or
+// only some. It has the bits of the keys' group in zAllow where they are needed and, where kept is
+// set, those of dropout in zKept.
+func headCases(name string, kept bool, body func(seen, dropped bool)) {
 	LEAQ(words("bits", 32, func(i int) uint32 { return 1 << i }), bits)
-	TESTQ(U32(1), key)
-	JEQ(LabelRef(name + "even"))
-	ADDQ(U8(64), bits)
-	CMPQ(key, from)
-	JNE(LabelRef(name + "known"))
-	Label(name + "even")
+	MOVQ(key, RAX)
+	ANDQ(U8(1), RAX)
+	SHLQ(U8(6), RAX)
+	ADDQ(RAX, bits)
+	if kept {
+		headKept(name)
+	}
+	CMPQ(key, field(headPlain))
+	JLT(LabelRef(name + "part"))
+	CMPQ(key, block)
+	JGE(LabelRef(name + "part"))
+	if kept {
+		CMPQ(field(headMask), U8(0))
+		JNE(LabelRef(name + "dropped"))
+	}
+	body(true, false)
+	JMP(LabelRef(name + "through"))
+	if kept {
+		Label(name + "dropped")
+		body(true, true)
+		JMP(LabelRef(name + "through"))
+	}
+	Label(name + "part")
+	headAllow()
+	body(false, true)
+	Label(name + "through")
+}
+
+// headAllow makes the bits of the keys' group of 32 that each query looks at.
+func headAllow() {
 	MOVQ(key, RAX)
 	ANDQ(I8(-2), RAX)
 	SHLQ(U8(4), RAX)
@@ -218,34 +261,42 @@ func headGroup(name string, kept bool) {
 	VPSLLVD(Z1, Z4, Z1) // from the first on; none past 31
 	VPSLLVD(Z2, Z4, Z2)
 	VPANDND(Z1, Z2, zAllow)
-	if kept {
-		MOVQ(field(headMask), RBX)
-		TESTQ(RBX, RBX)
-		JEQ(LabelRef(name + "known"))
-		MOVQ(block, RAX) // 16·(band+1)·(band + block%2) groups lie before the block's
-		SHRQ(U8(1), RAX)
-		MOVQ(block, RCX)
-		ANDQ(U8(1), RCX)
-		ADDQ(RAX, RCX)
-		INCQ(RAX)
-		IMULQ(RAX, RCX)
-		SHLQ(U8(4), RCX)
-		MOVQ(key, RAX)
-		SHRQ(U8(1), RAX)
-		ADDQ(RAX, RCX)
-		LEAQ(Mem{Base: RBX, Index: RCX, Scale: 4}, RBX)
-		KMOVW(lanesThere, K1)
-		VPXORD(zKept, zKept, zKept)
-		VPGATHERDD(Mem{Base: RBX, Index: zStride, Scale: 4}, K1, zKept)
-	}
+}
+
+// headKept gathers the bits of the keys' group that dropout keeps, at its first block of keys.
+func headKept(name string) {
+	MOVQ(field(headMask), RBX)
+	TESTQ(RBX, RBX)
+	JEQ(LabelRef(name + "known"))
+	TESTQ(U32(1), key)
+	JEQ(LabelRef(name + "even"))
+	CMPQ(key, from)
+	JNE(LabelRef(name + "known"))
+	Label(name + "even")
+	MOVQ(block, RAX) // 16·(band+1)·(band + block%2) groups lie before the block's
+	SHRQ(U8(1), RAX)
+	MOVQ(block, RCX)
+	ANDQ(U8(1), RCX)
+	ADDQ(RAX, RCX)
+	INCQ(RAX)
+	IMULQ(RAX, RCX)
+	SHLQ(U8(4), RCX)
+	MOVQ(key, RAX)
+	SHRQ(U8(1), RAX)
+	ADDQ(RAX, RCX)
+	LEAQ(Mem{Base: RBX, Index: RCX, Scale: 4}, RBX)
+	KMOVW(lanesThere, K1)
+	VPXORD(zKept, zKept, zKept)
+	VPGATHERDD(Mem{Base: RBX, Index: zStride, Scale: 4}, K1, zKept)
 	Label(name + "known")
 }
 
 // bit is the operand of key r's bit in the group.
 func bit(r int) Mem { return Mem{Base: bits, Disp: 4 * r} }
 
-// headExp: z = 2^(z·scale - top) where the query looks at key r, else zero. It uses w and f.
-func headExp(r int, z, w, f VecPhysical, k OpmaskPhysical) {
+// headExp: z = 2^(z·scale - top) where the query looks at key r, which all do where seen is set,
+// else zero. It uses w and f.
+func headExp(r int, seen bool, z, w, f VecPhysical, k OpmaskPhysical) {
 	VFMSUB213PS(zTop, zScale, z)
 	VMAXPS(z, zFloor, z) // a maximum returns its first operand when one is not a number
 	VADDPS(zShift, z, w)
@@ -256,6 +307,10 @@ func headExp(r int, z, w, f VecPhysical, k OpmaskPhysical) {
 	VFMADD213PS(zC2, f, z)
 	VFMADD213PS(zC1, f, z)
 	VFMADD213PS(zC0, f, z)
+	if seen {
+		VMULPS(w, z, z)
+		return
+	}
 	VPTESTMD_BCST(bit(r), zAllow, k)
 	VMULPS_Z(w, z, k, z)
 }

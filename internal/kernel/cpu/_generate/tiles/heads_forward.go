@@ -21,6 +21,7 @@ func headFunc() {
 	blockColumns(headQ, halfB)
 	headScores("scores", headK, headS, halfB)
 	headLanes()
+	headSeen()
 
 	// The largest score of each query.
 	for i := range 4 {
@@ -31,11 +32,17 @@ func headFunc() {
 	SHLQ(U8(10), RDX)
 	ADDQ(field(headS), RDX)
 	Label("largest")
-	headGroup("seen", false)
-	for r := range 16 {
-		VPTESTMD_BCST(bit(r), zAllow, K1)
-		VMAXPS(Mem{Base: RDX, Disp: 64 * r}, vectors[8+r%4], K1, vectors[8+r%4])
-	}
+	headCases("seen", false, func(seen, _ bool) {
+		for r := range 16 {
+			score, most := Mem{Base: RDX, Disp: 64 * r}, vectors[8+r%4]
+			if seen {
+				VMAXPS(score, most, most)
+				continue
+			}
+			VPTESTMD_BCST(bit(r), zAllow, K1)
+			VMAXPS(score, most, K1, most)
+		}
+	})
 	ADDQ(U32(1024), RDX)
 	INCQ(key)
 	CMPQ(key, block)
@@ -57,20 +64,23 @@ func headFunc() {
 	SHLQ(U8(9), R13)
 	ADDQ(field(headP), R13)
 	Label("exp")
-	headGroup("kept", true)
-	for r := 0; r < 16; r += 2 {
-		for u := range 2 {
-			z := vectors[u]
-			VMOVUPS(Mem{Base: RDX, Disp: 64 * (r + u)}, z)
-			headExp(r+u, z, vectors[2+u], vectors[4+u], K1)
-			VADDPS(z, zSum[u], zSum[u])
-			VPTESTMD_BCST(bit(r+u), zKept, K2)
-			VMOVAPS_Z(z, K2, z)
+	headCases("kept", true, func(seen, dropped bool) {
+		for r := 0; r < 16; r += 2 {
+			for u := range 2 {
+				z := vectors[u]
+				VMOVUPS(Mem{Base: RDX, Disp: 64 * (r + u)}, z)
+				headExp(r+u, seen, z, vectors[2+u], vectors[4+u], K1)
+				VADDPS(z, zSum[u], zSum[u])
+				if dropped {
+					VPTESTMD_BCST(bit(r+u), zKept, K2)
+					VMOVAPS_Z(z, K2, z)
+				}
+			}
+			cvt(6, 1, 0)
+			VPERMW(vectors[6], zMix, vectors[6])
+			VMOVDQU32(vectors[6], Mem{Base: R13, Disp: 32 * r})
 		}
-		cvt(6, 1, 0)
-		VPERMW(vectors[6], zMix, vectors[6])
-		VMOVDQU32(vectors[6], Mem{Base: R13, Disp: 32 * r})
-	}
+	})
 	ADDQ(U32(1024), RDX)
 	ADDQ(U32(halfBytes), R13)
 	INCQ(key)

@@ -37,6 +37,7 @@ func headGradFunc() {
 	blockColumns(headDY, halfB+1)
 	headScores("slopes", headV, headDP, halfB+1)
 	headLanes()
+	headSeen()
 	VBROADCASTSS(field(headKeep), zKeep)
 	VBROADCASTSS(field(headKeep+4), zKeepS)
 	MOVQ(block, RAX)
@@ -47,6 +48,7 @@ func headGradFunc() {
 	MOVQ(field(headDots), RBX)
 	VMOVUPS_Z(Mem{Base: RBX, Index: RAX, Scale: 1}, lanesThere, zDots)
 	VMULPS_BCST(field(headScale), zDots, zDots)
+	VPXORD_BCST(word("minus", 1<<31), zDots, zDots)
 
 	MOVQ(from, key)
 	MOVQ(from, RDX)
@@ -63,29 +65,7 @@ func headGradFunc() {
 	SHLQ(U8(9), RAX)
 	ADDQ(RAX, R15)
 	Label("exp")
-	headGroup("kept", true)
-	MOVQ(field(headPA), RAX)
-	ADDQ(R15, RAX)
-	MOVQ(field(headSA), RBX)
-	ADDQ(R15, RBX)
-	for r := 0; r < 16; r += 2 {
-		for u := range 2 {
-			z, g := vectors[u], vectors[6+u]
-			VMOVUPS(Mem{Base: RDX, Disp: 64 * (r + u)}, z)
-			headExp(r+u, z, vectors[2+u], vectors[4+u], K1)
-			VPTESTMD_BCST(bit(r+u), zKept, K2)
-			VMULPS_Z(Mem{Base: R14, Disp: 64 * (r + u)}, zKeepS, K2, g)
-			VSUBPS(zDots, g, g)
-			VMULPS(z, g, g)
-			VMULPS_Z(zKeep, z, K2, z)
-		}
-		cvt(8, 1, 0)
-		VMOVDQU32(vectors[8], Mem{Base: RAX, Disp: 32 * r})
-		cvt(9, 7, 6)
-		VMOVDQU32(vectors[9], Mem{Base: RBX, Disp: 32 * r})
-		VPERMW(vectors[9], zMix, vectors[9])
-		VMOVDQU32(vectors[9], Mem{Base: R13, Disp: 32 * r})
-	}
+	headCases("kept", true, headSlopes)
 	ADDQ(U32(1024), RDX)
 	ADDQ(U32(1024), R14)
 	ADDQ(U32(halfBytes), R13)
@@ -118,6 +98,37 @@ func headGradFunc() {
 	tileRelease()
 	VZEROUPPER()
 	RET()
+}
+
+// headSlopes makes p and dS = p·(kept dP - dots)·scale of a block of keys.
+func headSlopes(seen, dropped bool) {
+	MOVQ(field(headPA), RAX)
+	ADDQ(R15, RAX)
+	MOVQ(field(headSA), RBX)
+	ADDQ(R15, RBX)
+	for r := 0; r < 16; r += 2 {
+		for u := range 2 {
+			z, g, slope := vectors[u], vectors[6+u], Mem{Base: R14, Disp: 64 * (r + u)}
+			VMOVUPS(Mem{Base: RDX, Disp: 64 * (r + u)}, z)
+			headExp(r+u, seen, z, vectors[2+u], vectors[4+u], K1)
+			VMOVAPS(zDots, g)
+			if !dropped {
+				VFMADD231PS(slope, zKeepS, g)
+				VMULPS(z, g, g)
+				continue
+			}
+			VPTESTMD_BCST(bit(r+u), zKept, K2)
+			VFMADD231PS(slope, zKeepS, K2, g)
+			VMULPS(z, g, g)
+			VMULPS_Z(zKeep, z, K2, z)
+		}
+		cvt(8, 1, 0)
+		VMOVDQU32(vectors[8], Mem{Base: RAX, Disp: 32 * r})
+		cvt(9, 7, 6)
+		VMOVDQU32(vectors[9], Mem{Base: RBX, Disp: 32 * r})
+		VPERMW(vectors[9], zMix, vectors[9])
+		VMOVDQU32(vectors[9], Mem{Base: R13, Disp: 32 * r})
+	}
 }
 
 // headKeys sums the gradients of keys and values, block by block of the panel's keys, over the
