@@ -318,3 +318,22 @@ func TestAnyRankMayAskToStop(t *testing.T) {
 		}
 	}
 }
+
+// named is a connection of ranks that has a name alone.
+type named struct{ links }
+
+func (named) name() string { return "sockets" }
+
+// TestAWorldSaysWhatCarriesIt, and why gradients do not go from card to card.
+func TestAWorldSaysWhatCarriesIt(t *testing.T) {
+	w := &World{Place: Place{Size: 2, Launcher: "haul"}, links: named{}}
+	for why, want := range map[string]string{
+		"":        "2 ranks, started by haul, over sockets",
+		"no NCCL": "2 ranks, started by haul, over sockets, gradients through page-locked memory (no NCCL)",
+	} {
+		w.why = why
+		if got := w.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"haul/internal/kernel"
@@ -140,4 +141,26 @@ func TestOptimizeLeavesASeam(t *testing.T) {
 			t.Errorf("joined %v: %s, every %d; want %s, every 3", joined, got, reduce.Every, want)
 		}
 	}
+}
+
+// TestAResidualEndsWhatReadsIt: whoever reads a residual connection's input after it is refused,
+// since the input takes over the output's gradient and would lose what it has.
+func TestAResidualEndsWhatReadsIt(t *testing.T) {
+	var l kernel.Layout
+	w := l.Add("w", kernel.InitUniform, 4, 4, 4)
+	p := plan.New("residual", reference.New[float64](2), 2, 2, &l)
+	x := p.Dropout("x", p.Rows("raw", p.B(), 2, 4), nil, 0.5, 1, 1)
+	y := p.Linear("y", x, p.Weight(0, w), nil, x)
+	z := p.Linear("z", x, p.Weight(0, w), nil, nil)
+	for _, out := range []*kernel.Tensor{y, z} {
+		seed := p.Shard("seed", out.Shape...)
+		p.Append(&kernel.Dropout{Y: seed, X: out, Drop: kernel.Drop{Nodes: 2}})
+		p.SeedGrad(out, seed)
+	}
+	defer func() {
+		if said := fmt.Sprint(recover()); !strings.Contains(said, "residual input x has a gradient before") {
+			t.Error(said)
+		}
+	}()
+	p.Backward()
 }

@@ -171,3 +171,16 @@ func TestOptimalPartsOfPlainProblems(t *testing.T) {
 		t.Error("13 customers")
 	}
 }
+
+// TestOptimalPartsOfFewestVehicles: of two routes that cost less and one that costs more, the one.
+func TestOptimalPartsOfFewestVehicles(t *testing.T) {
+	p := &Problem{Demand: []int32{0, 1, 1}, Weights: []float64{0, 10, 10, 10, 0, 50, 10, 50, 0}, Metric: Explicit}
+	p.Fleet = []VehicleType{NewVehicleType(2)}
+	for objective, routes := range map[Objective]int{MinCost: 2, FewestVehicles: 1} {
+		p.Objective = objective
+		s, cost, err := OptimalParts(t.Context(), p)
+		if err != nil || len(s.Routes) != routes {
+			t.Errorf("%v: %v, cost %g, %v", objective, s.Routes, cost, err)
+		}
+	}
+}

@@ -385,3 +385,13 @@ func TestExactOfOneVehicle(t *testing.T) {
 		}
 	}
 }
+
+// TestTheExactMethodNamesWhatItRefuses by its name, where it has one.
+func TestTheExactMethodNamesWhatItRefuses(t *testing.T) {
+	for name, want := range map[string]string{"": "and this is not such a problem", "ring": "and ring is not such a problem"} {
+		p := &Problem{Name: name, X: make([]float64, 2), Y: make([]float64, 2), Demand: []int32{0, 1}, Capacity: 1, MaxDuration: 1}
+		if _, _, err := OptimalSolutions(context.Background(), []*Problem{p}, 1, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}

@@ -171,6 +171,10 @@ func TestViolations(t *testing.T) {
 			fleet(p, func(*VehicleType) {})
 			return Solution{Routes: [][]int32{{1, 2, 3}}, Types: []int32{1}}
 		}, KnownType, None, 0, "route 1 has vehicle type 1: types are 0 to 0"},
+		{"types of other routes", func(p *Problem) Solution {
+			fleet(p, func(*VehicleType) {})
+			return Solution{Routes: [][]int32{{1, 2, 3}}, Types: []int32{0, 0}}
+		}, KnownType, None, 0, "1 routes with 2 vehicle types"},
 		{"unknown place", func(p *Problem) Solution { fleet(p, func(*VehicleType) {}); return one(1, 2, 4) }, KnownNode, 4, 0, "node 4 does not exist"},
 	} {
 		p := line(3)

@@ -57,7 +57,7 @@ const share = 0.9
 func main() {
 	table := flag.String("table", "scripts/mutations.txt", "the `file` of faults")
 	var only []string
-	flag.Func("only", "plant only faults whose description, file or package has this `text`; given again: or that one", func(text string) error {
+	flag.Func("only", "plant only faults whose description, file or package, or line of a draw, has this `text`; given again: or that one", func(text string) error {
 		only = append(only, text)
 		return nil
 	})
@@ -91,7 +91,7 @@ func main() {
 	case memory < 0:
 		err = fmt.Errorf("--memory %g is below 0", memory)
 	case o.count > 0:
-		o.workers, o.timeout, o.asJSON = *workers, *timeout, *asJSON
+		o.only, o.workers, o.timeout, o.asJSON = only, *workers, *timeout, *asJSON
 		ok, err = random(ctx, o)
 	default:
 		ok, err = run(ctx, tableOptions{*table, only, *named, *list, o.near, o.from, *workers, *timeout, *asJSON})
@@ -119,9 +119,12 @@ type tableOptions struct {
 
 // wants tells whether the fault is one that was asked for.
 func (o *tableOptions) wants(f *fault) bool {
-	text := f.What + " " + f.File + " " + f.Package
-	has := func(part string) bool { return strings.Contains(text, part) }
-	return (f.Named || !o.named) && (len(o.only) == 0 || slices.ContainsFunc(o.only, has))
+	return (f.Named || !o.named) && wanted(o.only, f.What+" "+f.File+" "+f.Package)
+}
+
+// wanted tells whether the text has one of the parts; without any it is.
+func wanted(parts []string, text string) bool {
+	return len(parts) == 0 || slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 }
 
 func run(ctx context.Context, o tableOptions) (ok bool, err error) {

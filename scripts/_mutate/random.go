@@ -255,6 +255,7 @@ type randomOptions struct {
 	from       int // the first of those that compile, counted from 1, that is planted
 	seed       uint64
 	packages   []string
+	only       []string
 	equivalent string
 	results    string // the file of what earlier runs found
 	workers    int
@@ -296,6 +297,9 @@ func random(ctx context.Context, o randomOptions) (ok bool, err error) {
 	}
 	fmt.Fprintf(os.Stderr, "%d candidates in %d packages\n", len(all), len(packages))
 	if all, err = compiling(ctx, all, o); err == nil {
+		if o.count -= o.from - 1; len(o.only) > 0 { // of the draw, which stays what it is
+			all = slices.DeleteFunc(all[:min(o.count, len(all))], func(c *change) bool { return !wanted(o.only, c.File+" "+c.Before) })
+		}
 		err = limitMemory()
 	}
 	if err != nil {
@@ -372,7 +376,7 @@ func plantRandom(ctx context.Context, copies []string, all []*change, argued map
 	j := newJudge(o.timeout, o.near, o.flags()...)
 	var red error
 	var mu sync.Mutex // guards what follows, red and standard error
-	next, compiled := 0, o.from-1
+	next, compiled := 0, 0
 	take := func() *change {
 		mu.Lock()
 		defer mu.Unlock()
@@ -439,7 +443,7 @@ func plantRandom(ctx context.Context, copies []string, all []*change, argued map
 	done := slices.DeleteFunc(slices.Clone(all[:next]), func(c *change) bool {
 		return c.broken || !c.tested // a run that was ended counts what it has tested to the end, survivors too
 	})
-	return done[:min(o.count-o.from+1, len(done))], errors.Join(red, context.Cause(ctx))
+	return done[:min(o.count, len(done))], errors.Join(red, context.Cause(ctx))
 }
 
 // changed is the file with the change in it.

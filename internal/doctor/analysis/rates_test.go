@@ -80,3 +80,19 @@ func TestPythonInsideRegions(t *testing.T) {
 		}
 	}
 }
+
+// A collective whose kernel tells no size has that of the annotation around its launch.
+func TestAnAnnotationTellsTheSize(t *testing.T) {
+	var list []string
+	for i := range 2 {
+		at := float64(1000 * i)
+		list = append(list, ev("user_annotation", fmt.Sprintf("ProfilerStep#%d", i+1), 1, at, 1000, ""),
+			ev("user_annotation", "nccl:all_reduce", 1, at+50, 40, `"Collective name":"allreduce","In msg nelems":1000000,"dtype":"Float","Group size":8`),
+			ev("cuda_runtime", "cudaLaunchKernel", 1, at+60, 10, fmt.Sprintf(`"correlation":%d`, i+1)),
+			ev("kernel", "ncclDevKernel_AllReduce_Sum", 9, at+100, 200, fmt.Sprintf(`"device":0,"stream":9,"correlation":%d`, i+1)))
+	}
+	b := read(t, list...).Breakdown()
+	if len(b.Collectives) != 1 || math.Abs(b.Collectives[0].MB-4e6/(1<<20)) > 1e-9 {
+		t.Errorf("%+v", b.Collectives)
+	}
+}

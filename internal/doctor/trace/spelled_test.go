@@ -34,3 +34,18 @@ func TestBackendsNameACollective(t *testing.T) {
 		}
 	}
 }
+
+// TestForeignCalls are told by their names; one that only has work to its number is a launch.
+func TestForeignCalls(t *testing.T) {
+	for name, want := range map[string]CallKind{
+		"urEnqueueMemBufferWrite": CallCopy, "urEnqueueMemBufferRead": CallCopy, "runtimeCopy": CallCopy, "urEventWait": CallWait, "deviceSynchronize": CallWait,
+		"urQueueFinish": CallWait, "urUSMDeviceAlloc": CallAlloc, "urUSMFree": CallAlloc, "urEnqueueKernelLaunch": CallLaunch, "urContextGet": CallOther,
+	} {
+		if got := foreignKind([]byte(name), 0); got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+	if got := foreignKind([]byte("urContextGet"), 3); got != CallLaunch {
+		t.Errorf("with work to its number: %v", got)
+	}
+}

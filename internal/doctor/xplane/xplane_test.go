@@ -83,3 +83,18 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestMetadataGoesByItsKey, and by its own number where the map has none.
+func TestMetadataGoesByItsKey(t *testing.T) {
+	for what, entry := range map[string][]byte{
+		"key":            message(mapKey, 7, mapValue, message(metadataName, "gemm")),
+		"number":         message(mapValue, message(metadataID, 7, metadataName, "gemm")),
+		"another number": message(mapKey, 7, mapValue, message(metadataID, 9, metadataName, "gemm")),
+	} {
+		plane := message(planeName, "/device:GPU:0", planeLines, message(lineID, 1, lineEvents, message(eventMetadataID, 7, eventDurationPS, 5)), planeEventMetadata, entry)
+		var got []Event
+		if err := Read(bytes.NewReader(message(spacePlanes, plane)), func(e Event) { got = append(got, e) }); err != nil || len(got) != 1 || got[0].Name != "gemm" {
+			t.Errorf("%s: %+v, %v", what, got, err)
+		}
+	}
+}

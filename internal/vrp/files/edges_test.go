@@ -111,7 +111,7 @@ func TestNumberFormats(t *testing.T) {
 		"0.00": plainNumber, "General": plainNumber, `#,##0 "mm"`: plainNumber, `0 \m`: plainNumber, "[Red]0": plainNumber,
 		"hh:mm": timeOfDay, "[h]:mm": timeOfDay, "mm:ss": timeOfDay,
 		"mm": dateAndTime, "mmm": dateAndTime, "dd/mm/yyyy": dateAndTime, "yyyy": dateAndTime, "dd hh:mm": dateAndTime,
-		"0;mm": plainNumber,
+		"0;mm": plainNumber, "[Red]dd/mm": dateAndTime, "[$-409]hh:mm": timeOfDay,
 	} {
 		if got := formatOf(code); got != want {
 			t.Errorf("%q is %v, want %v", code, got, want)

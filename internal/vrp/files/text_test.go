@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
 
@@ -208,5 +209,14 @@ func TestTextErrors(t *testing.T) {
 		if err == nil || err.Error() != c.want {
 			t.Errorf("got  %v\nwant %s", err, c.want)
 		}
+	}
+}
+
+// TestVehiclesThatCordeauCannotSay: a second kind of vehicle at a depot has no place in the format.
+func TestVehiclesThatCordeauCannotSay(t *testing.T) {
+	p := formatted(t, cordeauText, Options{})
+	p.Fleet = append(p.Fleet, p.Fleet[0])
+	if err := WriteCordeau(io.Discard, p); err == nil || !strings.Contains(err.Error(), "one kind of vehicle per depot") {
+		t.Errorf("three kinds at two depots: %v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -180,5 +181,16 @@ func TestVROOMMutated(t *testing.T) {
 	}
 	if read == 0 {
 		t.Error("none was read: the mutations are too coarse to test anything")
+	}
+}
+
+// TestVROOMNames: a task goes by its number, and by its kind too where two have that number.
+func TestVROOMNames(t *testing.T) {
+	v, err := ReadVROOM([]byte(planOf), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"depot 1", "4", "5", "pickup 1", "delivery 1"}; !slices.Equal(v.Problem.IDs, want) {
+		t.Errorf("%q, want %q", v.Problem.IDs, want)
 	}
 }
