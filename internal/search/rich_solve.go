@@ -113,10 +113,17 @@ func (d *richDriver) begin(c *rchain) error {
 		// it.
 		c.set(nil, nil, nil)
 	}
+	cut := false
 	if c.tourist != nil && d.o.Start == nil {
-		c.embark(func() bool { return d.o.Iterations == 0 && d.spent() > tourShare })
+		c.embark(func() bool {
+			cut = d.o.Iterations == 0 && d.spent() > tourShare
+			return cut
+		})
+		d.take(c)
 	}
-	if len(c.absent) > 0 && (c.tourist == nil || c.short()) {
+	// Where the time was too short for all tours, the others go in one by one: annealing would take
+	// longer, and its unit of temperature is a leg of these routes.
+	if len(c.absent) > 0 && (c.tourist == nil || c.short() || cut) {
 		c.build()
 	}
 	d.take(c)

@@ -2,6 +2,7 @@ package search
 
 import (
 	"testing"
+	"time"
 
 	"haul/internal/vrp"
 )
@@ -121,3 +122,24 @@ func TestTourAsksWhoMayServe(t *testing.T) {
 }
 
 func alike(a, b float64) bool { return a-b < 0.1 && b-a < 0.1 }
+
+// TestShortTimeHasRoutes: a time that ends before the first tour still gives routes, and no worse
+// ones than none at all.
+func TestShortTimeHasRoutes(t *testing.T) {
+	was := elapsed
+	defer func() { elapsed = was }()
+	elapsed = func(time.Time) time.Duration { return time.Hour }
+	p := far()
+	for _, prize := range []float64{40, 3} { // which pays for the way, and which does not
+		for v := 1; v <= 8; v++ {
+			p.Prize[v] = prize
+		}
+		r, err := Solve(t.Context(), p, Options{Time: time.Second, Workers: 1, Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if none := p.Cost(vrp.Solution{}); r.Cost > none || prize == 40 && r.Cost == none {
+			t.Errorf("prizes of %v: cost %v, %v without routes", prize, r.Cost, none)
+		}
+	}
+}
