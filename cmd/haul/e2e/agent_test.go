@@ -16,12 +16,27 @@ import (
 // smallRoom is a room whose learners live a few milliseconds; they learn next to nothing.
 var smallRoom = []string{"data", "darkroom", "--set", "grid_size=3", "--set", "horizon=8", "--set", "n_steps=40", "--set", "n_epochs=2", "--streams", "4", "--steps", "960"}
 
-// histories makes learning histories in the small room; more flags go over it.
+// made holds the histories that were made, by their flags: equal flags give equal bytes, which
+// TestDataDarkroom holds them to.
+var made = map[string][]byte{}
+
+// histories are learning histories in the small room, in a file of the test's own; more flags go
+// over the room's.
 func histories(t *testing.T, more ...string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "data", "room.hist")
-	if r := haul(t, slices.Concat(smallRoom, []string{"--out", path}, more)...); r.code != exitDone {
-		t.Fatalf("exit %d: %s", r.code, r.stderr)
+	path, key := filepath.Join(t.TempDir(), "room.hist"), strings.Join(more, " ")
+	if made[key] == nil {
+		if r := haul(t, slices.Concat(smallRoom, []string{"--out", path}, more)...); r.code != exitDone {
+			t.Fatalf("exit %d: %s", r.code, r.stderr)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made[key] = data
+	}
+	if err := os.WriteFile(path, made[key], 0o600); err != nil {
+		t.Fatal(err)
 	}
 	return path
 }
@@ -142,9 +157,12 @@ func TestAgentDataPaths(t *testing.T) {
 		return last
 	}
 	want := loss("--data", "device")
-	for _, workers := range []string{"1", "3"} {
+	for _, workers := range []string{"3", "1"} {
 		if got := loss("--data", "host", "--workers", workers); got != want {
 			t.Errorf("%s workers: the last test's loss is %v, want %v", workers, got, want)
+		}
+		if testing.Short() {
+			return // one worker, and another seed, have no goroutine that three do not
 		}
 	}
 	if loss("--seed", "7") == want {
@@ -165,9 +183,7 @@ func TestAgentCtrlC(t *testing.T) {
 	if !ok || !strings.HasPrefix(again, "train --resume "+dir) {
 		t.Fatalf("it ends with\n%s", words.String())
 	}
-	if r := haul(t, append(strings.Fields(again), "--device", "cpu", "--time", "1s")...); r.code != exitDone || !strings.Contains(r.stderr, "resumed") {
-		t.Errorf("resume: exit %d, %s", r.code, r.stderr)
-	}
+	resumes(t, append(strings.Fields(again), "--device", "cpu")...)
 }
 
 func TestEvalAgent(t *testing.T) {
@@ -198,6 +214,9 @@ func TestEvalAgent(t *testing.T) {
 				t.Errorf("greedy agents on one goal differ: %v", g)
 			}
 		}
+	}
+	if testing.Short() {
+		return // what follows evaluates once more, or refuses
 	}
 	if r := haul(t, with("--goals", "train")...); r.code != exitDone || !strings.Contains(r.stdout, "on 8 goals with 2 agents on each") || !strings.Contains(r.stdout, "learner") {
 		t.Errorf("exit %d, %s%s", r.code, r.stdout, r.stderr)
@@ -239,6 +258,7 @@ func TestEvalAgent(t *testing.T) {
 }
 
 func TestBadAgent(t *testing.T) {
+	wholeOnly(t)
 	history := histories(t)
 	dir, args := smallAgent(t, history)
 	with := func(more ...string) []string { return append(args[:len(args):len(args)], more...) }
@@ -319,6 +339,7 @@ func TestMeasuredAgent(t *testing.T) {
 
 // An evaluation, and a resumed run, asked for histories whose place the run knew.
 func TestAgentRemembersItsHistories(t *testing.T) {
+	wholeOnly(t)
 	home := t.TempDir()
 	t.Chdir(home) // a relative path is remembered whole
 	history := histories(t)
@@ -362,6 +383,7 @@ func TestAgentRemembersItsHistories(t *testing.T) {
 
 // Where memory is short, eval named settings, which it has no flag to change.
 func TestEvalAgentAdvisesItsOwnFlags(t *testing.T) {
+	wholeOnly(t)
 	if _, known := run.AvailableMemory(); !known {
 		t.Skip("this system does not tell how much memory it has")
 	}

@@ -283,6 +283,7 @@ func (p page) wantCheckpoint(t *testing.T, path string) {
 }
 
 func TestFormatsPageOfRouting(t *testing.T) {
+	wholeOnly(t)
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	p, dir := readPage(t, "formats.md"), filepath.Join(t.TempDir(), "run")
 	// A rollout baseline has everything that a checkpoint can hold and a p-value in every epoch.
@@ -319,6 +320,7 @@ func TestFormatsPageOfRouting(t *testing.T) {
 }
 
 func TestFormatsPageOfTheAgent(t *testing.T) {
+	wholeOnly(t)
 	p, history := readPage(t, "formats.md"), filepath.Join(t.TempDir(), "room.hist")
 	r := haul(t, append(smallRoom[:len(smallRoom):len(smallRoom)], "--out", history, "--json")...)
 	p.wantKeys(t, "`haul data darkroom`", r.stdout)
@@ -343,6 +345,7 @@ func TestFormatsPageOfTheAgent(t *testing.T) {
 }
 
 func TestFormatsPageOfTheLearner(t *testing.T) {
+	wholeOnly(t)
 	p, dir := readPage(t, "formats.md"), filepath.Join(t.TempDir(), "run")
 	r := haul(t, "train", "--model", "PPO", "--device", "cpu", "--out", dir, "--json", "--set", "grid_size=3", "--set", "horizon=8", "--set", "n_steps=8", "--set", "n_stream=5",
 		"--set", "n_epochs=2", "--iterations", "2")
@@ -358,6 +361,7 @@ func TestFormatsPageOfTheLearner(t *testing.T) {
 }
 
 func TestFormatsPageOfOtherVerbs(t *testing.T) {
+	wholeOnly(t)
 	p, vrp := readPage(t, "formats.md"), write(t, "square.vrp", squareVRP)
 	for _, c := range []struct {
 		section string

@@ -69,6 +69,7 @@ func TestPackedPolicy(t *testing.T) {
 }
 
 func TestPoliciesRefuse(t *testing.T) {
+	wholeOnly(t)
 	square := write(t, "square.vrp", squareVRP)
 	for _, c := range []struct {
 		args []string

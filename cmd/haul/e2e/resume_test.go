@@ -91,6 +91,7 @@ func TestResumeNamesTheFileOfAnUnknownPrecision(t *testing.T) {
 // when it was judged once more. Its folder has a blank in its name, and what is to be copied from
 // the screen takes that into account.
 func TestResumeWithoutAHistory(t *testing.T) {
+	wholeOnly(t)
 	whole, args := tiny(t, "--epochs", "1")
 	if r := haul(t, args...); r.code != exitDone {
 		t.Fatal(r.stderr)

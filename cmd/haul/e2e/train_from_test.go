@@ -73,6 +73,7 @@ func TestFromAPolicyBySettingsOfItsName(t *testing.T) {
 }
 
 func TestFromIsRefused(t *testing.T) {
+	wholeOnly(t)
 	dir := t.TempDir()
 	for _, c := range []struct {
 		args []string
