@@ -63,12 +63,25 @@ func (m *Network) Views() bool { return m.pointer.cfg.Views }
 // Encode records the network from features to what the decoder reads, with weight set `set`. train
 // turns dropout on.
 func (m *Network) Encode(p *plan.Plan, set int, in Instances, train bool) kernel.Decoder {
+	return m.Project(p, set, m.Embed(p, set, in, train), in)
+}
+
+// Embed records the encoder alone: one embedding per node, [B,N,D].
+func (m *Network) Embed(p *plan.Plan, set int, in Instances, train bool) *kernel.Tensor {
 	r := &Pass{Plan: p, set: set}
 	if train {
 		r.drop = m.dropout
 	}
-	return m.pointer.project(r, m.encoder.Encode(r, in), in)
+	return m.encoder.Encode(r, in)
 }
+
+// Project records the rest of Encode: from the nodes' embeddings h to what the decoder reads.
+func (m *Network) Project(p *plan.Plan, set int, h *kernel.Tensor, in Instances) kernel.Decoder {
+	return m.pointer.project(&Pass{Plan: p, set: set}, h, in)
+}
+
+// Width is D, that of an embedding.
+func (m *Network) Width() int { return m.encoder.Width() }
 
 // Decoder fills in what a decoder of instances, whose projections it has, reads of the model
 // itself: for a plan that decodes without encoding.

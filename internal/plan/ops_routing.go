@@ -66,7 +66,7 @@ func (p *Plan) PolicyGradient(r *Routes, adv *kernel.Tensor) {
 	dpointer, _ := p.contribute(d.Pointer)
 	dgraph, _ := p.contribute(d.Graph)
 	o := &kernel.RolloutGrad{Decoder: d, DProj: dproj, DPointer: dpointer, DGraph: dgraph, DContext: p.gradWeight(d.Context),
-		Actions: r.Actions, Steps: r.Steps, Adv: adv, Weight: 1 / float32(p.prog.Total()*r.Length.Cols()), Bonus: EntropyBonus,
+		Actions: r.Actions, Steps: r.Steps, Adv: adv, Weight: 1 / float32(p.total()*r.Length.Cols()), Bonus: EntropyBonus,
 		Forced: r.op.Forced, Viewed: r.op.Viewed}
 	if d.Pair != nil {
 		o.DPair, _ = p.contribute(d.Pair)
@@ -100,7 +100,7 @@ func (p *Plan) Advantage(r *Routes, mode kernel.BaselineMode, base *kernel.Tenso
 		base = p.Rows("baseline", p.B(), 1)
 	}
 	adv = p.Rows("advantage", p.B(), r.Length.Cols())
-	o := &kernel.Advantage{Adv: adv, Length: r.Length, Base: base, Mode: mode, By: c.By, Weight: 1 / float32(p.prog.Total()*r.Length.Cols())}
+	o := &kernel.Advantage{Adv: adv, Length: r.Length, Base: base, Mode: mode, By: c.By, Weight: 1 / float32(p.total()*r.Length.Cols())}
 	if c.By == kernel.Preference {
 		o.LogProb, o.Alpha, o.Leader, o.Alone, o.Margin, o.Group = r.LogProb, float32(c.Alpha), float32(c.Leader), c.Alone, float32(c.Margin), c.Group
 		if p.prog.Shard%o.Rows() != 0 || p.prog.Batch%o.Rows() != 0 {

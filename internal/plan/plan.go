@@ -26,7 +26,11 @@ type Plan struct {
 	full  int  // instances of a shard where a batch has as many
 	cuts  int  // parts of a step, whoever runs them; 0: as many as processes
 	rows  int  // instances in turn that a shard does not part
-	w, dw map[weightKey]*kernel.Tensor
+	// layout of weight sets 1 and up where it is not that of set 0
+	frozen *kernel.Layout
+	unread map[*kernel.Tensor]*kernel.Tensor // frozen weights: where their gradient goes
+	apart  bool                              // instances learn for themselves
+	w, dw  map[weightKey]*kernel.Tensor
 }
 
 type weightKey struct{ set, param int }
@@ -39,7 +43,7 @@ func New(name string, dev kernel.Device, batch, nodes int, layout *kernel.Layout
 		whole: size == kernel.WholeBatch, full: max(1, size), rows: 1,
 		prog:  &kernel.Program{Name: name, Batch: batch, Shard: shard, Layout: layout, Sets: 1},
 		grads: map[*kernel.Tensor]*kernel.Tensor{}, ready: map[*kernel.Tensor]bool{}, gelu: map[*kernel.Tensor]*kernel.Tensor{}, made: map[*kernel.Tensor]bool{},
-		w: map[weightKey]*kernel.Tensor{}, dw: map[weightKey]*kernel.Tensor{},
+		w: map[weightKey]*kernel.Tensor{}, dw: map[weightKey]*kernel.Tensor{}, unread: map[*kernel.Tensor]*kernel.Tensor{},
 	}
 }
 
@@ -121,8 +125,38 @@ func (p *Plan) Weight(set, param int) *kernel.Tensor {
 	return p.param(p.w, kernel.Weight, set, param)
 }
 
+// Frozen gives weight sets 1 and up a layout of their own: what the program learns in set 0 is then
+// something else than the network that it reads. Before anything is recorded.
+func (p *Plan) Frozen(l *kernel.Layout) { p.frozen = l }
+
+// Apart lets every instance learn for itself, as one whose batch holds nobody else: what it weighs
+// does not depend on the number of instances. Before anything is recorded.
+func (p *Plan) Apart() { p.apart = true }
+
+// total is by how many instances a weight in the loss is divided.
+func (p *Plan) total() int {
+	if p.apart {
+		return 1
+	}
+	return p.prog.Total()
+}
+
+// Unread lets ops that cannot leave out the gradient of a frozen weight sum it into a parameter of
+// set 0 that nobody reads. The parameter is added to the layout, so that weights are stored only
+// once the program is recorded.
+func (p *Plan) Unread(w *kernel.Tensor) {
+	if w == nil || p.unread[w] != nil {
+		return
+	}
+	i := p.prog.Layout.Add("unread."+w.Name, kernel.InitZero, 1, w.Shape...)
+	p.unread[w] = p.param(p.dw, kernel.Grad, 0, i)
+}
+
 // gradWeight returns where the gradient of a policy weight is summed, or nil for a frozen one.
 func (p *Plan) gradWeight(w *kernel.Tensor) *kernel.Tensor {
+	if g := p.unread[w]; g != nil {
+		return g
+	}
 	if w == nil || w.Set != 0 {
 		return nil
 	}
@@ -139,7 +173,11 @@ func (p *Plan) param(m map[weightKey]*kernel.Tensor, sp kernel.Space, set, param
 	if t, ok := m[k]; ok {
 		return t
 	}
-	pr := p.prog.Layout.Params[param]
+	layout := p.prog.Layout
+	if set > 0 && p.frozen != nil {
+		layout = p.frozen
+	}
+	pr := layout.Params[param]
 	t := p.newTensor(pr.Name, kernel.F32, sp, pr.Shape)
 	t.Set, t.Offset = set, pr.Offset
 	m[k] = t
