@@ -19,7 +19,7 @@ var words = map[string]func() []string{
 	"policy":    policies.Names,
 	"from":      policies.Names,
 	"model":     config.Recipes,
-	"decode":    of("greedy", "pomo", "pomo8", "pomo:1", "pomo8:1", "sample:100", "sample8:100", "sgbs", "sgbs8"),
+	"decode":    of("greedy", "pomo", "pomo8", "pomo:1", "pomo8:1", "sample:100", "sample8:100", "sgbs", "sgbs8", "eas:200", "eas8:200"),
 	"precision": of("fp32", "tf32", "bf16", "auto"),
 	"device":    of("cpu", "cuda:0", "auto"),
 	"split":     of("test", "validation"),

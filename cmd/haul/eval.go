@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -125,9 +126,11 @@ func (a *app) eval(cmd *cobra.Command, f *evalFlags) (err error) {
 	if bar != nil {
 		bar.end()
 	}
-	if err != nil {
+	cut := new(run.CutShort)
+	if err != nil && !errors.As(err, &cut) {
 		return err
 	}
+	defer func(cut error) { err = firstOf(err, cut) }(err)
 	// What was measured is told, also where a picture of it cannot be written.
 	drawn, undrawn := plotAll(f.plot, f.force, format, result.Pictures())
 	if f.json {

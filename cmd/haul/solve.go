@@ -89,7 +89,8 @@ solves the file, whatever its N: coordinates are scaled to the unit square, and 
 the routes that --decode asks for the best by the file's own distances counts. Without --decode it is what takes about a second: pomo8
 up to 200 customers, pomo up to 400, greedy past that; a policy whose starts are viewed, as cvrp20's are, draws them (pomo8:1) up to
 twice the customers that it was trained on. With --time or --iterations as well, the search starts from the policy's
-routes, greedy ones unless --decode says otherwise.
+routes, greedy ones unless --decode says otherwise. --decode eas:I and eas8:I learn on the file itself for I iterations (default 200), or
+with --time for as long; no search follows within that time, and Ctrl-C ends it with the best routes so far.
 
 --testset kool solves the public test sets of Kool et al. (2019) for --customers 10, 20, 50 or 100, digit for digit, all 10,000
 instances or --count of them; --customers 1000 is drawn by their generator, with capacity 200; --testset FILE reads instances (.npz, Kool's .pkl, POMO's .pt, a folder of .vrp) and, where it has an
@@ -230,8 +231,17 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 	case unknownObjective(f.goal) != nil:
 		return usagef("--%v", unknownObjective(f.goal))
 	}
-	if _, _, err := f.policy.decoder(&config.Config{}, 0, false); err != nil {
+	d, _, err := f.policy.decoder(&config.Config{}, 0, false)
+	if err != nil {
 		return err
+	}
+	if d.Active && f.timeGiven { // the time is the active search's, and no other search follows
+		for _, other := range []string{"target", "curve"} {
+			if fs.Changed(other) {
+				return usagef("--%s is about the search, and --decode %s takes the --time: leave one of them out", other, d)
+			}
+		}
+		f.improve = false
 	}
 	return firstOf(knownDevice(f.device.name, ""), f.knownFiles(), f.onePipe(fs.Arg(0)))
 }

@@ -232,10 +232,24 @@ func (a *app) router(ctx context.Context, p *vrp.Problem, f *solveFlags) (route 
 			report.Plural(int64(n), "customer"), decode, policy.Thorough(trained.Config, n))
 	}
 	if slow(decode, n) { // all routes are one op of the device, which tells nothing before its end
-		a.remark(fmt.Sprintf("routing %s by %s, which takes a while; Ctrl-C gives up", report.Plural(int64(n), "customer"), decode))
+		end := "gives up"
+		if decode.Active {
+			end = "ends it with the best routes so far"
+		}
+		a.remark(fmt.Sprintf("routing %s by %s, which takes a while; Ctrl-C %s", report.Plural(int64(n), "customer"), decode, end))
 	}
 	return func(ctx context.Context, p *vrp.Problem) (vrp.Solution, string, error) {
-		s, _, err := trained.Solve(ctx, p, decode)
+		var within time.Duration
+		var tell func(share float64)
+		if decode.Active {
+			if f.timeGiven {
+				within = f.search.time
+			}
+			bar := a.newBar(1000, decode.String())
+			defer bar.end()
+			tell = func(share float64) { bar.set(int(1000 * share)) }
+		}
+		s, _, err := trained.SolveWithin(ctx, p, decode, within, tell)
 		return s, decode.String(), err
 	}, func() { dev.Close() }, nil
 }

@@ -25,16 +25,19 @@ type batch struct {
 	starts   int
 	in       kernel.Instances
 	decoder  kernel.Decoder // what the network said of the problems
-	routes   *plan.Routes
-	runner   kernel.Runner
-	trained  shares
-	x, y     []float32
-	nodes    []int32 // kernel.Instances.Nodes
-	feature  []float32
-	shown    []float32 // what demands are divided by in the features, by problem
-	odd      bool      // for some problem it is not the capacity
-	lengths  []float32
-	actions  []int32
+	// what its encoder said of them; kept for an active search
+	embeddings *kernel.Tensor
+	best       []int32 // actions of the best routes of each problem
+	routes     *plan.Routes
+	runner     kernel.Runner
+	trained    shares
+	x, y       []float32
+	nodes      []int32 // kernel.Instances.Nodes
+	feature    []float32
+	shown      []float32 // what demands are divided by in the features, by problem
+	odd        bool      // for some problem it is not the capacity
+	lengths    []float32
+	actions    []int32
 }
 
 // newBatch compiles the program; the seed is that of sampled routes.
@@ -47,7 +50,11 @@ func newBatch(p *Policy, n int, capacity int32, size int, d Decode, seed uint64)
 	rows := size * s.sym
 	pl := plan.New("solve", p.dev, rows, s.count, p.model.Layout())
 	s.in = pl.Given(kernel.Rules{Set: set, Capacity: capacity}, s.count)
-	s.decoder = p.model.Encode(pl, 0, s.in, false)
+	s.embeddings = p.model.Embed(pl, 0, s.in, false)
+	s.decoder = p.model.Project(pl, 0, s.embeddings, s.in)
+	if d.Active {
+		plan.Keep(s.embeddings)
+	}
 	if d.Beam > 0 {
 		plan.Keep(s.decoder.Proj)
 		plan.Keep(s.decoder.Pointer)
@@ -64,6 +71,7 @@ func newBatch(p *Policy, n int, capacity int32, size int, d Decode, seed uint64)
 	s.x, s.y, s.nodes = make([]float32, rows*s.count), make([]float32, rows*s.count), make([]int32, rows*s.in.Nodes.Cols())
 	s.feature, s.shown = make([]float32, rows*s.count*s.in.Feature.Cols()), make([]float32, size)
 	s.lengths, s.actions = make([]float32, rows*s.starts), make([]int32, rows*s.starts*s.steps)
+	s.best = make([]int32, size*s.steps)
 	return s, nil
 }
 
@@ -111,9 +119,11 @@ func (s *batch) decode(ctx context.Context, problems []*vrp.Problem, out []Route
 	}
 	steps, each := s.steps, s.sym*s.starts
 	for i, prob := range problems {
-		if err := out[i].take(prob, s.actions[i*each*steps:][:each*steps], s.lengths[i*each:][:each]); err != nil {
+		taken, err := out[i].takeBest(prob, s.actions[i*each*steps:][:each*steps], s.lengths[i*each:][:each])
+		if err != nil {
 			return fmt.Errorf("%s: %w", prob.Name, err)
 		}
+		copy(s.best[i*steps:][:steps], taken)
 	}
 	return nil
 }

@@ -21,6 +21,10 @@ type Decode struct {
 	// with Starts: hypotheses that a simulation-guided beam search keeps; 0: no search
 	Beam   int
 	Expand int // nodes that each is continued by
+	// with Starts and Drawn: an active search goes on from the routes, for so many iterations; 0: for
+	// activeIterations, or as long as there is time
+	Active     bool
+	Iterations int
 }
 
 // Draws tells whether routes depend on a seed.
@@ -28,7 +32,7 @@ func (d Decode) Draws() bool { return d.Samples > 0 || d.Drawn }
 
 // DecodeUsage tells a user of the decoders.
 const DecodeUsage = "greedy, sample:K, pomo (a route from every customer), pomo:T (drawn at temperature T), sample8:K, pomo8 or pomo8:T " +
-	"(and under 8 symmetries), sgbs or sgbs8 (beam search from there)"
+	"(and under 8 symmetries), sgbs or sgbs8 (beam search from there), eas:I or eas8:I (I iterations of active search, which learns on the instance)"
 
 // Greedy is one route an instance, the most likely node at every step.
 var Greedy = Decode{Symmetries: 1}
@@ -90,6 +94,12 @@ const (
 	maxBeam   = 64
 )
 
+// Iterations of an active search where neither a number nor a time is said, and at most.
+const (
+	activeIterations = 200
+	maxIterations    = 1_000_000
+)
+
 // Temperatures that a decoder may be given, as inference.default_temperature may.
 const (
 	minTemperature = 1e-3
@@ -98,7 +108,8 @@ const (
 
 // ParseDecode reads greedy, sample:K, pomo (N starts), sgbs, and sample8:K, pomo8 and sgbs8 for the
 // 8 symmetries. pomo:T draws the routes of its starts at temperature T, sample:K,T has one too, and
-// sgbs:B,G says how many hypotheses are kept and how many nodes each is continued by.
+// sgbs:B,G says how many hypotheses are kept and how many nodes each is continued by. eas:I, and
+// eas8:I with the symmetries, is an active search of I iterations.
 func ParseDecode(s string) (Decode, error) {
 	name, rest, more := strings.Cut(s, ":")
 	kind, eight := strings.CutSuffix(name, "8")
@@ -138,8 +149,17 @@ func ParseDecode(s string) (Decode, error) {
 			}
 		}
 		return d, nil
+	case kind == "eas":
+		d.Starts, d.Drawn, d.Temperature, d.Active = true, true, 1, true
+		if more {
+			var err error
+			if d.Iterations, err = strconv.Atoi(rest); err != nil || d.Iterations < 1 || d.Iterations > maxIterations {
+				return Decode{}, fmt.Errorf("decode %s: write %s, or %s:I with 1 to %d iterations", s, name, name, maxIterations)
+			}
+		}
+		return d, nil
 	}
-	return Decode{}, fmt.Errorf("unknown decode %q: use greedy, sample:K, pomo, pomo:T, sgbs, or for 8 symmetries sample8:K, pomo8, pomo8:T, sgbs8", s)
+	return Decode{}, fmt.Errorf("unknown decode %q: use greedy, sample:K, pomo, pomo:T, sgbs, eas:I, or for 8 symmetries sample8:K, pomo8, pomo8:T, sgbs8, eas8:I", s)
 }
 
 func readTemperature(s string, t *float64) bool {
@@ -165,6 +185,10 @@ func (d Decode) String() string {
 		eight = "8"
 	}
 	switch {
+	case d.Active && d.Iterations == 0:
+		return "eas" + eight
+	case d.Active:
+		return fmt.Sprintf("eas%s:%d", eight, d.Iterations)
 	case d.Beam > 0:
 		return fmt.Sprintf("sgbs%s:%d,%d", eight, d.Beam, d.Expand)
 	case d.Samples > 0 && d.Temperature > 0:
@@ -209,8 +233,14 @@ func (d Decode) starts(n int) int {
 }
 
 // Routes is the number of routes an instance of n customers is given; a beam search begins with
-// them.
-func (d Decode) Routes(n int) int { return d.starts(n) * d.symmetries() }
+// them. Those of an active search are as many again per iteration.
+func (d Decode) Routes(n int) int {
+	rounds := 1
+	if d.Active {
+		rounds += cmp.Or(d.Iterations, activeIterations)
+	}
+	return rounds * d.starts(n) * d.symmetries()
+}
 
 func (d Decode) symmetries() int { return max(1, d.Symmetries) }
 

@@ -14,8 +14,8 @@ func (p *Policy) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, erro
 	if o.Temperature == 0 {
 		o.Temperature = p.Config.Inference.DefaultTemperature
 	}
-	if o.Decode.Beam > 0 {
-		return p.evaluateBeam(ctx, o)
+	if o.Decode.Beam > 0 || o.Decode.Active {
+		return p.evaluateGiven(ctx, o)
 	}
 	e, err := NewEvaluator(p.dev, p.model, p.store, o)
 	if err != nil {
@@ -25,8 +25,9 @@ func (p *Policy) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, erro
 	return out, errors.Join(err, e.Close())
 }
 
-// evaluateBeam is Evaluate by a beam search, for which the host draws the instances.
-func (p *Policy) evaluateBeam(ctx context.Context, o EvalOptions) (*Evaluation, error) {
+// evaluateGiven is Evaluate by a beam search or an active one, for which the host draws the
+// instances.
+func (p *Policy) evaluateGiven(ctx context.Context, o EvalOptions) (*Evaluation, error) {
 	if err := o.Source.Check(); err != nil {
 		return nil, err
 	}
@@ -43,7 +44,7 @@ func (p *Policy) evaluateBeam(ctx context.Context, o EvalOptions) (*Evaluation, 
 		problems[i] = b.Problem(i)
 		problems[i].Name = fmt.Sprintf("instance %d", o.First+uint64(i))
 	}
-	routed, err := p.RouteMany(ctx, problems, ManyOptions{Decode: o.Decode, Batch: o.Batch, Progress: o.Progress})
+	routed, err := p.RouteMany(ctx, problems, ManyOptions{Decode: o.Decode, Seed: o.Source.Seed, Batch: o.Batch, Progress: o.Progress})
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func TestGATPolicy(t *testing.T) {
 		}
 	}
 	src := p.Source(rng.TestInstances)
-	for _, name := range []string{"greedy", "pomo8", "sample:3", "sgbs:2,2"} {
+	for _, name := range []string{"greedy", "pomo8", "sample:3", "sgbs:2,2", "eas:2"} {
 		d, err := ParseDecode(name)
 		if err != nil {
 			t.Fatal(err)
@@ -74,7 +74,7 @@ func TestGATPolicy(t *testing.T) {
 		}
 	}
 	for _, prog := range dev.Programs {
-		if prog.Name == "beam" {
+		if prog.Name == "beam" || prog.Name == "active search" {
 			continue
 		}
 		o, r := runtest.Op[*kernel.GraphAttention](t, prog.PerShard), runtest.Op[*kernel.Rollout](t, prog.PerShard)

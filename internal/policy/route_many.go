@@ -14,13 +14,15 @@ type ManyOptions struct {
 	Decode Decode
 	Seed   uint64 // of sampled routes
 	Batch  int    // problems at a time, 0: chosen. Routes do not depend on it
-	// in all: what the decoder leaves of it goes into more routes, sampled from the same starts
+	// in all: what the decoder leaves of it goes into more routes, sampled from the same starts. An
+	// active search iterates as long, unless its iterations are done
 	Time     time.Duration
 	Progress func(done int)
 }
 
 // RouteMany routes problems of any sizes and capacities: those of one size and capacity share a
-// program and its batches.
+// program and its batches. Where ctx ends an active search, the error comes with what was found:
+// problems that were not begun have no routes.
 func (p *Policy) RouteMany(ctx context.Context, problems []*vrp.Problem, o ManyOptions) ([]Routed, error) {
 	for _, prob := range problems {
 		if err := p.takes(prob); err != nil {
@@ -48,6 +50,11 @@ func (p *Policy) RouteMany(ctx context.Context, problems []*vrp.Problem, o ManyO
 	done := 0
 	for _, k := range kinds {
 		g := &group{policy: p, o: o, n: k.n, capacity: k.capacity, deadline: time.Duration(float64(o.Time) * work[k] / total)}
+		g.tell = func(more int) {
+			if o.Progress != nil {
+				o.Progress(done + more)
+			}
+		}
 		for _, i := range members[k] {
 			g.problems, g.index = append(g.problems, problems[i]), append(g.index, i)
 		}
@@ -57,6 +64,9 @@ func (p *Policy) RouteMany(ctx context.Context, problems []*vrp.Problem, o ManyO
 				o.Progress(done)
 			}
 		})
+		if err != nil && o.Decode.Active && ctx.Err() != nil {
+			return out, err
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -72,7 +82,8 @@ type group struct {
 	capacity int32
 	problems []*vrp.Problem
 	index    []int
-	deadline time.Duration // what the group may take, 0: what the decoder takes
+	deadline time.Duration  // what the group may take, 0: what the decoder takes
+	tell     func(more int) // hears of problems that are routed in part
 }
 
 // route hands each problem's routes over as soon as they are final.
@@ -80,6 +91,9 @@ func (g *group) route(ctx context.Context, take func(i int, r Routed)) (err erro
 	batch := g.o.Batch
 	if batch < 1 {
 		batch = evalBatch(g.n, g.policy.model.Rules(), g.o.Decode)
+		if g.o.Decode.Active {
+			batch = min(batch, activeBatch(g.policy, g.n, g.o.Decode))
+		}
 	}
 	batch = min(batch, len(g.problems))
 	s, err := g.policy.prepare(g.n, g.capacity, batch, g.o.Decode, g.o.Seed)
@@ -88,7 +102,7 @@ func (g *group) route(ctx context.Context, take func(i int, r Routed)) (err erro
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	var more *Stepper // samples from the same starts
-	if g.deadline > 0 {
+	if g.deadline > 0 && !g.o.Decode.Active {
 		if more, err = g.policy.prepare(g.n, g.capacity, batch, g.o.Decode.forever(g.n), g.o.Seed); err != nil {
 			return err
 		}
@@ -103,6 +117,11 @@ func (g *group) route(ctx context.Context, take func(i int, r Routed)) (err erro
 		}
 		// Row and round decide the samples, whatever the batch.
 		first := uint64(at) * uint64(s.sym)
+		if g.deadline > 0 { // what the batches before have left of the time of theirs and this one
+			until := time.Duration(float64(g.deadline) * float64(at+len(some)) / float64(len(g.problems)))
+			s.within = max(1, until-time.Since(start))
+		}
+		s.tell = func(share float64) { g.tell(int(share * float64(len(some)))) }
 		if err := s.improve(ctx, some, out, first); err != nil {
 			return err
 		}
@@ -119,6 +138,9 @@ func (g *group) route(ctx context.Context, take func(i int, r Routed)) (err erro
 		}
 		for i, r := range out {
 			take(at+i, r)
+		}
+		if g.o.Decode.Active && ctx.Err() != nil { // the search has ended early
+			return ctx.Err()
 		}
 	}
 	return nil

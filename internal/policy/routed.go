@@ -17,6 +17,13 @@ type Routed struct {
 // one that rounds, or that is another, is asked about each. Where the best do not keep what the
 // device does not know of, a number of vehicles or windows to the last digit, the next is tried.
 func (r *Routed) take(prob *vrp.Problem, actions []int32, lengths []float32) error {
+	_, err := r.takeBest(prob, actions, lengths)
+	return err
+}
+
+// takeBest is take, and returns the actions of the routes that it took; nil where those of before
+// are the best.
+func (r *Routed) takeBest(prob *vrp.Problem, actions []int32, lengths []float32) ([]int32, error) {
 	steps, tried := len(actions)/len(lengths), make([]bool, len(lengths))
 	costs := make([]float64, len(lengths))
 	for k := range costs {
@@ -37,17 +44,18 @@ func (r *Routed) take(prob *vrp.Problem, actions []int32, lengths []float32) err
 		if err == nil {
 			if cost := prob.Cost(sol); r.Solution.Routes == nil || cost < r.Cost {
 				r.Solution, r.Cost = sol, cost
+				return actions[best*steps:][:steps], nil
 			}
-			return nil
+			return nil, nil
 		}
 		if tried[best] = true; broken == nil {
 			broken = err
 		}
 	}
 	if r.Solution.Routes != nil {
-		return nil // of an earlier round
+		return nil, nil // of an earlier round
 	}
-	return fmt.Errorf("the policy's routes are invalid: %w", broken)
+	return nil, fmt.Errorf("the policy's routes are invalid: %w", broken)
 }
 
 // tourCost is Problem.Cost of a visit sequence that begins behind the depot and is filled up with

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"haul/internal/vrp"
 )
@@ -13,7 +14,11 @@ import (
 // whatever came before.
 type Stepper struct {
 	*batch
-	beam *beamSearch // nil: the routes are all
+	beam   *beamSearch   // nil: the routes are all
+	active *activeSearch // likewise
+
+	within time.Duration       // that an active search may take; 0: its iterations decide
+	tell   func(share float64) // hears how far it is; may be nil
 }
 
 // Prepare compiles the program for problems of n customers with one capacity.
@@ -38,6 +43,11 @@ func (p *Policy) prepare(n int, capacity int32, size int, d Decode, seed uint64)
 			return nil, errors.Join(err, b.runner.Close())
 		}
 	}
+	if d.Active {
+		if s.active, err = newActive(p, b, d, seed); err != nil {
+			return nil, errors.Join(err, b.runner.Close())
+		}
+	}
 	return s, nil
 }
 
@@ -47,12 +57,22 @@ func (s *Stepper) Close() error {
 	if s.beam != nil {
 		err = errors.Join(err, s.beam.runner.Close())
 	}
+	if s.active != nil {
+		err = errors.Join(err, s.active.close())
+	}
 	return err
 }
 
 // Solve routes one problem and returns the best routes by the problem's own metric, judged by the
 // validator. Coordinates are scaled to the unit square by their larger side.
 func (p *Policy) Solve(ctx context.Context, prob *vrp.Problem, d Decode) (vrp.Solution, float64, error) {
+	return p.SolveWithin(ctx, prob, d, 0, nil)
+}
+
+// SolveWithin is Solve for an active search with a budget of time, 0 for none: it ends there, after
+// its iterations or with ctx, whichever is first, and the best routes so far are the result. tell
+// hears how much of it is done and may be nil. Other decoders end with ctx in an error.
+func (p *Policy) SolveWithin(ctx context.Context, prob *vrp.Problem, d Decode, within time.Duration, tell func(share float64)) (vrp.Solution, float64, error) {
 	if err := p.takes(prob); err != nil {
 		return vrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
 	}
@@ -60,6 +80,7 @@ func (p *Policy) Solve(ctx context.Context, prob *vrp.Problem, d Decode) (vrp.So
 	if err != nil {
 		return vrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
 	}
+	s.within, s.tell = within, tell
 	sol, cost, err := s.Solve(ctx, prob)
 	if err = errors.Join(err, s.Close()); err != nil {
 		return vrp.Solution{}, 0, err
@@ -90,6 +111,7 @@ func (s *Stepper) Solve(ctx context.Context, prob *vrp.Problem) (vrp.Solution, f
 // where they beat what is there. Sampled routes are drawn by the index of the first row. Problems
 // whose demands are shown as smaller are routed as they are, too.
 func (s *Stepper) improve(ctx context.Context, problems []*vrp.Problem, out []Routed, first uint64) error {
+	begun := time.Now()
 	if s.odd {
 		if err := s.show(true); err != nil {
 			return err
@@ -106,6 +128,13 @@ func (s *Stepper) improve(ctx context.Context, problems []*vrp.Problem, out []Ro
 	}
 	if s.beam != nil {
 		return s.beam.search(ctx, s.batch, problems, out)
+	}
+	if s.active != nil {
+		var until time.Time
+		if s.within > 0 {
+			until = begun.Add(s.within)
+		}
+		return s.active.search(ctx, s.batch, problems, out, first, until, s.tell)
 	}
 	return nil
 }

@@ -11,6 +11,15 @@ import (
 // given.
 var ErrTimeUp = errors.New("time is up")
 
+// CutShort is the end of an evaluation whose context ended; the result that comes with it is of
+// what was done until then.
+type CutShort struct{ Cause error }
+
+func (e *CutShort) Error() string { return "the result is of what was done so far: " + e.Cause.Error() }
+
+// Unwrap is why the context ended.
+func (e *CutShort) Unwrap() error { return e.Cause }
+
 // Interrupted is the end of a run whose context ended. Its state is saved to the update.
 type Interrupted struct {
 	Dir     string

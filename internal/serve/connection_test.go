@@ -133,6 +133,8 @@ func TestAPolicyHasItsTime(t *testing.T) {
 	}
 	began := time.Now()
 	x.refused(x.do("POST", "/api/v1/solve", body(120, "sgbs:64,64")), 422, "decode sgbs:64,64 of 120 customers takes longer than 1 s, the time of a request")
+	x.refused(x.do("POST", "/api/v1/solve", body(120, "eas:60")), 422, "decode eas:60 of 120 customers takes longer than 1 s, the time of a request")
+	x.refused(x.do("POST", "/api/v1/solve", body(120, "eas8")), 422, "decode eas8 builds 192960 routes of 120 customers, more than a request may take")
 	if took := time.Since(began); took > patience {
 		t.Errorf("it was let go after %s", took)
 	}

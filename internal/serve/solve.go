@@ -258,6 +258,9 @@ func (s *Server) router(p *vrp.Problem, ask *solveRequest, out *solved) (solve.R
 		within, cancel := context.WithTimeout(ctx, s.limits.Search)
 		defer cancel()
 		solution, _, err := s.policies.solve(within, chosen, p, decode, ask.Seed)
+		if err == nil && decode.Active {
+			err = within.Err() // it would be another search than the one that was asked for
+		}
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 			err = refuse(http.StatusUnprocessableEntity, "decode %s of %d customers takes longer than %g s, the time of a request: use one that builds fewer routes, or haul solve",
 				decode, p.N(), s.limits.Search.Seconds())

@@ -15,7 +15,7 @@ import (
 )
 
 // Router routes a problem by a trained policy and says how ("pomo8"). Whoever holds the device and
-// the weights gives it.
+// the weights gives it. Routes without an error after ctx has ended are the best so far.
 type Router func(ctx context.Context, p *vrp.Problem) (s vrp.Solution, how string, err error)
 
 // Options are what a method may need. A method that has no use for one of them leaves it alone:
@@ -119,6 +119,7 @@ func kept(o search.Options, s vrp.Solution) error {
 
 func runPolicy(j *job) (err error) {
 	j.out.Solution, j.out.Decode, err = j.o.Route(j.ctx, j.p)
+	j.out.Interrupted = err == nil && j.ctx.Err() != nil // an active search has ended early
 	return err
 }
 

@@ -175,3 +175,22 @@ func TestMany(t *testing.T) {
 		t.Error("the search has no budget for many")
 	}
 }
+
+// TestAnActiveSearchIsInterrupted: routes that a policy returns after the context has ended are the
+// best so far; where it returns an error, there are none.
+func TestAnActiveSearchIsInterrupted(t *testing.T) {
+	p := ring(2)
+	for _, interrupt := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		found, err := solve.Find(solve.Policy).Solve(ctx, p, solve.Options{Route: func(context.Context, *vrp.Problem) (vrp.Solution, string, error) {
+			if interrupt {
+				cancel()
+			}
+			return vrp.Solution{Routes: [][]int32{{1, 2}}}, "eas", nil
+		}})
+		if err != nil || found.Interrupted != interrupt || found.Decode != "eas" || found.Cost != p.Cost(found.Solution) {
+			t.Errorf("interrupted %v: %+v, %v", interrupt, found, err)
+		}
+	}
+}

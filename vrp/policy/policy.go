@@ -92,9 +92,10 @@ func (p *Policy) Parameters() int { return p.inner.Parameters() }
 // Solve makes routes for a problem. decode says how: greedy (one route, the likeliest node at every
 // step), sample:K (the best of K drawn at random), pomo (the best of one from every customer),
 // pomo:T (the same, drawn at temperature T), pomo8, pomo8:T and sample8:K (under the eight
-// symmetries of the square), sgbs and sgbs8 (a beam search from there); "" is greedy. cvrp20 is at
-// its best with pomo8:1. It refuses problems with limits beside the capacity, which a policy does
-// not know.
+// symmetries of the square), sgbs and sgbs8 (a beam search from there), eas:I and eas8:I (an active
+// search of I iterations, which ends with ctx too and then returns the best routes so far); "" is
+// greedy. cvrp20 is at its best with pomo8:1. It refuses problems with limits beside the capacity,
+// which a policy does not know.
 func (p *Policy) Solve(ctx context.Context, problem *vrp.Problem, decode string) (*vrp.Solution, error) {
 	d := policy.Greedy
 	if decode != "" {

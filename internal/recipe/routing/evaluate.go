@@ -82,7 +82,11 @@ func evaluate(ctx context.Context, e *run.Evaluation) (_ run.Result, err error) 
 		return given.everyVariant(ctx, e, decode)
 	}
 	if given != nil {
-		return given.evaluate(ctx, e, decode)
+		r, err := given.evaluate(ctx, e, decode)
+		if r == nil {
+			return nil, err
+		}
+		return r, err
 	}
 	count := e.Flags.Int("count")
 	if err := checkCount(e.Flags); err != nil {

@@ -200,6 +200,10 @@ type Compared struct {
 	Each      float64  `json:"seconds_per_instance"`
 	PerSecond float64  `json:"instances_per_second"`
 	Out       string   `json:"out,omitempty"`
+	// an active search was interrupted: these are the best routes so far, of the first instances of so
+	// many
+	Interrupted bool `json:"interrupted,omitempty"`
+	Of          int  `json:"instances_of,omitempty"`
 
 	path, device string
 	model        string // its name
@@ -225,15 +229,27 @@ func (g *givenEval) evaluate(ctx context.Context, e *run.Evaluation, decode poli
 	}
 	start := time.Now()
 	routed, err := p.RouteMany(ctx, g.set.Problems, o)
-	if err != nil {
+	reached, of := 0, len(g.set.Problems)
+	for reached < len(routed) && routed[reached].Solution.Routes != nil {
+		reached++
+	}
+	if err != nil && reached == 0 {
 		return nil, err
+	}
+	var cut error
+	if err != nil { // an active search was interrupted
+		cut, routed = &run.CutShort{Cause: err}, routed[:reached]
+		g.set.Cut(0, reached)
 	}
 	r = &Compared{Set: g.set.Name, Epoch: p.Epoch, Decode: decode.String(), Budget: g.time.Seconds(), Instances: len(routed), Customers: g.set.Customers(), Capacity: g.set.Capacity(),
 		Valid: true, Seconds: time.Since(start).Seconds(), Out: g.out, path: e.Path, model: p.Config.Recipe(), device: dev.Name(), first: g.set.Problems[0], solution: routed[0].Solution}
 	if r.Customers > 0 {
 		r.better = decode.DrawnFor(p.Config, r.Customers)
 	}
-	if r.Customers > 0 && g.time == 0 && decode.Beam == 0 {
+	if cut != nil {
+		r.Interrupted, r.Of = true, of
+	}
+	if r.Customers > 0 && g.time == 0 && decode.Beam == 0 && cut == nil {
 		r.Routes = decode.Routes(r.Customers)
 	}
 	r.Each, r.PerSecond = r.Seconds/float64(r.Instances), float64(r.Instances)/r.Seconds
@@ -243,7 +259,7 @@ func (g *givenEval) evaluate(ctx context.Context, e *run.Evaluation, decode poli
 			return nil, fmt.Errorf("%w; the mean cost is %g, and not all routes are written", err, r.MeanCost)
 		}
 	}
-	return r, nil
+	return r, cut
 }
 
 // compare fills in the costs, and the gaps where there is something to compare with.
@@ -323,6 +339,9 @@ func (r *Compared) Text(out io.Writer, bold func(string) string) error {
 		fmt.Fprintf(w, "routes\t%d per instance, the best of each judged valid\n", r.Routes)
 	}
 	fmt.Fprintf(w, "speed\t%.3f ms per instance (%.3f s), %s\n", 1000*r.Each, r.Seconds, r.device)
+	if r.Interrupted {
+		fmt.Fprintf(w, "interrupted\tthe best routes so far, of the first %d of %d instances\n", r.Instances, r.Of)
+	}
 	if r.Out != "" {
 		fmt.Fprintf(w, "written\t%s\n", filepath.Join(r.Out, costsName))
 	}

@@ -2,7 +2,9 @@ package routing
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -12,6 +14,7 @@ import (
 
 	"haul/internal/policy"
 	"haul/internal/rng"
+	"haul/internal/run"
 	"haul/internal/stats"
 	"haul/internal/vrp"
 	"haul/internal/vrp/files"
@@ -133,4 +136,53 @@ func drawn(p *policy.Policy, count int) (out []*vrp.Problem) {
 		out[i].Name = fmt.Sprintf("instance-%d", i)
 	}
 	return out
+}
+
+// TestEvaluateInterrupted: an active search that is interrupted reports the best routes so far, of
+// the instances that it has reached, and says of how many; the error says that it was cut short.
+func TestEvaluateInterrupted(t *testing.T) {
+	path, _ := saved(t)
+	dev := openCPU(t, 1)
+	p, err := policy.Load(dev, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems := drawn(p, 3)
+	more := p.Source(rng.TestInstances)
+	more.N, more.Capacity = 4, int32(p.Config.Problem.VehicleCapacity) // a second size, which is not begun
+	b := vrp.NewBatch(2, more.N, more.Capacity)
+	more.Fill(b, 0)
+	problems = append(problems, b.Problem(0), b.Problem(1))
+	dir := t.TempDir()
+	for i, prob := range problems {
+		prob.Name = fmt.Sprintf("instance-%d", i)
+		var text bytes.Buffer
+		if err := files.WriteProblem(&text, prob); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, prob.Name+".vrp"), text.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	e := evaluation(t, dev, path, evalFlags{"instances": dir, "distance": "exact", "decode": "eas:3"})
+	e.Progress = func(done, of int) { cancel() }
+	result, err := Recipe{}.Evaluate(ctx, e)
+	if cut := new(run.CutShort); !errors.As(err, &cut) || !errors.Is(err, context.Canceled) {
+		t.Fatalf("%v, %v", result, err)
+	}
+	r := result.(*Compared)
+	var text strings.Builder
+	if err := r.Text(&text, func(s string) string { return s }); err != nil || !strings.Contains(text.String(), "the first 3 of 5 instances") {
+		t.Errorf("%v: %s", err, text.String())
+	}
+	if !r.Interrupted || r.Instances != 3 || r.Of != 5 || r.Routes != 0 {
+		t.Errorf("%+v", r)
+	}
+	ended, stop := context.WithCancel(t.Context())
+	stop()
+	if result, err := (Recipe{}).Evaluate(ended, e); result != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("before anything: %v, %v", result, err)
+	}
 }

@@ -55,7 +55,7 @@ costs that the file brings or that --reference gives.`,
 		{Name: "customers", Default: 0, Usage: "customers of the instances that are drawn, or which of the public sets (default: the size that the policy was trained on, of a range the largest)"},
 		{Name: "split", Default: testset.Test, Usage: "which of Kool's sets: test or validation", Check: checkSet},
 		{Name: "distance", Default: "rounded", Usage: "distances of .vrp files: rounded as CVRPLIB does, or exact", Check: checkSet},
-		{Name: "time", Default: "", Usage: "of a set: decode, then sample more routes until this wall time is over, for example 60s", Check: checkSet},
+		{Name: "time", Default: "", Usage: "of a set: decode, then sample more routes (by eas: iterate) until this wall time is over, for example 60s", Check: checkSet},
 		{Name: "out", Default: "", Usage: "of a set: a folder for costs.csv and the routes of each instance as .sol"},
 	},
 }

@@ -1,0 +1,246 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"haul/internal/kernel"
+	"haul/internal/plan"
+	"haul/internal/rng"
+	"haul/internal/run"
+	"haul/internal/vrp"
+)
+
+// Efficient active search (Hottung et al. 2022, https://arxiv.org/abs/2106.05126, the kind that
+// learns embeddings). The encoder reads a problem once; then the embeddings of its nodes are
+// parameters of the problem alone. Per iteration routes are drawn from every start, and the
+// embeddings move by the policy gradient that training would have passed to the encoder, and
+// towards the best routes so far. The policy's weights stay as they are.
+//
+// What a reader could break: rows share no parameter and no sum, and what a row draws is a function
+// of its problem's place and the iteration. So routes do not depend on the batch, nor on the number
+// of workers.
+
+// How embeddings learn. Rate and weight were chosen on a few instances of 50 customers by cvrp50:
+// docs/policies.md says what else was tried.
+const (
+	activeRate      = 0.001
+	activeIncumbent = 0.1 // weight of the best routes' log-probability, beside lengths in the unit square
+	activeBeta1     = 0.9
+	activeBeta2     = 0.999
+	activeEps       = 1e-10 // of gradients that are far larger
+)
+
+// activeSearch continues where a batch's first routes have ended.
+type activeSearch struct {
+	iterations int // 0: as the time allows, or activeIterations
+	layout     kernel.Layout
+	table      int // the parameter that holds the embeddings of all rows
+	store      kernel.Store
+	runner     kernel.Runner
+
+	in                 kernel.Instances
+	index              *kernel.Tensor
+	routes             *plan.Routes
+	incumbent, teaches *kernel.Tensor // the best routes so far, and what each weighs
+
+	flat, zeros, embeddings, lengths []float32
+	actions, best                    []int32
+}
+
+// activeBytes is what the embeddings of a batch may take, with their gradients and moments.
+const activeBytes = 512 << 20
+
+// activeBatch is how many problems of n customers learn at a time.
+func activeBatch(p *Policy, n int, d Decode) int {
+	var l kernel.Layout
+	l.Add("embeddings", kernel.InitZero, 1, d.symmetries()*p.model.Rules().Nodes(n), p.model.Width())
+	each := 16 * int64(l.Len)
+	if dev, ok := p.dev.(kernel.Sizer); ok {
+		each = dev.StoreMemory(&l, true)
+	}
+	return int(max(1, activeBytes/each))
+}
+
+// newActive compiles an iteration for the rows of a batch whose embeddings are kept.
+func newActive(p *Policy, s *batch, d Decode, seed uint64) (a *activeSearch, err error) {
+	a = &activeSearch{iterations: d.Iterations}
+	rows, nodes, width, steps := s.size*s.sym, s.count, p.model.Width(), s.steps
+	pl := a.record(p, s, d, seed)
+	if a.store, err = run.NewStore(p.dev, &a.layout, true); err != nil {
+		return nil, err
+	}
+	if a.runner, err = run.CompileBeside(d.instead(s.n), routeBytes(rows, s.starts, s.steps), pl, p.dev, a.store, p.store); err != nil {
+		return nil, errors.Join(err, a.store.Close())
+	}
+	index := make([]int32, rows*nodes)
+	for i := range index {
+		index[i] = int32(i)
+	}
+	weight := make([]float32, rows)
+	for i := range weight {
+		weight[i] = -activeIncumbent
+	}
+	control := evalControl(d.temperature(p.Config.Inference.DefaultTemperature))
+	control.LearningRate = activeRate
+	if err := errors.Join(a.runner.SetControl(control), a.runner.WriteBatch(a.index, index), a.runner.WriteBatch(a.teaches, weight)); err != nil {
+		return nil, errors.Join(err, a.close())
+	}
+	a.flat, a.zeros, a.embeddings = make([]float32, a.layout.Len), make([]float32, a.layout.Len), make([]float32, rows*nodes*width)
+	a.lengths, a.actions, a.best = make([]float32, rows*s.starts), make([]int32, rows*s.starts*steps), make([]int32, rows*steps)
+	return a, nil
+}
+
+// record is an iteration: draw routes, compare them, teach the best so far, learn.
+func (a *activeSearch) record(p *Policy, s *batch, d Decode, seed uint64) *plan.Plan {
+	rows, nodes, width, steps := s.size*s.sym, s.count, p.model.Width(), s.steps
+	a.table = a.layout.Add("embeddings", kernel.InitZero, width, rows*nodes, width)
+	pl := plan.New("active search", p.dev, rows, nodes, &a.layout)
+	pl.Frozen(p.model.Layout())
+	pl.Apart()
+	a.in = kernel.Instances{Rules: s.in.Rules, PosX: pl.Rows("x", pl.B(), nodes), PosY: pl.Rows("y", pl.B(), nodes),
+		Nodes: pl.RowInts("nodes", pl.B(), s.in.Nodes.Cols())}
+	a.index = pl.RowInts("index", pl.B(), nodes, 1)
+	h := pl.Embed("embeddings", a.index, pl.Weight(0, a.table))
+
+	// A decoder's gradient belongs to one op, so the routes that are drawn and the one that is taught
+	// have projections of their own.
+	drawn, taught := p.model.Project(pl, 1, h, a.in), p.model.Project(pl, 1, h, a.in)
+	pl.Unread(drawn.Context)
+	pl.Unread(drawn.PairContext)
+	a.routes = recordRoutes(pl, p.model, drawn, d, s.n, seed)
+	adv, _ := pl.Advantage(a.routes, kernel.SharedMean, nil, 0, plan.Comparison{})
+	pl.PolicyGradient(a.routes, adv)
+
+	a.incumbent, a.teaches = pl.RowInts("incumbent", pl.B(), 1, steps), pl.Rows("incumbent.weight", pl.B(), 1)
+	again := pl.Rollout("taught", taught, plan.RolloutSpec{Choice: kernel.Replay, Starts: 1, MaxStep: steps, Actions: a.incumbent}, rng.Actions)
+	pl.PolicyGradient(again, a.teaches)
+	pl.Backward()
+	pl.Optimize(&kernel.AdamW{Beta1: activeBeta1, Beta2: activeBeta2, Eps: activeEps}, 1)
+	return pl
+}
+
+// search goes on from the batch's first routes, which have just been drawn, for so many iterations
+// or until the time is over. It ends with ctx too, and what it has found until then stays.
+func (a *activeSearch) search(ctx context.Context, s *batch, problems []*vrp.Problem, out []Routed, first uint64, until time.Time, tell func(share float64)) error {
+	if err := a.begin(s); err != nil {
+		return err
+	}
+	each := s.sym * s.starts
+	shortest := make([]float32, len(problems))
+	for i := range shortest {
+		shortest[i] = slices.Min(s.lengths[i*each:][:each])
+	}
+	begun, total := time.Now(), a.total(!until.IsZero())
+	a.remember(s, len(problems))
+	for k := 1; k <= total; k++ {
+		if ctx.Err() != nil || !until.IsZero() && !time.Now().Before(until) {
+			break
+		}
+		if err := a.step(ctx, first+uint64(k)<<40); err != nil {
+			if ctx.Err() != nil {
+				break
+			}
+			return err
+		}
+		if err := a.take(s, problems, out, shortest); err != nil {
+			return err
+		}
+		if tell != nil {
+			share := float64(k) / float64(total)
+			if !until.IsZero() {
+				share = max(share, float64(time.Since(begun))/float64(until.Sub(begun)))
+			}
+			tell(min(1, share))
+		}
+	}
+	m, err := a.runner.TakeMetrics()
+	if err == nil && m.BadStep > 0 {
+		op, _ := a.runner.FirstBad()
+		err = &NotFinite{Op: op}
+	}
+	return err
+}
+
+// total is how many iterations there are at most.
+func (a *activeSearch) total(timed bool) int {
+	switch {
+	case a.iterations > 0:
+		return a.iterations
+	case timed:
+		return maxIterations
+	}
+	return activeIterations
+}
+
+// begin takes over what the encoder says of the batch's problems; nothing of an earlier batch is
+// left.
+func (a *activeSearch) begin(s *batch) error {
+	if err := s.runner.ReadBatch(s.embeddings, a.embeddings); err != nil {
+		return err
+	}
+	clear(a.flat)
+	copy(a.flat[a.layout.Params[a.table].Offset:], a.embeddings)
+	return errors.Join(a.store.WriteWeights(a.flat), a.store.WriteMoments(a.zeros, a.zeros), a.runner.SetState(kernel.State{}),
+		a.runner.WriteBatch(a.in.PosX, s.x), a.runner.WriteBatch(a.in.PosY, s.y), a.runner.WriteBatch(a.in.Nodes, s.nodes))
+}
+
+// step makes one iteration, whose routes are drawn by the index of its first row.
+func (a *activeSearch) step(ctx context.Context, first uint64) error {
+	if err := a.runner.WriteBatch(a.incumbent, a.best); err != nil {
+		return err
+	}
+	state, err := a.runner.State()
+	if err != nil {
+		return err
+	}
+	state.Instances = first
+	if err := a.runner.SetState(state); err != nil {
+		return err
+	}
+	return run.Replay(ctx, a.runner)
+}
+
+// take keeps what has become shorter. The actions are many, and are read only if they can matter:
+// where a problem has a metric of its own, the device's lengths do not tell.
+func (a *activeSearch) take(s *batch, problems []*vrp.Problem, out []Routed, shortest []float32) error {
+	if err := a.runner.ReadBatch(a.routes.Length, a.lengths); err != nil {
+		return err
+	}
+	each, steps, read := s.sym*s.starts, s.steps, false
+	for i, prob := range problems {
+		lengths := a.lengths[i*each:][:each]
+		best := slices.Min(lengths)
+		if prob.Metric == vrp.Exact && !(best < shortest[i]) {
+			continue
+		}
+		if !read {
+			if err := a.runner.ReadBatch(a.routes.Actions, a.actions); err != nil {
+				return err
+			}
+			read = true
+		}
+		shortest[i] = min(shortest[i], best)
+		taken, err := out[i].takeBest(prob, a.actions[i*each*steps:][:each*steps], lengths)
+		if err != nil {
+			return err
+		}
+		copy(s.best[i*steps:][:steps], taken)
+	}
+	if read {
+		a.remember(s, len(problems))
+	}
+	return nil
+}
+
+// remember writes the best routes of each problem into all of its rows: a symmetry changes no
+// order. Rows that stand for no problem repeat the last one.
+func (a *activeSearch) remember(s *batch, problems int) {
+	for row := range s.size * s.sym {
+		copy(a.best[row*s.steps:][:s.steps], s.best[min(row/s.sym, problems-1)*s.steps:])
+	}
+}
+
+func (a *activeSearch) close() error { return errors.Join(a.runner.Close(), a.store.Close()) }
