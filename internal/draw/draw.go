@@ -65,9 +65,8 @@ func newCanvas(f Format, w, h vg.Length) (vg.CanvasWriterTo, error) {
 // encode writes the finished canvas. vgsvg names the one font it was measured with; the families
 // added here share its metrics, so that a viewer without it shows the same layout.
 func encode(w io.Writer, f Format, c vg.CanvasWriterTo) error {
-	if f != SVG {
-		_, err := c.WriteTo(w)
-		return err
+	if p, ok := c.(vgimg.PngCanvas); ok {
+		return writePNG(w, p.Image())
 	}
 	var buf bytes.Buffer
 	if _, err := c.WriteTo(&buf); err != nil {
