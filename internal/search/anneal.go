@@ -34,6 +34,7 @@ const (
 	roundLong  = 50 * time.Millisecond
 	roundMost  = 20_000                // the same, in iterations
 	partsRound = 20 * time.Millisecond // what several workers' rounds last at least
+	regionMost = 12_000                // nodes of a region, whose table then takes 576 MB
 	partsEach  = 10                    // iterations per customer in a round of parts, at least
 	coverShare = 0.03                  // of the time, for the cover at a cycle's end
 	// iterations per customer under which a start at hotFirst does not come back
@@ -79,11 +80,13 @@ func (d *driver) spent() float64 {
 func (d *driver) over(ctx context.Context) bool { return d.met || ctx.Err() != nil || d.spent() >= 1 }
 
 func (d *driver) run(ctx context.Context) {
-	if d.p.N() < 2 {
+	if d.p.N() < 2 || d.near.k == 0 { // of one customer, or there was no time for lists
 		return
 	}
 	number := uint64(0)
-	d.probe(ctx, 1<<31)
+	if !d.probe(ctx, 1<<31) {
+		return
+	}
 	for i, cy := range d.cycles() {
 		if d.over(ctx) {
 			break
@@ -94,12 +97,17 @@ func (d *driver) run(ctx context.Context) {
 		from := d.spent()
 		t := stretch{from: from, until: cy.until - coverShare*(cy.until-from), hot: d.heat(cy.hot), cold: cold}
 		if d.parts() == 1 {
+			if !d.tabulate() {
+				return
+			}
 			number++
 			d.cycleOfChains(ctx, t, number)
 		} else {
 			for x := from; x < t.until && !d.over(ctx); x = d.spent() {
 				number++
-				d.roundOfParts(ctx, t.at(x), t.share(), number)
+				if !d.roundOfParts(ctx, t.at(x), t.share(), number) {
+					return
+				}
 			}
 		}
 		d.cover(ctx, cy.until)
@@ -136,14 +144,15 @@ func (d *driver) expected() float64 {
 }
 
 // probe makes a round of parts at the lowest temperature, which loses nothing, to learn how many
-// iterations the time holds. A problem that is annealed whole has enough of them.
-func (d *driver) probe(ctx context.Context, number uint64) {
+// iterations the time holds; false: none. A problem that is annealed whole has enough of them.
+func (d *driver) probe(ctx context.Context, number uint64) bool {
 	if d.o.Iterations > 0 || d.p.N() <= partMost || d.parts() == 1 {
-		return
+		return true
 	}
 	began := time.Now()
-	d.roundOfParts(ctx, cold, 0, number)
+	some := d.roundOfParts(ctx, cold, 0, number)
 	d.pace = float64(d.iterations) / time.Since(began).Seconds()
+	return some
 }
 
 // parts is how many pieces a round is cut into. With a budget of iterations it must not depend on
@@ -217,25 +226,39 @@ func (d *driver) cycleOfChains(ctx context.Context, t stretch, number uint64) {
 func (d *driver) units(hot float64) float64 { return hot * d.leg }
 
 // roundOfParts cuts the present routes into parts that are annealed apart, by as many workers as
-// there are.
-func (d *driver) roundOfParts(ctx context.Context, hot, share float64, number uint64) {
+// there are. It is false where the time is too short to make any of the parts.
+func (d *driver) roundOfParts(ctx context.Context, hot, share float64, number uint64) bool {
 	parts := d.parts()
 	iterations, length := d.round(share, parts)
 	s := newStream(d.o.Seed, number)
 	groups := d.split(&s, parts)
-	chains := make([]*chain, len(groups))
-	for i, routes := range groups {
-		chains[i] = d.part(routes, newStream(d.o.Seed, number|uint64(i+1)<<32))
+	workers := min(d.o.Workers, len(groups))
+	slice := length * time.Duration(workers) / time.Duration(len(groups))
+	end := d.begun.Add(d.o.Time)
+	for len(d.local) < workers {
+		d.local = append(d.local, make([]int32, d.m.nodes))
 	}
-	workers := min(d.o.Workers, len(chains))
-	slice := length * time.Duration(workers) / time.Duration(len(chains))
-	counts := make([]int, len(chains))
+	found := make([]annealed, len(groups))
 	var wg sync.WaitGroup
 	for w := range workers {
 		wg.Go(func() {
-			for i := w; i < len(chains); i += workers {
-				chains[i].pool = newPool()
-				counts[i] = chains[i].anneal(ctx, d.units(hot), hot < poolBelow, iterations, time.Now().Add(slice))
+			for i := w; i < len(groups); i += workers {
+				if ctx.Err() != nil || !d.makes(groups[i]) {
+					found[i] = annealed{best: groups[i], present: groups[i], cost: d.price(groups[i])}
+					continue
+				}
+				began := time.Now()
+				c := d.part(groups[i], d.local[w], newStream(d.o.Seed, number|uint64(i+1)<<32))
+				c.pool = newPool()
+				d.made(c.nodes, time.Since(began))
+				until := time.Now().Add(slice)
+				if until.After(end) {
+					until = end
+				}
+				f := annealed{pool: c.pool, done: c.anneal(ctx, d.units(hot), hot < poolBelow, iterations, until)}
+				f.best, f.cost = c.bestRoutes()
+				f.best, f.present = c.global(f.best), c.global(c.present())
+				found[i] = f
 			}
 		})
 	}
@@ -243,30 +266,42 @@ func (d *driver) roundOfParts(ctx context.Context, hot, share float64, number ui
 	d.present = d.present[:0]
 	var best [][]int32
 	var cost int64
-	for i, c := range chains {
-		routes, sum := c.bestRoutes()
-		best = append(best, c.global(routes)...)
-		cost += sum
-		d.present = append(d.present, c.global(c.present())...)
-		d.iterations += counts[i]
-		d.pool.take(c.pool) // in the order of the parts, whoever made them
+	some := false
+	for _, f := range found {
+		best = append(best, f.best...)
+		cost += f.cost
+		d.present = append(d.present, f.present...)
+		d.iterations += f.done
+		if f.pool != nil {
+			some = true
+			d.pool.take(f.pool) // in the order of the parts, whoever made them
+		}
 	}
 	d.tell(d.offer(best, cost))
+	return some
 }
 
-// part is a chain over the customers of some routes.
-func (d *driver) part(routes [][]int32, s stream) *chain {
+// annealed is what became of a part, in the problem's numbers.
+type annealed struct {
+	best, present [][]int32
+	cost          int64 // of best
+	done          int   // iterations
+	pool          *pool // nil: none was made
+}
+
+// part is a chain over the customers of some routes. local is scratch as region.part has it.
+func (d *driver) part(routes [][]int32, local []int32, s stream) *chain {
 	var customers []int32
 	for _, r := range routes {
 		customers = append(customers, r...)
 	}
-	g := d.all.part(d.m, customers, d.local)
+	g := d.all.part(d.m, customers, local)
 	at := int32(0)
-	local := make([][]int32, len(routes))
+	own := make([][]int32, len(routes))
 	for i, r := range routes {
 		for range r {
 			at++
-			local[i] = append(local[i], at)
+			own[i] = append(own[i], at)
 		}
 	}
 	most := len(customers)
@@ -274,7 +309,7 @@ func (d *driver) part(routes [][]int32, s stream) *chain {
 		most = len(routes) // vehicles that this part does not use may be in use elsewhere
 	}
 	c := newChain(g, most, s)
-	c.set(local)
+	c.set(own)
 	return c
 }
 

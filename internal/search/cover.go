@@ -14,13 +14,14 @@ import (
 const (
 	coverSteps   = 600  // of the subgradient
 	coverColumns = 6000 // routes of least reduced cost that it may choose from
+	coverBits    = 4096 // nodes up to which a route is compared with others by all their bits
 )
 
 type column struct {
 	customers []int32
 	cost      int64
 	reduced   float64
-	set       []uint64 // of the customers, as bits
+	set       []uint64 // of the customers, as bits; nil past coverBits nodes
 	kind      int32    // of its vehicle; below 0: no route
 	id        int32    // the caller's
 }
@@ -159,9 +160,13 @@ func (c *coverer) search() ([][]int32, int64) {
 	c.byRow = make([][]int32, c.nodes)
 	for i := range c.columns {
 		col := &c.columns[i]
-		col.set = make([]uint64, (c.nodes+63)/64)
+		if c.nodes <= coverBits {
+			col.set = make([]uint64, (c.nodes+63)/64)
+		}
 		for _, v := range col.customers {
-			col.set[v/64] |= 1 << (v % 64)
+			if col.set != nil {
+				col.set[v/64] |= 1 << (v % 64)
+			}
 			c.byRow[v] = append(c.byRow[v], int32(i))
 		}
 	}
@@ -218,7 +223,7 @@ func (c *coverer) descend(left int, cost int64, bound float64) {
 		if !c.fits(col) || !c.hire(col, -1) {
 			continue
 		}
-		if c.tries--; c.tries <= 0 || c.tries%64 == 0 && c.stop() {
+		if c.tries--; c.tries <= 0 || (c.tries%64 == 0 || c.nodes > coverBits) && c.stop() {
 			c.stopped = true
 		}
 		if c.stopped {
@@ -237,6 +242,14 @@ func (c *coverer) descend(left int, cost int64, bound float64) {
 }
 
 func (c *coverer) fits(col *column) bool {
+	if col.set == nil {
+		for _, v := range col.customers {
+			if c.covered[v/64]>>(v%64)&1 != 0 {
+				return false
+			}
+		}
+		return true
+	}
 	for i, w := range col.set {
 		if w&c.covered[i] != 0 {
 			return false
@@ -260,6 +273,12 @@ func (c *coverer) hire(col *column, by int) bool {
 
 // flip covers a column's customers, or uncovers them.
 func (c *coverer) flip(col *column) {
+	if col.set == nil {
+		for _, v := range col.customers {
+			c.covered[v/64] ^= 1 << (v % 64)
+		}
+		return
+	}
 	for i, w := range col.set {
 		c.covered[i] ^= w
 	}

@@ -7,6 +7,8 @@ import (
 	"context"
 	"math"
 	"slices"
+	"sync"
+	"sync/atomic"
 )
 
 // Neighbour lists. What a reader could break: a list holds customers only, nearest first, and
@@ -34,37 +36,84 @@ func Nearest(ctx context.Context, p *vrp.Problem, k int) (list []int32, length i
 // bruteNodes is the size up to which scanning every pair is quicker than a tree.
 const bruteNodes = 500
 
-// newNeighbours finds the k nearest customers of every customer. With coordinates and many
-// nodes it asks a k-d tree, so the time grows as N log N and not N².
+// newNeighbours finds the k nearest customers of every customer.
 func newNeighbours(ctx context.Context, t *metricTable, k int) (*neighbours, error) {
-	n := t.n - 1
-	k = min(k, n-1)
-	nb := &neighbours{k: k, list: make([]int32, n*k)}
-	if k == 0 {
-		return nb, nil
-	}
-	var tree *kdTree
+	nb := newLists(t.n-1, k)
+	newFinder(t).all(ctx, nb, 1, 1)
+	return nb, ctx.Err()
+}
+
+// newLists has room for the lists of n customers.
+func newLists(n, k int) *neighbours {
+	k = max(0, min(k, n-1))
+	return &neighbours{k: k, list: make([]int32, n*k)}
+}
+
+// finder finds the nearest customers of a customer. With coordinates and many nodes it asks a k-d
+// tree, so the time grows as N log N and not N².
+type finder struct {
+	*metricTable
+	tree *kdTree // nil: every pair is looked at
+}
+
+func newFinder(t *metricTable) *finder {
+	f := &finder{metricTable: t}
 	if t.p.Metric != vrp.Explicit && t.p.Metric != vrp.GreatCircle && t.n > bruteNodes {
-		tree = newKDTree(t.p)
+		f.tree = newKDTree(t.p)
+	}
+	return f
+}
+
+// listsBlock is how many customers' lists a worker makes at a time.
+const listsBlock = 256
+
+// all makes the lists from that customer on, by so many workers, on whom no list depends. Some are
+// missing where ctx ends.
+func (f *finder) all(ctx context.Context, nb *neighbours, from, workers int) {
+	n := f.n - 1
+	if workers <= 1 || nb.k == 0 {
+		f.lists(ctx, nb, from, n)
+		return
+	}
+	var wg sync.WaitGroup
+	var next atomic.Int64
+	for range workers {
+		wg.Go(func() {
+			for {
+				v := from + int(next.Add(1)-1)*listsBlock
+				if v > n {
+					return
+				}
+				f.lists(ctx, nb, v, min(v+listsBlock-1, n))
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// lists makes the lists of customers from..to, or some of them where ctx ends.
+func (f *finder) lists(ctx context.Context, nb *neighbours, from, to int) {
+	k := nb.k
+	if k == 0 {
+		return
 	}
 	best := closest{ids: make([]int32, 0, k), ds: make([]float64, 0, k), k: k}
-	for v := 1; v <= n; v++ {
-		if v%256 == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
+	for v := from; v <= to; v++ {
+		if v%64 == 0 && ctx.Err() != nil {
+			return
 		}
 		best.ids, best.ds = best.ids[:0], best.ds[:0]
-		if tree != nil {
-			tree.find(&best, int32(v), 0, len(tree.ids), 0)
+		if f.tree != nil {
+			f.tree.find(&best, int32(v), 0, len(f.tree.ids), 0)
 		} else {
-			for w := 1; w <= n; w++ {
+			for w := 1; w < f.n; w++ {
 				if w != v {
-					best.offer(int32(w), min(t.d(int32(v), int32(w)), t.d(int32(w), int32(v))))
+					best.offer(int32(w), min(f.d(int32(v), int32(w)), f.d(int32(w), int32(v))))
 				}
 			}
 		}
 		copy(nb.list[(v-1)*k:], best.ids)
 	}
-	return nb, nil
 }
 
 // closest keeps the k smallest (distance, id) pairs offered, in order.

@@ -105,7 +105,7 @@ func TestAPartHasItsOwnVehicles(t *testing.T) {
 		if err := d.prepare(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if c := d.part([][]int32{{1, 2, 3}, {4, 5, 6}}, stream{}); c.most != want {
+		if c := d.part([][]int32{{1, 2, 3}, {4, 5, 6}}, make([]int32, d.m.nodes), stream{}); c.most != want {
 			t.Errorf("of %d vehicles a part of two routes has %d, want %d", vehicles, c.most, want)
 		}
 	}

@@ -1,7 +1,6 @@
 package search
 
 import (
-	"context"
 	"math"
 	"slices"
 
@@ -141,25 +140,21 @@ type region struct {
 }
 
 // whole is the region of all customers.
-func whole(ctx context.Context, m *metric) (*region, error) {
+func whole(m *metric, near *neighbours) *region {
 	p, n := m.p, m.nodes
 	g := &region{nodes: n, node: make([]int32, n), demand: p.Demand, capacity: p.Capacity, out: m.table}
 	for v := range g.node {
 		g.node[v] = int32(v)
 	}
 	g.limits(m)
-	list, k, err := Nearest(ctx, p, nearest)
-	if err != nil {
-		return nil, err
-	}
-	g.near, g.nearAt = list, make([]int32, n+1)
+	g.near, g.nearAt = near.list, make([]int32, n+1)
 	for v := 2; v <= n; v++ {
-		g.nearAt[v] = int32((v - 1) * k)
+		g.nearAt[v] = int32((v - 1) * near.k)
 	}
 	if g.out != nil {
 		g.transpose(m.oneWay)
 	}
-	return g, nil
+	return g
 }
 
 func (g *region) limits(m *metric) {

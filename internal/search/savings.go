@@ -57,7 +57,10 @@ func SavingsWith(ctx context.Context, p *vrp.Problem, o SavingsOptions) (vrp.Sol
 	if err != nil {
 		return vrp.Solution{}, err
 	}
-	start := clarkeWright(t, near)
+	start, whole := clarkeWright(ctx, t, near)
+	if !whole {
+		return vrp.Solution{}, ctx.Err()
+	}
 	s := newTours(t, near.trim(searchNear))
 	s.set(start)
 	l := newDescent(s)
@@ -96,10 +99,11 @@ type saving struct {
 }
 
 // clarkeWright joins routes of one customer each, greatest saving first, wherever both customers
-// are still at an end of their routes and the joint load fits.
-func clarkeWright(t *metricTable, near *neighbours) vrp.Solution {
+// are still at an end of their routes and the joint load fits. Where ctx ends before, the routes
+// are those that were joined by then, and whole is false.
+func clarkeWright(ctx context.Context, t *metricTable, near *neighbours) (s vrp.Solution, whole bool) {
 	n := t.n - 1
-	list := savingsList(t, near)
+	list := savingsList(ctx, t, near)
 	// side[2v] and side[2v+1] are v's customers before and after; 0 is the depot. Where distances
 	// are the same both ways a route has no direction yet, and either side serves.
 	side := make([]int32, 2*t.n)
@@ -115,7 +119,15 @@ func clarkeWright(t *metricTable, near *neighbours) vrp.Solution {
 		}
 		return v
 	}
-	for _, s := range list {
+	order := ordering{list: list, ends: []int{len(list)}}
+	for i := range list {
+		if i == order.at {
+			if i > 0 && ctx.Err() != nil {
+				return walk(side, n, t.oneWay), false
+			}
+			order.next()
+		}
+		s := list[i]
 		from, to := 2*s.i+1, 2*s.j
 		if !t.oneWay {
 			if side[from] != 0 {
@@ -136,7 +148,56 @@ func clarkeWright(t *metricTable, near *neighbours) vrp.Solution {
 		root[b] = a
 		load[a] += load[b]
 	}
-	return walk(side, n, t.oneWay)
+	return walk(side, n, t.oneWay), ctx.Err() == nil // or the list was cut short
+}
+
+// savingsPiece is how many savings are put in order at a time, about.
+const savingsPiece = 1 << 17
+
+// ordering puts a list in order, piece by piece, so that who runs out of time need not wait for all
+// of it: a quicksort that stops on its way. The order does not depend on the pieces.
+type ordering struct {
+	list []saving
+	at   int   // list[:at] is in order, and nothing behind it comes before it
+	ends []int // nothing behind list[:end] comes before it; the nearest end is the last
+}
+
+// next puts a further piece in order.
+func (o *ordering) next() {
+	end := o.ends[len(o.ends)-1]
+	for end-o.at > 2*savingsPiece {
+		part := o.list[o.at:end]
+		var nine [9]saving // the pivot is their median
+		for i := range nine {
+			nine[i] = part[i*(len(part)-1)/8]
+		}
+		slices.SortFunc(nine[:], bySaving)
+		front := 0
+		for i := range part {
+			if bySaving(part[i], nine[4]) <= 0 {
+				part[front], part[i] = part[i], part[front]
+				front++
+			}
+		}
+		if front == len(part) { // the pivot is the last of all
+			break
+		}
+		end = o.at + front
+		o.ends = append(o.ends, end)
+	}
+	slices.SortFunc(o.list[o.at:end], bySaving)
+	o.at, o.ends = end, o.ends[:len(o.ends)-1]
+}
+
+// bySaving orders savings: the greatest first, then by number.
+func bySaving(a, b saving) int {
+	switch {
+	case a.gain != b.gain:
+		return cmp.Compare(b.gain, a.gain)
+	case a.i != b.i:
+		return cmp.Compare(a.i, b.i)
+	}
+	return cmp.Compare(a.j, b.j)
 }
 
 // walk reads the routes off the links, each from its end with the lower number.
@@ -162,9 +223,10 @@ func walk(side []int32, n int, oneWay bool) vrp.Solution {
 	return sol
 }
 
-// savingsList is every pair worth joining, greatest saving first: all pairs in small problems,
-// pairs of near neighbours in large ones. Pairs are ordered where the way back differs.
-func savingsList(t *metricTable, near *neighbours) []saving {
+// savingsList is every pair worth joining, in no order: all pairs in small problems, pairs of near
+// neighbours in large ones, as many as are found before ctx ends. Pairs are ordered where the way
+// back differs.
+func savingsList(ctx context.Context, t *metricTable, near *neighbours) []saving {
 	n := int32(t.n - 1)
 	var list []saving
 	add := func(i, j int32) {
@@ -184,6 +246,9 @@ func savingsList(t *metricTable, near *neighbours) []saving {
 		}
 	} else {
 		for i := int32(1); i <= n; i++ {
+			if i%256 == 0 && ctx.Err() != nil {
+				return list
+			}
 			for _, j := range near.of(i) {
 				// A pair on both lists is offered once, by its lower number.
 				if i > j && slices.Contains(near.of(j), i) {
@@ -196,8 +261,5 @@ func savingsList(t *metricTable, near *neighbours) []saving {
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b saving) int {
-		return cmp.Or(cmp.Compare(b.gain, a.gain), cmp.Compare(a.i, b.i), cmp.Compare(a.j, b.j))
-	})
 	return list
 }

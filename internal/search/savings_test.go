@@ -174,7 +174,8 @@ func TestSavingsLarge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start, end := p.Cost(clarkeWright(table, near)), p.Cost(savings(t, p, 500))
+	joined, _ := clarkeWright(t.Context(), table, near)
+	start, end := p.Cost(joined), p.Cost(savings(t, p, 500))
 	if end >= start {
 		t.Errorf("search did not improve on savings: %g to %g", start, end)
 	}

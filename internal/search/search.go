@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"haul/internal/vrp"
@@ -106,16 +107,18 @@ type driver struct {
 	begun time.Time
 	m     *metric
 	all   *region
-	most  int // routes allowed
+	near  *neighbours // of every customer, in the problem's numbers
+	most  int         // routes allowed
 
 	start    vrp.Solution
 	present  [][]int32 // where the annealing stands
 	best     [][]int32
 	bestCost int64
-	leg      float64 // the mean leg at the start, the unit of temperature
-	pace     float64 // iterations per second of the first round of parts; 0: not measured
-	pool     *pool   // routes seen
-	local    []int32 // scratch of region.part
+	leg      float64      // the mean leg at the start, the unit of temperature
+	pace     float64      // iterations per second of the first round of parts; 0: not measured
+	pool     *pool        // routes seen
+	slowest  atomic.Int64 // nanoseconds per distance of the part that took longest to make
+	local    [][]int32    // scratch of region.part, by worker
 
 	iterations int
 	told       time.Time
@@ -126,14 +129,14 @@ type driver struct {
 func (d *driver) prepare(ctx context.Context) error {
 	d.m = newMetric(d.p)
 	var err error
-	if d.all, err = whole(ctx, d.m); err != nil {
+	if d.near, err = d.lists(ctx); err != nil {
 		return err
 	}
+	d.all = whole(d.m, d.near)
 	d.most = d.p.N()
 	if d.p.Vehicles > 0 {
 		d.most = min(d.most, d.p.Vehicles)
 	}
-	d.local = make([]int32, d.m.nodes)
 	d.pool = newPool()
 	return nil
 }
@@ -169,14 +172,7 @@ func (d *driver) begin(ctx context.Context) error {
 func (d *driver) build(ctx context.Context) (vrp.Solution, error) {
 	var routes [][]int32
 	if d.p.Plain() == nil {
-		s, err := SavingsWith(ctx, d.p, SavingsOptions{})
-		if errors.Is(err, context.Canceled) {
-			s, err = alone(d.p.N()), nil // the interrupted caller still gets routes
-		}
-		if err != nil {
-			return vrp.Solution{}, err
-		}
-		routes = s.Routes
+		routes = d.first(ctx).Routes
 	} else {
 		routes = alone(d.p.N()).Routes
 	}

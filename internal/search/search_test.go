@@ -260,10 +260,17 @@ func TestSolveStopsAndTells(t *testing.T) {
 	}
 }
 
+// wholeOf is the region of all customers of a problem.
+func wholeOf(p *vrp.Problem) (*region, error) {
+	m := newMetric(p)
+	near, err := newNeighbours(context.Background(), &metricTable{p: p, n: m.nodes}, nearest)
+	return whole(m, near), err
+}
+
 // Cost as the chain keeps it is the cost of its routes, whatever was kept and undone.
 func TestChainKeepsItsCost(t *testing.T) {
 	p := load(t, "E-n22-k4", files.Options{})
-	g, err := whole(context.Background(), newMetric(p))
+	g, err := wholeOf(p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +294,7 @@ func TestChainKeepsItsCost(t *testing.T) {
 // The cover finds the one good choice among the routes of two bad solutions.
 func TestCoverJoinsSolutions(t *testing.T) {
 	p := uniform(8, 1)
-	g, err := whole(context.Background(), newMetric(p))
+	g, err := wholeOf(p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,7 +331,7 @@ func TestCoverJoinsSolutions(t *testing.T) {
 
 func TestIterationsAllocateNothing(t *testing.T) {
 	p := load(t, "X-n101-k25", files.Options{})
-	g, err := whole(context.Background(), newMetric(p))
+	g, err := wholeOf(p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,7 +348,7 @@ func TestIterationsAllocateNothing(t *testing.T) {
 func BenchmarkIterate(b *testing.B) {
 	for name, p := range map[string]*vrp.Problem{"X-n101-k25": load(b, "X-n101-k25", files.Options{}), "N=1000": uniform(1000, 1)} {
 		b.Run(name, func(b *testing.B) {
-			g, err := whole(context.Background(), newMetric(p))
+			g, err := wholeOf(p)
 			if err != nil {
 				b.Fatal(err)
 			}

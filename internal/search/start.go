@@ -1,0 +1,189 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"haul/internal/vrp"
+)
+
+// The start of a search that has a clock. What a reader could break: with a budget of iterations
+// nothing here looks at the time, and lists are as long as ever. With a clock the start is over
+// when startShare of the time is: lists are shortened to what a sample of them foretells, joining
+// routes and descending stop where they are, and routes along a curve stand behind all of it.
+
+const (
+	startShare  = 0.25 // of the time, for lists and first routes, as foretold
+	startLatest = 0.5  // of the time, when they end wherever they are
+	startSample = 200  // customers whose lists foretell the rest
+	startLeast  = 8    // nearest customers of the shortest lists
+	// what joining and descending take, in times of what making the lists does on one core
+	startBeside = 2.7
+)
+
+// hurry is ctx with the end of a start that has a clock.
+func (d *driver) hurry(ctx context.Context) (context.Context, context.CancelFunc) {
+	if d.o.Time <= 0 {
+		return ctx, func() {}
+	}
+	return context.WithDeadline(ctx, d.begun.Add(time.Duration(startLatest*float64(d.o.Time))))
+}
+
+// lists finds the nearest customers of every customer: as many as ever, or as the time allows. They
+// are empty where the time is over before they are found.
+func (d *driver) lists(ctx context.Context) (*neighbours, error) {
+	n, from := d.p.N(), 1
+	f := newFinder(&metricTable{p: d.p, n: n + 1})
+	nb := newLists(n, nearest)
+	if d.o.Time > 0 && n > startSample {
+		began := time.Now()
+		f.lists(ctx, nb, 1, startSample)
+		from += startSample
+		each := time.Since(began).Seconds() / startSample
+		need := each * float64(n) * (1/float64(d.o.Workers) + startBeside)
+		if have := startShare*d.o.Time.Seconds() - time.Since(d.begun).Seconds(); need > have {
+			nb, from = newLists(n, max(startLeast, int(nearest*have/need))), 1
+		}
+	}
+	soon, cancel := d.hurry(ctx)
+	defer cancel()
+	f.all(soon, nb, from, d.o.Workers)
+	if soon.Err() != nil {
+		return newLists(n, 0), ctx.Err()
+	}
+	return nb, nil
+}
+
+// legTime is what a distance of a part's table is taken to cost before any part was made.
+const legTime = 20 * time.Nanosecond
+
+// makes tells whether a region of these routes has room, and can be made before the time is over by
+// what the slowest one took. Routes are never cut, so that few and long ones make large regions.
+func (d *driver) makes(routes [][]int32) bool {
+	nodes := 1
+	for _, r := range routes {
+		nodes += len(r)
+	}
+	if nodes > regionMost {
+		return false
+	}
+	each := max(legTime, time.Duration(d.slowest.Load()))
+	takes := time.Duration(nodes) * time.Duration(nodes) * each
+	return d.o.Time <= 0 || time.Since(d.begun)+takes <= d.o.Time
+}
+
+// tabulate gives the region of all customers its distances, which a problem of many nodes has none
+// of; false where makes is.
+func (d *driver) tabulate() bool {
+	g := d.all
+	if g.out != nil {
+		return true
+	}
+	if !d.makes(d.present) {
+		return false
+	}
+	g.out = make([]int32, g.nodes*g.nodes)
+	for i := range g.nodes {
+		for j := range g.nodes {
+			g.out[i*g.nodes+j] = d.m.leg(i, j)
+		}
+	}
+	g.transpose(d.m.oneWay)
+	return true
+}
+
+// made notes how long a part took to make. Small ones tell nothing: their times are those of lists,
+// and of whoever had the core in between.
+func (d *driver) made(nodes int, took time.Duration) {
+	if nodes < 2*partMost {
+		return
+	}
+	each := int64(took) / int64(nodes) / int64(nodes)
+	for {
+		was := d.slowest.Load()
+		if each <= was || d.slowest.CompareAndSwap(was, each) {
+			return
+		}
+	}
+}
+
+// first makes routes of a plain problem: savings and a descent, as far as the time allows, or
+// routes along a curve where those are shorter by then.
+func (d *driver) first(ctx context.Context) vrp.Solution {
+	along := alongCurve(d.p)
+	soon, cancel := d.hurry(ctx)
+	defer cancel()
+	if d.near.k == 0 && d.p.N() > 1 {
+		return along
+	}
+	t := newMetricTable(d.p)
+	near := d.near
+	if d.p.N() <= allPairs {
+		near = near.trim(searchNear)
+	}
+	start, whole := clarkeWright(soon, t, near)
+	if !whole && !(d.p.Cost(start) < d.p.Cost(along)) {
+		start = along
+	}
+	if soon.Err() != nil {
+		return start
+	}
+	s := newTours(t, near.trim(searchNear))
+	s.set(start)
+	_ = newDescent(s).run(soon) // what it has improved by then is a solution
+	return d.p.MergeAtDepot(s.solution())
+}
+
+// alongCurve visits customers in the order of Hilbert's curve (Bartholdi and Platzman, 1982), or of
+// their numbers where they have no coordinates, and begins a route where the vehicle is full.
+func alongCurve(p *vrp.Problem) (s vrp.Solution) {
+	order := make([]int32, p.N())
+	for i := range order {
+		order[i] = int32(i + 1)
+	}
+	if x, y := p.Plane(); len(x) == len(p.Demand) {
+		key := make([]uint64, len(x))
+		left, low := slices.Min(x), slices.Min(y)
+		side := max(slices.Max(x)-left, slices.Max(y)-low, math.SmallestNonzeroFloat64)
+		for v := range key {
+			key[v] = hilbert(cell(x[v]-left, side), cell(y[v]-low, side))
+		}
+		slices.SortFunc(order, func(a, b int32) int { return cmp.Or(cmp.Compare(key[a], key[b]), cmp.Compare(a, b)) })
+	}
+	load, from := int64(0), 0
+	for i, v := range order {
+		if load+int64(p.Demand[v]) > int64(p.Capacity) && i > from {
+			s.Routes = append(s.Routes, order[from:i:i])
+			load, from = 0, i
+		}
+		load += int64(p.Demand[v])
+	}
+	return vrp.Solution{Routes: append(s.Routes, order[from:])}
+}
+
+// cell is where a length lies on a side that is cut into 2^16.
+func cell(at, side float64) uint32 { return uint32(min(at/side*(1<<16), 1<<16-1)) }
+
+// hilbert is the place of a cell on the curve through a square of 2^16 by 2^16 cells.
+func hilbert(x, y uint32) (at uint64) {
+	for s := uint32(1 << 15); s > 0; s >>= 1 {
+		right, up := uint32(0), uint32(0)
+		if x&s != 0 {
+			right = 1
+		}
+		if y&s != 0 {
+			up = 1
+		}
+		at += uint64(s) * uint64(s) * uint64((3*right)^up)
+		if up == 0 { // turn the quarter so that the curve enters it where it should
+			if right == 1 {
+				x, y = 1<<16-1-x, 1<<16-1-y
+			}
+			x, y = y, x
+		}
+	}
+	return at
+}

@@ -1,0 +1,157 @@
+package search
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"haul/internal/vrp"
+)
+
+// scattered is a problem of n customers anywhere in a square.
+func scattered(n int, capacity int32) *vrp.Problem {
+	r := rand.New(rand.NewPCG(7, uint64(n)))
+	p := &vrp.Problem{Capacity: capacity, Metric: vrp.Rounded}
+	for v := range n + 1 {
+		p.X, p.Y = append(p.X, math.Floor(1e5*r.Float64())), append(p.Y, math.Floor(1e5*r.Float64()))
+		p.Demand = append(p.Demand, int32(min(v, 1)*(1+r.IntN(9))))
+	}
+	return p
+}
+
+// The curve goes from cell to neighbouring cell, and routes along it keep capacities.
+func TestRoutesAlongTheCurve(t *testing.T) {
+	const side = 64
+	cells := make([][2]uint32, side*side)
+	for x := range uint32(side) {
+		for y := range uint32(side) {
+			cells[hilbert(x, y)] = [2]uint32{x, y}
+		}
+	}
+	for i := 1; i < len(cells); i++ {
+		a, b := cells[i-1], cells[i]
+		if dx, dy := int(a[0])-int(b[0]), int(a[1])-int(b[1]); dx*dx+dy*dy != 1 {
+			t.Fatalf("cell %v follows %v", b, a)
+		}
+	}
+	p := scattered(20000, math.MaxInt32)
+	if tour := alongCurve(p); vrp.Validate(p, tour) != nil || len(tour.Routes) != 1 || p.Cost(tour) > 1.5*0.7124*math.Sqrt(20000*1e10) {
+		t.Errorf("a tour of %.0f in %d routes", p.Cost(tour), len(tour.Routes))
+	}
+	for _, p := range []*vrp.Problem{scattered(1, 9), scattered(500, 9), scattered(501, 40), {Capacity: 5, Metric: vrp.Exact, X: []float64{1, 1, 1}, Y: []float64{2, 2, 2}, Demand: []int32{0, 5, 5}}} {
+		s := alongCurve(p)
+		if err := vrp.Validate(p, s); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// However short the time, there are routes, and none is left to chance: a time that is over before
+// anything began gives those along the curve. More time never gives worse ones.
+func TestAnyTimeHasRoutes(t *testing.T) {
+	p := scattered(4000, 60)
+	last := p.Cost(alongCurve(p))
+	for _, limit := range []time.Duration{1, time.Millisecond, 200 * time.Millisecond} {
+		r, err := Solve(t.Context(), p, Options{Time: limit, Workers: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := vrp.Validate(p, r.Solution); err != nil || r.Cost > last {
+			t.Errorf("after %v: %.0f, with less %.0f: %v", limit, r.Cost, last, err)
+		}
+	}
+}
+
+// A clock of its own: the start ends where its time does, with the routes that are there.
+func TestTheStartEndsInTime(t *testing.T) {
+	p := scattered(3000, 60)
+	late := &driver{p: p, o: Options{Time: time.Hour, Workers: 1}, begun: time.Now().Add(-2 * time.Hour)}
+	if err := late.prepare(t.Context()); err != nil || late.near.k != 0 {
+		t.Fatalf("lists of %d when the time was over: %v", late.near.k, err)
+	}
+	early := &driver{p: p, o: Options{Time: time.Hour, Workers: 1}, begun: time.Now()}
+	if err := early.prepare(t.Context()); err != nil || early.near.k != nearest {
+		t.Fatalf("lists of %d with an hour to go: %v", early.near.k, err)
+	}
+	late.near = early.near // joining and descending stop at once
+	if s := late.first(t.Context()); vrp.Validate(p, s) != nil || p.Cost(s) > p.Cost(alongCurve(p)) {
+		t.Errorf("routes of %.0f, along the curve %.0f: %v", p.Cost(s), p.Cost(alongCurve(p)), vrp.Validate(p, s))
+	}
+	late.begin(t.Context())
+	late.run(t.Context())
+	if r, err := late.result(t.Context()); err != nil || r.Iterations != 0 {
+		t.Errorf("%v, %v", r, err)
+	}
+}
+
+// A part that cannot be made before the end is not begun.
+func TestPartsThatTakeTooLong(t *testing.T) {
+	p := scattered(1200, 600)
+	d := &driver{p: p, o: Options{Time: time.Hour, Workers: 1}, begun: time.Now()}
+	if err := d.prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d.begun = time.Now().Add(-time.Hour + 30*time.Second)
+	d.slowest.Store(int64(time.Minute) / 300 / 300) // 30 seconds are left, and a part takes over a minute
+	if d.parts() < 2 || d.roundOfParts(t.Context(), cold, 0, 1) || d.iterations != 0 {
+		t.Errorf("%d parts, %d iterations", d.parts(), d.iterations)
+	}
+	if got := d.price(d.present); got != d.bestCost {
+		t.Errorf("routes of %d became routes of %d", d.bestCost, got)
+	}
+}
+
+// Few and long routes of more customers than a table is made for: the search of 4,000 on one
+// vehicle ended in a trace.
+func TestManyCustomersOnOneRoute(t *testing.T) {
+	p := scattered(tableNodes+10, math.MaxInt32)
+	r, err := Solve(t.Context(), p, Options{Iterations: 2000})
+	if err != nil || len(r.Solution.Routes) != 1 || r.Iterations < 1900 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	d := &driver{p: p, o: Options{Iterations: 1}, begun: time.Now(), present: [][]int32{make([]int32, regionMost-1)}}
+	if !d.makes(d.present) || d.makes([][]int32{make([]int32, regionMost)}) {
+		t.Errorf("regions of %d nodes and one more", regionMost)
+	}
+}
+
+// Savings in pieces are in the order of one sort.
+func TestSavingsInPieces(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []int{0, 1, 2 * savingsPiece, 2*savingsPiece + 1, 4 * savingsPiece} {
+		for _, levels := range []int{1, 40} {
+			list := make([]saving, n)
+			for i := range list {
+				list[i] = saving{float64(r.IntN(levels)), int32(i % 1000), int32(i / 1000)}
+			}
+			want := slices.Clone(list)
+			slices.SortFunc(want, bySaving)
+			o := ordering{list: list, ends: []int{n}}
+			for o.at < n {
+				o.next()
+			}
+			if !slices.Equal(list, want) {
+				t.Errorf("%d savings of %d sizes are out of order", n, levels)
+			}
+		}
+	}
+}
+
+// A list does not depend on who makes it.
+func TestListsByWorkers(t *testing.T) {
+	p := scattered(1500, 60)
+	f := newFinder(&metricTable{p: p, n: 1501})
+	one, three := newLists(1500, 20), newLists(1500, 20)
+	f.all(context.Background(), one, 1, 1)
+	f.lists(context.Background(), three, 1, 200)
+	f.all(context.Background(), three, 201, 3)
+	if !slices.Equal(one.list, three.list) || slices.Contains(one.list, 0) {
+		t.Error("lists differ")
+	}
+}
