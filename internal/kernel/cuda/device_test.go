@@ -20,6 +20,7 @@ func open(t *testing.T, p cuda.Precision) *cuda.Device {
 	if _, err := cu.Open(); err != nil {
 		t.Skip("needs a GPU: ", err)
 	}
+	t.Cleanup(cuda.TryAll())
 	dev, err := cuda.Open(cuda.Options{Precision: p})
 	if err != nil {
 		t.Fatal(err)

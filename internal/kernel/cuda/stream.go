@@ -186,7 +186,8 @@ func (g streamGrad) instanceBytes() int {
 }
 
 func (g streamGrad) walkShared() int {
-	return 4 * (g.n*g.columns + g.starts + 1 + 3*g.n + 2 + g.n*ceil(g.starts, 32))
+	depots := 1 + g.rules.Set.Further()
+	return 4 * (g.n*g.columns + depots*(g.starts+1) + 3*g.n + 2 + g.n*ceil(g.starts, 32))
 }
 func (g streamGrad) rowsShared(warps, held int) int {
 	return g.heldBytes(held) + 2*halfWidth*g.seen + warps*128*g.blocks

@@ -3,7 +3,7 @@
 #include "rules.cuh"
 
 #define SECOND_BLOCK (1 << 20) // secondBlock of kernel/rules_vrp.go
-#ifdef VRP
+#if defined(VRP) || defined(MDVRP)
 #define MIXED , u64 mix
 #define DRAWN Drawn{mix}
 #else
@@ -57,11 +57,17 @@ KERNEL generate(float *posX, float *posY, Customer *customers, Feature *feature,
     u32 a = below(d.w[2], capacities), b = below(d.w[3], capacities);
     load = (int)((u64)load * (u64)capacity / (least + (a < b ? a : b)));
   }
+#ifndef MDVRP // whose depots may move
   posX[k] = x;
   posY[k] = y;
+#endif
   Own own;
   auto second = [&](int j) { return philox(seed, index, SECOND_BLOCK + j, purpose); };
   const Customer c = drawn(load, x, y, j, n, range, DRAWN, place, second, own);
+#ifdef MDVRP
+  posX[k] = x;
+  posY[k] = y;
+#endif
   customers[k] = c;
   feature[k] = featured(c, own, x, y, j, capacity);
 }

@@ -291,10 +291,10 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
         if (choice == REPLAY) a = actions[t];
       }
     }
-    len += leg(x, y, v.from(), v.to(a));
+    len += leg(x, y, FROM(v, a), v.to(a));
     if (choice != REPLAY && threadIdx_x == 0) actions[t] = a;
     v.move(a, customers[a], capacity);
-    if ((a & 31) == lane) served |= 1u << (a >> 5); // the depot's bit is never asked
+    if ((a & 31) == lane && SERVED(v, a)) served |= 1u << (a >> 5); // the depot's bit is never asked
   }
   if (choice != REPLAY)
     for (int k = t + threadIdx_x; k < limit; k += blockDim_x) actions[k] = 0;

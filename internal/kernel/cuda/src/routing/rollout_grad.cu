@@ -244,7 +244,7 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
         }
       }
       v.move(a, customers[a], capacity);
-      if (tid == a % threads) served[a] = 1; // the thread that reads it
+      if (tid == a % threads && SERVED(v, a)) served[a] = 1; // the thread that reads it
     }
   }
   sync();

@@ -18,6 +18,7 @@
 //	rule set cvrpl: -DLIMIT    a limit of a route's length
 //	rule set vrp: -DVRP        attributes by instance, in rules_vrp.cuh
 //	rule set tsp: -DTSP        one vehicle, one tour of all, in rules_tsp.cuh
+//	rule set mdvrp: -DMDVRP    VRP with several depots, in rules_mdvrp.cuh
 
 // length is that of a way by its two sides, as kernel.Leg has it.
 __device__ __forceinline__ float length(float dx, float dy) { return sqrtf_(add_(mul_(dx, dx), mul_(dy, dy))); }
@@ -27,7 +28,9 @@ __device__ __forceinline__ float length(float dx, float dy) { return sqrtf_(add_
 
 // Context is what the policy sees of a vehicle beside its node: the rule set's context features,
 // each of which has a row of weights.
-#if defined(VRP)
+#if defined(MDVRP)
+#define CONTEXTS 7
+#elif defined(VRP)
 #define CONTEXTS 4
 #elif defined(LIMIT)
 #define CONTEXTS 2
@@ -50,7 +53,10 @@ struct Context {
 __device__ __forceinline__ float sole(const Context &c) { return c.part[0]; }
 #endif
 
-#if defined(VRP)
+#if defined(MDVRP)
+#include "rules_mdvrp.cuh"
+#include "rules_mdvrp_vehicle.cuh"
+#elif defined(VRP)
 #include "rules_vrp.cuh"
 #include "rules_vrp_vehicle.cuh"
 #elif defined(TSP)
@@ -211,6 +217,17 @@ __device__ __forceinline__ Vehicle depart(const Customer *nodes, int n, int capa
   return Vehicle{0, capacity, n - 1};
 #endif
 }
+#endif
+
+// FROM is the node that the way to node a begins at, and SERVED says whether a kernel marks node a
+// as served when a vehicle goes there. Both depend on a where there are several depots (MDVRP); to
+// other sets they are the plain text, so that the PTX of their kernels stays what it is.
+#ifdef DEPOTS
+#define FROM(v, a) (v).from(a)
+#define SERVED(v, a) (v).serves(a)
+#else
+#define FROM(v, a) (v).from()
+#define SERVED(v, a) true
 #endif
 
 // how a start begins: at the depot, at its customer, or at the depot as seen from its customer

@@ -50,13 +50,13 @@ __device__ __forceinline__ void move(Row (&row)[2], int *actions, const u64 (&at
   for (int r = 0; r < 2; r++) {
     if (row[r].done) continue;
     int a = row[r].action;
-    row[r].length += leg(x, y, row[r].vehicle.from(), row[r].vehicle.to(a));
+    row[r].length += leg(x, y, FROM(row[r].vehicle, a), row[r].vehicle.to(a));
     if (choice != REPLAY && t4 == 0) actions[at[r] + t] = a;
     row[r].steps++;
     row[r].vehicle.move(a, customers[a], capacity);
     row[r].done = row[r].vehicle.ended();
     // the depot's is never asked
-    if ((a >> 1 & 3) == t4) row[r].served |= 1u << (TILE * (a >> 3) + ODD * (a & 1));
+    if ((a >> 1 & 3) == t4 && SERVED(row[r].vehicle, a)) row[r].served |= 1u << (TILE * (a >> 3) + ODD * (a & 1));
   }
 }
 

@@ -265,10 +265,10 @@ __device__ __forceinline__ void row_stream(int *actions, int *steps, float *leng
         ent += logSum - LN2 * means * rcp_fast(total);
       }
     }
-    len += leg(x, y, v.from(), v.to(a));
+    len += leg(x, y, FROM(v, a), v.to(a));
     if (tid == 0) {
       if (choice != REPLAY) actions[t] = a;
-      served[a >> 5] |= 1u << (a & 31); // the depot's bit is never asked
+      if (SERVED(v, a)) served[a >> 5] |= 1u << (a & 31); // the depot's bit is never asked
     }
     v.move(a, customers[a], capacity);
   }

@@ -234,13 +234,13 @@ __device__ __forceinline__ void rollout_stream(int *actions, int *steps, float *
     for (int r = 0; r < 2; r++) {
       if (row[r].done) continue;
       const int a = row[r].action;
-      row[r].length += leg(x, y, row[r].vehicle.from(), row[r].vehicle.to(a));
+      row[r].length += leg(x, y, FROM(row[r].vehicle, a), row[r].vehicle.to(a));
       if (choice != REPLAY && t4 == 0 && member == 0) actions[at[r] + t] = a;
       row[r].steps++;
       row[r].vehicle.move(a, customers[a], capacity);
       row[r].done = row[r].vehicle.ended();
       // the depot's is never asked
-      if ((a >> 1 & 3) == t4) served[a / BLOCK * 32 + lane] |= 1u << (16 * r + 2 * (a >> 3 & (TILES_IN - 1)) + (a & 1));
+      if ((a >> 1 & 3) == t4 && SERVED(row[r].vehicle, a)) served[a / BLOCK * 32 + lane] |= 1u << (16 * r + 2 * (a >> 3 & (TILES_IN - 1)) + (a & 1));
     }
   }
 #pragma unroll

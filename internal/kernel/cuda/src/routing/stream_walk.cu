@@ -37,7 +37,7 @@ __device__ __forceinline__ void follow(const int *route, int steps, int n, int c
     if (warp_count(allowed) > 1 && !(begins == FORCED && t == 0)) decide(mask, v, a, begins == VIEWED && t == 0);
 #pragma unroll
     for (int s = 0; s < SPAN; s++) // the depot's is never asked
-      if (a >> 5 == 32 * s + lane) served[s] |= 1u << (a & 31);
+      if (a >> 5 == 32 * s + lane && SERVED(v, a)) served[s] |= 1u << (a & 31);
     v.move(a, customers[a], capacity);
   }
 }
@@ -48,7 +48,8 @@ __device__ __forceinline__ void follow(const int *route, int steps, int n, int c
 //	counts = how many, tiles filled up;  present[j] = how many stand at node j
 //	ups = a power of two that brings gradients near one
 //
-// Shared memory: the customers, then starts + 4n + 3 + n·⌈starts/32⌉ words.
+// Shared memory: the customers, then starts + 4n + 3 + n·⌈starts/32⌉ words, and starts + 1 more for
+// each further depot. A start decides once at a customer, and any number of times at a depot.
 template <int SPAN>
 __device__ __forceinline__ void walk_stream(Taken *taken, u32 *masks, int *stands, int *counts, int *present, float *ups, const int *actions,
                                             const int *steps, const float *adv, const Customer *instances, const Control *control, int n, int starts,
@@ -57,7 +58,11 @@ __device__ __forceinline__ void walk_stream(Taken *taken, u32 *masks, int *stand
   const int line = mask_words(n), own = (n + 31) / 32;
   Customer *customers = (Customer *)smem;
   int *depots = (int *)(customers + n); // [starts+1]: decisions at the depot, then how many come before
+#ifdef DEPOTS
+  int *here = depots + DEPOTS * (starts + 1); // behind one such list per depot
+#else
   int *here = depots + starts + 1;      // [n]: decisions at a node
+#endif
   int *from = here + n;                 // [n+1]: where a node's decisions begin
   float *heaviest = (float *)(from + n + 1);
   int *views = (int *)(heaviest + 1);   // [n]: first steps seen from a node
@@ -76,10 +81,26 @@ __device__ __forceinline__ void walk_stream(Taken *taken, u32 *masks, int *stand
   sync();
 #pragma unroll 1
   for (int s = warp; s < starts; s += warps) {
+#ifdef DEPOTS
+    int homes[DEPOTS] = {};
+#else
     int home = 0;
+#endif
     follow<SPAN>(actions + s * limit, steps[s], n, capacity, begins, customers, [&](const u32 (&)[SPAN], const Vehicle &v, int, bool view) {
       if (view) {
         if (lane == 0) views[s + 1] = 1;
+#ifdef DEPOTS
+      } else if (v.depot() >= 0) {
+#pragma unroll
+        for (int d = 0; d < DEPOTS; d++) homes[d] += v.depot() == d;
+      } else {
+        if (lane == 0) or_shared(who + v.at() * words + (s >> 5), 1u << (s & 31));
+      }
+    });
+#pragma unroll
+    for (int d = 0; d < DEPOTS; d++)
+      if (lane == 0) depots[d * (starts + 1) + s] = homes[d];
+#else
       } else if (v.at()) {
         if (lane == 0) or_shared(who + v.at() * words + (s >> 5), 1u << (s & 31));
       } else {
@@ -87,9 +108,15 @@ __device__ __forceinline__ void walk_stream(Taken *taken, u32 *masks, int *stand
       }
     });
     if (lane == 0) depots[s] = home;
+#endif
   }
   sync();
+#ifdef DEPOTS
+  if (warp == 0)
+    for (int d = 0; d < DEPOTS; d++) before(depots + d * (starts + 1), starts);
+#else
   if (warp == 0) before(depots, starts);
+#endif
   if (warp == warps - 1) {
     float top = 0;
     for (int s = lane; s < starts; s += 32) {
@@ -103,7 +130,12 @@ __device__ __forceinline__ void walk_stream(Taken *taken, u32 *masks, int *stand
   for (int j = threadIdx_x; j < n; j += blockDim_x) {
     int sum = 0;
     for (int w = 0; w < words; w++) sum += __builtin_popcount(who[j * words + w]);
+#ifdef DEPOTS
+    const int depot = depot_at(j, n);
+    here[j] = depot < 0 ? sum + views[j] : depots[depot * (starts + 1) + starts];
+#else
     here[j] = j ? sum + views[j] : depots[starts];
+#endif
     from[j] = here[j];
     present[(u64)i * n + j] = here[j];
   }
@@ -126,18 +158,38 @@ __device__ __forceinline__ void walk_stream(Taken *taken, u32 *masks, int *stand
   }
 #pragma unroll 1
   for (int s = warp; s < starts; s += warps) {
+#ifdef DEPOTS
+    int homes[DEPOTS];
+#pragma unroll
+    for (int d = 0; d < DEPOTS; d++) homes[d] = from[depot_node(d, n)] + depots[d * (starts + 1) + s];
+#else
     int home = from[0] + depots[s];
+#endif
     const float wa = adv[s], we = entropy_weight(control, bonus, weight, steps[s], begins);
     follow<SPAN>(actions + s * limit, steps[s], n, capacity, begins, customers, [&](const u32 (&mask)[SPAN], const Vehicle &v, int a, bool view) {
+#ifdef DEPOTS
+      int to = 0;
+#else
       int to = home;
+#endif
       if (view) {
         to = from[s + 1] + here[s + 1] - 1; // behind those who stand there
+#ifdef DEPOTS
+      } else if (v.depot() >= 0) {
+#pragma unroll
+        for (int d = 0; d < DEPOTS; d++)
+          if (v.depot() == d) to = homes[d]++;
+      } else {
+#else
       } else if (v.at()) {
+#endif
         const u32 *others = who + v.at() * words;
         to = from[v.at()] + __builtin_popcount(others[s >> 5] & ((1u << (s & 31)) - 1));
         for (int w = 0; w < s >> 5; w++) to += __builtin_popcount(others[w]);
+#ifndef DEPOTS
       } else {
         home++;
+#endif
       }
       if (lane == 0) {
         Taken c = {};
