@@ -236,3 +236,33 @@ func TestReferencesOfFewCustomers(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsAskedForIsNamed: an instance past the limit and a device that is not there are refused in
+// words that name them.
+func TestWhatIsAskedForIsNamed(t *testing.T) {
+	x := open(t, func(o *Options) {
+		o.Limits.Customers = 30
+		o.Train = &Training{Program: "/no/program", Configs: []string{"quick"}, Devices: []string{"cpu", "gpu"}}
+	})
+	x.refused(x.do("GET", "/api/v1/instances/random?customers=31", ""), 422, "31 customers are more than the 30 that are solved here")
+	if a := x.do("GET", "/api/v1/instances/random?customers=30", ""); a.status != 200 {
+		t.Errorf("30 customers: %d %s", a.status, a.body)
+	}
+	x.refused(x.do("POST", "/api/v1/runs", `{"config":"quick","device":"tpu"}`), 422, `device is "tpu": there are cpu, gpu`)
+}
+
+// TestAnInterruptedJobIsCancelled: a job that a server's end has put back into the queue has nobody
+// left to stop, and is cancelled at once.
+func TestAnInterruptedJobIsCancelled(t *testing.T) {
+	x := open(t, nil)
+	id := x.submit(x.drawn(60, `"method":"search","time":600`), 202).ID
+	x.until(id, jobRunning)
+	x.stop()
+	if err := <-x.gone; err != nil {
+		t.Error(err)
+	}
+	x.gone <- nil
+	if got, err := x.Server.jobs.stop(id); err != nil || got.State != jobCancelled || got.Ended == nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

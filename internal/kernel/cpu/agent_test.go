@@ -3,6 +3,7 @@ package cpu_test
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"haul/internal/kernel"
@@ -130,5 +131,19 @@ func TestAgentWorkers(t *testing.T) {
 				t.Errorf("%s, %d workers: %v allocations a step", set, workers, n)
 			}
 		}
+	}
+}
+
+// TestAnOpThatRunsPerShardDoesNotRunOnce, and is refused by its name.
+func TestAnOpThatRunsPerShardDoesNotRunOnce(t *testing.T) {
+	var l kernel.Layout
+	dev := open(t, cpu.Options{Workers: 1})
+	p := plan.New("once", dev, 2, 1, &l)
+	x := p.Shard("x", p.B(), 2, 4)
+	p.Once(&kernel.Dropout{Y: x, X: x, Drop: kernel.Drop{Nodes: 2}})
+	store, err := dev.NewStore(&l, true)
+	check(t, err)
+	if _, err := p.Compile(dev, store); err == nil || !strings.HasSuffix(err.Error(), "the CPU has no op dropout that runs once") {
+		t.Error(err)
 	}
 }

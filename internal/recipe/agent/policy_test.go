@@ -16,6 +16,7 @@ import (
 	"haul/internal/kernel"
 	"haul/internal/model"
 	"haul/internal/plan"
+	"haul/internal/run"
 	"haul/internal/run/runtest"
 	"haul/internal/world"
 	"haul/internal/world/grid"
@@ -313,5 +314,21 @@ func TestAgentsOnAGoalAreNotIndependent(t *testing.T) {
 	one := &Evaluation{Episodes: 1, Agents: 9, Goals: even.Goals[:1]}
 	if one.overGoals(); one.LastSE != 0 || strings.Contains(inUse(one), "±") {
 		t.Errorf("one goal speaks for others: %s", inUse(one))
+	}
+}
+
+// TestFlagsReachAnEvaluation: what haul eval is told is what the agents live by.
+func TestFlagsReachAnEvaluation(t *testing.T) {
+	dev, path := openReference(), historyFile(t, tinyHistory)
+	_, e := trainedAgent(t, dev, writeHistory(t, tinyHistory))
+	for _, want := range []float64{1, 0.25} {
+		flags := flagMap{"history": path, "goals": "all", "agents": 2, "episodes": 3}
+		if want != 1 {
+			flags["temperature"] = want
+		}
+		got, err := evaluate(t.Context(), &run.Evaluation{Path: e.Info.Last, Settings: tinyAD(t), Device: func() (kernel.Device, error) { return dev, nil }, Workers: 1, Flags: flags})
+		if err != nil || got.Temperature != want || got.Agents != 2 || got.Episodes != 3 {
+			t.Errorf("%v: %+v, %v", flags, got, err)
+		}
 	}
 }

@@ -31,7 +31,18 @@ var tinyHistory = historySpec{grid.Room{Size: 3, Horizon: 4}, 3, 120, 0.8}
 
 func writeHistory(t testing.TB, h historySpec) *history.Rooms {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "x.hist")
+	out, err := history.OpenRooms(historyFile(t, h))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { out.Close() })
+	return out
+}
+
+// historyFile writes them and names the file.
+func historyFile(t testing.TB, h historySpec) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "x.hist")
 	goals := h.room.Goals()
 	w, err := history.Create(path, history.Header{Room: h.room, Goals: goals, TrainRatio: h.ratio, Streams: h.streams, Steps: h.steps})
 	if err != nil {
@@ -66,12 +77,7 @@ func writeHistory(t testing.TB, h historySpec) *history.Rooms {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	out, err := history.OpenRooms(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { out.Close() })
-	return out
+	return path
 }
 
 // tinyAD is the smallest run that exercises everything.

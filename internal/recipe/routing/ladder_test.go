@@ -288,3 +288,11 @@ func TestThePageNamesTheColumnsOfSizes(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestASizeIsToldInPercent of its reference.
+func TestASizeIsToldInPercent(t *testing.T) {
+	s := Size{Customers: 20, CPC: 0.31, SE: 0.002, Gap: 0.05, GapSE: 0.001, GapTo: "optimum"}
+	if got, want := s.line(), "20 customers: 0.3100 ± 0.0020 CPC, gap +5.00 ± 0.10 % to optimum"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
