@@ -237,8 +237,8 @@ func TestReferencesOfFewCustomers(t *testing.T) {
 	}
 }
 
-// TestWhatIsAskedForIsNamed: an instance past the limit and a device that is not there are refused in
-// words that name them.
+// TestWhatIsAskedForIsNamed: an instance past the limit and a device that is not there are
+// refused in words that name them.
 func TestWhatIsAskedForIsNamed(t *testing.T) {
 	x := open(t, func(o *Options) {
 		o.Limits.Customers = 30
