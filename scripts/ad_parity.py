@@ -1,4 +1,4 @@
-"""Writes the fixture that internal/model/ad_parity_test.go compares with: the same in-context agent in PyTorch.
+"""Writes the fixtures that internal/model/ad_parity_test.go compares with: the same in-context agent in PyTorch, with learned positions and rotary ones.
 
   python scripts/ad_parity.py            # needs torch, numpy, safetensors
 
@@ -22,7 +22,7 @@ import ad_torch as ad
 WIDTH, HEADS, LAYERS, FEED, SIZE, ACTIONS, TOKENS, BATCH = 16, 2, 2, 24, 5, 4, 21, 5
 SMOOTHING, RATE, BETA1, BETA2, EPS, DECAY, CLIP, WARMUP, TOTAL, FLOOR = 0.1, 3e-3, 0.9, 0.99, 1e-8, 0.01, 1.0, 3, 12, 0.1
 STEPS = 10
-OUT = pathlib.Path(__file__).parent.parent / "internal/model/testdata/ad_parity.safetensors"
+OUT = pathlib.Path(__file__).parent.parent / "internal/model/testdata"
 
 
 def rows():
@@ -46,10 +46,10 @@ def rate(t):
     return FLOOR + (1 - FLOOR) * (1 + math.cos(math.pi * (min(t, TOTAL) - WARMUP) / (TOTAL - WARMUP))) / 2
 
 
-def main():
+def write(path, rotary):
     torch.manual_seed(21)
     torch.set_default_dtype(torch.float64)
-    model = ad.AD(WIDTH, HEADS, LAYERS, FEED, TOKENS, SIZE, ACTIONS)
+    model = ad.AD(WIDTH, HEADS, LAYERS, FEED, None if rotary else TOKENS, SIZE, ACTIONS)
     with torch.no_grad():
         for p in model.parameters():  # away from the ones and zeros of norms, and to gradients on both sides of CLIP
             p.add_(0.3 * torch.randn_like(p))
@@ -79,8 +79,13 @@ def main():
             "smoothing": SMOOTHING, "rate": RATE, "beta1": BETA1, "beta2": BETA2, "eps": EPS, "decay": DECAY, "clip": CLIP, "warmup": WARMUP,
             "total": TOTAL, "floor": FLOOR, "torch": torch.__version__.split("+")[0]}
     OUT.parent.mkdir(exist_ok=True)
-    save_file({k: v.contiguous() for k, v in out.items()}, OUT, {k: str(v) for k, v in meta.items()})
-    print(f"{OUT.name}: {len(out)} tensors, {OUT.stat().st_size // 1024} KiB; losses {losses[0]:.4f} to {losses[-1]:.4f}, gradient norms {min(norms):.2f} to {max(norms):.2f}")
+    save_file({k: v.contiguous() for k, v in out.items()}, path, {k: str(v) for k, v in meta.items()})
+    print(f"{path.name}: {len(out)} tensors, {path.stat().st_size // 1024} KiB; losses {losses[0]:.4f} to {losses[-1]:.4f}, gradient norms {min(norms):.2f} to {max(norms):.2f}")
+
+
+def main():
+    write(OUT / "ad_parity.safetensors", rotary=False)
+    write(OUT / "ad_rotary_parity.safetensors", rotary=True)
 
 
 if __name__ == "__main__":

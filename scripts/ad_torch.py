@@ -3,7 +3,7 @@
 What a reader could break: the names. `parameters` lists the module's parameters as a checkpoint names them; `of` reads one.
 
 A token is the sum of its fields' embeddings, an index of -1 adding nothing; layers are pre-norm, GELU in its tanh form; token i looks at
-those from `first[i]`, where its sequence begins, to itself.
+those from `first[i]`, where its sequence begins, to itself. Positions are a table, or rotary: then queries and keys turn with them.
 """
 
 if __name__ == "__main__":  # a module: there is nothing to run
@@ -17,6 +17,14 @@ FIELDS = ("x", "y", "action", "reward", "kind", "position")  # "type" in Haul: h
 TYPES = 3  # transition, <compress>, </compress>
 
 
+def turned(x, position):
+    """Rotary positions (Su et al. 2021) of x [B,H,T,W]: columns j and j + W/2 are a point that goes round; no position, -1, turns nothing."""
+    half = x.shape[-1] // 2
+    angle = position.clamp(min=0)[:, None, :, None] * 10000.0 ** (-torch.arange(half, device=x.device) / half)
+    a, b = x.split(half, -1)
+    return torch.cat((a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()), -1)
+
+
 class Layer(nn.Module):
     def __init__(self, d, heads, feed):
         super().__init__()
@@ -26,9 +34,11 @@ class Layer(nn.Module):
         self.out = nn.Linear(d, d)
         self.up, self.down = nn.Linear(d, feed), nn.Linear(feed, d)
 
-    def forward(self, x, mask):
+    def forward(self, x, mask, position=None):
         b, t, d = x.shape
         q, k, v = self.qkv(self.norm1(x)).view(b, t, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        if position is not None:
+            q, k = turned(q, position), turned(k, position)
         y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         x = x + self.out(y.transpose(1, 2).reshape(b, t, d))
         return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
@@ -36,9 +46,10 @@ class Layer(nn.Module):
 
 class AD(nn.Module):
     def __init__(self, d, heads, layers, feed, positions, size, actions):
+        """positions is the length of their table; None: they are rotary."""
         super().__init__()
-        rows = (size, size, actions, 2, TYPES, positions)
-        self.actions = actions
+        rows = (size, size, actions, 2, TYPES) + ((positions,) if positions else ())
+        self.actions, self.rotary = actions, positions is None
         self.embed = nn.ModuleDict({name: nn.Embedding(n, d) for name, n in zip(FIELDS, rows)})
         self.layers = nn.ModuleList(Layer(d, heads, feed) for _ in range(layers))
         self.norm = nn.LayerNorm(d)
@@ -48,9 +59,9 @@ class AD(nn.Module):
         """index [B,T,6], first [B,T]; logits [B,T,actions+3]."""
         at = torch.arange(index.shape[1], device=index.device)
         mask = (at <= at[:, None]) & (at >= first[..., None])
-        x = sum(self.embed[name](index[..., f].clamp(min=0)) * (index[..., f, None] >= 0) for f, name in enumerate(FIELDS))
+        x = sum(self.embed[name](index[..., f].clamp(min=0)) * (index[..., f, None] >= 0) for f, name in enumerate(FIELDS) if name in self.embed)
         for layer in self.layers:
-            x = layer(x, mask[:, None])
+            x = layer(x, mask[:, None], index[..., -1] if self.rotary else None)
         return self.head(self.norm(x))
 
     def losses(self, logits, labels, smoothing=0.0):
@@ -72,7 +83,7 @@ def of(tensors, heads):
     """The model whose shape the tensors have, with their values."""
     d = tensors["norm.weight"].shape[0]
     layers = sum(name.startswith("layers.") and name.endswith(".norm1.weight") for name in tensors)  # a checkpoint has the moments too
-    m = AD(d, heads, layers, tensors["layers.0.up.weight"].shape[0], tensors["embed.position.weight"].shape[0],
+    m = AD(d, heads, layers, tensors["layers.0.up.weight"].shape[0], tensors["embed.position.weight"].shape[0] if "embed.position.weight" in tensors else None,
            tensors["embed.x.weight"].shape[0], tensors["embed.action.weight"].shape[0])
     own = parameters(m)
     assert set(own) <= set(tensors), f"no value for {sorted(set(own) - set(tensors))}"

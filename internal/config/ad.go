@@ -13,6 +13,7 @@ type AD struct {
 	DimFeedforward int     `yaml:"tf_dim_feedforward"` // as written; FeedForward resolves 0
 	Dropout        float64 `yaml:"tf_dropout"`
 	AttnDropout    float64 `yaml:"tf_attn_dropout"`
+	Positions      string  `yaml:"tf_positions"`
 
 	NTransit             int  `yaml:"n_transit"`
 	UseCompressedContext bool `yaml:"use_compressed_context"`
@@ -62,6 +63,12 @@ type AD struct {
 	EvalTune        bool    `yaml:"eval_tune"`
 	ValidationGoals int     `yaml:"validation_goals"`
 }
+
+// The values of tf_positions.
+const (
+	PositionsLearned = "learned"
+	PositionsRotary  = "rotary"
+)
 
 // The values of labels.
 const (

@@ -16,9 +16,10 @@ var adKeys = newSchema(
 	integer("tf_dim_feedforward", upTo(0, 4*mostWidth), Honoured, "Width of the feed-forward layers; 0 is 4 times tf_n_embd."),
 	float("tf_dropout", fraction, Honoured, "Dropout of the attention and feed-forward outputs while training; off in tests and in use."),
 	float("tf_attn_dropout", fraction, Honoured, "Dropout of the attention's weights while training; off in tests and in use."),
+	text("tf_positions", Honoured, "How a token knows its place in the context: learned, a table of n_transit embeddings, or rotary: queries and keys turn with their positions (Su et al. 2021), so that attention sees how far apart two tokens are, and nothing is learned of it. rotary runs on a CPU alone.", PositionsLearned, PositionsRotary),
 	boolean("flash_attn", NoEffect, "Attention never writes its weights to memory, so there is nothing to switch on."),
 
-	integer("n_transit", between(1, 1<<16), Honoured, "Length of the position table: the longest context in tokens. Positions begin at 0 again after pruning."),
+	integer("n_transit", between(1, 1<<16), Honoured, "The longest context in tokens, which is the length of the position table. Positions begin at 0 again after pruning."),
 	boolean("use_compressed_context", Honoured, "true: the context is a previous and a current region, and the agent learns to end a region; false: the latest transitions, n_transit at most; when they are that many the oldest episode goes."),
 	integer("compress_interval", between(1, 1<<16), Honoured, "Transitions of the longest region. No effect without use_compressed_context."),
 	integer("compress_min", between(0, 1<<16), Honoured, "Transitions of the shortest region: lengths are drawn from compress_min and every further whole episode up to compress_interval. 0, or compress_interval itself, makes all regions that long."),

@@ -1,7 +1,10 @@
 package kernel
 
+import "math"
+
 // Embed: Y[m] = Σ over f of Tables[f][Index[m,f]]; an index of -1 adds nothing. Index is [B,T,F]
-// with F = len(Tables), Y [B,T,D].
+// with F at least len(Tables), Y [B,T,D]; further fields, which a GPU takes none of, are not looked
+// up.
 type Embed struct {
 	Y, Index *Tensor
 	Tables   []*Tensor // [rows, D], weights
@@ -37,6 +40,39 @@ func (o *EmbedGrad) Args(f func(*Tensor, Access)) {
 
 // Cost counts an addition for each table and element.
 func (o *EmbedGrad) Cost() Cost { return Cost{int64(len(o.DTables)) * int64(o.DY.Len()), bytesOf(o)} }
+
+// Rotate turns queries and keys by their tokens' positions (Su et al. 2021,
+// https://arxiv.org/abs/2104.09864), so that a score knows how far apart two tokens are. Columns j
+// and j + W/2 of a head, W = D/Heads wide, are a point that goes round by its own angle:
+//
+//	a = position·10000^(-2j/W)
+//	Y_j = X_j·cos a - X_(j+W/2)·sin a;  Y_(j+W/2) = X_(j+W/2)·cos a + X_j·sin a
+//
+// X and Y are [B,T,3D]: queries, keys, values, which pass as they are. A token's position is the
+// last field of Index [B,T,F], below Positions; -1 turns nothing. Back turns by -a, which is the
+// gradient.
+type Rotate struct {
+	Y, X, Index      *Tensor
+	Heads, Positions int
+	Back             bool
+}
+
+// Kind names the op.
+func (o *Rotate) Kind() string { return "rotate" }
+
+// Args visits the tensors.
+func (o *Rotate) Args(f func(*Tensor, Access)) {
+	visit(f, Read, o.X, o.Index)
+	visit(f, Write, o.Y)
+}
+
+// Cost counts three operations an element of queries and keys.
+func (o *Rotate) Cost() Cost { return Cost{2 * int64(o.X.Len()), bytesOf(o)} }
+
+// Angle is by how much a position turns pair j of a head so wide.
+func (o *Rotate) Angle(position, j, width int) float64 {
+	return float64(position) * math.Pow(10000, -2*float64(j)/float64(width))
+}
 
 // CausalAttention is multi-head self-attention of each token over those before it in its sequence.
 // A row of T tokens holds one or more sequences end to end: token i looks at j from First[i], the

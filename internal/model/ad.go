@@ -12,7 +12,8 @@ import (
 type ADConfig struct {
 	Width, Heads, Layers int
 	Feed                 int          // width of the feed-forward layer
-	Positions            int          // rows of the position table: the longest context
+	Positions            int          // the longest context: rows of the position table
+	Rotary               bool         // queries and keys turn with positions, and there is no table
 	Observed             []Vocabulary // fields of an observation, in a token's order
 	Actions              int
 	Rewards              int     // values of a reward
@@ -28,7 +29,7 @@ type ADConfig struct {
 type AD struct {
 	cfg          ADConfig
 	layout       kernel.Layout
-	tables       []int // by a token's field
+	tables       []int // by a token's field; rotary positions have none
 	layers       []adLayer
 	normG, normB int
 	headW, headB int
@@ -51,6 +52,9 @@ func NewAD(cfg ADConfig) (*AD, error) {
 			cfg.Width, cfg.Heads, cfg.Layers, cfg.Feed, cfg.Positions, len(cfg.Observed), cfg.Actions, cfg.Rewards)
 	case cfg.Width%cfg.Heads != 0:
 		return nil, fmt.Errorf("model AD: tf_n_embd %d is not divisible by tf_n_head %d", cfg.Width, cfg.Heads)
+	case cfg.Rotary && cfg.Width/cfg.Heads%2 != 0:
+		return nil, fmt.Errorf("model AD: rotary positions turn pairs of a head's columns, and tf_n_embd %d over tf_n_head %d is %d: make it even, or set tf_positions to learned",
+			cfg.Width, cfg.Heads, cfg.Width/cfg.Heads)
 	case cfg.Layers*adSites > 256:
 		return nil, fmt.Errorf("model AD: %d layers; the dropout masks number at most %d", cfg.Layers, 256/adSites)
 	}
@@ -63,8 +67,11 @@ func NewAD(cfg ADConfig) (*AD, error) {
 	norm := func(name string) (g, b int) {
 		return add(name+".weight", kernel.InitOne, d, d), add(name+".bias", kernel.InitZero, d, d)
 	}
-	for _, v := range append(slices.Clone(cfg.Observed), Vocabulary{"action", cfg.Actions}, Vocabulary{"reward", cfg.Rewards}, Vocabulary{"type", TokenTypes},
-		Vocabulary{"position", cfg.Positions}) {
+	fields := append(slices.Clone(cfg.Observed), Vocabulary{"action", cfg.Actions}, Vocabulary{"reward", cfg.Rewards}, Vocabulary{"type", TokenTypes})
+	if !cfg.Rotary {
+		fields = append(fields, Vocabulary{"position", cfg.Positions})
+	}
+	for _, v := range fields {
 		if v.Size < 1 {
 			return nil, fmt.Errorf("model AD: field %s has %d values; it must have at least 1", v.Name, v.Size)
 		}
@@ -96,7 +103,7 @@ func (m *AD) Layout() *kernel.Layout { return &m.layout }
 func (m *AD) Config() ADConfig { return m.cfg }
 
 // Fields is how many words a token has.
-func (m *AD) Fields() int { return len(m.tables) }
+func (m *AD) Fields() int { return TokenFields(len(m.cfg.Observed)) }
 
 // Columns are the widths of the two heads side by side: actions, token types.
 func (m *AD) Columns() []int { return []int{m.cfg.Actions, TokenTypes} }
@@ -170,6 +177,9 @@ func (m *AD) record(p *plan.Plan, index *kernel.Tensor, drop func(layer, site in
 		at := func(s string) string { return fmt.Sprintf("layers.%d.%s", i, s) }
 		h := plan.Compact(p.Norm(at("norm1"), x, w(l.norm1G), w(l.norm1B)))
 		qkv := plan.Compact(p.Linear(at("qkv"), h, w(l.qkv), nil, nil))
+		if m.cfg.Rotary {
+			qkv = plan.Compact(p.Rotate(at("rotate"), qkv, index, m.cfg.Heads, m.cfg.Positions))
+		}
 		y := plan.Compact(attend(at("attention"), i, qkv))
 		x = p.LinearDrop(at("out"), y, w(l.outW), w(l.outB), x, drop(i, 1, m.cfg.Dropout))
 		h = plan.Compact(p.Norm(at("norm2"), x, w(l.norm2G), w(l.norm2B)))

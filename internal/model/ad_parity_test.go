@@ -16,7 +16,7 @@ type taught struct {
 	batch        int
 }
 
-func teach(t *testing.T, dev kernel.Device, f fixture) *taught {
+func teach(t *testing.T, dev kernel.Device, f fixture, rotary bool) *taught {
 	t.Helper()
 	check := func(err error) {
 		t.Helper()
@@ -27,8 +27,8 @@ func teach(t *testing.T, dev kernel.Device, f fixture) *taught {
 	number := func(key string) int { return int(f.number(key)) }
 	batch, tokens := number("batch"), number("tokens")
 	m, err := model.NewAD(model.ADConfig{Width: number("width"), Heads: number("heads"), Layers: number("layers"), Feed: number("feed"),
-		Positions: tokens,
-		Observed:  []model.Vocabulary{{Name: "x", Size: number("size")}, {Name: "y", Size: number("size")}}, Actions: number("actions"), Rewards: 2})
+		Positions: tokens, Rotary: rotary,
+		Observed: []model.Vocabulary{{Name: "x", Size: number("size")}, {Name: "y", Size: number("size")}}, Actions: number("actions"), Rewards: 2})
 	check(err)
 	p := plan.New("parity", dev, batch, tokens, m.Layout())
 	b := p.B()
@@ -75,7 +75,12 @@ const (
 // The agent's logits, losses and every gradient by name, then ten AdamW steps with warm-up, cosine
 // and clipping, on every instruction set.
 func TestADParityWithPyTorch(t *testing.T) {
-	f := loadFixture(t, "ad_parity.safetensors")
+	t.Run("learned", func(t *testing.T) { adParity(t, "ad_parity.safetensors", false) })
+	t.Run("rotary", func(t *testing.T) { adParity(t, "ad_rotary_parity.safetensors", true) })
+}
+
+func adParity(t *testing.T, file string, rotary bool) {
+	f := loadFixture(t, file)
 	for name, open := range parityDevices() {
 		t.Run(name, func(t *testing.T) {
 			dev, err := open()
@@ -87,7 +92,7 @@ func TestADParityWithPyTorch(t *testing.T) {
 			if name == exactDevice {
 				result, gradient, trained = toleranceExact, toleranceExact, toleranceTrainedExact
 			}
-			r := teach(t, dev, f)
+			r := teach(t, dev, f, rotary)
 			defer r.run.Close()
 			var losses, norms []float32
 			for i := range f.floats("train.loss") {

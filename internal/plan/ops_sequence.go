@@ -19,6 +19,24 @@ func (p *Plan) Embed(name string, index *kernel.Tensor, tables ...*kernel.Tensor
 	return y
 }
 
+// Rotate records queries and keys of qkv [B,T,3D] turned by the positions, below `positions`, that
+// the last field of index [B,T,F] names.
+func (p *Plan) Rotate(name string, qkv, index *kernel.Tensor, heads, positions int) *kernel.Tensor {
+	y := p.Shard(name, qkv.Shape...)
+	p.op(&kernel.Rotate{Y: y, X: qkv, Index: index, Heads: heads, Positions: positions})
+	p.reverse(func() {
+		if !p.ready[y] {
+			return
+		}
+		dqkv, acc := p.contribute(qkv)
+		if acc {
+			panic("plan: rotated input used twice")
+		}
+		p.op(&kernel.Rotate{Y: dqkv, X: p.Grad(y), Index: index, Heads: heads, Positions: positions, Back: true})
+	})
+	return y
+}
+
 // CausalAttention records attention over qkv [B,T,3D] within the sequences that first [B,T] marks
 // off.
 func (p *Plan) CausalAttention(name string, qkv, first *kernel.Tensor, heads int, drop kernel.Drop) *kernel.Tensor {

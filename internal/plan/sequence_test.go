@@ -56,11 +56,11 @@ func TestGradientOfAD(t *testing.T) {
 	}
 	for _, c := range []struct {
 		dropout, smoothing float32
-		compressed         bool
-	}{{0, 0, true}, {0.25, 0.1, true}, {0.25, 0.1, false}} {
-		t.Run(fmt.Sprintf("dropout=%v/smoothing=%v/compressed=%v", c.dropout, c.smoothing, c.compressed), func(t *testing.T) {
+		compressed, rotary bool
+	}{{0, 0, true, false}, {0.25, 0.1, true, false}, {0.25, 0.1, false, false}, {0.25, 0.1, true, true}} {
+		t.Run(fmt.Sprintf("dropout=%v/smoothing=%v/compressed=%v/rotary=%v", c.dropout, c.smoothing, c.compressed, c.rotary), func(t *testing.T) {
 			spec.Compressed = c.compressed
-			m, err := model.NewAD(model.ADConfig{Width: 4, Heads: 2, Layers: 2, Feed: 6, Positions: tokens, Observed: model.Sizes(2, 2), Actions: 3, Rewards: 2,
+			m, err := model.NewAD(model.ADConfig{Width: 4, Heads: 2, Layers: 2, Feed: 6, Positions: tokens, Rotary: c.rotary, Observed: model.Sizes(2, 2), Actions: 3, Rewards: 2,
 				Dropout: c.dropout, AttentionDropout: c.dropout, DropoutKey: 3})
 			if err != nil {
 				t.Fatal(err)

@@ -8,12 +8,13 @@ import (
 
 // binder turns ops into closures over resolved memory and collects what scratch they need.
 type binder struct {
-	r       *runner
-	scratch int // floats, the largest need of any op
-	words   int // 64-bit words, likewise
-	bits    int // 32-bit words of dropout masks, all of them
-	drops   map[dropKey]*dropper
-	seen    map[int]bool // gradient offsets that an earlier op of the shard writes
+	r         *runner
+	scratch   int // floats, the largest need of any op
+	words     int // 64-bit words, likewise
+	bits      int // 32-bit words of dropout masks, all of them
+	drops     map[dropKey]*dropper
+	rotations map[int][]float32 // by a head's width
+	seen      map[int]bool      // gradient offsets that an earlier op of the shard writes
 }
 
 func (b *binder) need(floats, words int) {
@@ -65,6 +66,8 @@ func (b *binder) bind(op kernel.Op) (func(*worker), error) {
 		return b.graphAttention(o), nil
 	case *kernel.GraphAttentionGrad:
 		return b.graphAttentionGrad(o), nil
+	case *kernel.Rotate:
+		return b.rotate(o), nil
 	case *kernel.CausalAttention:
 		return b.causalAttention(o), nil
 	case *kernel.CausalAttentionGrad:

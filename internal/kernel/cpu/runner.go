@@ -164,7 +164,7 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 	for i := range r.sums.lanes {
 		r.sums.lanes[i] = make([]float64, len(r.sums.names))
 	}
-	b := binder{r: r, seen: map[int]bool{}, drops: map[dropKey]*dropper{}}
+	b := binder{r: r, seen: map[int]bool{}, drops: map[dropKey]*dropper{}, rotations: map[int][]float32{}}
 	for _, op := range p.PerShard {
 		f, err := b.bind(op)
 		if err != nil {

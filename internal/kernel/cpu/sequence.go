@@ -1,6 +1,10 @@
 package cpu
 
-import "haul/internal/kernel"
+import (
+	"math"
+
+	"haul/internal/kernel"
+)
 
 // regions draws every row of the shard, those past the batch's end too: what reads them needs valid
 // tokens, and their loss counts nothing.
@@ -24,12 +28,12 @@ func (b *binder) embed(o *kernel.Embed) func(*worker) {
 	for f, t := range o.Tables {
 		tables[f] = newRef(b.r, t)
 	}
-	rows, d := o.Y.Rows(), o.Y.Cols()
+	rows, d, fields := o.Y.Rows(), o.Y.Cols(), o.Index.Cols()
 	return func(w *worker) {
 		yb, ib := y.of(w), ints(index.of(w))
 		for m := range rows {
 			row, empty := yb[m*d:][:d], true
-			for f, i := range ib[m*len(tables):][:len(tables)] {
+			for f, i := range ib[m*fields:][:len(tables)] {
 				switch {
 				case i < 0:
 				case empty:
@@ -53,18 +57,72 @@ func (b *binder) embedGrad(o *kernel.EmbedGrad) func(*worker) {
 	for f, t := range o.DTables {
 		tables[f] = b.grad(t)
 	}
-	each, d := o.DY.Rows()/o.DY.Shape[0], o.DY.Cols()
+	each, d, fields := o.DY.Rows()/o.DY.Shape[0], o.DY.Cols(), o.Index.Cols()
 	return func(w *worker) {
 		db, ib, sums := dy.of(w), ints(index.of(w)), into[w.id*len(tables):][:len(tables)]
 		for f := range tables {
 			sums[f] = tables[f].start(w)
 		}
 		for m := range w.active * each {
-			for f, i := range ib[m*len(tables):][:len(tables)] {
+			for f, i := range ib[m*fields:][:len(tables)] {
 				if i >= 0 && sums[f] != nil {
 					w.p.add(sums[f][int(i)*d:][:d], db[m*d:][:d])
 				}
 			}
 		}
 	}
+}
+
+// rotate reads the turns of every position from a table: sines and cosines of a head's pairs.
+func (b *binder) rotate(o *kernel.Rotate) func(*worker) {
+	y, x, index := newRef(b.r, o.Y), newRef(b.r, o.X), newRef(b.r, o.Index)
+	rows, d, fields := o.X.Rows(), o.X.Cols()/3, o.Index.Cols()
+	width := d / o.Heads
+	half := width / 2
+	turns := b.turns(o, width)
+	sign := float32(1)
+	if o.Back {
+		sign = -1
+	}
+	return func(w *worker) {
+		yb, xb, ib := y.of(w), x.of(w), ints(index.of(w))
+		for m := range rows {
+			from, to := xb[m*3*d:][:3*d], yb[m*3*d:][:3*d]
+			position := int(ib[(m+1)*fields-1])
+			if position < 0 {
+				copy(to, from)
+				continue
+			}
+			copy(to[2*d:], from[2*d:])
+			cos, sin := turns[position*2*half:][:half], turns[(position*2+1)*half:][:half]
+			for head := 0; head < 2*d; head += width {
+				x1, x2 := from[head:][:half], from[head+half:][:half]
+				y1, y2 := to[head:][:half], to[head+half:][:half]
+				for j, c := range cos {
+					s := sign * sin[j]
+					y1[j], y2[j] = float32(x1[j]*c)-float32(x2[j]*s), float32(x2[j]*c)+float32(x1[j]*s)
+				}
+				if width%2 > 0 {
+					to[head+width-1] = from[head+width-1]
+				}
+			}
+		}
+	}
+}
+
+// turns are the cosines of each position's angles, then the sines; ops of one shape share them.
+func (b *binder) turns(o *kernel.Rotate, width int) []float32 {
+	if t, ok := b.rotations[width]; ok && len(t) >= o.Positions*width/2*2 {
+		return t
+	}
+	half := width / 2
+	t := make([]float32, o.Positions*2*half)
+	for position := range o.Positions {
+		for j := range half {
+			sin, cos := math.Sincos(o.Angle(position, j, width))
+			t[position*2*half+j], t[(position*2+1)*half+j] = float32(cos), float32(sin)
+		}
+	}
+	b.rotations[width] = t
+	return t
 }

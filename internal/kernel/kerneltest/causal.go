@@ -95,6 +95,28 @@ func testCausal(t *testing.T, dev kernel.Device) {
 	}
 }
 
+// testRotate turns queries and keys by positions of every kind, and back.
+func testRotate(t *testing.T, dev kernel.Device) {
+	for i, s := range []shape{{1, 1, 2}, {5, 2, 4}, {7, 2, 3}, {9, 3, 6}, {17, 2, 16}, {33, 1, 34}, {40, 4, 64}} {
+		if !tries(dev, i) {
+			continue
+		}
+		n, d, positions := s.nodes, s.heads*s.width, 3000
+		c := trial{what: fmt.Sprint("rotate ", s), nodes: n, batch: few(dev, n)}
+		index := make([]int32, c.batch*n*2)
+		for k := range c.batch * n {
+			index[2*k], index[2*k+1] = 7, []int32{0, 1, int32(k), -1, int32(positions - 1)}[k%5]
+		}
+		c.record = func(r *recording) {
+			at := r.givenInts("index", index, n, 2)
+			x, turned := r.in("qkv", n, 3*d), r.out("turned", 2, n, 3*d)
+			r.do(&kernel.Rotate{Y: turned, X: x, Index: at, Heads: s.heads, Positions: positions})
+			r.do(&kernel.Rotate{Y: r.out("back", 2, n, 3*d), X: r.in("dy", n, 3*d), Index: at, Heads: s.heads, Positions: positions, Back: true})
+		}
+		c.try(t, dev)
+	}
+}
+
 // testCausality moves one token and expects every result of an earlier token, and of every other
 // sequence, to keep its bits.
 func testCausality(t *testing.T, dev kernel.Device) {

@@ -71,6 +71,7 @@ var shared = []part{
 	{"embed", testEmbed},
 	{"causal", testCausal},
 	{"causality", testCausality},
+	{"rotate", testRotate},
 	{"cached", testCached},
 	{"crossentropy", testCrossEntropy},
 	{"implicitq", testImplicitQ},

@@ -187,6 +187,8 @@ func (r *Runner[F]) ofSequence(op kernel.Op, b int) error {
 	case *kernel.GraphAttentionGrad:
 		GraphAttentionGrad(r.instance(o.DV, b), r.instance(o.DScore, b), r.instance(o.DFar, b), r.instance(o.DY, b), r.instance(o.P, b),
 			r.instance(o.V, b), r.instance(o.Score, b), r.instance(o.Far, b), r.of(o.PosX, b), r.of(o.PosY, b), F(o.Leak))
+	case *kernel.Rotate:
+		Rotate(r.instance(o.Y, b), r.instance(o.X, b), r.intsOf(o.Index, b), o)
 	case *kernel.CausalAttention:
 		CausalAttention(r.instance(o.Y, b), r.instance(o.LogSum, b), r.instance(o.QKV, b), r.intsOf(o.First, b), o.Drop, r.index(b))
 	case *kernel.CausalAttentionGrad:

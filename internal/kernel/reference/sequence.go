@@ -1,14 +1,19 @@
 package reference
 
-import "haul/internal/kernel"
+import (
+	"math"
 
-// Embed is kernel.Embed for one instance: y [T,D], index [T·F] with F tables.
+	"haul/internal/kernel"
+)
+
+// Embed is kernel.Embed for one instance: y [T,D], index [T·F].
 func Embed[F Float](y Matrix[F], index []int32, tables []Matrix[F]) {
+	fields := len(index) / y.Rows
 	for m := range y.Rows {
 		row := y.Row(m)
 		clear(row)
 		for f, table := range tables {
-			if i := index[m*len(tables)+f]; i >= 0 {
+			if i := index[m*fields+f]; i >= 0 {
 				for c, v := range table.Row(int(i)) {
 					row[c] += v
 				}
@@ -19,13 +24,38 @@ func Embed[F Float](y Matrix[F], index []int32, tables []Matrix[F]) {
 
 // EmbedGrad is kernel.EmbedGrad for one instance; an absent table has no gradient.
 func EmbedGrad[F Float](dtables []Matrix[F], dy Matrix[F], index []int32) {
+	fields := len(index) / dy.Rows
 	for m := range dy.Rows {
 		for f, table := range dtables {
-			if i := index[m*len(dtables)+f]; i >= 0 && table.Data != nil {
+			if i := index[m*fields+f]; i >= 0 && table.Data != nil {
 				row := table.Row(int(i))
 				for c, v := range dy.Row(m) {
 					row[c] += v
 				}
+			}
+		}
+	}
+}
+
+// Rotate is kernel.Rotate for one instance: y and x [T,3D], index [T·F].
+func Rotate[F Float](y, x Matrix[F], index []int32, o *kernel.Rotate) {
+	fields, d := len(index)/y.Rows, y.Cols/3
+	w := d / o.Heads
+	for m := range y.Rows {
+		from, to := x.Row(m), y.Row(m)
+		copy(to, from)
+		position := int(index[(m+1)*fields-1])
+		if position < 0 {
+			continue
+		}
+		for head := 0; head < 2*d; head += w { // of queries, then of keys
+			for j := range w / 2 {
+				sin, cos := math.Sincos(o.Angle(position, j, w))
+				if o.Back {
+					sin = -sin
+				}
+				a, b := from[head+j], from[head+j+w/2]
+				to[head+j], to[head+j+w/2] = a*F(cos)-b*F(sin), b*F(cos)+a*F(sin)
 			}
 		}
 	}

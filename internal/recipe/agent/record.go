@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"haul/internal/comm"
 	"haul/internal/config"
@@ -23,8 +24,19 @@ func newModel(c *config.AD, space world.Space) (*model.AD, error) {
 			observed = append(observed, model.Vocabulary{Name: "last_" + f.Name, Size: f.Size})
 		}
 	}
-	return model.NewAD(model.ADConfig{Width: c.NEmbd, Heads: c.NHead, Layers: c.NLayer, Feed: c.FeedForward(), Positions: c.NTransit,
+	return model.NewAD(model.ADConfig{Width: c.NEmbd, Heads: c.NHead, Layers: c.NLayer, Feed: c.FeedForward(), Positions: c.NTransit, Rotary: c.Positions == config.PositionsRotary,
 		Observed: observed, Actions: space.Actions, Rewards: len(space.Rewards), Values: c.Method == config.MethodIQL, Dropout: float32(c.Dropout), AttentionDropout: float32(c.AttnDropout), DropoutKey: c.Seed})
+}
+
+// cpuAlone says what to do where err is of a device without an op that a setting asks for; nil
+// where it is of something else.
+func cpuAlone(err error) error {
+	for setting, op := range map[string]kernel.Op{"method iql": new(kernel.ImplicitQ), "tf_positions rotary": new(kernel.Rotate)} {
+		if err != nil && strings.HasSuffix(err.Error(), "no op "+op.Kind()) {
+			return fmt.Errorf("%s runs on a CPU alone: use --device cpu (%w)", setting, err)
+		}
+	}
+	return nil
 }
 
 // program is a recorded step over sequences. History is nil where the rows come from the host.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"haul/internal/comm"
 	"haul/internal/config"
@@ -161,8 +160,8 @@ func compileStep(dev kernel.Device, m *model.AD, c *config.AD, d *dataset, store
 		}
 	}
 	r, err := run.Compile(keyBatch, p.plan, dev, store)
-	if err != nil && c.Method == config.MethodIQL && strings.HasSuffix(err.Error(), "no op "+new(kernel.ImplicitQ).Kind()) {
-		return nil, nil, fmt.Errorf("method iql runs on a CPU alone: use --device cpu (%w)", err)
+	if missing := cpuAlone(err); missing != nil {
+		return nil, nil, missing
 	}
 	if err != nil && p.history != nil && fitsWithout(dev, m, c, d, peer) {
 		return nil, nil, fmt.Errorf("the histories take %s of it: leave them on the host with --data host (%w)", report.Bytes(run.Product(4, int64(len(d.train)))), err)

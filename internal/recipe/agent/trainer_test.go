@@ -139,13 +139,14 @@ func TestSuite(t *testing.T) {
 		t.Fatal(err)
 	}
 	values := append(slices.Clone(sets), "method=iql")
+	rotary := append(slices.Clone(sets), "tf_positions=rotary")
 	mean := append(slices.Clone(sets), "average_decay=0.6", "average_interval=2")
 	for _, c := range []struct {
 		name, data string
 		open       func(testing.TB, int) kernel.Device
 		sets       []string
 		stops      int
-	}{{"device", DataDevice, openCPU, sets, 12}, {"host", DataHost, openCPU, sets, 0}, {"bf16", DataDevice, openBF16, sets, 8}, {"mean", DataDevice, openCPU, mean, 12}, {"values", DataHost, openCPU, values, 6}} {
+	}{{"device", DataDevice, openCPU, sets, 12}, {"host", DataHost, openCPU, sets, 0}, {"bf16", DataDevice, openBF16, sets, 8}, {"mean", DataDevice, openCPU, mean, 12}, {"values", DataHost, openCPU, values, 6}, {"rotary", DataDevice, openCPU, rotary, 2}} {
 		t.Run(c.name, func(t *testing.T) {
 			data, sets := c.data, c.sets
 			runtest.Suite(t, runtest.Case{Recipe: Recipe{}, Settings: tinyAD(t, sets...), Device: c.open, Stops: c.stops,
