@@ -272,6 +272,9 @@ func TestAgentLaunchesMatchPTX(t *testing.T) {
 func checkLaunch(t *testing.T, kernels map[string]entry, l launch) {
 	t.Helper()
 	name := l.module + "." + l.kernel
+	if testing.Verbose() { // to be compared with another commit's, where there is no card
+		t.Log("launch", name, l.grid, l.block, l.shared, len(l.args))
+	}
 	e, ok := kernels[name]
 	if !ok {
 		t.Errorf("%s: no such kernel", name)
