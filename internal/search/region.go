@@ -201,16 +201,22 @@ func (all *region) part(m *metric, customers, local []int32) *region {
 	g.limits(m)
 	for i, v := range g.node {
 		row := g.out[i*n : (i+1)*n]
-		if m.table != nil {
+		switch {
+		case m.table != nil:
 			from := m.table[int(v)*m.nodes:][:m.nodes]
 			for j, w := range g.node {
 				row[j] = from[w]
 			}
-		} else {
+		case m.oneWay:
 			for j, w := range g.node {
 				if i != j {
 					row[j] = m.leg(int(v), int(w))
 				}
+			}
+		default: // the way back is as long, and measuring takes most of the time of making a part
+			for j, w := range g.node[:i] {
+				leg := m.measure(int(v), int(w))
+				row[j], g.out[j*n+i] = leg, leg
 			}
 		}
 	}
