@@ -22,6 +22,7 @@ import os
 import re
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -39,6 +40,7 @@ ap.add_argument("--layers", type=int, default=4)
 ap.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
 ap.add_argument("--attention-dropout", type=float, default=0.1)
 ap.add_argument("--ways", type=int, default=2, help="PyTorch's fastest ways that go on after the first round, by the clock and by processor time each")
+ap.add_argument("--only", default="", help="only PyTorch's ways whose names have this in them: --only 'its attention, whole batch'")
 ap.add_argument("--json", action="store_true")
 FLAGS = ap.parse_args()
 needs.packages("torch")
@@ -143,6 +145,8 @@ def fastest():
                                                            (False, True) if FLAGS.precision == "bf16" else (False,)):
         name = ", ".join(("compiled" if compiled else "eager", "its attention" if fused else "attention written out",
                           "whole batch" if rows == BATCH else f"chunks of {rows}") + ("bf16 autocast",) * rounds)
+        if FLAGS.only not in name:
+            continue
         try:
             step = Step(compiled, fused, rows, rounds)
             best = min((took["ms_cpu"] for _, took in ways.values()), default=math.inf)
@@ -153,6 +157,8 @@ def fastest():
                     ways[name] = step, step.turn(0, 3)
         except Exception as e:  # no C++ compiler, or a graph it cannot take
             print(f"PyTorch {name} does not work here: {str(e).splitlines()[0]}")
+    if not ways:
+        sys.exit(f"race_ad.py: no way of PyTorch has {FLAGS.only!r} in its name, or none works here")
     ranked = [n for key in ("ms_p10", "ms_cpu") for n in sorted(ways, key=lambda n: ways[n][1][key])[:FLAGS.ways]]
     return {n: ways[n][0] for n in dict.fromkeys(ranked)}
 
