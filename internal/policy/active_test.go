@@ -76,6 +76,11 @@ func TestActiveSearch(t *testing.T) {
 		if err := vrp.Validate(prob, found[i].Solution); err != nil || found[i].Cost != prob.Cost(found[i].Solution) {
 			t.Errorf("%s: %v, cost %g", prob.Name, err, found[i].Cost)
 		}
+		for row := i * eas.sym; row < (i+1)*eas.sym; row++ {
+			if taught := tourCost(prob, eas.active.best[row*eas.steps:][:eas.steps]); math.Abs(taught-found[i].Cost) > 1e-9 {
+				t.Errorf("%s: the best routes cost %g, row %d is taught ones of %g", prob.Name, found[i].Cost, row, taught)
+			}
+		}
 	}
 	if learned, alone := meanCost(found), meanCost(sampled); !(learned < 0.995*alone) {
 		t.Errorf("mean cost %g, and %g by as many routes of a policy that learns nothing", learned, alone)
