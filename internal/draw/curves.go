@@ -88,7 +88,6 @@ func Panels(w io.Writer, f Format, title, subtitle string, panels ...Panel) erro
 		return err
 	}
 	d := pen{c}
-	d.rect(paper, 0, 0, width, height)
 	d.text(ink, face(17, true), vg.Point{X: margin, Y: height - 34}, title)
 	d.text(faded, face(11, false), vg.Point{X: margin, Y: height - 52}, subtitle)
 	x := nothing

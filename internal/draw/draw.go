@@ -51,12 +51,15 @@ func FormatOf(path string) (Format, error) {
 // pngDPI gives a picture two pixels a point, sharp on screens with dense pixels.
 const pngDPI = 144
 
+// newCanvas is a sheet of paper. Pixels are made white, which is sooner done than to paint them.
 func newCanvas(f Format, w, h vg.Length) (vg.CanvasWriterTo, error) {
 	switch f {
 	case SVG:
-		return vgsvg.New(w, h), nil
+		c := vgsvg.New(w, h)
+		pen{c}.rect(paper, 0, 0, w, h)
+		return c, nil
 	case PNG:
-		return vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(w, h), vgimg.UseDPI(pngDPI))}, nil
+		return vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(w, h), vgimg.UseDPI(pngDPI), vgimg.UseBackgroundColor(paper))}, nil
 	default:
 		return nil, fmt.Errorf("cannot draw format %q: use svg or png", f)
 	}

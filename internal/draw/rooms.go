@@ -40,7 +40,6 @@ func Rooms(w io.Writer, f Format, title string, side int, walks ...Walk) error {
 	}
 	for i, walk := range walks {
 		d := pen{c}
-		d.rect(paper, 0, 0, page, room+roomHeader+margin)
 		if i == 0 {
 			d.text(ink, face(15, true), vg.Point{X: margin, Y: room + margin + 32}, title)
 		}

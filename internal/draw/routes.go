@@ -101,7 +101,6 @@ func Beside(w io.Writer, f Format, p *vrp.Problem, all ...Titled) error {
 
 // scene draws one page at the canvas's origin, and returns the routes' colours.
 func scene(d pen, p *vrp.Problem, s vrp.Solution, caption string, place func(int) vg.Point, size vg.Point) []color.NRGBA {
-	d.rect(paper, 0, 0, pageWidth, header+size.Y+footer)
 	d.rect(field, margin, footer, size.X, size.Y)
 	drawTitle(d, p, s, caption, footer+size.Y)
 

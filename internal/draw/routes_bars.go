@@ -63,7 +63,6 @@ func (b *bars) draw(d pen, colours []color.NRGBA) {
 	if len(b.plans) == 0 {
 		return
 	}
-	d.rect(paper, 0, 0, pageWidth, b.height())
 	left, width := margin+barLabel, pageWidth-2*margin-barLabel
 	at := func(t float64) vg.Length {
 		t = min(max(t, b.within.min), b.within.max)
