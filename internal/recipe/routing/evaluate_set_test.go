@@ -180,6 +180,9 @@ func TestEvaluateInterrupted(t *testing.T) {
 	if !r.Interrupted || r.Instances != 3 || r.Of != 5 || r.Routes != 0 {
 		t.Errorf("%+v", r)
 	}
+	if r.first.Name != "instance-0" || r.Customers != problems[0].N() {
+		t.Errorf("the routes of instance-0 are those of %s, of %d customers each", r.first.Name, r.Customers)
+	}
 	ended, stop := context.WithCancel(t.Context())
 	stop()
 	if result, err := (Recipe{}).Evaluate(ended, e); result != nil || !errors.Is(err, context.Canceled) {

@@ -210,6 +210,8 @@ func TestReadProblemErrors(t *testing.T) {
 		{"a group of a depot", swap("DEMAND_SECTION", "MUTUALLY_EXCLUSIVE_GROUP_SECTION\n1 1 2\nDEMAND_SECTION"), "f.vrp:13: MUTUALLY_EXCLUSIVE_GROUP_SECTION: 1 in group 1 is no customer"},
 		{"a shipment's window", "NAME : a\nTYPE : PDPTW\nDIMENSION : 3\nCAPACITY : 5\nEDGE_WEIGHT_TYPE : EUC_2D\nNODE_COORD_SECTION\n1 0 0\n2 1 1\n3 2 2\nPICKUP_AND_DELIVERY_SECTION\n1 0 0 9 0 0 0\n2 1 7 4 2 0 3\n3 -1 0 9 2 2 0\nDEPOT_SECTION\n1\n-1\nEOF\n",
 			"f.vrp:12: PICKUP_AND_DELIVERY_SECTION: the window of node 2 closes at 4, before it opens at 7"},
+		{"a depot that ships", "NAME : a\nTYPE : PDPTW\nDIMENSION : 3\nCAPACITY : 5\nEDGE_WEIGHT_TYPE : EUC_2D\nNODE_COORD_SECTION\n1 0 0\n2 1 1\n3 2 2\nPICKUP_AND_DELIVERY_SECTION\n1 0 0 9 0 2 0\n2 1 1 4 2 0 3\n3 -1 0 9 2 2 0\nDEPOT_SECTION\n1\n-1\nEOF\n",
+			"f.vrp:11: PICKUP_AND_DELIVERY_SECTION: the depot has an amount of 0, the pickup 2 and the delivery 0: expected 0, it ships nothing"},
 		{"shipments and demands", swap("DEMAND_SECTION", "PICKUP_AND_DELIVERY_SECTION\n1 0 0 9 0 0 0\nDEMAND_SECTION"), "f.vrp:14: DEMAND_SECTION beside PICKUP_AND_DELIVERY_SECTION on line 12: which of them holds is not said"},
 		{"key", swap("CAPACITY", "BACKHAULS : 1\nCAPACITY"), `f.vrp:6: not supported: "BACKHAULS"`},
 		{"key twice", swap("CAPACITY", "CAPACITY : 5\nCAPACITY"), "f.vrp:7: CAPACITY is given twice, first on line 6"},
