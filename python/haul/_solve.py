@@ -99,8 +99,9 @@ def solve(
     method is "search" (as good as `time` seconds allow, 1 where none is given, or `iterations`, which give the same routes every
     time), "exact" (the optimum, up to 22 customers) or "savings". With policy="cvrp100", or checkpoint="runs/mine", a trained policy
     solves it, decoded as `decode` says ("pomo8", "greedy", ...; None: as thoroughly as about a second allows), and with `time` or
-    `iterations` as well the search goes on from its routes for as long. seed is that of the search (None: 42), or of the
-    routes that a policy draws (None: its run's). vehicles limits the number of routes, open_routes leaves out the way back.
+    `iterations` as well the search goes on from its routes for as long; decode="eas8" takes the `time` itself. seed is that of
+    the search (None: 42), or of the routes that a policy draws (None: its run's). vehicles limits the number of routes,
+    open_routes leaves out the way back.
 
     Coordinates may be any sequence of pairs, a NumPy array, a tensor, or two columns of a pandas DataFrame.
 
