@@ -185,16 +185,30 @@ func (v *vehicle) allow(mask []uint64, in instance) (count int, last int32) {
 // allowDepots is allow where instances have several depots, whose nodes are the first and the last,
 // and customers are left.
 func (v *vehicle) allowDepots(mask []uint64, in instance) (count int, last int32) {
-	clear(mask)
-	n := int32(in.nodes())
-	for j := range n {
-		ok := false
-		if in.depot(j) {
-			ok = v.several.FitsDepot(in.words, v.at, j)
-		} else if v.served[j>>6]>>(j&63)&1 == 0 {
-			ok = v.several.Fits(in.words, v.at, j, in.capacity)
+	n := in.nodes()
+	customers := n - kernel.MDVRP.Further() // and node 0 before them
+	for i := range mask {
+		free, ok := ^v.served[i], uint64(0)
+		if rest := customers - i*64; rest < 64 {
+			free &= 1<<max(0, rest) - 1
 		}
-		if ok {
+		if i == 0 {
+			free &^= 1
+		}
+		for ; free != 0; free &= free - 1 {
+			if j := bits.TrailingZeros64(free); v.several.Fits(in.words, v.at, int32(i*64+j), in.capacity) {
+				ok |= 1 << j
+			}
+		}
+		mask[i] = ok
+		if ok != 0 {
+			count += bits.OnesCount64(ok)
+			last = int32(i*64 + bits.Len64(ok) - 1)
+		}
+	}
+	for k := customers; k <= n; k++ {
+		j := int32(k % n) // the further depots, and the first
+		if v.several.FitsDepot(in.words, v.at, j) {
 			mask[j>>6] |= 1 << (j & 63)
 			count, last = count+1, j
 		}
