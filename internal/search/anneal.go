@@ -39,6 +39,7 @@ const (
 	coverShare = 0.03                  // of the time, for the cover at a cycle's end
 	// iterations per customer under which a start at hotFirst does not come back
 	meltEach     = 400
+	onceEach     = 4000      // the same, under which a problem of several parts is annealed once
 	fleetShare   = 0.5       // of the budget, at most, to reach the fleet's limit
 	coverWork    = 2_000_000 // tries times nodes of a cover, with a budget of iterations
 	coverLongest = 5 * time.Second
@@ -52,7 +53,9 @@ type cycle struct {
 
 // cycles cuts the budget. A small problem is melted and annealed again and again, as often as the
 // budget holds n³/10 iterations, and the cover joins what the annealings found; a larger one is
-// melted once, and its best routes are reheated.
+// melted once, and its best routes are reheated. One that is cut into parts and has few iterations
+// for each customer is annealed once, slowly: its routes are too many for a cover to join, and what
+// a reheating melts is not regained.
 func (d *driver) cycles() []cycle {
 	if n := d.p.N(); n <= meltMost {
 		iterations := float64(d.o.Iterations)
@@ -65,6 +68,9 @@ func (d *driver) cycles() []cycle {
 			out = append(out, cycle{float64(i+1) / float64(count), hotFirst})
 		}
 		return out
+	}
+	if n := d.p.N(); n > partMost && d.expected() > 0 && d.expected() < float64(onceEach*n) {
+		return []cycle{{1, hotFirst}}
 	}
 	return []cycle{{0.4, hotFirst}, {0.6, hotAgain}, {0.8, hotAgain}, {1, hotAgain}}
 }

@@ -155,3 +155,20 @@ func TestListsByWorkers(t *testing.T) {
 		t.Error("lists differ")
 	}
 }
+
+// A problem of several parts is annealed once where it has few iterations for each customer, and
+// reheated where it has many; one that is annealed whole is always reheated.
+func TestFewIterationsAnnealOnce(t *testing.T) {
+	for _, c := range []struct{ customers, iterations, want int }{
+		{partMost, onceEach*partMost - 1, 4}, {partMost + 1, onceEach*(partMost+1) - 1, 1}, {partMost + 1, onceEach * (partMost + 1), 4},
+	} {
+		d := &driver{p: &vrp.Problem{Demand: make([]int32, c.customers+1)}, o: Options{Iterations: c.iterations}}
+		if got := d.cycles(); len(got) != c.want || got[len(got)-1].until != 1 || got[0].hot != hotFirst {
+			t.Errorf("%d customers, %d iterations: %v", c.customers, c.iterations, got)
+		}
+	}
+	timed := &driver{p: &vrp.Problem{Demand: make([]int32, partMost+2)}, o: Options{Time: time.Second}, pace: 1000}
+	if got := timed.cycles(); len(got) != 1 {
+		t.Errorf("a thousand iterations in the time: %v", got)
+	}
+}
