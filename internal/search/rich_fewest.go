@@ -1,9 +1,11 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"math/bits"
+	"slices"
 
 	"haul/internal/vrp"
 )
@@ -20,7 +22,7 @@ func (d *richDriver) fewest(ctx context.Context, c *rchain) {
 	}
 	c.remember()
 	d.take(c)
-	for d.spent() < until && !d.over(ctx) && len(c.slot) > 1 {
+	for least := d.m.fewestVehicles(); d.spent() < until && !d.over(ctx) && len(c.slot) > least; {
 		kept := vrp.Solution{Routes: clone(c.best), Types: append([]int32(nil), c.bestKind...)}
 		if !c.giveUpRoute() {
 			break
@@ -35,6 +37,40 @@ func (d *richDriver) fewest(ctx context.Context, c *rchain) {
 		d.tell(true)
 	}
 	d.most = max(1, len(c.slot))
+}
+
+// fewestVehicles is a number of vehicles below which the required tasks exceed all capacities: to
+// search for fewer would be in vain.
+func (m *model) fewestVehicles() int {
+	least := 1
+	if m.trips || m.pairs {
+		return least // a vehicle may carry more than its capacity, in turn
+	}
+	for d := range m.dims {
+		var del, pick int64
+		for _, v := range m.tasks {
+			if m.places[v].required && m.members[v] == nil {
+				a := m.amountsOf(v)[d]
+				del, pick = del+int64(a.del), pick+int64(a.pick)
+			}
+		}
+		order := make([]int, len(m.kinds))
+		for i := range order {
+			order[i] = i
+		}
+		slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(m.kinds[j].cap[d], m.kinds[i].cap[d]) })
+		need, count := max(del, pick), int64(0)
+		for _, i := range order {
+			size := int64(m.kinds[i].cap[d])
+			if need <= 0 || size <= 0 {
+				break
+			}
+			n := min(int64(m.kinds[i].count), (need+size-1)/size)
+			need, count = need-n*size, count+n
+		}
+		least = max(least, int(count))
+	}
+	return least
 }
 
 // shorten lowers the limit of every route's duration: in large steps first, which halve where they
