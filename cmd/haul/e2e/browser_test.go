@@ -271,12 +271,17 @@ func (v *visit) check(room string) {
 // TestBrowserPaintsFirst's; how soon it comes is in docs/serve.md.
 func (v *visit) paint() {
 	v.t.Helper()
-	var bytes float64
-	v.do("open", chromedp.Navigate(v.url+"/runs"))
-	v.until("the empty state", `return !document.getElementById('runs-empty').hidden`)
-	v.do("measure", chromedp.Evaluate(`[...performance.getEntriesByType('resource'), ...performance.getEntriesByType('navigation')].reduce((a, e) => a + e.encodedBodySize, 0)`, &bytes))
-	if !(bytes > 10e3 && bytes <= 400e3) {
-		v.t.Errorf("the page took %.0f bytes", bytes)
+	v.do("warm", chromedp.Navigate(v.url+"/healthz")) // the browser itself starts slowly
+	for range 3 {
+		var ms, bytes float64
+		v.do("open", chromedp.Navigate(v.url+"/runs"))
+		v.until("the empty state", `return !document.getElementById('runs-empty').hidden`)
+		v.do("measure", chromedp.Evaluate(`performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? -1`, &ms),
+			chromedp.Evaluate(`[...performance.getEntriesByType('resource'), ...performance.getEntriesByType('navigation')].reduce((a, e) => a + e.encodedBodySize, 0)`, &bytes))
+		if !(bytes > 0 && bytes <= 400e3) {
+			v.t.Errorf("the page took %.0f bytes", bytes)
+		}
+		v.t.Logf("first paint after %.0f ms, %.0f bytes", ms, bytes)
 	}
 	if words := v.text(`document.getElementById('runs-empty').textContent`); !strings.Contains(words, "haul train") {
 		v.t.Errorf("the empty state says %q", words)
