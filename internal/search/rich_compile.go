@@ -512,6 +512,7 @@ func (m *model) scale() {
 		// Each vehicle costs more than any detour that saves it.
 		extra := m.upper*float64(len(m.tasks)) + 1
 		for i := range m.kinds {
+			m.kinds[i].own = m.kinds[i].fixed
 			m.kinds[i].fixed += extra
 		}
 		m.upper += extra

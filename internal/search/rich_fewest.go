@@ -22,7 +22,7 @@ func (d *richDriver) fewest(ctx context.Context, c *rchain) {
 	}
 	c.remember()
 	d.take(c)
-	for least := d.m.fewestVehicles(); d.spent() < until && !d.over(ctx) && len(c.slot) > least; {
+	for least := max(1, d.m.fewestVehicles()); d.spent() < until && !d.over(ctx) && len(c.slot) > least; {
 		kept := vrp.Solution{Routes: clone(c.best), Types: append([]int32(nil), c.bestKind...)}
 		if !c.giveUpRoute() {
 			break
@@ -37,14 +37,30 @@ func (d *richDriver) fewest(ctx context.Context, c *rchain) {
 		d.tell(true)
 	}
 	d.most = max(1, len(c.slot))
+	if len(c.slot) <= d.m.fewestVehicles() {
+		d.priceAlone(c)
+	}
+}
+
+// priceAlone goes on by the cost alone, where no vehicle can be saved. What a vehicle costs by the
+// objective would pay for any overload: the chain would give up a route that it needs.
+func (d *richDriver) priceAlone(c *rchain) {
+	for i := range d.m.kinds {
+		d.m.kinds[i].fixed = d.m.kinds[i].own
+	}
+	c.set(d.best.Routes, d.best.Types, d.locksOf(d.best))
+	d.bestCost = c.bestCost
+	leg := c.leg
+	c.typicalLeg()
+	c.leg = leg // of the greedy start, as with other objectives
 }
 
 // fewestVehicles is a number of vehicles below which the required tasks exceed all capacities: to
 // search for fewer would be in vain.
 func (m *model) fewestVehicles() int {
-	least := 1
+	least := 0
 	if m.trips || m.pairs {
-		return least // a vehicle may carry more than its capacity, in turn
+		return 0 // a vehicle may carry more than its capacity, in turn
 	}
 	for d := range m.dims {
 		var del, pick int64

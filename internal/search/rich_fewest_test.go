@@ -39,14 +39,14 @@ func TestFewestVehicles(t *testing.T) {
 		{"one below two vehicles", problem(ten, 9, 10), 2},
 		{"two vehicles to the last unit", problem(ten, 10, 10), 2},
 		{"one above", problem(ten, 10, 10, 1), 3},
-		{"nothing to carry", problem(ten, 0, 0), 1},
+		{"nothing to carry", problem(ten, 0, 0), 0},
 		{"the large vehicles first", problem([]vrp.VehicleType{one(5, 9), one(12, 1)}, 5, 5, 5), 2},
 		{"large ones are used up", problem([]vrp.VehicleType{one(5, 9), one(12, 1)}, 5, 5, 5, 3), 3},
 		{"pickups count apart", pickups, 3},
 		{"who may stay out needs none", optional, 2},
 		{"the dimension that asks for most", kilos, 3},
 		{"of a group one is served", grouped, 1},
-		{"reloads carry any amount", trips, 1},
+		{"reloads carry any amount", trips, 0},
 	} {
 		if err := c.p.Check(); err != nil {
 			t.Fatalf("%s: %v", c.what, err)
@@ -58,5 +58,32 @@ func TestFewestVehicles(t *testing.T) {
 		if got := m.fewestVehicles(); got != c.want {
 			t.Errorf("%s: %d, want %d", c.what, got, c.want)
 		}
+	}
+}
+
+// TestFullFleetByCost: where no vehicle can be saved, the chain's cost is that of the routes alone,
+// and the annealing keeps the number of vehicles.
+func TestFullFleetByCost(t *testing.T) {
+	p := windows(60)
+	p.Objective = vrp.FewestVehicles
+	d := &richDriver{p: p, o: Options{Iterations: 20000, Workers: 1, Seed: 1}, most: len(p.Demand), longest: endless}
+	var err error
+	if d.m, err = compile(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	c := newRichChain(d.m, newStream(1, 1))
+	if err := d.begin(c); err != nil {
+		t.Fatal(err)
+	}
+	d.fewest(t.Context(), c)
+	if least := d.m.fewestVehicles(); len(d.best.Routes) != least || d.most != least {
+		t.Fatalf("%d routes, at most %d, want %d", len(d.best.Routes), d.most, least)
+	}
+	if cost := p.Cost(d.best); !alike(cost, d.bestCost) || !alike(cost, c.cost) {
+		t.Errorf("the routes cost %v, to the search %v, to its chain %v", cost, d.bestCost, c.cost)
+	}
+	d.anneal(t.Context(), c)
+	if len(d.best.Routes) != d.most || broken(p, d.best) != nil {
+		t.Errorf("%d routes after annealing, %v", len(d.best.Routes), broken(p, d.best))
 	}
 }

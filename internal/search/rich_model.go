@@ -58,6 +58,7 @@ type kind struct {
 	maxDur, maxDist  int64
 	maxStops         int
 	fixed, perDist   float64
+	own              float64 // the fixed cost without what the objective adds to it
 	perDur           float64 // per unit
 	dist, dur        *grid
 	allowed          []uint64 // bits; nil: all
