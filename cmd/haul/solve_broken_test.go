@@ -104,7 +104,7 @@ func breakFile(r *rand.Rand, data []byte) []byte {
 	number := func(c byte) bool { return c >= '0' && c <= '9' || c == '.' || c == '-' }
 	for range 1 + r.IntN(3) {
 		at := r.IntN(len(data))
-		from, to := at, at+1
+		from, to := at, len(data)
 		switch kind := r.IntN(10); {
 		case kind < 6: // the number that is next
 			for from < len(data) && !number(data[from]) {
@@ -121,8 +121,6 @@ func breakFile(r *rand.Rand, data []byte) []byte {
 			from = 1 + bytes.LastIndexByte(data[:at], '\n')
 			if end := bytes.IndexByte(data[at:], '\n'); end >= 0 {
 				to = at + end + 1
-			} else {
-				to = len(data)
 			}
 			if kind == 6 {
 				data = slices.Delete(data, from, to)
