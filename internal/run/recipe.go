@@ -111,7 +111,7 @@ type Task interface {
 
 // Setup is what a run hands to its recipe.
 type Setup struct {
-	Settings config.Settings
+	Settings config.Settings // a trainer that sets something in them puts a copy here
 	Device   kernel.Device
 	Workers  int         // cores for work on the host; 0: as the settings say
 	World    *comm.World // the ranks that share every step; nil: this process is alone

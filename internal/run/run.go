@@ -90,11 +90,12 @@ func (r *run) prepare(ctx context.Context, until time.Time) error {
 	if ck != nil {
 		r.at, r.kept = ck.Progress, true
 	}
-	trainer, err := r.Task.Trainer(&Setup{Settings: r.Settings, Device: r.Device, Workers: r.Workers, Resumed: ck != nil, Until: until, Dir: r.Dir, Progress: &r.at, Note: r.Listener.Note, World: r.World})
+	setup := &Setup{Settings: r.Settings, Device: r.Device, Workers: r.Workers, Resumed: ck != nil, Until: until, Dir: r.Dir, Progress: &r.at, Note: r.Listener.Note, World: r.World}
+	trainer, err := r.Task.Trainer(setup)
 	if err != nil {
 		return err
 	}
-	r.trainer = trainer
+	r.trainer, r.Settings = trainer, setup.Settings
 	if err := r.sameEverywhere(); err != nil {
 		return err
 	}

@@ -55,7 +55,9 @@ type trainer struct {
 }
 
 func newTrainer(s *run.Setup) (*trainer, error) {
-	cfg := s.Settings.(*config.Config)
+	own := *s.Settings.(*config.Config) // the parts of a step are this run's
+	cfg := &own
+	s.Settings = cfg
 	t := &trainer{Setup: s, cfg: cfg, at: state{Temperature: cfg.Advanced.TempStart}}
 	var err error
 	if t.model, err = policy.NewNetwork(cfg); err != nil {
