@@ -104,7 +104,7 @@ func ReadSolution(r io.Reader, name string, p *vrp.Problem) (vrp.Solution, float
 	if err := sc.Err(); err != nil {
 		return vrp.Solution{}, 0, fmt.Errorf("%s: %w", name, err)
 	}
-	if len(sol.Routes) == 0 {
+	if len(sol.Routes) == 0 && costLine == 0 { // a cost alone is a plan that serves nobody
 		line = max(line, 1)
 		return fail("no routes in the file")
 	}

@@ -41,7 +41,7 @@ func TestReadSolutionForms(t *testing.T) {
 func TestReadSolutionErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "s.sol:1: no routes in the file"},
-		{"Cost 5\n", "s.sol:1: no routes in the file"},
+		{"Comment: none\n", "s.sol:1: no routes in the file"},
 		{"Route #1: 1 x\n", `s.sol:1: customer "x" is not a number`},
 		{"Route #1: 1\nRoute #2: 0 3\n", "s.sol:2: customer 0: customers are numbered from 1, and the depot at a route's ends is implied"},
 		{"Route #1: 99999999999\n", `s.sol:1: customer "99999999999" is beyond 32 bits`},
@@ -55,6 +55,17 @@ func TestReadSolutionErrors(t *testing.T) {
 		if _, _, err := ReadSolution(strings.NewReader(c.text), "s.sol", nil); err == nil || err.Error() != c.want {
 			t.Errorf("%q:\ngot  %v\nwant %s", c.text, err, c.want)
 		}
+	}
+}
+
+// TestNobodyServedIsReadAgain: where nobody can be served, a plan has a cost and no routes.
+func TestNobodyServedIsReadAgain(t *testing.T) {
+	var b bytes.Buffer
+	if err := WriteSolution(&b, nil, vrp.Solution{}, 0); err != nil {
+		t.Fatal(err)
+	}
+	if s, cost, err := ReadSolution(&b, "s.sol", nil); err != nil || len(s.Routes) != 0 || cost != 0 {
+		t.Errorf("%v at %v, %v", s, cost, err)
 	}
 }
 
