@@ -109,7 +109,7 @@ func (p *Problem) conflicts() []conflict {
 	}
 	for name := range strings.SplitSeq(p.Attributes, ",") {
 		if name = strings.TrimSpace(name); p.Attributes != "" && (!variantName.MatchString(name) || strings.EqualFold(strings.TrimPrefix(strings.ToLower(name), "md"), "vrp")) {
-			out = append(out, clash([]string{"problem.attributes"}, "problem.attributes: there is no variant %q: write all, or names as cvrp, ovrp and vrpbltw, apart by commas", name))
+			out = append(out, clash([]string{"problem.attributes"}, "problem.attributes: there is no variant %q: write all (one depot), mdall (several), or names as cvrp, ovrp and mdvrptw, apart by commas", name))
 		}
 	}
 	if p.Attributes != "" && p.MaxRouteLength > 0 {
