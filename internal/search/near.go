@@ -67,8 +67,8 @@ func newFinder(t *metricTable) *finder {
 // listsBlock is how many customers' lists a worker makes at a time.
 const listsBlock = 256
 
-// all makes the lists from that customer on, by so many workers, on whom no list depends. Some are
-// missing where ctx ends.
+// all fills the lists of customer from and all after it. The lists are the same for any number of
+// workers. If ctx ends first, some stay empty.
 func (f *finder) all(ctx context.Context, nb *neighbours, from, workers int) {
 	n := f.n - 1
 	if workers <= 1 || nb.k == 0 {

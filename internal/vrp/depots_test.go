@@ -77,8 +77,8 @@ func TestVariantsOfSeveralDepots(t *testing.T) {
 	}
 }
 
-// TestDrawnDepots: an instance of one depot has no other place for one, and every customer can be
-// served by a vehicle of its own from the nearest depot.
+// TestDrawnDepots checks that each instance is of the variant it was drawn as, and that a vehicle
+// from the nearest depot can serve each customer alone.
 func TestDrawnDepots(t *testing.T) {
 	mix, err := ParseMix("all, mdall")
 	if err != nil || mix.Names()[24] != "mdcvrp" || len(mix.Names()) != 48 {
