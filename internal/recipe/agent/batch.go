@@ -10,7 +10,8 @@ import (
 )
 
 // What a reader could break: agents are independent. What agent i does is a function of the seed,
-// of i and of what its own context holds, so neither the others nor their number change it. Nothing
+// of i and of what its own context holds, so neither the others nor their number change it. Where
+// several temperatures are tried at once, agents of one number draw the same words at each. Nothing
 // here allocates once a batch is made.
 
 // forwarder is the network as agents use it: it reads one token a row and writes the logits of that
@@ -28,7 +29,8 @@ type evalBatch struct {
 	space       world.Space
 	episodes    int
 	seed        uint64
-	heat        heat
+	heats       []heat // tried at once: all agents at the first, then all at the second, ...
+	group       int    // agents at each
 	net         forwarder
 	agents      []agent
 	live        int // agents with episodes left
@@ -82,15 +84,16 @@ func newEvalBatch(game world.Game, tasks []world.Task, each, episodes int, rules
 	return newEvalShare(game, tasks, each, episodes, rules, net, 0, len(tasks)*each)
 }
 
-// newEvalShare has agents [from, to) of an evaluation batch alone.
+// newEvalShare has agents [from, to) of an evaluation batch alone. Past the last goal the first
+// follows again, for the next temperature.
 func newEvalShare(game world.Game, tasks []world.Task, each, episodes int, rules *contextRules, net forwarder, from, to int) *evalBatch {
 	space := game.Space()
-	c := &evalBatch{game: game, space: space, episodes: episodes, net: net, agents: make([]agent, to-from), from: from,
+	c := &evalBatch{game: game, space: space, episodes: episodes, net: net, agents: make([]agent, to-from), from: from, group: len(tasks) * each,
 		fields: rules.width + 1, width: space.Actions + model.TokenTypes}
 	c.first, c.last = make([]walk, len(c.agents)), make([]walk, len(c.agents))
 	seen := (game.Limit() + 1) * len(space.Fields)
 	for i := range c.agents {
-		task := tasks[(from+i)/each]
+		task := tasks[(from+i)%c.group/each]
 		c.agents[i] = agent{context: newAgentContext(rules), task: task, env: game.NewEnv(task)}
 		c.first[i].seen, c.last[i].seen = make([]int32, seen), make([]int32, seen)
 	}
@@ -98,16 +101,31 @@ func newEvalShare(game world.Game, tasks []world.Task, each, episodes int, rules
 	return c
 }
 
+// number is agent i's among those at its temperature: what it draws is a function of it.
+func (c *evalBatch) number(i int) uint64 { return uint64((c.from + i) % c.group) }
+
+// heatOf is agent i's temperatures.
+func (c *evalBatch) heatOf(i int) heat { return c.heats[(c.from+i)/c.group] }
+
+// at is the part of the batch that lives at the k-th temperature, of a batch that has all agents.
+// Sums over all agents stay those of the whole.
+func (c *evalBatch) at(k int) *evalBatch {
+	out, from, to := *c, k*c.group, (k+1)*c.group
+	out.agents, out.first, out.last = c.agents[from:to], c.first[from:to], c.last[from:to]
+	out.returns = c.returns[from*c.episodes : to*c.episodes]
+	return &out
+}
+
 // reset puts every agent at the beginning of its life.
-func (c *evalBatch) reset(seed uint64, at heat) {
-	c.seed, c.heat = seed, at
+func (c *evalBatch) reset(seed uint64, at ...heat) {
+	c.seed, c.heats = seed, append(c.heats[:0], at...)
 	c.live, c.runs, c.tokens, c.regions = len(c.agents), 0, 0, regionSums{}
 	clear(c.returns)
 	for i := range c.agents {
 		a := &c.agents[i]
 		a.context.reset()
 		if e, chance := a.env.(world.Seeded); chance {
-			e.Seed(seed, uint64(c.from+i))
+			e.Seed(seed, c.number(i))
 		} else {
 			a.env.Reset()
 		}
@@ -187,9 +205,9 @@ func (c *evalBatch) turn() error {
 // ends.
 func (c *evalBatch) act(i int, logits []float32) {
 	a := &c.agents[i]
-	w := rng.At(c.seed, uint64(c.from+i), uint32(a.steps), rng.Agent)
+	w := rng.At(c.seed, c.number(i), uint32(a.steps), rng.Agent)
 	actions, types := logits[:c.space.Actions], logits[c.space.Actions:]
-	temperature := c.heat.of(&a.context)
+	temperature := c.heatOf(i).of(&a.context)
 	action := choose(actions, temperature, w[0])
 	c.see(a, i)
 	reward, finished := a.env.Step(action)

@@ -31,6 +31,7 @@ type EvalOptions struct {
 	Progress    func(done, of int)
 	Flags       bool        // advice names the flags of haul eval, not the settings of a run
 	World       *comm.World // ranks that share the agents out; nil: this process has them all
+	tries       []heat      // temperatures to live at, all at once, in place of Temperature and Search
 }
 
 // heat is the temperatures that are asked for.
@@ -148,7 +149,7 @@ type evaluator struct {
 	heldOut bool
 	agents  int
 	seed    uint64
-	heat    heat
+	heats   []heat // as many evaluations in one
 	net     *network
 	batch   *evalBatch
 	world   *comm.World // nil where agents are not shared out
@@ -162,7 +163,10 @@ func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Sto
 	if err := history.Matches(o.History, game); err != nil {
 		return nil, fmt.Errorf("evaluate in context: the agent was trained in another room: %w", err)
 	}
-	e := &evaluator{o: o, goals: o.Goals, heldOut: learned != nil || o.Goals == nil, agents: o.Agents, seed: c.Seed, heat: o.heat(c)}
+	e := &evaluator{o: o, goals: o.Goals, heldOut: learned != nil || o.Goals == nil, agents: o.Agents, seed: c.Seed, heats: o.tries}
+	if len(e.heats) == 0 {
+		e.heats = []heat{o.heat(c)}
+	}
 	if e.goals == nil {
 		_, e.goals = o.History.Split()
 	}
@@ -175,9 +179,13 @@ func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Sto
 	if o.Seed != nil {
 		e.seed = *o.Seed
 	}
-	if len(e.goals) == 0 || e.agents < 1 || o.Episodes < 1 || !(e.heat.use >= 0) || !(e.heat.search >= 0) {
+	coldest := math.Inf(1)
+	for _, h := range e.heats {
+		coldest = min(coldest, h.use, h.search) // NaN stays
+	}
+	if len(e.goals) == 0 || e.agents < 1 || o.Episodes < 1 || !(coldest >= 0) {
 		return nil, fmt.Errorf("evaluate in context: %d goals, %d agents on each, %d episodes and temperature %g: want at least one of each and no temperature below 0",
-			len(e.goals), e.agents, o.Episodes, min(e.heat.use, e.heat.search))
+			len(e.goals), e.agents, o.Episodes, coldest)
 	}
 	goals, all := make([]world.Task, len(e.goals)), o.History.Tasks()
 	for i, g := range e.goals {
@@ -197,15 +205,15 @@ func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Sto
 		return nil, err
 	}
 	// bytes; what was asked for may be past any int
-	returns := 8 * float64(len(goals)) * float64(e.agents) * float64(o.Episodes)
+	returns := 8 * float64(len(e.heats)) * float64(len(goals)) * float64(e.agents) * float64(o.Episodes)
 	if err := run.FitsHost(o.name("episodes"), "the host", "keeping the return of every episode", o.Episodes, int64(min(returns, 1<<62))); err != nil {
 		return nil, err
 	}
-	from, to := 0, len(goals)*e.agents
+	from, to := 0, len(e.heats)*len(goals)*e.agents
 	if o.World != nil && to >= o.World.Ranks() {
 		e.world = o.World
 		from, to = o.World.Cut(to)
-		e.all = newEvalBatch(game, goals, e.agents, o.Episodes, &rules, nil)
+		e.all = newEvalShare(game, goals, e.agents, o.Episodes, &rules, nil, 0, len(e.heats)*len(goals)*e.agents)
 	}
 	if e.net, err = newNetwork(dev, m, store, to-from, e.agents, rules.capacity, o.name("agents")); err != nil {
 		return nil, err
@@ -216,11 +224,21 @@ func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Sto
 
 func (e *evaluator) close() error { return e.net.runner.Close() }
 
-// run lets the agents live from their beginning.
+// run lets the agents live from their beginning, at the first temperature.
 func (e *evaluator) run(ctx context.Context) (*Evaluation, error) {
+	all, err := e.runAll(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// runAll is run for every temperature. Lengths of regions, runs, tokens and seconds are of all
+// together.
+func (e *evaluator) runAll(ctx context.Context) (all []*Evaluation, err error) {
 	began := time.Now()
-	e.batch.reset(e.seed, e.heat)
-	err := e.batch.run(e.world.Soon(ctx), e.o.Progress)
+	e.batch.reset(e.seed, e.heats...)
+	err = e.batch.run(e.world.Soon(ctx), e.o.Progress)
 	if err != nil && !e.world.Asked() {
 		return nil, err
 	}
@@ -233,12 +251,16 @@ func (e *evaluator) run(ctx context.Context) (*Evaluation, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	out := batch.results(e.o.History, e.goals, e.agents)
-	out.HeldOut = e.heldOut
-	out.Seed, out.Temperature, out.Search, out.Memory = e.seed, e.heat.use, e.heat.search, e.net.runner.Memory()
-	out.Seconds = time.Since(began).Seconds()
-	out.StepsPerSecond = float64(batch.lived()) / out.Seconds
-	return out, nil
+	seconds := time.Since(began).Seconds()
+	for k, h := range e.heats {
+		out := batch.at(k).results(e.o.History, e.goals, e.agents)
+		out.HeldOut = e.heldOut
+		out.Seed, out.Temperature, out.Search, out.Memory = e.seed, h.use, h.search, e.net.runner.Memory()
+		out.Seconds = seconds
+		out.StepsPerSecond = float64(batch.lived()) / out.Seconds
+		all = append(all, out)
+	}
+	return all, nil
 }
 
 // results sums up what the agents did.

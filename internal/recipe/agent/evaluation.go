@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"haul/internal/config"
+	"haul/internal/device"
 	"haul/internal/draw"
 	"haul/internal/report"
 	"haul/internal/run"
@@ -118,15 +119,27 @@ type Trial struct {
 	ShareSE     float64 `json:"share_of_optimum_se"`
 }
 
+// atOnce is how many temperatures are tried at a time: on a GPU all, since a few hundred agents
+// leave it idle, else one, which takes less memory.
+func (a *Agent) atOnce(tries []heat) int {
+	if device.OnGPU(a.dev.Name()) {
+		return max(1, len(tries))
+	}
+	return 1
+}
+
 // tune tries temperatures on the goals kept for validation.
 func (a *Agent) tune(ctx context.Context, o EvalOptions, tries []heat) (out []Trial, err error) {
-	for i := range tries {
-		o.Temperature, o.Search, o.Goals = &tries[i].use, &tries[i].search, chosen("validation", o.History, a.Config)
-		e, err := a.Evaluate(ctx, o)
+	o.Goals = chosen("validation", o.History, a.Config)
+	for some := range slices.Chunk(tries, a.atOnce(tries)) {
+		o.tries = some
+		all, err := a.evaluateAll(ctx, o)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, Trial{tries[i].use, tries[i].search, e.Share, e.ShareSE})
+		for _, e := range all {
+			out = append(out, Trial{e.Temperature, e.Search, e.Share, e.ShareSE})
+		}
 	}
 	return out, nil
 }

@@ -95,9 +95,10 @@ func (t *trainer) heldOut(ctx context.Context) (out *Evaluation, err error) {
 	}
 	defer func() { err = errors.Join(err, best.Close()) }()
 	tries, done := usualHeats(), 0
+	trials := len(tries) / best.atOnce(tries)
 	notes := run.ProgressNotes(t.Note, "testing the best agent")
 	progress := func(at, of int) { // of one trial, or of the test that follows them
-		if notes(done*of+at, (len(tries)+1)*of); at == of {
+		if notes(done*of+at, (trials+1)*of); at == of {
 			done++
 		}
 	}

@@ -93,6 +93,15 @@ func (a *Agent) Parameters() int { return a.model.Layout().Count() }
 
 // Evaluate lets copies of the agent learn goals in their contexts.
 func (a *Agent) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, error) {
+	all, err := a.evaluateAll(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// evaluateAll is Evaluate at each of the options' tries.
+func (a *Agent) evaluateAll(ctx context.Context, o EvalOptions) ([]*Evaluation, error) {
 	game, ok := a.World.(world.Game)
 	if !ok {
 		return nil, fmt.Errorf("evaluate in context: this program cannot play a %v", a.World)
@@ -101,11 +110,11 @@ func (a *Agent) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, error
 	if err != nil {
 		return nil, err
 	}
-	out, err := e.run(ctx)
-	if err == nil {
+	all, err := e.runAll(ctx)
+	for _, out := range all {
 		out.Iteration = a.Iteration
 	}
-	return out, errors.Join(err, e.close())
+	return all, errors.Join(err, e.close())
 }
 
 // network is a forwarder on a device: the model over one token a row, the past in caches.

@@ -134,11 +134,22 @@ func TestTune(t *testing.T) {
 		t.Fatal(tuned, err)
 	}
 	_, validation, _ := goals(h, a.Config)
+	atOnce, err := a.evaluateAll(t.Context(), EvalOptions{History: h, Goals: validation, Agents: 3, Episodes: 6, tries: tries})
+	if err != nil || len(atOnce) != 3 {
+		t.Fatal(atOnce, err)
+	}
 	for i, trial := range tuned {
+		one := atOnce[i]
+		if one.Share != trial.Share || one.ShareSE != trial.ShareSE || (heat{one.Temperature, one.Search}) != tries[i] {
+			t.Errorf("%+v, where all are tried at once %g ± %g at %g and %g", trial, one.Share, one.ShareSE, one.Temperature, one.Search)
+		}
 		e, err := a.Evaluate(t.Context(), EvalOptions{History: h, Goals: validation, Agents: 3, Episodes: 6, Temperature: &tries[i].use, Search: &tries[i].search})
 		if err != nil || trial.Share != e.Share || trial.ShareSE != e.ShareSE || (heat{trial.Temperature, trial.Search}) != tries[i] {
 			t.Errorf("%+v: %v, on the goals themselves %v", trial, err, e.Share)
 		}
+	}
+	if tuned[0].Share == tuned[1].Share && tuned[1].Share == tuned[2].Share {
+		t.Error("all temperatures earn the same: the test cannot tell them apart")
 	}
 	if b := bestTrial([]Trial{{1, 1, 0.5, 0}, {2, 1, 0.7, 0}, {3, 1, 0.7, 0}}); b.Temperature != 2 {
 		t.Errorf("%+v", b)
