@@ -74,6 +74,7 @@ const (
 const (
 	LabelsActions = "actions"
 	LabelsBest    = "best"
+	LabelsFound   = "found"
 )
 
 // The values of method.

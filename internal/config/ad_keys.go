@@ -28,7 +28,7 @@ var adKeys = newSchema(
 
 	integer("train_n_stream", upTo(0, mostRows), Honoured, "Streams of each goal that are trained on, from the first; 0, of imported histories, takes all."),
 	integer("train_source_timesteps", atLeast(0), Honoured, "Transitions of each stream that are trained on, from the first; 0, of imported histories, takes all."),
-	text("labels", Honoured, "What an agent learns to do: actions, what the learner did (algorithm distillation), or best, the action that the whole history holds best in hindsight (decision-pretrained transformer), of histories that have it.", LabelsActions, LabelsBest),
+	text("labels", Honoured, "What an agent learns to do: actions, what the learner did (algorithm distillation), or best, the action that the whole history holds best in hindsight (decision-pretrained transformer), of histories that have it; found: the learner's action until the context has shown a reward, then the best.", LabelsActions, LabelsBest, LabelsFound),
 	text("method", Honoured, "How an agent learns to act: imitate (the labels, whatever they were paid), or iql, implicit Q-learning in context: values of actions are learned from rewards, and what was done is imitated by how much better it was than expected. iql runs on a CPU alone.", MethodImitate, MethodIQL),
 	float("iql_discount", fraction, Honoured, "What a reward one step later counts, across the ends of episodes. No effect without method iql, as the three keys that follow."),
 	float("iql_expectile", bounds{lo: 0, hi: 1, above: true, below: true}, Honoured, "Which expectile of the actions' values is a state's: 0.5 their mean, near 1 their best."),

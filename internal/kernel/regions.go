@@ -42,7 +42,8 @@ const MaxFields = 66
 // fill a row of Tokens tokens end to end; the last is cut off where the row ends.
 //
 // A record's labels are its Label and the type of the token that follows it in the sequence;
-// without compression the second is -1. Markers have none.
+// without compression the second is -1. Markers have none. With Later the first label is another
+// byte of the record from some token on.
 type RegionSpec struct {
 	Streams, Steps, Horizon int
 	Record                  int      // words of a record; 0 is 1
@@ -50,12 +51,17 @@ type RegionSpec struct {
 	Tokens                  int      // T, a row's
 	Fields                  []Field
 	Label                   Field
+	Later                   *Later // nil: none
 	Compressed              bool
 	Shortest, Longest       int
 	Ahead                   int
 	Seed                    uint64
 	Purpose                 rng.Purpose
 }
+
+// Later labels a record by its byte Label once a token of its sequence, its own included, has told
+// of a record before it whose byte Paid is above 0.
+type Later struct{ Paid, Label int }
 
 // Streams are streams of any length in episodes of any length: Streams and Steps of a RegionSpec
 // have no meaning then, and Horizon is the step between the lengths of regions alone. A region
@@ -152,7 +158,11 @@ func (s *RegionSpec) Words() []int { return []int{s.Tokens * s.Width(), s.Tokens
 
 // Check says in one line why no sequence can be drawn.
 func (s *RegionSpec) Check() error {
-	for _, f := range append([]Field{s.Label}, s.Fields...) {
+	all := append([]Field{s.Label}, s.Fields...)
+	if s.Later != nil {
+		all = append(all, Field{Byte: s.Later.Paid}, Field{Byte: s.Later.Label})
+	}
+	for _, f := range all {
 		if most := 4*s.Stride() - 1; f.Byte < 0 || f.Byte > most {
 			return fmt.Errorf("field of byte %d; a record has bytes 0 to %d", f.Byte, most)
 		}
@@ -220,7 +230,7 @@ func (s *RegionSpec) Row(index, labels, first, streams []int32, g uint64) {
 			continue
 		}
 		stream := streams[int(rng.Below(w[0], uint32(s.Streams)))*each:][:each]
-		r.begin = r.at
+		r.begin, r.paid = r.at, false
 		all := s.Steps / s.Horizon
 		if !s.Compressed {
 			from := int(rng.Below(w[1], uint32(all-s.episodes(s.Tokens)+1))) * s.Horizon
@@ -241,7 +251,7 @@ func (s *RegionSpec) Row(index, labels, first, streams []int32, g uint64) {
 // indexed writes a sequence of streams that have lengths of their own.
 func (r *rowWriter) indexed(streams []int32, w [4]uint32) {
 	s := r.spec
-	r.begin = r.at
+	r.begin, r.paid = r.at, false
 	previous, current := s.Tokens, 0
 	if s.Compressed {
 		n := s.choices()
@@ -262,7 +272,8 @@ type rowWriter struct {
 	spec                 *RegionSpec
 	index, labels, first []int32
 	at                   int
-	begin                int // of the sequence
+	begin                int  // of the sequence
+	paid                 bool // Later's labels hold
 }
 
 // region writes a stretch of a stream, field by field, as far as there is room.
@@ -278,6 +289,9 @@ func (r *rowWriter) region(stream []int32, from, n int, marked bool) {
 		f.write(index, i, width, stream, s.Stride(), from, m)
 	}
 	s.Label.write(labels, 0, 2, stream, s.Stride(), from, m)
+	if s.Later != nil {
+		r.relabel(labels, stream, from, m)
+	}
 	next := int32(-1)
 	if marked {
 		next = TypeRecord
@@ -294,6 +308,20 @@ func (r *rowWriter) region(stream []int32, from, n int, marked bool) {
 	r.at += m
 	if marked {
 		r.marker(TypeEnd)
+	}
+}
+
+// relabel gives the labels of Later to m records from `from` on.
+func (r *rowWriter) relabel(labels, stream []int32, from, m int) {
+	s, stride := r.spec.Later, r.spec.Stride()
+	value := func(record, b int) int32 { return stream[record*stride+b/4] >> (uint(8*b) & 31) & 0xff }
+	for k := range m {
+		if at := from + k; at > 0 && value(at-1, s.Paid) > 0 {
+			r.paid = true
+		}
+		if r.paid {
+			labels[2*k] = value(from+k, s.Label)
+		}
 	}
 }
 

@@ -449,3 +449,49 @@ func TestUnequalEpisodes(t *testing.T) {
 		}
 	})
 }
+
+// TestLaterLabels: from the token on that tells of a reward a sequence's labels are another byte,
+// and everything else stays as it was.
+func TestLaterLabels(t *testing.T) {
+	changed := false
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSpec(t)
+		records, g := traceable(&s), rapid.Uint64().Draw(t, "row")
+		seldom := rapid.Int32Range(1, 60).Draw(t, "one of so many pays")
+		for i := range records {
+			records[i] &= 0xffffff
+			if int32(rng.At(s.Seed, uint64(i), 0, rng.Learner)[0]%60) < 60/seldom {
+				records[i] |= 1 << 24
+			}
+		}
+		plain, got := newRow(s.Tokens), newRow(s.Tokens)
+		s.Row(plain.index, plain.labels, plain.first, records, g)
+		s.Later = &kernel.Later{Paid: 3, Label: 0}
+		if err := s.Check(); err != nil {
+			t.Fatal(err)
+		}
+		s.Row(got.index, got.labels, got.first, records, g)
+		want := slices.Clone(plain.labels)
+		paid := false
+		for i := range s.Tokens {
+			token := plain.index[i*tokenFields:][:tokenFields]
+			paid = paid && int(plain.first[i]) != i || token[fieldReward] > 0
+			if paid && token[fieldType] == kernel.TypeRecord {
+				changed = changed || want[2*i] != token[fieldX]
+				want[2*i] = token[fieldX]
+			}
+		}
+		if !slices.Equal(got.labels, want) || !slices.Equal(got.index, plain.index) || !slices.Equal(got.first, plain.first) {
+			t.Fatalf("labels %v, want %v", got.labels, want)
+		}
+	})
+	if !changed {
+		t.Error("no label was another")
+	}
+	for _, bad := range []kernel.Later{{Paid: 4}, {Label: -1}} {
+		s := fields(kernel.RegionSpec{Streams: 1, Steps: 8, Horizon: 2, Tokens: 4, Later: &bad})
+		if err := s.Check(); err == nil || !strings.Contains(err.Error(), "a record has bytes 0 to 3") {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+}

@@ -42,7 +42,7 @@ func (b *binder) regions(o *kernel.Regions) ([]launch, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	if o.Unequal != nil || o.Stride() > 1 || len(o.Fields) > regionFields {
+	if o.Unequal != nil || o.Later != nil || o.Stride() > 1 || len(o.Fields) > regionFields {
 		return nil, fmt.Errorf("%s: %d fields of records of %d words, the GPU draws rows of at most %d from records of one in equal episodes: feed it from the host", o.Kind(), len(o.Fields), o.Stride(), regionFields)
 	}
 	rows, choices := o.First.Shape[0], (o.Longest-o.Shortest)/o.Horizon+1

@@ -47,17 +47,21 @@ func newDataset(h history.History, c *config.AD) (*dataset, error) {
 	for _, g := range train {
 		l.learned = append(l.learned, tasks[g])
 	}
-	learned, err := h.Pack(train, c.TrainNStream, c.TrainSourceTimesteps)
+	pack := h.Pack
+	if rooms, ok := h.(*history.Rooms); ok && c.Labels != config.LabelsActions {
+		pack = rooms.PackBest
+	}
+	learned, err := pack(train, c.TrainNStream, c.TrainSourceTimesteps)
 	if err != nil {
 		return nil, err
 	}
-	tested, err := h.Pack(test, c.TrainNStream, c.TrainSourceTimesteps)
+	tested, err := pack(test, c.TrainNStream, c.TrainSourceTimesteps)
 	if err != nil {
 		return nil, err
 	}
 	l.indexed = learned.Spans != nil
-	if c.Labels == config.LabelsBest && learned.Label == 0 {
-		return nil, errors.New("labels best wants histories that hold the best action of each transition, as haul data tabular makes them: set labels to actions")
+	if c.Labels != config.LabelsActions && learned.Label == 0 {
+		return nil, fmt.Errorf("labels %s wants histories that hold the best action of each transition, as haul data tabular makes them: set labels to %s", c.Labels, config.LabelsActions)
 	}
 	l.stride, l.label = cmp.Or(learned.Stride, l.space.Words()), learned.Label
 	l.train, l.test, l.checksum = learned.Words, tested.Words, sumOf(learned)+"-"+sumOf(tested)
@@ -159,8 +163,11 @@ func (l *dataset) specify(c *config.AD) error {
 	l.trainSpec = tokens(kernel.RegionSpec{Streams: len(l.train) / each, Steps: c.TrainSourceTimesteps, Horizon: unit, Tokens: c.Tokens(),
 		Compressed: c.UseCompressedContext, Shortest: c.ShortestRegion(), Longest: c.CompressInterval, Ahead: c.RegionAhead, Seed: c.Seed, Purpose: rng.Regions}, len(l.space.Fields))
 	l.trainSpec.Record = l.stride
-	if c.Labels == config.LabelsBest {
+	switch c.Labels {
+	case config.LabelsBest:
 		l.trainSpec.Label.Byte = l.label
+	case config.LabelsFound:
+		l.trainSpec.Later = &kernel.Later{Paid: len(l.space.Fields) + 1, Label: l.label}
 	}
 	l.testSpec = l.trainSpec
 	l.testSpec.Streams, l.testSpec.Purpose = len(l.test)/each, rng.TestRegions
