@@ -42,7 +42,9 @@ func readTruth(t *testing.T, variable string) (string, recordedTruth) {
 // findingsOf judges a trace, or the ranks of a folder.
 func findingsOf(t *testing.T, path string) []rule.Finding {
 	t.Helper()
-	if strings.HasSuffix(path, ".gz") {
+	if info, err := os.Stat(path); err != nil {
+		t.Fatal(err)
+	} else if !info.IsDir() {
 		r := diagnoseFile(t, path)
 		checkFindings(t, r)
 		return r.Findings
