@@ -204,6 +204,41 @@ func TestOneCoreIsNotOversubscribed(t *testing.T) {
 	}
 }
 
+// Operators of the forward may be long for a reason of their own, as by anomaly mode's tracebacks.
+// They are no threads without cores where one of the backward's, split alike, is quick.
+func TestAQuickBackwardIsNotOversubscribed(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		rows int
+		us   float64
+		runs int
+		want bool
+	}{
+		{"aten::gelu_backward", 128, 79, 99, false}, {"aten::gelu_backward", 128, 81, 99, true},
+		{"aten::gelu_backward", 65, 30, 99, false}, {"aten::gelu_backward", 64, 30, 99, true}, // on one thread up to 16,384 elements
+		{"aten::native_layer_norm_backward", 128, 30, 99, false}, {"aten::mm", 128, 30, 99, true},
+		{"aten::tanh_backward", 156, 30, 99, true}, {"aten::tanh_backward", 157, 30, 99, false},
+		{"aten::gelu_backward", 128, 30, 3, true}, {"aten::gelu_backward", 128, 30, 4, false}, // four runs tell
+	} {
+		s := newSynth()
+		for n := range 4 {
+			start, at := s.now, s.hold()
+			first, last := s.layers(6, "float", 130)
+			s.walk(first, last, func() {
+				if c.runs > 0 {
+					c.runs--
+					s.hostOp(c.name, fmt.Sprintf("[%d,256]", c.rows), `"float"`, c.us, 0, nil)
+				}
+			})
+			s.events[at] = s.event("user_annotation", fmt.Sprintf("ProfilerStep#%d", n), start, s.now-start, "")
+		}
+		r := diagnose(t, s.json())
+		if got := slices.Contains(ids(r), "oversubscribed"); got != c.want {
+			t.Errorf("%s of %d rows, %v µs: %v", c.name, c.rows, c.us, costsOf(r))
+		}
+	}
+}
+
 // Threads that lack cores because of each other take about as long each time; where other processes
 // hold the cores, a run takes as many of their turns as chance has it.
 func TestABusyMachineIsNotOversubscribed(t *testing.T) {

@@ -25,6 +25,10 @@ import (
 // times the best, or even the best takes one. Past 3 times, or past 1 ms, it is the machine's doing
 // and a note.
 //
+// An operator may be long for a reason of its own: anomaly mode takes a traceback inside each of
+// the forward. So a single kind of the backward's that is split over threads too and is quick shows
+// that a fork and join is.
+//
 // A trace without operators of that size is judged by those on up to twice as many elements, with
 // the 80 µs on top of twice what one core needs.
 const (
@@ -55,7 +59,7 @@ var oversubscribed = Rule{
 			f = forksOf(a, forkMost, forkLarge, forkNS)
 		}
 		ms := a.Ms(f.ns)
-		if len(f.best) < forkForms || f.alone || slices.Min(f.best) < forkNS || a.Share(ms) < forkShare {
+		if len(f.best) < forkForms || f.alone || slices.Min(f.best) < forkNS || a.Share(ms) < forkShare || quickFork(a) {
 			return nil
 		}
 		slices.Sort(f.best)
@@ -115,6 +119,39 @@ func forksOf(a *analysis.Analysis, least, most, more float64) forks {
 	return f
 }
 
+// quickFork tells whether operators of the backward that are split over threads take less than a
+// fork and join does where threads lack cores.
+func quickFork(a *analysis.Analysis) bool {
+	type key struct{ name, form uint32 }
+	type runs struct {
+		n    int
+		best float32
+	}
+	seen := map[key]runs{}
+	a.EachInner(func(_ *trace.Thread, i *trace.Inner) {
+		least, ok := splitBackward[a.Names.List[i.Name].Text]
+		if !ok || i.Form == 0 {
+			return
+		}
+		if in := a.Forms[i.Form].Inputs; len(in) == 0 || in[0].Elements() <= least {
+			return
+		}
+		k := key{i.Name, i.Form}
+		r := seen[k]
+		if r.n == 0 || i.Dur < r.best {
+			r.best = i.Dur
+		}
+		r.n++
+		seen[k] = r
+	})
+	for _, r := range seen {
+		if r.n >= forkRuns && r.best < forkNS {
+			return true
+		}
+	}
+	return false
+}
+
 // oneCore is twice what a cheap operator takes on one core.
 func oneCore(a *analysis.Analysis, name, form uint32) float64 {
 	ns := forkElement * a.Forms[form].Inputs[0].Elements()
@@ -150,3 +187,7 @@ var (
 	cheapest = map[string]bool{"aten::add": true, "aten::add_": true, "aten::mul": true, "aten::mul_": true, "aten::sub": true, "aten::div": true,
 		"aten::relu": true, "aten::copy_": true}
 )
+
+// splitBackward is from how many elements on the backward's operators are split over threads.
+var splitBackward = map[string]float64{"aten::gelu_backward": 16_384, "aten::native_layer_norm_backward": 16_384,
+	"aten::silu_backward": 40_000, "aten::tanh_backward": 40_000, "aten::sigmoid_backward": 40_000, "aten::threshold_backward": 40_000}
