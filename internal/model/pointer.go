@@ -87,3 +87,9 @@ func (m *pointer) flops(n int) int64 {
 	}
 	return flops
 }
+
+// GrownWeights are the weights that have a column or a row for each feature of a node and of the
+// context, by the axis of the features.
+func GrownWeights() map[string]int {
+	return map[string]int{"embed.weight": 1, "decoder.context.weight": 0, "decoder.pair_context.weight": 0}
+}

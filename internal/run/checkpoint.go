@@ -167,6 +167,13 @@ func (c *Checkpoint) State(dst any) error {
 // Weights reads a set's parameters into one flat buffer, as the layout places them.
 // Shapes come first: what the settings say they are is allocated only where the file is as large.
 func (c *Checkpoint) Weights(l *kernel.Layout, prefix string) ([]float32, error) {
+	return c.grown(l, prefix, nil)
+}
+
+// grown is Weights where the file's network may see less than the layout's: of a weight that axes
+// names the file may hold the beginning along that axis. What is past it is 0, so that what only
+// the layout's network sees changes nothing yet.
+func (c *Checkpoint) grown(l *kernel.Layout, prefix string, axes map[string]int) ([]float32, error) {
 	tensors := make([]safetensors.Tensor, len(l.Params))
 	for i, p := range l.Params {
 		name := prefix + p.Name
@@ -175,18 +182,54 @@ func (c *Checkpoint) Weights(l *kernel.Layout, prefix string) ([]float32, error)
 		switch {
 		case !ok:
 			return nil, c.wrap(fmt.Errorf("%s is missing", name))
-		case !slices.Equal(t.Shape, p.Shape):
+		case !slices.Equal(t.Shape, p.Shape) && !begins(t.Shape, p.Shape, p.Name, axes):
 			return nil, c.wrap(fmt.Errorf("%s is %s in the file, %s by its settings", name, shapeText(t.Shape), shapeText(p.Shape)))
 		}
 		tensors[i] = t
 	}
 	flat := make([]float32, l.Len)
 	for i, p := range l.Params {
-		if err := tensors[i].ReadFloat32s(flat[p.Offset:][:p.Len()]); err != nil {
+		to := flat[p.Offset:][:p.Len()]
+		if slices.Equal(tensors[i].Shape, p.Shape) {
+			if err := tensors[i].ReadFloat32s(to); err != nil {
+				return nil, c.wrap(err)
+			}
+			continue
+		}
+		at := axes[p.Name]
+		row, whole := size(tensors[i].Shape[at:]), size(p.Shape[at:])
+		part := make([]float32, size(tensors[i].Shape))
+		if err := tensors[i].ReadFloat32s(part); err != nil {
 			return nil, c.wrap(err)
+		}
+		for k := range len(part) / row {
+			copy(to[k*whole:], part[k*row:(k+1)*row])
 		}
 	}
 	return flat, nil
+}
+
+// begins: a tensor of shape `part` is the beginning of the weight along its axis.
+func begins(part, whole []int, name string, axes map[string]int) bool {
+	at, may := axes[name]
+	if !may || len(part) != len(whole) {
+		return false
+	}
+	for k := range part {
+		if k != at && part[k] != whole[k] || k == at && (part[k] < 1 || part[k] > whole[k]) {
+			return false
+		}
+	}
+	return true
+}
+
+// size is how many numbers a tensor of that shape has.
+func size(shape []int) int {
+	n := 1
+	for _, k := range shape {
+		n *= k
+	}
+	return n
 }
 
 // noMore refuses a network that has all that the layout asks for and more, a deeper one: what is no

@@ -57,6 +57,10 @@ type About struct {
 	ShapeKeys []string
 	// settings that change the network but not the shape of any weight
 	ShapelessKeys []string
+	// Grows names the weights that a run of settings `to` may take over from one of settings `from`
+	// whose network sees less: each with the axis along which the old weight is the beginning. sees
+	// says what the old network does not see. nil: none.
+	Grows func(from, to config.Settings) (axes map[string]int, sees string)
 	// the key of the rows of a step, where ranks can share them out; "" where they cannot
 	Batch string
 	Rows  func(s config.Settings) int // what an update learns from: instances, sequences, steps

@@ -155,11 +155,16 @@ func (r *run) first(t Trainer) ([]float32, error) {
 	if of, want := r.From.Settings.Recipe(), r.Recipe.About().Name; of != want {
 		return nil, fmt.Errorf("begin with the weights of %s: they are of %s, not of %s", r.From.Path, of, want)
 	}
-	weights, err := r.From.Weights(t.Layout(), "")
+	about := r.Recipe.About()
+	var axes map[string]int
+	sees := ""
+	if about.Grows != nil {
+		axes, sees = about.Grows(r.From.Settings, r.Settings)
+	}
+	weights, err := r.From.grown(t.Layout(), "", axes)
 	if err == nil {
 		err = r.From.noMore(t.Layout())
 	}
-	about := r.Recipe.About()
 	if err != nil {
 		why := strings.Join(changed(r.From.Settings, r.Settings, about.ShapeKeys), ", ")
 		if why != "" {
@@ -168,6 +173,9 @@ func (r *run) first(t Trainer) ([]float32, error) {
 		return nil, fmt.Errorf("begin with the weights of %s: its network is another one than the settings ask for%s: %w", r.From.Path, why, err)
 	}
 	note := fmt.Sprintf("begins with the weights of %s", r.From.Path)
+	if sees != "" {
+		note += "; " + sees
+	}
 	if seed := valueOf(r.Settings, about.Seed); seed != "" && seed == valueOf(r.From.Settings, about.Seed) {
 		note += ", and with the seed of their run: it draws what that one drew; --seed draws anew"
 	}

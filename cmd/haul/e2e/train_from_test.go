@@ -72,6 +72,23 @@ func TestFromAPolicyBySettingsOfItsName(t *testing.T) {
 	}
 }
 
+// TestFromOneDepotToSeveral: a policy of one depot's problems begins to learn those of several, and
+// the run says what is new; the other way round is refused.
+func TestFromOneDepotToSeveral(t *testing.T) {
+	wholeOnly(t)
+	few := []string{"train", "--config", "vrp50", "--from", "vrp50", "--seed", "99", "--device", "cpu", "--epochs", "1",
+		"--set", "training.num_batches_per_epoch=1", "--set", "training.batch_size=1", "--set", "training.validation_instances=2"}
+	out := filepath.Join(t.TempDir(), "run")
+	r := haul(t, append(few, "--set", "problem.attributes=all, mdall", "--out", out)...)
+	if words := strings.Join(strings.Fields(r.stderr), " "); r.code != exitDone || !strings.Contains(words, "new to them are several, dx, dy, home") {
+		t.Fatalf("exit %d: %s", r.code, r.stderr)
+	}
+	few[4] = out
+	if r := haul(t, append(few, "--out", filepath.Join(t.TempDir(), "run"))...); r.code != exitFailed || !strings.Contains(r.stderr, "its network is another one") {
+		t.Errorf("from several depots to one: exit %d: %s", r.code, r.stderr)
+	}
+}
+
 func TestFromIsRefused(t *testing.T) {
 	wholeOnly(t)
 	dir := t.TempDir()

@@ -41,8 +41,11 @@ costs that the file brings or that --reference gives.`,
 	Batch:         keyBatch,
 	ShapeKeys:     []string{"model.hidden_dim", "model.num_layers", "model.feedforward_multiplier", "model.pointer_pairs"},
 	ShapelessKeys: []string{"model.pointer_distance", "model.start_views"},
-	Rows:          func(s config.Settings) int { return s.(*config.Config).Training.BatchSize },
-	Use:           run.BestName,
+	Grows: func(from, to config.Settings) (map[string]int, string) {
+		return policy.Grows(from.(*config.Config), to.(*config.Config))
+	},
+	Rows: func(s config.Settings) int { return s.(*config.Config).Training.BatchSize },
+	Use:  run.BestName,
 	EvalFlags: []run.Flag{
 		{Name: "decode", Default: "greedy", Usage: policy.DecodeUsage,
 			Check: func(f run.Flags) error { _, err := policy.ParseDecode(f.String("decode")); return err }},
