@@ -127,7 +127,7 @@ docs/doctor.md has the same for JAX and nsys, and what each finding means.`,
 	cmd.Flags().BoolVar(&opt.json, "json", false, "print one JSON object")
 	cmd.Flags().StringVar(&opt.page, "html", "", "write one self-contained page with the timeline to this file; - is standard output")
 	cmd.Flags().BoolVar(&opt.force, "force", false, "replace a page that is there already")
-	cmd.Flags().BoolVar(&opt.breakdown, "breakdown", false, "print where the step's time goes, kernel families, copies, collectives and the queue too")
+	cmd.Flags().BoolVar(&opt.breakdown, "breakdown", false, "print where the step's time goes too: the critical path, operators against the roofline, modules and ranges, memory, kernel families, copies, collectives, the queue")
 	cmd.Flags().BoolVar(&opt.diff, "diff", false, "compare two traces, or the folders of two jobs, before and after")
 	cmd.Flags().StringVar(&opt.failOn, "fail-on", "", "exit with 1 where a finding is at least this severe: note, warning or critical")
 	cmd.Flags().Float64Var(&opt.from, "from", 0, "judge from this many ms after the first event on")
