@@ -1,11 +1,6 @@
 package cuda
 
-import (
-	"errors"
-	"slices"
-
-	"haul/internal/kernel"
-)
+import "haul/internal/kernel"
 
 // ruled names the module of a kernel that takes the rules' columns or context: each rule set has
 // its own (scripts/ptx).
@@ -16,22 +11,7 @@ func ruled(module string, set kernel.RuleSet) string {
 	return module + "_" + set.String()
 }
 
-// untried are rule sets whose kernels have not run on a card. Tests, which are there to find out,
-// empty it.
-var untried = []kernel.RuleSet{kernel.MDVRP}
-
-// served says in one line which rule set is refused; nil for the others.
-func served(set kernel.RuleSet) error {
-	if slices.Contains(untried, set) {
-		return errors.New("routes from several depots: kernels for them have not run on a GPU yet; use --device cpu")
-	}
-	return nil
-}
-
 func (b *binder) generate(o *kernel.Generate) ([]launch, error) {
-	if err := served(o.Set); err != nil {
-		return nil, err
-	}
 	nodes := o.PosX.Len()
 	ls := []launch{{module: ruled("generate", o.Set), kernel: "generate", grid: dim3{ceil(nodes, 128), 1, 1}, block: dim3{128, 1, 1},
 		args: []any{b.addr(o.PosX), b.addr(o.PosY), b.addr(o.Nodes), b.addr(o.Feature), b.state, o.Seed, uint32(o.Purpose), uint32(o.Grid),

@@ -25,13 +25,13 @@ const (
 	log2e       = 1 / math.Ln2
 )
 
-// halfTiles is tilesOf where products of fp16 numbers serve the policy, else 0: CVRP, and VRP where
-// something is added to scores.
+// halfTiles is tilesOf where products of fp16 numbers serve the policy, else 0: CVRP, and VRP and
+// MDVRP where something is added to scores.
 func (b *binder) halfTiles(p policy) int {
 	if b.precision == FP32 || p.d != halfWidth || p.hd != 16 && p.hd != 32 {
 		return 0
 	}
-	if p.rules.Set != kernel.CVRP && (p.rules.Set != kernel.VRP || !p.bias) {
+	if set := p.rules.Set; set != kernel.CVRP && (set != kernel.VRP && set != kernel.MDVRP || !p.bias) {
 		return 0
 	}
 	return p.tilesOf()
@@ -105,7 +105,8 @@ func (g halfGrad) rowBytes() int { return 2*8*g.t + 2*2*g.d + 2*4*g.heads }
 
 func (g halfGrad) walkShared() int {
 	if g.seen > 1 {
-		return 4 * (g.n*g.columns + 2*g.starts + 3*g.n + 3 + g.n*ceil(g.starts, 32))
+		further := g.rules.Set.Further() * (g.starts + 1)
+		return 4 * (g.n*g.columns + 2*g.starts + further + 3*g.n + 3 + g.n*ceil(g.starts, 32))
 	}
 	return 16*fitLevels + 4*(g.starts+4*g.n+3+g.n*ceil(g.starts, 32))
 }

@@ -196,25 +196,35 @@ func TestLaunchesMatchPTX(t *testing.T) {
 	}
 }
 
-// TestDepotLaunchesMatchPTX does the same for problems with several depots, which take the streamed
-// kernels and those of one row.
+// TestDepotLaunchesMatchPTX does the same for problems with several depots. Those that add to
+// scores take the kernels that hold all nodes of an instance, two blocks of a rollout on a
+// multiprocessor; others the streamed ones and those of one row.
 func TestDepotLaunchesMatchPTX(t *testing.T) {
-	defer TryAll()()
 	kernels, held := entries(t), map[string]bool{}
 	for _, precision := range []Precision{FP32, TF32, BF16} {
-		for _, n := range []int{4, 23, 53, 103, 129, 1024} {
+		for _, n := range []int{4, 16, 23, 53, 103, 128, 129, 1024} {
 			for _, pairs := range []bool{false, true} {
 				c := model.GTConfig{Width: 128, Heads: 4, Layers: 2, FeedMul: 2, Pairs: pairs, Rules: kernel.MDVRP}
 				for _, l := range bindStep(t, stepOf(t, 64, n, n-3, c), precision) {
 					checkLaunch(t, kernels, l)
 					held[l.module] = true
+					if n == 103 && strings.HasPrefix(l.module, "starts_half") && 2*(l.shared+1024) > 228<<10 {
+						t.Errorf("%d bytes of shared memory, too much for two blocks", l.shared)
+					}
 				}
 			}
 		}
 	}
-	for _, source := range []string{"generate", "rollout", "rollout_grad", "biases", "stream_starts", "stream_row", "stream_walk", "stream_rows", "stream_nodes"} {
+	for _, source := range []string{"generate", "rollout", "rollout_grad", "biases", "stream_starts", "stream_row", "stream_walk", "stream_rows", "stream_nodes", "half_walk"} {
 		if module := ruled(source, kernel.MDVRP); !held[module] {
 			t.Errorf("%s is launched by none", module)
+		}
+	}
+	for _, tiles := range nodeTiles {
+		for _, source := range []string{"starts_half_mdvrp", "half_rows_mdvrp"} {
+			if module := fmt.Sprint(source, "_", 8*tiles); !held[module] {
+				t.Errorf("%s is launched by none", module)
+			}
 		}
 	}
 }

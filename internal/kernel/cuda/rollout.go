@@ -187,9 +187,6 @@ func (b *binder) rolloutPath(o *kernel.Rollout) string {
 }
 
 func (b *binder) rollout(o *kernel.Rollout) ([]launch, error) {
-	if err := served(o.Set); err != nil {
-		return nil, err
-	}
 	p := b.policy(&o.Decoder)
 	instances, starts, limit := o.Actions.Shape[0], o.Actions.Shape[1], o.Actions.Shape[2]
 	args := []any{b.addr(o.Actions), b.addr(o.Steps), b.addr(o.Length), b.addr(o.LogProb), b.addr(o.Entropy), b.addr(o.Proj), b.addr(o.Pointer),

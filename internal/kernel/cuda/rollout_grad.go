@@ -60,9 +60,6 @@ func (b *binder) slowly(o *kernel.RolloutGrad) string {
 }
 
 func (b *binder) rolloutGrad(o *kernel.RolloutGrad) ([]launch, error) {
-	if err := served(o.Set); err != nil {
-		return nil, err
-	}
 	p := b.policy(&o.Decoder)
 	if p.n > mostStreamed {
 		return nil, fmt.Errorf("gradient of routes over %d nodes: a GPU trains on at most %d, and decodes up to %d; use --device cpu", p.n, mostStreamed, mostDecoded)

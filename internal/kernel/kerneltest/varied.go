@@ -2,6 +2,7 @@ package kerneltest
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"haul/internal/kernel"
@@ -47,7 +48,15 @@ func largeDepots() []fleet {
 	paired := fleet{shape: shape{40, 8, 16}, starts: 9, forced: true, capacity: 40, temperature: 1.5, ruled: all, pairs: true, near: 0.3}
 	far := fleet{shape: shape{103, 4, 32}, starts: 6, capacity: 50, temperature: 1, ruled: all, pairs: true}
 	alone := fleet{shape: shape{23, 4, 32}, starts: 1, capacity: 30, temperature: 1, ruled: all}
-	return []fleet{paired, paired.view(), far.view(), alone}
+	return append([]fleet{paired, paired.view(), far.view(), alone}, eachSize(all, 2)...)
+}
+
+// eachSize has a fleet for each size of the kernels that hold all nodes of an instance.
+func eachSize(by ruled, further int) (out []fleet) {
+	for i, s := range []shape{{16, 4, 32}, {32, 8, 16}, {56, 4, 32}, {101 + further, 4, 32}, {104, 8, 16}, {128, 4, 32}} {
+		out = append(out, fleet{shape: s, starts: min(s.nodes-1-further, 33), forced: i != 3, viewed: i == 3, capacity: 40, temperature: 1, ruled: by, pairs: true, near: 0.2})
+	}
+	return out
 }
 
 // variedFleets are of VRP: one attribute alone, and all that there are.
@@ -127,19 +136,25 @@ func largeVaried() []fleet {
 	wide := fleet{shape: shape{51, 4, 32}, starts: 20, forced: true, capacity: 40, temperature: 1, ruled: all}
 	far := fleet{shape: shape{101, 4, 32}, starts: 6, capacity: 50, temperature: 1, ruled: all, pairs: true}
 	alone := fleet{shape: shape{21, 4, 32}, starts: 1, capacity: 30, temperature: 1, ruled: all}
-	out := []fleet{paired, paired.view(), wide, far.view(), alone}
-	// one for each size of the kernels that hold all nodes of an instance
-	for i, s := range []shape{{16, 4, 32}, {32, 8, 16}, {56, 4, 32}, {101, 4, 32}, {104, 8, 16}, {128, 4, 32}} {
-		out = append(out, fleet{shape: s, starts: min(s.nodes-1, 33), forced: i != 3, viewed: i == 3, capacity: 40, temperature: 1, ruled: all, pairs: true, near: 0.2})
-	}
-	return out
+	return append([]fleet{paired, paired.view(), wide, far.view(), alone}, eachSize(all, 0)...)
 }
 
 // RunVaried runs what is VRP's of the suite and of RunLarge.
 func RunVaried(t *testing.T, unit float64, open func(t *testing.T) kernel.Device) {
 	run(t, []part{{"generate", testGenerate}}, open)
 	run(t, []part{
-		{"rollout", func(t *testing.T, dev kernel.Device) { testStartsRollout(t, dev, largeVaried()) }},
+		{"rollout", func(t *testing.T, dev kernel.Device) {
+			testStartsRollout(t, dev, largeVaried())
+		}},
 		{"rollout.grad", func(t *testing.T, dev kernel.Device) { testStartsGrad(t, dev, largeVaried()) }},
+	}, func(t *testing.T) kernel.Device { return rounded{Device: open(t), unit: unit} })
+}
+
+// RunDepots runs routes from several depots, and their gradients, of at most that many nodes.
+func RunDepots(t *testing.T, unit float64, nodes int, open func(t *testing.T) kernel.Device) {
+	fleets := slices.DeleteFunc(append(depotFleets(), largeDepots()...), func(f fleet) bool { return f.nodes > nodes })
+	run(t, []part{
+		{"rollout", func(t *testing.T, dev kernel.Device) { testStartsRollout(t, dev, fleets) }},
+		{"rollout.grad", func(t *testing.T, dev kernel.Device) { testStartsGrad(t, dev, fleets) }},
 	}, func(t *testing.T) kernel.Device { return rounded{Device: open(t), unit: unit} })
 }

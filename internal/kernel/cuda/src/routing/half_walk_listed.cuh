@@ -30,7 +30,7 @@ __device__ __forceinline__ void follow(const int *route, int steps, int n, int c
     if (allowed > 1 && !(begins == FORCED && t == 0)) decide(mask, v, a, begins == VIEWED && t == 0);
 #pragma unroll
     for (int w = 0; w < 4; w++) // the depot's is never asked
-      if (a >> 5 == w) served[w] |= 1u << (a & 31);
+      if (a >> 5 == w && SERVED(v, a)) served[w] |= 1u << (a & 31);
     v.move(a, customers[a], capacity);
   }
 }
@@ -42,14 +42,19 @@ __device__ __forceinline__ void follow(const int *route, int steps, int n, int c
 //	counts = how many, groups and tiles filled up
 //	present[j] = how many stand at node j;  ups = a power of two that brings gradients near one
 //
-// Shared memory: the customers, then 2·starts + 4n + 3 + n·⌈starts/32⌉ words.
+// Shared memory: the customers, then 2·starts + 3n + 3 + n·⌈starts/32⌉ words, and starts + 1 more
+// for each further depot. A start decides once at a customer, any number of times at a depot.
 KERNEL __launch_bounds__(512, 2) walk_sorted(Choice *choices, Choice *listed, int *stands, int *counts, int *present, float *ups, const int *actions,
                                              const int *steps, const float *adv, const Customer *instances, const Control *control, int n, int starts,
                                              int limit, int room, int capacity, int begins, float weight, int bonus, float pointerScale) {
   const int i = blockIdx_x, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, warps = blockDim_x >> 5, words = (starts + 31) >> 5;
   Customer *customers = (Customer *)smem; // [n]
   int *depots = (int *)(customers + n);   // [starts + 1]: a start's decisions at the depot, then how many come before
+#ifdef DEPOTS
+  int *own = depots + DEPOTS * (starts + 1); // behind one such list per depot
+#else
   int *own = depots + starts + 1;         // [starts]: a start's decisions
+#endif
   int *from = own + starts;               // [n + 1]: where a node's decisions begin
   int *here = from + n + 1;               // [n]: how many there are
   int *views = here + n;                  // [n]: its own start's decision as from this customer
@@ -70,18 +75,31 @@ KERNEL __launch_bounds__(512, 2) walk_sorted(Choice *choices, Choice *listed, in
   const Shares whole = shares(customers, capacity);
 #pragma unroll 1
   for (int s = warp; s < starts; s += warps) {
+#ifdef DEPOTS
+    int homes[DEPOTS] = {}, count = 0;
+#else
     int home = 0, count = 0;
+#endif
     const float wa = adv[s], we = entropy_weight(control, bonus, weight, steps[s], begins);
     u4 *to = (u4 *)(listed + s * limit) + lane;
     follow(actions + s * limit, steps[s], n, capacity, begins, customers, [&](const u32 (&mask)[4], const Vehicle &v, int a, bool view) {
       const int at = view ? s + 1 : v.at();
       if (view) {
         if (lane == 0) views[at] = 1;
+#ifdef DEPOTS
+      } else if (v.depot() >= 0) {
+#pragma unroll
+        for (int d = 0; d < DEPOTS; d++) homes[d] += v.depot() == d;
+      } else {
+        if (lane == 0) or_shared(who + at * words + (s >> 5), 1u << (s & 31));
+      }
+#else
       } else if (at) {
         if (lane == 0) or_shared(who + at * words + (s >> 5), 1u << (s & 31));
       } else {
         home++;
       }
+#endif
       // a lane writes a third of the decision
       const Context c = v.context(whole);
       u4 part = {mask[0], mask[1], mask[2], mask[3]};
@@ -90,10 +108,21 @@ KERNEL __launch_bounds__(512, 2) walk_sorted(Choice *choices, Choice *listed, in
       if (lane < 3) to[3 * count] = part;
       count++;
     });
+#ifdef DEPOTS
+#pragma unroll
+    for (int d = 0; d < DEPOTS; d++)
+      if (lane == d) depots[d * (starts + 1) + s] = homes[d];
+    if (lane == 0) own[s] = count;
+  }
+  sync();
+  if (warp == 0)
+    for (int d = 0; d < DEPOTS; d++) before(depots + d * (starts + 1), starts);
+#else
     if (lane == 0) depots[s] = home, own[s] = count;
   }
   sync();
   if (warp == 0) before(depots, starts);
+#endif
   if (warp == warps - 1) {
     float top = 0;
     for (int s = lane; s < starts; s += 32) {
@@ -107,7 +136,12 @@ KERNEL __launch_bounds__(512, 2) walk_sorted(Choice *choices, Choice *listed, in
   for (int j = threadIdx_x; j < n; j += blockDim_x) {
     int sum = 0;
     for (int w = 0; w < words; w++) sum += __builtin_popcount(who[j * words + w]);
+#ifdef DEPOTS
+    const int depot = depot_at(j, n);
+    here[j] = depot < 0 ? sum + views[j] : depots[depot * (starts + 1) + starts];
+#else
     here[j] = j ? sum + views[j] : depots[starts];
+#endif
     from[j] = (here[j] + 7) & ~7;
     present[i * 128 + j] = here[j];
   }
@@ -129,7 +163,13 @@ KERNEL __launch_bounds__(512, 2) walk_sorted(Choice *choices, Choice *listed, in
   }
 #pragma unroll 1
   for (int s = warp; s < starts; s += warps) {
+#ifdef DEPOTS
+    int homes[DEPOTS];
+#pragma unroll
+    for (int d = 0; d < DEPOTS; d++) homes[d] = from[depot_node(d, n)] + depots[d * (starts + 1) + s];
+#else
     int home = from[0] + depots[s];
+#endif
 #pragma unroll 1
     for (int k = 0; k < own[s]; k += 32) {
       const bool mine = k + lane < own[s];
@@ -138,13 +178,28 @@ KERNEL __launch_bounds__(512, 2) walk_sorted(Choice *choices, Choice *listed, in
 #pragma unroll
         for (int p = 0; p < 3; p++) part[p] = ((const u4 *)(listed + s * limit + k + lane))[p];
       const int at = (int)part[2].w >> 16;
+#ifdef DEPOTS
+      const int depot = depot_at(at, n);
+      int to = 0;
+#pragma unroll
+      for (int d = 0; d < DEPOTS; d++) {
+        const u32 those = ballot(mine && depot == d);
+        if (depot == d) to = homes[d] + __builtin_popcount(those & ((1u << lane) - 1));
+        homes[d] += __builtin_popcount(those);
+      }
+#else
       const u32 depot = ballot(mine && at == 0);
       int to = home + __builtin_popcount(depot & ((1u << lane) - 1));
       home += __builtin_popcount(depot);
+#endif
       if (!mine) continue;
       if (part[2].x) {
         to = from[at] + here[at] - 1; // behind those who stand there
+#ifdef DEPOTS
+      } else if (depot < 0) {
+#else
       } else if (at) {
+#endif
         const u32 *others = who + at * words;
         to = from[at] + __builtin_popcount(others[s >> 5] & ((1u << (s & 31)) - 1));
         for (int w = 0; w < s >> 5; w++) to += __builtin_popcount(others[w]);

@@ -220,14 +220,17 @@ __device__ __forceinline__ Vehicle depart(const Customer *nodes, int n, int capa
 #endif
 
 // FROM is the node that the way to node a begins at, and SERVED says whether a kernel marks node a
-// as served when a vehicle goes there. Both depend on a where there are several depots (MDVRP); to
-// other sets they are the plain text, so that the PTX of their kernels stays what it is.
+// as served when a vehicle goes there. Both depend on a where there are several depots (MDVRP).
+// KEPT is where a vehicle finds its instance's nodes: one of several depots reads them at every
+// step. To other sets they are the plain text, so that the PTX of their kernels stays what it is.
 #ifdef DEPOTS
 #define FROM(v, a) (v).from(a)
 #define SERVED(v, a) (v).serves(a)
+#define KEPT(global, shared) (shared)
 #else
 #define FROM(v, a) (v).from()
 #define SERVED(v, a) true
+#define KEPT(global, shared) (global)
 #endif
 
 // how a start begins: at the depot, at its customer, or at the depot as seen from its customer

@@ -1,6 +1,12 @@
 // The vehicle of MDVRP: kernel/rules_mdvrp.go states its rules.
 #pragma once
 
+// Shares are what a vehicle's state is multiplied by for a context that may round once more.
+struct Shares { float load_, time_, length_; };
+__device__ __forceinline__ Shares shares(const Customer *nodes, int capacity) {
+  return Shares{rcp((float)capacity), rcp(nodes->late_), rcp(nodes->home_)};
+}
+
 struct Vehicle {
   int at_;       // node
   int left_;     // of the capacity, where it is fullest
@@ -49,16 +55,17 @@ struct Vehicle {
   // chooses: a depot may be next if it can serve somebody who is left.
   __device__ __forceinline__ bool chooses() const { return nowhere_ ? (kind_ & SEVERAL) != 0 : depot() < 0; }
 
-  // fits: a customer that nobody has served, or a further depot, may be next.
+  // fits: a customer that nobody has served, or a further depot, may be next. Without a branch:
+  // lanes ask of different nodes.
   __device__ __forceinline__ bool fits(const Customer &c) const {
-    if (c.kind_ < 0) return chooses() && (c.kind_ == -1 ? serves1_ : serves2_) > 0;
-    if (nowhere_) return c.kind_ != 0;
-    if (depot() >= 0) return c.kind_ >> home_ & 1;
+    const bool chosen = chooses() & ((c.kind_ == -1 ? serves1_ : serves2_) > 0);
+    const bool leaves = nowhere_ ? c.kind_ != 0 : (c.kind_ >> home_ & 1) != 0; // from a depot
     const bool delivers = (c.demand_ <= left_) & ((picked_ == 0) | ((kind_ & MIXED_ORDER) != 0)), picks = picked_ - c.demand_ <= capacity_;
     const float way = length(c.x_ - x_, c.y_ - y_), arrival = add_(time_, way), home = home_ == 0 ? c.home_ : home_ == 1 ? c.home1_ : c.home2_;
     const bool near = add_(add_(length_, way), home) <= limit_, soon = arrival <= c.late_;
     const bool back = add_(add_(__builtin_fmaxf(arrival, c.early_), c.service_), home) <= end_;
-    return (c.kind_ != 0) & (c.demand_ >= 0 ? delivers : picks) & near & soon & back;
+    const bool goes = (c.kind_ != 0) & (c.demand_ >= 0 ? delivers : picks) & near & soon & back;
+    return c.kind_ < 0 ? chosen : (nowhere_ | (depot() >= 0)) ? leaves : goes;
   }
 
   // levels tell nothing: see rules.cuh.
@@ -122,6 +129,10 @@ struct Vehicle {
   __device__ __forceinline__ Context context(int capacity) const {
     return Context{{div_((float)left_, (float)capacity), div_((float)(capacity - picked_), (float)capacity), 1.0f - div_(time_, end_),
                     1.0f - div_(length_, limit_), homeX_ - nodes_->x_, homeY_ - nodes_->y_, length(homeX_ - x_, homeY_ - y_)}};
+  }
+  __device__ __forceinline__ Context context(const Shares &s) const {
+    return Context{{(float)left_ * s.load_, (float)(capacity_ - picked_) * s.load_, 1.0f - time_ * s.time_, 1.0f - length_ * s.length_,
+                    homeX_ - nodes_->x_, homeY_ - nodes_->y_, length(homeX_ - x_, homeY_ - y_)}};
   }
 };
 

@@ -365,7 +365,7 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
   u32 depot = t4 == 0 ? 1 : 0;
   Row row[2];
 #pragma unroll
-  for (int r = 0; r < 2; r++) row[r] = begin(instances + i * n, start + 8 * r >= starts, n, capacity);
+  for (int r = 0; r < 2; r++) row[r] = begin(KEPT(instances + i * n, customers), start + 8 * r >= starts, n, capacity);
   u64 at[2] = {((u64)i * starts + start) * limit, ((u64)i * starts + start + 8) * limit};
   Words drawn = {};
 #pragma unroll 1
