@@ -150,6 +150,29 @@ func TestEqualRanks(t *testing.T) {
 	}
 }
 
+// Traces of several jobs in one folder are no ranks: no step is averaged over them, and each line
+// names its file.
+func TestTracesOfSeveralJobs(t *testing.T) {
+	var list []*report.Report
+	for _, world := range []int{2, 4} {
+		s := newSynth()
+		s.step(1, func() { s.dense(40, 100) })
+		info := fmt.Sprintf(`{"distributedInfo":{"rank":0,"world_size":%d},"schemaVersion"`, world)
+		r := diagnose(t, bytes.Replace(s.json(), []byte(`{"schemaVersion"`), []byte(info), 1))
+		r.File = fmt.Sprintf("runs/job%d.json", world)
+		list = append(list, r)
+	}
+	var page strings.Builder
+	if err := report.JoinRanks(list).WriteText(&page, report.Text{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"2 traces that are no ranks of one job.\nNo common verdict: they are judged one by one.\n", "none (job2.json)\n", "none (job4.json)\n"} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("no %q in\n%s", want, page.String())
+		}
+	}
+}
+
 func TestJSONOverRanks(t *testing.T) {
 	data, err := json.Marshal(report.JoinRanks(rankReports(t, func(int) float64 { return 0 }, map[int]func(s *synth){2: loaderFor(6000)})))
 	if err != nil {

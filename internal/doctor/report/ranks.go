@@ -35,6 +35,7 @@ type Ranks struct {
 
 	blame *analysis.Blame
 	own   *analysis.Blame // without what the machine did
+	apart bool            // the traces are no ranks of one job
 }
 
 // RankWait is what one rank waits for others, and how often others wait for it.
@@ -104,11 +105,11 @@ func JoinRanks(reports []*Report) *Ranks {
 	list := analysis.MatchRanks(arrivals)
 	clocks := analysis.AlignRanks(len(reports), list)
 	switch why := j.unrelated(clocks); {
-	case len(list) == 0:
-		j.Remarks = append(j.Remarks, "no collective is common to these traces: they are judged one by one")
 	case why != "":
 		j.Remarks = append(j.Remarks, why)
-		list, clocks = nil, make([]analysis.Clock, len(reports))
+		list, clocks, j.apart = nil, make([]analysis.Clock, len(reports)), true
+	case len(list) == 0:
+		j.Remarks = append(j.Remarks, "no collective is common to these traces: they are judged one by one")
 	}
 	j.Matched = len(list)
 	for i, r := range reports {

@@ -25,6 +25,8 @@ func (j *Ranks) Verdict() string {
 		parts = append(parts, fmt.Sprintf("%s%s (%s ms)", f.ID, who, phrase.Figure(f.SavesMS)))
 	}
 	switch {
+	case j.apart:
+		return "No common verdict: they are judged one by one."
 	case len(j.Recorded) > 0 && len(parts) > 0:
 		return "What was recorded (" + strings.Join(j.Recorded, ", ") + ") does not show how the whole job behaves; certain is: " + strings.Join(parts, ", ") + ". Other costs below are notes."
 	case len(j.Recorded) > 0:
@@ -39,7 +41,11 @@ func (j *Ranks) Verdict() string {
 func (j *Ranks) WriteText(w io.Writer, opt Text) error {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	p("%s, steps of %s ms on average, %s matched over them.", phrase.Count1(len(j.Ranks), "rank"), phrase.Figure(j.StepMS), phrase.Count1(j.Matched, "collective"))
+	if j.apart {
+		p("%s that are no ranks of one job.", phrase.Count1(len(j.Ranks), "trace"))
+	} else {
+		p("%s, steps of %s ms on average, %s matched over them.", phrase.Count1(len(j.Ranks), "rank"), phrase.Figure(j.StepMS), phrase.Count1(j.Matched, "collective"))
+	}
 	p("%s", j.Verdict())
 	for i, f := range j.Findings {
 		who := ""
@@ -76,6 +82,9 @@ func (j *Ranks) WriteText(w io.Writer, opt Text) error {
 		}
 		if len(r.Recorded) > 0 {
 			first = strings.Join(r.Recorded, ", ")
+		}
+		if j.apart {
+			first += " (" + nameOf(r) + ")"
 		}
 		busy := ""
 		if cards {
