@@ -104,6 +104,9 @@ func (a *app) eval(cmd *cobra.Command, f *evalFlags) (err error) {
 	var bar *bar
 	e := &run.Evaluation{Path: path, Checkpoint: ck, Settings: ck.Settings, Workers: f.workers, Flags: &f.recipeFlags, Plot: f.plot != "", Note: a.remark,
 		Device: func() (kernel.Device, error) {
+			if dev != nil { // of a variant before this one
+				return dev, nil
+			}
 			var err error
 			dev, err = a.openFor(cmd.Context(), &f.deviceFlags, r, ck.Settings)
 			return dev, err

@@ -135,6 +135,12 @@ func (a *activeSearch) search(ctx context.Context, s *batch, problems []*vrp.Pro
 	}
 	begun, total := time.Now(), a.total(!until.IsZero())
 	a.remember(s, len(problems))
+	done := 0
+	defer func() {
+		for i := range problems {
+			out[i].Iterations = done
+		}
+	}()
 	for k := 1; k <= total; k++ {
 		if ctx.Err() != nil || !until.IsZero() && !time.Now().Before(until) {
 			break
@@ -148,6 +154,7 @@ func (a *activeSearch) search(ctx context.Context, s *batch, problems []*vrp.Pro
 		if err := a.take(s, problems, out, shortest); err != nil {
 			return err
 		}
+		done = k
 		if tell != nil {
 			share := float64(k) / float64(total)
 			if !until.IsZero() {

@@ -9,7 +9,7 @@ import (
 )
 
 // Evaluate routes generated instances, of any size. Temperature 0 stands for
-// inference.default_temperature.
+// inference.default_temperature. Where ctx ends it returns the first instances beside the error.
 func (p *Policy) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, error) {
 	if o.Temperature == 0 {
 		o.Temperature = p.Config.Inference.DefaultTemperature
@@ -45,15 +45,18 @@ func (p *Policy) evaluateGiven(ctx context.Context, o EvalOptions) (*Evaluation,
 		problems[i].Name = fmt.Sprintf("instance %d", o.First+uint64(i))
 	}
 	routed, err := p.RouteMany(ctx, problems, ManyOptions{Decode: o.Decode, Seed: o.Source.Seed, Batch: o.Batch, Progress: o.Progress})
-	if err != nil {
+	if routed == nil {
 		return nil, err
 	}
-	out := &Evaluation{Lengths: make([]float64, o.Count)}
-	for i, r := range routed {
-		out.Lengths[i] = r.Cost
+	out := &Evaluation{}
+	for i, r := range routed[:Reached(routed)] {
+		out.Lengths = append(out.Lengths, r.Cost)
 		if o.KeepTours {
 			out.Tours = append(out.Tours, problems[i].Visits(r.Solution))
 		}
 	}
-	return out, nil
+	if len(out.Lengths) > 0 && o.Decode.Active {
+		out.Iterations = IterationsOf(routed[:len(out.Lengths)])
+	}
+	return out, err
 }

@@ -35,6 +35,22 @@ type EvalOptions struct {
 type Evaluation struct {
 	Lengths []float64
 	Tours   [][]int32 // visits from depot to depot, with KeepTours; a rank has those of its share
+	// of an active search; nil: another decoder
+	Iterations *Iterations
+}
+
+// Iterations are the fewest and the most that an active search made on a problem.
+type Iterations struct {
+	Fewest int `json:"iterations"`
+	Most   int `json:"iterations_most"`
+}
+
+// String counts them for a person.
+func (i *Iterations) String() string {
+	if i.Fewest == i.Most {
+		return fmt.Sprint(i.Most)
+	}
+	return fmt.Sprintf("%d to %d", i.Fewest, i.Most)
 }
 
 // Evaluator is a compiled evaluation of one source: the program can be run again after the
@@ -100,8 +116,8 @@ func FitsHost(o EvalOptions) error {
 	return run.FitsHost("count", "the host", fmt.Sprintf("keeping the results of %d instances", o.Count), o.Count, run.Product(each, int64(o.Count)))
 }
 
-// Run routes all instances. It heeds ctx, within a batch too; ranks stop together, between two
-// batches.
+// Run routes all instances. It heeds ctx, within a batch too, and then returns those that are done
+// beside the error; ranks stop together, between two batches, with none.
 func (e *Evaluator) Run(ctx context.Context) (*Evaluation, error) {
 	sym := e.o.Decode.symmetries()
 	out := &Evaluation{Lengths: make([]float64, e.o.Count)}
@@ -113,8 +129,8 @@ func (e *Evaluator) Run(ctx context.Context) (*Evaluation, error) {
 	if e.o.World != nil {
 		within = context.Background()
 	}
-	stopped := false
-	for done := from; done < to; {
+	stopped, done := false, from
+	for done < to {
 		if stopped = ctx.Err() != nil || e.o.World.Asked(); stopped {
 			break
 		}
@@ -124,6 +140,9 @@ func (e *Evaluator) Run(ctx context.Context) (*Evaluation, error) {
 			return nil, err
 		}
 		if err := run.Replay(within, e.runner); err != nil {
+			if stopped = within.Err() != nil; stopped {
+				break
+			}
 			return nil, err
 		}
 		if err := e.take(out, done, to, first); err != nil {
@@ -135,7 +154,10 @@ func (e *Evaluator) Run(ctx context.Context) (*Evaluation, error) {
 		}
 	}
 	if e.o.World == nil && stopped {
-		return nil, ctx.Err()
+		if out.Lengths = out.Lengths[:done]; e.o.KeepTours {
+			out.Tours = out.Tours[:done]
+		}
+		return out, ctx.Err()
 	}
 	return out, e.o.World.Collect(out.Lengths, slices.Clone(out.Lengths[from:to]), stopped)
 }

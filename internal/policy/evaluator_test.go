@@ -1,15 +1,19 @@
 package policy
 
 import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
 	"haul/internal/kernel"
 	"haul/internal/plan"
 	"haul/internal/rng"
 	"haul/internal/run"
 	"haul/internal/stats"
 	"haul/internal/vrp"
-	"math"
-	"strings"
-	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -72,6 +76,41 @@ func TestEvaluateOtherSizes(t *testing.T) {
 	}
 	if _, err := p.Evaluate(t.Context(), EvalOptions{Source: p.Source(rng.TestInstances), Decode: Greedy}); err == nil {
 		t.Error("no instances were evaluated")
+	}
+}
+
+// TestEvaluateKeepsWhatIsDone: an evaluation that is interrupted returns the first instances as a
+// whole one has them, by every way that instances are decoded.
+func TestEvaluateKeepsWhatIsDone(t *testing.T) {
+	p := loadSaved(t)
+	for _, decode := range []string{"greedy", "sgbs:2,2", "eas:2"} {
+		o := EvalOptions{Source: p.Source(rng.TestInstances), Count: 5, Batch: 2, Decode: parsed(t, decode), KeepTours: true}
+		all, err := p.Evaluate(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, after := range []int{0, 2, 4} {
+			ctx, cancel := context.WithCancel(t.Context())
+			o.Progress = func(done int) {
+				if done == after {
+					cancel()
+				}
+			}
+			if after == 0 {
+				cancel()
+			}
+			some, err := p.Evaluate(ctx, o)
+			cancel()
+			if !errors.Is(err, context.Canceled) || some == nil && after > 0 {
+				t.Fatalf("%s, interrupted after %d: %v, %v", decode, after, some, err)
+			}
+			if some == nil {
+				continue
+			}
+			if n := len(some.Lengths); n != after || len(some.Tours) != n || !slices.Equal(some.Lengths, all.Lengths[:n]) {
+				t.Errorf("%s, interrupted after %d: %v of %v, %d tours", decode, after, some.Lengths, all.Lengths, len(some.Tours))
+			}
+		}
 	}
 }
 

@@ -64,7 +64,7 @@ func (p *Policy) RouteMany(ctx context.Context, problems []*vrp.Problem, o ManyO
 				o.Progress(done)
 			}
 		})
-		if err != nil && o.Decode.Active && ctx.Err() != nil {
+		if err != nil && ctx.Err() != nil {
 			return out, err
 		}
 		if err != nil {

@@ -9,8 +9,28 @@ import (
 // Routed is a problem's best routes so far, judged by the validator, and their cost by its own
 // metric.
 type Routed struct {
-	Solution vrp.Solution
-	Cost     float64
+	Solution   vrp.Solution
+	Cost       float64
+	Iterations int // of an active search, that were done
+}
+
+// Reached is how many of the first problems have routes: all but where the routing was interrupted.
+func Reached(routed []Routed) int {
+	for i := range routed {
+		if routed[i].Solution.Routes == nil {
+			return i
+		}
+	}
+	return len(routed)
+}
+
+// IterationsOf are those of several problems.
+func IterationsOf(routed []Routed) *Iterations {
+	all := &Iterations{routed[0].Iterations, routed[0].Iterations}
+	for _, r := range routed {
+		all.Fewest, all.Most = min(all.Fewest, r.Iterations), max(all.Most, r.Iterations)
+	}
+	return all
 }
 
 // take picks the best of the routes. The device's lengths tell which where the metric is Euclid's;

@@ -19,23 +19,27 @@ import (
 
 // Evaluated is how a policy fared on test instances.
 type Evaluated struct {
-	Epoch     int     `json:"epoch"`
-	Decode    string  `json:"decode"`
-	Routes    int     `json:"routes_per_instance"`
-	Instances int     `json:"instances"`
-	Customers int     `json:"customers"`
-	Capacity  int32   `json:"capacity"`
-	Seed      uint64  `json:"seed"`
-	Valid     bool    `json:"valid"` // the validator has judged every route that counts
-	MeanCPC   float64 `json:"mean_cpc"`
-	SECPC     float64 `json:"se_cpc"`
-	MeanCost  float64 `json:"mean_cost"`
-	Gap       float64 `json:"gap"` // a fraction, paired
-	GapSE     float64 `json:"gap_se"`
-	GapTo     string  `json:"gap_to"`
-	GapToCPC  float64 `json:"gap_to_cpc"`
-	Seconds   float64 `json:"seconds"`
-	PerSecond float64 `json:"instances_per_second"`
+	Epoch              int     `json:"epoch"`
+	Decode             string  `json:"decode"`
+	Routes             int     `json:"routes_per_instance"`
+	Instances          int     `json:"instances"`
+	Customers          int     `json:"customers"`
+	Capacity           int32   `json:"capacity"`
+	Seed               uint64  `json:"seed"`
+	Valid              bool    `json:"valid"` // the validator has judged every route that counts
+	MeanCPC            float64 `json:"mean_cpc"`
+	SECPC              float64 `json:"se_cpc"`
+	MeanCost           float64 `json:"mean_cost"`
+	Gap                float64 `json:"gap"` // a fraction, paired
+	GapSE              float64 `json:"gap_se"`
+	GapTo              string  `json:"gap_to"`
+	GapToCPC           float64 `json:"gap_to_cpc"`
+	Seconds            float64 `json:"seconds"`
+	PerSecond          float64 `json:"instances_per_second"`
+	*policy.Iterations         // of an active search
+	// it was interrupted: these are the first instances of so many
+	Interrupted bool `json:"interrupted,omitempty"`
+	Of          int  `json:"instances_of,omitempty"`
 
 	path, device string
 	model        string // its name
@@ -120,11 +124,20 @@ func evaluate(ctx context.Context, e *run.Evaluation) (_ run.Result, err error) 
 	start := time.Now()
 	o := policy.EvalOptions{Source: src, Count: count, Decode: decode, Validate: true, KeepTours: e.Plot, Progress: func(done int) { e.Progress(done, count) }}
 	routed, err := p.Evaluate(ctx, o)
-	if err != nil {
-		return nil, err
+	of := count
+	var cut error
+	if err != nil { // of what is done by then, if it was interrupted
+		if routed == nil || len(routed.Lengths) == 0 {
+			return nil, err
+		}
+		cut, count = &run.CutShort{Cause: err}, len(routed.Lengths)
+		refs.Costs = refs.Costs[:count]
 	}
 	r := &Evaluated{Epoch: p.Epoch, Decode: decode.String(), Routes: decode.Routes(src.N), Instances: count, Customers: src.N, Capacity: src.Capacity, Seed: src.Seed,
 		Valid: true, Seconds: time.Since(start).Seconds(), GapTo: refs.Method, path: e.Path, model: p.Config.Recipe(), device: dev.Name(), better: decode.DrawnFor(p.Config, src.N)}
+	if r.Iterations = routed.Iterations; cut != nil {
+		r.Interrupted, r.Of = true, of
+	}
 	r.PerSecond = float64(count) / r.Seconds
 	mean, se := stats.MeanSE(routed.Lengths)
 	r.MeanCost, r.MeanCPC, r.SECPC = mean, vrp.CPC(mean, src.N), vrp.CPC(se, src.N)
@@ -132,9 +145,11 @@ func evaluate(ctx context.Context, e *run.Evaluation) (_ run.Result, err error) 
 	r.Gap, r.GapSE = stats.Gap(routed.Lengths, refs.Costs)
 	r.GapToCPC = vrp.CPC(reference, src.N)
 	if e.Plot {
-		r.example, err = NewExample(ctx, src, routed.Tours[0])
+		if r.example, err = NewExample(context.WithoutCancel(ctx), src, routed.Tours[0]); err != nil {
+			return nil, err
+		}
 	}
-	return r, err
+	return r, cut
 }
 
 // Object is the result itself.
@@ -148,9 +163,25 @@ func (r *Evaluated) Text(out io.Writer, bold func(string) string) error {
 	fmt.Fprintf(w, "mean cost\t%.6f\n", r.MeanCost)
 	fmt.Fprintf(w, "gap\t%s to %s, CPC %.6f\n", gapOf(r.Instances, r.Gap, r.GapSE), r.GapTo, r.GapToCPC)
 	fmt.Fprintf(w, "routes\t%d per instance, the best of each judged valid\n", r.Routes)
+	tellIterations(w, r.Iterations)
 	fmt.Fprintf(w, "speed\t%.0f instances/s (%.3f s), %s\n", r.PerSecond, r.Seconds, r.device)
+	if r.Interrupted {
+		tellInterrupted(w, r.Instances, r.Of)
+	}
 	tellBetter(w, r.better)
 	return w.Flush()
+}
+
+// tellIterations says how far an active search came.
+func tellIterations(w io.Writer, made *policy.Iterations) {
+	if made != nil {
+		fmt.Fprintf(w, "search\t%s iterations per instance\n", made)
+	}
+}
+
+// tellInterrupted says what the result is of.
+func tellInterrupted(w io.Writer, done, of int) {
+	fmt.Fprintf(w, "interrupted\tthe best routes so far, of the first %d of %d instances\n", done, of)
 }
 
 // tellBetter names a decoder that the policy was trained for where another was asked for.

@@ -179,29 +179,29 @@ func (g *givenEval) variantOf(e *run.Evaluation) string {
 
 // Compared is how a policy fared on given instances.
 type Compared struct {
-	Set       string   `json:"instances_from"`
-	Epoch     int      `json:"epoch"`
-	Decode    string   `json:"decode"`
-	Budget    float64  `json:"time_limit_seconds,omitempty"`
-	Routes    int      `json:"routes_per_instance,omitempty"` // where all instances have one size
-	Instances int      `json:"instances"`
-	Customers int      `json:"customers"` // 0: several sizes
-	Capacity  int32    `json:"capacity"`  // 0: several
-	Valid     bool     `json:"valid"`     // the validator has judged every route that counts
-	MeanCost  float64  `json:"mean_cost"`
-	SECost    float64  `json:"se_cost"`
-	Reference *float64 `json:"reference_cost,omitempty"`
-	MeanGap   *float64 `json:"mean_gap,omitempty"` // a fraction: the mean of the instances' gaps
-	SEGap     *float64 `json:"se_gap,omitempty"`
-	GapTo     string   `json:"gap_to,omitempty"`
-	Published *float64 `json:"published_cost,omitempty"` // HGS's mean on this public set, as papers state it
-	ToPublic  *float64 `json:"published_gap,omitempty"`  // of the means, not paired
-	Seconds   float64  `json:"seconds"`
-	Each      float64  `json:"seconds_per_instance"`
-	PerSecond float64  `json:"instances_per_second"`
-	Out       string   `json:"out,omitempty"`
-	// an active search was interrupted: these are the best routes so far, of the first instances of so
-	// many
+	Set                string   `json:"instances_from"`
+	Epoch              int      `json:"epoch"`
+	Decode             string   `json:"decode"`
+	Budget             float64  `json:"time_limit_seconds,omitempty"`
+	Routes             int      `json:"routes_per_instance,omitempty"` // where all instances have one size
+	Instances          int      `json:"instances"`
+	Customers          int      `json:"customers"` // 0: several sizes
+	Capacity           int32    `json:"capacity"`  // 0: several
+	Valid              bool     `json:"valid"`     // the validator has judged every route that counts
+	MeanCost           float64  `json:"mean_cost"`
+	SECost             float64  `json:"se_cost"`
+	Reference          *float64 `json:"reference_cost,omitempty"`
+	MeanGap            *float64 `json:"mean_gap,omitempty"` // a fraction: the mean of the instances' gaps
+	SEGap              *float64 `json:"se_gap,omitempty"`
+	GapTo              string   `json:"gap_to,omitempty"`
+	Published          *float64 `json:"published_cost,omitempty"` // HGS's mean on this public set, as papers state it
+	ToPublic           *float64 `json:"published_gap,omitempty"`  // of the means, not paired
+	Seconds            float64  `json:"seconds"`
+	Each               float64  `json:"seconds_per_instance"`
+	PerSecond          float64  `json:"instances_per_second"`
+	Out                string   `json:"out,omitempty"`
+	*policy.Iterations          // of an active search
+	// it was interrupted: these are the best routes so far, of the first instances of so many
 	Interrupted bool `json:"interrupted,omitempty"`
 	Of          int  `json:"instances_of,omitempty"`
 
@@ -229,15 +229,12 @@ func (g *givenEval) evaluate(ctx context.Context, e *run.Evaluation, decode poli
 	}
 	start := time.Now()
 	routed, err := p.RouteMany(ctx, g.set.Problems, o)
-	reached, of := 0, len(g.set.Problems)
-	for reached < len(routed) && routed[reached].Solution.Routes != nil {
-		reached++
-	}
+	reached, of := policy.Reached(routed), len(g.set.Problems)
 	if err != nil && reached == 0 {
 		return nil, err
 	}
 	var cut error
-	if err != nil { // an active search was interrupted
+	if err != nil { // it was interrupted
 		cut, routed = &run.CutShort{Cause: err}, routed[:reached]
 		g.set.Cut(0, reached)
 	}
@@ -251,6 +248,9 @@ func (g *givenEval) evaluate(ctx context.Context, e *run.Evaluation, decode poli
 	}
 	if r.Customers > 0 && g.time == 0 && decode.Beam == 0 && cut == nil {
 		r.Routes = decode.Routes(r.Customers)
+	}
+	if decode.Active {
+		r.Iterations = policy.IterationsOf(routed)
 	}
 	r.Each, r.PerSecond = r.Seconds/float64(r.Instances), float64(r.Instances)/r.Seconds
 	r.compare(g.set, routed)
@@ -338,9 +338,10 @@ func (r *Compared) Text(out io.Writer, bold func(string) string) error {
 	if r.Routes > 0 {
 		fmt.Fprintf(w, "routes\t%d per instance, the best of each judged valid\n", r.Routes)
 	}
+	tellIterations(w, r.Iterations)
 	fmt.Fprintf(w, "speed\t%.3f ms per instance (%.3f s), %s\n", 1000*r.Each, r.Seconds, r.device)
 	if r.Interrupted {
-		fmt.Fprintf(w, "interrupted\tthe best routes so far, of the first %d of %d instances\n", r.Instances, r.Of)
+		tellInterrupted(w, r.Instances, r.Of)
 	}
 	if r.Out != "" {
 		fmt.Fprintf(w, "written\t%s\n", filepath.Join(r.Out, costsName))

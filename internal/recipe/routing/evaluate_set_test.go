@@ -180,6 +180,9 @@ func TestEvaluateInterrupted(t *testing.T) {
 	if !r.Interrupted || r.Instances != 3 || r.Of != 5 || r.Routes != 0 {
 		t.Errorf("%+v", r)
 	}
+	if *r.Iterations != (policy.Iterations{Fewest: 1, Most: 1}) || !strings.Contains(text.String(), "1 iterations per instance") {
+		t.Errorf("after the first of three iterations: %s, %s", r.Iterations, text.String())
+	}
 	if r.first.Name != "instance-0" || r.Customers != problems[0].N() {
 		t.Errorf("the routes of instance-0 are those of %s, of %d customers each", r.first.Name, r.Customers)
 	}
@@ -187,5 +190,33 @@ func TestEvaluateInterrupted(t *testing.T) {
 	stop()
 	if result, err := (Recipe{}).Evaluate(ended, e); result != nil || !errors.Is(err, context.Canceled) {
 		t.Errorf("before anything: %v, %v", result, err)
+	}
+}
+
+// TestEvaluateDrawnInterrupted: of instances that are drawn, too, those that were done by then are
+// reported, as a whole evaluation has them.
+func TestEvaluateDrawnInterrupted(t *testing.T) {
+	path, _ := saved(t)
+	dev := openCPU(t, 1)
+	const done, count = 128, 200 // a batch of routes under eight symmetries, and more
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	e := evaluation(t, dev, path, evalFlags{"count": count, "decode": "sample8:1"})
+	e.Progress = func(done, of int) { cancel() }
+	result, err := Recipe{}.Evaluate(ctx, e)
+	if cut := new(run.CutShort); !errors.As(err, &cut) {
+		t.Fatalf("%v, %v", result, err)
+	}
+	r := result.(*Evaluated)
+	whole, err := Recipe{}.Evaluate(t.Context(), evaluation(t, dev, path, evalFlags{"count": done, "decode": "sample8:1"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := whole.(*Evaluated); !r.Interrupted || r.Instances != done || r.Of != count || r.MeanCost != w.MeanCost || r.Gap != w.Gap || w.Interrupted {
+		t.Errorf("%+v, a whole one has %+v", r, w)
+	}
+	var text strings.Builder
+	if err := r.Text(&text, func(s string) string { return s }); err != nil || !strings.Contains(text.String(), "the first 128 of 200 instances") {
+		t.Errorf("%v: %s", err, text.String())
 	}
 }

@@ -19,6 +19,8 @@ type ByVariant struct {
 	Left     []string    `json:"not_learned,omitempty"` // variants of the test sets that it has not learned
 	MeanCost float64     `json:"mean_cost"`             // of the variants' means
 	MeanGap  *float64    `json:"mean_gap,omitempty"`
+	// it was interrupted: these are the variants that were done by then
+	Interrupted bool `json:"interrupted,omitempty"`
 
 	names []string
 }
@@ -27,6 +29,7 @@ type ByVariant struct {
 func (g *givenEval) everyVariant(ctx context.Context, e *run.Evaluation, decode policy.Decode) (run.Result, error) {
 	src := policy.SourceOf(e.Settings.(*config.Config), 0)
 	r, gap := &ByVariant{}, 0.0
+	var cut error
 	for _, name := range testset.Variants() {
 		if !policy.Learned(src, name) {
 			r.Left = append(r.Left, name)
@@ -40,6 +43,10 @@ func (g *givenEval) everyVariant(ctx context.Context, e *run.Evaluation, decode 
 			return nil, err
 		}
 		c, err := one.evaluate(ctx, e, decode)
+		if err != nil && ctx.Err() != nil && len(r.Variants) > 0 {
+			cut = &run.CutShort{Cause: ctx.Err()} // the table is of the variants before
+			break
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -58,7 +65,8 @@ func (g *givenEval) everyVariant(ctx context.Context, e *run.Evaluation, decode 
 		gap /= n
 		r.MeanGap = &gap
 	}
-	return r, nil
+	r.Interrupted = cut != nil
+	return r, cut
 }
 
 // Object is the result itself.
@@ -72,8 +80,16 @@ func (r *ByVariant) Text(out io.Writer, bold func(string) string) error {
 		fmt.Fprintf(w, "%s\t%d\t%.4f\t%s\t%.1f\t\n", r.names[i], c.Instances, c.MeanCost, percent(c.MeanGap), c.Seconds)
 	}
 	fmt.Fprintf(w, "mean of %d\t\t%.4f\t%s\t\t\n", len(r.Variants), r.MeanCost, percent(r.MeanGap))
-	if err := w.Flush(); err != nil || len(r.Left) == 0 {
+	if err := w.Flush(); err != nil {
 		return err
+	}
+	if r.Interrupted {
+		if _, err := fmt.Fprintf(out, "interrupted: these %d variants were done\n", len(r.Variants)); err != nil {
+			return err
+		}
+	}
+	if len(r.Left) == 0 {
+		return nil
 	}
 	_, err := fmt.Fprintf(out, "%d variants are left out: the policy has not learned them\n", len(r.Left))
 	return err
