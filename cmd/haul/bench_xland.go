@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 
 	"haul/internal/rng"
 	"haul/internal/world/xland"
+	"haul/internal/world/xland/gpu"
 )
 
 // benchXLandFlags say what environments step.
@@ -21,6 +24,7 @@ type benchXLandFlags struct {
 	steps   int
 	rounds  int
 	workers int
+	device  string
 	json    bool
 }
 
@@ -38,6 +42,8 @@ type xlandReport struct {
 	Episodes    int     `json:"episodes"` // that ended, of all rounds on all workers
 	Reached     int     `json:"reached"`  // of them with the goal
 	Allocations float64 `json:"allocations_per_step"`
+	Device      string  `json:"device,omitempty"`                             // a GPU's: workers and one core have no meaning there
+	AtOnce      float64 `json:"steps_per_second_all_in_one_launch,omitempty"` // of a round, on a GPU
 }
 
 func (a *app) newBenchXLand() *cobra.Command {
@@ -47,8 +53,9 @@ func (a *app) newBenchXLand() *cobra.Command {
 		Short: "Steps per second of XLand-MiniGrid under random actions",
 		Long: `Step environments of XLand-MiniGrid under random actions, on all cores and on one, and print steps per second. ENV is as the Python package names it,
 XLand-MiniGrid-R1-9x9 or short R1-9x9. A step takes an action, applies rules, looks for the goal, draws a start where the episode ended, and writes the
-view. Every environment has a task of its own, drawn as the public generator draws them. scripts/xland_beside.py runs this beside the Python package.`,
-		Example: "  haul bench xland\n  haul bench xland R4-13x13 --tasks small --envs 8192 --json",
+view. Every environment has a task of its own, drawn as the public generator draws them. scripts/xland_beside.py runs this beside the Python package. With --device cuda:0 environments step on a GPU, a
+launch for each step, as an agent's would, and again all steps of a round in one launch.`,
+		Example: "  haul bench xland\n  haul bench xland R4-13x13 --tasks small --envs 8192 --json\n  haul bench xland --device cuda:0 --envs 65536",
 		Args:    atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			env := "R1-9x9"
@@ -64,6 +71,7 @@ view. Every environment has a task of its own, drawn as the public generator dra
 	fs.IntVar(&f.steps, "steps", 256, "steps of each environment in a round")
 	fs.IntVar(&f.rounds, "rounds", 5, "rounds of which the median is taken")
 	fs.IntVar(&f.workers, "workers", 0, "cores (default: all)")
+	fs.StringVar(&f.device, "device", "cpu", "cpu or cuda:K")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object")
 	return cmd
 }
@@ -78,6 +86,13 @@ func (a *app) benchXLand(cmd *cobra.Command, env string, f *benchXLandFlags) err
 		return usagef("--rounds is %d: at least 1 is needed", f.rounds)
 	case cmd.Flags().Changed("workers") && f.workers < 1:
 		return usagef("--workers is %d: at least 1 is needed", f.workers)
+	}
+	card, onCard, err := xlandCard(f.device)
+	switch {
+	case err != nil:
+		return err
+	case onCard && cmd.Flags().Changed("workers"):
+		return usagef("--workers are cores: leave it out with --device %s", f.device)
 	}
 	w, err := xland.New(env, xland.Tasks{Name: f.tasks, Seed: xland.PublicSeed})
 	if err != nil {
@@ -94,17 +109,24 @@ func (a *app) benchXLand(cmd *cobra.Command, env string, f *benchXLandFlags) err
 		tasks[i] = xland.ID(i)
 	}
 	r := xlandReport{Bench: "xland", Env: fmt.Sprintf("XLand-MiniGrid-%s-%dx%d", w.Layout, w.Size, w.Size), Tasks: f.tasks, Envs: f.envs, Steps: f.envs * f.steps, Rounds: f.rounds, Workers: workers}
+	// Actions of a round, drawn ahead: drawing is not what is measured.
+	actions := make([]uint8, f.envs*f.steps)
+	for i := range actions {
+		actions[i] = uint8(rng.Below(rng.At(0, uint64(i), 0, rng.Actions)[0], uint32(xland.NumActions)))
+	}
+	if onCard {
+		r.Device, r.Workers = f.device, 0
+		if err := benchXLandOn(cmd.Context(), card, w, tasks, actions, f, &r); err != nil {
+			return err
+		}
+		return a.tellXLand(&r, f.json)
+	}
 	var speeds [2][]float64
 	batches := make([]*xland.Batch, 2)
 	for i, n := range []int{workers, 1} {
 		if batches[i], err = xland.NewBatch(w, tasks, rng.NewJAXKey(0), n); err != nil {
 			return err
 		}
-	}
-	// Actions of a round, drawn ahead: drawing is not what is measured.
-	actions := make([]uint8, f.envs*f.steps)
-	for i := range actions {
-		actions[i] = uint8(rng.Below(rng.At(0, uint64(i), 0, rng.Actions)[0], uint32(xland.NumActions)))
 	}
 	round := func(b *xland.Batch, count bool) float64 {
 		began := time.Now()
@@ -138,13 +160,82 @@ func (a *app) benchXLand(cmd *cobra.Command, env string, f *benchXLandFlags) err
 		slices.Sort(speeds[i])
 	}
 	r.PerSecond, r.OneCore = speeds[0][f.rounds/2], speeds[1][f.rounds/2]
-	if f.json {
+	return a.tellXLand(&r, f.json)
+}
+
+// tellXLand prints what was measured.
+func (a *app) tellXLand(r *xlandReport, asJSON bool) error {
+	if asJSON {
 		return a.emit(r)
 	}
 	return a.table(func(w io.Writer) {
 		fmt.Fprintf(w, "%s\n", a.bold(fmt.Sprintf("%s, %s tasks, %d environments", r.Env, r.Tasks, r.Envs)))
+		if r.Device != "" {
+			fmt.Fprintf(w, "%s\t%.2f million steps/s, a launch for each, median of %d rounds of %d steps\n", r.Device, r.PerSecond/1e6, r.Rounds, r.Steps)
+			fmt.Fprintf(w, "in one launch\t%.2f million steps/s\n", r.AtOnce/1e6)
+			fmt.Fprintf(w, "a round\t%d episodes ended, %d of them with the goal\n", r.Episodes, r.Reached)
+			return
+		}
 		fmt.Fprintf(w, "%d workers\t%.2f million steps/s, median of %d rounds of %d steps\n", r.Workers, r.PerSecond/1e6, r.Rounds, r.Steps)
 		fmt.Fprintf(w, "one worker\t%.2f million steps/s\n", r.OneCore/1e6)
 		fmt.Fprintf(w, "a round\t%d episodes ended, %d of them with the goal; %.4f allocations per step\n", r.Episodes, r.Reached, r.Allocations)
 	})
+}
+
+// xlandCard is the number of the GPU that a device's name means, if it means one.
+func xlandCard(name string) (card int, is bool, err error) {
+	if name == "cpu" {
+		return 0, false, nil
+	}
+	number, found := strings.CutPrefix(name, "cuda:")
+	card, err = strconv.Atoi(number)
+	if !found || err != nil || card < 0 {
+		return 0, false, usagef("unknown --device %q: use cpu or cuda:K", name)
+	}
+	return card, true, nil
+}
+
+// benchXLandOn steps environments on a GPU.
+func benchXLandOn(ctx context.Context, card int, w xland.World, tasks []xland.ID, actions []uint8, f *benchXLandFlags, r *xlandReport) (err error) {
+	b, err := gpu.New(card, w, tasks, rng.NewJAXKey(0))
+	if err != nil {
+		return err
+	}
+	defer func() { err = firstOf(err, b.Close()) }()
+	if err := b.Actions(actions); err != nil {
+		return err
+	}
+	round := func(each int) (float64, error) {
+		began := time.Now()
+		for t := 0; t < f.steps; t += each {
+			if err := b.Step(t, each); err != nil {
+				return 0, err
+			}
+		}
+		return float64(r.Steps) / time.Since(began).Seconds(), nil
+	}
+	if _, err := round(1); err != nil { // warms up, and counts
+		return err
+	}
+	if r.Episodes, r.Reached, err = b.Counts(); err != nil {
+		return err
+	}
+	var speeds [2][]float64
+	for range f.rounds {
+		for i, each := range []int{1, f.steps} {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			speed, err := round(each)
+			if err != nil {
+				return err
+			}
+			speeds[i] = append(speeds[i], speed)
+		}
+	}
+	for i := range speeds {
+		slices.Sort(speeds[i])
+	}
+	r.PerSecond, r.AtOnce = speeds[0][f.rounds/2], speeds[1][f.rounds/2]
+	return nil
 }

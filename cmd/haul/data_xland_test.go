@@ -65,7 +65,15 @@ func TestXLandRefusals(t *testing.T) {
 			t.Errorf("%s: %d %s", c.args, r.code, r.stderr)
 		}
 	}
-	if r := haul(t, "bench", "xland", "--envs", "0"); r.code != exitUsage || !strings.Contains(r.stderr, "--envs is 0") {
-		t.Errorf("%d %s", r.code, r.stderr)
+	for _, c := range []struct{ args, why string }{
+		{"--envs 0", "--envs is 0"},
+		{"--device cuda", "use cpu or cuda:K"},
+		{"--device cuda:-1", "use cpu or cuda:K"},
+		{"--device cuda:0 --workers 1", "--workers are cores"},
+	} {
+		r := haul(t, append([]string{"bench", "xland"}, strings.Fields(c.args)...)...)
+		if r.code != exitUsage || !strings.Contains(r.stderr, c.why) {
+			t.Errorf("%s: %d %s", c.args, r.code, r.stderr)
+		}
 	}
 }

@@ -60,6 +60,7 @@ var house = []string{
 	"internal/kernel/reference",
 	"internal/ledger",
 	"internal/kernel",
+	"internal/world/xland/gpu",
 	"internal/cu",
 	"internal/draw",
 	"internal/stats",
