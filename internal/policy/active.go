@@ -216,29 +216,22 @@ func (a *activeSearch) take(s *batch, problems []*vrp.Problem, out []Routed, sho
 	if err := a.runner.ReadBatch(a.routes.Length, a.lengths); err != nil {
 		return err
 	}
-	each, steps, read := s.sym*s.starts, s.steps, false
+	each, of := s.sym*s.starts, make([]bool, len(problems))
 	for i, prob := range problems {
-		lengths := a.lengths[i*each:][:each]
-		best := slices.Min(lengths)
-		if prob.Metric == vrp.Exact && !(best < shortest[i]) {
-			continue
-		}
-		if !read {
-			if err := a.runner.ReadBatch(a.routes.Actions, a.actions); err != nil {
-				return err
-			}
-			read = true
-		}
+		best := slices.Min(a.lengths[i*each:][:each])
+		of[i] = s.join || prob.Metric != vrp.Exact || best < shortest[i]
 		shortest[i] = min(shortest[i], best)
-		taken, err := out[i].takeBest(prob, a.actions[i*each*steps:][:each*steps], lengths)
-		if err != nil {
-			return err
-		}
-		copy(s.best[i*steps:][:steps], taken)
 	}
-	if read {
-		a.remember(s, len(problems))
+	if !slices.Contains(of, true) {
+		return nil
 	}
+	if err := a.runner.ReadBatch(a.routes.Actions, a.actions); err != nil {
+		return err
+	}
+	if err := s.takeAll(problems, out, a.actions, a.lengths, of); err != nil {
+		return err
+	}
+	a.remember(s, len(problems))
 	return nil
 }
 

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
+	"sync"
 
 	"haul/internal/kernel"
 	"haul/internal/kernel/reference"
@@ -23,6 +26,7 @@ type batch struct {
 	size     int // problems at a time
 	sym      int
 	starts   int
+	join     bool // routes of different tours are put together
 	in       kernel.Instances
 	decoder  kernel.Decoder // what the network said of the problems
 	// what its encoder said of them; kept for an active search
@@ -46,7 +50,7 @@ func newBatch(p *Policy, n int, capacity int32, size int, d Decode, seed uint64)
 		return nil, errors.New("it has no customers")
 	}
 	set := p.model.Rules()
-	s := &batch{n: n, count: set.Nodes(n), steps: set.MaxSteps(n), capacity: capacity, size: size, sym: d.symmetries(), starts: d.starts(n), trained: trainedShares(p.Config)}
+	s := &batch{n: n, count: set.Nodes(n), steps: set.MaxSteps(n), capacity: capacity, size: size, sym: d.symmetries(), starts: d.starts(n), join: d.Join, trained: trainedShares(p.Config)}
 	rows := size * s.sym
 	pl := plan.New("solve", p.dev, rows, s.count, p.model.Layout())
 	s.in = pl.Given(kernel.Rules{Set: set, Capacity: capacity}, s.count)
@@ -117,13 +121,51 @@ func (s *batch) decode(ctx context.Context, problems []*vrp.Problem, out []Route
 	if err := errors.Join(s.runner.ReadBatch(s.routes.Length, s.lengths), s.runner.ReadBatch(s.routes.Actions, s.actions)); err != nil {
 		return err
 	}
+	return s.takeAll(problems, out, s.actions, s.lengths, nil)
+}
+
+// takeAll keeps the best routes of each problem where they beat what is there, of those that `of`
+// names; nil: of all. Joining takes its time, so that problems are dealt to the cores.
+func (s *batch) takeAll(problems []*vrp.Problem, out []Routed, actions []int32, lengths []float32, of []bool) error {
 	steps, each := s.steps, s.sym*s.starts
-	for i, prob := range problems {
-		taken, err := out[i].takeBest(prob, s.actions[i*each*steps:][:each*steps], s.lengths[i*each:][:each])
+	take := (*Routed).takeBest
+	if s.join {
+		take = (*Routed).takeJoined
+	}
+	failed := make([]error, len(problems))
+	eachRow(len(problems), func(i int) bool {
+		if of != nil && !of[i] {
+			return false
+		}
+		taken, err := take(&out[i], problems[i], actions[i*each*steps:][:each*steps], lengths[i*each:][:each])
 		if err != nil {
-			return fmt.Errorf("%s: %w", prob.Name, err)
+			failed[i] = fmt.Errorf("%s: %w", problems[i].Name, err)
 		}
 		copy(s.best[i*steps:][:steps], taken)
+		return false
+	})
+	for _, err := range failed {
+		if err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// eachRow does something for every row, on all cores, and says whether any said yes.
+func eachRow(rows int, do func(row int) bool) bool {
+	workers := min(runtime.GOMAXPROCS(0), rows)
+	said := make([]bool, workers)
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for row := w; row < rows; row += workers {
+				if do(row) {
+					said[w] = true
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return slices.Contains(said, true)
 }

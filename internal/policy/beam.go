@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"math"
-	"runtime"
 	"slices"
-	"sync"
 
 	"haul/internal/kernel"
 	"haul/internal/kernel/reference"
@@ -97,7 +95,7 @@ func (b *beamSearch) search(ctx context.Context, s *batch, problems []*vrp.Probl
 	}
 	for depth := 1; depth < steps; depth++ {
 		children := make([][]hypothesis, rows)
-		asked := b.each(rows, func(row int) bool {
+		asked := eachRow(rows, func(row int) bool {
 			var any bool
 			children[row], any = b.expandRow(s, row, beams[row], depth)
 			return any
@@ -113,7 +111,7 @@ func (b *beamSearch) search(ctx context.Context, s *batch, problems []*vrp.Probl
 				return err
 			}
 		}
-		under := b.each(rows, func(row int) bool {
+		under := eachRow(rows, func(row int) bool {
 			beams[row] = b.keep(row, children[row], steps)
 			return !ended(beams[row], depth+1)
 		})
@@ -259,22 +257,4 @@ func (b *beamSearch) report(s *batch, problems []*vrp.Problem, beams [][]hypothe
 		}
 	}
 	return nil
-}
-
-// each does something for every row, on all cores, and says whether any said yes.
-func (b *beamSearch) each(rows int, do func(row int) bool) bool {
-	workers := min(runtime.GOMAXPROCS(0), rows)
-	said := make([]bool, workers)
-	var wg sync.WaitGroup
-	for w := range workers {
-		wg.Go(func() {
-			for row := w; row < rows; row += workers {
-				if do(row) {
-					said[w] = true
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return slices.Contains(said, true)
 }

@@ -25,6 +25,7 @@ type Decode struct {
 	// activeIterations, or as long as there is time
 	Active     bool
 	Iterations int
+	Join       bool // routes of different tours are put together (joined.go)
 }
 
 // Draws tells whether routes depend on a seed.
@@ -32,7 +33,8 @@ func (d Decode) Draws() bool { return d.Samples > 0 || d.Drawn }
 
 // DecodeUsage tells a user of the decoders.
 const DecodeUsage = "greedy, sample:K, pomo (a route from every customer), pomo:T (drawn at temperature T), sample8:K, pomo8 or pomo8:T " +
-	"(and under 8 symmetries), sgbs or sgbs8 (beam search from there), eas:I or eas8:I (I iterations of active search, which learns on the instance)"
+	"(and under 8 symmetries), sgbs or sgbs8 (beam search from there), eas:I or eas8:I (I iterations of active search, which learns on the instance); " +
+	"+join behind any of many routes but a beam's puts the shortest routes of different tours together"
 
 // Greedy is one route an instance, the most likely node at every step.
 var Greedy = Decode{Symmetries: 1}
@@ -100,6 +102,9 @@ const (
 	maxIterations    = 1_000_000
 )
 
+// joinSuffix is how a decoder says that it joins.
+const joinSuffix = "+join"
+
 // Temperatures that a decoder may be given, as inference.default_temperature may.
 const (
 	minTemperature = 1e-3
@@ -109,8 +114,17 @@ const (
 // ParseDecode reads greedy, sample:K, pomo (N starts), sgbs, and sample8:K, pomo8 and sgbs8 for the
 // 8 symmetries. pomo:T draws the routes of its starts at temperature T, sample:K,T has one too, and
 // sgbs:B,G says how many hypotheses are kept and how many nodes each is continued by. eas:I, and
-// eas8:I with the symmetries, is an active search of I iterations.
+// eas8:I with the symmetries, is an active search of I iterations. Behind all that make many routes
+// and keep them +join may stand.
 func ParseDecode(s string) (Decode, error) {
+	if plain, join := strings.CutSuffix(s, joinSuffix); join {
+		d, err := ParseDecode(plain)
+		if err == nil && (d.Join || d.Beam > 0 || d.Routes(2) < 2) {
+			err = fmt.Errorf("decode %s: %s goes behind pomo, sample:K with several routes and eas, once", s, joinSuffix)
+		}
+		d.Join = true
+		return d, err
+	}
 	name, rest, more := strings.Cut(s, ":")
 	kind, eight := strings.CutSuffix(name, "8")
 	d := Decode{Symmetries: 1}
@@ -180,6 +194,10 @@ func ValidationDecode(c *config.Config) Decode {
 
 // String is what ParseDecode reads.
 func (d Decode) String() string {
+	if d.Join {
+		d.Join = false
+		return d.String() + joinSuffix
+	}
 	eight := ""
 	if d.Symmetries == 8 {
 		eight = "8"

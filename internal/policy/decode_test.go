@@ -83,14 +83,14 @@ func TestValidationDecode(t *testing.T) {
 }
 
 func TestParseDecode(t *testing.T) {
-	for _, s := range []string{"greedy", "pomo", "pomo8", "pomo:1", "pomo8:1.25", "sample:16", "sample8:16", "sample:3,0.5", "sample8:3,2", "sgbs:4,4", "sgbs8:2,3", "eas", "eas8", "eas:1", "eas8:1000000"} {
+	for _, s := range []string{"greedy", "pomo", "pomo8", "pomo:1", "pomo8:1.25", "sample:16", "sample8:16", "sample:3,0.5", "sample8:3,2", "sgbs:4,4", "sgbs8:2,3", "eas", "eas8", "eas:1", "eas8:1000000", "pomo+join", "pomo8:1+join", "sample:2+join", "sample8:1+join", "eas8:9+join"} {
 		if d, err := ParseDecode(s); err != nil || d.String() != s {
 			t.Errorf("%s: %v, %v", s, d, err)
 		}
 	}
 	for _, s := range []string{"", "beam", "sample:", "sample:0", "sample:-1", "sample:1e9", "sample:99999999", "sgbs:", "sgbs:4", "sgbs:0,4", "sgbs:4,1", "sgbs:65,4", "sgbs:4,4,4", "sgbs16",
 		"sample", "sample8", "sample8:", "sample:4,", "sample:4,0", "sample:4,-1", "sample:4,nan", "sample:4,1,1", "pomo:", "pomo8:", "pomo:0", "pomo:inf", "pomo:1e4", "pomo:hot", "pomo:1,2", "pomo88", "greedy8", "greedy:1",
-		"eas:", "eas:0", "eas:-1", "eas:1000001", "eas:1.5", "eas:9,9", "eas88"} {
+		"eas:", "eas:0", "eas:-1", "eas:1000001", "eas:1.5", "eas:9,9", "eas88", "greedy+join", "sample:1+join", "sgbs+join", "pomo+join+join", "+join", "pomo+ join"} {
 		if _, err := ParseDecode(s); err == nil {
 			t.Errorf("%q was accepted", s)
 		}

@@ -14,7 +14,7 @@ func (p *Policy) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, erro
 	if o.Temperature == 0 {
 		o.Temperature = p.Config.Inference.DefaultTemperature
 	}
-	if o.Decode.Beam > 0 || o.Decode.Active {
+	if o.Decode.Beam > 0 || o.Decode.Active || o.Decode.Join {
 		return p.evaluateGiven(ctx, o)
 	}
 	e, err := NewEvaluator(p.dev, p.model, p.store, o)
@@ -25,8 +25,8 @@ func (p *Policy) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, erro
 	return out, errors.Join(err, e.Close())
 }
 
-// evaluateGiven is Evaluate by a beam search or an active one, for which the host draws the
-// instances.
+// evaluateGiven is Evaluate by a beam search, an active one or tours that are joined, for which the
+// host draws the instances.
 func (p *Policy) evaluateGiven(ctx context.Context, o EvalOptions) (*Evaluation, error) {
 	if err := o.Source.Check(); err != nil {
 		return nil, err

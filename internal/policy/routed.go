@@ -41,6 +41,47 @@ func (r *Routed) take(prob *vrp.Problem, actions []int32, lengths []float32) err
 	return err
 }
 
+// takeJoined is takeBest of what the routes come to together, with those of before.
+func (r *Routed) takeJoined(prob *vrp.Problem, actions []int32, lengths []float32) ([]int32, error) {
+	before := r.Solution
+	taken, err := r.takeBest(prob, actions, lengths)
+	if err != nil {
+		return nil, err
+	}
+	steps := len(actions) / len(lengths)
+	tours := make([][]int32, len(lengths), len(lengths)+1)
+	for k := range tours {
+		tours[k] = visitsOf(prob, actions[k*steps:][:steps])
+	}
+	if before.Routes != nil {
+		tours = append(tours, prob.Visits(before))
+	}
+	sol := newJoiner(prob).join(tours)
+	// A problem that limits vehicles, or windows to the last digit, may not allow what is joined.
+	if sol.Routes == nil || vrp.Validate(prob, sol) != nil {
+		return taken, nil
+	}
+	if cost := prob.Cost(sol); cost < r.Cost {
+		r.Solution, r.Cost = sol, cost
+		taken = make([]int32, steps)
+		if joined := prob.Visits(sol)[1:]; len(joined) <= steps {
+			copy(taken, joined)
+			return taken, nil
+		}
+		return nil, nil // more routes than a tour may have
+	}
+	return taken, nil
+}
+
+// visitsOf are actions as Problem.FromVisits reads them. Where there are several depots, a first
+// action that is one is where the first vehicle leaves from, and stands behind a first visit.
+func visitsOf(prob *vrp.Problem, actions []int32) []int32 {
+	if prob.DepotCount() == 1 {
+		return actions
+	}
+	return append([]int32{0}, actions...)
+}
+
 // takeBest is take, and returns the actions of the routes that it took; nil where those of before
 // are the best.
 func (r *Routed) takeBest(prob *vrp.Problem, actions []int32, lengths []float32) ([]int32, error) {
@@ -59,7 +100,7 @@ func (r *Routed) takeBest(prob *vrp.Problem, actions []int32, lengths []float32)
 				best = k
 			}
 		}
-		sol := prob.FromVisits(actions[best*steps:][:steps])
+		sol := prob.FromVisits(visitsOf(prob, actions[best*steps:][:steps]))
 		err := vrp.Validate(prob, sol)
 		if err == nil {
 			if cost := prob.Cost(sol); r.Solution.Routes == nil || cost < r.Cost {
@@ -82,7 +123,7 @@ func (r *Routed) takeBest(prob *vrp.Problem, actions []int32, lengths []float32)
 // it.
 func tourCost(prob *vrp.Problem, tour []int32) (sum float64) {
 	if prob.DepotCount() > 1 {
-		return prob.Cost(prob.FromVisits(tour))
+		return prob.Cost(prob.FromVisits(visitsOf(prob, tour)))
 	}
 	last := int32(0)
 	for _, v := range tour {

@@ -12,6 +12,27 @@ import (
 // where the next vehicle leaves from: the one before returns to its own. The first vehicle leaves
 // from the depot that is nearest to its first customer, unless a depot comes first.
 
+// EachRoute calls route for each route of visits as a policy makes them: its depot, and its
+// customers by the policy's numbers, a part of visits.
+func (p *Problem) EachRoute(visits []int32, route func(depot int32, customers []int32)) {
+	depots, n := int32(p.DepotCount()), int32(p.N())
+	own, chosen, from := int32(0), depots == 1, 0
+	for k := 0; k <= len(visits); k++ {
+		if k < len(visits) && visits[k] > 0 && visits[k] <= n {
+			if !chosen {
+				own, chosen = p.nearestDepot(int(visits[k]-1+depots)), true
+			}
+			continue
+		}
+		if k > from {
+			route(own, visits[from:k])
+		}
+		if from = k + 1; k < len(visits) {
+			own, chosen = max(0, visits[k]-n), chosen || k > 0
+		}
+	}
+}
+
 // FromVisits cuts visits as a policy makes them into routes of the problem, each with a vehicle of
 // its depot.
 func (p *Problem) FromVisits(visits []int32) Solution {
@@ -19,36 +40,27 @@ func (p *Problem) FromVisits(visits []int32) Solution {
 	if depots == 1 {
 		return FromTour(visits)
 	}
-	n := int32(p.N())
-	types := make([]int32, depots)
+	types := p.depotTypes()
+	var s Solution
+	p.EachRoute(visits, func(depot int32, customers []int32) {
+		route := make([]int32, len(customers))
+		for k, v := range customers {
+			route[k] = v - 1 + depots
+		}
+		s.Routes, s.Types = append(s.Routes, route), append(s.Types, types[depot])
+	})
+	return s
+}
+
+// depotTypes are the vehicle types that leave from each depot.
+func (p *Problem) depotTypes() []int32 {
+	types := make([]int32, p.DepotCount())
 	for k, t := range p.Types() {
 		if t.Start >= 0 {
 			types[t.Start] = int32(k)
 		}
 	}
-	var s Solution
-	var route []int32
-	own, chosen := int32(0), false
-	end := func() {
-		if len(route) > 0 {
-			s.Routes, s.Types = append(s.Routes, route), append(s.Types, types[own])
-		}
-		route = nil
-	}
-	for k, v := range visits {
-		switch {
-		case v == 0 || v > n:
-			end()
-			own, chosen = max(0, v-n), chosen || k > 0
-		default:
-			if !chosen {
-				own, chosen = p.nearestDepot(int(v-1+depots)), true
-			}
-			route = append(route, v-1+depots)
-		}
-	}
-	end()
-	return s
+	return types
 }
 
 // Visits is what FromVisits cuts into the routes of s.
