@@ -128,6 +128,9 @@ an interrupted run goes on where it stopped.`,
 				if err != nil {
 					return err
 				}
+				if set.Note != "" {
+					fmt.Fprintf(a.stderr, "%s: %s\n", set.Name, set.Note)
+				}
 				return a.solveSet(cmd.Context(), set, &f)
 			case len(args) == 0:
 				return a.solveGenerated(cmd.Context(), &f)

@@ -93,10 +93,6 @@ func TestVaried(t *testing.T) {
 // TestDepots: routes from several depots, and their gradients, in every precision and by teams of
 // both sizes; with -short those that a sanitizer is done with soon.
 func TestDepots(t *testing.T) {
-	nodes := 128
-	if testing.Short() {
-		nodes = 32
-	}
 	for p, unit := range map[cuda.Precision]float64{cuda.FP32: 0, cuda.TF32: 0x1p-11, cuda.BF16: 0x1p-8} {
 		for _, team := range []int{1, 4} {
 			if p == cuda.FP32 && team > 1 {
@@ -105,7 +101,7 @@ func TestDepots(t *testing.T) {
 			t.Run(fmt.Sprint(p, "/", team), func(t *testing.T) {
 				open(t, p).Close()
 				defer cuda.SetTeams(team)()
-				kerneltest.RunDepots(t, unit, nodes, func(t *testing.T) kernel.Device { return open(t, p) })
+				kerneltest.RunDepots(t, unit, func(t *testing.T) kernel.Device { return open(t, p) })
 			})
 		}
 	}

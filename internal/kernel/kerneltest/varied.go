@@ -2,7 +2,6 @@ package kerneltest
 
 import (
 	"math"
-	"slices"
 	"testing"
 
 	"haul/internal/kernel"
@@ -150,9 +149,13 @@ func RunVaried(t *testing.T, unit float64, open func(t *testing.T) kernel.Device
 	}, func(t *testing.T) kernel.Device { return rounded{Device: open(t), unit: unit} })
 }
 
-// RunDepots runs routes from several depots, and their gradients, of at most that many nodes.
-func RunDepots(t *testing.T, unit float64, nodes int, open func(t *testing.T) kernel.Device) {
-	fleets := slices.DeleteFunc(append(depotFleets(), largeDepots()...), func(f fleet) bool { return f.nodes > nodes })
+// RunDepots runs routes from several depots, and their gradients; with -short of the smallest fleet
+// of a model's own width alone, which a sanitizer is done with soon.
+func RunDepots(t *testing.T, unit float64, open func(t *testing.T) kernel.Device) {
+	fleets := append(depotFleets(), largeDepots()...)
+	if testing.Short() {
+		fleets = eachSize(ruled{mix: everyDepots(), depots: true}, 2)[:1]
+	}
 	run(t, []part{
 		{"rollout", func(t *testing.T, dev kernel.Device) { testStartsRollout(t, dev, fleets) }},
 		{"rollout.grad", func(t *testing.T, dev kernel.Device) { testStartsGrad(t, dev, fleets) }},

@@ -200,6 +200,7 @@ type Compared struct {
 	Each               float64  `json:"seconds_per_instance"`
 	PerSecond          float64  `json:"instances_per_second"`
 	Out                string   `json:"out,omitempty"`
+	Note               string   `json:"note,omitempty"` // what was taken from elsewhere than the file\'s arrays
 	*policy.Iterations          // of an active search
 	// it was interrupted: these are the best routes so far, of the first instances of so many
 	Interrupted bool `json:"interrupted,omitempty"`
@@ -239,7 +240,7 @@ func (g *givenEval) evaluate(ctx context.Context, e *run.Evaluation, decode poli
 		g.set.Cut(0, reached)
 	}
 	r = &Compared{Set: g.set.Name, Epoch: p.Epoch, Decode: decode.String(), Budget: g.time.Seconds(), Instances: len(routed), Customers: g.set.Customers(), Capacity: g.set.Capacity(),
-		Valid: true, Seconds: time.Since(start).Seconds(), Out: g.out, path: e.Path, model: p.Config.Recipe(), device: dev.Name(), first: g.set.Problems[0], solution: routed[0].Solution}
+		Valid: true, Seconds: time.Since(start).Seconds(), Out: g.out, Note: g.set.Note, path: e.Path, model: p.Config.Recipe(), device: dev.Name(), first: g.set.Problems[0], solution: routed[0].Solution}
 	if r.Customers > 0 {
 		r.better = decode.DrawnFor(p.Config, r.Customers)
 	}
@@ -342,6 +343,9 @@ func (r *Compared) Text(out io.Writer, bold func(string) string) error {
 	fmt.Fprintf(w, "speed\t%.3f ms per instance (%.3f s), %s\n", 1000*r.Each, r.Seconds, r.device)
 	if r.Interrupted {
 		tellInterrupted(w, r.Instances, r.Of)
+	}
+	if r.Note != "" {
+		fmt.Fprintf(w, "note\t%s\n", r.Note)
 	}
 	if r.Out != "" {
 		fmt.Fprintf(w, "written\t%s\n", filepath.Join(r.Out, costsName))

@@ -53,6 +53,9 @@ func load(path string, o files.Options) (*Set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	if ext == ".pkl" || ext == ".pickle" {
+		s.openByName(path)
+	}
 	return s, nil
 }
 

@@ -9,8 +9,8 @@ import (
 	"haul/internal/vrp"
 )
 
-// readPickle reads Kool's .pkl: a list of (depot, customers, demands, capacity), or a dictionary of
-// arrays by the names of an .npz.
+// readPickle reads Kool's .pkl: a list of (depot, customers, demands, capacity), the same with what
+// MVMoE has behind it (mvmoe.go), or a dictionary of arrays by the names of an .npz.
 func readPickle(data []byte) (*Set, error) {
 	v, err := pickle.Decode(data)
 	if err != nil {
@@ -68,8 +68,8 @@ func readDict(d *pickle.Dict, array func(any) (pickle.Array, bool, error)) (*Set
 	return all.set()
 }
 
-// read takes one instance of Kool's: depot [2], customers [n][2], demands [n], capacity. Some have
-// more behind it.
+// read takes one instance of Kool's: depot [2], customers [n][2], demands [n], capacity. Behind
+// them may be three numbers that say how it was drawn, or what limits MVMoE's routes.
 func (r *raw) read(v any, left *int) error {
 	parts, ok := pickle.Items(v)
 	if !ok || len(parts) < 4 {
@@ -89,7 +89,7 @@ func (r *raw) read(v any, left *int) error {
 	if r.capacity, ok = pickle.Number(parts[3]); !ok {
 		return errors.New("its capacity is no number")
 	}
-	return nil
+	return r.limited.read(parts[4:], left)
 }
 
 // numbers flattens a list of numbers, a list of lists of numbers, or an array. What is shared is

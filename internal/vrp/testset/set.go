@@ -22,6 +22,7 @@ type Set struct {
 	Method    string    // what the reference is: hgs, reference, the name of its file
 	array     string    // what an .npz of costs of several sets calls this one's
 	Published float64   // the mean cost that papers state for the set by HGS; 0 where there is none
+	Note      string    // what was taken from elsewhere than the file's arrays, for the user; "": nothing
 }
 
 // Cut keeps count instances from the first on, or as many as there are.
@@ -68,6 +69,7 @@ type raw struct {
 	locs     []float64 // x and y by turns
 	demand   []float64
 	capacity float64 // 0: not stated
+	limited
 }
 
 // build makes problems of what a file states. Demands are whole numbers, or fractions of the
@@ -142,6 +144,9 @@ func (r *raw) problem(i int) (*vrp.Problem, error) {
 			return nil, fmt.Errorf("the demand of customer %d is %g", j+1, d)
 		}
 		p.X[j+1], p.Y[j+1], p.Demand[j+1] = r.locs[2*j], r.locs[2*j+1], int32(d)
+	}
+	if err := r.limited.put(p); err != nil {
+		return nil, err
 	}
 	return p, p.Check()
 }
