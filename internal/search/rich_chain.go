@@ -1,5 +1,7 @@
 package search
 
+import "math"
+
 // The routes of a problem of any parts while they are annealed. What a reader could break: a slot
 // that the accepted routes use is never written to (touch copies it, keep and undo swap), and every
 // change of a slot's stops is followed by refresh, or its segments tell of other stops.
@@ -37,7 +39,7 @@ type up struct {
 }
 
 // link is where a customer is: its neighbours, the legs to and from it, its route (-1: none) and
-// its index there.
+// its index there. Where c.spare, the route alone is kept.
 type link struct{ prev, next, in, out, route, pos int32 }
 
 // ends is what an insertion asks of a route before it looks at its stops: where it begins and ends
@@ -47,8 +49,12 @@ type ends struct {
 	start, first, last, end, in, out int32
 	size, kind                       int32
 	rate                             float64
-	del, pick                        int32 // room for deliveries and pickups; where c.simple
+	del, pick                        int32 // room for deliveries and pickups, shut: ask enter; where c.easy
+	lastIn, firstOut                 int32 // the last stop that gets, the first that gives; where c.sided
 }
+
+// shut is the room of a route that must be evaluated by what it holds.
+const shut = math.MinInt32
 
 // rtouched is a route changed by the iteration under way, and its slot before; -1: it was opened.
 type rtouched struct{ route, slot int32 }
@@ -67,14 +73,19 @@ type rchain struct {
 	absent  []int32 // leads of tasks that no route serves
 	missing []bool  // by lead: it is in absent
 	cost    float64
-	longest int64 // a limit to every route's duration beside its kind's
-	most    int   // routes allowed
-	simple  bool  // one dimension of load, in whatever order
-	sided   bool  // the order of deliveries and pickups shows in a position's neighbours
-	bare    bool  // a position is evaluated by its distance, order and load alone
-	full    bool  // insertions look at every position
-	swift   bool  // and find what they ask in one table
-	reach   int   // or beside so many of the nearest customers
+	longest int64     // a limit to every route's duration beside its kind's
+	most    int       // routes allowed
+	simple  bool      // one dimension of load, in whatever order
+	sided   bool      // the order of deliveries and pickups shows in a position's neighbours
+	bare    bool      // a position is evaluated by its distance, order and load alone
+	full    bool      // insertions look at every position
+	swift   bool      // and find what they ask in one table
+	easy    bool      // ends tell whether a route's vehicle may have one more customer
+	lone    bool      // and no other kind could have it in its place
+	perRate []float64 // by kind: the distance that a cost of 1 pays for
+	even    bool      // distances are the same both ways
+	spare   bool      // nobody asks for a customer's neighbours or its index
+	reach   int       // or beside so many of the nearest customers
 
 	soft   bool    // load past a vehicle's room has a price
 	toll   float64 // that price, per unit of over
@@ -91,6 +102,7 @@ type rchain struct {
 	cut     []int64
 	removed []int32 // leads of the tasks to insert
 	taken   []int64 // by lead: tick at which it was removed
+	home    []int32 // by lead: the route that it was removed from
 	keys    []uint64
 	change  float64 // of the cost with its tolls
 	more    int64   // of over
@@ -131,7 +143,7 @@ type rchain struct {
 func newRichChain(m *model, s stream) *rchain {
 	c := &rchain{model: m, stream: s, longest: endless, most: m.nodes,
 		seg: make([]tseg, m.nodes+1), link: make([]link, m.nodes),
-		used: make([]int, len(m.kinds)), missing: make([]bool, m.nodes), taken: make([]int64, m.nodes),
+		used: make([]int, len(m.kinds)), missing: make([]bool, m.nodes), taken: make([]int64, m.nodes), home: make([]int32, m.nodes),
 		loadBuf: make([]lseg, m.dims), backBuf: make([]lseg, m.dims), cuts: m.divides(), keys: make([]uint64, m.nodes), full: m.nodes-m.depots <= fullMost || !m.oneGrid,
 		reach: insertNear * (1 + m.stands()) / 2}
 	c.simple = m.dims == 1 && !m.pairs && !m.mixed && !m.trips && !m.slow
@@ -145,6 +157,15 @@ func newRichChain(m *model, s stream) *rchain {
 	}
 	c.swift = m.oneGrid && m.kinds[0].dist.cell != nil && !m.trips && !m.slow
 	c.recuts = c.resplits()
+	c.even = c.swift && m.kinds[0].dist.back == nil
+	c.easy = c.simple || m.mixed && m.dims == 1 && !m.pairs && !m.trips && !m.slow
+	c.lone = true
+	for i := range m.kinds {
+		c.perRate = append(c.perRate, 1/max(m.kinds[i].perDist, math.SmallestNonzeroFloat32))
+		for j := range i {
+			c.lone = c.lone && m.kinds[i].family != m.kinds[j].family
+		}
+	}
 	for v := range c.seg {
 		at := &m.places[v]
 		c.seg[v] = tseg{at.service, at.early, at.late, at.release}
@@ -157,6 +178,10 @@ func newRichChain(m *model, s stream) *rchain {
 	}
 	if c.tours() {
 		c.tourist = c.newTourist()
+	}
+	c.spare = c.full && c.swift && c.tourist == nil && !m.pairs && !c.cuts
+	for _, lead := range m.tasks {
+		c.spare = c.spare && m.members[lead] == nil
 	}
 	c.pool = newRichPool()
 	c.wait = c.blink()
@@ -176,11 +201,21 @@ func (c *rchain) take() int32 {
 func (s *rslot) copyFrom(o *rslot) {
 	s.kind, s.lock, s.count, s.dist, s.dur, s.cost, s.over = o.kind, o.lock, o.count, o.dist, o.dur, o.cost, o.over
 	s.stops = append(s.stops[:0], o.stops...)
-	s.pre, s.suf = append(s.pre[:0], o.pre...), append(s.suf[:0], o.suf...)
-	s.hours, s.tail = append(s.hours[:0], o.hours...), append(s.tail[:0], o.tail...)
-	s.lpre, s.lsuf = append(s.lpre[:0], o.lpre...), append(s.lsuf[:0], o.lsuf...)
-	s.order, s.cuts, s.load = append(s.order[:0], o.order...), append(s.cuts[:0], o.cuts...), append(s.load[:0], o.load...)
-	s.ptrip, s.strip = append(s.ptrip[:0], o.ptrip...), append(s.strip[:0], o.strip...)
+	s.cuts, s.load = append(s.cuts[:0], o.cuts...), append(s.load[:0], o.load...)
+	// Most problems have few of the rest.
+	if len(s.pre)|len(o.pre) > 0 {
+		s.pre, s.suf = append(s.pre[:0], o.pre...), append(s.suf[:0], o.suf...)
+		s.ptrip, s.strip = append(s.ptrip[:0], o.ptrip...), append(s.strip[:0], o.strip...)
+	}
+	if len(s.hours)|len(o.hours) > 0 {
+		s.hours, s.tail = append(s.hours[:0], o.hours...), append(s.tail[:0], o.tail...)
+	}
+	if len(s.lpre)|len(o.lpre) > 0 {
+		s.lpre, s.lsuf = append(s.lpre[:0], o.lpre...), append(s.lsuf[:0], o.lsuf...)
+	}
+	if len(s.order)|len(o.order) > 0 {
+		s.order = append(s.order[:0], o.order...)
+	}
 	s.priced = false
 }
 
@@ -253,10 +288,15 @@ func (c *rchain) undo() {
 		c.free = append(c.free, c.slot[t.route])
 		if t.slot >= 0 {
 			c.slot[t.route] = t.slot
-			c.reindex(t.route, 0)
+			c.settle(t.route, 0)
 		}
 	}
 	c.slot = c.slot[:c.before]
+	if c.spare {
+		for _, lead := range c.removed {
+			c.link[lead].route = c.home[lead]
+		}
+	}
 }
 
 // keep makes the iteration's routes the present ones.
@@ -324,22 +364,55 @@ func (c *rchain) reindex(r int32, from int) {
 			c.link[v] = link{stops[i-1].node, stops[i+1].node, stops[i].leg, stops[i+1].leg, r, int32(i)}
 		}
 	}
+	c.noteEnds(r)
+}
+
+// settle is reindex where the customers of a route are in it already.
+func (c *rchain) settle(r int32, from int) {
+	if c.spare {
+		c.noteEnds(r)
+	} else {
+		c.reindex(r, from)
+	}
+}
+
+// noteEnds notes what insertions ask of a route.
+func (c *rchain) noteEnds(r int32) {
+	s := &c.slots[c.slot[r]]
+	e := &c.ends[r]
 	if s.kind < 0 {
-		c.ends[r].size = 0
+		e.size = 0
 		return
 	}
+	stops := s.stops
 	n := len(stops)
 	k := &c.kinds[s.kind]
-	e := ends{start: stops[0].node, first: stops[1].node, last: stops[n-2].node, end: stops[n-1].node, in: stops[1].leg, out: stops[n-1].leg,
-		size: int32(n), kind: s.kind, rate: k.perDist}
-	if c.simple {
-		room := c.room(k, 0, 0)
-		e.del, e.pick = room-s.load[0].del, room-s.load[0].pick
-		if s.lock > 0 || s.count >= k.maxStops {
-			e.del, e.pick = -1, -1 // evaluated by what it holds
+	e.size, e.kind = int32(n), s.kind
+	if !c.spare {
+		e.start, e.first, e.last, e.end = stops[0].node, stops[1].node, stops[n-2].node, stops[n-1].node
+		e.in, e.out, e.rate = stops[1].leg, stops[n-1].leg, k.perDist
+	}
+	if c.easy {
+		switch {
+		case s.lock > 0 || s.count >= k.maxStops:
+			e.del, e.pick = shut, shut
+		case c.simple:
+			room := c.room(k, 0, 0)
+			e.del, e.pick = room-s.load[0].del, room-s.load[0].pick
+		default: // evaluated position by position
+			e.del, e.pick = math.MaxInt32, math.MaxInt32
 		}
 	}
-	c.ends[r] = e
+	if c.sided && c.swift {
+		i := 1
+		for i < n-1 && c.side[stops[i].node]&1 == 0 {
+			i++
+		}
+		e.firstOut, e.lastIn = int32(i), int32(i-1)
+		if i < n-1 && c.side[stops[i].node]&2 != 0 {
+			e.lastIn++
+		}
+	}
 }
 
 // set replaces all routes. It is false where one of them does not keep its limits.

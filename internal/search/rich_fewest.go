@@ -197,7 +197,7 @@ func (d *richDriver) squeeze(ctx context.Context, c *rchain, until float64) bool
 		c.ruin()
 		for _, lead := range c.absent {
 			if c.places[lead].required && c.taken[lead] != c.tick {
-				c.taken[lead] = c.tick
+				c.taken[lead], c.home[lead] = c.tick, -1
 				c.removed = append(c.removed, lead)
 				c.change -= c.places[lead].price
 			}

@@ -155,61 +155,104 @@ func (c *rchain) sweep(v int32, best *spot) {
 	}
 }
 
-// sweepRoute looks at every position of a route. Windows leave a run of them: those behind a stop
-// that is left by the time that v closes, and before one that may wait until v is served.
+// sweepRoute looks at every position of a route that the order of deliveries and pickups allows.
+// Windows leave a run of them: those behind a stop that is left by the time that v closes, and
+// before one that may wait until v is served.
 func (c *rchain) sweepRoute(r, v int32, to, from []int32, best *spot) {
 	e := &c.ends[r]
 	if e.size == 0 {
 		return
 	}
 	kind, extra := e.kind, 0.0
-	if a := &c.amounts[v]; !c.simple || a.del > e.del || a.pick > e.pick || !c.mayServe(&c.kinds[kind], v) {
-		if c.simple && !c.soft && len(c.kinds) == 1 {
+	a := &c.amounts[v]
+	if !c.easy || a.del > e.del || a.pick > e.pick || !c.mayServe(&c.kinds[kind], v) {
+		switch {
+		case c.easy && c.lone && e.del != shut:
+			if !c.soft || !c.mayServe(&c.kinds[kind], v) {
+				return
+			}
+			over := int64(max(a.del-e.del, a.pick-e.pick)) * c.weights[0]
+			if over > tollMost && over > c.slots[c.slot[r]].over {
+				return
+			}
+			extra = float64(float64(over+int64(min(0, e.del, e.pick))*c.weights[0]) * c.toll)
+		case c.simple && !c.soft && len(c.kinds) == 1:
 			return
+		default:
+			if kind, extra = c.enter(r, v); kind < 0 {
+				return
+			}
 		}
-		if kind, extra = c.enter(r, v); kind < 0 || extra >= best.cost {
+		if extra >= best.cost {
 			return
 		}
 	}
 	s := &c.slots[c.slot[r]]
-	rate := c.kinds[kind].perDist
 	lo, hi := 1+int(s.lock), len(s.stops)
-	if c.timed && !c.clocked {
-		at := &c.places[v]
-		for done := at.early + at.service; lo < hi && s.suf[lo].late < done; {
-			lo++
+	if c.sided {
+		side := c.side[v]
+		if side&2 != 0 {
+			hi = int(e.firstOut) + 1
 		}
-		for hi > lo && s.pre[hi-2].early+s.pre[hi-2].dur > at.late {
-			hi--
+		if side&1 != 0 {
+			lo = max(lo, int(e.lastIn)+1)
 		}
 	}
 	if lo >= hi {
 		return
 	}
+	windows := c.timed && !c.clocked
+	var done, late int64 // v is served at the soonest, and begun at the latest
+	if windows {
+		at := &c.places[v]
+		done, late = at.early+at.service, at.late
+		if s.suf[hi-1].late < done || s.pre[lo-1].early+s.pre[lo-1].dur > late {
+			return
+		}
+	}
 	c.moves += int64(hi - lo)
-	limit := bound(best.cost-extra, rate)
+	rate := c.perRate[kind]
+	limit := below((best.cost - extra) * rate)
 	last := to[s.stops[lo-1].node]
-	for i, at := range s.stops[lo:hi] {
-		if delta := last + from[at.node] - at.leg; delta < limit {
-			if c.wait == 0 {
-				c.wait = c.blink()
-			} else {
-				c.wait--
-				i += lo
-				c.evaluate(r, v, i, s.stops[i-1].node, at.node, int64(delta), kind, extra, best)
-				limit = bound(best.cost-extra, rate)
+	for i := lo; i < hi; i++ {
+		at := s.stops[i]
+		next := from[at.node]
+		delta := last + next - at.leg
+		last = next
+		if !c.even {
+			last = to[at.node]
+		}
+		if delta >= limit {
+			continue
+		}
+		if windows {
+			if s.suf[i].late < done {
+				continue
+			}
+			if s.pre[i-1].early+s.pre[i-1].dur > late {
+				return // and those behind it are left later still
 			}
 		}
-		last = to[at.node]
+		if c.wait == 0 {
+			c.wait = c.blink()
+			continue
+		}
+		c.wait--
+		c.evaluate(r, v, i, s.stops[i-1].node, at.node, int64(delta), kind, extra, best)
+		limit = below((best.cost - extra) * rate)
 	}
 }
 
-// bound is the distance from which on a detour costs no less than a cost.
-func bound(cost, rate float64) int32 {
-	if cost >= float64(float64(math.MaxInt32)*rate) {
+// below is a whole number that every smaller detour is under, and hardly any other. evaluate looks
+// again.
+func below(detour float64) int32 {
+	if detour >= math.MaxInt32-1 {
 		return math.MaxInt32
 	}
-	return int32(math.Ceil(cost / rate))
+	if detour <= math.MinInt32 {
+		return math.MinInt32
+	}
+	return int32(detour) + 1
 }
 
 // findNew looks at a route of its own, with each kind of vehicle that is left.
@@ -223,12 +266,9 @@ func (c *rchain) findNew(v int32, best *spot) {
 	}
 	for i := range c.kinds {
 		k := &c.kinds[i]
-		if c.used[i] >= k.count || !c.mayServe(k, v) || len(c.kinds) > 1 && c.below(seldom) == 0 {
-			continue
-		}
 		dist := int64(k.dist.at(k.start, v)) + int64(k.dist.at(v, k.end))
 		cost := k.fixed + float64(float64(dist)*k.perDist)
-		if cost >= best.cost {
+		if cost >= best.cost || c.used[i] >= k.count || !c.mayServe(k, v) || len(c.kinds) > 1 && c.below(seldom) == 0 {
 			continue
 		}
 		if cost, ok := c.alone(int32(i), v, dist); ok && cost < best.cost {
@@ -272,7 +312,8 @@ func (c *rchain) put(at spot) {
 	} else {
 		c.refresh(s, i, last)
 	}
-	c.reindex(r, i)
+	c.link[at.node].route = r
+	c.settle(r, i)
 	c.book(s.cost-was, s.over-over)
 }
 

@@ -12,7 +12,7 @@ import (
 func (c *rchain) mark(v int32) {
 	lead := c.places[v].lead
 	if c.taken[lead] != c.tick {
-		c.taken[lead] = c.tick
+		c.taken[lead], c.home[lead] = c.tick, c.link[v].route
 		c.removed = append(c.removed, lead)
 		c.change -= c.loss[v]
 	}
@@ -29,12 +29,12 @@ func (c *rchain) compact(r int32) {
 	was, over := s.cost, s.over
 	k := &c.kinds[s.kind]
 	out := s.stops[:1]
-	first := len(s.stops)
+	first, last := len(s.stops), 0 // of the stops that go
 	for i := 1; i < len(s.stops); i++ {
 		v := s.stops[i].node
 		if c.gone(v) {
 			c.link[v].route = -1
-			first = min(first, len(out))
+			first, last = min(first, i), i
 			continue
 		}
 		if len(out) != i {
@@ -43,12 +43,18 @@ func (c *rchain) compact(r int32) {
 			out = append(out, s.stops[i])
 		}
 	}
+	less := len(s.stops) - len(out)
 	s.stops = out
 	if c.trips {
 		c.measure(s)
 		c.tidy(s)
 	}
-	if !c.refresh(s, 0, len(s.stops)-1) && s.count > 0 {
+	lo, hi := 0, len(s.stops)-1
+	if last > 0 && c.timed && !c.slow && !c.clocked && !c.trips {
+		copy(s.suf[last+1-less:], s.suf[last+1:])
+		lo, hi = first, last-less
+	}
+	if !c.refresh(s, lo, hi) && s.count > 0 {
 		// What is left breaks a limit, as where distances are no metric: all of it goes.
 		for _, at := range s.stops[1 : len(s.stops)-1] {
 			if v := at.node; int(v) >= c.depots {
@@ -65,7 +71,7 @@ func (c *rchain) compact(r int32) {
 		s.kind = -1
 		c.ends[r].size = 0
 	} else {
-		c.reindex(r, 0)
+		c.settle(r, 0)
 	}
 	c.book(s.cost-was, s.over-over)
 }
@@ -145,7 +151,7 @@ func (c *rchain) draft(seed int32) {
 // recall lets a task that is left out compete for room.
 func (c *rchain) recall(lead int32) {
 	if c.taken[lead] != c.tick {
-		c.taken[lead] = c.tick
+		c.taken[lead], c.home[lead] = c.tick, -1
 		c.removed = append(c.removed, lead)
 		c.change -= c.places[lead].price
 	}
@@ -187,6 +193,14 @@ func (c *rchain) cutString(v int32, longest float64) {
 	low := 1 + int(s.lock)
 	count := len(s.stops) - 1 - low
 	at := int(c.link[v].pos) - low // from 0
+	if c.spare {
+		for at = 0; at < count && s.stops[low+at].node != v; {
+			at++
+		}
+		if at == count {
+			return // its stop stays where it is
+		}
+	}
 	if count <= 0 || at < 0 {
 		return
 	}
@@ -269,7 +283,7 @@ func (c *rchain) recreate(limit, noise float64) bool {
 		enough += c.tollUnit * tollOne
 	}
 	for _, lead := range c.removed {
-		c.place(lead, noise)
+		c.place(lead, noise, enough-c.change)
 		if c.change >= enough && !c.eager {
 			return false
 		}
@@ -278,14 +292,14 @@ func (c *rchain) recreate(limit, noise float64) bool {
 	return c.change < limit
 }
 
-// place inserts one task, or leaves it out.
-func (c *rchain) place(lead int32, noise float64) {
+// place inserts one task, or leaves it out. Spots that cost most or more need not be found.
+func (c *rchain) place(lead int32, noise, most float64) {
 	best := none()
 	price := c.places[lead].price
 	if !c.places[lead].required {
 		price = max(0, price+noise*(c.unit()-0.5))
 	}
-	best.cost = price
+	best.cost = min(price, most)
 	if c.eager {
 		best.cost = math.Inf(1)
 	}

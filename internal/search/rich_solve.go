@@ -202,7 +202,7 @@ func broken(p *vrp.Problem, s vrp.Solution) error {
 func (c *rchain) build() {
 	c.begin()
 	for _, lead := range c.absent {
-		c.taken[lead] = c.tick
+		c.taken[lead], c.home[lead] = c.tick, -1
 		c.removed = append(c.removed, lead)
 		c.change -= c.places[lead].price
 	}

@@ -25,37 +25,47 @@ func full(n int) *vrp.Problem {
 	return p
 }
 
-// Full vehicles take customers of each other's at a price, and nobody is overloaded in the end.
+// Full vehicles take customers of each other's at a price, and nobody is overloaded in the end. One
+// seed may be luck: the costs of four add up.
 func TestOverloadHasItsPrice(t *testing.T) {
-	m, err := compile(context.Background(), full(120))
+	p := full(120)
+	p.Capacity = 30
+	m, err := compile(context.Background(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	search := func(soft bool) (*rchain, int) {
-		c := newRichChain(m, newStream(1, 1))
-		c.set(nil, nil, nil)
-		c.build()
-		c.typicalLeg()
-		seen := 0
-		for i := range 20_000 {
-			if soft {
-				c.ease(1)
+	const seeds, iterations = 4, 10_000
+	search := func(soft bool) (cost float64, seen int) {
+		for seed := range uint64(seeds) {
+			c := newRichChain(m, newStream(seed, 1))
+			c.set(nil, nil, nil)
+			c.build()
+			c.typicalLeg()
+			for i := range iterations {
+				if soft {
+					c.ease(1)
+				}
+				c.iterate(c.leg * (0.5 - float64(i)/(2.5*iterations)))
+				if c.over > 0 {
+					seen++
+				}
 			}
-			c.iterate(c.leg * (0.5 - float64(i)/50_000))
-			if c.over > 0 {
-				seen++
+			cost += c.bestCost
+			if !c.set(c.best, c.bestKind, nil) {
+				t.Errorf("the best routes of seed %d break a limit, over %d", seed, c.over)
 			}
 		}
-		return c, seen
+		return cost, seen
 	}
 	strict, never := search(false)
 	priced, seen := search(true)
-	if never != 0 || seen < 5_000 || seen > 18_000 {
-		t.Errorf("%d of 20000 iterations end with overload, and %d where it is forbidden", seen, never)
+	if all := seeds * iterations; never != 0 || seen < all/10 || seen > all*9/10 {
+		t.Errorf("%d of %d iterations end with overload, and %d where it is forbidden", seen, all, never)
 	}
-	if priced.bestCost >= strict.bestCost || !priced.set(priced.best, priced.bestKind, nil) {
-		t.Errorf("%g with a price of overload, %g without, over %d", priced.bestCost, strict.bestCost, priced.over)
+	if priced >= strict {
+		t.Errorf("%g with a price of overload, %g without", priced, strict)
 	}
+	t.Logf("%g with a price of overload in %d iterations, %g without", priced, seen, strict)
 }
 
 // The accounts of cost and overload agree with routes that are counted anew.

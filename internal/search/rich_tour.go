@@ -329,7 +329,7 @@ func (c *rchain) retour(temperature float64, open bool) {
 	c.eager = false
 	for _, lead := range c.removed {
 		if c.link[lead].route < 0 {
-			c.place(lead, 0)
+			c.place(lead, 0, math.Inf(1))
 		}
 	}
 	c.polish()

@@ -54,7 +54,7 @@ func (c *rchain) launch() bool {
 	c.begin()
 	offer := func(lead int32) {
 		if c.missing[lead] && c.taken[lead] != c.tick {
-			c.taken[lead] = c.tick
+			c.taken[lead], c.home[lead] = c.tick, -1
 			c.removed = append(c.removed, lead)
 			c.change -= c.places[lead].price
 		}
@@ -79,7 +79,7 @@ func (c *rchain) launch() bool {
 	c.sortRemoved()
 	for _, lead := range c.removed {
 		if lead != seed {
-			c.place(lead, 0)
+			c.place(lead, 0, math.Inf(1))
 		}
 	}
 	c.keep()

@@ -1,0 +1,74 @@
+package search
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"haul/internal/vrp/testset"
+)
+
+// The quick look at every position finds what the plain one finds, from routes that were changed
+// and given back many times, and every customer is known to be in the route that has it.
+func TestSweepFindsWhatScanFinds(t *testing.T) {
+	overloads := 0
+	for _, name := range []string{"vrpb", "mdvrpbl", "vrpmb", "ovrpmbtw", "vrptw", "mdovrpbltw"} {
+		set, err := testset.RouteFinder(name, 50)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := compile(context.Background(), set.Problems[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newRichChain(m, newStream(3, 1))
+		if !c.full || !c.swift || !c.spare {
+			t.Fatalf("%s: the quick look is not taken", name)
+		}
+		c.set(nil, nil, nil)
+		c.build()
+		c.typicalLeg()
+		found := 0
+		for range 400 {
+			c.ease(10)
+			for range 10 {
+				c.iterate(c.leg / 2)
+			}
+			for r, id := range c.slot {
+				for _, at := range c.slots[id].stops {
+					if v := int(at.node); v >= c.depots && v < c.nodes && c.link[v].route != int32(r) {
+						t.Fatalf("%s: customer %d of route %d is taken for one of route %d", name, v, r, c.link[v].route)
+					}
+				}
+			}
+			c.begin()
+			v := int32(c.depots + c.below(c.nodes-c.depots))
+			if !c.served(v) {
+				continue
+			}
+			c.mark(v)
+			c.compactAll()
+			wait := c.wait
+			c.wait = math.MaxInt // none is overlooked
+			quick, plain := none(), none()
+			c.asked++
+			c.sweep(v, &quick)
+			c.asked++
+			c.scan(v, &plain)
+			c.wait = wait
+			if math.Abs(quick.cost-plain.cost) > 1e-9 || (quick.route < 0) != (plain.route < 0) {
+				t.Fatalf("%s: customer %d costs %g at %d of route %d, and %g at %d of route %d", name, v, quick.cost, quick.at, quick.route, plain.cost, plain.at, plain.route)
+			}
+			if found++; c.over > 0 {
+				overloads++
+			}
+			c.undo()
+		}
+		if found < 300 {
+			t.Errorf("%s: %d customers were looked for", name, found)
+		}
+	}
+	if overloads < 100 {
+		t.Errorf("%d customers were looked for beside overloaded routes", overloads)
+	}
+}
