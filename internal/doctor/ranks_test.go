@@ -263,3 +263,30 @@ func TestAStragglerBehindUnrecordedWorkIsANote(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 }
+
+// Of a rank that is late by its own loader and behind unrecorded work, the loader's part is certain
+// where it counts by itself.
+func TestAStragglerPartlyBehindUnrecordedWork(t *testing.T) {
+	for _, c := range []struct {
+		us       float64
+		severity rule.Severity
+		saves    float64
+	}{{0, rule.Note, 6}, {600, rule.Note, 6.6}, {700, rule.Warning, 0.7}, {3000, rule.Warning, 3}} {
+		both := func(s *synth) {
+			if c.us > 0 {
+				loaderFor(c.us)(s)
+			}
+			s.gpu = s.now + 6000
+		}
+		j := report.JoinRanks(rankReports(t, func(int) float64 { return 0 }, map[int]func(s *synth){2: both}))
+		i := slices.IndexFunc(j.Findings, func(f rule.Finding) bool { return f.ID == "straggler" })
+		if i < 0 {
+			t.Fatalf("%v µs: %+v", c.us, j.Findings)
+		}
+		f := j.Findings[i]
+		told := strings.Contains(strings.Join(f.Evidence, "; "), "left out of the cost: its GPU waits for work that is not in its recording")
+		if f.Severity != c.severity || *f.Rank != 2 || math.Abs(f.SavesMS-c.saves) > 0.1 || told != (c.severity != rule.Note) {
+			t.Errorf("%v µs: %+v of a step of %v ms", c.us, f, j.StepMS)
+		}
+	}
+}

@@ -40,53 +40,40 @@ func (a *Analysis) Arrivals() []Arrival {
 	return out
 }
 
-// MatchRanks pairs the k-th collective of each kind and group. Where the ranks' counts differ, as
-// when recordings begin at different moments, it is counted anew in each step.
+// MatchRanks pairs the collectives of each kind and group that are one event.
 func MatchRanks(ranks [][]Arrival) []*Meeting {
-	type key struct {
-		kind, group string
-		step, k     int
-	}
-	totals := make([]map[[2]string]int, len(ranks))
+	type family struct{ kind, group string }
+	families := map[family][][]Arrival{}
+	var order []family
 	for i, list := range ranks {
-		totals[i] = map[[2]string]int{}
 		for _, c := range list {
-			totals[i][[2]string{c.Kind, c.Group}]++
-		}
-	}
-	even := func(id [2]string) bool {
-		n := 0
-		for _, t := range totals {
-			if t[id] > 0 && n > 0 && t[id] != n {
-				return false
+			id := family{c.Kind, c.Group}
+			if families[id] == nil {
+				families[id] = make([][]Arrival, len(ranks))
+				order = append(order, id)
 			}
-			n = max(n, t[id])
-		}
-		return true
-	}
-	found := map[key]*Meeting{}
-	for i, list := range ranks {
-		seen := map[key]int{}
-		for _, c := range list {
-			id := key{kind: c.Kind, group: c.Group, step: -1}
-			if !even([2]string{c.Kind, c.Group}) {
-				id.step = c.Step
-			}
-			id.k = seen[id]
-			seen[key{c.Kind, c.Group, id.step, 0}]++
-			m := found[id]
-			if m == nil {
-				m = &Meeting{Kind: c.Kind, Group: c.Group, Number: id.k + 1}
-				found[id] = m
-			}
-			m.Ranks = append(m.Ranks, i)
-			m.Items = append(m.Items, c)
+			families[id][i] = append(families[id][i], c)
 		}
 	}
 	var out []*Meeting
-	for _, m := range found {
-		if len(m.Ranks) >= 2 && len(m.Ranks) == distinct(m.Ranks) {
-			out = append(out, m)
+	for _, id := range order {
+		found := map[int]*Meeting{}
+		lists := families[id]
+		for i, events := range sameEvents(lists) {
+			for k, event := range events {
+				m := found[event]
+				if m == nil {
+					m = &Meeting{Kind: id.kind, Group: id.group, Number: k + 1}
+					found[event] = m
+				}
+				m.Ranks = append(m.Ranks, i)
+				m.Items = append(m.Items, lists[i][k])
+			}
+		}
+		for _, m := range found {
+			if len(m.Ranks) >= 2 {
+				out = append(out, m)
+			}
 		}
 	}
 	slices.SortFunc(out, func(x, y *Meeting) int {
@@ -95,12 +82,112 @@ func MatchRanks(ranks [][]Arrival) []*Meeting {
 	return out
 }
 
-func distinct(list []int) int {
-	seen := map[int]bool{}
-	for _, v := range list {
-		seen[v] = true
+// sameEvents numbers the collectives of one kind and group on each rank: what has one number is one
+// event. The k-th of all ranks is, or the k-th of a step where the counts differ. But a rank whose
+// CPU runs ahead of its GPU has other steps than one whose CPU waits, and its recording holds
+// collectives that the other's does not. So where one rank's list fits the longest one far better a
+// few places on, by the ends that must meet, it is moved.
+func sameEvents(lists [][]Arrival) [][]int {
+	type place struct{ step, k int }
+	longest, even := 0, true
+	for i, list := range lists {
+		if len(list) > len(lists[longest]) {
+			longest = i
+		}
 	}
-	return len(seen)
+	for _, list := range lists {
+		even = even && (len(list) == 0 || len(list) == len(lists[longest]))
+	}
+	events, next := map[place]int{}, 0
+	out := make([][]int, len(lists))
+	for i, list := range lists {
+		seen := map[int]int{}
+		for _, c := range list {
+			at := place{step: -1}
+			if !even {
+				at.step = c.Step
+			}
+			at.k = seen[at.step]
+			seen[at.step]++
+			if _, ok := events[at]; !ok {
+				events[at] = next
+				next++
+			}
+			out[i] = append(out[i], events[at])
+		}
+	}
+	for i := range lists {
+		if i == longest || len(lists[i]) < fewestPairs {
+			continue
+		}
+		shift, ok := fit(lists[longest], lists[i], out[longest], out[i])
+		if !ok {
+			continue
+		}
+		for k := range out[i] {
+			if at := k + shift; at >= 0 && at < len(out[longest]) {
+				out[i][k] = out[longest][at]
+			} else {
+				out[i][k] = next
+				next++
+			}
+		}
+	}
+	return out
+}
+
+const (
+	fewestPairs = 6  // from which on ends tell whether two lists fit
+	mostShift   = 16 // places
+	mostPairs   = 256
+)
+
+// fit is how many places on in the reference a list belongs, where its ends fit so much better
+// there than those that are paired by number.
+func fit(reference, list []Arrival, events, own []int) (shift int, ok bool) {
+	at := map[int]int{}
+	for k, e := range events {
+		at[e] = k
+	}
+	var off []int64
+	for k, e := range own {
+		if r, ok := at[e]; ok && len(off) < mostPairs {
+			off = append(off, list[k].End-reference[r].End)
+		}
+	}
+	now, best := math.MaxFloat64, math.MaxFloat64
+	if len(off) >= fewestPairs {
+		now = float64(spread(off))
+	}
+	for d := -mostShift; d <= mostShift; d++ {
+		off = off[:0]
+		for k := max(0, -d); k < len(list) && k+d < len(reference) && len(off) < mostPairs; k++ {
+			off = append(off, list[k].End-reference[k+d].End)
+		}
+		if len(off) < fewestPairs || 2*len(off) < min(len(list), mostPairs) {
+			continue
+		}
+		if s := float64(spread(off)); s < best && s < now/betterFit(len(off)) {
+			shift, best, ok = d, s, true
+		}
+	}
+	return shift, ok
+}
+
+// betterFit is how many times less the ends of so many pairs must spread in another place: of equal
+// steps each place fits as well as the right one but for chance, which does more with few pairs.
+func betterFit(pairs int) float64 { return max(2, 1+50/float64(pairs)) }
+
+// spread is how far from the median three of four lie: of two collectives per step that are paired
+// wrongly, half are as far off as each other. The list is left in another order.
+func spread(list []int64) int64 {
+	middle := Median(list)
+	away := make([]int64, len(list))
+	for i, v := range list {
+		away[i] = max(v-middle, middle-v)
+	}
+	slices.Sort(away)
+	return away[(3*len(away)-1)/4]
 }
 
 // Clock is how far a rank's clock stands off the others', and how far that estimate spreads over

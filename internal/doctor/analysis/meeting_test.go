@@ -106,6 +106,58 @@ func TestSimulatedJobs(t *testing.T) {
 	}
 }
 
+// Recordings that begin and end at other collectives, in steps of their own, are matched event by
+// event all the same: the ends meet at one place alone.
+func TestRecordingsThatBeginElsewhere(t *testing.T) {
+	r := rand.New(rand.NewPCG(34, 4))
+	for range 200 {
+		g := job{ranks: 2 + r.IntN(7), steps: 12 + r.IntN(12), collectives: 1 + r.IntN(4), noise: 0.01 + 0.02*r.Float64(), straggler: -1}
+		if r.IntN(2) == 0 {
+			g.straggler, g.extra = r.IntN(g.ranks), 0.3*r.Float64()
+		}
+		ranks, _ := g.run(r)
+		events := map[int64]int{} // by start, which no two collectives share on clocks so far apart
+		for i, list := range ranks {
+			for k, c := range list {
+				events[c.Start] = k
+			}
+			front, back := r.IntN(3), r.IntN(3)
+			ranks[i] = list[front : len(list)-back]
+			for k := range ranks[i] {
+				ranks[i][k].Step = k / g.collectives
+			}
+		}
+		list := MatchRanks(ranks)
+		if len(list) < g.steps*g.collectives-4 {
+			t.Errorf("%+v: %d collectives matched", g, len(list))
+		}
+		for _, m := range list {
+			for _, c := range m.Items {
+				if events[c.Start] != events[m.Items[0].Start] {
+					t.Fatalf("%+v: collective %d is matched with %d", g, events[c.Start], events[m.Items[0].Start])
+				}
+			}
+		}
+	}
+}
+
+// Steps that are equal to the nanosecond fit in any place as well as in their own, but for chance,
+// and stay there.
+func TestEqualStepsStayInPlace(t *testing.T) {
+	r := rand.New(rand.NewPCG(34, 5))
+	moved := 0
+	for range 500 {
+		g := job{ranks: 2, steps: 6 + r.IntN(40), collectives: 1, straggler: -1}
+		ranks, _ := g.run(r)
+		if len(MatchRanks(ranks)) < g.steps {
+			moved++
+		}
+	}
+	if t.Logf("%d of 500 moved", moved); moved > 5 {
+		t.Errorf("%d of 500 moved", moved)
+	}
+}
+
 // Noise as large as the lateness that counts names nobody either: two thousand jobs without a
 // straggler, few steps among them.
 func TestChanceNamesNobody(t *testing.T) {

@@ -318,7 +318,7 @@ func (j *Ranks) straggler(list []*analysis.Meeting, worst int, caused float64) r
 		places = append(places, analysis.Place{Span: trace.Span{Start: first + off, End: m.Starts[last] + off}})
 		own = append(own, trace.Span{Start: starts[len(starts)-2], End: starts[len(starts)-1]})
 	}
-	why, where, unrecorded := j.why(list, worst)
+	why, where, unrecorded, known := j.why(list, worst)
 	waits := slices.Clone(j.Waits)
 	slices.SortStableFunc(waits, func(x, y RankWait) int { return cmp.Compare(y.WaitMS, x.WaitMS) })
 	var longest []string
@@ -339,8 +339,13 @@ func (j *Ranks) straggler(list []*analysis.Meeting, worst int, caused float64) r
 	} else {
 		f.Evidence = append(f.Evidence, fmt.Sprintf("chance alone would make some rank stand out like this in less than %s of such recordings", phrase.Percent(max(0.001, j.own.StandsOut(worst)))))
 	}
-	if unrecorded && j.moreOperators(worst) < moreWork {
-		withhold(&f)
+	if unrecorded > 0 && j.moreOperators(worst) < moreWork {
+		if certain := min(known, j.ownMS(worst)-unrecorded); certain >= stragglerShare*j.StepMS {
+			f = j.finding(f.ID, f.Remedy, certain, append(f.Evidence,
+				fmt.Sprintf("of that, %s ms per step are left out of the cost: its GPU waits for work that is not in its recording, another process on its card for example", phrase.Figure(j.ownMS(worst)-certain)))...)
+		} else {
+			withhold(&f)
+		}
 	}
 	f.Rank, f.Where, f.Places = &rank, where, places
 	if where != "" {
@@ -385,7 +390,7 @@ func (j *Ranks) imbalance(list []*analysis.Meeting, worst int, caused, own float
 		f.Severity = rule.Note
 		f.Evidence = append(f.Evidence, fmt.Sprintf("a note: so few steps, or so unequal, that chance alone would make the waits as long in %s of such recordings", phrase.Percent(p)))
 	}
-	if _, _, unrecorded := j.why(list, worst); unrecorded {
+	if _, _, unrecorded, _ := j.why(list, worst); unrecorded > 0 {
 		withhold(&f)
 	}
 	return f
@@ -406,8 +411,10 @@ func withhold(f *rule.Finding) {
 }
 
 // why compares what a late rank did before its collectives with what the others did before theirs.
-// Unrecorded is a rank that is late because of work that the recording does not hold.
-func (j *Ranks) why(list []*analysis.Meeting, worst int) (why, where string, unrecorded bool) {
+// Where work that the recording does not hold is the most of it, unrecorded is how much, and known
+// the longest of what its CPU does by itself, both in ms per step. Kernels beside such work take
+// longer, and so do waits for them.
+func (j *Ranks) why(list []*analysis.Meeting, worst int) (why, where string, unrecorded, known float64) {
 	type sums struct {
 		kinds   [analysis.IdleKinds]float64
 		busy    float64
@@ -450,7 +457,7 @@ func (j *Ranks) why(list []*analysis.Meeting, worst int) (why, where string, unr
 		}
 	}
 	if n == 0 {
-		return "nothing before its collectives tells it", "", false
+		return "nothing before its collectives tells it", "", 0, 0
 	}
 	excess := func(of func(s *sums) float64) float64 {
 		var others []float64
@@ -481,13 +488,20 @@ func (j *Ranks) why(list []*analysis.Meeting, worst int) (why, where string, unr
 	})
 	top := names[0]
 	if words[top] <= 0 {
-		return "before its collectives it does nothing that the others do not do as long", "", false
+		return "before its collectives it does nothing that the others do not do as long", "", 0, 0
 	}
 	why = fmt.Sprintf("before the collectives at which it is last, %s: %s ms per step more than on the other ranks", top, phrase.Figure(words[top]))
 	if len(names) > 1 && words[names[1]] > words[top]/4 {
 		why += fmt.Sprintf("; then %s, %s ms", names[1], phrase.Figure(words[names[1]]))
 	}
-	return why, j.Ranks[worst].a.Where(heldIn(j.Ranks[worst].a, places, top, causeWords)), top == causeWords[analysis.IdleUnrecorded]
+	where = j.Ranks[worst].a.Where(heldIn(j.Ranks[worst].a, places, top, causeWords))
+	if top == causeWords[analysis.IdleUnrecorded] {
+		for _, w := range []string{causeWords[analysis.IdleLoader], causeWords[analysis.IdlePython], "its launches"} {
+			known = max(known, words[w])
+		}
+		return why, where, words[top], known
+	}
+	return why, where, 0, 0
 }
 
 // heldIn are the pieces of the given cause inside the places.
