@@ -30,3 +30,26 @@ func TestZeroedOneByOne(t *testing.T) {
 		}
 	}
 }
+
+// Kernels of an optimizer that visits its parameters one by one are small with any batch: that they
+// leave the card empty says nothing about it.
+func TestAnOptimizerSaysNothingOfTheBatch(t *testing.T) {
+	for name, want := range map[string]bool{"Optimizer.step#Adam.step": false, "mine": true} {
+		s := newSynth()
+		for n := range 3 {
+			s.step(n, func() {
+				s.kernelOp("aten::linear", "", 600, 4)
+				start := s.now
+				for range 400 {
+					s.kernelOp("aten::addcdiv_", "[64]", 3, 0.01)
+				}
+				s.emit("user_annotation", name, start, s.now-start, "")
+			})
+		}
+		r := diagnose(t, s.json())
+		text := strings.Join(r.Findings[0].Evidence, "; ")
+		if r.Findings[0].ID != "launch-bound" || strings.Contains(text, "larger batch is nearly free") != want {
+			t.Errorf("%s: %s: %s", name, r.Findings[0].ID, text)
+		}
+	}
+}

@@ -125,12 +125,15 @@ func hostRandom(names string) bool {
 }
 
 // underfilled returns which part of the kernels' time runs on a card not filled, and how full that
-// is.
+// is. An optimizer's kernels are as small with any batch, and do not count.
 func underfilled(a *analysis.Analysis) (share, fill float64) {
 	var short, weighted, all float64
 	for i := range a.GPU.Len() {
 		g := a.GPU.At(i)
 		if _, ok := trace.Within(a.Steps, g.Start); !ok || g.Kind != trace.CatKernel || g.Comm {
+			continue
+		}
+		if len(a.Updates) > 0 && inUpdate(a, g) {
 			continue
 		}
 		all += float64(g.Dur)
@@ -140,4 +143,14 @@ func underfilled(a *analysis.Analysis) (share, fill float64) {
 		}
 	}
 	return short / max(1, all), weighted / max(1, short)
+}
+
+// inUpdate tells work that an optimizer's step issued.
+func inUpdate(a *analysis.Analysis, g *trace.Work) bool {
+	for _, p := range a.IssuedAt(g) {
+		if trace.Covered(a.Updates, trace.Span{Start: p.Start, End: p.Start + 1}) > 0 {
+			return true
+		}
+	}
+	return false
 }
