@@ -17,7 +17,8 @@ import (
 
 // Simulation-guided beam search (Choo et al. 2022). A hypothesis is the beginning of a tour and the
 // rest that the policy would make of it. Per step, each of the beam's hypotheses is continued by
-// the policy's most likely nodes, the device completes all of them greedily, and the shortest stay.
+// the policy's most likely nodes, the device completes all of them greedily, and the shortest stay,
+// one of each state.
 //
 // What a reader could break: the continuation that a hypothesis has already is one of its children
 // and needs no completion, so that there are width·(expand-1) rows to complete. The host decides
@@ -112,7 +113,7 @@ func (b *beamSearch) search(ctx context.Context, s *batch, problems []*vrp.Probl
 			}
 		}
 		under := eachRow(rows, func(row int) bool {
-			beams[row] = b.keep(row, children[row], steps)
+			beams[row] = b.keep(s, row, children[row], depth+1)
 			return !ended(beams[row], depth+1)
 		})
 		if err := b.report(s, problems, beams, shortest, out); err != nil {
@@ -160,10 +161,7 @@ func (b *beamSearch) expandRow(s *batch, row int, beam []hypothesis, depth int) 
 	for _, h := range beam {
 		h.slot = -1
 		children = append(children, h)
-		tour := d.Depart()
-		for _, a := range h.tour[:depth] {
-			tour.Visit(int(a))
-		}
+		tour := settle(d, h.tour[:depth])
 		if tour.Done() {
 			continue
 		}
@@ -192,6 +190,17 @@ func (b *beamSearch) expandRow(s *batch, row int, beam []hypothesis, depth int) 
 	return children, slot > 0
 }
 
+// settle is a tour after its settled actions.
+func settle(d *reference.Decoder[float32], actions []int32) *reference.Tour {
+	tour := d.Depart()
+	for _, a := range actions {
+		if !tour.Done() {
+			tour.Visit(int(a))
+		}
+	}
+	return tour
+}
+
 // decoder is a row's, as the reference reads it.
 func (b *beamSearch) decoder(s *batch, row int) *reference.Decoder[float32] {
 	nodes, words, wide, width := s.count, b.kept.Nodes.Cols(), b.kept.Proj.Cols(), b.kept.Pointer.Cols()
@@ -207,8 +216,11 @@ func (b *beamSearch) decoder(s *batch, row int) *reference.Decoder[float32] {
 	return d
 }
 
-// keep fills in what the device completed and keeps the shortest.
-func (b *beamSearch) keep(row int, children []hypothesis, steps int) []hypothesis {
+// keep fills in what the device completed and keeps the shortest, one of each state: what comes
+// after the settled actions is the same for all tours in one state, so that a longer beginning has
+// nothing to offer.
+func (b *beamSearch) keep(s *batch, row int, children []hypothesis, settled int) []hypothesis {
+	steps := s.steps
 	for i := range children {
 		if h := &children[i]; h.slot >= 0 {
 			at := row*b.slots + h.slot
@@ -216,7 +228,19 @@ func (b *beamSearch) keep(row int, children []hypothesis, steps int) []hypothesi
 			h.tour = b.actions[at*steps:][:steps]
 		}
 	}
-	kept := b.shortest(children)
+	slices.SortStableFunc(children, func(x, y hypothesis) int { return cmp.Compare(x.length, y.length) })
+	d := b.decoder(s, row)
+	var kept []hypothesis
+	var states []*reference.Tour
+	for _, h := range children {
+		if len(kept) == b.width {
+			break
+		}
+		tour := settle(d, h.tour[:settled])
+		if !slices.ContainsFunc(states, tour.Same) {
+			kept, states = append(kept, h), append(states, tour)
+		}
+	}
 	for i := range kept {
 		if kept[i].slot >= 0 {
 			kept[i].tour = slices.Clone(kept[i].tour) // the slot will be used again

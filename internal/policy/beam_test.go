@@ -193,3 +193,41 @@ func TestBeamDecidesAsTheDevice(t *testing.T) {
 		}
 	}
 }
+
+// TestBeamKeepsOneOfEachState: of hypotheses that have served the same customers and stand alike
+// the shortest stays, and the others leave their place to one in another state.
+func TestBeamKeepsOneOfEachState(t *testing.T) {
+	p := loadSaved(t)
+	src := p.Source(rng.TestInstances)
+	src.N = 4
+	s, err := p.prepare(src.N, src.Capacity, 1, Decode{Starts: true, Symmetries: 1, Beam: 2, Expand: 2}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := vrp.NewBatch(1, src.N, src.Capacity)
+	src.Fill(b, 0)
+	if err := s.load([]*vrp.Problem{b.Problem(0)}); err != nil {
+		t.Fatal(err)
+	}
+	tour := func(actions ...int32) []int32 { return append(actions, make([]int32, s.steps-len(actions))...) }
+	first, turned, other := tour(1, 2, 0, 3, 4, 0), tour(2, 1, 0, 3, 4, 0), tour(1, 3, 0, 2, 4, 0)
+	for _, c := range []struct {
+		settled int
+		want    [][]int32
+	}{
+		{1, [][]int32{first, turned}}, // at different customers
+		{2, [][]int32{first, turned}},
+		{3, [][]int32{first, other}}, // home from the same two
+		{4, [][]int32{first, other}},
+		{s.steps, [][]int32{first}}, // all have ended
+	} {
+		kept := s.beam.keep(s.batch, 0, []hypothesis{{other, 9, -1}, {first, 7, -1}, {turned, 8, -1}}, c.settled)
+		var got [][]int32
+		for _, h := range kept {
+			got = append(got, h.tour)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("after %d actions: %s", c.settled, diff)
+		}
+	}
+}

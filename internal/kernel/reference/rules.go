@@ -2,6 +2,7 @@ package reference
 
 import (
 	"math"
+	"slices"
 
 	"haul/internal/kernel"
 )
@@ -59,6 +60,12 @@ func (t *Tour) From() int { return t.seen }
 
 // Done: it is back at the depot with everyone served.
 func (t *Tour) Done() bool { return t.done }
+
+// Same: both vehicles stand at one node, the policy sees the same of them, and the same customers
+// are left, so that whatever one tour may do next, the other may, too.
+func (t *Tour) Same(u *Tour) bool {
+	return t.current == u.current && t.done == u.done && slices.Equal(t.visited, u.visited) && slices.Equal(ContextOf[float64](t), ContextOf[float64](u))
+}
 
 // View has the policy see the vehicle at a customer until it moves.
 func (t *Tour) View(customer int) { t.seen = customer }
