@@ -18,7 +18,7 @@ func TestRanksAreOneProcess(t *testing.T) {
 		"bf16":    {"training.batch_size=240", "training.num_epochs=2"},
 		"leaders": append([]string{"training.batch_size=128", "training.num_epochs=2"}, leaders...),
 		"muon":    {"training.batch_size=240", "training.num_epochs=2", "training_advanced.optimizer=muon"},
-		"sizes":   {"problem.num_customers=[21, 22]", "training.batch_size=64", "training.num_epochs=2"},
+		"sizes":   {"problem.num_customers=[21, 22]", "training.batch_size=64", "training.validation_instances=4", "training.num_epochs=2"},
 		"views":   append([]string{"training.batch_size=240", "training.num_epochs=2"}, views...),
 	} {
 		t.Run(name, func(t *testing.T) {

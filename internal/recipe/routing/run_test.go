@@ -69,7 +69,7 @@ func TestSuite(t *testing.T) {
 		"bf16":    {"baseline.type=pomo", "training.num_epochs=2"},
 		"leaders": append([]string{"training.batch_size=40", "training.num_epochs=2"}, leaders...),
 		"muon":    {"baseline.type=pomo", "training.num_epochs=2", "training_advanced.optimizer=muon"},
-		"mixed":   {"baseline.type=pomo", "training.num_epochs=2", "problem.attributes=all", "problem.distribution=uniform"},
+		"mixed":   {"baseline.type=pomo", "training.num_epochs=2", "problem.attributes=all", "problem.distribution=uniform", "training.validation_instances=6"},
 		"views":   append([]string{"training.num_epochs=2", "training.validation_decode=pomo"}, views...),
 		"sizes":   {"problem.num_customers=[4, 6]", "training.num_epochs=2"},
 	} {

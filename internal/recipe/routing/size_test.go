@@ -31,9 +31,9 @@ func TestTooLarge(t *testing.T) {
 		t.Skip("this system does not tell its available memory")
 	}
 	for _, set := range [][]string{
-		{"training.batch_size=1048576", "problem.num_customers=100000", "model.num_layers=60"},
-		{"model.hidden_dim=16384", "model.num_layers=60"},
-		{"problem.num_customers=100000", "baseline.type=pomo", "model.num_layers=60"},
+		{"training.batch_size=1048576", "problem.num_customers=100000", "model.num_layers=20"},
+		{"model.hidden_dim=16384", "model.num_layers=20"},
+		{"problem.num_customers=100000", "baseline.type=pomo", "model.num_layers=20"},
 	} {
 		o := options(tiny(t, set...), openCPU(t, 1))
 		o.Dir = runtest.OpenDir(t, runtest.Folder(t), false)
