@@ -60,8 +60,8 @@ On macOS the matrix products of Accelerate are checked against sums in float64 a
 what became of them: used, wrong, slow or missing. HAUL_BLAS=PATH tries another library with sgemm_, on Linux too, and HAUL_BLAS=off none. Each
 call of this verb judges anew; other verbs go by the verdict it left. HAUL_SET=NAME forces one of the kernels named here.
 
-A graphics card's kernels are compiled when a command first needs them, on all cores, and kept in the user's cache folder (haul/kernels)
-for this driver and card. --prepare compiles all of them now, for every card: in a container's image, or before a job that is timed.`,
+A graphics card's kernels are compiled by its driver when a command first needs them, and kept in the driver's own cache (~/.nv/ComputeCache,
+or CUDA_CACHE_PATH). --prepare compiles all of them now, for every card: in a container's image, or before a job that is timed.`,
 		Example: "  haul devices\n  haul devices --json\n  haul devices --prepare",
 		Args:    atMost(0),
 		RunE: func(*cobra.Command, []string) error {
@@ -119,7 +119,7 @@ func (r devicesReport) print(w io.Writer) {
 	for _, d := range r.CUDA.Devices {
 		fmt.Fprintf(w, "%s\t%s, %.1f GiB, compute capability %s\n", d.Device, d.Name, float64(d.Memory)/(1<<30), d.Capability)
 		if p := d.Prepared; p != nil {
-			fmt.Fprintf(w, "\t%d kernels in %s, %d of them compiled now\n", p.Kernels, p.Folder, p.Compiled)
+			fmt.Fprintf(w, "\t%d kernels are compiled, in %s\n", p.Kernels, p.Folder)
 		}
 	}
 }

@@ -83,3 +83,19 @@ func TestOpenExplainsItself(t *testing.T) {
 		}
 	}
 }
+
+func TestCacheOfTheDriver(t *testing.T) {
+	t.Setenv("HOME", "/home/x")
+	for _, c := range []struct{ off, path, want string }{
+		{"", "", "/home/x/.nv/ComputeCache"},
+		{"0", "", "/home/x/.nv/ComputeCache"},
+		{"0", "/elsewhere", "/elsewhere"},
+		{"1", "/elsewhere", ""},
+	} {
+		t.Setenv("CUDA_CACHE_DISABLE", c.off)
+		t.Setenv("CUDA_CACHE_PATH", c.path)
+		if got := Cache(); got != c.want {
+			t.Errorf("disabled %q, path %q: %q, want %q", c.off, c.path, got, c.want)
+		}
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"unsafe"
@@ -27,8 +29,33 @@ const (
 	attrLocalBytes     = 3
 )
 
-// Load takes code for this card as Assemble makes it, or compiles PTX, which the driver may have in
-// a cache. Inside Do.
+// LoadAside is Load on a thread of its own, which has no other context: several modules are
+// compiled at a time.
+func (c *Context) LoadAside(name string, code []byte) (Module, error) {
+	var m Module
+	err := c.aside(func() (err error) { m, err = c.Load(name, code); return err })
+	return m, err
+}
+
+// UnloadAside is Unload on a thread of its own.
+func (c *Context) UnloadAside(m Module) error {
+	return c.aside(func() error { return c.Unload(m) })
+}
+
+// aside calls f on a thread that the context is made current on.
+func (c *Context) aside(f func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := c.check("cuCtxSetCurrent", c.c.CtxSetCurrent(c.primary)); err != nil {
+		return err
+	}
+	defer c.c.CtxSetCurrent(0)
+	return f()
+}
+
+// Load compiles PTX for this card, all of it at once and as far as the driver optimizes: its linker
+// (cuLinkAddData) keeps calls between files possible, for which it ignores setmaxnreg and runs one
+// wgmma after the other. The driver keeps the code in a cache of its own (Cache). Inside Do.
 func (c *Context) Load(name string, code []byte) (Module, error) {
 	image := append(append([]byte(nil), code...), 0)
 	log := make([]byte, 8192)
@@ -43,6 +70,22 @@ func (c *Context) Load(name string, code []byte) (Module, error) {
 		return 0, fmt.Errorf("load kernels %s: %w %s", name, err, text)
 	}
 	return Module(m), nil
+}
+
+// Cache is the folder in which the driver keeps the code that it has compiled, "" where it is told
+// to keep none (CUDA_CACHE_DISABLE).
+func Cache() string {
+	if off := os.Getenv("CUDA_CACHE_DISABLE"); off != "" && off != "0" {
+		return ""
+	}
+	if path := os.Getenv("CUDA_CACHE_PATH"); path != "" {
+		return path
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(home, ".nv", "ComputeCache")
 }
 
 // Unload gives the module back. Inside Do.

@@ -3,12 +3,10 @@ package cuda
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -20,8 +18,7 @@ import (
 
 // From PTX to code for the card. What a reader could break: kernels are compiled one by one, so no
 // two may share a variable of their module (TestKernelsShareNothing), and a kernel's code depends
-// on nothing but its own text. What is kept is trusted as long as its name matches, a hash of that
-// text, the driver's build and the card.
+// on nothing but its own text. The driver compiles what it loads and keeps it in its own cache.
 
 // only is the module with one of its kernels.
 func only(ptx []byte, kernel string) ([]byte, error) {
@@ -49,32 +46,24 @@ func only(ptx []byte, kernel string) ([]byte, error) {
 type part struct {
 	module, kernel string
 	ptx            []byte
-	code           []byte // what to load: for the card, or the PTX itself where that failed
-	kept           bool   // the code was in the cache
+	loaded         cu.Module
 }
 
 func (p *part) name() string { return p.module + "." + p.kernel }
 
-// compiler makes code for one card, on all cores, and keeps it.
+// compiler loads kernels on one card, on all cores.
 type compiler struct {
-	assemble func(name string, ptx []byte) ([]byte, error) // nil: this driver only loads PTX
-	folder   string                                        // of what is kept; "": nothing is
-	card     string                                        // and driver
+	load     func(name string, ptx []byte) (cu.Module, error)
+	unload   func(m cu.Module) error
+	cache    string // where the driver keeps what it has compiled; "": nowhere
 	hopper   bool
 	overlaps bool
 	workers  int
 }
 
 func newCompiler(driver *cu.Driver, ctx *cu.Context) compiler {
-	c := compiler{workers: runtime.GOMAXPROCS(0), hopper: isHopper(ctx.Device), overlaps: ctx.Device.Major >= overlapMajor && driver.Overlaps(),
-		card: fmt.Sprintf("%s, compute capability %d.%d, %s", ctx.Name, ctx.Major, ctx.Minor, driver.Build())}
-	if a, err := ctx.Assembler(); err == nil {
-		c.assemble = a.Assemble
-	}
-	if dir, err := os.UserCacheDir(); err == nil {
-		c.folder = filepath.Join(dir, "haul", "kernels")
-	}
-	return c
+	return compiler{workers: runtime.GOMAXPROCS(0), hopper: isHopper(ctx.Device), overlaps: ctx.Device.Major >= overlapMajor && driver.Overlaps(),
+		load: ctx.LoadAside, unload: ctx.UnloadAside, cache: cu.Cache()}
 }
 
 // texts are modules as the card takes them, each inflated once.
@@ -103,7 +92,7 @@ func (t *texts) of(module string) ([]byte, error) {
 	return f()
 }
 
-// spread calls f for every part, on all cores.
+// spread calls f for every part, on all cores, and returns the first error.
 func (c *compiler) spread(parts []*part, f func(*part) error) error {
 	var wg sync.WaitGroup
 	queue, errs := make(chan *part, len(parts)), make(chan error, len(parts))
@@ -122,17 +111,13 @@ func (c *compiler) spread(parts []*part, f func(*part) error) error {
 	}
 	wg.Wait()
 	close(errs)
-	var all []error
-	for err := range errs {
-		all = append(all, err)
-	}
-	return errors.Join(all...)
+	return <-errs
 }
 
-// find gives each part its text, and its code where that is kept; it returns those without.
-func (c *compiler) find(parts []*part) (missing []*part, err error) {
+// find gives each part its text.
+func (c *compiler) find(parts []*part) error {
 	t := &texts{overlaps: c.overlaps, all: map[string]func() ([]byte, error){}}
-	err = c.spread(parts, func(p *part) error {
+	return c.spread(parts, func(p *part) error {
 		text, err := t.of(p.module)
 		if err == nil {
 			p.ptx, err = only(text, p.kernel)
@@ -140,91 +125,31 @@ func (c *compiler) find(parts []*part) (missing []*part, err error) {
 		if err != nil {
 			return fmt.Errorf("kernels %s: %w", p.module, err)
 		}
-		p.code, p.kept = c.read(p)
 		return nil
 	})
-	for _, p := range parts {
-		if !p.kept {
-			missing = append(missing, p)
-		}
-	}
-	// long texts first: the last to be compiled must not be the one that takes longest
-	slices.SortStableFunc(missing, func(a, b *part) int { return cmp.Compare(len(b.ptx), len(a.ptx)) })
-	return missing, err
 }
 
-// compile gives the parts code and keeps it. progress may be nil; it hears one call at a time.
-func (c *compiler) compile(missing []*part, progress func(done int)) error {
+// compile loads parts that have their texts, the long ones first: the last to be compiled must not
+// be the one that takes longest. progress hears one call at a time. Of a part that failed nothing
+// is loaded; the others are.
+func (c *compiler) compile(parts []*part, progress func(done int)) error {
 	var mu sync.Mutex
 	done := 0
-	return c.spread(missing, func(p *part) error {
-		p.code = p.ptx
-		var err error
-		if c.assemble != nil {
-			var code []byte
-			if code, err = c.assemble(p.name(), p.ptx); err == nil {
-				p.code = code
-				c.write(p)
-			}
-		}
+	parts = slices.SortedStableFunc(slices.Values(parts), func(a, b *part) int { return cmp.Compare(len(b.ptx), len(a.ptx)) })
+	return c.spread(parts, func(p *part) (err error) {
+		p.loaded, err = c.load(p.name(), p.ptx)
 		mu.Lock()
 		defer mu.Unlock()
-		if done++; progress != nil {
-			progress(done)
-		}
+		done++
+		progress(done)
 		return err
 	})
 }
 
-// path is where a part's code is kept.
-func (c *compiler) path(p *part) string {
-	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%s\n", c.card, p.name())
-	h.Write(p.ptx)
-	return filepath.Join(c.folder, fmt.Sprintf("%x.cubin", h.Sum(nil)[:16]))
-}
+// A start that takes longer than this says why.
+const quiet = time.Second
 
-// read is code that was kept whole: a sum stands behind it.
-func (c *compiler) read(p *part) ([]byte, bool) {
-	if c.folder == "" {
-		return nil, false
-	}
-	data, err := os.ReadFile(c.path(p))
-	n := len(data) - sha256.Size
-	if err != nil || n <= 0 {
-		return nil, false
-	}
-	if sum := sha256.Sum256(data[:n]); !bytes.Equal(sum[:], data[n:]) {
-		return nil, false
-	}
-	return data[:n], true
-}
-
-// write keeps code for the next start. A folder that cannot be written costs that start time, and
-// nothing else.
-func (c *compiler) write(p *part) {
-	if c.folder == "" || os.MkdirAll(c.folder, 0o755) != nil {
-		return
-	}
-	f, err := os.CreateTemp(c.folder, "new-*")
-	if err != nil {
-		return
-	}
-	sum := sha256.Sum256(p.code)
-	_, err = f.Write(append(bytes.Clone(p.code), sum[:]...))
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), c.path(p))
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-}
-
-// forget drops code that the driver did not take.
-func (c *compiler) forget(p *part) { os.Remove(c.path(p)) }
-
-// fetch loads the kernels of some launches that are not loaded yet, and compiles those that no
-// earlier start has. On the context's thread.
+// fetch loads the kernels of some launches that are not loaded yet. On the context's thread.
 func (d *Device) fetch(ls []launch) error {
 	began := time.Now()
 	var parts []*part
@@ -239,29 +164,23 @@ func (d *Device) fetch(ls []launch) error {
 	if len(parts) == 0 {
 		return nil
 	}
-	missing, err := d.compiler.find(parts)
+	err := d.compiler.find(parts)
 	if err != nil {
 		return err
 	}
-	if len(missing) > 1 && d.note != nil && d.compiler.assemble != nil {
-		d.note(fmt.Sprintf("compiling %d kernels for %s, once (haul devices --prepare compiles all of them)", len(missing), d.ctx.Name))
-		d.note = nil
-	}
-	// What cannot be compiled ahead is loaded as PTX: the driver's word on that is the better one.
-	_ = d.compiler.compile(missing, nil)
+	err = d.compiler.compile(parts, func(int) {
+		if d.note != nil && time.Since(began) > quiet {
+			d.note(fmt.Sprintf("compiling kernels for %s, once (haul devices --prepare compiles all of them)", d.ctx.Name))
+			d.note = nil
+		}
+	})
 	for _, p := range parts {
-		m, err := d.ctx.Load(p.name(), p.code)
-		if err != nil && p.kept {
-			d.compiler.forget(p)
-			m, err = d.ctx.Load(p.name(), p.ptx)
+		if p.loaded != 0 {
+			d.modules[p.name()] = p.loaded
 		}
-		if err != nil {
-			return err
-		}
-		d.modules[p.name()] = m
 	}
 	d.loadTime += time.Since(began)
-	return nil
+	return err
 }
 
 // everyKernel lists all that is embedded and runs on the card.
@@ -287,49 +206,45 @@ func (c *compiler) everyKernel() ([]*part, error) {
 	return parts, nil
 }
 
-// Prepared is what Prepare found and did.
+// Prepared is what Prepare did.
 type Prepared struct {
-	Kernels  int    `json:"kernels"`  // that run on the card
-	Compiled int    `json:"compiled"` // of them, by this call; the others were kept already
-	Folder   string `json:"folder"`
+	Kernels int    `json:"kernels"` // that run on the card
+	Folder  string `json:"folder"`  // the driver's, in which it keeps them
 }
 
-// Prepare compiles every kernel that the card can run and keeps the code, so that no later start
-// has to. progress may be nil.
+// Prepare compiles every kernel that the card can run and lets the driver keep the code, so that no
+// later start has to. progress may be nil.
 func (d *Device) Prepare(progress func(done, all int)) (Prepared, error) {
 	return d.compiler.prepare(progress)
 }
 
 func (c *compiler) prepare(progress func(done, all int)) (Prepared, error) {
-	out := Prepared{Folder: c.folder}
-	switch {
-	case c.assemble == nil:
-		return out, errors.New("this driver compiles kernels only while it loads them: nothing can be prepared")
-	case c.folder == "":
-		return out, errors.New("the machine names no folder to keep kernels in: set HOME or XDG_CACHE_HOME")
-	}
-	if err := os.MkdirAll(c.folder, 0o755); err != nil {
-		return out, err
+	out := Prepared{Folder: c.cache}
+	if c.cache == "" {
+		return out, errors.New("the driver keeps no kernels: set HOME, and not CUDA_CACHE_DISABLE")
 	}
 	parts, err := c.everyKernel()
 	if err != nil {
 		return out, err
 	}
-	missing, err := c.find(parts)
-	if err != nil {
+	if err := c.find(parts); err != nil {
 		return out, err
 	}
-	out.Kernels, out.Compiled = len(parts), len(missing)
 	if progress == nil {
 		progress = func(int, int) {}
 	}
-	if err := c.compile(missing, func(done int) { progress(done, len(missing)) }); err != nil {
+	out.Kernels = len(parts)
+	err = c.compile(parts, func(done int) { progress(done, len(parts)) })
+	for _, p := range parts {
+		if p.loaded != 0 {
+			err = errors.Join(err, c.unload(p.loaded))
+		}
+	}
+	if err != nil {
 		return out, err
 	}
-	for _, p := range missing {
-		if _, ok := c.read(p); !ok {
-			return out, fmt.Errorf("kernel %s cannot be kept in %s", p.name(), c.folder)
-		}
+	if _, err := os.Stat(c.cache); err != nil {
+		return out, fmt.Errorf("the driver keeps no kernels: %w", err)
 	}
 	return out, nil
 }

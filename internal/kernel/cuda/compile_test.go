@@ -2,14 +2,13 @@ package cuda
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
+
+	"haul/internal/cu"
 )
 
 // TestKernelsStandAlone: a module with one of its kernels has its head, its functions and that
@@ -66,14 +65,31 @@ func TestKernelsShareNothing(t *testing.T) {
 	}
 }
 
-// fakeCompiler counts what it compiles; its code is a kernel's name and
-// the length of its text.
-func fakeCompiler(folder string) (*compiler, *atomic.Int32) {
-	n := new(atomic.Int32)
-	return &compiler{folder: folder, card: "card X", workers: 4, hopper: true, assemble: func(name string, ptx []byte) ([]byte, error) {
-		n.Add(1)
-		return fmt.Appendf(nil, "code of %s, %d", name, len(ptx)), nil
-	}}, n
+// fakeCard keeps what is loaded on it, each module's name by its number.
+type fakeCard struct {
+	mu     sync.Mutex
+	names  []string // in the order of loading; a module's number is its place, from 1 on
+	texts  [][]byte
+	here   int
+	refuse string // a kernel
+}
+
+func (f *fakeCard) compiler(cache string) *compiler {
+	return &compiler{cache: cache, workers: 4, hopper: true, load: func(name string, ptx []byte) (cu.Module, error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if name == f.refuse {
+			return 0, fmt.Errorf("load kernels %s: no", name)
+		}
+		f.names, f.texts = append(f.names, name), append(f.texts, ptx)
+		f.here++
+		return cu.Module(len(f.names)), nil
+	}, unload: func(m cu.Module) error {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.here--
+		return nil
+	}}
 }
 
 // named are parts that the embedded modules really have.
@@ -91,126 +107,87 @@ func named(t *testing.T) (parts []*part) {
 	return parts
 }
 
-func TestCompiledOnce(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "not", "there", "yet")
-	c, n := fakeCompiler(dir)
-	compile := func(parts []*part) []*part {
-		t.Helper()
-		missing, err := c.find(parts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.compile(missing, nil); err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range parts {
-			if want := fmt.Sprintf("code of %s, %d", p.name(), len(p.ptx)); string(p.code) != want {
-				t.Errorf("%s: %q, want %q", p.name(), p.code, want)
-			}
-		}
-		return missing
-	}
-	first := named(t)
-	if missing := compile(first); len(missing) != 12 || n.Load() != 12 {
-		t.Fatalf("%d missing, %d compiled", len(missing), n.Load())
-	} else {
-		for i := range missing[1:] {
-			if len(missing[i].ptx) < len(missing[i+1].ptx) {
-				t.Error("a long text waits for a short one")
-			}
-		}
-	}
-	if missing := compile(named(t)); len(missing) != 0 || n.Load() != 12 {
-		t.Errorf("again: %d missing, %d compiled", len(missing), n.Load())
-	}
-	// damage, another driver or another text is not taken for it
-	if err := os.Truncate(c.path(first[3]), 20); err != nil {
+// TestKernelsAreLoaded: each part has its own text and its own module, and those with long texts
+// come first.
+func TestKernelsAreLoaded(t *testing.T) {
+	var f fakeCard
+	c := f.compiler("")
+	c.workers = 1 // in order
+	parts, told := named(t), 0
+	if err := c.find(parts); err != nil {
 		t.Fatal(err)
 	}
-	if missing := compile(named(t)); len(missing) != 1 || missing[0].name() != first[3].name() {
-		t.Errorf("a damaged file: %d missing", len(missing))
-	}
-	c.card = "card X, another driver"
-	if missing := compile(named(t)); len(missing) != 12 {
-		t.Errorf("another driver: %d missing", len(missing))
-	}
-	c.overlaps = true
-	if missing := compile(named(t)); len(missing) != 12 {
-		t.Errorf("another text: %d missing", len(missing))
-	}
-	left, err := filepath.Glob(filepath.Join(dir, "new-*"))
-	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
-}
-
-// TestCompileFallsBack: what the driver does not compile ahead is loaded as PTX, and a folder that
-// cannot be written costs nothing but time.
-func TestCompileFallsBack(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for name, c := range map[string]*compiler{
-		"no compiler": {workers: 2},
-		"refused": {workers: 2, folder: t.TempDir(), assemble: func(string, []byte) ([]byte, error) {
-			return nil, errors.New("no")
-		}},
-	} {
-		parts := named(t)
-		missing, err := c.find(parts)
-		if err != nil || len(missing) != len(parts) {
-			t.Fatalf("%s: %d missing, %v", name, len(missing), err)
+	if err := c.compile(parts, func(done int) {
+		if told++; done != told {
+			t.Errorf("%d are done, %d were told", done, told)
 		}
-		if err := c.compile(missing, nil); (err != nil) != (c.assemble != nil) {
-			t.Errorf("%s: %v", name, err)
-		}
-		for _, p := range parts {
-			if !bytes.Equal(p.code, p.ptx) || len(p.ptx) == 0 {
-				t.Errorf("%s: %s is not loaded as PTX", name, p.name())
-			}
+	}); err != nil || told != len(parts) || len(f.names) != len(parts) {
+		t.Fatalf("%d loaded, %d told, %v", len(f.names), told, err)
+	}
+	for _, p := range parts {
+		if p.loaded == 0 || f.names[p.loaded-1] != p.name() || !bytes.Equal(f.texts[p.loaded-1], p.ptx) || !bytes.Contains(p.ptx, []byte(p.kernel)) {
+			t.Errorf("%s has module %d", p.name(), p.loaded)
 		}
 	}
-	c, n := fakeCompiler(file)
-	parts := named(t)
-	missing, err := c.find(parts)
-	if err == nil {
-		err = c.compile(missing, nil)
+	for i := range f.texts[1:] {
+		if len(f.texts[i]) < len(f.texts[i+1]) {
+			t.Errorf("%s waits for a shorter text", f.names[i+1])
+		}
 	}
-	if err != nil || n.Load() != 12 || !bytes.HasPrefix(parts[0].code, []byte("code of")) {
-		t.Errorf("a folder that is none: %v", err)
-	}
-	if _, err := c.prepare(nil); err == nil {
-		t.Error("prepared in a folder that is none")
-	}
-	if _, err := c.find([]*part{{module: "norm", kernel: "nothing"}}); err == nil || !strings.Contains(err.Error(), "norm: no kernel nothing") {
+	if err := c.find([]*part{{module: "norm", kernel: "nothing"}}); err == nil || !strings.Contains(err.Error(), "norm: no kernel nothing") {
 		t.Errorf("an unknown kernel: %v", err)
 	}
 }
 
+// TestARefusedKernelIsNamed in one line, and the others are there, to be unloaded.
+func TestARefusedKernelIsNamed(t *testing.T) {
+	parts := named(t)
+	f := fakeCard{refuse: parts[3].name()}
+	c := f.compiler("")
+	err := c.find(parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = c.compile(parts, func(int) {}); err == nil || err.Error() != "load kernels "+f.refuse+": no" {
+		t.Errorf("error %v", err)
+	}
+	for i, p := range parts {
+		if (p.loaded == 0) != (i == 3) {
+			t.Errorf("%s has module %d", p.name(), p.loaded)
+		}
+	}
+}
+
 func TestPrepareCompilesAll(t *testing.T) {
-	c, n := fakeCompiler(t.TempDir())
-	var mu sync.Mutex
+	var f fakeCard
+	c := f.compiler(t.TempDir())
 	last := 0
 	p, err := c.prepare(func(done, all int) {
-		mu.Lock()
-		defer mu.Unlock()
 		if done != last+1 || done > all {
 			t.Errorf("%d of %d after %d", done, all, last)
 		}
 		last = done
 	})
-	if err != nil || p.Kernels != int(n.Load()) || p.Compiled != p.Kernels || p.Kernels < 300 || last != p.Kernels {
-		t.Fatalf("%+v, %d compiled, %d told, %v", p, n.Load(), last, err)
+	if err != nil || p.Kernels != len(f.names) || p.Kernels < 300 || last != p.Kernels || p.Folder != c.cache || f.here != 0 {
+		t.Fatalf("%+v, %d compiled, %d told, %d left on the card, %v", p, len(f.names), last, f.here, err)
 	}
 	if testing.Short() {
 		return // the race detector has seen the workers
 	}
-	if again, err := c.prepare(nil); err != nil || again.Compiled != 0 || again.Kernels != p.Kernels {
-		t.Errorf("again: %+v, %v", again, err)
-	}
 	c.hopper = false
 	if older, err := c.prepare(nil); err != nil || older.Kernels >= p.Kernels {
 		t.Errorf("a card that is no Hopper: %+v, %v", older, err)
+	}
+	f.refuse = f.names[0]
+	if _, err := c.prepare(nil); err == nil || f.here != 0 {
+		t.Errorf("%s is refused: %v, %d left on the card", f.refuse, err, f.here)
+	}
+	f.refuse, c.cache = "", filepath.Join(c.cache, "none")
+	if _, err := c.prepare(nil); err == nil || !strings.Contains(err.Error(), "keeps no kernels") {
+		t.Errorf("a driver that keeps nothing: %v", err)
+	}
+	c.cache = ""
+	if _, err := c.prepare(nil); err == nil || !strings.Contains(err.Error(), "CUDA_CACHE_DISABLE") {
+		t.Errorf("a driver that is told to keep nothing: %v", err)
 	}
 }
