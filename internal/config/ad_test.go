@@ -43,7 +43,7 @@ func TestOriginalAgentLoadsUnchanged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		shipped.CompressMin, shipped.RegionAhead = want.CompressMin, want.RegionAhead
+		shipped.CompressMin, shipped.RegionAhead, shipped.Labels = want.CompressMin, want.RegionAhead, want.Labels
 		shipped.LR, shipped.NumWarmupSteps, shipped.TrainTimesteps = want.LR, want.NumWarmupSteps, want.TrainTimesteps
 		shipped.Dropout, shipped.AttnDropout = want.Dropout, want.AttnDropout
 		shipped.EvalInterval, shipped.GenInterval, shipped.CkptInterval = want.EvalInterval, want.GenInterval, want.CkptInterval
