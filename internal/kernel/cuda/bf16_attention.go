@@ -86,14 +86,6 @@ func (b *binder) compactAll(op kernel.Op, ts ...*kernel.Tensor) error {
 	return dense(op, ts...)
 }
 
-// fits fails where a block's shared memory is more than a card has.
-func (s bf16Head) fits(op kernel.Op, shared, most int) error {
-	if shared > most {
-		return fmt.Errorf("%s: rows of %d tokens are too long for this card: a head takes %d bytes of shared memory, it has %d (shorten the context, or train in tf32 or fp32)", op.Kind(), s.t, shared, most)
-	}
-	return nil
-}
-
 // bf16Causal binds attention; bits is where its masks go, or nil.
 func (b *binder) bf16Causal(o *kernel.CausalAttention, bits *kernel.Tensor) ([]launch, error) {
 	if err := b.compactAll(o, o.Y, o.QKV); err != nil {
@@ -104,10 +96,13 @@ func (b *binder) bf16Causal(o *kernel.CausalAttention, bits *kernel.Tensor) ([]l
 	if err != nil {
 		return nil, err
 	}
+	if s.streams(b.maxShared) {
+		return b.longCausal(o, s, bits)
+	}
 	each := s.split()
 	args := append([]any{b.addr(o.Y), b.addr(o.LogSum), b.addr(bits), b.addr(o.QKV), b.addr(o.First)}, b.roundArgs(o.Drop)...)
 	return []launch{{module: "bf16_attention", kernel: s.name("bf16_attention", o.Drop, bits, "_made"), grid: dim3{batch * o.Heads / each, 1, 1}, block: dim3{32 * bf16Warps, 1, 1},
-		shared: s.shared(each), args: append(args, i32(t), i32(o.Heads), i32(s.hd), i32(each), headScale(d, o.Heads))}}, s.fits(o, s.shared(each), b.maxShared)
+		shared: s.shared(each), args: append(args, i32(t), i32(o.Heads), i32(s.hd), i32(each), headScale(d, o.Heads))}}, nil
 }
 
 func (b *binder) bf16CausalGrad(o *kernel.CausalAttentionGrad, bits *kernel.Tensor) ([]launch, error) {
@@ -119,11 +114,14 @@ func (b *binder) bf16CausalGrad(o *kernel.CausalAttentionGrad, bits *kernel.Tens
 	if err != nil {
 		return nil, err
 	}
+	if s.streamsGrad(b.maxShared) {
+		return b.longCausalGrad(o, s, bits)
+	}
 	var sums uint64 // of the queries' gradients, where they do not fit shared memory
 	if s.wide == bf16HeadMost {
 		sums = b.scratch(4 * batch * o.Heads * s.rows * s.wide)
 	}
 	args := append([]any{b.addr(o.DQKV), b.addr(o.DY), b.addr(o.Y), b.addr(o.LogSum), b.addr(bits), b.addr(o.QKV), b.addr(o.First), sums}, b.roundArgs(o.Drop)...)
 	return []launch{{module: "bf16_attention_grad", kernel: s.name("bf16_attention_grad", o.Drop, bits, "_kept"), grid: dim3{batch * o.Heads, 1, 1}, block: dim3{64, 1, 1},
-		shared: s.sharedGrad(), args: append(args, i32(t), i32(o.Heads), i32(s.hd), headScale(d, o.Heads))}}, s.fits(o, s.sharedGrad(), b.maxShared)
+		shared: s.sharedGrad(), args: append(args, i32(t), i32(o.Heads), i32(s.hd), headScale(d, o.Heads))}}, nil
 }

@@ -24,6 +24,7 @@ func TestBF16LaunchesMatchPTX(t *testing.T) {
 		rate            float32
 	}{
 		{1024, 164, 8, 16, 0.1}, {1024, 164, 8, 16, 0}, {1, 1, 1, 8, 0.5}, {3, 80, 3, 24, 0.1}, {2, 512, 16, 32, 0.1}, {2, 512, 2, 64, 0}, {2, 512, 8, 64, 0.1}, {5, 33, 6, 40, 0.1},
+		{164, 1024, 8, 16, 0.1}, {41, 4096, 8, 16, 0.1}, {1, 8192, 2, 16, 0}, {1, 8192, 2, 32, 0}, {1, 4000, 2, 64, 0.1},
 	} {
 		t.Run(fmt.Sprintf("B=%d,T=%d,H=%d,hd=%d,drop=%g", s.b, s.t, s.heads, s.hd, s.rate), func(t *testing.T) {
 			d, rows := s.heads*s.hd, s.b*s.t
@@ -70,7 +71,6 @@ func TestBF16Refuses(t *testing.T) {
 		{attention(24, 2, 9, true), "heads of 12 columns"},
 		{attention(256, 2, 9, true), "heads of 128 columns"},
 		{attention(16, 1, 9, false), "is in fp32"},
-		{attention(64, 1, 4096, true), "too long for this card"},
 		{&kernel.Norm{Y: bf16Tensor(true, 4, 6), X: bf16Tensor(false, 4, 6)}, "rows of 6 columns"},
 		{&kernel.Norm{Y: bf16Tensor(true, 4, 8), X: bf16Tensor(true, 4, 8)}, "residual stream"},
 	} {
@@ -88,6 +88,10 @@ func TestBF16BoundsMatchSource(t *testing.T) {
 		want          int
 	}{
 		{"attention/bf16_attention.cu", `maxWarps = (\d+)`, bf16Warps}, {"attention/bf16_attention_grad.cu", `group = (\d+)`, bf16Group}, {"dense/bf16_rows.cu", `warps = (\d+)`, normWarps},
+		{"attention/bf16_attention_long.cu", `maxWarps = (\d+)`, longWarps}, {"attention/bf16_attention_long.cu", `tile = (\d+)`, longTile},
+		{"attention/bf16_attention_long.cu", `stages = (\d+)`, longStages}, {"attention/bf16_attention_long_grad.cu", `group = (\d+)`, bf16Group},
+		{"attention/bf16_attention_long_grad.cu", `ahead = (\d+)`, longAhead}, {"attention/bf16_attention_long_grad.cu", `long_grad_32, 32, (\d+)`, bf16Head{wide: 32}.gradWarps()},
+		{"attention/bf16_attention_long_grad.cu", `long_grad_64, 64, (\d+)`, bf16Head{wide: 64}.gradWarps()},
 		{"dense/bf16_rows.cu", `norm_rows<1, (\d+)>\(`, bf16NormRows}, {"dense/bf16_rows.cu", `bf16_norm_grad_128, 1, 2, (\d+)`, bf16NormBlocks},
 	} {
 		source, err := os.ReadFile("src/" + c.file)
@@ -105,20 +109,24 @@ func TestBF16BoundsMatchSource(t *testing.T) {
 	}
 }
 
-// TestLongestRows: docs/models.md says how many tokens a row may have on a card with 227 KB of
-// shared memory for a block.
-func TestLongestRows(t *testing.T) {
+// TestLongRows: rows that a block holds are held where that is faster, longer ones streamed, and no
+// length is too much for a card with 227 KB of shared memory for a block.
+func TestLongRows(t *testing.T) {
 	const most = 227 << 10
-	for _, c := range []struct{ columns, tokens int }{{8, 1630}, {16, 1630}, {24, 832}, {32, 832}, {40, 805}, {64, 805}} {
-		for tokens, want := range map[int]bool{c.tokens: true, c.tokens + 1: false} {
-			op := &kernel.CausalAttention{}
-			s, err := newBF16Head(op, tokens, 4*c.columns, 4)
+	for _, c := range []struct{ columns, held, heldGrad int }{{8, 3616, 1023}, {16, 3616, 1023}, {24, 1808, 832}, {32, 1808, 832}, {40, 896, 805}, {64, 896, 805}} {
+		for _, tokens := range []int{1, c.heldGrad, c.heldGrad + 1, c.held, c.held + 1, 8192, 65536} {
+			s, err := newBF16Head(&kernel.CausalAttention{}, tokens, 4*c.columns, 4)
 			if err != nil {
 				t.Fatal(err)
 			}
-			fits := s.fits(op, s.shared(s.split()), most) == nil && s.fits(op, s.sharedGrad(), most) == nil
-			if fits != want {
-				t.Errorf("%d tokens with heads of %d columns: fits %v", tokens, c.columns, fits)
+			if got, want := s.streams(most), tokens > c.held; got != want {
+				t.Errorf("%d tokens with heads of %d columns: streamed %v", tokens, c.columns, got)
+			}
+			if got, want := s.streamsGrad(most), tokens > c.heldGrad; got != want {
+				t.Errorf("%d tokens with heads of %d columns: the gradient streamed %v", tokens, c.columns, got)
+			}
+			if n := max(s.longShared(), s.longSharedGrad()); n > most {
+				t.Errorf("heads of %d columns take %d bytes", c.columns, n)
 			}
 		}
 	}

@@ -76,6 +76,18 @@ func TestLarge(t *testing.T) {
 	}
 }
 
+// TestStreamedRows runs causal attention over rows that are streamed, long and short; with -short
+// those that a sanitizer is done with soon.
+func TestStreamedRows(t *testing.T) {
+	tokens := 4096
+	if testing.Short() {
+		tokens = 300
+	}
+	open(t, cuda.BF16).Close()
+	defer cuda.SetStreamed(1)()
+	kerneltest.RunLongRows(t, 0x1p-8, tokens, func(t *testing.T) kernel.Device { return open(t, cuda.BF16) })
+}
+
 // TestVaried: instances of all kinds are drawn bit for bit as on the host, and decided and
 // differentiated as the reference does, by teams of both sizes.
 func TestVaried(t *testing.T) {

@@ -6,3 +6,10 @@ func SetTeams(size int) (restore func()) {
 	startsTeams = []int{size}
 	return func() { startsTeams = before }
 }
+
+// SetStreamed has rows of bf16 attention streamed from so many tokens on, until restore is called.
+func SetStreamed(tokens int) (restore func()) {
+	before, beforeGrad := longFrom, longGradFrom
+	longFrom, longGradFrom = tokens, tokens
+	return func() { longFrom, longGradFrom = before, beforeGrad }
+}

@@ -79,8 +79,10 @@ func (s rows) causal(r *recording, qkv *kernel.Tensor, learn bool) {
 	}
 }
 
-func testCausal(t *testing.T, dev kernel.Device) {
-	for i, s := range sequenceRows() {
+func testCausal(t *testing.T, dev kernel.Device) { causalOf(t, dev, sequenceRows()) }
+
+func causalOf(t *testing.T, dev kernel.Device, all []rows) {
+	for i, s := range all {
 		if !tries(dev, i) {
 			continue
 		}
@@ -90,8 +92,57 @@ func testCausal(t *testing.T, dev kernel.Device) {
 		if s.nodes > 100 {
 			c.batch = min(c.batch, 3)
 		}
+		if s.nodes > 500 {
+			c.batch = 1
+		}
 		c.record = func(r *recording) { s.causal(r, r.in("qkv", s.nodes, 3*s.heads*s.width), true) }
 		c.try(t, dev)
+	}
+}
+
+// longRows are rows about the tiles of kernels that stream them, by every width of a head, and long
+// ones.
+func longRows() []rows {
+	var out []rows
+	for i, n := range []int{1, 63, 64, 65, 127, 128, 129, 164, 255, 256, 257, 288, 300} {
+		out = append(out, rows{shape{n, 2, 16}, cut(i % 2), []float32{0.1, 0}[i%2]}, rows{shape{n, 1, []int{8, 64, 24, 32, 40}[i%5]}, cut((i + 1) % 2), []float32{0, 0.1}[i/5%2]})
+	}
+	out = append(out, rows{shape{300, 2, 16}, several, 0.1}, rows{shape{270, 1, 16}, single, 0})
+	for _, n := range []int{1000, 1023, 1024, 1025} {
+		out = append(out, rows{shape{n, 2, 16}, whole, 0.1})
+	}
+	return append(out, rows{shape{1000, 1, 16}, several, 0}, rows{shape{700, 1, 32}, whole, 0.1}, rows{shape{700, 1, 64}, several, 0.1}, rows{shape{4096, 1, 16}, whole, 0.1})
+}
+
+// RunLongRows runs causal attention over rows of up to so many tokens on devices whose products
+// round by unit: against the reference, and twice with the same bits.
+func RunLongRows(t *testing.T, unit float64, tokens int, open func(t *testing.T) kernel.Device) {
+	all := slices.DeleteFunc(longRows(), func(s rows) bool { return s.nodes > tokens })
+	parts := []part{
+		{"rows", func(t *testing.T, dev kernel.Device) { causalOf(t, dev, all) }},
+		{"causal", testCausal},
+		{"causality", testCausality},
+		{"again", func(t *testing.T, dev kernel.Device) { testCausalAgain(t, dev, min(tokens, 1000)) }},
+	}
+	run(t, parts, func(t *testing.T) kernel.Device { return rounded{Device: open(t), unit: unit} })
+}
+
+// testCausalAgain expects the same bits of a second run.
+func testCausalAgain(t *testing.T, dev kernel.Device, n int) {
+	for _, width := range []int{16, 32, 64} {
+		s := rows{shape{n, 2, width}, several, 0.1}
+		c := trial{what: fmt.Sprint("again ", s), nodes: n, batch: 3}
+		c.record = func(r *recording) { s.causal(r, r.in("qkv", n, 3*s.heads*s.width), true) }
+		_, once := c.run(t, dev, false)
+		_, again := c.run(t, dev, false)
+		for _, name := range []string{"y", "logsum", "dqkv"} {
+			for i, v := range once.floats[name] {
+				if math.Float64bits(v) != math.Float64bits(again.floats[name][i]) {
+					t.Errorf("%s: %s[%d] is %v, then %v", c.what, name, i, v, again.floats[name][i])
+					break
+				}
+			}
+		}
 	}
 }
 

@@ -7,10 +7,9 @@
 // then, the row goes over to its largest score so far. Queries past the end repeat the last one and
 // are not written. Keys past the end of a head's rows are whatever follows them: finite numbers,
 // whose probability is 0; hence the zeros after the last head.
-#include "bf16_attention.cuh"
+#include "bf16_attention_steps.cuh"
 
 constexpr int maxWarps = 4;
-constexpr float huge = 0x1p60f;
 
 // Shared: for each head k and v [rows][HD] | 16 rows of zeros. rows is tokens in whole sixteens.
 template <int HD> __device__ __forceinline__ void bring_keys(u32 at, const Bf16 *qkv, int tokens, int rows, int d, int hd, int each) {
@@ -27,85 +26,6 @@ template <int HD> __device__ __forceinline__ void bring_keys(u32 at, const Bf16 
   }
   for (int e = threadIdx_x; e < 2 * HD; e += blockDim_x) copy16(at + 4 * each * rows * HD + 16 * e, qkv, false);
   commit_copies();
-}
-
-__device__ __forceinline__ float quad_sum(float v) {
-  v += shfl_xor(v, 1);
-  return v + shfl_xor(v, 2);
-}
-
-__device__ __forceinline__ int last(int row, int tokens) { return row < tokens ? row : tokens - 1; }
-
-// Queries are 16 rows of q as left operands, and where the sequences of this lane's two rows begin.
-template <int K> struct Queries {
-  u32 q[K][4];
-  int from[2];
-
-  __device__ __forceinline__ void read(const Bf16 *head, const int *first, int tile, int tokens, int d, int hd) {
-    const int g = threadIdx_x % 32 / 4, t = threadIdx_x % 4;
-#pragma unroll
-    for (int x = 0; x < 2; x++) {
-      const int i = last(16 * tile + g + 8 * x, tokens);
-      from[x] = first[i];
-#pragma unroll
-      for (int k = 0; k < 2 * K; k++) q[k / 2][k % 2 * 2 + x] = 8 * k < hd ? *(const u32 *)(head + (long)i * 3 * d + 8 * k + 2 * t) : 0;
-    }
-  }
-};
-
-// scores are q·k for tile r and group J, minus infinity where the query does not see the key: `i`
-// are this lane's queries, `from` where their sequences begin, `highest` where the tile's last
-// does.
-template <int HD>
-__device__ __forceinline__ void scores(float (&s)[4][4], const u32 (&q)[HD / 16][4], const Tiles<HD> &keys, int r, int J, const int (&i)[2], const int (&from)[2],
-                                       int highest) {
-#pragma unroll
-  for (int n = 0; n < 4; n++)
-#pragma unroll
-    for (int e = 0; e < 4; e++) s[n][e] = 0;
-#pragma unroll
-  for (int a = 0; a < 2; a++)
-#pragma unroll
-    for (int k = 0; k < HD / 16; k++) {
-      u32 m[4];
-      keys.right(m, 32 * J + 16 * a, k);
-      multiply(s[2 * a], q[k], m[0], m[1]);
-      multiply(s[2 * a + 1], q[k], m[2], m[3]);
-    }
-  if (J != r / 2 && 32 * J >= highest) return;
-  const int j = opaque(32 * J + 2 * (threadIdx_x % 4));
-#pragma unroll
-  for (int n = 0; n < 4; n++)
-#pragma unroll
-    for (int e = 0; e < 4; e++)
-      if (8 * n + e % 2 > i[e / 2] - j || 8 * n + e % 2 < from[e / 2] - j) s[n][e] = -__builtin_inff();
-}
-
-// largest raises top to the rows' largest scores.
-__device__ __forceinline__ void largest(float (&top)[2], const float (&s)[4][4]) {
-#pragma unroll
-  for (int x = 0; x < 2; x++) {
-    float most = top[x];
-#pragma unroll
-    for (int n = 0; n < 4; n++) most = larger(most, larger(s[n][2 * x], s[n][2 * x + 1]));
-    most = larger(most, shfl_xor(most, 1));
-    top[x] = larger(most, shfl_xor(most, 2));
-  }
-}
-
-// powers puts 2^((s - top)·unit) in the place of s, and this lane's sums of them into part.
-__device__ __forceinline__ void powers(float (&part)[2], float (&s)[4][4], const float (&top)[2], float unit) {
-#pragma unroll
-  for (int x = 0; x < 2; x++) {
-    part[x] = 0;
-#pragma unroll
-    for (int n = 0; n < 4; n++)
-#pragma unroll
-      for (int e = 2 * x; e < 2 * x + 2; e++) {
-        s[n][e] = ex2(s[n][e] * unit - top[x] * unit);
-        part[x] += s[n][e];
-      }
-  }
 }
 
 template <int HD, int DROP>

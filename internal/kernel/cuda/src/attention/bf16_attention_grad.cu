@@ -10,7 +10,7 @@
 // after every query. Shared memory is what bounds the blocks on a multiprocessor, so a warp hands
 // its half over where nothing is read any more: in the sums of the tile it has just finished and in
 // the group's keys and values.
-#include "bf16_attention.cuh"
+#include "bf16_attention_steps.cuh"
 
 constexpr int group = 32; // keys
 
@@ -50,8 +50,6 @@ template <int HD> __device__ __forceinline__ void bring_group(const Room<HD> &ro
   commit_copies();
 }
 
-__device__ __forceinline__ float dot2(u32 a, u32 b) { return bf16_low(a) * bf16_low(b) + bf16_high(a) * bf16_high(b); }
-
 // bring_queries fills the rest: q, dy, D, logSum and first.
 template <int HD>
 __device__ __forceinline__ void bring_queries(const Room<HD> &room, Bf16 *grads, const Bf16 *qkv, const Bf16 *dy, const Bf16 *y, const float *logSum, const int *first,
@@ -85,36 +83,6 @@ __device__ __forceinline__ void bring_queries(const Room<HD> &room, Bf16 *grads,
   }
   commit_copies();
 }
-
-// same_bits is c[16×8] = a·b in fp16: c0 is row g, columns 2t and 2t+1, c1 row g+8.
-__device__ __forceinline__ void same_bits(u32 &c0, u32 &c1, const u32 (&a)[4], u32 b0, u32 b1) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0,%1}, {%2,%3,%4,%5}, {%6,%7}, {%8,%8};"
-               : "=r"(c0), "=r"(c1)
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "r"(0));
-}
-
-// turn gives a result's 16 columns from 16·a on as the left operand of a product over its rows: a
-// tensor core multiplies them by the unit matrix, with the operand's columns read as rows. It takes
-// their bits for fp16 numbers, which are finite while |x| < 2^121, and so gives them back packed
-// and as they were. m is what `left` made of them.
-__device__ __forceinline__ void turn(u32 (&out)[4], const u32 (&m)[4], const u32 (&one)[4]) {
-  same_bits(out[0], out[1], one, m[0], m[2]);
-  same_bits(out[2], out[3], one, m[1], m[3]);
-}
-
-// write puts 16 rows from `row` on into dqkv, from which `to` is the head's first column.
-template <int N> __device__ __forceinline__ void write(Bf16 *to, const float (&c)[N][4], float scale, int row, int tokens, int d, int hd) {
-  const int g = threadIdx_x % 32 / 4, t = threadIdx_x % 4;
-#pragma unroll
-  for (int x = 0; x < 2; x++)
-    if (row + g + 8 * x < tokens)
-#pragma unroll
-      for (int n = 0; n < N; n++)
-        if (8 * n < hd) *(u32 *)(to + (long)(row + g + 8 * x) * 3 * d + 8 * n + 2 * t) = bf16x2(c[n][2 * x] * scale, c[n][2 * x + 1] * scale);
-}
-
-__device__ __forceinline__ f4 pack(const float (&c)[4]) { return f4{c[0], c[1], c[2], c[3]}; }
-__device__ __forceinline__ void unpack(float (&c)[4], f4 v) { c[0] = v.x, c[1] = v.y, c[2] = v.z, c[3] = v.w; }
 
 // hand_over leaves sums of 16 keys for the other warp, which adds them to its own with `take`.
 template <int N> __device__ __forceinline__ void hand_over(float *to, const float (&c)[N][4]) {

@@ -1,0 +1,82 @@
+package cuda
+
+import (
+	"fmt"
+
+	"haul/internal/kernel"
+)
+
+// Sizes of src/attention/bf16_attention_long*.cu, whose blocks stream a row through shared memory.
+const (
+	longWarps  = 8  // of a forward block, 16 queries each
+	longTile   = 64 // keys brought at a time
+	longStages = 3
+	longAhead  = 2   // chunks that the gradient brings before their use
+	statsBytes = 16  // of a row's numbers
+	statsBlock = 256 // threads
+)
+
+// Rows of so many tokens are streamed though a block could hold them. Forward that never pays:
+// blocks that hold a head wait for nothing. The gradient's have one a multiprocessor left.
+var longFrom, longGradFrom = 1 << 30, 1024
+
+// streams and streamsGrad tell whether a row is streamed: one that is long, or that a block cannot
+// hold. most is what the card has of shared memory.
+func (s bf16Head) streams(most int) bool {
+	return s.shared(s.split()) > most || s.t >= longFrom && s.longShared() <= most
+}
+
+func (s bf16Head) streamsGrad(most int) bool {
+	return s.sharedGrad() > most || s.t >= longGradFrom && s.longSharedGrad() <= most
+}
+
+// gradWarps are the warps of a block of the gradient, 32 keys each.
+func (s bf16Head) gradWarps() int {
+	if s.wide == bf16HeadMost {
+		return 4
+	}
+	return 8
+}
+
+// longShared is what a forward block needs, longSharedGrad a backward one, in bytes.
+func (s bf16Head) longShared() int { return 4 * longStages * longTile * s.wide }
+
+func (s bf16Head) longSharedGrad() int {
+	w := s.gradWarps()
+	return (w+longAhead)*(256*s.wide+32*statsBytes) + 128*w*s.wide
+}
+
+// fits fails where a block's shared memory is more than a card has.
+func (s bf16Head) fits(op kernel.Op, shared, most int) error {
+	if shared > most {
+		return fmt.Errorf("%s: heads of %d columns take %d bytes of shared memory, this card has %d (train in tf32 or fp32)", op.Kind(), s.hd, shared, most)
+	}
+	return nil
+}
+
+// longCausal binds attention by the kernels that stream a row.
+func (b *binder) longCausal(o *kernel.CausalAttention, s bf16Head, bits *kernel.Tensor) ([]launch, error) {
+	batch, t, d := o.Dims()
+	args := append([]any{b.addr(o.Y), b.addr(o.LogSum), b.addr(bits), b.addr(o.QKV), b.addr(o.First)}, b.roundArgs(o.Drop)...)
+	return []launch{{module: "bf16_attention_long", kernel: s.name("bf16_attention_long", o.Drop, bits, "_made"), grid: dim3{batch * o.Heads * ceil(t, 16*longWarps), 1, 1},
+		block: dim3{32 * longWarps, 1, 1}, shared: s.longShared(), args: append(args, i32(t), i32(o.Heads), i32(s.hd), headScale(d, o.Heads))}}, s.fits(o, s.longShared(), b.maxShared)
+}
+
+// longCausalGrad gathers every query's numbers, then makes the gradient.
+func (b *binder) longCausalGrad(o *kernel.CausalAttentionGrad, s bf16Head, bits *kernel.Tensor) ([]launch, error) {
+	batch, t, d := o.Dims()
+	rows := bf16Group * ceil(t, bf16Group)
+	count := batch * o.Heads * rows
+	stats := b.scratch(statsBytes * count)
+	var sums uint64 // of the queries' gradients, between passes
+	if rows > bf16Group*s.gradWarps() {
+		sums = b.scratch(4 * count * s.wide)
+	}
+	args := append([]any{b.addr(o.DQKV), b.addr(o.DY), stats, sums, b.addr(bits), b.addr(o.QKV)}, b.roundArgs(o.Drop)...)
+	return []launch{
+		{module: "bf16_attention_long_grad", kernel: "bf16_attention_stats", grid: dim3{ceil(count, statsBlock), 1, 1}, block: dim3{statsBlock, 1, 1},
+			args: []any{stats, b.addr(o.DY), b.addr(o.Y), b.addr(o.LogSum), b.addr(o.First), o.Drop.Scale(), i32(rows), i32(t), i32(o.Heads), i32(s.hd), i32(count)}},
+		{module: "bf16_attention_long_grad", kernel: s.name("bf16_attention_long_grad", o.Drop, bits, "_kept"), grid: dim3{batch * o.Heads, 1, 1},
+			block: dim3{32 * s.gradWarps(), 1, 1}, shared: s.longSharedGrad(), args: append(args, i32(t), i32(o.Heads), i32(s.hd), headScale(d, o.Heads))},
+	}, s.fits(o, s.longSharedGrad(), b.maxShared)
+}
