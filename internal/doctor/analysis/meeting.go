@@ -194,33 +194,43 @@ func spread(list []int64) int64 {
 // the collectives.
 type Clock struct{ Offset, Spread int64 }
 
+// alignments is how often the clocks are estimated, each time from the estimate before: which ranks
+// stand in the middle of a meeting depends on how the clocks stood, and hardly does from then on.
+const alignments = 3
+
 // AlignRanks moves each rank's clock so that collectives end together, and returns by how much.
 func AlignRanks(n int, list []*Meeting) []Clock {
 	clocks := make([]Clock, n)
 	off := make([][]int64, n)
-	for _, m := range list {
-		ends := make([]int64, len(m.Items))
-		for i, c := range m.Items {
-			ends[i] = c.End
+	for range alignments {
+		for r := range off {
+			off[r] = off[r][:0]
 		}
-		slices.Sort(ends)
-		low, high := ends[(len(ends)-1)/2], ends[len(ends)/2]
-		middle := low + (high-low)/2
-		for i, r := range m.Ranks {
-			off[r] = append(off[r], m.Items[i].End-middle)
-		}
-	}
-	for r := range clocks {
-		if len(off[r]) == 0 {
-			continue
-		}
-		clocks[r].Offset = Median(off[r])
-		for i := range off[r] {
-			if off[r][i] -= clocks[r].Offset; off[r][i] < 0 {
-				off[r][i] = -off[r][i]
+		for _, m := range list {
+			ends := make([]int64, len(m.Items))
+			for i, c := range m.Items {
+				ends[i] = c.End - clocks[m.Ranks[i]].Offset
+			}
+			slices.Sort(ends)
+			low, high := ends[(len(ends)-1)/2], ends[len(ends)/2]
+			middle := low + (high-low)/2
+			for i, r := range m.Ranks {
+				off[r] = append(off[r], m.Items[i].End-clocks[r].Offset-middle)
 			}
 		}
-		clocks[r].Spread = Median(off[r])
+		for r := range clocks {
+			if len(off[r]) == 0 {
+				continue
+			}
+			by := Median(off[r])
+			clocks[r].Offset += by
+			for i := range off[r] {
+				if off[r][i] -= by; off[r][i] < 0 {
+					off[r][i] = -off[r][i]
+				}
+			}
+			clocks[r].Spread = Median(off[r])
+		}
 	}
 	for _, m := range list {
 		for i, r := range m.Ranks {
