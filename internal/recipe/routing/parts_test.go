@@ -82,7 +82,7 @@ func TestPartsAreTheWholeStep(t *testing.T) {
 // TestPartsFitTheMemory: a run takes as few parts as fit, says so once, keeps the number, and goes
 // on with it. One byte decides.
 func TestPartsFitTheMemory(t *testing.T) {
-	sets := []string{"training.batch_size=7200", "training.num_epochs=1", "training.num_batches_per_epoch=1", "training.validation_instances=2"}
+	sets := []string{"training.batch_size=1440", "training.num_epochs=1", "training.num_batches_per_epoch=1", "training.validation_instances=2"}
 	cpu := openCPU(t, 1)
 	c := tiny(t, sets...)
 	of := map[int]int64{}
@@ -102,7 +102,7 @@ func TestPartsFitTheMemory(t *testing.T) {
 		}
 		runtest.Same(t, without(t, want, 1), without(t, runtest.Load(t, o.Dir.Last()), k.parts))
 		said := strings.Join(h.Notes, "\n")
-		told := fmt.Sprintf("a step is computed in %d parts of %d instances, one after another, since in one train needs ", k.parts, 7200/k.parts)
+		told := fmt.Sprintf("a step is computed in %d parts of %d instances, one after another, since in one train needs ", k.parts, 1440/k.parts)
 		if strings.Contains(said, told) != (k.parts > 1) || strings.Count(said, "a step is computed") > 1 {
 			t.Errorf("%d parts: said %q", k.parts, said)
 		}
@@ -133,9 +133,9 @@ func TestPartsFitTheMemory(t *testing.T) {
 
 // TestRanksAgreeOnParts: where one rank is short of memory, all cut the step alike.
 func TestRanksAgreeOnParts(t *testing.T) {
-	sets := []string{"training.batch_size=7200", "training.num_epochs=1", "training.num_batches_per_epoch=1", "training.validation_instances=2"}
+	sets := []string{"training.batch_size=1440", "training.num_epochs=1", "training.num_batches_per_epoch=1", "training.validation_instances=2"}
 	_, want := whole(t, tiny(t, sets...), openCPU(t, 1))
-	half := tiny(t, append(sets, "training.batch_size=3600")...)
+	half := tiny(t, append(sets, "training.batch_size=720")...)
 	dir, h := runtest.OpenDir(t, runtest.Folder(t), false), &runtest.Heard{}
 	err := runtest.Ranks(t.Context(), t, 2, dir, false, h, func(rank int) run.Options {
 		dev := roomy{openCPU(t, 1), 1 << 40}
