@@ -1,7 +1,7 @@
 package policy
 
 import (
-	"math"
+	"cmp"
 	"slices"
 
 	"haul/internal/vrp"
@@ -21,25 +21,28 @@ type joinedRoute struct {
 	length    float64
 }
 
+// cutTour is a tour as its routes.
+type cutTour struct {
+	routes []joinedRoute
+	of     []int32 // customer to route
+	length float64
+}
+
 // joiner holds what joining the tours of one problem needs.
 type joiner struct {
-	prob    *vrp.Problem
-	nodes   int // depots, then customers
-	depots  int
-	dist    []float64 // [nodes][nodes]; nil: of too many
-	open    bool
-	best    []joinedRoute
-	bestOf  []int32 // customer to route of best
-	tour    []joinedRoute
-	tourOf  []int32
-	group   []int32 // of routes of best, then of tour
-	lengths []float64
+	prob   *vrp.Problem
+	nodes  int // depots, then customers
+	depots int
+	dist   []float64 // [nodes][nodes]; nil: of too many
+	open   bool
+	group  []int32   // of the routes of two tours, one behind the other
+	saves  []float64 // by group
 }
 
 func newJoiner(prob *vrp.Problem) *joiner {
 	d := prob.DepotCount()
 	n := d + prob.N()
-	j := &joiner{prob: prob, nodes: n, depots: d, bestOf: make([]int32, prob.N()+1), tourOf: make([]int32, prob.N()+1)}
+	j := &joiner{prob: prob, nodes: n, depots: d}
 	if n <= mostTabled {
 		j.dist = make([]float64, n*n)
 		for a := range n {
@@ -64,29 +67,33 @@ func (j *joiner) way(a, b int) float64 {
 }
 
 // cut lists the routes of a tour.
-func (j *joiner) cut(to []joinedRoute, of []int32, tour []int32) []joinedRoute {
-	to = to[:0]
+func (j *joiner) cut(tour []int32) *cutTour {
+	t := &cutTour{of: make([]int32, j.prob.N()+1)}
 	j.prob.EachRoute(tour, func(depot int32, customers []int32) {
 		last, length := int(depot), 0.0
 		for _, v := range customers {
 			at := int(v) - 1 + j.depots
 			length += j.way(last, at)
 			last = at
-			of[v] = int32(len(to))
 		}
 		if !j.open {
 			length += j.way(last, int(depot))
 		}
-		to = append(to, joinedRoute{depot, customers, length})
+		t.routes = append(t.routes, joinedRoute{depot, customers, length})
 	})
-	return to
+	t.settle()
+	return t
 }
 
-func total(routes []joinedRoute) (sum float64) {
-	for i := range routes {
-		sum += routes[i].length
+// settle notes which route each customer is on, and what all of them come to.
+func (t *cutTour) settle() {
+	t.length = 0
+	for r := range t.routes {
+		t.length += t.routes[r].length
+		for _, v := range t.routes[r].customers {
+			t.of[v] = int32(r)
+		}
 	}
-	return sum
 }
 
 // find is the first member of a route's group.
@@ -98,75 +105,79 @@ func (j *joiner) find(r int32) int32 {
 	return r
 }
 
-// exchange takes over what is shorter in j.tour, and says whether anything was.
-func (j *joiner) exchange() bool {
-	mine, all := len(j.best), len(j.best)+len(j.tour)
-	j.group, j.lengths = slices.Grow(j.group[:0], all)[:all], slices.Grow(j.lengths[:0], all)[:all]
+// least is more than sums in another order differ by.
+const least = 1e-9
+
+// exchange lets t take over what is shorter in u, and says whether anything was.
+func (j *joiner) exchange(t, u *cutTour) bool {
+	mine, all := len(t.routes), len(t.routes)+len(u.routes)
+	j.group, j.saves = slices.Grow(j.group[:0], all)[:all], slices.Grow(j.saves[:0], all)[:all]
 	for r := range j.group {
-		j.group[r], j.lengths[r] = int32(r), 0
+		j.group[r], j.saves[r] = int32(r), 0
 	}
-	for v := 1; v < len(j.bestOf); v++ {
-		if a, b := j.find(j.bestOf[v]), j.find(int32(mine)+j.tourOf[v]); a != b {
+	for v := 1; v < len(t.of); v++ {
+		if a, b := j.find(t.of[v]), j.find(int32(mine)+u.of[v]); a != b {
 			j.group[max(a, b)] = min(a, b)
 		}
 	}
-	for r := range j.group { // what the tour's routes of a group save
+	for r := range j.group {
 		if r < mine {
-			j.lengths[j.find(int32(r))] += j.best[r].length
+			j.saves[j.find(int32(r))] += t.routes[r].length
 		} else {
-			j.lengths[j.find(int32(r))] -= j.tour[r-mine].length
+			j.saves[j.find(int32(r))] -= u.routes[r-mine].length
 		}
 	}
-	const least = 1e-9 // what sums in another order may differ by
-	gained := false
-	kept := j.best[:0:0]
-	for r := range j.best {
-		if j.lengths[j.find(int32(r))] <= least {
-			kept = append(kept, j.best[r])
-		} else {
-			gained = true
-		}
-	}
-	if !gained {
+	if !slices.ContainsFunc(j.saves, func(x float64) bool { return x > least }) {
 		return false
 	}
-	for r := range j.tour {
-		if j.lengths[j.find(int32(mine+r))] > least {
-			kept = append(kept, j.tour[r])
+	var kept []joinedRoute
+	for r := range j.group {
+		if shorter := j.saves[j.find(int32(r))] > least; r < mine && !shorter {
+			kept = append(kept, t.routes[r])
+		} else if r >= mine && shorter {
+			kept = append(kept, u.routes[r-mine])
 		}
 	}
-	j.best = kept
-	for r := range j.best {
-		for _, v := range j.best[r].customers {
-			j.bestOf[v] = int32(r)
-		}
-	}
+	t.routes = kept
+	t.settle()
 	return true
 }
+
+// joinStarts is how many of the shortest tours take over from all: which one begins matters.
+const joinStarts = 8
 
 // join is the best that the tours come to; no routes where one of them alone is as short. A tour is
 // what Problem.EachRoute reads.
 func (j *joiner) join(tours [][]int32) vrp.Solution {
-	first, shortest := 0, math.Inf(1)
+	all := make([]*cutTour, len(tours))
 	for k, tour := range tours {
-		if j.tour = j.cut(j.tour, j.tourOf, tour); total(j.tour) < shortest {
-			first, shortest = k, total(j.tour)
+		all[k] = j.cut(tour)
+	}
+	slices.SortStableFunc(all, func(t, u *cutTour) int { return cmp.Compare(t.length, u.length) })
+	var best *cutTour
+	for _, first := range all[:min(joinStarts, len(all))] {
+		t := &cutTour{routes: first.routes, of: slices.Clone(first.of), length: first.length}
+		for again := true; again; {
+			again = false
+			for _, u := range all {
+				again = j.exchange(t, u) || again
+			}
+		}
+		switch {
+		case best == nil:
+			best = t
+		default: // what was joined before is a tour, too
+			j.exchange(t, best)
+			if t.length < best.length {
+				best = t
+			}
 		}
 	}
-	j.best = j.cut(j.best, j.bestOf, tours[first])
-	gained := false
-	for again := true; again; gained = gained || again {
-		again = false
-		for _, tour := range tours {
-			j.tour = j.cut(j.tour, j.tourOf, tour)
-			again = j.exchange() || again
-		}
-	}
-	if !gained {
+	if !(best.length < all[0].length-least) {
 		return vrp.Solution{}
 	}
 	visits := []int32{0}
-	for _, r := range j.best {
+	for _, r := range best.routes {
 		if r.depot > 0 {
 			r.depot += int32(j.prob.N())
 		}

@@ -76,15 +76,19 @@ func TestFromAPolicyBySettingsOfItsName(t *testing.T) {
 // the run says what is new; the other way round is refused.
 func TestFromOneDepotToSeveral(t *testing.T) {
 	wholeOnly(t)
-	few := []string{"train", "--config", "vrp50", "--from", "vrp50", "--seed", "99", "--device", "cpu", "--epochs", "1",
-		"--set", "training.num_batches_per_epoch=1", "--set", "training.batch_size=1", "--set", "training.validation_instances=2"}
-	out := filepath.Join(t.TempDir(), "run")
-	r := haul(t, append(few, "--set", "problem.attributes=all, mdall", "--out", out)...)
+	few := []string{"train", "--config", "vrp20", "--device", "cpu", "--epochs", "1", "--set", "training.num_batches_per_epoch=1",
+		"--set", "training.batch_size=1", "--set", "training.validation_instances=2"}
+	one, several := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "several")
+	if r := haul(t, append(few, "--set", "problem.attributes=all", "--out", one)...); r.code != exitDone {
+		t.Fatalf("exit %d: %s", r.code, r.stderr)
+	}
+	few = append(few, "--seed", "99")
+	r := haul(t, append(few, "--from", one, "--out", several)...)
 	if words := strings.Join(strings.Fields(r.stderr), " "); r.code != exitDone || !strings.Contains(words, "new to them are several, dx, dy, home") {
 		t.Fatalf("exit %d: %s", r.code, r.stderr)
 	}
-	few[4] = out
-	if r := haul(t, append(few, "--out", filepath.Join(t.TempDir(), "run"))...); r.code != exitFailed || !strings.Contains(r.stderr, "its network is another one") {
+	if r := haul(t, append(few, "--set", "problem.attributes=all", "--from", several, "--out", filepath.Join(t.TempDir(), "run"))...); r.code != exitFailed ||
+		!strings.Contains(r.stderr, "its network is another one") {
 		t.Errorf("from several depots to one: exit %d: %s", r.code, r.stderr)
 	}
 }
