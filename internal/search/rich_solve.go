@@ -27,7 +27,7 @@ const (
 	richMelt     = 400  // iterations per task under which the first temperature is lower
 	// Iterations per task of a cycle. One slow annealing is worth more than several quick ones, but
 	// for small problems, each of whose cycles begins anew.
-	richCycle, richCycleSmall = 32 * richMelt, 3 * richMelt / 2
+	richCycle, richCycleSmall = 32 * richMelt, 9 * richMelt / 8
 	// richShare is the part of the budget that goes to fewer vehicles or a shorter longest route.
 	richShare = 0.4
 	richRound = 20 * time.Millisecond // between two looks at what is told
