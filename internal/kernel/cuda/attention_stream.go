@@ -6,6 +6,8 @@ import (
 	"haul/internal/kernel"
 )
 
+const streamStep = 64 // SPAN of src/attention/attention_stream.cu
+
 // streamed reports whether a head's keys pass through shared memory a few at a time, as in
 // src/attention/attention_stream.cu: past the nodes of attention_tiles.cu, for heads of 16 and 32,
 // not in fp32.
@@ -20,10 +22,15 @@ func (s headShape) streamRanges() (ranges, warps int) {
 	return ranges, ceil(tiles, ranges)
 }
 
+// streamSpan is how many nodes lie in shared memory at a time: all, up to what two blocks of a
+// multiprocessor have room for.
+func (s headShape) streamSpan() int { return min(streamStep*ceil(s.n, streamStep), 4*streamStep) }
+
 func (s headShape) streamLaunch(kind string, instances int, args ...any) launch {
 	ranges, warps := s.streamRanges()
+	span := s.streamSpan()
 	return launch{module: "attention_stream", kernel: fmt.Sprint("attention_stream_", kind, s.hd), grid: dim3{instances * s.heads, ranges, 1},
-		block: dim3{32 * warps, 1, 1}, args: args}
+		block: dim3{32 * warps, 1, 1}, shared: 4 * span * (2*s.hd + 4), args: append(args, i32(span))}
 }
 
 func (b *binder) attentionStream(o *kernel.Attention, s headShape, instances int) launch {

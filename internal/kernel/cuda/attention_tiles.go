@@ -7,13 +7,13 @@ import (
 )
 
 // Limits of src/attention/attention_tiles.cu.
-const attentionTilesWarps = 8 // maxWarps
+const attentionTilesWarps = 8 // maxWarps, and twelve past 128 nodes
 
 // attentionTileCounts are how many nodes, in eights, its modules are made for.
-var attentionTileCounts = []int{4, 7, 13, 16}
+var attentionTileCounts = []int{4, 7, 13, 16, 17}
 
 // tiles is how many tiles of eight nodes a head has on tensor cores, 0 where they do not serve: in
-// fp32, for other heads than of 16 and 32, and past 128 nodes, which attention_stream.go takes.
+// fp32, for other heads than of 16 and 32, and past 136 nodes, which attention_stream.go takes.
 func (s headShape) tiles(b *binder, ts ...*kernel.Tensor) int {
 	if b.precision == FP32 || s.hd != 16 && s.hd != 32 || !b.vectors(ts...) {
 		return 0
@@ -43,8 +43,11 @@ func (s headShape) tilesEach() int {
 func (s headShape) tilesShared(t, each int) int { return 4 * (each*2*8*t*s.hd + 2*8*t) }
 
 func (s headShape) tilesSharedGrad(t, each int) int {
-	rows := 8 * t
-	return 4 * (2*rows + attentionTilesWarps + each*(3*rows*s.hd+rows*(rows+4)+2*rows))
+	rows, warps := 8*t, attentionTilesWarps
+	if rows > 128 {
+		warps = 12
+	}
+	return 4 * (2*rows + warps + each*(3*rows*s.hd+rows*(rows+4)+2*rows))
 }
 
 func (s headShape) tilesLaunch(kind string, t, each, instances, shared int, args ...any) launch {

@@ -12,6 +12,10 @@ type heldPlan struct {
 	tiles, shared int
 }
 
+// heldMore are tiles of eight nodes past nodeTiles: some of their projections lie in local memory,
+// which is nearer than what row_stream reads.
+const heldMore = 17
+
 const heldWarps = 8 // heads that its kernels allow with heads of 16; with heads of 32 half as many
 
 // held reports whether a rollout's projections stay in registers, and how. In fp32 they stay as
@@ -19,14 +23,20 @@ const heldWarps = 8 // heads that its kernels allow with heads of 16; with heads
 func (b *binder) held(o *kernel.Rollout) (heldPlan, bool) {
 	p := b.policy(&o.Decoder)
 	t := p.tilesFor()
+	if t == 0 && o.Actions.Shape[1] < fewStarts && p.rules.Set == kernel.CVRP && p.aligned && p.n <= 8*heldMore {
+		t = heldMore
+	}
 	if b.precision == FP32 || t == 0 || p.hd != 16 && p.hd != 32 || p.heads > heldWarps*16/p.hd || b.address(o.Context)%16 != 0 ||
 		b.address(o.Graph)%16 != 0 {
 		return heldPlan{}, false
 	}
 	limit := o.Actions.Shape[2]
 	span := 32
-	for span < 8*t {
+	for span < min(8*t, 128) {
 		span *= 2
+	}
+	if t == heldMore {
+		span = 192
 	}
 	four := func(n int) int { return (n + 3) &^ 3 }
 	h := heldPlan{tiles: t, shared: 4 * (p.n*p.d + 2*p.heads*span + p.heads*span + p.heads*span/2 + four(limit) + 3*four(p.n))}

@@ -21,8 +21,9 @@ const (
 	startsTeam     = 4        // TEAM of rollout_team
 	chunks         = 8        // CHUNKS
 	startsWarps    = 16       // of rollout_stream on a multiprocessor
-	rowsWarps      = 12       // of rows_stream on a multiprocessor
-	rowsFew        = 4        // of a block of rows_stream that holds nothing
+	rowsWarps      = 12       // of a block of rows_held or rows_ring, one to a multiprocessor
+	ringBytes      = 3 * 8192 // RING_PARTS·RING_BYTES of src/routing/stream.cuh
+	aloneWarps     = 8        // of a block of walk_alone, at most
 	fewRowWarps    = 16       // of a block of row_few
 	sharedRows     = 3        // blocks of row_stream with all its warps on a multiprocessor
 	sharedRowWarps = 8        // of a block of row_stream, at most
@@ -51,8 +52,8 @@ func (b *binder) streamed(p policy, context *kernel.Tensor) (stream, bool) {
 // across is the nodes of all blocks.
 func (s stream) across() int { return streamBlock * s.blocks }
 
-// heldBytes is the shared memory of an instance's first matrices.
-func (s stream) heldBytes(held int) int { return held * s.blocks * packedBlock }
+// heldBytes is the shared memory of an instance's first matrices, in tiles of sixteen nodes.
+func (s stream) heldBytes(held int) int { return held * ceil(s.n, 16) * packedBlock / 2 }
 
 // startsShape is how rollout_stream works: so many warps follow a tile of sixteen starts, a block
 // has so many tiles, and so many matrices of its instance in shared memory.
@@ -60,9 +61,24 @@ type startsShape struct{ team, tiles, held int }
 
 func (f startsShape) warps() int { return f.team * f.tiles }
 
+// kernel names what serves the shape, less the head's width: some are made for so many matrices.
+func (f startsShape) kernel() string {
+	switch {
+	case f.team > 1 && f.held == 1:
+		return "rollout_team_one_"
+	case f.team > 1:
+		return "rollout_team_"
+	case f.held == 2:
+		return "rollout_two_"
+	case f.held == 3:
+		return "rollout_three_"
+	}
+	return "rollout_stream_"
+}
+
 // startsShared is the shared memory of rollout_stream, rowShared that of row_stream, in bytes.
 func (s stream) startsShared(f startsShape) int {
-	words := (2+s.columns)*s.across() + s.seen*halfWidth/2 + 2*fitLevels*s.blocks + f.warps()*64*s.blocks + f.tiles*32*s.blocks
+	words := (2+s.columns)*s.across() + s.seen*halfWidth/2 + 2*fitLevels*s.blocks + f.warps()*32*s.blocks + f.tiles*32*s.blocks
 	if f.team > 1 {
 		words += f.tiles * (128*chunks + 64*f.team)
 	}
@@ -106,13 +122,17 @@ func (s stream) rowShared(warps int) int {
 }
 
 // rowWarps are the warps of a block of row_stream and its kernel: all that a block may have where
-// every multiprocessor has a row at most, else as few as a row needs, so that many share one.
+// every multiprocessor has a row at most, else as few as a row needs, so that many share one, which
+// with four warps a row leaves registers for twice the nodes under way.
 func (s stream) rowWarps(rows, sms int) (warps int, kernel string) {
 	switch {
 	case rows <= sms:
 		return fewRowWarps, fmt.Sprint("row_few_", s.hd)
 	case rows <= sharedRows*sms:
 		return sharedRowWarps, fmt.Sprint("row_stream_", s.hd)
+	}
+	if s.hd == 32 {
+		return s.heads, "row_ahead_32"
 	}
 	return s.heads, fmt.Sprint("row_stream_", s.hd)
 }
@@ -151,11 +171,7 @@ func (b *binder) rolloutStream(o *kernel.Rollout, s stream) []launch {
 	packed, pack := s.pack(b, &o.Decoder, instances, 0, allMatrices, s.askUnit())
 	all := ceil(starts, 16)
 	f := s.startsShape(instances, all, b.sms, b.maxShared)
-	kernel := fmt.Sprint("rollout_stream_", s.hd)
-	if f.team > 1 {
-		kernel = fmt.Sprint("rollout_team_", s.hd)
-	}
-	return append(ls, pack, launch{module: ruled("stream_starts", s.rules.Set), kernel: kernel, grid: dim3{instances, ceil(all, f.tiles), 1},
+	return append(ls, pack, launch{module: ruled("stream_starts", s.rules.Set), kernel: fmt.Sprint(f.kernel(), s.hd), grid: dim3{instances, ceil(all, f.tiles), 1},
 		block: dim3{32 * f.warps(), 1, 1}, shared: s.startsShared(f),
 		args: append(args(packed), b.scratch(instances*all*s.blocks*pointerBytes), i32(f.held))})
 }
@@ -187,27 +203,57 @@ func (g streamGrad) instanceBytes() int {
 
 func (g streamGrad) walkShared() int {
 	depots := 1 + g.rules.Set.Further()
-	return 4 * (g.n*g.columns + depots*(g.starts+1) + 3*g.n + 2 + g.n*ceil(g.starts, 32))
-}
-func (g streamGrad) rowsShared(warps, held int) int {
-	return g.heldBytes(held) + 2*halfWidth*g.seen + warps*128*g.blocks
+	return 4 * (g.n*g.columns + depots*(g.starts+1) + 3*g.n + 2 + g.n*ceil(g.starts, 32) + fitLevels*(ceil(g.n, 32)|1))
 }
 
-// rowsBlock is how many warps a block of rows_stream has, and how many matrices it holds.
-func (g streamGrad) rowsBlock(maxShared int) (warps, held int) {
-	for h := queries; h > 0; h-- {
-		if g.rowsShared(rowsWarps, h) <= maxShared {
-			return rowsWarps, h
+// rowsShared is the shared memory of rows_held, ringShared that of rows_ring, in bytes.
+func (g streamGrad) rowsShared() int { return g.heldBytes(queries) + g.rowsOwn() }
+func (g streamGrad) ringShared() int { return ringBytes + g.rowsOwn() }
+func (g streamGrad) rowsOwn() int    { return 2*halfWidth*g.seen + rowsWarps*64*g.blocks }
+
+// rowsBlock names the kernel of the rows, less the head's width, and its shared memory: an
+// instance's matrices are held there, or pass through it for all warps of a block together.
+func (g streamGrad) rowsBlock(maxShared int) (kernel string, shared int) {
+	if shared = g.rowsShared(); shared <= maxShared {
+		return "rows_held_", shared
+	}
+	return "rows_ring_", g.ringShared()
+}
+
+// rowSplits is how many blocks an instance's rows are dealt to, at most `most`: where the card
+// holds `slots` blocks at once, those whose rounds are soonest done.
+func rowSplits(instances, slots, most int) int {
+	best, rounds := 1, ceil(instances, slots)
+	for s := 2; s <= min(max(8, ceil(slots, instances)), most); s++ {
+		if r := ceil(instances*s, slots); r*best < rounds*s {
+			best, rounds = s, r
 		}
 	}
-	return rowsFew, 0
+	return best
 }
+
+// walker names the kernel that follows the recorded routes and the threads of its block: a thread a
+// start where starts are many and the context is one number, else a warp.
+func (g streamGrad) walker() (kernel string, threads int) {
+	switch {
+	case g.n > 1024:
+		return "walk_stream_4096", 32 * min(g.starts, walkWarps)
+	case g.seen > 1 || g.starts < manyStarts:
+		return "walk_stream_1024", 32 * min(g.starts, walkWarps)
+	}
+	words := 256
+	for words < g.n {
+		words *= 2
+	}
+	return fmt.Sprint("walk_alone_", words), 32 * min(ceil(g.starts, 32), aloneWarps)
+}
+
 func (g streamGrad) nodesShared() int {
 	line := 2*headPair*g.hd + 16
 	slab := streamSlab * (g.takenBytes() + 32 + 3*line + headPair*2*4 + 4 + 2*streamBlock*g.per + 16)
 	return 2*slab + headPair*g.per*2*2*streamBlock*g.hd // and a warp's values and keys
 }
-func (g streamGrad) tablesShared() int { return 4 * 64 * (65 + g.hd + 4 + g.hd) }
+func (g streamGrad) tablesShared() int { return 4 * 64 * (72 + g.hd + 8) }
 
 // streamGradServes reports whether the gradient of the decisions is streamed.
 func (b *binder) streamGradServes(o *kernel.RolloutGrad, p policy) (streamGrad, bool) {
@@ -216,7 +262,7 @@ func (b *binder) streamGradServes(o *kernel.RolloutGrad, p policy) (streamGrad, 
 		return streamGrad{}, false
 	}
 	g := newStreamGrad(o, s)
-	return g, max(g.walkShared(), g.rowsShared(rowsFew, 0), g.nodesShared(), g.tablesShared()) <= b.maxShared
+	return g, max(g.walkShared(), g.ringShared(), g.nodesShared(), g.tablesShared()) <= b.maxShared
 }
 
 // gradStream walks and sorts, goes forward and back, some instances at a time so that what lies
@@ -237,13 +283,10 @@ func (b *binder) gradStream(o *kernel.RolloutGrad, g streamGrad, dcontext uint64
 	dus, glimpses, dglimpses := b.scratch(2*chunk*g.room*g.across()), b.scratch(2*chunk*g.room*g.d), b.scratch(2*chunk*g.room*g.d)
 	lse, deltas := b.scratch(4*chunk*g.room*g.heads), b.scratch(4*chunk*g.room*g.heads)
 	dtables := b.scratch(chunk * g.tableBytes())
-	warps, held := g.rowsBlock(b.maxShared)
-	splits := max(1, min(ceil(rowsWarps/warps*b.sms, chunk), ceil(g.room, 16*warps)))
-	r := b.scratch(chunk * splits * warps * g.blocks * pointerBytes)
-	walk := "walk_stream_1024"
-	if g.n > 1024 {
-		walk = "walk_stream_4096"
-	}
+	rows, rowsShared := g.rowsBlock(b.maxShared)
+	splits := rowSplits(chunk, b.sms, ceil(g.room, 16*rowsWarps))
+	r := b.scratch(chunk * splits * rowsWarps * g.blocks * pointerBytes)
+	walk, walkers := g.walker()
 	nodes := ruled("stream_nodes", g.rules.Set)
 	for first := 0; first < g.instances; first += chunk {
 		count := min(chunk, g.instances-first)
@@ -257,15 +300,15 @@ func (b *binder) gradStream(o *kernel.RolloutGrad, g streamGrad, dcontext uint64
 		}
 		list := []any{taken, masks, stands, counts, up, own, b.addr(o.Context)}
 		ls = append(ls,
-			launch{module: ruled("stream_walk", g.rules.Set), kernel: walk, grid: dim3{count, 1, 1}, block: dim3{32 * min(g.starts, walkWarps), 1, 1},
+			launch{module: ruled("stream_walk", g.rules.Set), kernel: walk, grid: dim3{count, 1, 1}, block: dim3{walkers, 1, 1},
 				shared: g.walkShared(),
 				args: []any{taken, masks, stands, counts, present, up, of(o.Actions, g.starts*g.limit), of(o.Steps, g.starts), of(o.Adv, g.starts),
 					of(o.Nodes, g.n*g.columns), b.control, i32(g.n), i32(g.starts), i32(g.limit), i32(g.room), o.Capacity, begins(o.Forced, o.Viewed),
 					o.Weight, b.coefficient(o.Bonus), g.pointerScale}},
-			launch{module: ruled("stream_rows", g.rules.Set), kernel: fmt.Sprint("rows_stream_", g.hd), grid: dim3{count, splits, 1},
-				block: dim3{32 * warps, 1, 1}, shared: g.rowsShared(warps, held),
+			launch{module: ruled("stream_rows", g.rules.Set), kernel: fmt.Sprint(rows, g.hd), grid: dim3{count, splits, 1},
+				block: dim3{32 * rowsWarps, 1, 1}, shared: rowsShared,
 				args: append(append([]any{dus, glimpses, dglimpses, lse, deltas}, list...), b.control, i32(g.n), i32(g.blocks), i32(g.room), i32(splits),
-					g.scale, near, i32(g.biasWide()), r, i32(held))},
+					g.scale, near, i32(g.biasWide()), r)},
 			launch{module: nodes, kernel: fmt.Sprint("nodes_stream_", g.hd), grid: dim3{count, g.heads / headPair, g.ranges}, block: dim3{32 * headPair * g.per, 1, 1},
 				shared: g.nodesShared(),
 				args: append(append([]any{dproj, of(o.DPointer, g.n*g.d), dtables, dus, glimpses, dglimpses, lse, deltas}, list...), proj, i32(g.n),

@@ -19,7 +19,7 @@ func TestStreamSizesMatchSource(t *testing.T) {
 		}
 		source += string(data)
 	}
-	for name, want := range map[string]int{"BLOCK": streamBlock, "SLAB": streamSlab, "PAIR": headPair} {
+	for name, want := range map[string]int{"BLOCK": streamBlock, "SLAB": streamSlab, "PAIR": headPair, "RING_PARTS": 3, "RING_BYTES": ringBytes / 3} {
 		m := regexp.MustCompile(`#define ` + name + ` (\d+)`).FindStringSubmatch(source)
 		if m == nil {
 			t.Errorf("the source has no %s", name)
@@ -54,7 +54,7 @@ func TestStreamChunks(t *testing.T) {
 		}
 		next := 0
 		for _, l := range ls {
-			if !strings.HasPrefix(l.kernel, "walk_stream") {
+			if !strings.HasPrefix(l.kernel, "walk_") {
 				continue
 			}
 			if at := l.args[7].(uint64); at != b.address(o.Steps)+uint64(4*next*g.starts) {
@@ -77,7 +77,7 @@ func TestRowWarps(t *testing.T) {
 	for _, c := range []struct {
 		rows, warps int
 		kernel      string
-	}{{1, 16, "row_few_32"}, {132, 16, "row_few_32"}, {133, 8, "row_stream_32"}, {396, 8, "row_stream_32"}, {397, 4, "row_stream_32"}} {
+	}{{1, 16, "row_few_32"}, {132, 16, "row_few_32"}, {133, 8, "row_stream_32"}, {396, 8, "row_stream_32"}, {397, 4, "row_ahead_32"}} {
 		if warps, kernel := s.rowWarps(c.rows, 132); warps != c.warps || kernel != c.kernel {
 			t.Errorf("%d rows: %d warps of %s, want %d of %s", c.rows, warps, kernel, c.warps, c.kernel)
 		}
@@ -94,8 +94,9 @@ func TestStartsShape(t *testing.T) {
 		{129, 256, 128, startsShape{1, 8, 2}}, // two blocks on a multiprocessor
 		{129, 8, 128, startsShape{4, 1, 3}},
 		{201, 256, 200, startsShape{1, 13, 3}},
-		{501, 64, 100, startsShape{4, 4, 0}},
-		{4096, 64, 100, startsShape{4, 1, 0}},
+		{501, 64, 100, startsShape{4, 4, 1}},
+		{1001, 64, 100, startsShape{4, 4, 0}},
+		{4096, 64, 100, startsShape{1, 4, 0}},
 	} {
 		s := stream{policy{n: c.nodes, d: halfWidth, heads: 4, hd: 32, columns: 1, seen: 1}, ceil(c.nodes, streamBlock)}
 		got := s.startsShape(c.instances, ceil(c.starts, 16), 132, 227<<10)
@@ -104,6 +105,42 @@ func TestStartsShape(t *testing.T) {
 		}
 		if shared := s.startsShared(got); shared > 227<<10 {
 			t.Errorf("%d nodes: %d bytes of shared memory", c.nodes, shared)
+		}
+	}
+}
+
+// TestRowSplits: an instance's rows go to as many blocks as leave the fewest multiprocessors
+// without one.
+func TestRowSplits(t *testing.T) {
+	for _, c := range []struct{ instances, most, want int }{
+		{64, 100, 2},  // 128 blocks at once; three parts would take two rounds
+		{128, 100, 1}, // all at once
+		{132, 100, 1},
+		{256, 100, 1},
+		{1, 200, 132},
+		{1, 7, 7},
+		{100, 100, 5}, // 500 blocks in four rounds; one part each would leave a quarter of the card
+		{512, 1, 1},
+	} {
+		if got := rowSplits(c.instances, 132, c.most); got != c.want {
+			t.Errorf("%d instances in at most %d parts: %d, want %d", c.instances, c.most, got, c.want)
+		}
+	}
+}
+
+// TestWalker: a thread follows a start where starts are many, else a warp.
+func TestWalker(t *testing.T) {
+	for _, c := range []struct {
+		nodes, starts, seen, threads int
+		kernel                       string
+	}{
+		{129, 128, 1, 128, "walk_alone_256"}, {256, 8, 1, 32, "walk_alone_256"}, {257, 300, 1, 256, "walk_alone_512"},
+		{512, 33, 1, 64, "walk_alone_512"}, {513, 100, 1, 128, "walk_alone_1024"}, {1024, 100, 1, 128, "walk_alone_1024"},
+		{1025, 100, 1, 1024, "walk_stream_4096"}, {129, 7, 1, 224, "walk_stream_1024"}, {129, 128, 4, 1024, "walk_stream_1024"},
+	} {
+		g := streamGrad{stream: stream{policy: policy{n: c.nodes, seen: c.seen}}, starts: c.starts}
+		if kernel, threads := g.walker(); kernel != c.kernel || threads != c.threads {
+			t.Errorf("%d nodes, %d starts, %d features: %d threads of %s, want %d of %s", c.nodes, c.starts, c.seen, threads, kernel, c.threads, c.kernel)
 		}
 	}
 }

@@ -1,11 +1,11 @@
 // Attention with a distance bias on tensor cores, and its gradient, for any number of nodes and
-// heads of 16 or 32: keys, or queries, pass through shared memory 64 at a time, and the softmax
-// goes along. The loops they compute are those of kernel.Attention and kernel.AttentionGrad; of P
-// they keep one number per row, the base-2 logarithm of the row's sum. attention_tiles.cuh says
-// what a reader could break.
+// heads of 16 or 32: keys, or queries, pass through shared memory `span` at a time, a multiple of
+// 64, and the softmax goes along 64 at a time. The loops they compute are those of kernel.Attention
+// and kernel.AttentionGrad; of P they keep one number per row, the base-2 logarithm of the row's
+// sum. attention_tiles.cuh says what a reader could break.
 #include "attention_tiles.cuh"
 
-constexpr int SPAN = 64;     // nodes in shared memory
+constexpr int SPAN = 64;     // nodes of a step
 constexpr int maxWarps = 8;  // of a block, sixteen nodes each
 
 // Place is where a block works: head h of instance b, nodes from first on.
@@ -14,16 +14,38 @@ struct Place {
   __device__ __forceinline__ Place(int heads) : b(blockIdx_x / heads), h(blockIdx_x % heads), first(blockIdx_y * (blockDim_x / 2)) {}
 };
 
-// bring copies rows from..from+63 of a head's columns, rounded, zeros past n.
-template <int HD> __device__ __forceinline__ void bring(float *to, const float *src, long stride, int from, int n) {
-  for (int k = threadIdx_x; k < SPAN * (HD / 4); k += blockDim_x) {
-    const int row = k / (HD / 4), q = k % (HD / 4);
-    store4(to + place<HD>(row, q), from + row < n ? rounded(load4(src + (from + row) * stride + 4 * q)) : f4{0, 0, 0, 0});
+// rows_of is how many rows of a span there are to bring, in whole tiles of eight.
+__device__ __forceinline__ int rows_of(int span, int from, int n) {
+  const int left = (n - from + 7) & ~7;
+  return left < span ? left : span;
+}
+
+constexpr int BATCH = 4; // rows that a thread has under way
+
+// bring copies `rows` rows of a head's columns from row `from` on, rounded, zeros past n: of keys
+// and values, or queries and gradients.
+template <int HD>
+__device__ __forceinline__ void bring(float *to, float *to2, const float *src, const float *src2, long stride, long stride2, int from, int rows, int n) {
+  const int q = threadIdx_x % (HD / 4), step = blockDim_x / (HD / 4);
+  for (int r0 = threadIdx_x / (HD / 4); r0 < rows; r0 += BATCH * step) {
+    f4 u[BATCH], v[BATCH];
+#pragma unroll
+    for (int i = 0; i < BATCH; i++) {
+      const int row = from + r0 + i * step;
+      const bool real = row < n && r0 + i * step < rows;
+      u[i] = real ? load4(src + row * stride + 4 * q) : f4{0, 0, 0, 0};
+      v[i] = real ? load4(src2 + row * stride2 + 4 * q) : f4{0, 0, 0, 0};
+    }
+#pragma unroll
+    for (int i = 0; i < BATCH; i++) {
+      const int row = r0 + i * step, at = place<HD>(row, q);
+      if (row < rows) store4(to + at, rounded(u[i])), store4(to2 + at, rounded(v[i]));
+    }
   }
 }
 
-__device__ __forceinline__ void bring_positions(f2 *xy, const float *posX, const float *posY, int from, int n) {
-  for (int k = threadIdx_x; k < SPAN; k += blockDim_x) xy[k] = from + k < n ? f2{posX[from + k], posY[from + k]} : f2{0, 0};
+__device__ __forceinline__ void bring_positions(f2 *xy, const float *posX, const float *posY, int from, int rows, int n) {
+  for (int k = threadIdx_x; k < rows; k += blockDim_x) xy[k] = from + k < n ? f2{posX[from + k], posY[from + k]} : f2{0, 0};
 }
 
 __device__ __forceinline__ f2 position(const float *posX, const float *posY, int i, int n) {
@@ -51,10 +73,10 @@ template <int HD> __device__ __forceinline__ f2 row_dots(const float *a, const f
 // 2^(z_ij - kept_i)·v_j, for nodes i of the block, sixteen a warp.
 template <int HD>
 __device__ __forceinline__ void attend(float *y, float *kept, const float *qkv, const float *posX, const float *posY, const float *slope, int n, int heads,
-                                       float scale) {
-  __shared__ __attribute__((aligned(16))) float keys[SPAN * HD];
-  __shared__ __attribute__((aligned(16))) float values[SPAN * HD];
-  __shared__ __attribute__((aligned(16))) f2 xy[SPAN];
+                                       float scale, int span) {
+  extern __shared__ float smem[] __attribute__((aligned(16)));
+  float *keys = smem, *values = keys + span * HD;
+  f2 *xy = (f2 *)(values + span * HD);
   const Place w(heads);
   const int lane = threadIdx_x % 32, g = lane / 4, t = lane % 4, d = heads * HD, stride = 3 * d, r = w.first + threadIdx_x / 32 * 16 + g;
   const float *in = qkv + (long)w.b * n * stride + w.h * HD;
@@ -70,18 +92,21 @@ __device__ __forceinline__ void attend(float *y, float *kept, const float *qkv, 
   float o[HD / 8][4] = {}, top[2] = {-3e38f, -3e38f}, sum[2] = {0, 0};
 #pragma unroll 1
   for (int from = 0; from < n; from += SPAN) {
-    sync();
-    bring<HD>(keys, in + d, stride, from, n);
-    bring<HD>(values, in + 2 * d, stride, from, n);
-    bring_positions(xy, posX, posY, from, n);
-    sync();
+    const int here = from % span;
+    if (here == 0) {
+      const int count = rows_of(span, from, n);
+      sync();
+      bring<HD>(keys, values, in + d, in + 2 * d, stride, stride, from, count, n);
+      bring_positions(xy, posX, posY, from, count, n);
+      sync();
+    }
     float p[SPAN / 8][4], high[2] = {top[0], top[1]};
 #pragma unroll
     for (int T = 0; T < SPAN / 8; T++) {
       if (from + 8 * T >= n) break; // no tile of nodes past the last
       float dist[4];
-      across<HD>(p[T], query, keys + 8 * T * HD, at);
-      far(dist, a, a8, xy + 8 * T);
+      across<HD>(p[T], query, keys + (here + 8 * T) * HD, at);
+      far(dist, a, a8, xy + here + 8 * T);
 #pragma unroll
       for (int e = 0; e < 4; e++) {
         p[T][e] = from + 8 * T + 2 * t + e % 2 < n ? p[T][e] - bias * dist[e] : -3e38f;
@@ -108,7 +133,7 @@ __device__ __forceinline__ void attend(float *y, float *kept, const float *qkv, 
         sum[e / 2] += p[T][e];
       }
       left(pa, p[T]);
-      down<HD>(o, pa, values + 8 * T * HD, rows);
+      down<HD>(o, pa, values + (here + 8 * T) * HD, rows);
     }
   }
   sum[0] = quad_sum(sum[0]), sum[1] = quad_sum(sum[1]);
@@ -125,12 +150,11 @@ __device__ __forceinline__ void attend(float *y, float *kept, const float *qkv, 
 template <int HD>
 __device__ __forceinline__ void attend_columns(float *dqkv, float *dslope, const float *dy, const float *y, const float *kept, const float *qkv,
                                                const float *posX, const float *posY, const float *slope, float *partial, u32 *turn, int n, int heads,
-                                               float scale, int instances, int ranges, int gradLanes, int gradLaneSize, u32 add) {
-  __shared__ __attribute__((aligned(16))) float q[SPAN * HD];
-  __shared__ __attribute__((aligned(16))) float dys[SPAN * HD];
-  __shared__ __attribute__((aligned(16))) f2 xy[SPAN];
-  __shared__ __attribute__((aligned(16))) float dot[SPAN];
-  __shared__ __attribute__((aligned(16))) float sums[SPAN];
+                                               float scale, int instances, int ranges, int gradLanes, int gradLaneSize, u32 add, int span) {
+  extern __shared__ float smem[] __attribute__((aligned(16)));
+  float *q = smem, *dys = q + span * HD;
+  f2 *xy = (f2 *)(dys + span * HD);
+  float *dot = (float *)(xy + span), *sums = dot + span;
   __shared__ float slopes[maxWarps];
   const Place w(heads);
   const int lane = threadIdx_x % 32, g = lane / 4, t = lane % 4, d = heads * HD, stride = 3 * d, r = w.first + threadIdx_x / 32 * 16 + g;
@@ -150,27 +174,33 @@ __device__ __forceinline__ void attend_columns(float *dqkv, float *dslope, const
   float dk[HD / 8][4] = {}, dv[HD / 8][4] = {}, steep = 0;
 #pragma unroll 1
   for (int from = 0; from < n; from += SPAN) {
-    sync();
-    bring<HD>(q, in, stride, from, n);
-    bring<HD>(dys, gy, d, from, n);
-    bring_positions(xy, xs, ys, from, n);
-    for (int k = threadIdx_x; k < SPAN; k += blockDim_x) {
-      float sum = 0;
-      if (from + k < n)
+    const int here = from % span;
+    if (here == 0) {
+      const int count = rows_of(span, from, n);
+      sync();
+      bring<HD>(q, dys, in, gy, stride, d, from, count, n);
+      bring_positions(xy, xs, ys, from, count, n);
+      // rows' dot products of gradients and results, HD/4 lanes a row; whole warps go round
+      // together
+      for (int k = threadIdx_x; k - (int)(threadIdx_x % 32) < count * (HD / 4); k += blockDim_x) {
+        const int row = k / (HD / 4), c = k % (HD / 4);
+        const bool real = from + row < n && row < count;
+        float part = real ? sum4(load4(gy + (long)(from + row) * d + 4 * c) * load4(oy + (long)(from + row) * d + 4 * c)) : 0.0f;
 #pragma unroll
-        for (int c = 0; c < HD; c += 4) sum += sum4(load4(gy + (long)(from + k) * d + c) * load4(oy + (long)(from + k) * d + c));
-      dot[k] = sum;
-      sums[k] = from + k < n ? kept[from + k] : 3e38f;
+        for (int m = 1; m < HD / 4; m *= 2) part += shfl_xor(part, m);
+        if (c == 0 && row < count) dot[row] = part, sums[row] = real ? kept[from + row] : 3e38f;
+      }
+      sync();
     }
-    sync();
 #pragma unroll 2
     for (int T = 0; T < SPAN / 8 && from + 8 * T < n; T++) {
       float p[4], s[4], dist[4];
       u32 m[4];
-      across<HD>(p, key, q + 8 * T * HD, at);
-      across<HD>(s, value, dys + 8 * T * HD, at);
-      far(dist, a, a8, xy + 8 * T);
-      const f2 sum = *(const f2 *)(sums + 8 * T + 2 * t), mean = *(const f2 *)(dot + 8 * T + 2 * t);
+      const int tile = here + 8 * T;
+      across<HD>(p, key, q + tile * HD, at);
+      across<HD>(s, value, dys + tile * HD, at);
+      far(dist, a, a8, xy + tile);
+      const f2 sum = *(const f2 *)(sums + tile + 2 * t), mean = *(const f2 *)(dot + tile + 2 * t);
 #pragma unroll
       for (int e = 0; e < 4; e++) {
         p[e] = real[e / 2] ? ex2(p[e] - bias * dist[e] - (e % 2 ? sum.y : sum.x)) : 0.0f;
@@ -178,9 +208,9 @@ __device__ __forceinline__ void attend_columns(float *dqkv, float *dslope, const
         steep -= s[e] * dist[e];
       }
       left(m, p);
-      down<HD>(dv, m, dys + 8 * T * HD, rows);
+      down<HD>(dv, m, dys + tile * HD, rows);
       left(m, s);
-      down<HD>(dk, m, q + 8 * T * HD, rows);
+      down<HD>(dk, m, q + tile * HD, rows);
     }
   }
   float *out = dqkv + (long)w.b * n * stride + w.h * HD;
@@ -201,10 +231,10 @@ __device__ __forceinline__ void attend_columns(float *dqkv, float *dslope, const
 // dq_i = scale·Σ_j dz_ij·k_j for nodes i of the block.
 template <int HD>
 __device__ __forceinline__ void attend_rows(float *dqkv, const float *dy, const float *y, const float *kept, const float *qkv, const float *posX,
-                                            const float *posY, const float *slope, int n, int heads, float scale) {
-  __shared__ __attribute__((aligned(16))) float keys[SPAN * HD];
-  __shared__ __attribute__((aligned(16))) float values[SPAN * HD];
-  __shared__ __attribute__((aligned(16))) f2 xy[SPAN];
+                                            const float *posY, const float *slope, int n, int heads, float scale, int span) {
+  extern __shared__ float smem[] __attribute__((aligned(16)));
+  float *keys = smem, *values = keys + span * HD;
+  f2 *xy = (f2 *)(values + span * HD);
   const Place w(heads);
   const int lane = threadIdx_x % 32, g = lane / 4, t = lane % 4, d = heads * HD, stride = 3 * d, r = w.first + threadIdx_x / 32 * 16 + g;
   const float *in = qkv + (long)w.b * n * stride + w.h * HD, *gy = dy + (long)w.b * n * d + w.h * HD, *oy = y + (long)w.b * n * d + w.h * HD;
@@ -222,25 +252,29 @@ __device__ __forceinline__ void attend_rows(float *dqkv, const float *dy, const 
   float dq[HD / 8][4] = {};
 #pragma unroll 1
   for (int from = 0; from < n; from += SPAN) {
-    sync();
-    bring<HD>(keys, in + d, stride, from, n);
-    bring<HD>(values, in + 2 * d, stride, from, n);
-    bring_positions(xy, xs, ys, from, n);
-    sync();
+    const int here = from % span;
+    if (here == 0) {
+      const int count = rows_of(span, from, n);
+      sync();
+      bring<HD>(keys, values, in + d, in + 2 * d, stride, stride, from, count, n);
+      bring_positions(xy, xs, ys, from, count, n);
+      sync();
+    }
 #pragma unroll 2
     for (int T = 0; T < SPAN / 8 && from + 8 * T < n; T++) {
       float p[4], s[4], dist[4];
       u32 m[4];
-      across<HD>(p, query, keys + 8 * T * HD, at);
-      across<HD>(s, grad, values + 8 * T * HD, at);
-      far(dist, a, a8, xy + 8 * T);
+      const int tile = here + 8 * T;
+      across<HD>(p, query, keys + tile * HD, at);
+      across<HD>(s, grad, values + tile * HD, at);
+      far(dist, a, a8, xy + tile);
 #pragma unroll
       for (int e = 0; e < 4; e++) {
         const float x = from + 8 * T + 2 * t + e % 2 < n ? ex2(p[e] - bias * dist[e] - less[e / 2]) : 0.0f;
         s[e] = x * (s[e] - mean[e / 2]);
       }
       left(m, s);
-      down<HD>(dq, m, keys + 8 * T * HD, rows);
+      down<HD>(dq, m, keys + tile * HD, rows);
     }
   }
   write<HD>(dqkv + (long)w.b * n * stride + w.h * HD, stride, r, n, dq, scale, scale);
@@ -248,18 +282,18 @@ __device__ __forceinline__ void attend_rows(float *dqkv, const float *dy, const 
 
 #define ATTENTION(HD)                                                                                                                     \
   KERNEL __launch_bounds__(32 * maxWarps, 2) attention_stream_##HD(float *y, float *kept, const float *qkv, const float *posX,            \
-      const float *posY, const float *slope, int n, int heads, float scale) {                                                             \
-    attend<HD>(y, kept, qkv, posX, posY, slope, n, heads, scale);                                                                         \
+      const float *posY, const float *slope, int n, int heads, float scale, int span) {                                                             \
+    attend<HD>(y, kept, qkv, posX, posY, slope, n, heads, scale, span);                                                                         \
   }                                                                                                                                       \
   KERNEL __launch_bounds__(32 * maxWarps, 2) attention_stream_columns_##HD(float *dqkv, float *dslope, const float *dy, const float *y,   \
       const float *kept, const float *qkv, const float *posX, const float *posY, const float *slope, float *partial, u32 *turn, int n,    \
-      int heads, float scale, int instances, int ranges, int gradLanes, int gradLaneSize, u32 add) {                                      \
+      int heads, float scale, int instances, int ranges, int gradLanes, int gradLaneSize, u32 add, int span) {                                      \
     attend_columns<HD>(dqkv, dslope, dy, y, kept, qkv, posX, posY, slope, partial, turn, n, heads, scale, instances, ranges, gradLanes,   \
-        gradLaneSize, add);                                                                                                               \
+        gradLaneSize, add, span);                                                                                                               \
   }                                                                                                                                       \
   KERNEL __launch_bounds__(32 * maxWarps, 2) attention_stream_rows_##HD(float *dqkv, const float *dy, const float *y, const float *kept,  \
-      const float *qkv, const float *posX, const float *posY, const float *slope, int n, int heads, float scale) {                        \
-    attend_rows<HD>(dqkv, dy, y, kept, qkv, posX, posY, slope, n, heads, scale);                                                          \
+      const float *qkv, const float *posX, const float *posY, const float *slope, int n, int heads, float scale, int span) {                        \
+    attend_rows<HD>(dqkv, dy, y, kept, qkv, posX, posY, slope, n, heads, scale, span);                                                          \
   }
 ATTENTION(16)
 ATTENTION(32)

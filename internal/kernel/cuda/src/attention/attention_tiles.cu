@@ -7,7 +7,8 @@
 
 
 constexpr int ROWS = 8 * TILES;             // nodes that a head has room for
-constexpr int maxWarps = 8;
+constexpr int maxWarps = TILES > 16 ? 12 : 8;   // of a block, a multiple of four
+constexpr int threads = TILES > 16 ? 288 : 256;
 constexpr int ACROSS = ROWS + 4;            // floats of a row of score gradients
 
 // Block is what a block works on: `each` heads of an instance, `tiles` warps a head, 16 rows a
@@ -222,11 +223,11 @@ __device__ __forceinline__ void attend_grad(float *dqkv, float *dslope, const fl
 }
 
 #define ATTENTION(HD)                                                                                                                     \
-  KERNEL __launch_bounds__(32 * maxWarps, 2) attention_tiles_##HD(float *y, float *kept, const float *qkv, const float *posX,             \
+  KERNEL __launch_bounds__(threads, 2) attention_tiles_##HD(float *y, float *kept, const float *qkv, const float *posX,             \
       const float *posY, const float *slope, int n, int heads, int each, float scale) {                                                   \
     attend<HD>(y, kept, qkv, posX, posY, slope, n, heads, each, scale);                                                                   \
   }                                                                                                                                       \
-  KERNEL __launch_bounds__(32 * maxWarps, 2) attention_tiles_grad_##HD(float *dqkv, float *dslope, const float *dy, const float *y,       \
+  KERNEL __launch_bounds__(threads, TILES > 16 ? 1 : 2) attention_tiles_grad_##HD(float *dqkv, float *dslope, const float *dy, const float *y,       \
       const float *kept, const float *qkv, const float *posX, const float *posY, const float *slope, float *partial, u32 *turn, int n,    \
       int heads, int each, float scale, int instances, int gradLanes, int gradLaneSize, u32 add) {                                        \
     attend_grad<HD>(dqkv, dslope, dy, y, kept, qkv, posX, posY, slope, partial, turn, n, heads, each, scale, instances, gradLanes,        \

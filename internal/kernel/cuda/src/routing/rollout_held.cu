@@ -16,7 +16,7 @@
 #include "rules.cuh"
 
 constexpr int NODES = 8 * TILES;
-constexpr int EACH = NODES <= 32 ? 1 : NODES <= 64 ? 2 : 4; // nodes of a lane
+constexpr int EACH = NODES <= 32 ? 1 : NODES <= 64 ? 2 : NODES <= 128 ? 4 : NODES <= 192 ? 6 : 8; // nodes of a lane
 constexpr int SPAN = 32 * EACH;                             // floats of a list of nodes
 constexpr int STEPS = (TILES + 1) / 2;                      // of 16 nodes as terms
 constexpr float HIGHEST = 65504;                            // fp16's
@@ -122,7 +122,13 @@ struct List { float v[EACH]; };
 __device__ __forceinline__ List mine(const float *list) {
   const int lane = threadIdx_x & 31;
   List out;
-  if constexpr (EACH == 4) {
+  if constexpr (EACH > 4) {
+#pragma unroll
+    for (int k = 0; k < EACH; k += 2) {
+      const float2_ v = two(list + EACH * lane + k);
+      out.v[k] = v.x, out.v[k + 1] = v.y;
+    }
+  } else if constexpr (EACH == 4) {
     const float4_ v = four(list + 4 * lane);
     out.v[0] = v.x, out.v[1] = v.y, out.v[2] = v.z, out.v[3] = v.w;
   } else if constexpr (EACH == 2) {
@@ -243,7 +249,10 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
         top = warp_top(top);
 #pragma unroll
         for (int k = 0; k < EACH; k++) s.v[k] = allowed >> k & 1 ? ex2(s.v[k] - top) : 0.0f;
-        if constexpr (EACH == 4)
+        if constexpr (EACH > 4)
+#pragma unroll
+          for (int k = 0; k < EACH; k += 2) weights[(EACH * lane + k) / 2] = halves(s.v[k], s.v[k + 1]);
+        else if constexpr (EACH == 4)
           *(u64 *)(weights + 2 * lane) = (u64)halves(s.v[2], s.v[3]) << 32 | halves(s.v[0], s.v[1]);
         else if constexpr (EACH == 2)
           weights[lane] = halves(s.v[0], s.v[1]);

@@ -29,7 +29,7 @@ __device__ __forceinline__ void apart16(float (&to)[8], const u4 &v) {
 // Shared memory, in words: WIDTH of the context's weights each, WIDTH of the glimpse, 96 for
 // reductions, HD + 2 a warp, the customers, 2n positions, n of r, ⌈n/32⌉ of served, of allowed and
 // of sums.
-template <int HD>
+template <int HD, int AHEAD>
 __device__ __forceinline__ void row_stream(int *actions, int *steps, float *length, float *logProb, float *entropy, const char *packed,
                                            const float *load, const float *posX, const float *posY, const Customer *instances, const Control *control,
                                            const State *state, u64 seed, u32 purpose, int capacity, int n, int blocks, int starts, int limit,
@@ -101,21 +101,21 @@ __device__ __forceinline__ void row_stream(int *actions, int *steps, float *leng
         apart16(q, eight16(queries + (u64)from * WIDTH));
 #pragma unroll
         for (int c = 0; c < 8; c++) q[c] = context.times(weigh + head * HD + 8 * (lane % L) + c, WIDTH, q[c]) * k2;
-        // L lanes have a node's columns, and four of a lane's nodes are under way.
+        // L lanes have a node's columns, and AHEAD of a lane's nodes are under way.
 #pragma unroll 1
-        for (int j0 = part * SPREAD + lane / L; j0 - lane / L < n; j0 += 4 * parts * SPREAD) {
-          u4 key[4], value[4];
-          bool ok[4];
+        for (int j0 = part * SPREAD + lane / L; j0 - lane / L < n; j0 += AHEAD * parts * SPREAD) {
+          u4 key[AHEAD], value[AHEAD];
+          bool ok[AHEAD];
 #pragma unroll
-          for (int e = 0; e < 4; e++) {
+          for (int e = 0; e < AHEAD; e++) {
             const int j = j0 + e * parts * SPREAD;
             ok[e] = j < n && allowed[j >> 5] >> (j & 31) & 1;
             key[e] = value[e] = u4{0, 0, 0, 0};
             if (ok[e]) key[e] = eight16(keys + (u64)j * WIDTH), value[e] = eight16(values + (u64)j * WIDTH);
           }
-          float z[4], most = top;
+          float z[AHEAD], most = top;
 #pragma unroll
-          for (int e = 0; e < 4; e++) {
+          for (int e = 0; e < AHEAD; e++) {
             float y[8];
             apart16(y, key[e]);
             z[e] = 0;
@@ -131,7 +131,7 @@ __device__ __forceinline__ void row_stream(int *actions, int *steps, float *leng
 #pragma unroll
           for (int c = 0; c < 8; c++) out[c] *= less;
 #pragma unroll
-          for (int e = 0; e < 4; e++) {
+          for (int e = 0; e < AHEAD; e++) {
             const float weight = ok[e] ? ex2(z[e] - top) : 0.0f;
             float y[8];
             apart16(y, value[e]);
@@ -176,18 +176,18 @@ __device__ __forceinline__ void row_stream(int *actions, int *steps, float *leng
 #pragma unroll
         for (int c = 0; c < 8; c++) g[c] = glimpse[eighth + c], g[8 + c] = glimpse[64 + eighth + c];
 #pragma unroll 1
-        for (int j0 = 4 * warp; j0 < n; j0 += 8 * WARPS) {
-          u4 low[2], high[2];
-          bool ok[2];
+        for (int j0 = 4 * warp; j0 < n; j0 += 2 * AHEAD * WARPS) {
+          u4 low[AHEAD / 2], high[AHEAD / 2];
+          bool ok[AHEAD / 2];
 #pragma unroll
-          for (int e = 0; e < 2; e++) {
+          for (int e = 0; e < AHEAD / 2; e++) {
             const int j = j0 + 4 * WARPS * e + (lane >> 3);
             ok[e] = j < n && allowed[j >> 5] >> (j & 31) & 1;
             low[e] = high[e] = u4{0, 0, 0, 0};
             if (ok[e]) low[e] = eight16(pointers + (u64)j * WIDTH + eighth), high[e] = eight16(pointers + (u64)j * WIDTH + 64 + eighth);
           }
 #pragma unroll
-          for (int e = 0; e < 2; e++) {
+          for (int e = 0; e < AHEAD / 2; e++) {
             const int j = j0 + 4 * WARPS * e + (lane >> 3);
             float y[8], u = 0;
             apart16(y, low[e]);
@@ -282,18 +282,19 @@ __device__ __forceinline__ void row_stream(int *actions, int *steps, float *leng
   }
 }
 
-#define ROW(NAME, HD, THREADS, BLOCKS)                                                                                          \
+#define ROW(NAME, HD, AHEAD, THREADS, BLOCKS)                                                                                          \
   KERNEL __launch_bounds__(THREADS, BLOCKS) NAME(int *actions, int *steps, float *length, float *logProb, float *entropy, const char *packed, \
                                                  const float *load, const float *posX, const float *posY, const Customer *instances, \
                                                  const Control *control, const State *state, u64 seed, u32 purpose, int capacity, int n, \
                                                  int blocks, int starts, int limit, int choice, int begins, float scale,         \
                                                  const float *biases, int wide) {                                                 \
-    row_stream<HD>(actions, steps, length, logProb, entropy, packed, load, posX, posY, instances, control, state, seed, purpose, capacity, n, \
+    row_stream<HD, AHEAD>(actions, steps, length, logProb, entropy, packed, load, posX, posY, instances, control, state, seed, purpose, capacity, n, \
                    blocks, starts, limit, choice, begins, scale, biases, wide);                                                   \
   }
 
 // Many rows share a multiprocessor; of few each has all the warps that it can use.
-ROW(row_stream_16, 16, 256, 3)
-ROW(row_stream_32, 32, 256, 3)
-ROW(row_few_16, 16, 512, 1)
-ROW(row_few_32, 32, 512, 1)
+ROW(row_stream_16, 16, 4, 256, 3)
+ROW(row_stream_32, 32, 4, 256, 3)
+ROW(row_few_16, 16, 4, 512, 1)
+ROW(row_few_32, 32, 4, 512, 1)
+ROW(row_ahead_32, 32, 8, 128, 4)

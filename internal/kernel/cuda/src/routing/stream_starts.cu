@@ -6,7 +6,7 @@
 
 // Shared memory of a warp, in words: what is served and what is allowed of its rows. Of a tile of
 // sixteen rows: a block's sums of their distributions and, of a team, glimpses and tallies.
-#define WARP_WORDS(blocks) (64 * (blocks))
+#define WARP_WORDS(blocks) (32 * (blocks))
 #define TILE_WORDS(blocks, team) (32 * (blocks) + ((team) > 1 ? 128 * CHUNKS + 64 * (team) : 0))
 
 // rollout_stream is rollout_row (rollout.cu) for instance blockIdx_x's starts, sixteen to each TEAM
@@ -15,14 +15,15 @@
 // Shared memory: `held` matrices of the instance | x, y, customers of all nodes of the blocks | the
 // context's weights, fp16 | what fits a vehicle of each level, by block and lane of a quad |
 // TILE_WORDS a tile | WARP_WORDS a warp.
-template <int HD, int TEAM>
+template <int HD, int TEAM, int HELD>
 __device__ __forceinline__ void rollout_stream(int *actions, int *steps, float *length, float *logProb, float *entropy, const char *packed,
                                                const float *load, const float *posX, const float *posY, const Customer *instances, const Control *control,
                                                const State *state, u64 seed, u32 purpose, int capacity, int n, int blocks, int starts, int limit,
                                                int choice, int begins, float scale, const float *biases, int wide, float4_ *scratch, int held) {
   const int i = blockIdx_x, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, g = lane >> 2, t4 = lane & 3, tiles = (blockDim_x >> 5) / TEAM;
-  const int own = warp / TEAM, member = warp % TEAM, tile = blockIdx_y * tiles + own, start = tile * 16 + g, all = BLOCK * blocks;
-  float *p = smem + held * blocks * (PACKED_BLOCK / 4);
+  const int own = warp / TEAM, member = warp % TEAM, tile = blockIdx_y * tiles + own, start = tile * 16 + g, all = BLOCK * blocks,
+            count16 = (n + 15) / 16;
+  float *p = smem + held * count16 * (PACKED_BLOCK / 8);
   float *x = p; p += all;
   float *y = p; p += all;
   Customer *customers = (Customer *)p; p += all * (sizeof(Customer) / 4);
@@ -32,10 +33,9 @@ __device__ __forceinline__ void rollout_stream(int *actions, int *steps, float *
   u4 *passed = (u4 *)(sums + 16 * blocks);
   float4_ *tallies = (float4_ *)(passed + 32 * CHUNKS); // [TEAM][16]: least, sum, mean, and the least's node
   p += tiles * TILE_WORDS(blocks, TEAM);
-  u32 *served = (u32 *)p + warp * WARP_WORDS(blocks), *masks = served + 32 * blocks;
+  Mask *served = (Mask *)(p + warp * WARP_WORDS(blocks)), *masks = served + 32 * blocks;
   scratch += (((u64)i * (u64)((starts + 15) / 16) + tile) * blocks) * (32 * TILES_IN);
-  Packed in = packed_of(packed, i, blocks);
-  hold(in, (char *)smem, held, blocks);
+  const Matrices<HELD> in = hold<HELD>(packed_of(packed, i, blocks), (char *)smem, HELD ? HELD : held, blocks, count16);
   loads_in_half(loads, load, scale);
   for (int j = threadIdx_x; j < all; j += blockDim_x) {
     x[j] = j < n ? posX[i * n + j] : 0.0f;
@@ -53,7 +53,7 @@ __device__ __forceinline__ void rollout_stream(int *actions, int *steps, float *
     for (int T = 0; T < TILES_IN; T++)
 #pragma unroll
       for (int b = 0; b < 2; b++)
-        if (v.fits(customers[BLOCK * B + 8 * T + 2 * t + b])) mask |= 1u << (2 * T + b);
+        if (v.fits(customers[BLOCK * B + 8 * T + 2 * t + b])) mask |= 1u << (T + 8 * b);
     return mask;
   };
   for (int k = threadIdx_x; k < 4 * LEVELS * blocks; k += blockDim_x)
@@ -82,15 +82,15 @@ __device__ __forceinline__ void rollout_stream(int *actions, int *steps, float *
       for (int r = 0; r < 2; r++) {
         const Vehicle &v = row[r].vehicle;
         const u32 fit = told ? levels[(v.level() * blocks + B) * 4 + t4] : fitting(v, B, t4);
-        const u32 mine = v.allowed(fit, before >> (16 * r) & 0xffff, depot) & 0xffff;
+        const u32 mine = v.allowed(fit, before >> (4 * r) & 0xf0f, depot) & 0xf0f;
         count[r] += __builtin_popcount(mine);
         if (mine) {
           const int bit = __builtin_ctz(mine);
-          only[r] = smaller(only[r], BLOCK * B + 8 * (bit >> 1) + 2 * t4 + (bit & 1));
+          only[r] = smaller(only[r], BLOCK * B + 8 * (bit & 7) + 2 * t4 + (bit >> 3));
         }
-        mask |= mine << (16 * r);
+        mask |= mine << (4 * r);
       }
-      masks[B * 32 + lane] = mask;
+      masks[B * 32 + lane] = (Mask)mask;
     }
     bool ask[2];
 #pragma unroll
@@ -109,16 +109,17 @@ __device__ __forceinline__ void rollout_stream(int *actions, int *steps, float *
       const int from0 = smaller(seen(v0, begins, t, start), n - 1), from1 = smaller(seen(v1, begins, t, start + 8), n - 1);
       const Context c0 = v0.context(capacity), c1 = v1.context(capacity);
       Half2 glimpse[CHUNKS][4];
-      look<HD, TEAM>(glimpse, in, loads, blocks, from0, from1, c0, c1, masks, member, passed, own + 1, [](int, float, float) {});
-      Tally tally[2] = {{NOWHERE, 0, 0}, {NOWHERE, 0, 0}};
+      look<HD, TEAM, 1>(glimpse, in, loads, count16, from0, from1, c0, c1, masks, member, passed, own + 1, [](int, float, float) {});
+      const bool tame = TAME(k) && choice != GREEDY;
+      Tally tally[2] = {{tame ? MIDDLE : NOWHERE, 0, 0}, {tame ? MIDDLE : NOWHERE, 0, 0}};
       int pick[2] = {0, 0};
       syncwarp(); // the sums of the step before have been read
-#pragma unroll 1
-      for (int B = member; B < blocks; B += TEAM) {
-        float r[TILES_IN][4], here[2];
+      by_blocks(count16, member, TEAM, [&](auto steps, int B) INLINE {
+        constexpr int M = steps.value;
+        float r[2 * M][4], here[2] = {};
         const float before[2] = {tally[0].least, tally[1].least};
-        point(r, tally, here, glimpse, in, B, masks[B * 32 + lane], biases ? biases + from0 * wide : 0, biases ? biases + from1 * wide : 0,
-              biases ? biases + n * wide : 0, wide, c0, c1, k);
+        point<M>(r, tally, here, glimpse, in, B, masks[B * 32 + lane], biases ? biases + from0 * wide : 0, biases ? biases + from1 * wide : 0,
+                       biases ? biases + n * wide : 0, wide, c0, c1, k, !tame);
         const float2_ w[2] = {weighted<0>(r, tally[0].least, k), weighted<1>(r, tally[1].least, k)};
 #pragma unroll
         for (int I = 0; I < 2; I++) tally[I].sum += w[I].x, tally[I].mean += w[I].y;
@@ -127,7 +128,7 @@ __device__ __forceinline__ void rollout_stream(int *actions, int *steps, float *
           for (int I = 0; I < 2; I++) {
             int best = 1 << 20;
 #pragma unroll
-            for (int T = TILES_IN - 1; T >= 0; T--)
+            for (int T = 2 * M - 1; T >= 0; T--)
 #pragma unroll
               for (int b = 1; b >= 0; b--)
                 if (r[T][2 * I + b] == here[I]) best = BLOCK * B + 8 * T + 2 * t4 + b;
@@ -136,7 +137,7 @@ __device__ __forceinline__ void rollout_stream(int *actions, int *steps, float *
           }
         } else {
 #pragma unroll
-          for (int T = 0; T < TILES_IN; T++) scratch[(B * TILES_IN + T) * 32 + lane] = float4_{r[T][0], r[T][1], r[T][2], r[T][3]};
+          for (int T = 0; T < 2 * M; T++) scratch[(B * TILES_IN + T) * 32 + lane] = float4_{r[T][0], r[T][1], r[T][2], r[T][3]};
           if (choice == SAMPLE)
 #pragma unroll
             for (int I = 0; I < 2; I++) {
@@ -144,7 +145,7 @@ __device__ __forceinline__ void rollout_stream(int *actions, int *steps, float *
               if (t4 == 0) sums[B * 16 + g + 8 * I] = float2_{block, tally[I].least};
             }
         }
-      }
+      });
 #pragma unroll
       for (int I = 0; I < 2; I++) tally[I].sum = quad_sum(tally[I].sum), tally[I].mean = quad_sum(tally[I].mean);
       if constexpr (TEAM > 1) {
@@ -197,7 +198,8 @@ __device__ __forceinline__ void rollout_stream(int *actions, int *steps, float *
           int where = 1 << 20, end = 0;
 #pragma unroll
           for (int T = 0; T < TILES_IN; T++) {
-            const float2_ v = two((const float *)(scratch + (B * TILES_IN + T) * 32 + lane) + 2 * R);
+            // the half of the last block that has no nodes was not written
+            const float2_ v = 2 * B + (T >> 1) < count16 ? two((const float *)(scratch + (B * TILES_IN + T) * 32 + lane) + 2 * R) : float2_{NOWHERE, NOWHERE};
             const float a = ex2(fma_(v.x, -k, off)), b = ex2(fma_(v.y, -k, off));
             float sum = a + b;
             const float upTo = before + quad_before(sum) + a;
@@ -240,7 +242,7 @@ __device__ __forceinline__ void rollout_stream(int *actions, int *steps, float *
       row[r].vehicle.move(a, customers[a], capacity);
       row[r].done = row[r].vehicle.ended();
       // the depot's is never asked
-      if ((a >> 1 & 3) == t4 && SERVED(row[r].vehicle, a)) served[a / BLOCK * 32 + lane] |= 1u << (16 * r + 2 * (a >> 3 & (TILES_IN - 1)) + (a & 1));
+      if ((a >> 1 & 3) == t4 && SERVED(row[r].vehicle, a)) served[a / BLOCK * 32 + lane] |= (Mask)(1u << (4 * r + (a >> 3 & (TILES_IN - 1)) + 8 * (a & 1)));
     }
   }
 #pragma unroll
@@ -249,17 +251,23 @@ __device__ __forceinline__ void rollout_stream(int *actions, int *steps, float *
       keep(actions, steps, length, logProb, entropy, row[r], at[r], i * starts + start + 8 * r, limit, choice, begins);
 }
 
-#define STARTS(NAME, HD, TEAM)                                                                                                        \
+#define STARTS(NAME, HD, TEAM, HELD)                                                                                                        \
   KERNEL __launch_bounds__(512, 1) NAME(int *actions, int *steps, float *length, float *logProb, float *entropy, const char *packed, \
                                         const float *load, const float *posX, const float *posY, const Customer *instances,      \
                                         const Control *control, const State *state, u64 seed, u32 purpose, int capacity, int n, int blocks, \
                                         int starts, int limit, int choice, int begins, float scale, const float *biases, int wide, \
                                         float4_ *scratch, int held) {                                                            \
-    rollout_stream<HD, TEAM>(actions, steps, length, logProb, entropy, packed, load, posX, posY, instances, control, state, seed, purpose, capacity, n, \
+    rollout_stream<HD, TEAM, HELD>(actions, steps, length, logProb, entropy, packed, load, posX, posY, instances, control, state, seed, purpose, capacity, n, \
                        blocks, starts, limit, choice, begins, scale, biases, wide, scratch, held);                                \
   }
 
-STARTS(rollout_stream_16, 16, 1)
-STARTS(rollout_stream_32, 32, 1)
-STARTS(rollout_team_16, 16, 4)
-STARTS(rollout_team_32, 32, 4)
+STARTS(rollout_stream_16, 16, 1, 0)
+STARTS(rollout_stream_32, 32, 1, 0)
+STARTS(rollout_two_16, 16, 1, 2)
+STARTS(rollout_two_32, 32, 1, 2)
+STARTS(rollout_three_16, 16, 1, 3)
+STARTS(rollout_three_32, 32, 1, 3)
+STARTS(rollout_team_one_16, 16, 4, 1)
+STARTS(rollout_team_one_32, 32, 4, 1)
+STARTS(rollout_team_16, 16, 4, 0)
+STARTS(rollout_team_32, 32, 4, 0)

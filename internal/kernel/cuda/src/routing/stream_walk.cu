@@ -1,6 +1,6 @@
 // What the gradient of the decisions begins with (choices.cuh), with any number of nodes: the
-// recorded routes are walked, a warp a start, and their decisions sorted by the node that they are
-// made at.
+// recorded routes are walked, a warp or a thread a start, and their decisions sorted by the node
+// that they are made at.
 #include "stream_grad.cuh"
 
 __device__ __forceinline__ void or_shared(u32 *p, u32 v) {
@@ -9,9 +9,11 @@ __device__ __forceinline__ void or_shared(u32 *p, u32 v) {
 
 // follow walks one recorded route by a whole warp and calls decide(mask, vehicle, action, view) at
 // each step that was a decision. Lane l of the warp holds words l, l + 32, ... of the masks, at
-// most SPAN of them.
+// most SPAN of them. levels has what fits a vehicle of each level, a row of words each, null where
+// a level does not tell (rules.cuh).
 template <int SPAN, class F>
-__device__ __forceinline__ void follow(const int *route, int steps, int n, int capacity, int begins, const Customer *customers, F decide) {
+__device__ __forceinline__ void follow(const int *route, int steps, int n, int capacity, int begins, const Customer *customers, const u32 *levels,
+                                       F decide) {
   const int lane = threadIdx_x & 31, words = (n + 31) / 32;
   Vehicle v = depart(customers, n, capacity);
   u32 served[SPAN] = {};
@@ -26,11 +28,15 @@ __device__ __forceinline__ void follow(const int *route, int steps, int n, int c
     for (int s = 0; s < SPAN; s++) {
       mask[s] = 0;
       const int most = smaller(32, words - 32 * s);
+      if (levels) {
+        if (lane < most) mask[s] = v.allowed(levels[v.level() * words + 32 * s + lane], served[s], s == 0 && lane == 0);
+      } else {
 #pragma unroll 1
-      for (int w = 0; w < most; w++) {
-        const int j = 1024 * s + 32 * w + lane;
-        const u32 fit = ballot(j < n && v.fits(customers[j < n ? j : 0]));
-        if (lane == w) mask[s] = v.allowed(fit, served[s], s == 0 && w == 0);
+        for (int w = 0; w < most; w++) {
+          const int j = 1024 * s + 32 * w + lane;
+          const u32 fit = ballot(j < n && v.fits(customers[j < n ? j : 0]));
+          if (lane == w) mask[s] = v.allowed(fit, served[s], s == 0 && w == 0);
+        }
       }
       allowed += __builtin_popcount(mask[s]);
     }
@@ -42,20 +48,60 @@ __device__ __forceinline__ void follow(const int *route, int steps, int n, int c
   }
 }
 
+#if CONTEXTS == 1
+// follow_alone is follow by one thread, which holds all words of the masks, at most W. A row of
+// levels has `pitch` words.
+template <int W, class F>
+__device__ __forceinline__ void follow_alone(const int *route, int steps, int n, int capacity, int begins, const Customer *customers, const u32 *levels,
+                                             int pitch, F decide) {
+  const int words = (n + 31) / 32;
+  Vehicle v = depart(customers, n, capacity);
+  u32 served[W] = {};
+  int next = steps > 0 ? route[0] : 0;
+#pragma unroll 1
+  for (int t = 0; t < steps; t++) {
+    const int a = next;
+    if (t + 1 < steps) next = route[t + 1];
+    u32 mask[W];
+    int allowed = 0;
+#pragma unroll
+    for (int w = 0; w < W; w++) {
+      u32 fit = 0;
+      if (w < words) {
+        if (levels)
+          fit = levels[v.level() * pitch + w];
+        else
+#pragma unroll 1
+          for (int j = 32 * w; j < smaller(32 * w + 32, n); j++) fit |= (u32)v.fits(customers[j]) << (j & 31);
+      }
+      mask[w] = v.allowed(fit, served[w], w == 0);
+      allowed += __builtin_popcount(mask[w]);
+    }
+    if (allowed > 1 && !(begins == FORCED && t == 0)) decide(mask, v, a, begins == VIEWED && t == 0);
+#pragma unroll
+    for (int w = 0; w < W; w++) served[w] |= a >> 5 == w ? 1u << (a & 31) : 0; // the depot's is never asked
+    v.move(a, customers[a], capacity);
+  }
+}
+#endif
+
 // walk_stream lists the decisions of instance blockIdx_x and walks twice: to count, and to write.
 //
 //	taken = the decisions in order, masks what each was allowed;  stands = the node of each
 //	counts = how many, tiles filled up;  present[j] = how many stand at node j
 //	ups = a power of two that brings gradients near one
 //
-// Shared memory: the customers, then starts + 4n + 3 + n·⌈starts/32⌉ words, and starts + 1 more for
-// each further depot. A start decides once at a customer, and any number of times at a depot.
-template <int SPAN>
+// Shared memory: the customers, then starts + 4n + 3 + n·⌈starts/32⌉ words, LEVELS·⌈n/32⌉ of what
+// fits, and starts + 1 more for each further depot. A start decides once at a customer, and any
+// number of times at a depot. ALONE, a thread follows a start and holds SPAN words of masks, else a
+// warp SPAN a lane.
+template <int SPAN, bool ALONE>
 __device__ __forceinline__ void walk_stream(Taken *taken, u32 *masks, int *stands, int *counts, int *present, float *ups, const int *actions,
                                             const int *steps, const float *adv, const Customer *instances, const Control *control, int n, int starts,
                                             int limit, int room, int capacity, int begins, float weight, int bonus, float pointerScale) {
   const int i = blockIdx_x, lane = threadIdx_x & 31, warp = threadIdx_x >> 5, warps = blockDim_x >> 5, words = (starts + 31) / 32;
-  const int line = mask_words(n), own = (n + 31) / 32;
+  const int line = mask_words(n), own = (n + 31) / 32, pitch = ALONE ? own | 1 : own, first = ALONE ? threadIdx_x : warp, step = ALONE ? blockDim_x : warps;
+  const bool one = ALONE || lane == 0; // of those who follow a start
   Customer *customers = (Customer *)smem;
   int *depots = (int *)(customers + n); // [starts+1]: decisions at the depot, then how many come before
 #ifdef DEPOTS
@@ -67,6 +113,7 @@ __device__ __forceinline__ void walk_stream(Taken *taken, u32 *masks, int *stand
   float *heaviest = (float *)(from + n + 1);
   int *views = (int *)(heaviest + 1);   // [n]: first steps seen from a node
   u32 *who = (u32 *)(views + n);        // [n][words]: starts that decide at a node
+  u32 *levels = who + n * words;        // [LEVELS][pitch]: what fits
   taken += (u64)i * room;
   masks += (u64)i * room * line;
   stands += (u64)i * room;
@@ -78,36 +125,56 @@ __device__ __forceinline__ void walk_stream(Taken *taken, u32 *masks, int *stand
     views[j] = 0;
   }
   for (int k = threadIdx_x; k < n * words; k += blockDim_x) who[k] = 0;
+  bool told = true;
+  for (int j = lane; j < n; j += 32) told = told && Vehicle::level_tells(customer(instances + (u64)i * n, j, n));
+  told = ballot(!told) == 0; // every warp asks for itself
   sync();
+  if (told)
+    for (int k = warp; k < LEVELS * own; k += warps) {
+      const int j = 32 * (k % own) + lane;
+      const u32 fit = ballot(j < n && Vehicle::reach(k / own).fits(customers[j < n ? j : 0]));
+      if (lane == 0) levels[k / own * pitch + k % own] = fit;
+    }
+  else
+    levels = 0;
+  sync();
+  auto follow_one = [&](int s, auto decide) INLINE {
+#if CONTEXTS == 1
+    if constexpr (ALONE)
+      return follow_alone<SPAN>(actions + s * limit, steps[s], n, capacity, begins, customers, levels, pitch, decide);
+    else
+#endif
+      follow<SPAN>(actions + s * limit, steps[s], n, capacity, begins, customers, levels, decide);
+  };
 #pragma unroll 1
-  for (int s = warp; s < starts; s += warps) {
+  for (int s = first; s < starts; s += step) {
 #ifdef DEPOTS
     int homes[DEPOTS] = {};
 #else
     int home = 0;
 #endif
-    follow<SPAN>(actions + s * limit, steps[s], n, capacity, begins, customers, [&](const u32 (&)[SPAN], const Vehicle &v, int, bool view) {
+    follow_one(s, [&](const u32 (&)[SPAN], const Vehicle &v, int, bool view) {
       if (view) {
-        if (lane == 0) views[s + 1] = 1;
+        if (one) views[s + 1] = 1;
 #ifdef DEPOTS
       } else if (v.depot() >= 0) {
 #pragma unroll
         for (int d = 0; d < DEPOTS; d++) homes[d] += v.depot() == d;
       } else {
-        if (lane == 0) or_shared(who + v.at() * words + (s >> 5), 1u << (s & 31));
+        if (one) or_shared(who + v.at() * words + (s >> 5), 1u << (s & 31));
       }
     });
 #pragma unroll
     for (int d = 0; d < DEPOTS; d++)
-      if (lane == 0) depots[d * (starts + 1) + s] = homes[d];
+      if (one) depots[d * (starts + 1) + s] = homes[d];
 #else
       } else if (v.at()) {
-        if (lane == 0) or_shared(who + v.at() * words + (s >> 5), 1u << (s & 31));
+        if (one) or_shared(who + v.at() * words + (s >> 5), 1u << (s & 31));
       } else {
         home++;
       }
     });
-    if (lane == 0) depots[s] = home;
+    if (one) depots[s] = home;
 #endif
   }
   sync();
@@ -157,7 +224,7 @@ __device__ __forceinline__ void walk_stream(Taken *taken, u32 *masks, int *stand
     }
   }
 #pragma unroll 1
-  for (int s = warp; s < starts; s += warps) {
+  for (int s = first; s < starts; s += step) {
 #ifdef DEPOTS
     int homes[DEPOTS];
 #pragma unroll
@@ -166,7 +233,7 @@ __device__ __forceinline__ void walk_stream(Taken *taken, u32 *masks, int *stand
     int home = from[0] + depots[s];
 #endif
     const float wa = adv[s], we = entropy_weight(control, bonus, weight, steps[s], begins);
-    follow<SPAN>(actions + s * limit, steps[s], n, capacity, begins, customers, [&](const u32 (&mask)[SPAN], const Vehicle &v, int a, bool view) {
+    follow_one(s, [&](const u32 (&mask)[SPAN], const Vehicle &v, int a, bool view) {
 #ifdef DEPOTS
       int to = 0;
 #else
@@ -191,13 +258,19 @@ __device__ __forceinline__ void walk_stream(Taken *taken, u32 *masks, int *stand
         home++;
 #endif
       }
-      if (lane == 0) {
+      if (one) {
         Taken c = {};
         const Context seen = v.context(capacity);
 #pragma unroll
         for (int f = 0; f < CONTEXTS; f++) c.seen[f] = seen.part[f];
         c.wa = wa, c.we = we, c.action = a;
         taken[to] = c;
+      }
+      if constexpr (ALONE) {
+#pragma unroll
+        for (int w = 0; w < SPAN; w += 4)
+          if (w < line) *(u4 *)(masks + (u64)to * line + w) = u4{mask[w], mask[w + 1], mask[w + 2], mask[w + 3]};
+        return;
       }
 #pragma unroll
       for (int w = 0; w < SPAN; w++)
@@ -206,14 +279,19 @@ __device__ __forceinline__ void walk_stream(Taken *taken, u32 *masks, int *stand
   }
 }
 
-#define WALK(NAME, SPAN)                                                                                                            \
-  KERNEL __launch_bounds__(1024) NAME(Taken *taken, u32 *masks, int *stands, int *counts, int *present, float *ups, const int *actions, \
+#define WALK(NAME, SPAN, ALONE, THREADS)                                                                                            \
+  KERNEL __launch_bounds__(THREADS) NAME(Taken *taken, u32 *masks, int *stands, int *counts, int *present, float *ups, const int *actions, \
                                      const int *steps, const float *adv, const Customer *instances, const Control *control, int n,  \
                                      int starts, int limit, int room, int capacity, int begins, float weight, int bonus,            \
                                      float pointerScale) {                                                                          \
-    walk_stream<SPAN>(taken, masks, stands, counts, present, ups, actions, steps, adv, instances, control, n, starts, limit, room, capacity, \
+    walk_stream<SPAN, ALONE>(taken, masks, stands, counts, present, ups, actions, steps, adv, instances, control, n, starts, limit, room, capacity, \
                       begins, weight, bonus, pointerScale);                                                                         \
   }
 
-WALK(walk_stream_1024, 1)
-WALK(walk_stream_4096, 4)
+WALK(walk_stream_1024, 1, false, 1024)
+WALK(walk_stream_4096, 4, false, 1024)
+#if CONTEXTS == 1
+WALK(walk_alone_256, 8, true, 256)
+WALK(walk_alone_512, 16, true, 256)
+WALK(walk_alone_1024, 32, true, 256)
+#endif
