@@ -248,10 +248,24 @@ func (g streamGrad) walker() (kernel string, threads int) {
 	return fmt.Sprint("walk_alone_", words), 32 * min(ceil(g.starts, 32), aloneWarps)
 }
 
+// even reports whether eight warps of a block of nodes_stream take turns at being idle: where at
+// least six have something to do.
+func (g streamGrad) even() bool {
+	return g.per >= nodeWarps/headPair-1
+}
+
+// nodesWarps are the warps of a block of nodes_stream.
+func (g streamGrad) nodesWarps() int {
+	if g.even() {
+		return nodeWarps
+	}
+	return headPair * g.per
+}
+
 func (g streamGrad) nodesShared() int {
 	line := 2*headPair*g.hd + 16
 	slab := streamSlab * (g.takenBytes() + 32 + 3*line + headPair*2*4 + 4 + 2*streamBlock*g.per + 16)
-	return 2*slab + headPair*g.per*2*2*streamBlock*g.hd // and a warp's values and keys
+	return 2*slab + g.nodesWarps()*2*2*streamBlock*g.hd // and a warp's values and keys
 }
 func (g streamGrad) tablesShared() int { return 4 * 64 * (72 + g.hd + 8) }
 
@@ -287,7 +301,10 @@ func (b *binder) gradStream(o *kernel.RolloutGrad, g streamGrad, dcontext uint64
 	splits := rowSplits(chunk, b.sms, ceil(g.room, 16*rowsWarps))
 	r := b.scratch(chunk * splits * rowsWarps * g.blocks * pointerBytes)
 	walk, walkers := g.walker()
-	nodes := ruled("stream_nodes", g.rules.Set)
+	nodes, nodesKernel := ruled("stream_nodes", g.rules.Set), "nodes_stream_"
+	if g.even() {
+		nodesKernel = "nodes_even_"
+	}
 	for first := 0; first < g.instances; first += chunk {
 		count := min(chunk, g.instances-first)
 		// of what every instance has, from the chunk's first on
@@ -309,7 +326,7 @@ func (b *binder) gradStream(o *kernel.RolloutGrad, g streamGrad, dcontext uint64
 				block: dim3{32 * rowsWarps, 1, 1}, shared: rowsShared,
 				args: append(append([]any{dus, glimpses, dglimpses, lse, deltas}, list...), b.control, i32(g.n), i32(g.blocks), i32(g.room), i32(splits),
 					g.scale, near, i32(g.biasWide()), r)},
-			launch{module: nodes, kernel: fmt.Sprint("nodes_stream_", g.hd), grid: dim3{count, g.heads / headPair, g.ranges}, block: dim3{32 * headPair * g.per, 1, 1},
+			launch{module: nodes, kernel: fmt.Sprint(nodesKernel, g.hd), grid: dim3{count, g.heads / headPair, g.ranges}, block: dim3{32 * g.nodesWarps(), 1, 1},
 				shared: g.nodesShared(),
 				args: append(append([]any{dproj, of(o.DPointer, g.n*g.d), dtables, dus, glimpses, dglimpses, lse, deltas}, list...), proj, i32(g.n),
 					i32(g.blocks), i32(g.stride), i32(o.DProj.Stride), i32(g.heads), i32(g.room), i32(g.across()), g.scale, g.pointerScale)})

@@ -37,7 +37,9 @@ func largeFleets() []fleet {
 	}
 	heavy := fleet{shape: shape{140, 8, 16}, starts: 8, forced: true, capacity: 90, temperature: 1, most: 60}
 	tied := fleet{shape: shape{130, 4, 32}, starts: 6, forced: true, capacity: 40, temperature: 1, flat: true}
-	return append(append(out, heavy, tied), largeRuled()...)
+	// so cold that no one reference serves a row's powers
+	cold := fleet{shape: shape{135, 4, 32}, starts: 6, forced: true, capacity: 50, temperature: 0.25}
+	return append(append(out, heavy, tied, cold), largeRuled()...)
 }
 
 // RunLarge runs attention, rollouts and the gradients of their decisions at sizes of at most so

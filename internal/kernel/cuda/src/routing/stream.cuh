@@ -398,7 +398,7 @@ struct Tally {
 // MIDDLE is a reference for any r, between 0 and 1, where k/2 is a power that fp32 holds with room:
 // rows need no least of their own then.
 #define MIDDLE 0.5f
-#define TAME(k) ((k) <= 160.0f)
+#define TAME(k) ((k) <= 100.0f)
 
 // point makes r (half.cuh's complement of tanh) of block B for both rows, NOWHERE where it is
 // forbidden. With `least` it leaves the least of each row in `here`, and tallies refer to the least

@@ -10,6 +10,7 @@
 
 #define SLAB 32 // decisions in shared memory at a time
 #define PAIR 2  // heads of a block
+#define gridDim_z __nvvm_read_ptx_sreg_nctaid_z()
 
 // Where the parts of a slab of decisions lie, in bytes. Rows of fp16 numbers are an odd number of
 // 16-byte pieces long: eight rows fall into different banks.
@@ -52,6 +53,18 @@ __device__ __forceinline__ void against_rows(float (&c)[M][2][4], const u4 (&a)[
   }
 }
 
+// even_role is what a warp of eight does where PAIR·per do something, three or four a head. A
+// multiprocessor has four parts, and warp w belongs to part w%4: two blocks beside one another
+// leave other parts' warps idle. All threads of the block come here: barriers are passed.
+__device__ __forceinline__ int even_role(int warp, int per) {
+  if (threadIdx_x == 0) asm volatile("mov.u32 %0, %%warpid;" : "=r"(*(u32 *)smem));
+  sync();
+  const int turn = *(volatile u32 *)smem >> 3 & 1;
+  sync();
+  if (per == 4) return (warp & 4) | ((warp + (warp >> 2) * 2 + turn) & 3);
+  return warp >= 4 && turn ? warp ^ 2 : warp;
+}
+
 // nodes_stream, for heads PAIR·blockIdx_y on of instance blockIdx_x, over its decisions in order; a
 // warp has one of the heads and one of the blocks of nodes of range blockIdx_z:
 //
@@ -62,7 +75,7 @@ __device__ __forceinline__ void against_rows(float (&c)[M][2][4], const u4 (&a)[
 // The context's part of key·query is a number per node times the feature. A row of dtables has
 // `wide` numbers; rows of nodes where no vehicle decided are not written. Shared memory: two slabs,
 // then a warp's values and keys, 64·HD bytes each.
-template <int HD>
+template <int HD, bool EVEN>
 __device__ __forceinline__ void nodes_stream(float *dproj, float *dpointer, float *dtables, const Half *dus, const Half *glimpses, const Half *dglimpses,
                                              const float *lse, const float *deltas, const Taken *taken, const u32 *masks, const int *stands,
                                              const int *counts, const float *ups, const char *packed, const float *load, const float *proj, int n,
@@ -71,9 +84,12 @@ __device__ __forceinline__ void nodes_stream(float *dproj, float *dpointer, floa
   typedef Slab<HD> S;
   constexpr int U = HD / 8, K = HD / 16, P = S::SPAN / 8, TAKEN = S::EACH / 16;
   static_assert(3 * P + TAKEN + 2 <= 32, "a lane for each piece of a decision");
-  const int tid = threadIdx_x, lane = tid & 31, g = lane >> 2, t = lane & 3, warp = tid >> 5, warps = blockDim_x >> 5, per = warps / PAIR;
+  const int tid = threadIdx_x, lane = tid & 31, g = lane >> 2, t = lane & 3, warp = tid >> 5, warps = blockDim_x >> 5;
+  const int per = EVEN ? (blocks + (int)gridDim_z - 1) / (int)gridDim_z : warps / PAIR;
   const int i = blockIdx_x, h0 = blockIdx_y * PAIR, d = heads * HD, at = h0 * HD, across = BLOCK * blocks;
-  const int head = warp / per, first = blockIdx_z * per, block = first + warp % per; // of the pair; of the range
+  const int role = EVEN ? even_role(warp, per) : warp, first = blockIdx_z * per;
+  const bool spare = EVEN && role >= PAIR * per;
+  const int head = spare ? 0 : role / per, block = spare ? blocks : first + role % per; // of the pair; of the range
   const int count = counts[i], lineDu = S::line_du(per), bytes = S::bytes(per), line = mask_words(n);
   char *slab = (char *)smem;
   const u32 first_slab = shared_at(slab);
@@ -288,9 +304,7 @@ __device__ __forceinline__ void nodes_stream(float *dproj, float *dpointer, floa
         } else {
 #pragma unroll 1
           for (int q = 0; q < 16;) {
-            const int node = at[q];
-            int end = q + 1;
-            while (end < 16 && at[end] == node) end++;
+            const int node = at[q], end = q + __builtin_popcount(ballot(at[lane & 15] == node) & 0xffff);
             if (node != cur) {
               leave();
               cur = node;
@@ -338,18 +352,20 @@ __device__ __forceinline__ void nodes_stream(float *dproj, float *dpointer, floa
     work(Int<1>());
 }
 
-#define NODES(NAME, HD)                                                                                                             \
+#define NODES(NAME, HD, EVEN)                                                                                                             \
   KERNEL __launch_bounds__(256, 2) NAME(float *dproj, float *dpointer, float *dtables, const Half *dus, const Half *glimpses,          \
                                         const Half *dglimpses, const float *lse, const float *deltas, const Taken *taken,            \
                                         const u32 *masks, const int *stands, const int *counts, const float *ups,                    \
                                         const char *packed, const float *load, const float *proj, int n, int blocks,                 \
                                         int stride, int dstride, int heads, int room, int wide, float scale, float pointerScale) {   \
-    nodes_stream<HD>(dproj, dpointer, dtables, dus, glimpses, dglimpses, lse, deltas, taken, masks, stands, counts, ups, packed, load, proj, \
+    nodes_stream<HD, EVEN>(dproj, dpointer, dtables, dus, glimpses, dglimpses, lse, deltas, taken, masks, stands, counts, ups, packed, load, proj, \
                      n, blocks, stride, dstride, heads, room, wide, scale, pointerScale);                                     \
   }
 
-NODES(nodes_stream_16, 16)
-NODES(nodes_stream_32, 32)
+NODES(nodes_stream_16, 16, false)
+NODES(nodes_stream_32, 32, false)
+NODES(nodes_even_16, 16, true)
+NODES(nodes_even_32, 32, true)
 
 // tables_stream, for head blockIdx_y of instance blockIdx_x, from the gradient of its table of
 // scores:
