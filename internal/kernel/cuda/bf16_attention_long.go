@@ -62,21 +62,36 @@ func (b *binder) longCausal(o *kernel.CausalAttention, s bf16Head, bits *kernel.
 		block: dim3{32 * longWarps, 1, 1}, shared: s.longShared(), args: append(args, i32(t), i32(o.Heads), i32(s.hd), headScale(d, o.Heads))}}, s.fits(o, s.longShared(), b.maxShared)
 }
 
-// longCausalGrad gathers every query's numbers, then makes the gradient.
+// longCausalGrad gathers every query's numbers, makes the gradient, and adds up what shares have of
+// the queries'.
 func (b *binder) longCausalGrad(o *kernel.CausalAttentionGrad, s bf16Head, bits *kernel.Tensor) ([]launch, error) {
 	batch, t, d := o.Dims()
 	rows := bf16Group * ceil(t, bf16Group)
 	count := batch * o.Heads * rows
 	stats := b.scratch(statsBytes * count)
-	var sums uint64 // of the queries' gradients, between passes
+	shares := s.shares(batch, b.sms)
+	var sums uint64 // of the queries' gradients, between passes and of every share
 	if rows > bf16Group*s.gradWarps() {
-		sums = b.scratch(4 * count * s.wide)
+		sums = b.scratch(4 * count * s.wide * shares)
 	}
 	args := append([]any{b.addr(o.DQKV), b.addr(o.DY), stats, sums, b.addr(bits), b.addr(o.QKV)}, b.roundArgs(o.Drop)...)
-	return []launch{
+	out := []launch{
 		{module: "bf16_attention_long_grad", kernel: "bf16_attention_stats", grid: dim3{ceil(count, statsBlock), 1, 1}, block: dim3{statsBlock, 1, 1},
 			args: []any{stats, b.addr(o.DY), b.addr(o.Y), b.addr(o.LogSum), b.addr(o.First), o.Drop.Scale(), i32(rows), i32(t), i32(o.Heads), i32(s.hd), i32(count)}},
-		{module: "bf16_attention_long_grad", kernel: s.name("bf16_attention_long_grad", o.Drop, bits, "_kept"), grid: dim3{batch * o.Heads, 1, 1},
-			block: dim3{32 * s.gradWarps(), 1, 1}, shared: s.longSharedGrad(), args: append(args, i32(t), i32(o.Heads), i32(s.hd), headScale(d, o.Heads))},
-	}, s.fits(o, s.longSharedGrad(), b.maxShared)
+		{module: "bf16_attention_long_grad", kernel: s.name("bf16_attention_long_grad", o.Drop, bits, "_kept"), grid: dim3{batch * o.Heads * shares, 1, 1},
+			block: dim3{32 * s.gradWarps(), 1, 1}, shared: s.longSharedGrad(), args: append(args, i32(t), i32(o.Heads), i32(s.hd), i32(shares), headScale(d, o.Heads))},
+	}
+	if shares > 1 {
+		tiles := batch * o.Heads * ceil(t, 16)
+		out = append(out, launch{module: "bf16_attention_long_grad", kernel: fmt.Sprintf("bf16_attention_long_queries_%d", s.wide), grid: dim3{ceil(tiles, statsBlock/32), 1, 1},
+			block: dim3{statsBlock, 1, 1},
+			args:  []any{b.addr(o.DQKV), stats, sums, headScale(d, o.Heads) * o.Drop.Scale(), i32(t), i32(o.Heads), i32(s.hd), i32(shares), i32(tiles)}})
+	}
+	return out, s.fits(o, s.longSharedGrad(), b.maxShared)
+}
+
+// shares says among how many blocks a head's keys are shared out: enough for a few blocks after
+// each other on every multiprocessor, each with a pass at least.
+func (s bf16Head) shares(batch, sms int) int {
+	return max(1, min(ceil(8*sms, batch*s.heads), ceil(s.t, bf16Group*s.gradWarps())))
 }

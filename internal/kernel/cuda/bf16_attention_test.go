@@ -134,3 +134,19 @@ func TestLongRows(t *testing.T) {
 		t.Error("heads of 72 columns are taken")
 	}
 }
+
+// TestShares: few long heads are shared out among blocks, many or short ones are not, and no block
+// is left without keys.
+func TestShares(t *testing.T) {
+	for _, c := range []struct{ batch, tokens, columns, want int }{
+		{164, 1024, 16, 1}, {132, 1024, 16, 1}, {131, 1024, 16, 2}, {41, 4096, 16, 4}, {1, 4096, 16, 16}, {1, 4097, 16, 17}, {1, 4096, 64, 32}, {1, 256, 16, 1}, {1, 257, 16, 2},
+	} {
+		s, err := newBF16Head(&kernel.CausalAttention{}, c.tokens, 8*c.columns, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.shares(c.batch, 132); got != c.want {
+			t.Errorf("%d rows of %d tokens, heads of %d columns: %d shares, want %d", c.batch, c.tokens, c.columns, got, c.want)
+		}
+	}
+}

@@ -20,6 +20,51 @@ template <int HD> __device__ __forceinline__ void bring(u32 at, const Bf16 *qkv,
   }
 }
 
+// Dropped are the masks of a group of 32 keys as they lie in packed pairs of probabilities: a word
+// of dropout's bits is for the two columns of one. Of each the upper bits of both halves count.
+struct Dropped {
+  u32 keeps[2][4]; // rows g and g+8
+
+  Dropped() = default;
+  __device__ __forceinline__ Dropped(const Masks &masks, const Compared &limit, u32 row, u32 groups, u32 J, u32 t) {
+#pragma unroll
+    for (int x = 0; x < 2; x++) {
+      const Words words = this->words(masks, row + 8 * x, groups, J, t);
+#pragma unroll
+      for (int n = 0; n < 4; n++) keeps[x][n] = reaches(limit, words.w[n]);
+    }
+  }
+  // words are those of Masks; both halves of a product as words of their own, so that three are
+  // joined by one instruction.
+  static __device__ __forceinline__ Words words(const Masks &masks, u32 row, u32 groups, u32 J, u32 t) {
+    u32 c0 = (u32)masks.instance, c1 = (u32)(masks.instance >> 32), c2 = masks.site << 24 | ((row * groups + J) * 4 + t), c3 = dropPurpose;
+#pragma unroll
+    for (int i = 0; i < 10; i++) {
+      const u2 p0 = wide_product(0xD2511F53u, c0), p1 = wide_product(0xCD9E8D57u, c2);
+      c0 = p1.y ^ c1 ^ masks.keys[2 * i], c1 = p1.x;
+      c2 = p0.y ^ c3 ^ masks.keys[2 * i + 1], c3 = p0.x;
+    }
+    return Words{{c0, c1, c2, c3}};
+  }
+  // reaches is Compared.keeps with whatever in the bits that do not count.
+  static __device__ __forceinline__ u32 reaches(const Compared &limit, u32 v) {
+    const u32 sum = (v & 0x7fff7fffu) + limit.lift;
+    return (sum & v) | ((sum | v) & limit.low);
+  }
+  // bits are those of kept_bits.
+  __device__ __forceinline__ u32 bits() const {
+    u32 word = 0;
+#pragma unroll
+    for (int i = 0; i < 8; i++) word = word >> 1 | (keeps[i / 4][i % 4] & 0x80008000u);
+    return (word >> 8 & 0xff) | (word >> 16 & 0xff00);
+  }
+  // drop zeroes what is dropped of `left` of columns 16·a.
+  __device__ __forceinline__ void drop(u32 (&p)[4], int a) const {
+#pragma unroll
+    for (int e = 0; e < 4; e++) p[e] &= halves(keeps[e % 2][2 * a + e / 2]);
+  }
+};
+
 template <int HD, int DROP>
 __device__ __forceinline__ void attend(Bf16 *y, float *logSum, Bits *bits, const Bf16 *qkv, const int *first, const State *state, Masks masks, float keepScale, int tokens,
                                        int heads, int hd, float scale) {
@@ -59,13 +104,8 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, Bits *bits, const
     const Tiles<HD> keys(at + turn * stage - 2 * m * tile * HD), values(keys.at + 2 * tile * HD);
 #pragma unroll 1
     for (int J = least(r / 2, 2 * m + 1); J >= 2 * m && J >= lowest; J--) {
-      Words words, words8;
-      u32 kept = 0;
-      if (DROP == MASKED || DROP == MADE) words = masks.words(head * tokens + 16 * r + g, groups, J, t), words8 = masks.words(head * tokens + 16 * r + g + 8, groups, J, t);
-      if (DROP == MADE) {
-        kept = kept_bits(words, words8, limit);
-        bits[(r * groups + J) * 32] = (Bits)kept;
-      }
+      const Dropped dropped = DROP ? Dropped(masks, limit, head * tokens + 16 * r + g, groups, J, t) : Dropped{};
+      if (DROP == MADE) bits[(r * groups + J) * 32] = (Bits)dropped.bits();
       float s[4][4], part[2];
       scores<HD>(s, own.q, keys, r, J, i, own.from, highest);
       if (J == r / 2) largest(top, s);
@@ -84,12 +124,11 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, Bits *bits, const
         }
       }
       sum[0] += part[0], sum[1] += part[1];
-      if (DROP == MASKED) drop(s, s, words, words8, masks.below);
-      if (DROP == MADE) drop(s, s, kept);
 #pragma unroll
       for (int a = 0; a < 2; a++) {
         u32 p[4], v[4];
         left(p, s, a);
+        if (DROP) dropped.drop(p, a);
 #pragma unroll
         for (int k = 0; k < K; k++) {
           values.turned(v, 32 * J + 16 * a, k);

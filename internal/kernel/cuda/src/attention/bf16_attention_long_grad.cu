@@ -1,15 +1,16 @@
-// The gradient of causal attention over bf16 for rows too long to hold, a block a head of an
-// instance. The loops it computes are those of kernel.CausalAttentionGrad.
+// The gradient of causal attention over bf16 for rows too long to hold, a block or a few a head of
+// an instance. The loops it computes are those of kernel.CausalAttentionGrad.
 //
 // What a reader could break: the block goes over blocks of 32 keys a warp; a warp's dk and dv are
 // sums in its registers over the chunks of 32 queries that see its keys, from the keys' own chunk
 // on. So at step s of such a pass warp w has chunk C0 + w + s: no two warps have the same one, and
 // a chunk goes through the warps from the last to the first, one step each. Its dq is a sum in
 // shared memory that the warp of the step adds to. Warp 0 ends a chunk's pass: it writes dq, or
-// leaves it in `wide` for the next pass. So every sum has one order. Chunks lie in a ring, `slots`
-// of them; a step's barrier stands before the copy of a chunk into the slot of the one that ended.
-// Queries past the end are zeros with an infinite LogSum: their probabilities are 0. Keys past the
-// end are zeros, and lie after every query.
+// leaves it in `wide` for the next pass. Where heads are too few for a card, several blocks share a
+// head's passes out, each with sums of its own, which bf16_attention_long_queries adds up. So every
+// sum has one order. Chunks lie in a ring, `slots` of them; a step's barrier stands before the copy
+// of a chunk into the slot of the one that ended. Queries past the end are zeros with an infinite
+// LogSum: their probabilities are 0. Keys past the end are zeros, and lie after every query.
 #include "bf16_attention_steps.cuh"
 
 constexpr int group = 32, ahead = 2; // keys and queries of a chunk; chunks brought before their use
@@ -43,14 +44,15 @@ KERNEL __launch_bounds__(256) bf16_attention_stats(Stats *stats, const Bf16 *dy,
 // hold4 writes to shared memory; of a plain store and of one to global memory clang makes one.
 __device__ __forceinline__ void hold4(u32 at, f4 v) { asm volatile("st.shared.v4.f32 [%0], {%1,%2,%3,%4};" ::"r"(at), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w) : "memory"); }
 
-// Own are a warp's 32 keys and values as operands: in registers where heads are narrow.
-template <int HD> struct Own {
+// Own are a warp's 32 keys and values as operands; HELD: in registers, which narrow heads have room
+// for where no masks are read.
+template <int HD, bool HELD> struct Own {
   Tiles<HD> k, v;
   u32 kr[2][4], kt[2][4], vr[2][4];
 
   __device__ __forceinline__ Own(u32 at) : k(at), v(at + 2 * group * HD) {}
   __device__ __forceinline__ void read() {
-    if (HD == 16)
+    if (HELD)
 #pragma unroll
       for (int a = 0; a < 2; a++) k.right(kr[a], 16 * a, 0), k.turned(kt[a], 16 * a, 0), v.right(vr[a], 16 * a, 0);
   }
@@ -59,33 +61,33 @@ template <int HD> struct Own {
     for (int e = 0; e < 4; e++) m[e] = from[e];
   }
   __device__ __forceinline__ void keys(u32 (&m)[4], int a, int c) const {
-    if (HD == 16) copy(m, kr[a]);
+    if (HELD) copy(m, kr[a]);
     else k.right(m, 16 * a, c);
   }
   __device__ __forceinline__ void values(u32 (&m)[4], int a, int c) const {
-    if (HD == 16) copy(m, vr[a]);
+    if (HELD) copy(m, vr[a]);
     else v.right(m, 16 * a, c);
   }
   __device__ __forceinline__ void turned(u32 (&m)[4], int a, int c) const {
-    if (HD == 16) copy(m, kt[a]);
+    if (HELD) copy(m, kt[a]);
     else k.turned(m, 16 * a, c);
   }
 };
 
 // Names are those of bf16_attention_grad.cu. Shared: slots of q, dy [32][HD] | stats [32] | dq
-// [32·HD], then each warp's k, v [32][HD]. wide: dq [chunks·32·HD] of every head.
-template <int HD, int W, int DROP>
+// [32·HD], then each warp's k, v [32][HD]. wide: dq [chunks·32·HD] of every share.
+template <int HD, int W, int DROP, bool HELD>
 __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Bf16 *dy, const Stats *stats, float *wide, const Bits *bits, const Bf16 *qkv, const State *state, Masks masks,
-                                            float keepScale, int tokens, int heads, int hd, float scale) {
+                                            float keepScale, int tokens, int heads, int hd, int shares, float scale) {
   extern __shared__ float smem[] __attribute__((aligned(16)));
   constexpr int K = HD / 16, slots = W + ahead, slot = 256 * HD + 512, numbers = 128 * HD, sums = numbers + 512;
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32, g = lane / 4, t = lane % 4;
-  const int b = blockIdx_x / heads, head = blockIdx_x % heads, d = heads * hd, tiles = (tokens + 15) / 16, chunks = (tokens + group - 1) / group;
+  const int whole = blockIdx_x / shares, share = blockIdx_x % shares, b = whole / heads, head = whole % heads, d = heads * hd, tiles = (tokens + 15) / 16, chunks = (tokens + group - 1) / group;
   qkv += (long)b * tokens * 3 * d + head * hd, dqkv += (long)b * tokens * 3 * d + head * hd, dy += (long)b * tokens * d + head * hd;
-  stats += (long)blockIdx_x * chunks * group, wide += (long)blockIdx_x * chunks * group * HD;
+  stats += (long)whole * chunks * group, wide += (long)blockIdx_x * chunks * group * HD;
   const u32 at = shared_at(smem), mine = at + slots * slot + warp * 128 * HD;
   if (DROP == MASKED) masks.instance = state->instances + b;
-  if (DROP == KEPT) bits += kept_at(blockIdx_x, tiles, chunks, 0, 0);
+  if (DROP == KEPT) bits += kept_at(whole, tiles, chunks, 0, 0);
   auto kept_of = [&](int r, int J) { return r < tiles && J < chunks ? bits[(r * chunks + J) * 32] : (Bits)0; };
   // begins is the first key that a chunk sees.
   auto begins = [&](int c) { return c < chunks ? stats[group * c].first : 0; };
@@ -109,8 +111,8 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Bf16 *dy, const St
   const u32 zero = (u32)tokens >> 31, one[4] = {diagonal, zero, 2 * zero, diagonal | zero};
   const float unit2 = scale * LOG2E, back = scale * keepScale;
 #pragma unroll 1
-  for (int C0 = 0; C0 < chunks; C0 += W) {
-    const int J = C0 + warp;
+  for (int C0 = W * share; C0 < chunks; C0 += W * shares) {
+    const int J = C0 + warp, before = group * (C0 - W * shares + W); // where keys of the pass before end
     wait_copies<0>();
     sync(); // ring, keys and values are read
 #pragma unroll
@@ -120,14 +122,14 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Bf16 *dy, const St
       copy16(mine + 2 * (value * group * HD + piece<HD>(j, c)), valid ? qkv + (long)(group * J + j) * 3 * d + (1 + value) * d + 8 * c : qkv, valid);
     }
 #pragma unroll 1
-    for (int c = C0; c < C0 + W; c++) bring(c, begins(c) >= group * C0);
+    for (int c = C0; c < C0 + W; c++) bring(c, begins(c) >= before);
     commit_copies();
-    bring(C0 + W, begins(C0 + W) >= group * C0);
+    bring(C0 + W, begins(C0 + W) >= before);
     commit_copies();
     int coming = begins(C0 + W + 1);
     u32 upcoming[2] = {};
     if (DROP == KEPT) upcoming[0] = kept_of(2 * J, J), upcoming[1] = kept_of(2 * J + 1, J);
-    Own<HD> own(mine);
+    Own<HD, HELD> own(mine);
     wait_copies<1>();
     syncwarp();
     own.read();
@@ -138,9 +140,12 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Bf16 *dy, const St
       sync();
       const Stats *lowest = (const Stats *)((const char *)smem + (C0 + step) % slots * slot + numbers);
       if (lowest->first >= group * (C0 + W)) break; // no later query sees these keys
-      bring(C0 + step + W + 1, coming >= group * C0);
-      commit_copies();
-      coming = begins(C0 + step + W + 2);
+      auto more = [&] { // the chunk after the next
+        bring(C0 + step + W + 1, coming >= before);
+        commit_copies();
+        coming = begins(C0 + step + W + 2);
+      };
+      more();
       const int c = J + step;
       if (c >= chunks) continue;
       const int place = c % slots * slot;
@@ -154,6 +159,15 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Bf16 *dy, const St
         const int r = 2 * c + x;
         float dq[2 * K][4];
         const float *partial = smem + (place + sums) / 4 + x * 16 * HD + lane * 4;
+        auto put = [&](const float (&dq)[2 * K][4]) {
+          if (warp == 0 && step < W && shares == 1) write<2 * K>(dqkv, dq, back, 16 * r, tokens, d, hd);
+          else
+#pragma unroll
+            for (int n = 0; n < 2 * K; n++) {
+              if (warp != 0) hold4(at + place + sums + 64 * x * HD + 16 * lane + 512 * n, pack(dq[n]));
+              else store4(wide + (long)r * 16 * HD + lane * 4 + n * 128, pack(dq[n]));
+            }
+        };
         if (sees) {
           const u32 kept = x ? kept2[1] : kept2[0];
           Words words, words8;
@@ -198,21 +212,26 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Bf16 *dy, const St
               if (!DROP) p[n][e] = s[n][e];
               dp[n][e] = p[n][e] * dp[n][e] - s[n][e] * mean[e / 2];
             }
+          u32 ds[2][4];
+#pragma unroll
+          for (int a = 0; a < 2; a++) left(ds[a], dp, a);
 #pragma unroll
           for (int n = 0; n < 2 * K; n++) unpack(dq[n], load4(partial + n * 128));
 #pragma unroll
-          for (int a = 0; a < 2; a++) {
-            u32 ds[4], m[4], w[4];
-            left(ds, dp, a);
+          for (int a = 0; a < 2; a++)
 #pragma unroll
             for (int k = 0; k < K; k++) {
+              u32 m[4];
               own.turned(m, a, k);
-              multiply(dq[2 * k], ds, m[0], m[1]);
-              multiply(dq[2 * k + 1], ds, m[2], m[3]);
+              multiply(dq[2 * k], ds[a], m[0], m[1]);
+              multiply(dq[2 * k + 1], ds[a], m[2], m[3]);
             }
+#pragma unroll
+          for (int a = 0; a < 2; a++) {
+            u32 m[4], w[4];
             left(m, p, a);
             turn(w, m, one);
-            turn(m, ds, one);
+            turn(m, ds[a], one);
 #pragma unroll
             for (int k = 0; k < K; k++) {
               u4 v = turned4(grads + (lines ^ 32 * k));
@@ -223,16 +242,12 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Bf16 *dy, const St
               multiply(dk[a][2 * k + 1], m, v.z, v.w);
             }
           }
-        } else
+          put(dq);
+        } else {
 #pragma unroll
           for (int n = 0; n < 2 * K; n++) unpack(dq[n], load4(partial + n * 128));
-        if (warp == 0 && step < W) write<2 * K>(dqkv, dq, back, 16 * r, tokens, d, hd);
-        else
-#pragma unroll
-          for (int n = 0; n < 2 * K; n++) {
-            if (warp != 0) hold4(at + place + sums + 64 * x * HD + 16 * lane + 512 * n, pack(dq[n]));
-            else store4(wide + (long)r * 16 * HD + lane * 4 + n * 128, pack(dq[n]));
-          }
+          put(dq);
+        }
       }
     }
     if (J < chunks)
@@ -244,16 +259,44 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Bf16 *dy, const St
   }
 }
 
-// W warps a block; LEAST blocks on a multiprocessor bound the registers.
-#define ATTEND_GRAD(NAME, HD, W, DROP, LEAST)                                                                                                    \
-  KERNEL __launch_bounds__(32 * W, LEAST) NAME(Bf16 *dqkv, const Bf16 *dy, const Stats *stats, float *wide, const Bits *bits, const Bf16 *qkv, const State *state, u32 site, \
-                                               u32 threshold, float kept, ROUND_KEYS, int tokens, int heads, int hd, float scale) {               \
-    attend_grad<HD, W, DROP>(dqkv, dy, stats, wide, bits, qkv, state, Masks{THE_ROUND_KEYS, site, threshold << 16, 0}, kept, tokens, heads, hd, scale); \
+// add_queries adds up the shares' dq, a warp a tile, in the order of shares. A share has seen a
+// chunk where the last of its passes that begins by the chunk has.
+template <int HD, int W>
+__device__ __forceinline__ void add_queries(Bf16 *dqkv, const Stats *stats, const float *wide, float back, int tokens, int heads, int hd, int shares, int count) {
+  constexpr int K = HD / 16;
+  const int e = blockIdx_x * 8 + threadIdx_x / 32, lane = threadIdx_x % 32, d = heads * hd, tiles = (tokens + 15) / 16, chunks = (tokens + group - 1) / group;
+  if (e >= count) return;
+  const int whole = e / tiles, r = e % tiles, c = r / 2, b = whole / heads, head = whole % heads;
+  const int begin = stats[((long)whole * chunks + c) * group].first;
+  float dq[2 * K][4] = {};
+  for (int share = 0; share < shares && share <= c / W; share++) {
+    const int pass = (c / W - share) / shares * shares + share;
+    if (begin >= group * W * (pass + 1)) continue;
+    const float *from = wide + (((long)whole * shares + share) * chunks * group + 16 * r) * HD + lane * 4;
+#pragma unroll
+    for (int n = 0; n < 2 * K; n++) unpack(dq[n], pack(dq[n]) + load4(from + n * 128));
   }
-ATTEND_GRAD(bf16_attention_long_grad_16, 16, 8, WHOLE, 2)
-ATTEND_GRAD(bf16_attention_long_grad_32, 32, 8, WHOLE, 1)
-ATTEND_GRAD(bf16_attention_long_grad_64, 64, 4, WHOLE, 1)
-ATTEND_GRAD(bf16_attention_long_grad_drop_16, 16, 8, MASKED, 2)
-ATTEND_GRAD(bf16_attention_long_grad_drop_32, 32, 8, MASKED, 1)
-ATTEND_GRAD(bf16_attention_long_grad_drop_64, 64, 4, MASKED, 1)
-ATTEND_GRAD(bf16_attention_long_grad_kept_16, 16, 8, KEPT, 2)
+  write<2 * K>(dqkv + (long)b * tokens * 3 * d + head * hd, dq, back, 16 * r, tokens, d, hd);
+}
+
+#define ADD_QUERIES(NAME, HD, W)                                                                                                                 \
+  KERNEL __launch_bounds__(256) NAME(Bf16 *dqkv, const Stats *stats, const float *wide, float back, int tokens, int heads, int hd, int shares, int count) { \
+    add_queries<HD, W>(dqkv, stats, wide, back, tokens, heads, hd, shares, count);                                                              \
+  }
+ADD_QUERIES(bf16_attention_long_queries_16, 16, 8)
+ADD_QUERIES(bf16_attention_long_queries_32, 32, 8)
+ADD_QUERIES(bf16_attention_long_queries_64, 64, 4)
+
+// W warps a block; LEAST blocks on a multiprocessor bound the registers.
+#define ATTEND_GRAD(NAME, HD, W, DROP, HELD, LEAST)                                                                                                    \
+  KERNEL __launch_bounds__(32 * W, LEAST) NAME(Bf16 *dqkv, const Bf16 *dy, const Stats *stats, float *wide, const Bits *bits, const Bf16 *qkv, const State *state, u32 site, \
+                                               u32 threshold, float kept, ROUND_KEYS, int tokens, int heads, int hd, int shares, float scale) {               \
+    attend_grad<HD, W, DROP, HELD>(dqkv, dy, stats, wide, bits, qkv, state, Masks{THE_ROUND_KEYS, site, threshold << 16, 0}, kept, tokens, heads, hd, shares, scale); \
+  }
+ATTEND_GRAD(bf16_attention_long_grad_16, 16, 8, WHOLE, true, 2)
+ATTEND_GRAD(bf16_attention_long_grad_32, 32, 8, WHOLE, false, 1)
+ATTEND_GRAD(bf16_attention_long_grad_64, 64, 4, WHOLE, false, 1)
+ATTEND_GRAD(bf16_attention_long_grad_drop_16, 16, 8, MASKED, true, 2)
+ATTEND_GRAD(bf16_attention_long_grad_drop_32, 32, 8, MASKED, false, 1)
+ATTEND_GRAD(bf16_attention_long_grad_drop_64, 64, 4, MASKED, false, 1)
+ATTEND_GRAD(bf16_attention_long_grad_kept_16, 16, 8, KEPT, false, 2)
