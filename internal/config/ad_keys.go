@@ -16,7 +16,7 @@ var adKeys = newSchema(
 	integer("tf_dim_feedforward", upTo(0, 4*mostWidth), Honoured, "Width of the feed-forward layers; 0 is 4 times tf_n_embd."),
 	float("tf_dropout", fraction, Honoured, "Dropout of the attention and feed-forward outputs while training; off in tests and in use."),
 	float("tf_attn_dropout", fraction, Honoured, "Dropout of the attention's weights while training; off in tests and in use."),
-	text("tf_positions", Honoured, "How a token knows its place in the context: learned, a table of n_transit embeddings, or rotary: queries and keys turn with their positions (Su et al. 2021), so that attention sees how far apart two tokens are, and nothing is learned of it. rotary runs on a CPU alone.", PositionsLearned, PositionsRotary),
+	text("tf_positions", Honoured, "How a token knows its place in the context: learned, a table of n_transit embeddings, or rotary: queries and keys turn with their positions (Su et al. 2021), so that attention sees how far apart two tokens are, and nothing is learned of it.", PositionsLearned, PositionsRotary),
 	boolean("flash_attn", NoEffect, "Attention never writes its weights to memory, so there is nothing to switch on."),
 
 	integer("n_transit", between(1, 1<<16), Honoured, "The longest context in tokens, which is the length of the position table. Positions begin at 0 again after pruning."),

@@ -37,6 +37,7 @@ type binder struct {
 	sums         []string     // the metrics', by place
 	reduced      reduction
 	joins        joins
+	rotations    map[[2]int]uint64 // tables of Rotate, by width and positions
 }
 
 // chip is what launches are sized by.
@@ -78,7 +79,7 @@ type room struct {
 
 // newBinder knows of the program what no op says.
 func newBinder(p *kernel.Program) *binder {
-	return &binder{cut: cut{lanes: gradLanes, batch: p.Batch, parts: p.Share.Parts() * p.Share.Runs(), cuts: p.Share.Cuts}, seen: map[int]bool{}, coefficients: p.Coefficients(), sums: p.Sums(), reduced: reduction{apart: p.Exchanges()}}
+	return &binder{cut: cut{lanes: gradLanes, batch: p.Batch, parts: p.Share.Parts() * p.Share.Runs(), cuts: p.Share.Cuts}, seen: map[int]bool{}, rotations: map[[2]int]uint64{}, coefficients: p.Coefficients(), sums: p.Sums(), reduced: reduction{apart: p.Exchanges()}}
 }
 
 // coefficient is a coefficient's place in the control block; -1 for none.
@@ -150,6 +151,8 @@ func (b *binder) bind(op kernel.Op) ([]launch, error) {
 		return b.embed(o)
 	case *kernel.EmbedGrad:
 		return b.embedGrad(o)
+	case *kernel.Rotate:
+		return b.rotate(o)
 	case *kernel.CausalAttention:
 		return b.causal(o)
 	case *kernel.CausalAttentionGrad:

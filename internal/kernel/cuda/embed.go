@@ -13,7 +13,7 @@ const (
 )
 
 func (b *binder) embed(o *kernel.Embed) ([]launch, error) {
-	if err := fits(o, o.Tables); err != nil {
+	if err := fits(o, o.Index); err != nil {
 		return nil, err
 	}
 	rows, d := o.Y.Rows(), o.Y.Cols()
@@ -22,15 +22,15 @@ func (b *binder) embed(o *kernel.Embed) ([]launch, error) {
 		name, n = "embed4", n/4
 	}
 	args := append([]any{b.addr(o.Y), b.addr(o.Index)}, b.tables(o.Tables)...)
-	l := each(name, n, append(args, i32(len(o.Tables)), i32(rows), i32(d))...)
+	l := each(name, n, append(args, i32(o.Index.Cols()), i32(rows), i32(d))...)
 	l.module = "embed"
 	return []launch{l}, dense(o, o.Y)
 }
 
-// fits refuses more tables than a kernel has parameters for.
-func fits(op kernel.Op, tables []*kernel.Tensor) error {
-	if len(tables) > embedTables {
-		return fmt.Errorf("%s: %d tables, the GPU sums at most %d", op.Kind(), len(tables), embedTables)
+// fits refuses more fields than a kernel has parameters for tables. The last ones may have none.
+func fits(op kernel.Op, index *kernel.Tensor) error {
+	if n := index.Cols(); n > embedTables {
+		return fmt.Errorf("%s: %d tables, the GPU sums at most %d", op.Kind(), n, embedTables)
 	}
 	return nil
 }
@@ -76,15 +76,15 @@ func (b *binder) embedShape(rows, d, all, fields, vec int) embedShape {
 // embedGrad makes tables of every block's tokens, then adds them up into the lanes. A table that
 // wants no gradient has no rows there.
 func (b *binder) embedGrad(o *kernel.EmbedGrad) ([]launch, error) {
-	if err := fits(o, o.DTables); err != nil {
+	if err := fits(o, o.Index); err != nil {
 		return nil, err
 	}
-	d, fields := o.DY.Cols(), len(o.DTables)
+	d, fields := o.DY.Cols(), o.Index.Cols()
 	starts, all := make([]any, embedTables), 0
 	var adds uint32
 	for i := range starts {
 		starts[i] = i32(all)
-		if i < fields && o.DTables[i] != nil {
+		if i < len(o.DTables) && o.DTables[i] != nil {
 			all += o.DTables[i].Shape[0]
 			adds |= b.adds(o.DTables[i]) << i
 		}
@@ -104,7 +104,7 @@ func (b *binder) embedGrad(o *kernel.EmbedGrad) ([]launch, error) {
 
 // embedTables keeps a block's tables in shared memory. It says how many blocks a lane has.
 func (b *binder) embedTables(o *kernel.EmbedGrad, starts []any, all int) (launch, int) {
-	rows, d, fields, vec := o.DY.Rows(), o.DY.Cols(), len(o.DTables), 1
+	rows, d, fields, vec := o.DY.Rows(), o.DY.Cols(), o.Index.Cols(), 1
 	if b.vectors(o.DY) {
 		vec = 4
 	}

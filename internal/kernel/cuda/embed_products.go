@@ -20,7 +20,7 @@ func (b *binder) embedsByProducts(o *kernel.EmbedGrad, all int) bool {
 
 // embedProducts multiplies ones and zeros with what comes in. It says how many blocks a lane has.
 func (b *binder) embedProducts(o *kernel.EmbedGrad, starts []any, all int) (launch, int) {
-	rows, fields, tiles := o.DY.Rows(), len(o.DTables), ceil(all, embedRows)
+	rows, fields, tiles := o.DY.Rows(), o.Index.Cols(), ceil(all, embedRows)
 	chunk := ceil(rows, b.lanes)
 	blocks := max(1, min(b.sms/(b.lanes*tiles), ceil(chunk, embedTokens)))
 	return launch{module: "embed_products", kernel: "embed_products", grid: dim3{b.lanes * blocks, tiles, 1},

@@ -230,13 +230,12 @@ func (c *trial) answer(t *testing.T, dev kernel.Device, r *recording) outcome {
 }
 
 // absent skips where the device says that it is without an op that not every recipe needs: PPO,
-// the source learner's, ImplicitQ, by which agents learn from rewards, and Rotate, of positions
-// that are not learned.
+// the source learner's, and ImplicitQ, by which agents learn from rewards.
 func (r *recording) absent(t *testing.T, err error) {
 	t.Helper()
 	for _, op := range r.prog.PerShard {
 		switch op.(type) {
-		case *kernel.PPO, *kernel.ImplicitQ, *kernel.Rotate:
+		case *kernel.PPO, *kernel.ImplicitQ:
 			if strings.HasSuffix(err.Error(), "no op "+op.Kind()) {
 				t.Skip(err)
 			}

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -144,7 +143,7 @@ func newNetwork(dev kernel.Device, m *model.AD, store kernel.Store, rows, agents
 	}
 	var err error
 	if n.runner, err = p.Compile(dev, store); err != nil {
-		return nil, cmp.Or(cpuAlone(err), err)
+		return nil, err
 	}
 	width := n.logits.Cols()
 	n.hostIndex, n.hostAt, n.hostLogits = make([]int32, rows*m.Fields()), make([]int32, rows), make([]float32, rows*width)

@@ -31,10 +31,8 @@ func newModel(c *config.AD, space world.Space) (*model.AD, error) {
 // cpuAlone says what to do where err is of a device without an op that a setting asks for; nil
 // where it is of something else.
 func cpuAlone(err error) error {
-	for setting, op := range map[string]kernel.Op{"method iql": new(kernel.ImplicitQ), "tf_positions rotary": new(kernel.Rotate)} {
-		if err != nil && strings.HasSuffix(err.Error(), "no op "+op.Kind()) {
-			return fmt.Errorf("%s runs on a CPU alone: use --device cpu (%w)", setting, err)
-		}
+	if err != nil && strings.HasSuffix(err.Error(), "no op "+new(kernel.ImplicitQ).Kind()) {
+		return fmt.Errorf("method iql runs on a CPU alone: use --device cpu (%w)", err)
 	}
 	return nil
 }

@@ -16,7 +16,6 @@ import (
 	"haul/internal/rng"
 	"haul/internal/run"
 	"haul/internal/run/runtest"
-	"haul/internal/world/grid"
 )
 
 // Each setting of implicit Q-learning reaches the recorded ops; without it nothing of it is
@@ -164,40 +163,24 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// plainCard is a device without values and without turns.
+// plainCard is a device without values.
 type plainCard struct{ kernel.Device }
 
 func (d plainCard) Compile(p *kernel.Program, stores []kernel.Store) (kernel.Runner, error) {
 	for _, op := range p.PerShard {
 		switch op.(type) {
-		case *kernel.ImplicitQ, *kernel.Rotate:
+		case *kernel.ImplicitQ:
 			return nil, fmt.Errorf("compile %s: the GPU has no op %s", p.Name, op.Kind())
 		}
 	}
 	return d.Device.Compile(p, stores)
 }
 
-// A device without values, or without turns, is refused in a line that says what to do.
+// A device without values is refused in a line that says what to do.
 func TestMissingOpsAreRefusedByName(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
-	for setting, want := range map[string]string{"method=iql": "method iql", "tf_positions=rotary": "tf_positions rotary"} {
-		want += " runs on a CPU alone: use --device cpu"
-		_, err := newTrainer(&run.Setup{Settings: tinyAD(t, setting), Device: plainCard{openReference()}}, &Task{History: h, Data: DataDevice})
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: a GPU is told %v", setting, err)
-		}
-	}
-	cfg := tinyAD(t, "tf_positions=rotary")
-	m, err := newModel(cfg, grid.Room{Size: 3, Horizon: 4}.Space())
-	if err != nil {
-		t.Fatal(err)
-	}
-	dev := plainCard{openReference()}
-	store, err := dev.NewStore(m.Layout(), false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := newNetwork(dev, m, store, 2, 2, cfg.NTransit, "eval_agents"); err == nil || !strings.Contains(err.Error(), "tf_positions rotary runs on a CPU alone: use --device cpu") {
-		t.Errorf("a GPU that is to act is told %v", err)
+	_, err := newTrainer(&run.Setup{Settings: tinyAD(t, "method=iql"), Device: plainCard{openReference()}}, &Task{History: h, Data: DataDevice})
+	if err == nil || !strings.Contains(err.Error(), "method iql runs on a CPU alone: use --device cpu") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("a GPU is told %v", err)
 	}
 }

@@ -18,7 +18,7 @@ constexpr int batch = 4;  // tokens whose rows are read together; divides stage
 #define PICK_START(i) f == i ? s##i:
 #define PICK_END(i) f + 1 == i ? s##i:
 
-// y[m,c] = Σ_f p_f[index[m,f]·d + c], VEC columns a thread.
+// y[m,c] = Σ_f p_f[index[m,f]·d + c] over the fields that have a table, VEC columns a thread.
 template <int VEC> __device__ __forceinline__ void embed(float *y, const int *index, POINTERS(const float), int fields, int rows, int d) {
   const u32 e = blockIdx_x * blockDim_x + threadIdx_x, width = d / VEC;
   if (e >= rows * width) return;
@@ -27,7 +27,7 @@ template <int VEC> __device__ __forceinline__ void embed(float *y, const int *in
   const int *at = index + (long)r * fields;
   f4 sum = {0, 0, 0, 0};
 #define ADD(i)                                                                              \
-  if (i < fields && at[i] >= 0) {                                                           \
+  if (i < fields && p##i && at[i] >= 0) {                                                   \
     const float *from = p##i + (long)at[i] * d + c;                                         \
     sum += VEC == 4 ? load4(from) : f4{*from, 0, 0, 0};                                     \
   }
