@@ -31,6 +31,9 @@ const (
 // MaxFields is how many fields of records a token may have. A device may sum fewer.
 const MaxFields = 66
 
+// DrawnWords is how many words a record may have where a device draws the rows itself.
+const DrawnWords = 4
+
 // RegionSpec says how sequences of tokens are drawn from Streams streams, each of Steps records in
 // episodes of Horizon. A record is Record words of four bytes.
 //

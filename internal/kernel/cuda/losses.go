@@ -42,8 +42,12 @@ func (b *binder) regions(o *kernel.Regions) ([]launch, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	if o.Unequal != nil || o.Later != nil || o.Stride() > 1 || len(o.Fields) > regionFields {
-		return nil, fmt.Errorf("%s: %d fields of records of %d words, the GPU draws rows of at most %d from records of one in equal episodes: feed it from the host", o.Kind(), len(o.Fields), o.Stride(), regionFields)
+	if o.Unequal != nil || o.Stride() > kernel.DrawnWords || len(o.Fields) > regionFields {
+		return nil, fmt.Errorf("%s: %d fields of records of %d words, the GPU draws rows of at most %d from records of at most %d in equal episodes: feed it from the host", o.Kind(), len(o.Fields), o.Stride(), regionFields, kernel.DrawnWords)
+	}
+	var later kernel.Later
+	if o.Later != nil {
+		later = *o.Later
 	}
 	rows, choices := o.First.Shape[0], (o.Longest-o.Shortest)/o.Horizon+1
 	var fields uint64
@@ -53,12 +57,13 @@ func (b *binder) regions(o *kernel.Regions) ([]launch, error) {
 	return []launch{{module: "regions", kernel: "regions", grid: dim3{ceil(rows, regionWarps), 1, 1}, block: dim3{32 * regionWarps, 1, 1},
 		args: []any{b.addr(o.Index), b.addr(o.Labels), b.addr(o.First), b.addr(o.Records), b.state, o.Seed, uint32(o.Purpose), i32(rows),
 			uint32(o.Streams), i32(o.Steps), i32(o.Horizon), i32(o.Tokens), flag(o.Compressed), i32(o.Shortest), i32(choices), i32(o.Ahead),
-			fields, i32(len(o.Fields)), fieldCode(o.Label)}}}, nil
+			fields, i32(len(o.Fields)), fieldCode(o.Label), i32(o.Stride()), flag(o.Later != nil),
+			fieldCode(kernel.Field{Byte: later.Paid, Last: true}), fieldCode(kernel.Field{Byte: later.Label})}}}, nil
 }
 
 // fieldCode is a field as src/regions.cu takes it.
 func fieldCode(f kernel.Field) uint32 {
-	code := uint32(8 * f.Byte)
+	code := uint32(8*(f.Byte%4) + f.Byte/4<<6)
 	if f.Last {
 		code |= 32
 	}

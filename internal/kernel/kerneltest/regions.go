@@ -10,12 +10,17 @@ import (
 	"haul/internal/rng"
 )
 
-// histories are transitions of any kind: what is drawn does not depend on their sense.
+// histories are transitions of any kind: what is drawn does not depend on their sense. Where labels
+// wait for a reward, one of twelve pays.
 func histories(s *kernel.RegionSpec, size, actions int) []int32 {
 	random := rand.New(rand.NewPCG(uint64(s.Streams), uint64(s.Steps)))
-	out := make([]int32, s.Streams*s.Steps)
+	out := make([]int32, s.Len())
+	seldom := 2
+	if s.Later != nil {
+		seldom = 12
+	}
 	for i := range out {
-		out[i] = int32(random.IntN(size) | random.IntN(size)<<8 | random.IntN(actions)<<16 | random.IntN(2)<<24)
+		out[i] = int32(random.IntN(size) | random.IntN(size)<<8 | random.IntN(actions)<<16 | random.IntN(seldom)/(seldom-1)<<24)
 	}
 	return out
 }
@@ -28,12 +33,23 @@ func regionSpecs() []kernel.RegionSpec {
 		out = append(out,
 			model.Transitions(kernel.RegionSpec{Streams: 3, Steps: 47, Horizon: 4, Tokens: tokens, Seed: 9, Purpose: rng.Regions}, 2),
 			model.Transitions(kernel.RegionSpec{Streams: 1 + tokens%4, Steps: 60, Horizon: 1 + tokens%5, Tokens: tokens, Compressed: true, Shortest: 1 + tokens%3, Longest: 2 + tokens%9,
-				Ahead: tokens % 4, Seed: 1<<34 + 1, Purpose: rng.TestRegions}, 2))
+				Ahead: tokens % 4, Seed: 1<<34 + 1, Purpose: rng.TestRegions}, 2),
+			relabelled(kernel.RegionSpec{Streams: 1 + tokens%4, Steps: 60, Horizon: 1 + tokens%5, Tokens: tokens, Compressed: tokens%3 > 0, Shortest: 1 + tokens%3, Longest: 2 + tokens%9,
+				Ahead: tokens % 4, Seed: 5, Purpose: rng.Regions}, 2+tokens%3))
 	}
 	return append(out,
 		model.Transitions(kernel.RegionSpec{Streams: 11, Steps: 400, Horizon: 20, Tokens: 80, Seed: 2, Purpose: rng.Regions}, 2),
 		model.Transitions(kernel.RegionSpec{Streams: 11, Steps: 400, Horizon: 20, Tokens: 164, Compressed: true, Shortest: 80, Longest: 80, Ahead: 2, Seed: 2, Purpose: rng.Regions}, 2),
-		model.Transitions(kernel.RegionSpec{Streams: 11, Steps: 400, Horizon: 20, Tokens: 164, Compressed: true, Shortest: 20, Longest: 100, Ahead: 9, Seed: 2, Purpose: rng.Regions}, 2))
+		model.Transitions(kernel.RegionSpec{Streams: 11, Steps: 400, Horizon: 20, Tokens: 164, Compressed: true, Shortest: 20, Longest: 100, Ahead: 9, Seed: 2, Purpose: rng.Regions}, 2),
+		relabelled(kernel.RegionSpec{Streams: 11, Steps: 400, Horizon: 20, Tokens: 164, Compressed: true, Shortest: 20, Longest: 80, Ahead: 9, Seed: 2, Purpose: rng.Regions}, 2))
+}
+
+// relabelled draws from records of several words, of which the last one has the label once a record
+// has paid.
+func relabelled(s kernel.RegionSpec, words int) kernel.RegionSpec {
+	s = model.Transitions(s, 2)
+	s.Record, s.Later = words, &kernel.Later{Paid: 3, Label: 4*words - 4}
+	return s
 }
 
 func testRegions(t *testing.T, dev kernel.Device) {

@@ -147,7 +147,7 @@ func compileStep(dev kernel.Device, m *model.AD, c *config.AD, d *dataset, store
 	if d.indexed && data == DataDevice {
 		return nil, nil, errors.New("imported histories are read from their file: leave them on the host with --data host")
 	}
-	if d.indexed || data != DataDevice && d.trainSpec.Stride() > 1 { // no GPU draws rows of such records
+	if d.indexed || data != DataDevice && d.trainSpec.Stride() > kernel.DrawnWords {
 		data = DataHost
 	}
 	p, err := recordStep(dev, m, c, d, data != DataHost, peer)
