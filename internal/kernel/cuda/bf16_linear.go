@@ -45,9 +45,14 @@ func (b *binder) bf16Matrix(t *kernel.Tensor) (bf16Matrix, []launch, bool) {
 	}
 	stride := 8 * ceil(t.Cols(), 8)
 	m := bf16Matrix{b.scratch(2 * t.Rows() * stride), stride}
+	return m, []launch{b.narrow(m.at, b.address(t), t.Rows(), t.Cols(), t.Stride)}, true
+}
+
+// narrow rounds a matrix in fp32 to bf16; its rows become whole vectors of eight.
+func (b *binder) narrow(to, from uint64, rows, cols, stride int) launch {
 	const threads = 256
-	return m, []launch{{module: "bf16_linear_dw", kernel: "narrow", grid: dim3{min(ceil(t.Rows()*stride/8, threads), 8*b.sms), 1, 1},
-		block: dim3{threads, 1, 1}, args: []any{m.at, b.address(t), i32(t.Rows()), i32(t.Cols()), i32(t.Stride)}}}, true
+	return launch{module: "bf16_linear_dw", kernel: "narrow", grid: dim3{min(ceil(rows*ceil(cols, 8), threads), 8*b.sms), 1, 1},
+		block: dim3{threads, 1, 1}, args: []any{to, from, i32(rows), i32(cols), i32(stride)}}
 }
 
 // bf16Product is a product of src/dense/bf16_linear.cuh: Y[M,n] = X[M,k]·B with B the weight w or,
@@ -90,11 +95,64 @@ func (b *binder) fast(p bf16Product) ([]launch, bool) {
 	if end == "" || p.w.Cols()%8 != 0 { // rows of the weight are read by vectors
 		return nil, false
 	}
-	kind, work, panel, terms := "", bf16Short, min(bf16Panel, 32*ceil(p.n, 32)), 128*ceil(p.k, 128)
+	x, ls, ok := b.bf16Matrix(p.x)
+	if !ok {
+		return nil, false
+	}
+	weight, bias := b.bf16(p.w), b.addr(p.bias)
+	if p.packed != 0 {
+		weight, bias = p.packed, p.shift
+	}
+	y := operands{b.addr(p.y), b.addr(p.add), p.y.Stride, stride(p.add)}
+	if l, ok := b.bf16Once(p, end, p.k, y, x, weight, bias); ok {
+		return append(ls, l), true
+	}
+	more, ok := b.inParts(p, end, x, weight)
+	return append(ls, more...), ok
+}
+
+// operands are where the results of a product are and what is added to them.
+type operands struct {
+	y, add             uint64
+	yStride, addStride int
+}
+
+// bf16Part is how many terms of a sum that is too long for shared memory are added up at a time.
+const bf16Part = 512
+
+// inParts adds a long sum of a gradient up part by part, in fp32, and rounds the whole once. A part
+// is some columns of dy and as many rows of the weight.
+func (b *binder) inParts(p bf16Product, end string, x bf16Matrix, weight uint64) (ls []launch, ok bool) {
+	rows, wide := p.x.Rows(), 8*ceil(p.n, 8)
+	if p.op != "linear_dx" || p.pre != nil || p.packed != 0 || p.bias != nil || p.n != wide || end == "compact" && p.y.Stride != wide {
+		return nil, false
+	}
+	sums := operands{y: b.addr(p.y), yStride: p.y.Stride, add: b.addr(p.add), addStride: stride(p.add)}
+	if end == "compact" {
+		sums = operands{y: b.scratch(4 * rows * p.n), yStride: p.n}
+	}
+	for from := 0; from < p.k; from += bf16Part {
+		part := bf16Matrix{x.at + 2*uint64(from), x.stride}
+		l, ok := b.bf16Once(p, "plain", min(bf16Part, p.k-from), sums, part, weight+2*uint64(from*p.w.Cols()), 0)
+		if !ok {
+			return nil, false
+		}
+		ls = append(ls, l)
+		sums.add, sums.addStride = sums.y, sums.yStride
+	}
+	if end == "compact" {
+		ls = append(ls, b.narrow(b.addr(p.y), sums.y, rows, p.n, p.n))
+	}
+	return ls, true
+}
+
+// bf16Once is one launch over k terms; false where they do not fit.
+func (b *binder) bf16Once(p bf16Product, end string, k int, y operands, x bf16Matrix, weight, bias uint64) (launch, bool) {
+	kind, work, panel, terms := "", bf16Short, min(bf16Panel, 32*ceil(p.n, 32)), 128*ceil(k, 128)
 	switch {
-	case p.k <= bf16Terms/2:
+	case k <= bf16Terms/2:
 		kind, terms = "short_64", bf16Terms/2
-	case p.k <= bf16Terms:
+	case k <= bf16Terms:
 		kind = "short_128"
 	case p.n > 64 && bf16Long.shared(128, terms) <= b.maxShared:
 		kind, work, panel = "long_128", bf16Long, 128
@@ -109,28 +167,20 @@ func (b *binder) fast(p bf16Product) ([]launch, bool) {
 	}
 	shared := work.shared(panel, terms)
 	if shared > b.maxShared {
-		return nil, false
-	}
-	x, before, ok := b.bf16Matrix(p.x)
-	if !ok {
-		return nil, false
+		return launch{}, false
 	}
 	panels, rows := ceil(p.n, panel), p.x.Rows()
 	blocks := min(ceil(rows, work.warps*work.rows), max(1, b.sms/panels))
-	weight, bias := b.bf16(p.w), b.addr(p.bias)
-	if p.packed != 0 {
-		weight, bias = p.packed, p.shift
-	}
-	args := []any{b.addr(p.y), b.addr(p.pre), x.at, weight, bias, b.addr(p.add), i32(rows), i32(p.n), i32(p.k),
-		i32(p.y.Stride), i32(stride(p.pre)), i32(x.stride), i32(stride(p.add)), i32(panel)}
+	args := []any{y.y, b.addr(p.pre), x.at, weight, bias, y.add, i32(rows), i32(p.n), i32(k),
+		i32(y.yStride), i32(stride(p.pre)), i32(x.stride), i32(y.addStride), i32(panel)}
 	nodes := uint32(max(p.drop.Nodes, 1))
 	args = append(append(args, b.dropArgs(p.drop)...), nodes, math.MaxUint32/nodes, flag(p.upward))
 	module := "bf16_linear"
 	if p.op == "linear_dx" {
 		module = "bf16_linear_dx"
 	}
-	return append(before, launch{module: module, kernel: fmt.Sprintf("%s_%s_%s", p.op, end, kind), grid: dim3{blocks, panels, 1},
-		block: dim3{32 * work.warps, 1, 1}, shared: shared, args: args}), true
+	return launch{module: module, kernel: fmt.Sprintf("%s_%s_%s", p.op, end, kind), grid: dim3{blocks, panels, 1},
+		block: dim3{32 * work.warps, 1, 1}, shared: shared, args: args}, true
 }
 
 // bf16Linear binds Y = Residual + drop(X·Wᵀ + Bias), or Pre and its GELU.

@@ -150,7 +150,8 @@ func agents(dev kernel.Device) []agent {
 		{ADConfig: model.ADConfig{Width: 128, Heads: 4, Layers: 2, Feed: 64, Dropout: 0.1, AttentionDropout: 0.1, Rotary: true}, tokens: 29, compressed: true, batch: few(dev, 29)},
 	}
 	if dev.ShardSize(41) == kernel.WholeBatch {
-		out = append(out, agent{ADConfig: model.ADConfig{Width: 128, Heads: 8, Layers: 3, Feed: 512}, tokens: 41, compressed: true, batch: 7, drawn: true})
+		out = append(out, agent{ADConfig: model.ADConfig{Width: 128, Heads: 8, Layers: 3, Feed: 512}, tokens: 41, compressed: true, batch: 7, drawn: true},
+			agent{ADConfig: model.ADConfig{Width: 512, Heads: 8, Layers: 1, Feed: 64}, tokens: 13, compressed: true, batch: 3}) // sums of 1,536 terms
 	}
 	return out
 }
