@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -318,7 +317,7 @@ func (j *Ranks) straggler(list []*analysis.Meeting, worst int, caused float64) r
 		places = append(places, analysis.Place{Span: trace.Span{Start: first + off, End: m.Starts[last] + off}})
 		own = append(own, trace.Span{Start: starts[len(starts)-2], End: starts[len(starts)-1]})
 	}
-	why, where, unrecorded, known := j.why(list, worst)
+	why, where, unrecorded, known := whyLate(j.Ranks, j.offsets(), list, worst)
 	waits := slices.Clone(j.Waits)
 	slices.SortStableFunc(waits, func(x, y RankWait) int { return cmp.Compare(y.WaitMS, x.WaitMS) })
 	var longest []string
@@ -390,7 +389,7 @@ func (j *Ranks) imbalance(list []*analysis.Meeting, worst int, caused, own float
 		f.Severity = rule.Note
 		f.Evidence = append(f.Evidence, fmt.Sprintf("a note: so few steps, or so unequal, that chance alone would make the waits as long in %s of such recordings", phrase.Percent(p)))
 	}
-	if _, _, unrecorded, _ := j.why(list, worst); unrecorded > 0 {
+	if _, _, unrecorded, _ := whyLate(j.Ranks, j.offsets(), list, worst); unrecorded > 0 {
 		withhold(&f)
 	}
 	return f
@@ -408,146 +407,6 @@ func withhold(f *rule.Finding) {
 		f.Severity = rule.Note
 		f.Evidence = append(f.Evidence, "a note: the GPU of the one that is late most waits for work that is not in its recording, another process on its card for example, which may be another rank of this job")
 	}
-}
-
-// why compares what a late rank did before its collectives with what the others did before theirs.
-// Where work that the recording does not hold is the most of it, unrecorded is how much, and known
-// the longest of what its CPU does by itself, both in ms per step. Kernels beside such work take
-// longer, and so do waits for them.
-func (j *Ranks) why(list []*analysis.Meeting, worst int) (why, where string, unrecorded, known float64) {
-	type sums struct {
-		kinds   [analysis.IdleKinds]float64
-		busy    float64
-		entered float64
-	}
-	all := make([]sums, len(j.Ranks))
-	before := make([]int64, len(j.Ranks)) // the end of each rank's collective before
-	for i, r := range j.Ranks {
-		before[i] = r.a.Steps[0].Start
-	}
-	var places []analysis.Place
-	n := 0
-	for _, m := range list {
-		last, _ := m.Last()
-		counts := m.Ranks[last] == worst
-		for i, r := range m.Ranks {
-			a := j.Ranks[r].a
-			w := trace.Span{Start: before[r], End: m.Items[i].Start}
-			if s, ok := trace.Within(a.Steps, m.Items[i].Start); ok && w.Start < a.Steps[s].Start && a.Marked && counts {
-				// the time between two steps belongs to the later one
-				w.Start = min(w.Start, a.Steps[s].Start)
-			}
-			if counts && w.End > w.Start {
-				kinds, busy := during(a, w)
-				for k := range kinds {
-					all[r].kinds[k] += kinds[k]
-				}
-				all[r].busy += busy
-				if before[r] == a.Steps[0].Start {
-					all[r].entered += float64(w.Start) - j.Clocks[r].MS*1e6
-				}
-				if r == worst {
-					places = append(places, analysis.Place{Span: w})
-				}
-			}
-			before[r] = max(before[r], m.Items[i].End)
-		}
-		if counts {
-			n++
-		}
-	}
-	if n == 0 {
-		return "nothing before its collectives tells it", "", 0, 0
-	}
-	excess := func(of func(s *sums) float64) float64 {
-		var others []float64
-		for i := range all {
-			if i != worst {
-				others = append(others, of(&all[i]))
-			}
-		}
-		return (of(&all[worst]) - analysis.Median(others)) / 1e6 / float64(max(1, j.Ranks[worst].Steps))
-	}
-	words := map[string]float64{
-		"its GPU computes longer":            excess(func(s *sums) float64 { return s.busy }),
-		"it enters the recorded steps later": excess(func(s *sums) float64 { return s.entered }),
-	}
-	if len(j.Ranks[worst].a.Devices) == 0 {
-		words = map[string]float64{"its operators take longer": words["its GPU computes longer"], "it enters the recorded steps later": words["it enters the recorded steps later"]}
-	}
-	causeWords := map[analysis.IdleKind]string{analysis.IdleLoader: "its data loader", analysis.IdlePython: "its Python", analysis.IdleWait: "its waits", analysis.IdleAlloc: "its driver allocations", analysis.IdleCopy: "its copies",
-		analysis.IdleCold: "its first uses", analysis.IdleCapture: "its graph capture", analysis.IdleUnrecorded: "work that was not recorded"}
-	for k, w := range causeWords {
-		words[w] = excess(func(s *sums) float64 { return s.kinds[k] })
-	}
-	words["its launches"] = excess(func(s *sums) float64 {
-		return s.kinds[analysis.IdleOp] + s.kinds[analysis.IdleLaunch] + s.kinds[analysis.IdleBetween]
-	})
-	names := slices.SortedFunc(maps.Keys(words), func(x, y string) int {
-		return cmp.Or(cmp.Compare(words[y], words[x]), strings.Compare(x, y))
-	})
-	top := names[0]
-	if words[top] <= 0 {
-		return "before its collectives it does nothing that the others do not do as long", "", 0, 0
-	}
-	why = fmt.Sprintf("before the collectives at which it is last, %s: %s ms per step more than on the other ranks", top, phrase.Figure(words[top]))
-	if len(names) > 1 && words[names[1]] > words[top]/4 {
-		why += fmt.Sprintf("; then %s, %s ms", names[1], phrase.Figure(words[names[1]]))
-	}
-	where = j.Ranks[worst].a.Where(heldIn(j.Ranks[worst].a, places, top, causeWords))
-	if top == causeWords[analysis.IdleUnrecorded] {
-		for _, w := range []string{causeWords[analysis.IdleLoader], causeWords[analysis.IdlePython], "its launches"} {
-			known = max(known, words[w])
-		}
-		return why, where, words[top], known
-	}
-	return why, where, 0, 0
-}
-
-// heldIn are the pieces of the given cause inside the places.
-func heldIn(a *analysis.Analysis, places []analysis.Place, top string, words map[analysis.IdleKind]string) []analysis.Place {
-	var out []analysis.Place
-	for _, w := range places {
-		i := sort.Search(len(a.Held), func(i int) bool { return a.Held[i].End > w.Start })
-		for ; i < len(a.Held) && a.Held[i].Start < w.End; i++ {
-			p := a.Held[i]
-			if words[p.Kind] == top {
-				out = append(out, analysis.Place{Span: trace.Span{Start: max(p.Start, w.Start), End: min(p.End, w.End)}, Thread: p.Thread})
-			}
-		}
-	}
-	return out
-}
-
-// during is the idle time by kind inside a window, and how long the GPU (without one, the main
-// thread) works in it.
-func during(a *analysis.Analysis, w trace.Span) (kinds [analysis.IdleKinds]float64, busy float64) {
-	i := sort.Search(len(a.Held), func(i int) bool { return a.Held[i].End > w.Start })
-	for ; i < len(a.Held) && a.Held[i].Start < w.End; i++ {
-		kinds[a.Held[i].Kind] += float64(trace.Overlap(a.Held[i].Span, w))
-	}
-	if len(a.Devices) > 0 {
-		d := a.Devices[0]
-		idle := float64(trace.Covered(d.Gaps, w))
-		inSteps := float64(trace.Covered(spansOfSteps(a.Steps), w))
-		return kinds, inSteps - idle
-	}
-	if th := a.Main; th != nil {
-		i := sort.Search(th.Ops.Len(), func(i int) bool { return th.Ops.At(i).End() > w.Start })
-		for ; i < th.Ops.Len() && th.Ops.At(i).Start < w.End; i++ {
-			busy += float64(trace.Overlap(trace.Span{Start: th.Ops.At(i).Start, End: th.Ops.At(i).End()}, w))
-		}
-		busy -= kinds[analysis.IdleLoader] // a loader in the main process runs operators
-	}
-	return kinds, max(0, busy)
-}
-
-func spansOfSteps(steps []trace.Window) []trace.Span {
-	out := make([]trace.Span, len(steps))
-	for i, s := range steps {
-		out[i] = trace.Span(s)
-	}
-	return out
 }
 
 // common are the findings that many ranks share.
@@ -605,6 +464,15 @@ func (j *Ranks) common() {
 		f.Where = s.first.Where
 		j.Findings = append(j.Findings, f)
 	}
+}
+
+// offsets are how far the ranks' clocks stand off, ns.
+func (j *Ranks) offsets() []float64 {
+	out := make([]float64, len(j.Clocks))
+	for i, c := range j.Clocks {
+		out[i] = c.MS * 1e6
+	}
+	return out
 }
 
 func (j *Ranks) skew(i int) int64 { return int64(j.Clocks[i].MS * 1e6) }
