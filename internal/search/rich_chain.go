@@ -14,6 +14,8 @@ type rslot struct {
 	count    int   // customers
 	stops    []stop
 	pre, suf []tseg
+	ready    []int64 // the soonest departure from each stop, and the latest arrival; where m.prompt
+	due      []int64
 	hours    []hours // behind each stop, and the latest arrival at each; where times are clocked
 	tail     []int64
 	lpre     []lseg // dims per stop; where the order matters
@@ -206,6 +208,9 @@ func (s *rslot) copyFrom(o *rslot) {
 	if len(s.pre)|len(o.pre) > 0 {
 		s.pre, s.suf = append(s.pre[:0], o.pre...), append(s.suf[:0], o.suf...)
 		s.ptrip, s.strip = append(s.ptrip[:0], o.ptrip...), append(s.strip[:0], o.strip...)
+	}
+	if len(s.ready)|len(o.ready) > 0 {
+		s.ready, s.due = append(s.ready[:0], o.ready...), append(s.due[:0], o.due...)
 	}
 	if len(s.hours)|len(o.hours) > 0 {
 		s.hours, s.tail = append(s.hours[:0], o.hours...), append(s.tail[:0], o.tail...)

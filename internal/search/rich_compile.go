@@ -373,6 +373,7 @@ func (m *model) flags() {
 		m.slow, m.timed, m.clocked = false, true, true
 		m.readClocks()
 	}
+	m.prompt = m.timed && !m.slow && !m.clocked && !m.trips && !m.pairs && m.windowed()
 	for i := range m.kinds {
 		m.oneGrid = m.kinds[i].dist == m.kinds[0].dist && (i == 0 || m.oneGrid)
 	}

@@ -201,16 +201,23 @@ func (c *rchain) sweepRoute(r, v int32, to, from []int32, best *spot) {
 	if lo >= hi {
 		return
 	}
-	windows := c.timed && !c.clocked
-	var done, late int64 // v is served at the soonest, and begun at the latest
-	if windows {
-		at := &c.places[v]
-		done, late = at.early+at.service, at.late
-		if s.suf[hi-1].late < done || s.pre[lo-1].early+s.pre[lo-1].dur > late {
+	at := &c.places[v]
+	done, late := at.early+at.service, at.late // v is served at the soonest, and begun at the latest
+	windows := c.timed && !c.clocked && !c.prompt
+	if windows && (s.suf[hi-1].late < done || s.pre[lo-1].early+s.pre[lo-1].dur > late) {
+		return
+	}
+	if c.prompt {
+		if s.due[hi-1] < done || s.ready[lo-1] > late {
 			return
 		}
+		c.moves += int64(hi - lo)
+		if lo, hi = max(lo, under(s.due, done)), min(hi, 1+under(s.ready, late+1)); lo >= hi {
+			return
+		}
+	} else {
+		c.moves += int64(hi - lo)
 	}
-	c.moves += int64(hi - lo)
 	rate := c.perRate[kind]
 	limit := below((best.cost - extra) * rate)
 	last := to[s.stops[lo-1].node]
@@ -332,7 +339,9 @@ func (c *rchain) grow(s *rslot, i int, leg int32) {
 	if !c.sided {
 		c.orders(s)
 	}
-	if c.timed {
+	if c.prompt {
+		c.prompts(s, t, i, i)
+	} else if c.timed {
 		s.pre, s.suf = resize(s.pre, n), resize(s.suf, n)
 		c.times(s, t, i, i)
 	}
@@ -341,7 +350,11 @@ func (c *rchain) grow(s *rslot, i int, leg int32) {
 
 // shift makes room in the segments that begin at a stop, of which those behind it stay.
 func (c *rchain) shift(s *rslot, i int) {
-	if c.timed && !c.slow && !c.clocked {
+	if c.prompt {
+		n := len(s.stops)
+		s.due = resize(s.due, lots(n+1))
+		copy(s.due[i+1:n+1], s.due[i:n])
+	} else if c.timed && !c.slow && !c.clocked {
 		s.suf = append(s.suf, tseg{})
 		copy(s.suf[i+1:], s.suf[i:])
 	}

@@ -90,6 +90,7 @@ type model struct {
 	trips         bool     // reloads
 	slow          bool     // routes are evaluated by walking them
 	clocked       bool     // their times are clocked (rich_clock)
+	prompt        bool     // of time, windows are all that binds (rich_prompt)
 	setup         []int64  // by place, where times are clocked; nil: none
 	spans         [][]span // by place: its windows, where routes are walked
 	lifo          bool

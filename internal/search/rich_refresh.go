@@ -59,6 +59,8 @@ func (c *rchain) refresh(s *rslot, lo, hi int) bool {
 	s.dur = 0
 	if c.clocked {
 		ok = c.clock(s, t) && ok
+	} else if c.prompt {
+		ok = c.prompts(s, t, lo, hi) && ok
 	} else if c.timed {
 		s.pre, s.suf = resize(s.pre, n), resize(s.suf, n)
 		if !c.times(s, t, lo, hi) {

@@ -51,7 +51,11 @@ func (c *rchain) compact(r int32) {
 	}
 	lo, hi := 0, len(s.stops)-1
 	if last > 0 && c.timed && !c.slow && !c.clocked && !c.trips {
-		copy(s.suf[last+1-less:], s.suf[last+1:])
+		if c.prompt {
+			copy(s.due[last+1-less:], s.due[last+1:])
+		} else {
+			copy(s.suf[last+1-less:], s.suf[last+1:])
+		}
 		lo, hi = first, last-less
 	}
 	if !c.refresh(s, lo, hi) && s.count > 0 {

@@ -284,6 +284,9 @@ func (c *rchain) lasts(s *rslot, k *kind, trip, i int, prev, v, next int32) (int
 	if c.clocked {
 		return 0, c.inTime(s, k, i, v)
 	}
+	if c.prompt {
+		return 0, c.admits(s, k, i, prev, v, next)
+	}
 	x, ok := c.left(s, i-1).join(c.seg[v], int64(k.dur.at(prev, v)))
 	if !ok {
 		return 0, false

@@ -284,7 +284,13 @@ func (c *rchain) retour(temperature float64, open bool) {
 		to = from + size + 1
 		k := &c.kinds[s.kind]
 		room := c.room(k, 0, 0)
-		g = gap{kind: s.kind, from: s.stops[from].node, to: s.stops[to].node, leave: s.pre[from].early + s.pre[from].dur, due: s.suf[to].late,
+		var leave, due int64
+		if c.prompt {
+			leave, due = s.ready[from], s.due[to]
+		} else {
+			leave, due = s.pre[from].early+s.pre[from].dur, s.suf[to].late
+		}
+		g = gap{kind: s.kind, from: s.stops[from].node, to: s.stops[to].node, leave: leave, due: due,
 			del: room - s.load[0].del, pick: room - s.load[0].pick}
 		for _, at := range s.stops[from+1 : to] {
 			t.serving = append(t.serving, at.node)
