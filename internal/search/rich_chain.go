@@ -53,6 +53,14 @@ type ends struct {
 	rate                             float64
 	del, pick                        int32 // room for deliveries and pickups, shut: ask enter; where c.easy
 	lastIn, firstOut                 int32 // the last stop that gets, the first that gives; where c.sided
+
+	// of the route's slot, and the distance that its limit leaves; where c.lean
+	stops      []stop
+	ready, due []int64
+	spare      int64
+	// the room that all deliveries and all pickups leave, and the overload; where c.mixed as well
+	delRoom, pickRoom int32
+	over              int64
 }
 
 // shut is the room of a route that must be evaluated by what it holds.
@@ -86,6 +94,7 @@ type rchain struct {
 	lone    bool      // and no other kind could have it in its place
 	perRate []float64 // by kind: the distance that a cost of 1 pays for
 	even    bool      // distances are the same both ways
+	lean    bool      // and little else is asked (rich_lean)
 	spare   bool      // nobody asks for a customer's neighbours or its index
 	reach   int       // or beside so many of the nearest customers
 
@@ -168,6 +177,7 @@ func newRichChain(m *model, s stream) *rchain {
 			c.lone = c.lone && m.kinds[i].family != m.kinds[j].family
 		}
 	}
+	c.lean = c.leans()
 	for v := range c.seg {
 		at := &m.places[v]
 		c.seg[v] = tseg{at.service, at.early, at.late, at.release}
@@ -393,6 +403,9 @@ func (c *rchain) noteEnds(r int32) {
 	n := len(stops)
 	k := &c.kinds[s.kind]
 	e.size, e.kind = int32(n), s.kind
+	if c.lean {
+		c.noteLean(e, s, k)
+	}
 	if !c.spare {
 		e.start, e.first, e.last, e.end = stops[0].node, stops[1].node, stops[n-2].node, stops[n-1].node
 		e.in, e.out, e.rate = stops[1].leg, stops[n-1].leg, k.perDist

@@ -28,6 +28,8 @@ const overlookMissed = 4
 func (c *rchain) find(v int32, best *spot) {
 	c.asked++
 	switch {
+	case c.lean:
+		c.sweepLean(v, best)
 	case c.full && c.swift:
 		c.sweep(v, best)
 	case c.full:

@@ -22,7 +22,7 @@ func TestSweepFindsWhatScanFinds(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := newRichChain(m, newStream(3, 1))
-		if !c.full || !c.swift || !c.spare {
+		if !c.full || !c.swift || !c.spare || !c.lean {
 			t.Fatalf("%s: the quick look is not taken", name)
 		}
 		c.set(nil, nil, nil)
@@ -50,7 +50,9 @@ func TestSweepFindsWhatScanFinds(t *testing.T) {
 			c.compactAll()
 			wait := c.wait
 			c.wait = math.MaxInt // none is overlooked
-			quick, plain := none(), none()
+			lean, quick, plain := none(), none(), none()
+			c.asked++
+			c.sweepLean(v, &lean)
 			c.asked++
 			c.sweep(v, &quick)
 			c.asked++
@@ -58,6 +60,9 @@ func TestSweepFindsWhatScanFinds(t *testing.T) {
 			c.wait = wait
 			if math.Abs(quick.cost-plain.cost) > 1e-9 || (quick.route < 0) != (plain.route < 0) {
 				t.Fatalf("%s: customer %d costs %g at %d of route %d, and %g at %d of route %d", name, v, quick.cost, quick.at, quick.route, plain.cost, plain.at, plain.route)
+			}
+			if math.Abs(lean.cost-plain.cost) > 1e-9 || (lean.route < 0) != (plain.route < 0) {
+				t.Fatalf("%s: customer %d costs %g at %d of route %d, and %g at %d of route %d", name, v, lean.cost, lean.at, lean.route, plain.cost, plain.at, plain.route)
 			}
 			if found++; c.over > 0 {
 				overloads++
