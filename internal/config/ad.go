@@ -75,6 +75,7 @@ const (
 	LabelsActions = "actions"
 	LabelsBest    = "best"
 	LabelsFound   = "found"
+	LabelsSeek    = "seek"
 )
 
 // The values of method.

@@ -102,6 +102,10 @@ type Env interface {
 // included, as that seed and number say.
 type Seeded interface{ Seed(seed, life uint64) }
 
+// Staged is a world whose task is so many places to find, one after the other in every episode, of
+// which each pays. A single one may pay again for as long as an agent stays.
+type Staged interface{ Places() int }
+
 // Map is a world whose first two fields are a column and a row of a square, which can be drawn.
 type Map interface {
 	Side() int

@@ -32,6 +32,7 @@ type dataset struct {
 	stride      int          // words of a record
 	label       int          // the byte of a record that holds the best action; 0: there is none
 	indexed     bool         // streams have lengths of their own; the words are a mapped file's
+	seek        *seeker      // labels seek alone
 }
 
 // newDataset takes what the settings ask for out of an open file.
@@ -65,10 +66,35 @@ func newDataset(h history.History, c *config.AD) (*dataset, error) {
 	}
 	l.stride, l.label = cmp.Or(learned.Stride, l.space.Words()), learned.Label
 	l.train, l.test, l.checksum = learned.Words, tested.Words, sumOf(learned)+"-"+sumOf(tested)
-	if err := l.specify(c); err != nil || !l.indexed {
+	if err := l.specify(c); err != nil {
 		return l, err
 	}
-	return l, l.index(learned, tested)
+	if l.indexed {
+		if err := l.index(learned, tested); err != nil {
+			return l, err
+		}
+	}
+	if c.Labels == config.LabelsSeek {
+		if l.seek, err = newSeeker(l); err != nil {
+			return l, err
+		}
+	}
+	return l, nil
+}
+
+// fill makes rows to learn from.
+func (l *dataset) fill() (func(g uint64, parts [][]int32) error, error) {
+	plain, err := l.trainSpec.Fill(l.train)
+	if err != nil || l.seek == nil {
+		return plain, err
+	}
+	return func(g uint64, parts [][]int32) error {
+		if err := plain(g, parts); err != nil {
+			return err
+		}
+		l.seek.relabel(parts[1], parts[0], parts[2], &l.trainSpec, g)
+		return nil
+	}, nil
 }
 
 // sumOf is a checksum of what is read.
@@ -164,7 +190,7 @@ func (l *dataset) specify(c *config.AD) error {
 		Compressed: c.UseCompressedContext, Shortest: c.ShortestRegion(), Longest: c.CompressInterval, Ahead: c.RegionAhead, Seed: c.Seed, Purpose: rng.Regions}, len(l.space.Fields))
 	l.trainSpec.Record = l.stride
 	switch c.Labels {
-	case config.LabelsBest:
+	case config.LabelsBest, config.LabelsSeek:
 		l.trainSpec.Label.Byte = l.label
 	case config.LabelsFound:
 		l.trainSpec.Later = &kernel.Later{Paid: len(l.space.Fields) + 1, Label: l.label}
@@ -187,6 +213,9 @@ func (l *dataset) testRows(rows int) *kernel.Slab {
 	part := func(i, r int) []int32 { return s.Ints[i][r*words[i]:][:words[i]] }
 	for r := range rows {
 		l.testSpec.Row(part(0, r), part(1, r), part(2, r), l.test, uint64(r))
+		if l.seek != nil {
+			l.seek.relabel(part(1, r), part(0, r), part(2, r), &l.testSpec, uint64(r))
+		}
 	}
 	return s
 }

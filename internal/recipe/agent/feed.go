@@ -32,7 +32,7 @@ func newFeed(r kernel.Runner, p *program, l *dataset, first uint64, workers, ahe
 	if err != nil {
 		return nil, err
 	}
-	fill, err := l.trainSpec.Fill(l.train)
+	fill, err := l.fill()
 	if err != nil {
 		return nil, err
 	}

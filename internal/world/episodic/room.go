@@ -74,6 +74,14 @@ func (r Room) Limit() int { return r.Horizon }
 // Side is the number of cells along a wall.
 func (r Room) Side() int { return r.Size }
 
+// Places are those that pay: of Dark Room one, of Key-to-Door the key and the door.
+func (r Room) Places() int {
+	if r.Kind == grid.KeyDoor {
+		return 2
+	}
+	return 1
+}
+
 // Marks are the cell that pays last and, where there is one, the key.
 func (r Room) Marks(t world.Task) (goal [2]int, key *[2]int) {
 	g := t.(Goal)
