@@ -54,6 +54,7 @@ func (t *trainer) EndInterval(ctx context.Context, s *run.Interval) (*run.Outcom
 			return nil, err
 		}
 	}
+	t.tellOfCollapse(row, t.Progress.Best)
 	stop := false
 	if row.ValCPC != nil {
 		row.Best = t.Progress.Better(*row.ValCPC)

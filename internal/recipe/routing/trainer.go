@@ -52,6 +52,7 @@ type trainer struct {
 	view   *view
 	began  time.Time // of this process's first epoch
 	epochs int       // that this process has finished
+	lost   bool      // it was said that the run lost what it had learned
 }
 
 func newTrainer(s *run.Setup) (*trainer, error) {

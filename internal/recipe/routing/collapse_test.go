@@ -1,0 +1,37 @@
+package routing
+
+import (
+	"strings"
+	"testing"
+
+	"haul/internal/config"
+)
+
+// A run that is lost says so, with what would have helped; one that learns says nothing.
+func TestCollapseIsSaid(t *testing.T) {
+	c := &config.Config{}
+	c.Training.LearningRate, c.Advanced.WarmupSteps = 3e-4, 500
+	cost := func(v float64) *float64 { return &v }
+	for _, x := range []struct {
+		name      string
+		val, best *float64
+		norm      float64
+		want      string
+	}{
+		{"first validation", cost(0.9), nil, 3, ""},
+		{"better", cost(0.19), cost(0.2), 3, ""},
+		{"at the limit", cost(0.3), cost(0.2), 3, ""},
+		{"past it", cost(0.3001), cost(0.2), 3, "50 % above the best, 0.2000"},
+		{"not validated", nil, cost(0.2), 3, ""},
+		{"no gradient", nil, cost(0.2), 0, "every gradient was zero: nothing is learned any more; runs/x/best.safetensors keeps the best, 0.2000"},
+		{"none from the start", nil, nil, 0, "nothing is learned any more. A lower"},
+	} {
+		got := collapse(c, &Epoch{Epoch: 7, ValCPC: x.val, GradNorm: x.norm}, x.best, "runs/x/best.safetensors")
+		if x.want == "" && got != "" || !strings.Contains(got, x.want) {
+			t.Errorf("%s: %q, want %q", x.name, got, x.want)
+		}
+		if got != "" && !strings.Contains(got, "(0.0003 now)") {
+			t.Errorf("%s: %q does not name the rate", x.name, got)
+		}
+	}
+}
