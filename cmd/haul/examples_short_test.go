@@ -180,6 +180,10 @@ func shortSolve(w *workshop, cmd *cobra.Command, args []string) ([]string, error
 			args = append(args, "--"+name, "50ms")
 		}
 	}
+	chosen := func(name string) bool { return cmd.Flags().Changed(name) }
+	if len(cmd.Flags().Args()) > 0 && !slices.ContainsFunc([]string{"time", "iterations", "method", "policy", "checkpoint", "check"}, chosen) {
+		args = append(args, "--time", "50ms") // or else a second
+	}
 	if len(cmd.Flags().Args()) > 0 {
 		return args, nil
 	}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"haul/internal/kernel/kerneltest"
 	"haul/internal/run"
 	"haul/internal/run/runtest"
 )
@@ -25,6 +26,7 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	debug.SetGCPercent(400) // a fifth of the time went into collecting what a process of one verb leaves
+	kerneltest.OneCore()
 	done := runtest.Memory()
 	code := m.Run()
 	done()

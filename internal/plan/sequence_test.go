@@ -24,7 +24,7 @@ type tape struct {
 func (g *tape) check(t *testing.T) {
 	t.Helper()
 	step(t, g.both)
-	differ(t, g.layout, g.store.Weights(), g.both.Grad(), func() float64 {
+	differ(t, g.layout, g.store.Weights(), g.both.Grad(), 1, func() float64 {
 		step(t, g.forward)
 		return g.loss(g.forward)
 	})

@@ -454,7 +454,7 @@ func TestABodyTooLargeIsAnswered(t *testing.T) {
 		x     *site
 		text  []byte
 		pause time.Duration
-	}{"50 bytes per second": {x, text[:1], 20 * time.Millisecond}, "without end": {short, text, 0}} {
+	}{"50 bytes per second": {x, text[:1], 20 * time.Millisecond}, "without end": {short, text, time.Millisecond}} {
 		c := dial(t, rest.x)
 		fmt.Fprintf(c, "POST /api/v1/solve HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", int64(1)<<50)
 		if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != 413 {

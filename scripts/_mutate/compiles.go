@@ -85,30 +85,46 @@ func newCompiler(ctx context.Context, root string, patterns []string) (*compiler
 // check says why the file at path does not compile as text. A file that is not compiled on this
 // machine, another system's or one outside of the packages, passes.
 func (c *compiler) check(path string, text []byte) error {
+	return c.checkAll(map[string][]byte{path: text})[path]
+}
+
+// checkAll says of each of several files of one package why it does not compile as its text, with
+// all of them changed.
+func (c *compiler) checkAll(texts map[string][]byte) map[string]error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	f := c.sources[path]
-	if f == nil {
-		return nil
+	wrong := map[string]error{}
+	var of *sourcePackage
+	var files []*ast.File
+	for path, text := range texts {
+		f := c.sources[path]
+		if f == nil {
+			continue
+		}
+		changed, err := parser.ParseFile(c.set, path, text, parser.SkipObjectResolution)
+		if err != nil {
+			wrong[path] = err
+			changed = f.shapes
+		}
+		of, files = f.of, append(files, changed)
 	}
-	changed, err := parser.ParseFile(c.set, path, text, parser.SkipObjectResolution)
-	if err != nil {
-		return err
+	if of == nil {
+		return wrong
 	}
-	var wrong error
 	conf := types.Config{Importer: c.types, Sizes: types.SizesFor("gc", runtime.GOARCH), Error: func(err error) {
 		// Files without bodies import what they do not use.
-		if err, ok := err.(types.Error); ok && c.set.File(err.Pos).Name() == path {
-			wrong = cmp.Or(wrong, error(err))
+		if err, ok := err.(types.Error); ok {
+			if path := c.set.File(err.Pos).Name(); texts[path] != nil {
+				wrong[path] = cmp.Or(wrong[path], error(err))
+			}
 		}
 	}}
-	files := []*ast.File{changed}
-	for _, other := range f.of.files {
-		if other != f {
+	for _, other := range of.files {
+		if texts[other.path] == nil {
 			files = append(files, other.shapes)
 		}
 	}
-	_, _ = conf.Check(f.of.path, c.set, files, nil) // Error has had what it returns
+	_, _ = conf.Check(of.path, c.set, files, nil) // Error has had what it returns
 	return wrong
 }
 
@@ -128,17 +144,50 @@ func compileAll(ctx context.Context, table string, faults []*fault) error {
 	if err != nil {
 		return err
 	}
+	stale := func(f *fault, err error) {
+		f.Stale = fmt.Sprintf("%s, line %d: does not compile: %s", table, f.line, strings.Join(strings.Fields(err.Error()), " "))
+	}
+	for _, group := range groups(faults) {
+		texts := map[string][]byte{}
+		for _, f := range group {
+			text, err := f.changed(".")
+			if err != nil {
+				stale(f, err)
+				continue
+			}
+			texts[f.File] = text
+		}
+		wrong := c.checkAll(texts)
+		for _, f := range group {
+			if wrong[f.File] == nil {
+				continue
+			}
+			if err := c.check(f.File, texts[f.File]); err != nil { // alone: another one may have caused it
+				stale(f, err)
+			}
+		}
+	}
+	return nil
+}
+
+// groups are faults that are not stale, of one package and one per file: they are checked together,
+// since most of a check goes into the package's declarations.
+func groups(faults []*fault) (out [][]*fault) {
+	open := map[string][]int{} // by package: its groups
 	for _, f := range faults {
 		if f.Stale != "" {
 			continue
 		}
-		text, err := f.changed(".")
-		if err == nil {
-			err = c.check(f.File, text)
+		dir := filepath.Dir(f.File)
+		i := slices.IndexFunc(open[dir], func(g int) bool {
+			return !slices.ContainsFunc(out[g], func(o *fault) bool { return o.File == f.File })
+		})
+		if i < 0 {
+			i = len(open[dir])
+			open[dir] = append(open[dir], len(out))
+			out = append(out, nil)
 		}
-		if err != nil {
-			f.Stale = fmt.Sprintf("%s, line %d: does not compile: %s", table, f.line, strings.Join(strings.Fields(err.Error()), " "))
-		}
+		out[open[dir][i]] = append(out[open[dir][i]], f)
 	}
-	return nil
+	return out
 }

@@ -124,7 +124,7 @@ func TestServeIsKilled(t *testing.T) {
 	dir := t.TempDir()
 	server, url := startServer(t, dir)
 	_, other := startServer(t, dir)
-	train, out := apart(t, dir, append(tinyRun("runs/a", 40), "--json", "--set", "training.num_batches_per_epoch=20")...)
+	train, out := apart(t, dir, append(tinyRun("runs/a", 12), "--json", "--set", "training.num_batches_per_epoch=20")...)
 	var list struct {
 		Runs []struct{ Name, State string }
 	}
@@ -174,7 +174,7 @@ func TestServeIsKilled(t *testing.T) {
 			epochs++
 		}
 	}
-	if err := train.Wait(); err != nil || epochs != 40 {
+	if err := train.Wait(); err != nil || epochs != 12 {
 		t.Errorf("the run ended with %v after %d epochs", err, epochs)
 	}
 	if _, err := run.Load(filepath.Join(dir, "runs", "a", run.BestName), ""); err != nil {
@@ -188,7 +188,7 @@ func TestServeIsKilled(t *testing.T) {
 		get(t, fresh+"/api/v1/runs/a", &two)
 		a, _ := json.Marshal(one)
 		b, _ := json.Marshal(two)
-		return string(a) == string(b) && strings.Contains(string(a), `"state":"done"`) && strings.Contains(string(a), `"at":40`)
+		return string(a) == string(b) && strings.Contains(string(a), `"state":"done"`) && strings.Contains(string(a), `"at":12`)
 	})
 }
 

@@ -3,8 +3,10 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
@@ -114,10 +116,11 @@ func TestServeStartsRuns(t *testing.T) {
 	if code := withToken(t, "POST", at(address, "/api/v1/runs/tiny_1-001/stop"), "", &run); code != 202 {
 		t.Errorf("stop: %d", code)
 	}
-	eventually(t, "the stop", func() bool { s, _ := state("tiny_1-001"); return s == "stopped" })
 	eventually(t, "room for another", func() bool {
 		return withToken(t, "POST", at(address, "/api/v1/runs"), `{"config":"tiny_1","device":"cpu"}`, &run) == 201
 	})
+	quiet(t, filepath.Join(dir, "runs", "tiny_1-001"))
+	eventually(t, "the stop", func() bool { s, _ := state("tiny_1-001"); return s == "stopped" })
 	if run.Name != "tiny_1-002" {
 		t.Errorf("the second run is %s", run.Name)
 	}
@@ -135,6 +138,7 @@ func TestServeStartsRuns(t *testing.T) {
 	case <-time.After(2 * time.Minute):
 		t.Fatal("the server does not end")
 	}
+	quiet(t, filepath.Join(dir, "runs", "tiny_1-002"))
 	eventually(t, "the end of its run", func() bool {
 		var summary struct {
 			Runs []struct{ Name, State string }
@@ -147,8 +151,17 @@ func TestServeStartsRuns(t *testing.T) {
 		}
 		return false
 	})
-	if _, err := os.Stat(filepath.Join(dir, "runs", "tiny_1-002")); err != nil {
-		t.Error(err)
+}
+
+// quiet makes a run's folder look as if nothing had been written to it for an hour: a server counts
+// one that was written to within the last quarter of a minute as running, whoever holds it.
+func quiet(t *testing.T, dir string) {
+	t.Helper()
+	past := time.Now().Add(-time.Hour)
+	if err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Chtimes(path, past, past))
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -10,10 +10,14 @@ import (
 )
 
 // Every instruction set passes the suite with shards so small that a batch outnumbers the lanes:
-// the fastest by all shapes; the others, and the fastest with shards as they are in use, by some.
+// the fastest by all shapes; the others, and the fastest with shards as they are in use and workers
+// that run at the same moment, by some.
 func TestDevice(t *testing.T) {
 	suite := func(name string, twin int, o cpu.Options) {
 		t.Run(name, func(t *testing.T) {
+			if o.ShardRows == 0 {
+				kerneltest.AllCores(t)
+			}
 			kerneltest.Run(t, func(t *testing.T) kernel.Device { return opened(t, o, twin) })
 		})
 	}

@@ -19,6 +19,7 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/kernel"
+	"haul/internal/kernel/kerneltest"
 	"haul/internal/report"
 	"haul/internal/run"
 	"haul/internal/safetensors"
@@ -249,6 +250,7 @@ func Suite(t *testing.T, c Case) {
 }
 
 func (c Case) workers(t *testing.T) {
+	kerneltest.AllCores(t)
 	_, one := Whole(t, c.options(t, c.Settings, c.Device(t, 1)))
 	for _, n := range []int{2, 4} {
 		_, got := Whole(t, c.options(t, c.Settings, c.Device(t, n)))
