@@ -125,6 +125,9 @@ func ParseDecode(s string) (Decode, error) {
 		d.Join = true
 		return d, err
 	}
+	if i := strings.IndexByte(s, '+'); i > 0 && s[i-1] != 'e' { // 1e+2 is a temperature
+		return Decode{}, fmt.Errorf("decode %s: behind %s goes %s alone, not %s", s, s[:i], joinSuffix, s[i:])
+	}
 	name, rest, more := strings.Cut(s, ":")
 	kind, eight := strings.CutSuffix(name, "8")
 	d := Decode{Symmetries: 1}
@@ -173,7 +176,7 @@ func ParseDecode(s string) (Decode, error) {
 		}
 		return d, nil
 	}
-	return Decode{}, fmt.Errorf("unknown decode %q: use greedy, sample:K, pomo, pomo:T, sgbs, eas:I, or for 8 symmetries sample8:K, pomo8, pomo8:T, sgbs8, eas8:I", s)
+	return Decode{}, fmt.Errorf("unknown decode %q: use greedy, sample:K, pomo, pomo:T, sgbs, eas:I, or for 8 symmetries sample8:K, pomo8, pomo8:T, sgbs8, eas8:I; %s may follow", s, joinSuffix)
 }
 
 func readTemperature(s string, t *float64) bool {

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"strings"
 	"testing"
 
 	"haul/internal/config"
@@ -93,6 +94,14 @@ func TestParseDecode(t *testing.T) {
 		"eas:", "eas:0", "eas:-1", "eas:1000001", "eas:1.5", "eas:9,9", "eas88", "greedy+join", "sample:1+join", "sgbs+join", "pomo+join+join", "+join", "pomo+ join"} {
 		if _, err := ParseDecode(s); err == nil {
 			t.Errorf("%q was accepted", s)
+		}
+	}
+	if d, err := ParseDecode("pomo:1e+2"); err != nil || d.Temperature != 100 {
+		t.Errorf("a temperature of 1e+2: %v, %v", d, err)
+	}
+	for _, s := range []string{"pomo8:1+jon", "pomo+", "pomo+joins", "sample:4,1+Join", "eas:9 +join ", "pomo+join+jon"} {
+		if _, err := ParseDecode(s); err == nil || !strings.Contains(err.Error(), "goes +join alone") {
+			t.Errorf("%q: %v", s, err)
 		}
 	}
 }

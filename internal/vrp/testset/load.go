@@ -155,7 +155,9 @@ func (s *Set) refer(method string, costs []float64) error {
 // LoadReference reads the costs to compare with from a file of their own: an .npz with an array
 // reference, hgs or costs, a .pkl with a list of costs or of tuples that begin with one (as the
 // results of Kool's code), a .csv with a column reference or cost, rows by the instances' names
-// where it has a column name, or a text with a number per line.
+// where it has a column name, or a text with a number per line. Costs may be of the set's first
+// instances alone, as long as all that were kept are among them; more costs than the set has
+// instances are another set's.
 func (s *Set) LoadReference(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -169,6 +171,9 @@ func (s *Set) LoadReference(path string) error {
 	costs, err := s.readReference(f, st.Size(), strings.ToLower(filepath.Ext(path)))
 	if err == nil && len(costs) < len(s.Problems) {
 		err = fmt.Errorf("%d costs for %d instances", len(costs), len(s.Problems))
+	}
+	if whole := max(s.whole, len(s.Problems)); err == nil && len(costs) > whole {
+		err = fmt.Errorf("%d costs, and the set has %d instances: they are another set's", len(costs), whole)
 	}
 	if err == nil {
 		err = s.refer(filepath.Base(path), costs[:len(s.Problems)])
@@ -287,7 +292,7 @@ func (s *Set) costColumn(text string) ([]float64, error) {
 			byName[strings.TrimSuffix(strings.TrimSpace(row[name]), ".vrp")] = c
 		}
 	}
-	if _, known := byName[s.Problems[0].Name]; !known {
+	if name < 0 {
 		return order, nil
 	}
 	named := make([]float64, len(s.Problems))

@@ -21,12 +21,14 @@ type Set struct {
 	Reference []float64 // by instance; nil where there is none
 	Method    string    // what the reference is: hgs, reference, the name of its file
 	array     string    // what an .npz of costs of several sets calls this one's
+	whole     int       // how many instances it had before it was cut; 0: it was not
 	Published float64   // the mean cost that papers state for the set by HGS; 0 where there is none
 	Note      string    // what was taken from elsewhere than the file's arrays, for the user; "": nothing
 }
 
 // Cut keeps count instances from the first on, or as many as there are.
 func (s *Set) Cut(first, count int) {
+	s.whole = max(s.whole, len(s.Problems))
 	to := min(first+count, len(s.Problems))
 	if to-first < len(s.Problems) {
 		s.Published = 0 // is about all of them

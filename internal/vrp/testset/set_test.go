@@ -248,11 +248,38 @@ func TestReferencesOfAnotherFile(t *testing.T) {
 	if err := set.LoadReference(filepath.Join(dir, "bad.txt")); err == nil || !strings.Contains(err.Error(), "line 3") {
 		t.Error(err)
 	}
-	for want, text := range map[string]string{"no column": "a,b\n1,2\n", "is no cost": "cost\nx\n", "1 costs for 2": "cost\n1\n", "no row for instance-1": "name,cost\ninstance-0,1\n", "instance 1 is -1": "cost\n1\n-1\n"} {
+	for want, text := range map[string]string{"no column": "a,b\n1,2\n", "is no cost": "cost\nx\n", "1 costs for 2": "cost\n1\n", "no row for instance-1": "name,cost\ninstance-0,1\n", "instance 1 is -1": "cost\n1\n-1\n",
+		"no row for instance-0": "name,cost\nA-n32-k5,784\nA-n33-k5,661\n", "3 costs, and the set has 2 instances: they are another set's": "cost\n1\n2\n3\n"} {
 		save(t, filepath.Join(dir, "bad.csv"), text)
 		set := &Set{Problems: []*vrp.Problem{{Name: "instance-0"}, {Name: "instance-1"}}}
 		if err := set.LoadReference(filepath.Join(dir, "bad.csv")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+}
+
+// TestReferencesOfTheFirst: costs of the first instances serve as long as none that was kept is
+// past them; as many as the whole set has are its own, one more is another set's.
+func TestReferencesOfTheFirst(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "costs.txt")
+	for costs, want := range map[string]string{
+		"1\n":                "1 costs for 2 instances",
+		"1\n2\n":             "",
+		"1\n2\n3\n4\n5\n":    "",
+		"1\n2\n3\n4\n5\n6\n": "6 costs, and the set has 5 instances",
+	} {
+		save(t, path, costs)
+		set := &Set{}
+		for range 5 {
+			set.Problems = append(set.Problems, &vrp.Problem{})
+		}
+		set.Cut(0, 2)
+		err := set.LoadReference(path)
+		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n")) {
+			t.Errorf("%q: %v, want %q", costs, err, want)
+		}
+		if set.Cut(1, 1); err == nil && (len(set.Reference) != 1 || set.Reference[0] != 2) {
+			t.Errorf("%q: the second costs %v", costs, set.Reference)
 		}
 	}
 }
