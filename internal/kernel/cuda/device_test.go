@@ -58,15 +58,20 @@ func TestStarts(t *testing.T) {
 	}
 }
 
-// TestLarge runs attention and routes of many nodes in the precisions that have kernels for them;
-// with -short those that a sanitizer is done with soon.
+// TestLarge runs attention and routes of many nodes in every precision, in fp32 as far as it
+// decodes; with -short those that a sanitizer is done with soon.
 func TestLarge(t *testing.T) {
-	nodes := 2000
-	if testing.Short() {
-		nodes = 150
-	}
-	for p, unit := range map[cuda.Precision]float64{cuda.TF32: 0x1p-11, cuda.BF16: 0x1p-8} {
+	for p, unit := range map[cuda.Precision]float64{cuda.FP32: 0, cuda.TF32: 0x1p-11, cuda.BF16: 0x1p-8} {
 		for _, team := range []int{1, 4} { // warps that follow the same starts
+			nodes := 2000
+			switch {
+			case p == cuda.FP32 && team > 1:
+				continue // which has no teams
+			case testing.Short():
+				nodes = 150
+			case p == cuda.FP32:
+				nodes = 1024
+			}
 			t.Run(fmt.Sprint(p, "/", team), func(t *testing.T) {
 				open(t, p).Close()
 				defer cuda.SetTeams(team)()

@@ -1,6 +1,7 @@
 package kerneltest
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -27,13 +28,22 @@ func largeFleets() []fleet {
 	for i, s := range largeShapes() {
 		f := fleet{shape: s, starts: 1, capacity: 50, temperature: []float32{1, 2.5, 0.6}[i%3], pairs: i%3 == 1, near: []float32{0, 0.3}[i%2]}
 		out = append(out, f)
-		if s.nodes <= 320 {
-			f.starts, f.forced, f.pairs = []int{5, 20, 17}[i%3], true, i%2 == 0
-			out = append(out, f)
-			if i%3 == 0 {
-				out = append(out, f.view())
-			}
+		f.starts, f.forced, f.pairs = []int{5, 20, 17}[i%3], true, i%2 == 0
+		if s.nodes > 1000 { // which the reference would take minutes for
+			f.starts = 5
 		}
+		out = append(out, f)
+		if i%3 == 0 && s.nodes <= 320 {
+			out = append(out, f.view())
+		}
+	}
+	// the most nodes of kernels that hold all of an instance, and starts for more than a block
+	for i, s := range []shape{{129, 4, 32}, {136, 8, 16}, {131, 4, 32}} {
+		f := fleet{shape: s, starts: []int{33, 20, 130}[i], forced: true, capacity: 40, temperature: 1, near: []float32{0, 0.2, 0}[i], pairs: i == 2}
+		if i == 1 {
+			f.most = 30 // demands past any table of them
+		}
+		out = append(out, f)
 	}
 	heavy := fleet{shape: shape{140, 8, 16}, starts: 8, forced: true, capacity: 90, temperature: 1, most: 60}
 	tied := fleet{shape: shape{130, 4, 32}, starts: 6, forced: true, capacity: 40, temperature: 1, flat: true}
@@ -47,10 +57,22 @@ func largeFleets() []fleet {
 func RunLarge(t *testing.T, unit float64, nodes int, open func(t *testing.T) kernel.Device) {
 	fleets := slices.DeleteFunc(largeFleets(), func(f fleet) bool { return f.nodes > nodes })
 	shapes := slices.DeleteFunc(largeShapes(), func(s shape) bool { return s.nodes > nodes })
+	// each is a subtest of its own, so that one run may take the sizes that it has time for
+	each := func(test func(*testing.T, kernel.Device, []fleet)) func(*testing.T, kernel.Device) {
+		return func(t *testing.T, dev kernel.Device) {
+			for _, f := range fleets {
+				t.Run(f.String(), func(t *testing.T) { test(t, dev, []fleet{f}) })
+			}
+		}
+	}
 	parts := []part{
-		{"attention", func(t *testing.T, dev kernel.Device) { attentionOf(t, dev, shapes) }},
-		{"rollout", func(t *testing.T, dev kernel.Device) { testStartsRollout(t, dev, fleets) }},
-		{"rollout.grad", func(t *testing.T, dev kernel.Device) { testStartsGrad(t, dev, fleets) }},
+		{"attention", func(t *testing.T, dev kernel.Device) {
+			for _, s := range shapes {
+				t.Run(fmt.Sprint("N=", s.nodes), func(t *testing.T) { attentionOf(t, dev, []shape{s}) })
+			}
+		}},
+		{"rollout", each(testStartsRollout)},
+		{"rollout.grad", each(testStartsGrad)},
 	}
 	run(t, parts, func(t *testing.T) kernel.Device { return rounded{Device: open(t), unit: unit} })
 }

@@ -42,6 +42,9 @@ func (f fleet) String() string {
 	if f.viewed {
 		s += " viewed"
 	}
+	if f.ruled != (ruled{}) {
+		s += " " + f.rules().Set.String()
+	}
 	return s
 }
 

@@ -47,7 +47,10 @@ func largeDepots() []fleet {
 	paired := fleet{shape: shape{40, 8, 16}, starts: 9, forced: true, capacity: 40, temperature: 1.5, ruled: all, pairs: true, near: 0.3}
 	far := fleet{shape: shape{103, 4, 32}, starts: 6, capacity: 50, temperature: 1, ruled: all, pairs: true}
 	alone := fleet{shape: shape{23, 4, 32}, starts: 1, capacity: 30, temperature: 1, ruled: all}
-	return append([]fleet{paired, paired.view(), far.view(), alone}, eachSize(all, 2)...)
+	// without biases no kernel holds all nodes, and past 128 none does
+	plain := fleet{shape: shape{30, 8, 16}, starts: 9, forced: true, capacity: 40, temperature: 1, ruled: all}
+	many := fleet{shape: shape{133, 4, 32}, starts: 17, forced: true, capacity: 50, temperature: 1, ruled: all, pairs: true}
+	return append([]fleet{paired, paired.view(), far.view(), alone, plain, many}, eachSize(all, 2)...)
 }
 
 // eachSize has a fleet for each size of the kernels that hold all nodes of an instance.
