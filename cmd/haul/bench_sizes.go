@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"strconv"
 	"strings"
 
@@ -45,6 +47,7 @@ func (a *app) newBenchSizes() *cobra.Command {
 		asJSON    bool
 		plot      string
 		customers []string
+		reports   []string
 	)
 	cmd := &cobra.Command{
 		Use:   "sizes",
@@ -52,7 +55,9 @@ func (a *app) newBenchSizes() *cobra.Command {
 		Long: `Time the training step of a routing config with instances of several sizes, and draw the curve: instances per second against N, and the
 operations per second that they come to. A step that leaves the fast way of its device shows as a drop in the second.
 
-The work of a step is counted by formula from the model and the lengths of the routes drawn.`,
+The work of a step is counted by formula from the model and the lengths of the routes drawn.
+
+--reports draws curves of files that --json wrote, each device one, instead of timing anything.`,
 		Example: "  haul bench sizes --config tiny_1 --set training.batch_size=8 --customers 5,10,20 --plot sizes.svg\n  haul bench sizes --config large --device cuda:0 --json",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -60,6 +65,9 @@ The work of a step is counted by formula from the model and the lengths of the r
 				if _, err := draw.FormatOf(plot); err != nil {
 					return asUsage(err)
 				}
+			}
+			if len(reports) > 0 {
+				return drawReports(cmd, reports, plot)
 			}
 			sizes, err := sizesOf(customers)
 			if err != nil {
@@ -73,7 +81,7 @@ The work of a step is counted by formula from the model and the lengths of the r
 				return err
 			}
 			if plot != "" {
-				if err := r.draw(plot); err != nil {
+				if err := drawSizes(plot, []*sizesReport{r}); err != nil {
 					return err
 				}
 			}
@@ -91,7 +99,39 @@ The work of a step is counted by formula from the model and the lengths of the r
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().StringSliceVar(&customers, "customers", []string{"20", "50", "100", "200"}, "sizes to time, in rising order")
 	cmd.Flags().StringVar(&plot, "plot", "", "draw the curve: a name that ends in .svg or .png")
+	cmd.Flags().StringSliceVar(&reports, "reports", nil, "draw these `files` of --json in one picture, and time nothing")
 	return cmd
+}
+
+// drawReports draws what earlier runs wrote, the last as the one to look at.
+func drawReports(cmd *cobra.Command, paths []string, plot string) error {
+	if plot == "" {
+		return usagef("--reports are drawn: --plot says where to")
+	}
+	for _, name := range []string{"config", "set", "device", "customers", "json"} {
+		if cmd.Flags().Changed(name) {
+			return usagef("--%s does not go with --reports, which time nothing", name)
+		}
+	}
+	if err := mustTake(plot); err != nil {
+		return err
+	}
+	var all []*sizesReport
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		r := &sizesReport{}
+		if err := json.Unmarshal(data, r); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		if r.Bench != "sizes" || len(r.Rows) == 0 {
+			return fmt.Errorf("%s: no report of haul bench sizes --json", path)
+		}
+		all = append(all, r)
+	}
+	return drawSizes(plot, all)
 }
 
 // sizesOf reads the sizes, which rise.
@@ -180,24 +220,38 @@ func perSecond(v float64) string {
 	return report.Thousands(int64(math.Round(v)))
 }
 
-// draw draws instances per second and operations per second against N, both axes of the first by
-// ratios.
-func (r *sizesReport) draw(path string) error {
+// drawSizes draws instances per second and operations per second against N, both axes of the first
+// by ratios. A report that knows no operations has no curve of them, and without any there is no
+// panel.
+func drawSizes(path string, reports []*sizesReport) error {
 	f, err := draw.FormatOf(path)
 	if err != nil {
 		return asUsage(err)
 	}
-	speed, rate := draw.Curve{Name: "instances/s"}, draw.Curve{Name: "GFLOP/s"}
-	for _, s := range r.Rows {
-		x := math.Log2(float64(s.Customers))
-		speed.Add(x, math.Log2(s.PerSecond))
-		rate.Add(x, s.Rate/1e9)
+	var speeds, rates []draw.Curve
+	var devices []string
+	known := false
+	for _, r := range reports {
+		speed, rate := draw.Curve{Name: r.Device}, draw.Curve{Name: r.Device}
+		if len(reports) == 1 {
+			speed.Name, rate.Name = "instances/s", "GFLOP/s"
+		}
+		for _, s := range r.Rows {
+			x := math.Log2(float64(s.Customers))
+			speed.Add(x, math.Log2(s.PerSecond))
+			if s.Rate > 0 {
+				rate.Add(x, s.Rate/1e9)
+				known = true
+			}
+		}
+		speeds, rates, devices = append(speeds, speed), append(rates, rate), append(devices, r.Device)
 	}
 	customers := func(x float64) string { return fmt.Sprintf("%.0f", math.Exp2(x)) }
-	return writeFile(path, func(w io.Writer) error {
-		return draw.Panels(w, f, "Training steps of "+r.Config+" against the customers of an instance", r.Device,
-			draw.Panel{Title: "Instances per second", X: "customers", Curves: []draw.Curve{speed}, XFigure: customers,
-				YFigure: func(y float64) string { return perSecond(math.Exp2(y)) }},
-			draw.Panel{Title: "GFLOP per second", X: "customers", Curves: []draw.Curve{rate}, XFigure: customers, FromZero: true})
-	})
+	panels := []draw.Panel{{Title: "Instances per second", X: "customers", Curves: speeds, XFigure: customers,
+		YFigure: func(y float64) string { return perSecond(math.Exp2(y)) }}}
+	if known {
+		panels = append(panels, draw.Panel{Title: "GFLOP per second", X: "customers", Curves: rates, XFigure: customers, FromZero: true})
+	}
+	title := "Training steps of " + reports[len(reports)-1].Config + " against the customers of an instance"
+	return writeFile(path, func(w io.Writer) error { return draw.Panels(w, f, title, strings.Join(devices, "; "), panels...) })
 }

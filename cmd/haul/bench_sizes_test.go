@@ -38,3 +38,43 @@ func TestBenchSizes(t *testing.T) {
 	}
 	refused(t, []string{"bench", "sizes", "--config", "ppo_darkroom"}, exitUsage, keyCustomers)
 }
+
+// TestBenchSizesReports: files of --json are drawn as one picture, a curve for each device, and
+// nothing is timed. What is no such file is named.
+func TestBenchSizesReports(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	card := write("card.json", `{"bench":"sizes","config":"large","device":"a card","sizes":[{"customers":100,"batch":512,"instances_per_second":104000,"flops_per_second":6e13},{"customers":200,"batch":512,"instances_per_second":30000,"flops_per_second":5e13}]}`)
+	other := write("other.json", `{"bench":"sizes","config":"large","device":"another program","sizes":[{"customers":100,"batch":512,"instances_per_second":2000},{"customers":200,"batch":512,"instances_per_second":900}]}`)
+	picture := filepath.Join(dir, "s.svg")
+	if r := haul(t, "bench", "sizes", "--reports", other+","+card, "--plot", picture); r.code != exitDone {
+		t.Fatal(r.stderr)
+	}
+	text, err := os.ReadFile(picture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// once among the devices and in the legend of instances; that of operations has the card alone
+	for name, want := range map[string]int{"a card": 3, "another program": 2} {
+		if got := strings.Count(string(text), name); got != want {
+			t.Errorf("the picture names %q %d times, want %d", name, got, want)
+		}
+	}
+	if r := haul(t, "bench", "sizes", "--reports", other, "--plot", picture); r.code != exitDone {
+		t.Fatal(r.stderr)
+	}
+	if text, err := os.ReadFile(picture); err != nil || strings.Contains(string(text), "GFLOP") {
+		t.Errorf("a report without operations has a panel of them (%v)", err)
+	}
+	refused(t, []string{"bench", "sizes", "--reports", card}, exitUsage, "--plot")
+	refused(t, []string{"bench", "sizes", "--reports", card, "--plot", picture, "--customers", "5"}, exitUsage, "--customers does not go with --reports")
+	for _, path := range []string{write("no.json", `{"bench":"scale"}`), write("text.json", "no"), filepath.Join(dir, "absent.json")} {
+		refused(t, []string{"bench", "sizes", "--reports", path, "--plot", picture}, exitFailed, filepath.Base(path))
+	}
+}
