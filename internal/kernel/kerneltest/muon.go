@@ -104,6 +104,10 @@ func tryMuon(t *testing.T, dev kernel.Device, unit float64) {
 		if c.side > 77 && (testing.Short() || isTwin || interprets(dev) && !c.fresh) {
 			continue
 		}
+		// A core's products know panels and tiles of at most 64; past those one side shows all.
+		if c.side > 77 && !c.fresh && dev.ShardSize(1) <= 256 {
+			c.side /= 2
+		}
 		what := fmt.Sprintf("muon %+v", c)
 		got, want := c.run(t, dev), c.run(t, reference64())
 		// Gradients are sums of a few exact terms, added up over parts and steps and multiplied by a clip

@@ -100,8 +100,8 @@ func fleets() []fleet {
 	// starts and nodes past 64
 	wide := fleet{shape: shape{67, 1, 3}, starts: 66, forced: true, capacity: 90, temperature: 1}
 	tied := fleet{shape: shape{9, 2, 4}, starts: 2, capacity: 20, temperature: 1, flat: true}
-	paired := wide
-	paired.pairs = true
+	paired := wide // as many starts with pairs are manyStarts's, for devices that decode them together
+	paired.pairs, paired.starts = true, 9
 	return append(append(out, wide, tied, paired, paired.view()), ruledFleets()...)
 }
 

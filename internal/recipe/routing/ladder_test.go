@@ -24,7 +24,7 @@ func sizesOf(h *runtest.Heard) []*Size { return runtest.Rows[Size](h) }
 func TestARangeLearns(t *testing.T) {
 	for _, baseline := range []string{"rollout", "pomo"} {
 		t.Run(baseline, func(t *testing.T) {
-			cfg := lesson(t, "problem.num_customers=[6, 14]", "baseline.type="+baseline)
+			cfg := lesson(t, "problem.num_customers=[6, 14]", "training.validation_instances=60", "baseline.type="+baseline)
 			e, _ := whole(t, cfg, openCPU(t, 2))
 			rows, sizes := epochsOf(e), sizesOf(e)
 			first, last := rows[0], rows[len(rows)-1]
@@ -41,7 +41,7 @@ func TestARangeLearns(t *testing.T) {
 				if low.Customers != 6 || high.Customers != 14 || low.Epoch != r.Epoch || low.GapTo != "optimum" || high.GapTo != "search" || r.GapTo != "optimum and search" {
 					t.Errorf("epoch %d: %+v, %+v", r.Epoch, low, high)
 				}
-				if math.Abs((low.CPC+high.CPC)/2-*r.ValCPC) > 1e-12 || math.Abs((low.Gap+high.Gap)/2-*r.ValGap) > 1e-12 || *r.GapInstances != 400 {
+				if math.Abs((low.CPC+high.CPC)/2-*r.ValCPC) > 1e-12 || math.Abs((low.Gap+high.Gap)/2-*r.ValGap) > 1e-12 || *r.GapInstances != 120 {
 					t.Errorf("epoch %d: %v and %v come to %v", r.Epoch, low, high, *r.ValCPC)
 				}
 				// Samples are of all sizes, so that their cost lies between those of the ends.
@@ -54,7 +54,7 @@ func TestARangeLearns(t *testing.T) {
 				t.Errorf("6 customers from %.4f to %.4f, 14 from %.4f to %.4f", low, a.CPC, high, b.CPC)
 			}
 			s := e.Ending.Row.(*Summary)
-			if len(s.Sizes) != 2 || s.TestInstances != 400 || math.Abs((s.Sizes[0].CPC+s.Sizes[1].CPC)/2-s.TestCPC) > 1e-12 {
+			if len(s.Sizes) != 2 || s.TestInstances != 120 || math.Abs((s.Sizes[0].CPC+s.Sizes[1].CPC)/2-s.TestCPC) > 1e-12 {
 				t.Errorf("summary %+v", s)
 			}
 		})

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -63,11 +64,18 @@ func Rows[T any](h *Heard) []*T {
 	return out
 }
 
-// Folder keeps the user's cache out of a test and returns a folder that does not exist yet.
+// cached are the tests whose cache is a folder of their own.
+var cached sync.Map
+
+// Folder keeps the user's cache out of a test, which has one of its own for all of its runs, and
+// returns a folder that does not exist yet.
 func Folder(t testing.TB) string {
 	t.Helper()
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	t.Setenv("HOME", t.TempDir())
+	if _, own := cached.LoadOrStore(t, true); !own {
+		t.Setenv("XDG_CACHE_HOME", t.TempDir())
+		t.Setenv("HOME", t.TempDir())
+		t.Cleanup(func() { cached.Delete(t) })
+	}
 	return filepath.Join(t.TempDir(), "run")
 }
 
