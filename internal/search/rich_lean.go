@@ -1,13 +1,16 @@
 package search
 
 import (
+	"math"
+
 	"haul/internal/vrp"
 )
 
 // Every position of a customer, for the problems that ask least: one dimension of load, one table
 // of distances that are the same both ways at one price, no kind that serves some customers alone,
-// and no time beside windows. What a reader could break: the routes found are those of sweep, draw
-// by draw, so both look at the same positions in the same order.
+// and no time beside windows. What a reader could break: the positions found are those of sweep,
+// which looks at the same ones in the same order; only which of them are overlooked is drawn
+// otherwise.
 
 // leans is whether sweepLean may stand for sweep.
 func (c *rchain) leans() bool {
@@ -120,6 +123,24 @@ func (c *rchain) sweepLean(v int32, best *spot) {
 				continue
 			}
 		}
+		if !prompt && !mixed {
+			// The shortest detour is the best: no other needs a look.
+			most = int32(min(int64(most), max(e.spare+1, math.MinInt32)))
+			var i int
+			if n := hi - lo; n <= c.wait {
+				c.wait -= n
+				most, i = shortestDetour(stops[lo-1:hi], to, most)
+			} else {
+				most, i = c.blinkDetour(stops[lo-1:hi], to, most)
+			}
+			if i > 0 {
+				if sum := extra + float64(float64(most)*perDist); sum < cost {
+					cost, found, at = sum, int32(r), lo-1+i
+					limit = below(cost * rate)
+				}
+			}
+			continue
+		}
 		last := to[stops[lo-1].node]
 		for i := lo; i < hi; i++ {
 			next := to[stops[i].node]
@@ -163,4 +184,38 @@ func (c *rchain) sweepLean(v int32, best *spot) {
 	if found >= 0 {
 		*best = spot{cost: cost, route: found, kind: c.ends[found].kind, node: v, at: int32(at)}
 	}
+}
+
+// shortestDetour is the least detour below most over the positions between some stops, and the
+// index of the stop that it is before; index 0 for none.
+//
+//	for i := 1..: d = row[stops[i-1]] + row[stops[i]] - stops[i].leg
+func shortestDetour(stops []stop, row []int32, most int32) (int32, int) {
+	at := 0
+	last := row[stops[0].node]
+	for i := 1; i < len(stops); i++ {
+		s := stops[i]
+		next := row[s.node]
+		if d := last + next - s.leg; d < most {
+			most, at = d, i
+		}
+		last = next
+	}
+	return most, at
+}
+
+// blinkDetour is shortestDetour that overlooks a position now and then.
+func (c *rchain) blinkDetour(stops []stop, row []int32, most int32) (int32, int) {
+	at := 0
+	for i := 1; i < len(stops); i++ {
+		if c.wait == 0 {
+			c.wait = c.blink()
+			continue
+		}
+		c.wait--
+		if d := row[stops[i-1].node] + row[stops[i].node] - stops[i].leg; d < most {
+			most, at = d, i
+		}
+	}
+	return most, at
 }

@@ -29,7 +29,7 @@ func full(n int) *vrp.Problem {
 // seed may be luck: the costs of four add up.
 func TestOverloadHasItsPrice(t *testing.T) {
 	p := full(120)
-	p.Capacity = 30
+	p.Capacity = 15
 	m, err := compile(context.Background(), p)
 	if err != nil {
 		t.Fatal(err)
