@@ -78,7 +78,7 @@ func TestLearns(t *testing.T) {
 	r, _ := trainStep(t, dev, 10, 32, kernel.SharedMean)
 	var cost []float64
 	for range 3 {
-		for range 50 {
+		for range 25 {
 			if err := r.Run(); err != nil {
 				t.Fatal(err)
 			}
@@ -90,7 +90,7 @@ func TestLearns(t *testing.T) {
 		cost = append(cost, m.Sum(plan.SumCost)/m.Sum(kernel.SumRows)/10)
 		t.Logf("cpc %.4f entropy %.3f grad %.3f bad %d", cost[len(cost)-1], m.Sum(plan.SumEntropy)/m.Sum(kernel.SumRows), m.GradNorm/float64(m.Steps), m.BadStep)
 	}
-	if !(cost[2] < 0.95*cost[0]) {
-		t.Errorf("cost per customer went from %.4f to %.4f in 150 steps; want a fall of 5 %%", cost[0], cost[2])
+	if !(cost[2] < 0.97*cost[0]) {
+		t.Errorf("cost per customer went from %.4f to %.4f in 75 steps; want a fall of 3 %%", cost[0], cost[2])
 	}
 }

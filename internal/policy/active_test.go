@@ -51,7 +51,7 @@ func meanCost(routed []Routed) (sum float64) {
 func TestActiveSearch(t *testing.T) {
 	const rounds = 24
 	p := loadSaved(t, "model.pointer_distance=0.3")
-	problems := drawnFor(p, 20, 20)
+	problems := drawnFor(p, 20, 10)
 	found, first := make([]Routed, len(problems)), make([]Routed, len(problems))
 	eas, sampler := prepared(t, p, problems, fmt.Sprintf("eas8:%d", rounds)), prepared(t, p, problems, "pomo8:1")
 	if err := eas.active.runner.SetControl(kernel.Control{Temperature: 1, LearningRate: 0.03}); err != nil {

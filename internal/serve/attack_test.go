@@ -197,6 +197,7 @@ func (e *endless) Read(b []byte) (int, error) {
 }
 
 func TestBodiesWithoutEnd(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	x := open(t, func(o *Options) {
 		o.Limits = Limits{Grace: time.Second, Body: 1 << 20, Upload: 2 << 20, Stall: 200 * time.Millisecond, JSONTime: 300 * time.Millisecond, UploadTime: 300 * time.Millisecond}
 	})
@@ -246,6 +247,7 @@ func dial(t *testing.T, x *site) net.Conn {
 
 // A header that does not end, and a client that does not read, are let go.
 func TestSlowClients(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	c := dial(t, open(t, func(o *Options) { o.Limits = Limits{Grace: time.Second, Header: 200 * time.Millisecond} }))
 	fmt.Fprint(c, "GET /api/v1/runs HTTP/1.1\r\nHost: localhost\r\nX-A: ")
 	if _, err := io.Copy(io.Discard, c); err != nil && !errors.Is(err, net.ErrClosed) && !strings.Contains(err.Error(), "reset") {
@@ -414,6 +416,7 @@ func TestCrowdedGates(t *testing.T) {
 // learns that its file is too large, with a length and without one; one that sends the rest too
 // slowly, or without end, is let go.
 func TestABodyTooLargeIsAnswered(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	x := open(t, func(o *Options) { o.Limits = Limits{Body: 1 << 20, Upload: 2 << 20, JSONTime: time.Hour} })
 	const total, piece = 64 << 20, 1 << 20 // far more than a connection's buffers hold
 	text := bytes.Repeat([]byte(" "), piece)

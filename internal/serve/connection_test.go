@@ -120,6 +120,7 @@ func TestOneMeasurementForAll(t *testing.T) {
 // TestAPolicyHasItsTime: a beam as wide as may be asked for takes hours, and is let go when a
 // request's time is over; the next is answered.
 func TestAPolicyHasItsTime(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	x := open(t, func(o *Options) {
 		o.Shipped = []Shipped{{"cvrp20", func() ([]byte, error) { return os.ReadFile("../../policies/cvrp20.safetensors") }}}
 		o.Limits.Search = time.Second

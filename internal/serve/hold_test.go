@@ -18,6 +18,7 @@ import (
 // A body that never ends holds its connection for its time and no longer: the answer comes, and
 // then the end of the connection, on every route and before the token is looked at.
 func TestUnfinishedBodies(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	limits := Limits{Grace: time.Second, Stall: 300 * time.Millisecond, JSONTime: 600 * time.Millisecond, UploadTime: 600 * time.Millisecond}
 	plain := open(t, func(o *Options) { o.Limits = limits })
 	closed := open(t, func(o *Options) { o.Limits, o.Token = limits, "0123456789abcdef0123" })

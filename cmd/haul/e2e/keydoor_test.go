@@ -31,7 +31,7 @@ func TestKeyDoorAgentLearnsInContext(t *testing.T) {
 		t.Fatalf("the learners came to %v", made)
 	}
 	dir := filepath.Join(t.TempDir(), "run")
-	args := []string{"train", "--config", "ad_dr_compressed", "--history", path, "--iterations", "1000", "--device", "cpu", "--out", dir}
+	args := []string{"train", "--config", "ad_dr_compressed", "--history", path, "--iterations", "1000", "--device", "cpu", "--workers", "1", "--out", dir}
 	for _, set := range []string{"tf_n_embd=32", "tf_n_layer=2", "tf_n_head=4", "tf_dropout=0", "tf_attn_dropout=0", "train_batch_size=8", "lr=0.006", "num_warmup_steps=20",
 		"train_n_stream=20", "train_source_timesteps=480", "compress_interval=24", "compress_min=8", "n_transit=52", "eval_agents=2", "eval_episodes=3", "test_batch_size=64", "validation_goals=0"} {
 		args = append(args, "--set", set)
@@ -40,7 +40,7 @@ func TestKeyDoorAgentLearnsInContext(t *testing.T) {
 		t.Fatalf("exit %d: %s", r.code, r.stderr)
 	}
 	picture := filepath.Join(dir, "seen.svg")
-	e := object(t, "eval", "--checkpoint", dir, "--device", "cpu", "--agents", "16", "--episodes", "30", "--plot", picture, "--json")
+	e := object(t, "eval", "--checkpoint", dir, "--device", "cpu", "--workers", "1", "--agents", "16", "--episodes", "30", "--plot", picture, "--json")
 	if e["env"] != "keydoor" || e["held_out"] != true || e["optimal"] != 2.0 {
 		t.Errorf("judged in %v, held out %v, optimum %v", e["env"], e["held_out"], e["optimal"])
 	}

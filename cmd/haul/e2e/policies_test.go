@@ -115,7 +115,7 @@ func TestShippedPolicies(t *testing.T) {
 		}
 		n := info["customers"].(float64)
 		hgs := map[float64]float64{20: 6.130, 50: 10.366, 100: 15.563}[n]
-		got := object(t, "eval", "--policy", name, "--device", "cpu", "--testset", "kool", "--count", "10", "--decode", "pomo", "--json")
+		got := object(t, "eval", "--policy", name, "--device", "cpu", "--workers", "1", "--testset", "kool", "--count", "10", "--decode", "pomo", "--json")
 		// the first 10 lie within a few percent of all
 		if got["customers"] != n || !(got["mean_cost"].(float64) < 1.10*hgs) {
 			t.Errorf("%s: %v, HGS's mean over all is %v", name, got, hgs)

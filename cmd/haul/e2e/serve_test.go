@@ -121,6 +121,7 @@ func TestServePolicies(t *testing.T) {
 // Killing the server in the middle of a run and of a solve loses nothing that was saved, and a
 // client that breaks off does not end it.
 func TestServeIsKilled(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	dir := t.TempDir()
 	server, url := startServer(t, dir)
 	_, other := startServer(t, dir)
@@ -193,6 +194,7 @@ func TestServeIsKilled(t *testing.T) {
 }
 
 func TestServeFlags(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	for _, c := range []struct {
 		args []string
 		code int

@@ -61,6 +61,7 @@ func at(address, path string) string {
 // A server with --train starts a run, one at a time, stops it so that it can go on, and stops it
 // with itself; without the flag it starts none.
 func TestServeStartsRuns(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	dir := t.TempDir()
 	_, plain := startServer(t, dir)
 	var no struct{ Detail string }
@@ -168,6 +169,7 @@ func quiet(t *testing.T, dir string) {
 // A job that ran when its server was killed is taken up by the next one, under its id, from its
 // routes and with the time that was left; one that waited still waits; what had ended is kept.
 func TestJobsOutliveTheirServer(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	dir := t.TempDir()
 	server, url := startServer(t, dir, "--jobs", "jobs")
 	type job struct {

@@ -14,7 +14,7 @@ import (
 // fromSettings are those of a run that is over in a blink.
 var fromSettings = []string{"--set", "problem.num_customers=5", "--set", "training.num_batches_per_epoch=4", "--set", "training.batch_size=32",
 	"--set", "training.validation_instances=50", "--set", "training.validation_frequency=1", "--set", "model.hidden_dim=16", "--set", "model.num_heads=2",
-	"--set", "model.num_layers=1", "--set", "baseline.eval_batches=1", "--device", "cpu"}
+	"--set", "model.num_layers=1", "--set", "baseline.eval_batches=1", "--device", "cpu", "--workers", "1"}
 
 // TestFromBeginsWithTheWeights: a run whose learning rate changes nothing validates as the weights
 // that it began with, baseline included, whatever its seed; without --from it does not.
@@ -58,7 +58,7 @@ func TestFromAPolicyBySettingsOfItsName(t *testing.T) {
 			if views == "true" && name != "cvrp20" && name != "cvrp50" {
 				continue // as cvrp50, and several times as long
 			}
-			r := haul(t, "train", "--config", name, "--from", name, "--seed", "99", "--device", "cpu", "--epochs", "1", "--out", filepath.Join(t.TempDir(), "run"),
+			r := haul(t, "train", "--config", name, "--from", name, "--seed", "99", "--device", "cpu", "--workers", "1", "--epochs", "1", "--out", filepath.Join(t.TempDir(), "run"),
 				"--set", "training.num_batches_per_epoch=1", "--set", "training.batch_size=1", "--set", "training.validation_instances=2", "--set", "model.start_views="+views)
 			var told []string
 			if viewed := fmt.Sprint(name == "cvrp20"); viewed != views {
