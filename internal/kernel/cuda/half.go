@@ -12,17 +12,18 @@ import (
 // those kernels multiply is fp16, which has tf32's bits: they serve tf32 and bf16 alike.
 
 const (
-	halfWidth   = 128     // WIDTH of src/routing/half.cuh
-	halfWarps   = 7       // of a rollout's block: two fit a multiprocessor
-	fewWarps    = 8       // of a multiprocessor that rollout_few has registers for
-	rowWarps    = 16      // of decide_rows on a multiprocessor: 128 registers a thread
-	mostSlab    = 64      // SLAB of src/routing/half_nodes.cu, at most
-	fitLevels   = 16      // LEVELS of src/routing/rules.cuh
-	headPair    = 2       // PAIR
-	listWarps   = 16      // of a block of walk_sorted where a warp follows a start
-	biasParts   = 8       // blocks of bias_sorted per instance where the context has several features
-	halfScratch = 4 << 30 // bytes at most between the kernels of one chunk of instances
-	log2e       = 1 / math.Ln2
+	halfWidth    = 128     // WIDTH of src/routing/half.cuh
+	halfWarps    = 7       // of a rollout's block: two fit a multiprocessor
+	fewWarps     = 8       // of a multiprocessor that rollout_few has registers for
+	rowWarps     = 16      // of decide_rows on a multiprocessor: 128 registers a thread
+	mostSlab     = 64      // SLAB of src/routing/half_nodes.cu, at most
+	fitLevels    = 16      // LEVELS of src/routing/rules.cuh
+	headPair     = 2       // PAIR
+	halfFeatures = 8       // FEATURES of src/routing/half.cuh
+	listWarps    = 16      // of a block of walk_sorted where a warp follows a start
+	biasParts    = 8       // blocks of bias_sorted per instance where the context has several features
+	halfScratch  = 4 << 30 // bytes at most between the kernels of one chunk of instances
+	log2e        = 1 / math.Ln2
 )
 
 // halfTiles is tilesOf where products of fp16 numbers serve the policy, else 0: CVRP, and VRP and
@@ -46,10 +47,14 @@ func (p policy) choiceBytes() int {
 }
 
 // startsHalfShared is the shared memory of a rollout: keys, values and pointer keys, filled up,
-// queries and the context's part of them, positions, nodes' columns and what fits a vehicle of each
-// level.
+// queries and the context's part of them, which is an operand where it has several features,
+// positions, nodes' columns and what fits a vehicle of each level, or one that leaves.
 func (p policy) startsHalfShared(t int) int {
-	return 8*t*(3*2*p.d+4*(2+p.columns)) + (p.n+p.seen)*2*p.d + 4*4*fitLevels
+	features := 1
+	if p.seen > 1 {
+		features = halfFeatures
+	}
+	return 8*t*(3*2*p.d+4*(2+p.columns)) + (p.n+features)*2*p.d + 4*4*fitLevels
 }
 
 // rolloutHalf decodes starts sixteen to a warp. args are those of rollout_starts up to how a start

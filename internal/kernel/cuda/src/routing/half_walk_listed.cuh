@@ -9,7 +9,7 @@
 // follow walks one recorded route by a whole warp and calls decide(mask, vehicle, action, view) at
 // each step that was a decision, as follow of half_walk.cu does. All lanes have the whole mask.
 template <class F>
-__device__ __forceinline__ void follow(const int *route, int steps, int n, int capacity, int begins, const Customer *customers, F decide) {
+__device__ __forceinline__ void follow(const int *route, int steps, int n, int capacity, int begins, const Customer *customers, bool bound, F decide) {
   const int lane = threadIdx_x & 31;
   Vehicle v = depart(customers, n, capacity);
   u32 served[4] = {};
@@ -20,11 +20,18 @@ __device__ __forceinline__ void follow(const int *route, int steps, int n, int c
     const int a = shfl(batch, t & 31);
     u32 mask[4] = {};
     int allowed = 0;
+    const int which = v.leaving(), one = FURTHER(1, n), two = FURTHER(2, n);
+    const Going going = v.going();
 #pragma unroll
     for (int w = 0; w < 4; w++) {
       if (32 * w >= n) continue; // the same in all lanes
       const int j = 32 * w + lane;
-      mask[w] = v.allowed(ballot(j < n && v.fits(customers[j < n ? j : 0])), served[w], w == 0);
+      const Customer &c = customers[j < n ? j : 0];
+      u32 mine = which < 0 ? 0 : Vehicle::leaves(which, c, capacity);
+      if (which < 0) going.ask(mine, 1, c, bound);
+      u32 fit = ballot(j < n && mine);
+      fit = v.further(fit, one >> 5 == w ? 1u << (one & 31) : 0, two >> 5 == w ? 1u << (two & 31) : 0);
+      mask[w] = v.allowed(fit, served[w], w == 0);
       allowed += __builtin_popcount(mask[w]);
     }
     if (allowed > 1 && !(begins == FORCED && t == 0)) decide(mask, v, a, begins == VIEWED && t == 0);
@@ -73,6 +80,9 @@ KERNEL __launch_bounds__(512, 2) walk_sorted(Choice *choices, Choice *listed, in
   for (int k = threadIdx_x; k < n * words; k += blockDim_x) who[k] = 0;
   sync();
   const Shares whole = shares(customers, capacity);
+  bool bound = false;
+  for (int j = lane; j < n; j += 32) bound = bound || binds(customers[j], j);
+  bound = ballot(bound) != 0; // every warp asks for itself
 #pragma unroll 1
   for (int s = warp; s < starts; s += warps) {
 #ifdef DEPOTS
@@ -82,7 +92,7 @@ KERNEL __launch_bounds__(512, 2) walk_sorted(Choice *choices, Choice *listed, in
 #endif
     const float wa = adv[s], we = entropy_weight(control, bonus, weight, steps[s], begins);
     u4 *to = (u4 *)(listed + s * limit) + lane;
-    follow(actions + s * limit, steps[s], n, capacity, begins, customers, [&](const u32 (&mask)[4], const Vehicle &v, int a, bool view) {
+    follow(actions + s * limit, steps[s], n, capacity, begins, customers, bound, [&](const u32 (&mask)[4], const Vehicle &v, int a, bool view) {
       const int at = view ? s + 1 : v.at();
       if (view) {
         if (lane == 0) views[at] = 1;

@@ -1,5 +1,9 @@
 // The vehicle of MDVRP: kernel/rules_mdvrp.go states its rules.
 #pragma once
+#include "rules_going.cuh"
+
+// FURTHER is the node of further depot d of n nodes, 0: there is none.
+#define FURTHER(d, n) depot_node(d, n)
 
 // Shares are what a vehicle's state is multiplied by for a context that may round once more.
 struct Shares { float load_, time_, length_; };
@@ -66,6 +70,28 @@ struct Vehicle {
     const bool back = add_(add_(__builtin_fmaxf(arrival, c.early_), c.service_), home) <= end_;
     const bool goes = (c.kind_ != 0) & (c.demand_ >= 0 ? delivers : picks) & near & soon & back;
     return c.kind_ < 0 ? chosen : (nowhere_ | (depot() >= 0)) ? leaves : goes;
+  }
+
+  // going is how a vehicle that stands at a customer asks others: a delivery must fit beside what
+  // is on board, and a pickup beside what was picked up.
+  __device__ __forceinline__ Going going() const {
+    const int home = home_ == 0   ? __builtin_offsetof(Customer, home_)
+                     : home_ == 1 ? __builtin_offsetof(Customer, home1_)
+                                  : __builtin_offsetof(Customer, home2_);
+    return Going{picked_ - capacity_, picked_ == 0 || kind_ & MIXED_ORDER ? left_ : -1, home, x_, y_, length_, time_, limit_, end_};
+  }
+
+  // leaving: which customers fit a vehicle that stands at a depot, or nowhere, is always the same.
+  // It says which answer of leaves that is, less than 0 at a customer.
+  static constexpr int LEAVINGS = DEPOTS + 1;
+  __device__ __forceinline__ int leaving() const { return nowhere_ ? DEPOTS : depot() >= 0 ? home_ : -1; }
+  static __device__ __forceinline__ bool leaves(int which, const Customer &c, int capacity) {
+    return which == DEPOTS ? c.kind_ != 0 : (c.kind_ >> which & 1) != 0;
+  }
+
+  // further: of nodes that fit, the bits of the two further depots become what they are.
+  __device__ __forceinline__ u32 further(u32 fit, u32 one, u32 two) const {
+    return (fit & ~(one | two)) | (chooses() && serves1_ > 0 ? one : 0) | (chooses() && serves2_ > 0 ? two : 0);
   }
 
   // levels tell nothing: see rules.cuh.

@@ -1,5 +1,9 @@
 // The vehicle of VRP: kernel/rules_vrp.go states its rules.
 #pragma once
+#include "rules_going.cuh"
+
+// FURTHER is the node of further depot d of n nodes, 0: there is none.
+#define FURTHER(d, n) 0
 
 // Shares are what a vehicle's state is multiplied by for a context that may round once more.
 struct Shares { float load_, time_, length_; };
@@ -34,6 +38,24 @@ struct Vehicle {
     const bool back = add_(add_(__builtin_fmaxf(arrival, c.early_), c.service_), c.home_) <= end_;
     return (c.demand_ >= 0 ? delivers : picks) & ((at_ == 0) | (near & soon & back));
   }
+
+  // going is how a vehicle that stands at a customer asks others: a delivery must fit beside what
+  // is on board, and a pickup beside what was picked up.
+  __device__ __forceinline__ Going going() const {
+    const int most = picked_ == 0 || kind_ & MIXED_ORDER ? left_ : -1;
+    return Going{picked_ - capacity_, most, __builtin_offsetof(Customer, home_), x_, y_, length_, time_, limit_, end_};
+  }
+
+  // leaving: what fits a vehicle that stands at a depot is always the same. It says which answer of
+  // leaves that is, less than 0 at a customer.
+  static constexpr int LEAVINGS = 1;
+  __device__ __forceinline__ int leaving() const { return at_ == 0 ? 0 : -1; }
+  static __device__ __forceinline__ bool leaves(int which, const Customer &c, int capacity) {
+    return (c.demand_ <= capacity) & (-c.demand_ <= capacity);
+  }
+
+  // further: of nodes that fit, bits of further depots become what they are. There are none.
+  __device__ __forceinline__ u32 further(u32 fit, u32, u32) const { return fit; }
 
   // levels tell nothing: see rules.cuh.
   __device__ __forceinline__ int level() const { return 0; }

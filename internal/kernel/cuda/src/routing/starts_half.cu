@@ -21,7 +21,8 @@ __device__ __forceinline__ u4 turned_piece(const float *a, const float *b, int c
 }
 
 #if CONTEXTS == 1
-typedef float Rest;
+#define OF_CONTEXT(...) __VA_ARGS__
+#define LOADS 1 // rows of the context's weights
 // query is a left operand of two rows: what lies at their nodes, plus capacity·load.
 __device__ __forceinline__ void query(Half2 (&q)[4], Half2 a0, Half2 a1, Half2 b0, Half2 b1, Half2 l0, Half2 l1, Half2 cap0, Half2 cap1) {
   q[0] = fma2(cap0, l0, a0);
@@ -30,47 +31,24 @@ __device__ __forceinline__ void query(Half2 (&q)[4], Half2 a0, Half2 a1, Half2 b
   q[3] = fma2(cap1, l1, b1);
 }
 #else
-// Rest is the context of a row: features 2k and 2k+1 in pair k.
-struct Rest { Half2 pair[(CONTEXTS + 1) / 2]; };
-
-__device__ __forceinline__ Rest rest(const Context &c) {
-  Rest r;
-#pragma unroll
-  for (int k = 0; k < CONTEXTS; k += 2) r.pair[k / 2] = half2(c.part[k], k + 1 < CONTEXTS ? c.part[k + 1] : 0.0f);
-  return r;
+#define OF_CONTEXT(...) const Seen &seen
+#define LOADS FEATURES
+// add_context adds to eight columns of two rows their features times the features' weights.
+__device__ __forceinline__ void add_context(Half2 &row0, Half2 &row1, const Seen &seen, Half2 weights) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0,%1}, {%2,%3}, {%4}, {%0,%1};"
+      : "+r"(row0), "+r"(row1)
+      : "r"(seen.row0), "r"(seen.row1), "r"(weights));
 }
 
-// twice is feature k in both halves.
-__device__ __forceinline__ Half2 twice(const Rest &r, int k) {
-  u32 v = r.pair[k / 2], out;
-  asm("prmt.b32 %0, %1, %1, %2;" : "=r"(out) : "r"(v), "n"(0x1010));
-  if (k & 1) asm("prmt.b32 %0, %1, %1, %2;" : "=r"(out) : "r"(v), "n"(0x3232));
-  return out;
-}
-
-// query is a left operand of two rows: what lies at their nodes, plus their features times the
-// features' weights, whose rows are ROW_BYTES apart from `load` on.
-__device__ __forceinline__ void query(Half2 (&q)[4], Half2 a0, Half2 a1, Half2 b0, Half2 b1, const char *load, const Rest &cap0, const Rest &cap1) {
+// query is a left operand of two rows: what lies at their nodes, plus what their features add.
+__device__ __forceinline__ void query(Half2 (&q)[4], Half2 a0, Half2 a1, Half2 b0, Half2 b1, Half2 l0, Half2 l1, const Seen &seen) {
   q[0] = a0, q[1] = b0, q[2] = a1, q[3] = b1;
-#pragma unroll
-  for (int k = 0; k < CONTEXTS; k++) {
-    u2 l = *(const u2 *)(load + k * ROW_BYTES);
-    Half2 c0 = twice(cap0, k), c1 = twice(cap1, k);
-    q[0] = fma2(c0, l.x, q[0]);
-    q[1] = fma2(c1, l.x, q[1]);
-    q[2] = fma2(c0, l.y, q[2]);
-    q[3] = fma2(c1, l.y, q[3]);
-  }
+  add_context(q[0], q[1], seen, l0);
+  add_context(q[2], q[3], seen, l1);
 }
 
-// seen_by is the lane's part of both rows' features.
-__device__ __forceinline__ Seen seen_by(const Rest &cap0, const Rest &cap1, int t) {
-  Seen s = {0, 0};
-#pragma unroll
-  for (int k = 0; k < (CONTEXTS + 1) / 2; k++)
-    if (t == k) s = Seen{cap0.pair[k], cap1.pair[k]};
-  return s;
-}
+// weights_at is the lane's part of the features' weights of column 32·chunk + 8·i + g: word i.
+__device__ __forceinline__ u4 weights_at(const char *load, int chunk) { return ((const u4 *)load)[32 * chunk + (threadIdx_x & 31)]; }
 #endif
 
 struct Projections {
@@ -89,7 +67,7 @@ struct Projections {
 //	for each head: w = softmax over mask of (node[cur] + graph + cap·load)·keyᵀ/sqrt(HD)
 //	               glimpse = w·values;  dots += glimpse·pointersᵀ
 template <int NT, int HD>
-__device__ __forceinline__ void decode(float (&dots)[NT][4], const Projections &in, int at0, int at1, const Rest &cap0, const Rest &cap1, u32 mask0,
+__device__ __forceinline__ void decode(float (&dots)[NT][4], const Projections &in, int at0, int at1, OF_CONTEXT(float cap0, float cap1), u32 mask0,
                                        u32 mask1, float scale) {
   constexpr int U = HD / 8, K = HD / 16, ALL = WIDTH / 16;
   int t = threadIdx_x & 3;
@@ -102,7 +80,10 @@ __device__ __forceinline__ void decode(float (&dots)[NT][4], const Projections &
     float s[NT][4], out[U][4], sum[4], top0, top1;
     Half2 w[NT][2], q[K][4];
     int piece = 4 * (h * HD / 32) + t;
-    const char *a = in.queries + piece_at(at0, piece), *b = in.queries + piece_at(at1, piece), *l = in.load + 16 * piece;
+    const char *a = in.queries + piece_at(at0, piece), *b = in.queries + piece_at(at1, piece);
+#if CONTEXTS == 1
+    const char *l = in.load + 16 * piece;
+#endif
     mask0 = (u32)opaque((int)mask0); // else the loop would keep every bit in a register of its own
     mask1 = (u32)opaque((int)mask1);
 #pragma unroll
@@ -114,9 +95,9 @@ __device__ __forceinline__ void decode(float (&dots)[NT][4], const Projections &
       query(q[0], x.x, x.y, y.x, y.y, z.x, z.y, c0, c1);
       query(q[K - 1], x.z, x.w, y.z, y.w, z.z, z.w, c0, c1);
 #else
-      u4 x = *(const u4 *)a, y = *(const u4 *)b;
-      query(q[0], x.x, x.y, y.x, y.y, l, cap0, cap1);
-      query(q[K - 1], x.z, x.w, y.z, y.w, l + 8, cap0, cap1);
+      u4 x = *(const u4 *)a, y = *(const u4 *)b, z = weights_at(in.load, h);
+      query(q[0], x.x, x.y, y.x, y.y, z.x, z.y, seen);
+      query(q[K - 1], x.z, x.w, y.z, y.w, z.z, z.w, seen);
 #endif
       against<NT, K>(s, q, 0, in.keys + across_at(h));
     } else {
@@ -126,7 +107,8 @@ __device__ __forceinline__ void decode(float (&dots)[NT][4], const Projections &
       query(q[0], x.x, x.y, y.x, y.y, z.x, z.y, c0, c1);
 #else
       u2 x = *(const u2 *)(a + half), y = *(const u2 *)(b + half);
-      query(q[0], x.x, x.y, y.x, y.y, l + half, cap0, cap1);
+      u4 z = weights_at(in.load, h >> 1);
+      query(q[0], x.x, x.y, y.x, y.y, h & 1 ? z.z : z.x, h & 1 ? z.w : z.y, seen);
 #endif
       against16<NT>(s, q[0], in.keys + across16_at(h));
     }
@@ -153,7 +135,7 @@ __device__ __forceinline__ void decode(float (&dots)[NT][4], const Projections &
   biased<NT>(dots, in.biases + at0 * WIDE, in.biases + at1 * WIDE, in.biasLoad, cap0, cap1);
 #else
   table_rows<NT>(dots, in.biases + at0 * WIDE, in.biases + at1 * WIDE);
-  by_context<NT>(dots, seen_by(cap0, cap1, t), in.biasOperands);
+  by_context<NT>(dots, seen, in.biasOperands);
 #endif
 #else
 #pragma unroll
@@ -285,20 +267,39 @@ __device__ __forceinline__ u32 fitting(const Vehicle &v, const Customer *custome
 }
 
 #if CONTEXTS > 1
-// fitting is the same for two vehicles, which share what is read of a customer. The loop stays one:
-// unrolled it would take more registers than there are.
-template <int NT>
-__device__ __forceinline__ void fitting(u32 (&mask)[2], const Vehicle &v0, const Vehicle &v1, const Customer *customers, int t) {
-  mask[0] = mask[1] = 0;
+// Fits is what is asked of the customers of an instance, by a lane of a quad.
+struct Fits {
+  const Customer *customers; // from the lane's first on
+  const u32 *leaves;         // what fits a vehicle that leaves, every fourth: Vehicle::leaving
+  u32 one, two;              // bits of further depots
+  bool bound;                // beside loads, lengths or times bind
+
+  // goes asks all customers for two vehicles, which share what is read of one. The loop stays one:
+  // unrolled it would take more registers than there are.
+  template <int NT, bool BOUND>
+  __device__ __forceinline__ void goes(u32 (&mask)[2], const Going &v0, const Going &v1) const {
+    const Customer *c = customers;
 #pragma unroll 1
-  for (int T = 0; T < NT; T++)
+    for (u32 bit = 1; bit < 1u << NT; bit <<= 1, c += 8)
 #pragma unroll
-    for (int b = 0; b < 2; b++) {
-      const Customer c = customers[8 * T + 2 * t + b];
-      mask[0] |= (u32)v0.fits(c) << (T + 16 * b);
-      mask[1] |= (u32)v1.fits(c) << (T + 16 * b);
-    }
-}
+      for (int b = 0; b < 2; b++) {
+        v0.ask(mask[0], bit << (16 * b), c[b], BOUND);
+        v1.ask(mask[1], bit << (16 * b), c[b], BOUND);
+      }
+  }
+
+  template <int NT>
+  __device__ __forceinline__ void operator()(u32 (&mask)[2], const Vehicle &v0, const Vehicle &v1) const {
+    mask[0] = mask[1] = 0;
+    if (bound)
+      goes<NT, true>(mask, v0.going(), v1.going());
+    else
+      goes<NT, false>(mask, v0.going(), v1.going());
+    int which0 = v0.leaving(), which1 = v1.leaving();
+    mask[0] = v0.further(which0 < 0 ? mask[0] : leaves[4 * which0], one, two);
+    mask[1] = v1.further(which1 < 0 ? mask[1] : leaves[4 * which1], one, two);
+  }
+};
 #endif
 
 // rollout_half is rollout_row (rollout.cu) for rows [16·warp, 16·warp+16) of instance blockIdx_x's
@@ -316,13 +317,11 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
   char *values = p; p += 8 * NT * ROW_BYTES;
   char *pointers = p; p += 8 * NT * ROW_BYTES;
   char *queries = p; p += n * ROW_BYTES;
-  char *loads = p; p += CONTEXTS * ROW_BYTES;
+  char *loads = p; p += LOADS * ROW_BYTES;
   float *x = (float *)p; p += 32 * NT;
   float *y = (float *)p; p += 32 * NT;
   Customer *customers = (Customer *)p; p += 8 * NT * sizeof(Customer);
-#if CONTEXTS == 1
-  u32(*levels)[4] = (u32(*)[4])p; // [LEVELS]: what fits a vehicle of a level, by lane of a quad
-#endif
+  u32(*levels)[4] = (u32(*)[4])p; // [LEVELS]: what fits a vehicle of a level, or one that leaves, by lane of a quad
   proj += (u64)i * n * stride;
   fill(keys, proj + WIDTH, stride, n, 8 * NT, 1.0f);
   fill(values, proj + 2 * WIDTH, stride, n, 8 * NT, 1.0f);
@@ -331,10 +330,17 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
     int j = k / (WIDTH / 8), to = k % (WIDTH / 8);
     *(u4 *)(queries + piece_at(j, to)) = turned_piece(proj + (u64)j * stride, graph + (u64)i * WIDTH, to >> 2, to & 3);
   }
+#if CONTEXTS == 1
   for (int k = threadIdx_x; k < CONTEXTS * (WIDTH / 2); k += blockDim_x) {
     int chunk = k >> 4, t = (k >> 2) & 3, c = 32 * chunk + 8 * (k & 3) + 2 * t; // rows follow one another
     ((Half2 *)loads)[k] = half2(load[c], load[c + 1]);
   }
+#else
+  for (int k = threadIdx_x; k < 4 * WIDTH; k += blockDim_x) { // weights_at, features 2t and 2t+1
+    int c = 32 * (k >> 7) + 8 * (k & 3) + (k >> 4 & 7), f = 2 * (k >> 2 & 3);
+    ((Half2 *)loads)[k] = half2(f < CONTEXTS ? load[f * WIDTH + c] : 0.0f, f + 1 < CONTEXTS ? load[(f + 1) * WIDTH + c] : 0.0f);
+  }
+#endif
   for (int j = threadIdx_x; j < 8 * NT; j += blockDim_x) {
     x[j] = j < n ? posX[i * n + j] : 0.0f;
     y[j] = j < n ? posY[i * n + j] : 0.0f;
@@ -348,6 +354,18 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
   for (int k = threadIdx_x; k < 4 * LEVELS; k += blockDim_x) levels[k >> 2][k & 3] = fitting<NT>(Vehicle::reach(k >> 2), customers, k & 3);
 #else
   const Shares whole = shares(instances + i * n, capacity);
+  bool bound = false;
+  for (int j = lane; j < n; j += 32) bound = bound || binds(customer(instances + i * n, j, n), j);
+  bound = ballot(bound) != 0; // every warp asks for itself
+  sync();
+  for (int k = threadIdx_x; k < 4 * Vehicle::LEAVINGS; k += blockDim_x) {
+    u32 mask = 0;
+    for (int b = 0; b < 2 * NT; b++)
+      if (Vehicle::leaves(k >> 2, customers[8 * (b >> 1) + 2 * (k & 3) + (b & 1)], capacity)) mask |= 1u << ((b >> 1) + 16 * (b & 1));
+    levels[k >> 2][k & 3] = mask;
+  }
+  auto bit = [&](int j) { return j > 0 && (j >> 1 & 3) == t4 ? 1u << ((j >> 3) + 16 * (j & 1)) : 0u; };
+  const Fits fits = {customers + 2 * t4, &levels[0][t4], bit(FURTHER(1, n)), bit(FURTHER(2, n)), bound};
 #endif
   sync();
   Projections in = {shared_at(keys), shared_at(values), shared_at(pointers), queries, loads, 0, 0};
@@ -375,7 +393,7 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
     u32 mask[2] = {0, 0};
     bool ask[2];
 #if CONTEXTS > 1
-    fitting<NT>(mask, row[0].vehicle, row[1].vehicle, customers, t4);
+    fits.operator()<NT>(mask, row[0].vehicle, row[1].vehicle);
 #else
     if (told) {
       mask[0] = levels[row[0].vehicle.level()][t4];
@@ -410,7 +428,7 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
 #if CONTEXTS == 1
       decode<NT, HD>(dots, in, from0, from1, sole(v0.context(capacity)), sole(v1.context(capacity)), mask[0], mask[1], scale);
 #else
-      decode<NT, HD>(dots, in, from0, from1, rest(v0.context(whole)), rest(v1.context(whole)), mask[0], mask[1], scale);
+      decode<NT, HD>(dots, in, from0, from1, Seen{pair_of(v0.context(whole), t4), pair_of(v1.context(whole), t4)}, mask[0], mask[1], scale);
 #endif
       advance<NT>(row, dots, mask, ask, choice, uniform, mult);
     }
