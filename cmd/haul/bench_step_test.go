@@ -39,7 +39,7 @@ func TestBenchStep(t *testing.T) {
 
 // One line has the processor, the kernels and the figures, and whatever was taken in turn.
 func TestBenchStepShare(t *testing.T) {
-	r := haul(t, "bench", "step", "--device", "cpu", "--workers", "1", "--rounds", "2", "--set", "model.hidden_dim=32", "--set", "training.batch_size=32", "--share", "--beside", "go")
+	r := haul(t, "bench", "step", "--device", "cpu", "--workers", "1", "--rounds", "2", "--set", "model.hidden_dim=32", "--set", "model.num_layers=1", "--set", "training.batch_size=32", "--share", "--beside", "go")
 	if r.code != 0 || strings.Count(r.stdout, "\n") != 1 {
 		t.Fatalf("exit %d, %q, %q", r.code, r.stdout, r.stderr)
 	}

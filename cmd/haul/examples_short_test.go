@@ -165,7 +165,11 @@ func shortHistories(_ *workshop, _ *cobra.Command, args []string) ([]string, err
 func shortStep(name, value string) func(*workshop, *cobra.Command, []string) ([]string, error) {
 	return func(_ *workshop, cmd *cobra.Command, args []string) ([]string, error) {
 		recipe, err := recipeOf(cmd)
-		return append(append(args, name, value), smallSettings(recipe)...), err
+		args = append(append(args, name, value), smallSettings(recipe)...)
+		if recipe == config.RecipeGT {
+			args = append(args, "--set", "training.batch_size=24")
+		}
+		return args, err
 	}
 }
 
