@@ -15,7 +15,6 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/world/episodic"
-	"haul/internal/world/grid"
 	"haul/internal/world/history"
 )
 
@@ -77,7 +76,7 @@ func (a *app) newBenchWorlds() *cobra.Command {
 		Short: "Train in-context agents on the published sets of histories, and set them beside print",
 		Long: `Train in-context agents on sets of histories as Tarasov et al. ("Yes, Q-Learning Helps Offline In-Context RL") publish them, and set them beside
 print: the mean return of the 100th episode on goals never learned from, and the area under the curve of returns over an expert's. For every set and
-seed: haul data tabular SET --seed S, then haul train --config ad_tabular --seed S with the set's published context, in Key-to-Door with labels=best unless --set names a method. Dark Room is judged on all other
+seed: haul data tabular SET --seed S, then haul train --config ad_tabular --seed S with the set's published context. Dark Room is judged on all other
 goals, Key-to-Door on 100. ± is the standard error over seeds; each run's own, over goals, is in its result.json.
 
 Sets: ` + strings.Join(names, ", ") + ` (all where none is named), or any other name of haul data tabular. What has ended in --out is not trained
@@ -156,10 +155,6 @@ func (a *app) benchWorld(cmd *cobra.Command, s episodic.Set, seeds []uint64, f *
 	if context > 0 {
 		region := context/2 - 2
 		changes = append(changes, fmt.Sprintf("n_transit=%d", context), fmt.Sprintf("compress_interval=%d", region), fmt.Sprintf("compress_min=%d", region/4))
-	}
-	imitates := !slices.ContainsFunc(f.sets, func(set string) bool { return strings.HasPrefix(set, "method=") })
-	if s.Room.Kind == grid.KeyDoor && imitates {
-		changes = append(changes, "labels=best")
 	}
 	changes = append(changes, f.sets...)
 	if f.iterations > 0 {

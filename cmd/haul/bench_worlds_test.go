@@ -39,7 +39,7 @@ func TestWorldsGoOn(t *testing.T) {
 			t.Errorf("%d: %s%s; want %s and the table\n%s", r.code, r.stdout, r.stderr, want, whole.stdout)
 		}
 	}
-	if r := table("--set", "lr=0.5"); r.code == exitDone || !strings.Contains(r.stderr, `"lr: 0.0003", not "lr: 0.5"`) || !strings.Contains(r.stderr, "--force") {
+	if r := table("--set", "lr=0.5"); r.code == exitDone || !strings.Contains(r.stderr, `"lr: 0.001", not "lr: 0.5"`) || !strings.Contains(r.stderr, "--force") {
 		t.Errorf("other settings: %d: %s", r.code, r.stderr)
 	}
 }

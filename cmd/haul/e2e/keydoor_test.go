@@ -44,10 +44,10 @@ func TestKeyDoorAgentLearnsInContext(t *testing.T) {
 	if e["env"] != "keydoor" || e["held_out"] != true || e["optimal"] != 2.0 {
 		t.Errorf("judged in %v, held out %v, optimum %v", e["env"], e["held_out"], e["optimal"])
 	}
-	// A walk at random earns 0.52 here. Seeds ended at 1.25 to 1.46; what an agent cannot learn from
-	// the goals' histories but in its context lies between.
-	if first, last := e["first"].(float64), e["last"].(float64); first > 0.8 || last < 1 {
-		t.Errorf("agents earned %.2f at first and %.2f at last, want at most 0.8 and at least 1", first, last)
+	// A walk at random earns 0.52 here, this agent's search 0.89 at first and 1.85 in the end; what
+	// it cannot learn from the goals' histories but in its context lies between.
+	if first, last := e["first"].(float64), e["last"].(float64); first > 1.1 || last < 1.5 {
+		t.Errorf("agents earned %.2f at first and %.2f at last, want at most 1.1 and at least 1.5", first, last)
 	}
 	goal := e["goals"].([]any)[0].(map[string]any)["goal"].(map[string]any)
 	if len(goal["key"].([]any)) != 2 || len(goal["door"].([]any)) != 2 {
