@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"sync"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -17,11 +18,14 @@ type Context struct {
 	driver  *Driver
 	c       calls
 	s       stepCalls
+	l       *libraryCalls // nil where the driver has none
 	words   [4]uintptr
 	handle  int32
 	primary uintptr // current on the threads that make calls
-	work    chan task
-	done    chan struct{}
+	// the library that a module is of, by Module, where there is one
+	libraries sync.Map
+	work      chan task
+	done      chan struct{}
 }
 
 type task struct {
@@ -41,6 +45,9 @@ func (d *Driver) NewContext(ordinal int) (*Context, error) {
 	c := &Context{Device: devices[ordinal], driver: d, work: make(chan task), done: make(chan struct{})}
 	if err := errors.Join(d.bind(&c.c), d.bind(&c.s)); err != nil {
 		return nil, err
+	}
+	if l := (libraryCalls{}); d.bind(&l) == nil {
+		c.l = &l
 	}
 	go c.loop()
 	err = c.Do(func() error {

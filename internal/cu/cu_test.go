@@ -2,6 +2,7 @@ package cu
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"unsafe"
@@ -81,6 +82,59 @@ func TestOpenExplainsItself(t *testing.T) {
 		if dev.Name == "" || dev.MemoryBytes == 0 || dev.Ordinal != i {
 			t.Errorf("device %d is described as %+v", i, dev)
 		}
+	}
+}
+
+// TestModulesAreLibraries: an image is loaded as a library and unloaded as one. Where the driver
+// has no libraries, or refuses this one at either call, it is loaded as a module, which says what
+// is wrong with it, and nothing of the library is left.
+func TestModulesAreLibraries(t *testing.T) {
+	for _, c := range []struct {
+		name                 string
+		none                 bool
+		load, module, driver Result
+		want                 Module
+		calls                string
+	}{
+		{"a library", false, 0, 0, 0, 7, "library of PTX, module of 5, unload library 5"},
+		{"no libraries", true, 0, 0, 0, 3, "module PTX, unload module 3"},
+		{"a library is refused", false, 1, 0, 0, 3, "library of PTX, module PTX, unload module 3"},
+		{"a library without a module", false, 0, 1, 0, 3, "library of PTX, module of 5, unload library 5, module PTX, unload module 3"},
+		{"all is refused", false, 1, 0, 2, 0, "library of PTX, module PTX"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var calls []string
+			called := func(words ...any) { calls = append(calls, strings.TrimSpace(fmt.Sprintln(words...))) }
+			text := func(p unsafe.Pointer) string { return cString(uintptr(p)) }
+			x := &Context{driver: fake(0, "NO", "no")}
+			x.c.ModuleLoad = func(m *uintptr, image unsafe.Pointer, _ uint32, _ *int32, _ *uintptr) Result {
+				called("module", text(image))
+				*m = 3
+				return c.driver
+			}
+			x.c.ModuleUnload = func(m uintptr) Result { called("unload module", m); return 0 }
+			if !c.none {
+				x.l = &libraryCalls{Load: func(lib *uintptr, code unsafe.Pointer, _ *int32, _ *uintptr, _ uint32, _ *int32, _ *uintptr, _ uint32) Result {
+					called("library of", text(code))
+					*lib = 5
+					return c.load
+				}, Module: func(m *uintptr, lib uintptr) Result {
+					called("module of", lib)
+					*m = 7
+					return c.module
+				}, Unload: func(lib uintptr) Result { called("unload library", lib); return 0 }}
+			}
+			m, err := x.Load("k", []byte("PTX"))
+			if m != c.want || (err != nil) != (c.driver != 0) || err != nil && !strings.Contains(err.Error(), "load kernels k: cuModuleLoadDataEx") {
+				t.Errorf("module %d, %v; want %d", m, err, c.want)
+			}
+			if err == nil {
+				err = x.Unload(m)
+			}
+			if got := strings.Join(calls, ", "); got != c.calls || err != nil && c.driver == 0 {
+				t.Errorf("%s (%v), want %s", got, err, c.calls)
+			}
+		})
 	}
 }
 

@@ -29,6 +29,14 @@ const (
 	attrLocalBytes     = 3
 )
 
+// libraryCalls load code that belongs to no context: CUDA 12.0 or newer. The driver compiles one
+// module of a context at a time, but several libraries.
+type libraryCalls struct {
+	Load   func(lib *uintptr, code unsafe.Pointer, keys *int32, values *uintptr, n uint32, options *int32, given *uintptr, m uint32) Result `sym:"cuLibraryLoadData"`
+	Module func(m *uintptr, lib uintptr) Result                                                                                             `sym:"cuLibraryGetModule"`
+	Unload func(lib uintptr) Result                                                                                                         `sym:"cuLibraryUnload"`
+}
+
 // LoadAside is Load on a thread of its own, which has no other context: several modules are
 // compiled at a time.
 func (c *Context) LoadAside(name string, code []byte) (Module, error) {
@@ -58,6 +66,9 @@ func (c *Context) aside(f func() error) error {
 // wgmma after the other. The driver keeps the code in a cache of its own (Cache). Inside Do.
 func (c *Context) Load(name string, code []byte) (Module, error) {
 	image := append(append([]byte(nil), code...), 0)
+	if m, ok := c.loadLibrary(image); ok {
+		return m, nil
+	}
 	log := make([]byte, 8192)
 	keys := [2]int32{jitErrorLog, jitErrorLogSize}
 	values := [2]uintptr{uintptr(unsafe.Pointer(&log[0])), uintptr(len(log))}
@@ -70,6 +81,26 @@ func (c *Context) Load(name string, code []byte) (Module, error) {
 		return 0, fmt.Errorf("load kernels %s: %w %s", name, err, text)
 	}
 	return Module(m), nil
+}
+
+// loadLibrary loads an image as a library. Where that fails, or the driver has none, the image may
+// still be loaded as a module, or it is said there what is wrong with it.
+func (c *Context) loadLibrary(image []byte) (Module, bool) {
+	if c.l == nil {
+		return 0, false
+	}
+	var lib, m uintptr
+	r := c.l.Load(&lib, unsafe.Pointer(&image[0]), nil, nil, 0, nil, nil, 0)
+	runtime.KeepAlive(image)
+	if r != 0 {
+		return 0, false
+	}
+	if c.l.Module(&m, lib) != 0 {
+		c.l.Unload(lib)
+		return 0, false
+	}
+	c.libraries.Store(Module(m), lib)
+	return Module(m), true
 }
 
 // Cache is the folder in which the driver keeps the code that it has compiled, "" where it is told
@@ -90,6 +121,9 @@ func Cache() string {
 
 // Unload gives the module back. Inside Do.
 func (c *Context) Unload(m Module) error {
+	if lib, ok := c.libraries.LoadAndDelete(m); ok {
+		return c.check("cuLibraryUnload", c.l.Unload(lib.(uintptr)))
+	}
 	return c.check("cuModuleUnload", c.c.ModuleUnload(uintptr(m)))
 }
 

@@ -18,7 +18,8 @@ import (
 
 // From PTX to code for the card. What a reader could break: kernels are compiled one by one, so no
 // two may share a variable of their module (TestKernelsShareNothing), and a kernel's code depends
-// on nothing but its own text. The driver compiles what it loads and keeps it in its own cache.
+// on nothing but its own text. The driver compiles what it loads, several kernels at a time, and
+// keeps it in its own cache.
 
 // only is the module with one of its kernels.
 func only(ptx []byte, kernel string) ([]byte, error) {
