@@ -98,19 +98,22 @@ type rchain struct {
 	spare   bool      // nobody asks for a customer's neighbours or its index
 	reach   int       // or beside so many of the nearest customers
 
-	soft   bool    // load past a vehicle's room has a price
-	toll   float64 // that price, per unit of over
-	over   int64   // of all routes
-	missed bool    // a required task was left out when ease last looked
-	closed bool    // tasks that are left out stay out
-	spell  int     // iterations of this stretch
-	steps  int     // iterations since the price last moved, and those of them without overload
-	clean  int
+	soft bool    // load past a vehicle's room has a price
+	toll float64 // that price, per unit of over
+	over int64   // of all routes
+	// the shares of iterations without overload between which the price stays
+	tollLow, tollHigh float64
+	missed            bool // a required task was left out when ease last looked
+	closed            bool // tasks that are left out stay out
+	spell             int  // iterations of this stretch
+	steps             int  // iterations since the price last moved, and those of them without overload
+	clean             int
 
 	tick    int64
 	journal []rtouched
 	stamp   []int64
 	cut     []int64
+	deeper  float64 // the chance that one more stays inside a string
 	removed []int32 // leads of the tasks to insert
 	taken   []int64 // by lead: tick at which it was removed
 	home    []int32 // by lead: the route that it was removed from
@@ -194,6 +197,10 @@ func newRichChain(m *model, s stream) *rchain {
 	c.spare = c.full && c.swift && c.tourist == nil && !m.pairs && !c.cuts
 	for _, lead := range m.tasks {
 		c.spare = c.spare && m.members[lead] == nil
+	}
+	c.deeper, c.tollLow, c.tollHigh = splitDeeper, tollLow, tollHigh
+	if m.small() {
+		c.deeper, c.tollLow, c.tollHigh = splitDeeperSmall, tollLowSmall, tollHighSmall
 	}
 	c.pool = newRichPool()
 	c.wait = c.blink()

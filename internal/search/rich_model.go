@@ -111,6 +111,9 @@ type model struct {
 	upper         float64 // more than serving any customer alone costs
 }
 
+// small is whether every cycle of annealing begins anew.
+func (m *model) small() bool { return len(m.tasks) <= meltMost }
+
 // amountsOf is a place's segments of load.
 func (m *model) amountsOf(v int32) []lseg {
 	return m.amounts[int(v)*m.dims:][:m.dims]

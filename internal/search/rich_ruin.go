@@ -185,6 +185,9 @@ func (c *rchain) compactAll() {
 	}
 }
 
+// splitDeeperSmall is splitDeeper for small problems, whose routes are hardly longer than a string.
+const splitDeeperSmall = 0.6
+
 // cutString marks a run of customers around v in its route as removed; sometimes a longer run from
 // which a few in the middle stay.
 func (c *rchain) cutString(v int32, longest float64) {
@@ -211,7 +214,7 @@ func (c *rchain) cutString(v int32, longest float64) {
 	size := 1 + int(c.unit()*min(longest, float64(count)))
 	kept := 0
 	if size > 1 && size < count && c.unit() < splitChance {
-		for kept = 1; size+kept < count && c.unit() < splitDeeper; kept++ {
+		for kept = 1; size+kept < count && c.unit() < c.deeper; kept++ {
 		}
 	}
 	span := size + kept

@@ -26,8 +26,11 @@ const (
 	gaugeShare   = 0.02 // of the time, to see how many iterations it holds
 	richMelt     = 400  // iterations per task under which the first temperature is lower
 	// Iterations per task of a cycle. One slow annealing is worth more than several quick ones, but
-	// for small problems, each of whose cycles begins anew.
+	// for small problems, each of whose cycles begins anew and takes so many iterations at most.
 	richCycle, richCycleSmall = 32 * richMelt, 9 * richMelt / 8
+	richCycleMost             = 22_500
+	richCycles                = 8 // at most
+	richCyclesSmall           = 16
 	// richShare is the part of the budget that goes to fewer vehicles or a shorter longest route.
 	richShare = 0.4
 	richRound = 20 * time.Millisecond // between two looks at what is told
@@ -267,16 +270,16 @@ func (d *richDriver) cycles() []cycle {
 	iterations := d.left()
 	n := float64(len(d.m.tasks))
 	hot := d.heat()
-	each := richCycle * n
-	if n <= meltMost {
-		each = richCycleSmall * n
+	each, most := richCycle*n, float64(richCycles)
+	if d.m.small() {
+		each, most = min(richCycleSmall*n, richCycleMost), richCyclesSmall
 	}
-	count := int(max(1, min(8, iterations/each)))
+	count := int(max(1, min(most, iterations/each)))
 	from := d.spent()
 	var out []cycle
 	for i := range count {
 		out = append(out, cycle{from + (1-from)*float64(i+1)/float64(count), hot})
-		if n > meltMost {
+		if !d.m.small() {
 			hot = richHotAgain
 		}
 	}

@@ -14,8 +14,10 @@ const (
 	// The price rises where fewer iterations than this end without overload, and falls where more
 	// do.
 	tollLow, tollHigh = 0.3, 0.5
-	tollUp, tollDown  = 1.05, 0.98
-	tollSpan          = 100 // the price stays within this factor of the first one
+	// the same for small problems, each of whose annealings is short
+	tollLowSmall, tollHighSmall = 0.7, 0.9
+	tollUp, tollDown            = 1.05, 0.98
+	tollSpan                    = 100 // the price stays within this factor of the first one
 	// closedEach is how many iterations those who are left out stay out, and then compete again.
 	closedEach = 1000
 )
@@ -70,9 +72,9 @@ func (c *rchain) levy() {
 		return
 	}
 	was := c.toll
-	if share := float64(c.clean) / tollEach; share < tollLow {
+	if share := float64(c.clean) / tollEach; share < c.tollLow {
 		c.toll = min(c.toll*tollUp, c.tollUnit*tollSpan)
-	} else if share > tollHigh {
+	} else if share > c.tollHigh {
 		c.toll = max(c.toll*tollDown, c.tollUnit/tollSpan)
 	}
 	c.cost += float64((c.toll - was) * float64(c.over))
