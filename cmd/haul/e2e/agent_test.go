@@ -49,7 +49,7 @@ func smallAgent(t *testing.T, history string, more ...string) (dir string, args 
 	args = []string{"train", "--model", "AD", "--config", "ad_dr_compressed", "--device", "cpu", "--history", history, "--out", dir, "--iterations", "6"}
 	for _, set := range []string{"compress_interval=16", "compress_min=8", "n_transit=40", "tf_n_embd=16", "tf_n_layer=1", "tf_n_head=2", "train_batch_size=12",
 		"num_warmup_steps=2", "train_n_stream=4", "train_source_timesteps=240", "test_batch_size=16", "eval_agents=2", "eval_episodes=5",
-		"summary_interval=2", "eval_interval=3", "gen_interval=6", "num_workers=2", "validation_goals=0", "labels=found"} {
+		"summary_interval=2", "eval_interval=3", "gen_interval=6", "num_workers=2", "validation_goals=0"} {
 		args = append(args, "--set", set)
 	}
 	return dir, append(args, more...)
@@ -129,7 +129,7 @@ func TestTrainAgent(t *testing.T) {
 func TestAgentDataPaths(t *testing.T) {
 	history := histories(t)
 	loss := func(more ...string) (last float64) {
-		_, args := smallAgent(t, history, append(more, "--json")...)
+		_, args := smallAgent(t, history, append(more, "--set", "labels=found", "--json")...)
 		r := haul(t, args...)
 		if r.code != exitDone {
 			t.Fatalf("exit %d: %s", r.code, r.stderr)

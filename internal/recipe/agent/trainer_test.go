@@ -130,25 +130,26 @@ func testsOf(h *runtest.Heard) []*Test     { return runtest.Rows[Test](h) }
 func TestSuite(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	sets := []string{"eval_episodes=2", "gen_interval=6", "gradient_accumulation_steps=2"}
-	d, err := newDataset(h, tinyAD(t, sets...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	at, err := newState(d, "/where/they/lie.hist")
-	if err != nil {
-		t.Fatal(err)
-	}
 	values := append(slices.Clone(sets), "method=iql")
 	rotary := append(slices.Clone(sets), "tf_positions=rotary")
 	mean := append(slices.Clone(sets), "average_decay=0.6", "average_interval=2")
+	seek := append(slices.Clone(sets), "labels=seek")
 	for _, c := range []struct {
 		name, data string
 		open       func(testing.TB, int) kernel.Device
 		sets       []string
 		stops      int
-	}{{"device", DataDevice, openCPU, sets, 12}, {"host", DataHost, openCPU, sets, 0}, {"bf16", DataDevice, openBF16, sets, 8}, {"mean", DataDevice, openCPU, mean, 12}, {"values", DataHost, openCPU, values, 6}, {"rotary", DataDevice, openCPU, rotary, 2}} {
+	}{{"device", DataDevice, openCPU, sets, 12}, {"host", DataHost, openCPU, sets, 0}, {"bf16", DataDevice, openBF16, sets, 8}, {"mean", DataDevice, openCPU, mean, 12}, {"values", DataHost, openCPU, values, 6}, {"rotary", DataDevice, openCPU, rotary, 2}, {"seek", DataAuto, openCPU, seek, 2}} {
 		t.Run(c.name, func(t *testing.T) {
 			data, sets := c.data, c.sets
+			d, err := newDataset(h, tinyAD(t, sets...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			at, err := newState(d, "/where/they/lie.hist")
+			if err != nil {
+				t.Fatal(err)
+			}
 			runtest.Suite(t, runtest.Case{Recipe: Recipe{}, Settings: tinyAD(t, sets...), Device: c.open, Stops: c.stops,
 				Open: func(testing.TB, config.Settings) run.Task {
 					return &Task{History: h, Data: data, Path: "/where/they/lie.hist"}
