@@ -417,10 +417,6 @@ func (m *model) readNear(ctx context.Context) error {
 		return nil
 	}
 	dist, dur := m.kinds[0].dist, m.kinds[0].dur
-	type scored struct {
-		v    int32
-		cost float64
-	}
 	ratio := m.distUnit / m.timeUnit
 	away := func(i, j int32) float64 {
 		d := float64(dist.at(i, j))
@@ -434,7 +430,7 @@ func (m *model) readNear(ctx context.Context) error {
 		return d + ratio*(0.2*float64(wait)+float64(warp))
 	}
 	candidates := make([]int32, 0, n)
-	var list []scored
+	var list nearList
 	var raw []int32
 	width := 0
 	if n > richTable && m.p.X != nil {
@@ -456,21 +452,52 @@ func (m *model) readNear(ctx context.Context) error {
 				candidates = append(candidates, w)
 			}
 		}
-		list = list[:0]
+		list = nearList{most: count, kept: list.kept[:0]}
 		for _, w := range candidates {
 			if w == v || int(w) < m.depots || m.members[m.places[v].lead] != nil && m.places[v].lead == m.places[w].lead {
 				continue
 			}
-			list = append(list, scored{w, min(away(v, w), away(w, v))})
+			list.add(neighbour{w, min(away(v, w), away(w, v))})
 		}
-		less := func(a, b scored) int { return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.v, b.v)) }
-		slices.SortFunc(list, less)
-		for _, s := range list[:min(count, len(list))] {
+		list.cut()
+		for _, s := range list.kept {
 			m.near = append(m.near, s.v)
 		}
 	}
 	m.nearAt[n] = int32(len(m.near))
 	return nil
+}
+
+// neighbour is a node and how far away it is.
+type neighbour struct {
+	v    int32
+	cost float64
+}
+
+func byCost(a, b neighbour) int { return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.v, b.v)) }
+
+// nearList keeps the first of many neighbours in the order of byCost: it sorts twice as many as it
+// keeps at a time, and what comes behind those that it has does not come in.
+type nearList struct {
+	most int
+	kept []neighbour // unordered behind the first most, which are ordered where full is set
+	full bool
+}
+
+func (l *nearList) add(b neighbour) {
+	if l.full && byCost(b, l.kept[l.most-1]) > 0 {
+		return
+	}
+	if l.kept = append(l.kept, b); len(l.kept) == 2*l.most {
+		l.cut()
+	}
+}
+
+// cut leaves the nearest, in order.
+func (l *nearList) cut() {
+	slices.SortFunc(l.kept, byCost)
+	l.kept = l.kept[:min(l.most, len(l.kept))]
+	l.full = len(l.kept) == l.most
 }
 
 func (m *model) nearOf(v int32) []int32 { return m.near[m.nearAt[v]:m.nearAt[v+1]] }

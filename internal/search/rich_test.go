@@ -2,7 +2,9 @@ package search
 
 import (
 	"context"
+	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -439,6 +441,26 @@ func TestPriorityIsKept(t *testing.T) {
 	r, err := Solve(context.Background(), p, Options{Iterations: 500})
 	if err != nil || !cmp.Equal(r.Unserved, []int32{1, 3, 4, 5, 6, 8}) {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestNearestAreTheFirst: of any number of neighbours, ties included, those are kept that a sort of
+// all of them puts first.
+func TestNearestAreTheFirst(t *testing.T) {
+	s := newStream(9, 0)
+	for _, n := range []int{0, 1, 6, 7, 8, 13, 14, 15, 21, 400} {
+		l := nearList{most: 7}
+		var all []neighbour
+		for v := range n {
+			b := neighbour{int32(n - v), math.Floor(20 * s.unit())}
+			all = append(all, b)
+			l.add(b)
+		}
+		l.cut()
+		slices.SortFunc(all, byCost)
+		if want := all[:min(7, n)]; !slices.Equal(l.kept, want) {
+			t.Errorf("of %d: %v, want %v", n, l.kept, want)
+		}
 	}
 }
 

@@ -105,7 +105,7 @@ func Run(t *testing.T, open func(t *testing.T) kernel.Device) {
 var multiplying = []string{"gelu", "causal", "causality", "adamw", "parts", "exchange", "agent", "agent causality", "agent cached", "feeder", "step", "bad"}
 
 // twin is a device that differs from another, which is tried by all shapes, in its primitives or in
-// its shards alone: one in three of the shapes of its ops is tried.
+// its shards alone: one in four of the shapes of its ops is tried.
 type twin struct {
 	kernel.Device
 	at int
@@ -123,7 +123,7 @@ func tries(dev kernel.Device, place int) bool {
 	w, ok := twinOf(dev)
 	every := 1
 	if ok {
-		every = 3
+		every = 4
 	}
 	if raced {
 		every = 12

@@ -7,7 +7,7 @@ import (
 	"haul/internal/kernel/reference"
 )
 
-// TestTwinsShareTheShapes: a device is tried by every shape, and of three twins one is by each,
+// TestTwinsShareTheShapes: a device is tried by every shape, and of four twins one is by each,
 // whatever the device is told to round by.
 func TestTwinsShareTheShapes(t *testing.T) {
 	if raced {
@@ -20,7 +20,7 @@ func TestTwinsShareTheShapes(t *testing.T) {
 		}
 		for _, first := range []int{0, 1, 4} {
 			n := 0
-			for number := range 3 {
+			for number := range 4 {
 				twin := Twin(dev, first+number)
 				if tries(twin, place) {
 					n++
@@ -33,7 +33,7 @@ func TestTwinsShareTheShapes(t *testing.T) {
 				}
 			}
 			if n != 1 {
-				t.Errorf("place %d is tried by %d twins of three from %d on", place, n, first)
+				t.Errorf("place %d is tried by %d twins of four from %d on", place, n, first)
 			}
 		}
 	}
