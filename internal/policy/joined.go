@@ -14,20 +14,6 @@ import (
 // What a reader could break: routes are exchanged only by whole groups that serve the same
 // customers, so that every customer is served once. Lengths are the problem's own.
 
-// joinedRoute is a route of some tour: its customers by the policy's numbers.
-type joinedRoute struct {
-	depot     int32
-	customers []int32
-	length    float64
-}
-
-// cutTour is a tour as its routes.
-type cutTour struct {
-	routes []joinedRoute
-	of     []int32 // customer to route
-	length float64
-}
-
 // joiner holds what joining the tours of one problem needs.
 type joiner struct {
 	prob   *vrp.Problem
@@ -85,17 +71,6 @@ func (j *joiner) cut(tour []int32) *cutTour {
 	return t
 }
 
-// settle notes which route each customer is on, and what all of them come to.
-func (t *cutTour) settle() {
-	t.length = 0
-	for r := range t.routes {
-		t.length += t.routes[r].length
-		for _, v := range t.routes[r].customers {
-			t.of[v] = int32(r)
-		}
-	}
-}
-
 // find is the first member of a route's group.
 func (j *joiner) find(r int32) int32 {
 	for j.group[r] != r {
@@ -104,9 +79,6 @@ func (j *joiner) find(r int32) int32 {
 	}
 	return r
 }
-
-// least is more than sums in another order differ by.
-const least = 1e-9
 
 // exchange lets t take over what is shorter in u, and says whether anything was.
 func (j *joiner) exchange(t, u *cutTour) bool {
@@ -143,6 +115,18 @@ func (j *joiner) exchange(t, u *cutTour) bool {
 	return true
 }
 
+// takeOver lets t take over from all tours until nothing is shorter, and says whether anything was.
+func (j *joiner) takeOver(t *cutTour, tours []*cutTour) (did bool) {
+	for again := true; again; {
+		again = false
+		for _, u := range tours {
+			again = j.exchange(t, u) || again
+		}
+		did = did || again
+	}
+	return did
+}
+
 // joinStarts is how many of the shortest tours take over from all: which one begins matters.
 const joinStarts = 8
 
@@ -157,12 +141,7 @@ func (j *joiner) join(tours [][]int32) vrp.Solution {
 	var best *cutTour
 	for _, first := range all[:min(joinStarts, len(all))] {
 		t := &cutTour{routes: first.routes, of: slices.Clone(first.of), length: first.length}
-		for again := true; again; {
-			again = false
-			for _, u := range all {
-				again = j.exchange(t, u) || again
-			}
-		}
+		j.takeOver(t, all)
 		switch {
 		case best == nil:
 			best = t
@@ -171,6 +150,10 @@ func (j *joiner) join(tours [][]int32) vrp.Solution {
 			if t.length < best.length {
 				best = t
 			}
+		}
+	}
+	if j.prob.N() <= mostPooled {
+		for pool := newRoutePool(all, j.prob.N()); pool.improve(best) && j.takeOver(best, all); {
 		}
 	}
 	if !(best.length < all[0].length-least) {

@@ -1,0 +1,183 @@
+package policy
+
+import "math/bits"
+
+// Routes of any tours side by side: two or three routes of the best tour give way to others that
+// serve the same customers, each from a tour of its own.
+//
+// What a reader could break: a replacement serves exactly the customers of what it replaces.
+
+// joinedRoute is a route of some tour: its customers by the policy's numbers.
+type joinedRoute struct {
+	depot     int32
+	customers []int32
+	length    float64
+}
+
+// cutTour is a tour as its routes.
+type cutTour struct {
+	routes []joinedRoute
+	of     []int32 // customer to route
+	length float64
+}
+
+// settle notes which route each customer is on, and what all of them come to.
+func (t *cutTour) settle() {
+	t.length = 0
+	for r := range t.routes {
+		t.length += t.routes[r].length
+		for _, v := range t.routes[r].customers {
+			t.of[v] = int32(r)
+		}
+	}
+}
+
+// least is more than sums in another order differ by.
+const least = 1e-9
+
+// customerSet are the customers of a route, one bit each.
+type customerSet [mostPooled / 64]uint64
+
+// mostPooled is how many customers are pooled: more would need wider sets.
+const mostPooled = 128
+
+func (s customerSet) union(o customerSet) customerSet {
+	for k := range s {
+		s[k] |= o[k]
+	}
+	return s
+}
+
+func (s customerSet) without(o customerSet) customerSet {
+	for k := range s {
+		s[k] &^= o[k]
+	}
+	return s
+}
+
+func (s customerSet) within(o customerSet) bool { return s.without(o) == customerSet{} }
+
+// setOf are a route's customers.
+func setOf(r *joinedRoute) (s customerSet) {
+	for _, v := range r.customers {
+		s[(v-1)/64] |= 1 << ((v - 1) % 64)
+	}
+	return s
+}
+
+// first is the lowest customer of a set that has one.
+func (s customerSet) first() int32 {
+	for k, w := range s {
+		if w != 0 {
+			return int32(64*k + bits.TrailingZeros64(w))
+		}
+	}
+	return -1
+}
+
+// routePool is the shortest route of all tours for each set of customers, and those of each
+// customer, the shortest per customer first.
+type routePool struct {
+	routes []pooled
+	at     map[customerSet]int
+	of     [][]int // customer, from 0: routes
+	// sets that nothing shorter was found for: as long as their customers stay together nothing will
+	// be
+	failed map[customerSet]bool
+}
+
+type pooled struct {
+	joinedRoute
+	set customerSet
+}
+
+func newRoutePool(tours []*cutTour, customers int) *routePool {
+	p := &routePool{at: map[customerSet]int{}, of: make([][]int, customers), failed: map[customerSet]bool{}}
+	for _, t := range tours {
+		for _, r := range t.routes {
+			set := setOf(&r)
+			if k, ok := p.at[set]; !ok {
+				p.at[set] = len(p.routes)
+				p.routes = append(p.routes, pooled{r, set})
+			} else if r.length < p.routes[k].length {
+				p.routes[k].joinedRoute = r
+			}
+		}
+	}
+	for k := range p.routes {
+		for _, v := range p.routes[k].customers {
+			p.of[v-1] = append(p.of[v-1], k)
+		}
+	}
+	return p
+}
+
+// cover finds at most `most` routes that serve a set of customers and are shorter than `than` in
+// all.
+func (p *routePool) cover(set customerSet, than float64, most int) ([]int, float64) {
+	var best []int
+	if k, ok := p.at[set]; ok && p.routes[k].length < than {
+		best, than = []int{k}, p.routes[k].length
+	}
+	if most == 1 {
+		return best, than
+	}
+	for _, k := range p.of[set.first()] {
+		r := &p.routes[k]
+		if r.length >= than || r.set == set || !r.set.within(set) {
+			continue
+		}
+		if rest, length := p.cover(set.without(r.set), than-r.length, most-1); rest != nil {
+			best, than = append([]int{k}, rest...), r.length+length
+		}
+	}
+	return best, than
+}
+
+// improve replaces two or three routes of a tour while that makes it shorter, and says whether it
+// did.
+func (p *routePool) improve(t *cutTour) (did bool) {
+	for p.replace(t) {
+		did = true
+	}
+	return did
+}
+
+// replace replaces some routes once.
+func (p *routePool) replace(t *cutTour) bool {
+	sets := make([]customerSet, len(t.routes))
+	for r := range t.routes {
+		sets[r] = setOf(&t.routes[r])
+	}
+	for a := range t.routes {
+		for b := range a {
+			for c := -1; c < b; c++ {
+				set, length, most := sets[a].union(sets[b]), t.routes[a].length+t.routes[b].length, 2
+				if c >= 0 {
+					set, length, most = set.union(sets[c]), length+t.routes[c].length, 3
+				}
+				if p.failed[set] {
+					continue
+				}
+				found, _ := p.cover(set, length-least, most)
+				if found == nil {
+					p.failed[set] = true
+					continue
+				}
+				var kept []joinedRoute
+				for r := range t.routes {
+					if r != a && r != b && r != c {
+						kept = append(kept, t.routes[r])
+					}
+				}
+				for _, k := range found {
+					kept = append(kept, p.routes[k].joinedRoute)
+				}
+				t.routes = kept
+				t.settle()
+				return true
+			}
+		}
+	}
+	return false
+}
