@@ -14,6 +14,8 @@ import (
 const (
 	halfWidth    = 128     // WIDTH of src/routing/half.cuh
 	halfWarps    = 7       // of a rollout's block: two fit a multiprocessor
+	farWarps     = 8       // the same past 128 nodes
+	farNodeWarps = 5       // of a block of back_nodes past 128 nodes: three fit a multiprocessor
 	fewWarps     = 8       // of a multiprocessor that rollout_few has registers for
 	rowWarps     = 16      // of decide_rows on a multiprocessor: 128 registers a thread
 	mostSlab     = 64      // SLAB of src/routing/half_nodes.cu, at most
@@ -35,7 +37,21 @@ func (b *binder) halfTiles(p policy) int {
 	if set := p.rules.Set; set != kernel.CVRP && (set != kernel.VRP && set != kernel.MDVRP || !p.bias) {
 		return 0
 	}
+	if p.rules.Set == kernel.CVRP && p.n > 128 && p.n <= 8*farTiles && p.aligned {
+		return farTiles
+	}
 	return p.tilesOf()
+}
+
+// farTiles are tiles of eight nodes past nodeTiles, for CVRP alone.
+const farTiles = 17
+
+// presentNodes is PRESENT of src/routing/choices.cuh.
+func presentNodes(t int) int {
+	if t == farTiles {
+		return 144
+	}
+	return 128
 }
 
 // choiceBytes is sizeof(Choice), src/routing/choices.cuh.
@@ -50,6 +66,9 @@ func (p policy) choiceBytes() int {
 // queries and the context's part of them, which is an operand where it has several features,
 // positions, nodes' columns and what fits a vehicle of each level, or one that leaves.
 func (p policy) startsHalfShared(t int) int {
+	if t == farTiles { // queries lie in the card's caches
+		return 8*t*(3*2*p.d+4*(2+p.columns)) + 2*p.d + 2*4*4*fitLevels
+	}
 	features := 1
 	if p.seen > 1 {
 		features = halfFeatures
@@ -64,6 +83,9 @@ func (b *binder) rolloutHalf(o *kernel.Rollout, p policy, t int, args []any) []l
 	p.tiles = t
 	biases, ls := b.biasTables(&o.Decoder, p, instances, pointUnit)
 	warps := min(ceil(starts, 16), halfWarps)
+	if t == farTiles {
+		warps = ceil(ceil(starts, 16), ceil(starts, 16*farWarps))
+	}
 	args = append(args[:19:19], args[21:]...) // the module knows heads and their width
 	blocks, kernel := ceil(starts, 16*warps), "rollout_half_"
 	if instances*blocks <= b.sms*(fewWarps/warps) {
@@ -72,6 +94,9 @@ func (b *binder) rolloutHalf(o *kernel.Rollout, p policy, t int, args []any) []l
 	args = append(args, p.scale, p.pointerScale, biases)
 	if operands, made := b.contextOperands(p, biases, instances, p.biasWide()); operands != 0 {
 		ls, args = append(ls, made...), append(args, operands)
+	}
+	if t == farTiles {
+		args = append(args, b.scratch(instances*blocks*p.n*2*p.d))
 	}
 	return append(ls, launch{module: p.halfModule("starts_half", t), kernel: fmt.Sprint(kernel, p.hd),
 		grid: dim3{instances, blocks, 1}, block: dim3{32 * warps, 1, 1}, shared: p.startsHalfShared(t), args: args})
@@ -113,14 +138,27 @@ func (g halfGrad) walkShared() int {
 		further := g.rules.Set.Further() * (g.starts + 1)
 		return 4 * (g.n*g.columns + 2*g.starts + further + 3*g.n + 3 + g.n*ceil(g.starts, 32))
 	}
-	return 16*fitLevels + 4*(g.starts+4*g.n+3+g.n*ceil(g.starts, 32))
+	level := 16
+	if g.t == farTiles {
+		level = 32
+	}
+	return level*fitLevels + 4*(g.starts+4*g.n+3+g.n*ceil(g.starts, 32))
 }
 func (g halfGrad) tableShared() int        { return 4 * (2*g.n + g.seen) * (g.hd + 4) }
 func (g halfGrad) backTableShared() int    { return 4*(g.n+g.seen)*(g.wide+4) + g.tableShared() }
 func (g halfGrad) rowShared(warps int) int { return (2*8*g.t + 16*warps) * 2 * g.d }
 func (g halfGrad) nodeShared(slab int) int {
 	line := 2*headPair*g.hd + 16
-	return 2*slab*(g.choiceBytes()+2*line+headPair*2*4+32*g.tiles+16) + slab
+	return 2*slab*(g.choiceBytes()+2*line+headPair*2*4+32*g.nodeWarps()+16) + slab
+}
+
+// nodeWarps are the warps of a block of back_nodes, a tile of sixteen nodes each. Nine would leave
+// them too few registers, so past 128 nodes two blocks share an instance's tiles.
+func (g halfGrad) nodeWarps() int {
+	if g.t == farTiles {
+		return farNodeWarps
+	}
+	return g.tiles
 }
 
 // slab is how many decisions back_nodes has in shared memory at a time: registers leave room for
@@ -163,8 +201,11 @@ func (b *binder) gradHalf(o *kernel.RolloutGrad, p policy, t int, dcontext uint6
 	n, choiceBytes := g.instances, g.choiceBytes()
 	tables, dtables := b.scratch(4*n*p.heads*(p.n+p.seen)*g.wide), b.scratch(4*n*p.heads*(p.n+p.seen)*g.wide)
 	choices := b.scratch(choiceBytes * n * g.room)
-	stands, counts, present, ups := b.scratch(4*n*g.room/8), b.scratch(4*n), b.scratch(4*n*128), b.scratch(4*n)
-	walk := ruled("half_walk", p.rules.Set)
+	stands, counts, present, ups := b.scratch(4*n*g.room/8), b.scratch(4*n), b.scratch(4*n*presentNodes(t)), b.scratch(4*n)
+	walk, sorted := ruled("half_walk", p.rules.Set), ruled("biases", p.rules.Set)
+	if t == farTiles {
+		walk, sorted = "half_walk_136", "biases_136"
+	}
 	warps, lists := min(ceil(g.starts, 32), 4), []any{choices}
 	if p.seen > 1 {
 		warps, lists = min(g.starts, listWarps), append(lists, b.scratch(choiceBytes*n*g.starts*g.limit))
@@ -195,10 +236,18 @@ func (b *binder) gradHalf(o *kernel.RolloutGrad, p policy, t int, dcontext uint6
 		parts, loads = biasParts, biasParts*p.seen
 	}
 	pairs := b.pairGrad(o, p, loads)
-	chunk := evenChunk(n, g.room*g.rowBytes(), b.budget(halfScratch))
+	most := halfScratch
+	if t == farTiles {
+		most = streamScratch
+	}
+	chunk := evenChunk(n, g.room*g.rowBytes(), b.budget(most))
 	dus, glimpses, dglimpses := b.scratch(2*chunk*g.room*8*t), b.scratch(2*chunk*g.room*p.d), b.scratch(2*chunk*g.room*p.d)
 	lse, deltas := b.scratch(4*chunk*g.room*p.heads), b.scratch(4*chunk*g.room*p.heads)
-	module, nodes := p.halfModule("half_rows", t), fmt.Sprint(ruled("half_nodes", p.rules.Set), "_", g.slab())
+	module := p.halfModule("half_rows", t)
+	nodes := fmt.Sprint(ruled("half_nodes", p.rules.Set), "_", g.slab())
+	if t == farTiles {
+		nodes = "half_nodes_136"
+	}
 	for first := 0; first < n; first += chunk {
 		count := min(chunk, n-first)
 		warps, splits := g.rowBlocks(count, b.sms, b.maxShared)
@@ -216,13 +265,13 @@ func (b *binder) gradHalf(o *kernel.RolloutGrad, p policy, t int, dcontext uint6
 				shared: g.rowShared(warps), args: append(append(append([]any{dus, glimpses, dglimpses, lse, deltas}, mine...),
 					b.addr(o.Proj), b.addr(o.Pointer), b.control, i32(first), i32(p.n), i32(p.stride), i32(g.room), i32(splits), p.pointerScale,
 					biases), rowsByContext...)},
-			launch{module: nodes, kernel: fmt.Sprint("back_nodes_", p.hd), grid: dim3{count, p.heads / headPair, 1},
-				block: dim3{32 * g.tiles, 1, 1}, shared: g.nodeShared(g.slab()),
+			launch{module: nodes, kernel: fmt.Sprint("back_nodes_", p.hd), grid: dim3{count, p.heads / headPair, ceil(g.tiles, g.nodeWarps())},
+				block: dim3{32 * g.nodeWarps(), 1, 1}, shared: g.nodeShared(g.slab()),
 				args: append(append(append([]any{b.addr(o.DProj), b.addr(o.DPointer), from(dtables, table), dus, glimpses, dglimpses, lse, deltas}, mine...),
 					b.addr(o.Proj), i32(first), i32(p.n), i32(p.stride), i32(o.DProj.Stride), i32(p.heads), i32(g.room), i32(8*t), p.pointerScale),
 					byContext...)})
 		if pairs.tables != 0 {
-			ls = append(ls, launch{module: ruled("biases", p.rules.Set), kernel: "bias_sorted", beside: true, grid: dim3{count, parts, 1}, block: dim3{64, 1, 1}, shared: 4 * (p.n + 1),
+			ls = append(ls, launch{module: sorted, kernel: "bias_sorted", beside: true, grid: dim3{count, parts, 1}, block: dim3{32 * ceil(presentNodes(t), 64), 1, 1}, shared: 4 * (p.n + 1),
 				args: []any{pairs.of(p, first), dus, from(choices, choiceBytes*g.room), present, i32(first), i32(p.n), i32(g.room), i32(8 * t),
 					i32(p.biasWide()), i32(parts)}})
 		}

@@ -179,7 +179,7 @@ func TestLaunchesMatchPTX(t *testing.T) {
 			dropout                        float32
 		}{
 			{128, 11, 128, 4, 1, 0}, {512, 101, 128, 8, 1, 0}, {256, 101, 128, 8, 100, 0.1}, {3, 7, 18, 3, 6, 0.1}, {16, 21, 256, 4, 1, 0},
-			{2, 401, 128, 8, 1, 0}, {5, 31, 516, 2, 1, 0.5},
+			{2, 401, 128, 8, 1, 0}, {5, 31, 516, 2, 1, 0.5}, {256, 129, 128, 4, 128, 0}, {64, 136, 128, 8, 135, 0},
 		} {
 			t.Run(fmt.Sprintf("%s/B=%d,N=%d,D=%d,H=%d,S=%d", precision, s.batch, s.n, s.width, s.heads, s.starts), func(t *testing.T) {
 				for _, bias := range []struct {

@@ -31,7 +31,7 @@ func (b *binder) gradTiles(p policy) int {
 // gradPath says in a few words how the rollout's gradient is computed.
 func (b *binder) gradPath(o *kernel.RolloutGrad) string {
 	p := b.policy(&o.Decoder)
-	if _, yes := b.streamGradServes(o, p); yes {
+	if _, yes := b.streamGradServes(o, p); yes && b.halfGradTiles(o, p) == 0 {
 		return "decisions on tensor cores, projections from the card's caches"
 	}
 	if b.gradTiles(p) == 0 && b.halfGradTiles(o, p) == 0 {

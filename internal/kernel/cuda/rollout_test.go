@@ -96,7 +96,10 @@ func TestRolloutPaths(t *testing.T) {
 		{"past the nodes of tiles", 512, 129, 8, 16, 1, TF32, "rollout_held_136/rollout_held_16", "stream_rows/rows_held_16", "stream_nodes/nodes_even_16", "registers, in fp16", 0},
 		{"the most held", 512, 136, 4, 32, 1, TF32, "rollout_held_136/rollout_held_32", "stream_rows/rows_held_32", "stream_nodes/nodes_even_32", "registers, in fp16", 0},
 		{"past those held", 512, 137, 4, 32, 1, TF32, "stream_row/row_ahead_32", "stream_rows/rows_held_32", "stream_nodes/nodes_even_32", "caches, in fp16", 0},
-		{"POMO just past the nodes of tiles", 256, 129, 4, 32, 128, TF32, "stream_starts/rollout_two_32", "stream_rows/rows_held_32", "stream_nodes/nodes_even_32", "starts on tensor cores", 0},
+		{"POMO just past a word of nodes", 256, 129, 4, 32, 128, TF32, "starts_half_136/rollout_half_32", "half_rows_136/decide_rows_32", "half_nodes_136/back_nodes_32", "starts on tensor cores", 106848},
+		{"the most nodes of tiles", 256, 136, 8, 16, 135, BF16, "starts_half_136/rollout_half_16", "half_rows_136/decide_rows_16", "half_nodes_136/back_nodes_16", "starts on tensor cores", 0},
+		{"few instances there", 132, 129, 4, 32, 128, TF32, "starts_half_136/rollout_few_32", "half_rows_136/decide_rows_32", "half_nodes_136/back_nodes_32", "starts on tensor cores", 0},
+		{"POMO just past the nodes of tiles", 256, 137, 4, 32, 128, TF32, "stream_starts/rollout_two_32", "stream_rows/rows_held_32", "stream_nodes/nodes_even_32", "starts on tensor cores", 0},
 		{"POMO past the nodes of tiles", 256, 201, 4, 32, 200, BF16, "stream_starts/rollout_three_32", "stream_rows/rows_held_32", "stream_nodes/nodes_even_32", "starts on tensor cores", 0},
 		{"POMO past what is held", 64, 501, 4, 32, 100, TF32, "stream_starts/rollout_team_one_32", "stream_rows/rows_ring_32", "stream_nodes/nodes_even_32", "starts on tensor cores", 0},
 		{"the most nodes", 2, 4096, 8, 16, 100, TF32, "stream_starts/rollout_team_16", "stream_rows/rows_ring_16", "stream_nodes/nodes_even_16", "starts on tensor cores", 0},
@@ -219,7 +222,7 @@ func TestHalfGradChunks(t *testing.T) {
 // and the slabs of back_nodes leave it as many blocks as registers do.
 func TestRowBlocks(t *testing.T) {
 	for _, c := range []struct{ instances, nodes, warps, splits, slab int }{
-		{512, 21, 4, 1, 32}, {256, 51, 8, 1, 32}, {256, 101, 8, 1, 64}, {512, 101, 8, 1, 64}, {64, 101, 16, 2, 64}, {1, 101, 16, 132, 64},
+		{512, 21, 4, 1, 32}, {256, 51, 8, 1, 32}, {256, 101, 8, 1, 64}, {512, 101, 8, 1, 64}, {64, 101, 16, 2, 64}, {1, 101, 16, 132, 64}, {256, 129, 8, 1, 64},
 		{4096, 51, 4, 1, 32},
 	} {
 		b := hopper(c.instances, TF32)
@@ -231,7 +234,7 @@ func TestRowBlocks(t *testing.T) {
 			t.Errorf("%d instances of %d nodes: %d warps, %d blocks an instance, slabs of %d; want %d, %d, %d",
 				c.instances, c.nodes, warps, splits, g.slab(), c.warps, c.splits, c.slab)
 		}
-		if blocks := rowWarps / g.tiles; blocks*(g.nodeShared(g.slab())+1024) > 228<<10 {
+		if blocks := rowWarps / g.nodeWarps(); blocks*(g.nodeShared(g.slab())+1024) > 228<<10 {
 			t.Errorf("%d nodes: %d bytes of shared memory, too much for %d blocks", c.nodes, g.nodeShared(g.slab()), blocks)
 		}
 	}
@@ -255,11 +258,22 @@ func TestFewRollouts(t *testing.T) {
 // TestRolloutsAnSM: rollouts with products of fp16 numbers leave room for other blocks on a
 // multiprocessor, each of which the driver takes 1 KB for.
 func TestRolloutsAnSM(t *testing.T) {
-	for nodes, blocks := range map[int]int{101: 2, 51: 4} {
+	for nodes, blocks := range map[int]int{101: 2, 51: 4, 129: 2, 136: 2} {
 		b := hopper(1, TF32)
 		o := rolloutOf(1, nodes, 4, 32, nodes-1)
-		if p := b.policy(&o.Decoder); blocks*(p.startsHalfShared(p.tilesFor())+1024) > 228<<10 {
-			t.Errorf("%d nodes: %d bytes of shared memory, too much for %d blocks", nodes, p.startsHalfShared(p.tilesFor()), blocks)
+		p := b.policy(&o.Decoder)
+		if shared := p.startsHalfShared(b.halfTiles(p)); blocks*(shared+1024) > 228<<10 {
+			t.Errorf("%d nodes: %d bytes of shared memory, too much for %d blocks", nodes, shared, blocks)
+		}
+	}
+}
+
+// TestFarRollouts: past 128 nodes starts go to as few blocks as hold them, in equal parts.
+func TestFarRollouts(t *testing.T) {
+	for _, c := range []struct{ starts, blocks, warps int }{{100, 1, 7}, {128, 1, 8}, {129, 2, 5}, {135, 2, 5}} {
+		ls, err := hopper(256, TF32).rollout(rolloutOf(256, 136, 4, 32, c.starts))
+		if err != nil || ls[0].grid.y != c.blocks || ls[0].block.x != 32*c.warps {
+			t.Errorf("%d starts: %v (%v), want %d blocks of %d warps", c.starts, ls, err, c.blocks, c.warps)
 		}
 	}
 }

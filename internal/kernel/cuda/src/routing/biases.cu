@@ -151,12 +151,17 @@ KERNEL __launch_bounds__(64) bias_sorted(float *dbiases, const u32 *dus, const C
 // bias_sorted, for the decisions of instance blockIdx_x + first that walk_sorted (half_walk.cu) has
 // sorted by node, block blockIdx_y of `loads` for every loads-th node: dbiases[cur][j] = Σ over
 // decisions at cur of du_j, and dbiases[n + blockIdx_y][j] = Σ of cap·du_j. du rows have `across`
-// numbers; a thread has two nodes, 64 threads. Shared memory: n + 1 words.
-KERNEL __launch_bounds__(64) bias_sorted(float *dbiases, const u32 *dus, const Choice *choices, const int *present, int first, int n, int room, int across,
+// numbers; a thread has two nodes. Shared memory: n + 1 words.
+#if TILES > 16
+#define BIAS_THREADS 96
+#else
+#define BIAS_THREADS 64
+#endif
+KERNEL __launch_bounds__(BIAS_THREADS) bias_sorted(float *dbiases, const u32 *dus, const Choice *choices, const int *present, int first, int n, int room, int across,
                                          int wide, int loads) {
   int local = blockIdx_x, lane = threadIdx_x, mine = blockIdx_y;
   int *from = (int *)smem;
-  for (int j = lane; j < n; j += 64) from[j] = (present[(first + local) * 128 + j] + 7) & ~7;
+  for (int j = lane; j < n; j += BIAS_THREADS) from[j] = (present[(first + local) * PRESENT + j] + 7) & ~7;
   sync();
   if (lane < 32) before(from, n);
   sync();

@@ -9,6 +9,15 @@
 #pragma once
 #include "rules.cuh"
 
+// Past 128 nodes, up to 136, the mask goes on in bits 8 to 15 of `node`.
+#if TILES > 16
+#define PRESENT 144        // numbers of an instance in walk_sorted's `present`
+#define ACTION(node) ((node) & 0xff)
+#else
+#define PRESENT 128
+#define ACTION(node) ((node) & 0xffff)
+#endif
+
 struct Choice {
   u32 mask[4];  // allowed nodes, bit j%32 of word j/32
 #if CONTEXTS > 1

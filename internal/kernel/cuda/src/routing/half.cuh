@@ -62,6 +62,21 @@ __device__ __forceinline__ void mma(float (&c)[4], u32 a0, u32 a1, u32 b0) {
 // an operand (see forbid).
 __device__ __forceinline__ bool allows(u32 mask, int T, int b) { return mask >> (T + 16 * b) & 1; }
 
+// Allowed is such a mask of all TILES: up to 128 nodes it is one word, and the tile from node 128
+// on has a second, as if it were the first.
+#if TILES > 16
+struct Allowed { u32 near, far; };
+__device__ __forceinline__ bool allows(const Allowed &mask, int T, int b) { return T < 16 ? allows(mask.near, T, b) : allows(mask.far, T - 16, b); }
+__device__ __forceinline__ Allowed opaque(const Allowed &mask) { return Allowed{(u32)opaque((int)mask.near), (u32)opaque((int)mask.far)}; }
+
+// BY_FAR is a part of a list that kernels of up to 128 nodes do not have.
+#define BY_FAR(...) , __VA_ARGS__
+#else
+typedef u32 Allowed;
+__device__ __forceinline__ Allowed opaque(Allowed mask) { return (u32)opaque((int)mask); }
+#define BY_FAR(...)
+#endif
+
 // piece_at is the byte of piece p of row r of a matrix.
 __device__ __forceinline__ int piece_at(int r, int p) { return r * ROW_BYTES + ((p ^ (r & 7)) << 4); }
 
@@ -120,6 +135,16 @@ __device__ __forceinline__ void forbid(float (&s)[NT][4], u32 mask0, u32 mask1) 
     mma(s[T], (not0 & 0x10001u << low) * (0x1fu << (11 - low)), (not1 & 0x10001u << low) * (0x1fu << (11 - low)), unit);
   }
 }
+
+#if TILES > 16
+template <int NT>
+__device__ __forceinline__ void forbid(float (&s)[NT][4], const Allowed &mask0, const Allowed &mask1) {
+  forbid<16>((float (&)[16][4])s, mask0.near, mask1.near);
+  const int g = threadIdx_x >> 2 & 7, t2 = 2 * (threadIdx_x & 3);
+  const Half2 unit = g == t2 ? 0x3c00 : g == t2 + 1 ? 0x3c000000 : 0;
+  mma(s[16], (~mask0.far & 0x10001u) * (0x1fu << 11), (~mask1.far & 0x10001u) * (0x1fu << 11), unit);
+}
+#endif
 
 // weigh turns two rows of scores into fp16 weights exp2(k·(score - top)), a left operand over
 // nodes, and gives k·top.
@@ -296,7 +321,7 @@ struct Odds { float least, sum, logSum, entropy; };
 // exp2(k·(least - r)), k = 2·mult·LOG2E: the lane's two of each tile, or with PAIRS their sum,
 // beside the other row's.
 template <int NT, int I, bool PAIRS>
-__device__ __forceinline__ Odds distribution(float (&r)[NT][4], float (&e)[NT][2], u32 mask, float k) {
+__device__ __forceinline__ Odds distribution(float (&r)[NT][4], float (&e)[NT][2], Allowed mask, float k) {
   Odds w;
   w.least = NOWHERE;
 #pragma unroll

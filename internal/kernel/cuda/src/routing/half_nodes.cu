@@ -44,7 +44,15 @@ __device__ __forceinline__ void back_nodes(float *dproj, float *dpointer, float 
   typedef Slab<HD> S;
   constexpr int U = HD / 8, K = HD / 16, H = PAIR, SPAN = S::SPAN;
   int local = blockIdx_x, i = first + local, h0 = blockIdx_y * H, d = heads * HD, at = h0 * HD;
+#if TILES > 16
+  // Tiles are dealt to blockIdx_z too; of the last's warps some may be idle.
+  constexpr int ALL = (TILES + 1) / 2, wide = 16 * ALL;
+  int tid = threadIdx_x, lane = tid & 31, g = lane >> 2, t = lane & 3, tiles = blockDim_x >> 5, first16 = blockIdx_z * tiles;
+  const bool idle = first16 + (tid >> 5) >= ALL;
+  const int tile = smaller(first16 + (tid >> 5), ALL - 1), pieces = smaller(2 * tiles, across / 8 - 2 * first16);
+#else
   int tid = threadIdx_x, lane = tid & 31, g = lane >> 2, t = lane & 3, warp = tid >> 5, tiles = blockDim_x >> 5, wide = 16 * tiles;
+#endif
   int count = counts[local], lineDu = S::line_du(tiles), bytes = S::bytes(tiles);
   char *slab = (char *)smem;
   u64 base = (u64)local * room;
@@ -61,7 +69,11 @@ __device__ __forceinline__ void back_nodes(float *dproj, float *dpointer, float 
 
   // What no copy writes: columns of du between `across` and the last tile's end.
   for (int k = tid; k < 2 * SLAB; k += blockDim_x)
+#if TILES > 16
+    for (int c = 8 * pieces; c < 16 * tiles; c += 8) *(u4 *)(slab + (k / SLAB) * bytes + S::DU + k % SLAB * lineDu + 2 * c) = u4{0, 0, 0, 0};
+#else
     for (int c = across; c < wide; c += 8) *(u4 *)(slab + (k / SLAB) * bytes + S::DU + k % SLAB * lineDu + 2 * c) = u4{0, 0, 0, 0};
+#endif
   auto fetch = [&](int from) {
     char *to = slab + (from / SLAB & 1) * bytes;
     int rows = smaller(SLAB, count - from);
@@ -77,15 +89,26 @@ __device__ __forceinline__ void back_nodes(float *dproj, float *dpointer, float 
       copy16(to + S::DGLIMPSE + r * S::LINE + 16 * c, dglimpses + (u64)(from + r) * d + 8 * c);
     }
     for (int k = tid; k < SLAB / 32; k += blockDim_x) copy16(to + S::STANDS + 16 * k, stands + (from >> 3) + 4 * k);
+#if TILES > 16
+    for (int k = tid; k < rows * pieces; k += blockDim_x) {
+      int r = k / pieces, c = k - r * pieces;
+      copy16(to + S::DU + r * lineDu + 16 * c, dus + (u64)(from + r) * across + 16 * first16 + 8 * c);
+    }
+#else
     int pieces = across / 8;
     for (int k = tid; k < rows * pieces; k += blockDim_x) {
       int r = k / pieces, c = k - r * pieces;
       copy16(to + S::DU + r * lineDu + 16 * c, dus + (u64)from * across + 8 * k);
     }
+#endif
     commit_copies();
   };
 
+#if TILES > 16
+  const int node0 = 16 * tile + g, node1 = node0 + 8;
+#else
   int node0 = 16 * warp + g, node1 = node0 + 8;
+#endif
   Half2 value[H][K][4]; // left operands: this warp's nodes
 #if CONTEXTS == 1
   float load0[H], load1[H];
@@ -130,6 +153,10 @@ __device__ __forceinline__ void back_nodes(float *dproj, float *dpointer, float 
     }
   };
   int l7 = lane & 7, l8 = lane >> 3 & 1, l16 = lane >> 4;
+#if TILES > 16
+  // where a decision has the bits of this warp's nodes: of its mask, or from bit 8 of `node` on
+  const int word = tile < 8 ? tile : sizeof(Choice) / 2 - 2, bit = tile < 8 ? g : g + 8;
+#endif
   if (count > 0) fetch(0);
 #pragma unroll 1
   for (int from = 0; from < count; from += SLAB) {
@@ -142,11 +169,19 @@ __device__ __forceinline__ void back_nodes(float *dproj, float *dpointer, float 
     sync();
     const char *here = slab + (from / SLAB & 1) * bytes;
     u32 to = shared_at(here);
+#if TILES > 16
+    u32 duAt = to + S::DU + (l7 + 8 * l16) * lineDu + 2 * (16 * (tid >> 5) + 8 * l8);
+#else
     u32 duAt = to + S::DU + (l7 + 8 * l16) * lineDu + 2 * (16 * warp + 8 * l8);
+#endif
     u32 turnedAt = to + (l7 + 8 * l8) * S::LINE + 16 * l16; // rows 0..15, 16 columns
     // rows 0..7, 32 columns; or 0..15, 16
     u32 uprightAt = to + S::DGLIMPSE + (HD == 32 ? l7 * S::LINE + 16 * (lane >> 3) : (l7 + 8 * l16) * S::LINE + 16 * l8);
+#if TILES > 16
+    const int rows = idle ? 0 : smaller(SLAB, count - from);
+#else
     int rows = smaller(SLAB, count - from);
+#endif
 #pragma unroll 1
     for (int r = 0; r < rows; r += 16) {
       u4 x = turned4(duAt + r * lineDu);
@@ -195,7 +230,11 @@ __device__ __forceinline__ void back_nodes(float *dproj, float *dpointer, float 
 #else
         Half2 seen = ((const Choice *)here)[k + g].seen[t]; // a right operand: decision g, features 2t and 2t+1
 #endif
+#if TILES > 16
+        u32 bits[2] = {(u32)((const Half *)c)[word] >> bit, (u32)((const Half *)(c + 1))[word] >> bit};
+#else
         u32 bits[2] = {(u32)((const Half *)c->mask)[warp] >> g, (u32)((const Half *)c[1].mask)[warp] >> g};
+#endif
 #pragma unroll
         for (int h = 0; h < H; h++) {
           float2_ less = two((const float *)(here + S::LSE) + h * SLAB + k + 2 * t), delta = two((const float *)(here + S::DELTA) + h * SLAB + k + 2 * t);
@@ -250,6 +289,9 @@ __device__ __forceinline__ void back_nodes(float *dproj, float *dpointer, float 
     }
     sync();
   }
+#if TILES > 16
+  if (idle) return;
+#endif
   leave();
   float down = rcp(ups[local]), downPoint = down * POINT(scale);
   dproj += (u64)i * n * dstride + 2 * d + at + 2 * t;
@@ -286,8 +328,8 @@ __device__ __forceinline__ void back_nodes(float *dproj, float *dpointer, float 
   }
 }
 
-#define NODES(NAME, HD)                                                                                                              \
-  KERNEL __launch_bounds__(256, 2) NAME(float *dproj, float *dpointer, float *dtables, const Half *dus, const Half *glimpses,          \
+#define NODES(NAME, HD, THREADS, BLOCKS)                                                                                                              \
+  KERNEL __launch_bounds__(THREADS, BLOCKS) NAME(float *dproj, float *dpointer, float *dtables, const Half *dus, const Half *glimpses,          \
                                         const Half *dglimpses, const float *lse, const float *deltas, const Choice *choices,         \
                                         const int *stands, const int *counts, const float *ups, const float *tables,                 \
                                         const float *proj, int first, int n, int stride, int dstride, int heads, int room, int across, \
@@ -296,8 +338,13 @@ __device__ __forceinline__ void back_nodes(float *dproj, float *dpointer, float 
                    stride, dstride, heads, room, across, scale BY_CONTEXT(operands));                                                       \
   }
 
-NODES(back_nodes_16, 16)
-NODES(back_nodes_32, 32)
+#if TILES > 16
+NODES(back_nodes_16, 16, 160, 3)
+NODES(back_nodes_32, 32, 160, 3)
+#else
+NODES(back_nodes_16, 16, 256, 2)
+NODES(back_nodes_32, 32, 256, 2)
+#endif
 
 // of_context: a row of a table of n nodes is a context feature's.
 __device__ __forceinline__ bool of_context(int row, int n) { return CONTEXTS == 1 ? row == n : row >= n && row < n + CONTEXTS; }
@@ -324,7 +371,7 @@ KERNEL __launch_bounds__(256) back_tables(float *dproj, float *dgraph, float *dl
   for (int p = tid; p < (n + CONTEXTS) * (wide / 4); p += blockDim_x) {
     int cur = p / (wide / 4);
     float4_ v = {0, 0, 0, 0};
-    if (of_context(cur, n) || present[i * 128 + cur]) v = four(dtables + 4 * p);
+    if (of_context(cur, n) || present[i * PRESENT + cur]) v = four(dtables + 4 * p);
     *(float4_ *)(table + cur * pitch + 4 * (p % (wide / 4))) = v;
   }
   for (int p = tid; p < n * (hd / 4); p += blockDim_x) {

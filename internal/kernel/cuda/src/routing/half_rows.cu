@@ -20,6 +20,17 @@ __device__ __forceinline__ u32 mask_of(u4 words) {
   return m;
 }
 
+// allowed_of is the lane's mask of a decision.
+template <int NT>
+__device__ __forceinline__ Allowed allowed_of(const Choice *c) {
+#if TILES > 16
+  const u32 two = (u32)c->node >> (8 + 2 * (threadIdx_x & 3));
+  return Allowed{mask_of<16>(*(const u4 *)c->mask), (two & 1) | (two & 2) << 15};
+#else
+  return mask_of<NT>(*(const u4 *)c->mask);
+#endif
+}
+
 // Weighed is what a decision's weights come to.
 struct Weighed { float wa, we; int action; };
 
@@ -28,7 +39,7 @@ struct Weighed { float wa, we; int action; };
 //	dz = wa·(δ(j = action) - p) - we·p·(log p + entropy)
 //	du = dz·d logit/d dot, and tanh' = 4r(1 - r)
 template <int NT, int I>
-__device__ __forceinline__ void leave(Half2 (&du)[NT][2], float (&dots)[NT][4], u32 mask, const Weighed &w, float mult, float up) {
+__device__ __forceinline__ void leave(Half2 (&du)[NT][2], float (&dots)[NT][4], Allowed mask, const Weighed &w, float mult, float up) {
   float e[NT][2], k = 2 * LOG2E * mult, all = 4 * mult * up / POINT(1.0f);
   Odds o = distribution<NT, I, false>(dots, e, mask, k);
   float over = -all * rcp_fast(o.sum), base = w.wa + w.we * (o.entropy - o.logSum), slope = w.we * LN2, off = o.least * k, chosen = all * w.wa;
@@ -96,7 +107,7 @@ __device__ __forceinline__ void decide_rows(Half *dus, Half *glimpses, Half *dgl
   for (int tile = blockIdx_y * warps + warp; tile * 16 < count; tile += splits * warps) {
     int k0 = tile * 16 + g, k1 = k0 + 8;
     const Choice *c0 = choices + base + k0, *c1 = c0 + 8;
-    u32 mask0 = mask_of<NT>(*(const u4 *)c0->mask), mask1 = mask_of<NT>(*(const u4 *)c1->mask);
+    Allowed mask0 = allowed_of<NT>(c0), mask1 = allowed_of<NT>(c1);
 #if CONTEXTS == 1
     float cap0 = c0->cap, cap1 = c1->cap;
     const float *at0 = tables + stands[2 * tile] * WIDE, *at1 = tables + stands[2 * tile + 1] * WIDE, *atLoad = tables + n * WIDE;
@@ -108,8 +119,8 @@ __device__ __forceinline__ void decide_rows(Half *dus, Half *glimpses, Half *dgl
     for (int h = 0; h < HEADS; h++) {
       float s[NT][4], out[U][4], sum[4], top0, top1;
       Half2 w[NT][2];
-      mask0 = (u32)opaque((int)mask0);
-      mask1 = (u32)opaque((int)mask1);
+      mask0 = opaque(mask0);
+      mask1 = opaque(mask1);
 #if CONTEXTS == 1
 #pragma unroll
       for (int m = 0; m < MT; m++) {
@@ -177,8 +188,8 @@ __device__ __forceinline__ void decide_rows(Half *dus, Half *glimpses, Half *dgl
         }
         against<NT, 2>(dots, a, 0, p + across_at(c));
       }
-      leave<NT, 0>(du, dots, mask0, Weighed{c0->wa, c0->we, c0->node & 0xffff}, mult, up);
-      leave<NT, 1>(du, dots, mask1, Weighed{c1->wa, c1->we, c1->node & 0xffff}, mult, up);
+      leave<NT, 0>(du, dots, mask0, Weighed{c0->wa, c0->we, ACTION(c0->node)}, mult, up);
+      leave<NT, 1>(du, dots, mask1, Weighed{c1->wa, c1->we, ACTION(c1->node)}, mult, up);
     }
     u64 row = base + 16 * tile;
     copy_out<WIDTH / 8>(glimpses + row * WIDTH, staged);
@@ -209,18 +220,35 @@ __device__ __forceinline__ void decide_rows(Half *dus, Half *glimpses, Half *dgl
     syncwarp();
     copy_out<WIDTH / 8>(dglimpses + row * WIDTH, staged);
     syncwarp();
+#if TILES > 16
+    // a staged row has room for sixteen tiles; the last goes alone
+    constexpr int STAGED = 16;
+#else
+    constexpr int STAGED = NT;
+#endif
 #pragma unroll
-    for (int T = 0; T < NT; T++) {
+    for (int T = 0; T < STAGED; T++) {
       *(Half2 *)(staged + piece_at(g, T) + 4 * t) = du[T][0];
       *(Half2 *)(staged + piece_at(g + 8, T) + 4 * t) = du[T][1];
     }
     syncwarp();
+#if TILES > 16
+    Half *to = dus + row * (8 * NT);
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+      const int k = 32 * i + lane;
+      *(u4 *)(to + k / 16 * (8 * NT) + 8 * (k % 16)) = *(const u4 *)(staged + piece_at(k / 16, k % 16));
+    }
+    *(Half2 *)(to + g * (8 * NT) + 128 + 2 * t) = du[NT - 1][0];
+    *(Half2 *)(to + (g + 8) * (8 * NT) + 128 + 2 * t) = du[NT - 1][1];
+#else
     copy_out<NT>(dus + row * (8 * NT), staged);
+#endif
     syncwarp();
   }
 }
 
-#define ROWS(NAME, HD)                                                                                                              \
+#define ROWS(NAME, HD)                                                                                                                       \
   KERNEL __launch_bounds__(512, 1) NAME(Half *dus, Half *glimpses, Half *dglimpses, float *lse, float *deltas, const Choice *choices,   \
                                         const int *stands, const int *counts, const float *ups, const float *tables, const float *proj, \
                                         const float *pointer, const Control *control, int first, int n, int stride, int room, int splits, \

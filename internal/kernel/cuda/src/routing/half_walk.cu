@@ -12,21 +12,37 @@ __device__ __forceinline__ void or_shared(u32 *p, u32 v) {
 #if CONTEXTS > 1
 #include "half_walk_listed.cuh"
 #else
+// Bits are a bit for each node.
+#if TILES > 16
+struct Bits { u4 near; u32 far; };
+#else
+typedef u4 Bits;
+#endif
+
 // Fits is what an instance's rules say of nodes, 128 bits a vehicle. Where its level tells, they
 // are kept (rules.cuh).
 struct Fits {
   const Customer *customers;
-  const u4 *levels;
+  const Bits *levels;
   int n;
   bool told;
 
+#if TILES > 16
+  __device__ __forceinline__ Bits ask(const Vehicle &v) const {
+    u32 w[5] = {};
+    for (int j = 0; j < n; j++)
+      if (v.fits(customers[j])) w[j >> 5] |= 1u << (j & 31);
+    return Bits{{w[0], w[1], w[2], w[3]}, w[4]};
+  }
+#else
   __device__ __forceinline__ u4 ask(const Vehicle &v) const {
     u32 w[4] = {};
     for (int j = 0; j < n; j++)
       if (v.fits(customers[j])) w[j >> 5] |= 1u << (j & 31);
     return u4{w[0], w[1], w[2], w[3]};
   }
-  __device__ __forceinline__ u4 operator()(const Vehicle &v) const { return told ? levels[v.level()] : ask(v); }
+#endif
+  __device__ __forceinline__ Bits operator()(const Vehicle &v) const { return told ? levels[v.level()] : ask(v); }
 };
 
 // follow walks one recorded route and calls decide(mask, vehicle, action, view) at each step that
@@ -35,40 +51,58 @@ template <class F>
 __device__ __forceinline__ void follow(const int *route, int steps, int n, int capacity, int begins, const Fits &fits, F decide) {
   Vehicle v = depart(fits.customers, n, capacity);
   u4 served = {0, 0, 0, 0};
+#if TILES > 16
+  u32 further = 0; // of the served
+#endif
   int next = steps > 0 ? route[0] : 0;
 #pragma unroll 1
   for (int t = 0; t < steps; t++) {
     int a = next;
     if (t + 1 < steps) next = route[t + 1];
+#if TILES > 16
+    const Bits all = fits(v);
+    const u4 fit = all.near;
+    u4 mask;
+    const u32 far = v.allowed(all.far, further, 0);
+#else
     u4 fit = fits(v), mask;
+#endif
     mask.x = v.allowed(fit.x, served.x, 1);
     mask.y = v.allowed(fit.y, served.y, 0);
     mask.z = v.allowed(fit.z, served.z, 0);
     mask.w = v.allowed(fit.w, served.w, 0);
     int allowed = __builtin_popcount(mask.x) + __builtin_popcount(mask.y) + __builtin_popcount(mask.z) + __builtin_popcount(mask.w);
+#if TILES > 16
+    allowed += __builtin_popcount(far);
+    if (allowed > 1 && !(begins == FORCED && t == 0)) decide(Bits{mask, far}, v, a, begins == VIEWED && t == 0);
+#else
     if (allowed > 1 && !(begins == FORCED && t == 0)) decide(mask, v, a, begins == VIEWED && t == 0);
+#endif
     u32 bit = 1u << (a & 31); // the depot's is never asked
     served.x |= a < 32 ? bit : 0;
     served.y |= a >> 5 == 1 ? bit : 0;
     served.z |= a >> 5 == 2 ? bit : 0;
     served.w |= a >> 5 == 3 ? bit : 0;
+#if TILES > 16
+    further |= a >> 5 == 4 ? bit : 0;
+#endif
     v.move(a, fits.customers[a], capacity);
   }
 }
 
-// walk_sorted lists the decisions of instance blockIdx_x, at most 128 nodes, a thread a start, and
-// walks twice: to count, and to write.
+// walk_sorted lists the decisions of instance blockIdx_x, at most 128 nodes, or 136 where TILES are
+// so many, a thread a start, and walks twice: to count, and to write.
 //
 //	choices = the decisions in order;  stands[g] = the node of group g
 //	counts = how many, groups and tiles filled up
 //	present[j] = how many stand at node j;  ups = a power of two that brings gradients near one
 //
-// Shared memory: 16·LEVELS bytes and starts + 4n + 3 + n·⌈starts/32⌉ words.
+// Shared memory: LEVELS Bits and starts + 4n + 3 + n·⌈starts/32⌉ words.
 KERNEL __launch_bounds__(128) walk_sorted(Choice *choices, int *stands, int *counts, int *present, float *ups, const int *actions, const int *steps,
                                           const float *adv, const Customer *instances, const Control *control, int n, int starts, int limit, int room,
                                           int capacity, int begins, float weight, int bonus, float pointerScale) {
   int i = blockIdx_x, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, warps = blockDim_x >> 5, words = (starts + 31) >> 5;
-  u4 *levels = (u4 *)smem;
+  Bits *levels = (Bits *)smem;
   Customer *customers = (Customer *)(levels + LEVELS); // [n]
   // [starts + 1]: a start's decisions at the depot, then how many come before
   int *depots = (int *)(customers + n);
@@ -100,7 +134,7 @@ KERNEL __launch_bounds__(128) walk_sorted(Choice *choices, int *stands, int *cou
 #pragma unroll 1
   for (int s = threadIdx_x; s < starts; s += blockDim_x) {
     int home = 0;
-    follow(actions + s * limit, steps[s], n, capacity, begins, fits, [&](u4, const Vehicle &v, int, bool view) {
+    follow(actions + s * limit, steps[s], n, capacity, begins, fits, [&](const Bits &, const Vehicle &v, int, bool view) {
       if (view)
         views[s + 1] = 1;
       else if (v.at())
@@ -127,7 +161,7 @@ KERNEL __launch_bounds__(128) walk_sorted(Choice *choices, int *stands, int *cou
     for (int w = 0; w < words; w++) sum += __builtin_popcount(who[j * words + w]);
     here[j] = j ? sum + views[j] : depots[starts];
     from[j] = (here[j] + 7) & ~7;
-    present[i * 128 + j] = here[j];
+    present[i * PRESENT + j] = here[j];
   }
   sync();
   if (warp == 0) before(from, n);
@@ -155,7 +189,7 @@ KERNEL __launch_bounds__(128) walk_sorted(Choice *choices, int *stands, int *cou
   for (int s = threadIdx_x; s < starts; s += blockDim_x) {
     int home = from[0] + depots[s];
     float wa = adv[s], we = entropy_weight(control, bonus, weight, steps[s], begins);
-    follow(actions + s * limit, steps[s], n, capacity, begins, fits, [&](u4 mask, const Vehicle &v, int a, bool view) {
+    follow(actions + s * limit, steps[s], n, capacity, begins, fits, [&](const Bits &mask, const Vehicle &v, int a, bool view) {
       int to = home, at = v.at();
       if (view) {
         at = s + 1;
@@ -169,7 +203,12 @@ KERNEL __launch_bounds__(128) walk_sorted(Choice *choices, int *stands, int *cou
       }
       u4 rest = {(u32)as_int(sole(v.context(capacity))), (u32)as_int(wa), (u32)as_int(we), (u32)(a | at << 16)};
       u4 *c = (u4 *)(choices + to);
+#if TILES > 16
+      rest.w |= mask.far << 8;
+      c[0] = mask.near;
+#else
       c[0] = mask;
+#endif
       c[1] = rest;
     });
   }

@@ -16,6 +16,9 @@ struct Row {
   bool done;
   u32 served; // of this lane's nodes
   float length, logProb, entropy;
+#if TILES > 16
+  u32 far; // of `served`: this lane's nodes from 128 on, as if they were its first
+#endif
 };
 
 // quad_before is the sum of a quad's numbers before this lane's; run, this lane's own, becomes the
@@ -56,7 +59,15 @@ __device__ __forceinline__ void move(Row (&row)[2], int *actions, const u64 (&at
     row[r].vehicle.move(a, customers[a], capacity);
     row[r].done = row[r].vehicle.ended();
     // the depot's is never asked
+#if TILES > 16
+    if ((a >> 1 & 3) == t4 && SERVED(row[r].vehicle, a)) {
+      const u32 bit = 1u << (TILE * (a >> 3 & 15) + ODD * (a & 1));
+      row[r].served |= a < 128 ? bit : 0;
+      row[r].far |= a < 128 ? 0 : bit;
+    }
+#else
     if ((a >> 1 & 3) == t4 && SERVED(row[r].vehicle, a)) row[r].served |= 1u << (TILE * (a >> 3) + ODD * (a & 1));
+#endif
   }
 }
 

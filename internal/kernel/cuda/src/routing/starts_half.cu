@@ -67,8 +67,8 @@ struct Projections {
 //	for each head: w = softmax over mask of (node[cur] + graph + cap·load)·keyᵀ/sqrt(HD)
 //	               glimpse = w·values;  dots += glimpse·pointersᵀ
 template <int NT, int HD>
-__device__ __forceinline__ void decode(float (&dots)[NT][4], const Projections &in, int at0, int at1, OF_CONTEXT(float cap0, float cap1), u32 mask0,
-                                       u32 mask1, float scale) {
+__device__ __forceinline__ void decode(float (&dots)[NT][4], const Projections &in, int at0, int at1, OF_CONTEXT(float cap0, float cap1), Allowed mask0,
+                                       Allowed mask1, float scale) {
   constexpr int U = HD / 8, K = HD / 16, ALL = WIDTH / 16;
   int t = threadIdx_x & 3;
 #if CONTEXTS == 1
@@ -84,8 +84,8 @@ __device__ __forceinline__ void decode(float (&dots)[NT][4], const Projections &
 #if CONTEXTS == 1
     const char *l = in.load + 16 * piece;
 #endif
-    mask0 = (u32)opaque((int)mask0); // else the loop would keep every bit in a register of its own
-    mask1 = (u32)opaque((int)mask1);
+    mask0 = opaque(mask0); // else the loop would keep every bit in a register of its own
+    mask1 = opaque(mask1);
 #pragma unroll
     for (int T = 0; T < NT; T++) s[T][0] = s[T][1] = s[T][2] = s[T][3] = 0;
     forbid<NT>(s, mask0, mask1);
@@ -204,9 +204,16 @@ __device__ __forceinline__ int last(u32 mask) {
   return quad_max(a > b ? a : b);
 }
 
+#if TILES > 16
+__device__ __forceinline__ int last(const Allowed &mask) {
+  const int far = last(mask.far), near = last(mask.near); // the depot is never of the far
+  return quad_max(mask.far ? 1 : 0) ? 128 + far : near;
+}
+#endif
+
 // pick finds the node within its tile, or with REPLAY what r is at the recorded one.
 template <int NT, int I>
-__device__ __forceinline__ Pick pick(const float (&r)[NT][4], const Odds &w, u32 mask, bool sample, const Place &p, int recorded, float k) {
+__device__ __forceinline__ Pick pick(const float (&r)[NT][4], const Odds &w, const Allowed &mask, bool sample, const Place &p, int recorded, float k) {
   int t = threadIdx_x & 3, node = sample && p.tile == NT ? last(mask) : recorded;
   bool inside = sample && p.tile < NT;
   int tile = inside ? p.tile : node >> 3;
@@ -238,7 +245,7 @@ __device__ __forceinline__ void score(Row &row, const Pick &p, const Odds &w, bo
 
 // advance lets both rows choose from their dots, where they are asked, and scores the choices.
 template <int NT>
-__device__ __forceinline__ void advance(Row (&row)[2], float (&dots)[NT][4], const u32 (&mask)[2], const bool (&ask)[2], int choice, float uniform,
+__device__ __forceinline__ void advance(Row (&row)[2], float (&dots)[NT][4], const Allowed (&mask)[2], const bool (&ask)[2], int choice, float uniform,
                                         float mult) {
   float part[NT][2], k = 2 * LOG2E * mult;
   Odds w0 = distribution<NT, 0, true>(dots, part, mask[0], k), w1 = distribution<NT, 1, true>(dots, part, mask[1], k);
@@ -255,6 +262,25 @@ __device__ __forceinline__ void advance(Row (&row)[2], float (&dots)[NT][4], con
 }
 
 // fitting is a lane's mask of the customers that fit a vehicle.
+#if TILES > 16
+template <int NT>
+__device__ __forceinline__ Allowed fitting(const Vehicle &v, const Customer *customers, int t) {
+  Allowed mask = {0, 0};
+#pragma unroll
+  for (int T = 0; T < NT; T++)
+#pragma unroll
+    for (int b = 0; b < 2; b++)
+      if (v.fits(customers[8 * T + 2 * t + b])) (T < 16 ? mask.near : mask.far) |= 1u << (T % 16 + 16 * b);
+  return mask;
+}
+
+// lowest is the lane's first node of a mask, 1 << 20 where it has none.
+__device__ __forceinline__ int lowest(u32 mask, int t) {
+  const u32 even = mask & 0xffff, odd = mask >> 16;
+  const int node = even ? 8 * __builtin_ctz(even) + 2 * t : 1 << 20;
+  return odd ? smaller(node, 8 * __builtin_ctz(odd) + 2 * t + 1) : node;
+}
+#else
 template <int NT>
 __device__ __forceinline__ u32 fitting(const Vehicle &v, const Customer *customers, int t) {
   u32 mask = 0;
@@ -265,6 +291,7 @@ __device__ __forceinline__ u32 fitting(const Vehicle &v, const Customer *custome
       if (v.fits(customers[8 * T + 2 * t + b])) mask |= 1u << (T + 16 * b);
   return mask;
 }
+#endif
 
 #if CONTEXTS > 1
 // Fits is what is asked of the customers of an instance, by a lane of a quad.
@@ -309,19 +336,24 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
                                              const float *pointer, const float *graph, const float *load, const float *posX, const float *posY,
                                              const Customer *instances, const Control *control, const State *state, u64 seed, u32 purpose, int capacity,
                                              int n, int stride, int starts, int limit, int choice, int begins, float scale, float pointerScale,
-                                             const float *biases BY_CONTEXT(const u2 *biasOperands)) {
+                                             const float *biases BY_CONTEXT(const u2 *biasOperands) BY_FAR(char *asked)) {
   int i = blockIdx_x, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, g = lane >> 2, t4 = lane & 3;
   int start = (blockIdx_y * (blockDim_x >> 5) + warp) * 16 + g;
   char *p = (char *)smem;
   char *keys = p; p += 8 * NT * ROW_BYTES;
   char *values = p; p += 8 * NT * ROW_BYTES;
   char *pointers = p; p += 8 * NT * ROW_BYTES;
+#if TILES > 16
+  // in the card's caches, so that two blocks share a multiprocessor
+  char *queries = asked + ((u64)blockIdx_y * gridDim_x + i) * (n * ROW_BYTES);
+#else
   char *queries = p; p += n * ROW_BYTES;
+#endif
   char *loads = p; p += LOADS * ROW_BYTES;
   float *x = (float *)p; p += 32 * NT;
   float *y = (float *)p; p += 32 * NT;
   Customer *customers = (Customer *)p; p += 8 * NT * sizeof(Customer);
-  u32(*levels)[4] = (u32(*)[4])p; // [LEVELS]: what fits a vehicle of a level, or one that leaves, by lane of a quad
+  Allowed(*levels)[4] = (Allowed(*)[4])p; // [LEVELS]: what fits a vehicle of a level, or one that leaves, by lane of a quad
   proj += (u64)i * n * stride;
   fill(keys, proj + WIDTH, stride, n, 8 * NT, 1.0f);
   fill(values, proj + 2 * WIDTH, stride, n, 8 * NT, 1.0f);
@@ -390,7 +422,7 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
   for (int t = 0; t < limit; t++) {
     if (ballot(!row[0].done || !row[1].done) == 0) break;
     choice = opaque(choice);
-    u32 mask[2] = {0, 0};
+    Allowed mask[2] = {};
     bool ask[2];
 #if CONTEXTS > 1
     fits.operator()<NT>(mask, row[0].vehicle, row[1].vehicle);
@@ -405,11 +437,17 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
 #endif
 #pragma unroll
     for (int r = 0; r < 2; r++) {
+#if TILES > 16
+      mask[r] = Allowed{row[r].vehicle.allowed(mask[r].near, row[r].served, depot), row[r].vehicle.allowed(mask[r].far, row[r].far, 0)};
+      int count = quad_sum(__builtin_popcount(mask[r].near) + __builtin_popcount(mask[r].far));
+      row[r].action = quad_min(smaller(lowest(mask[r].near, t4), lowest(mask[r].far, t4) + 128));
+#else
       mask[r] = row[r].vehicle.allowed(mask[r], row[r].served, depot);
       int count = quad_sum(__builtin_popcount(mask[r]));
       u32 even = mask[r] & 0xffff, odd = mask[r] >> 16;
       int node = even ? 8 * __builtin_ctz(even) + 2 * t4 : 1 << 20;
       row[r].action = quad_min(odd ? smaller(node, 8 * __builtin_ctz(odd) + 2 * t4 + 1) : node);
+#endif
       bool first = begins == FORCED && t == 0;
       ask[r] = asks(row[r], first, count);
       if (first) row[r].action = start + 8 * r + 1;
@@ -440,14 +478,21 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
       keep(actions, steps, length, logProb, entropy, row[r], at[r], i * starts + start + 8 * r, limit, choice, begins);
 }
 
+// as many warps as hold a start at every customer
+#if TILES > 16
+#define MOST_THREADS 256
+#else
+#define MOST_THREADS 224
+#endif
+
 #define STARTS(NAME, HD, BLOCKS)                                                                                                \
-  KERNEL __launch_bounds__(224, BLOCKS) NAME(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj, \
+  KERNEL __launch_bounds__(MOST_THREADS, BLOCKS) NAME(int *actions, int *steps, float *length, float *logProb, float *entropy, const float *proj, \
                                         const float *pointer, const float *graph, const float *load, const float *posX, const float *posY, \
                                         const Customer *instances, const Control *control, const State *state, u64 seed, u32 purpose, int capacity, \
                                         int n, int stride, int starts, int limit, int choice, int begins, float scale, float pointerScale, \
-                                        const float *biases BY_CONTEXT(const u2 *biasOperands)) {                               \
+                                        const float *biases BY_CONTEXT(const u2 *biasOperands) BY_FAR(char *asked)) {           \
     rollout_half<TILES, HD>(actions, steps, length, logProb, entropy, proj, pointer, graph, load, posX, posY, instances, control, state, seed, \
-                            purpose, capacity, n, stride, starts, limit, choice, begins, scale, pointerScale, biases BY_CONTEXT(biasOperands));    \
+                            purpose, capacity, n, stride, starts, limit, choice, begins, scale, pointerScale, biases BY_CONTEXT(biasOperands) BY_FAR(asked));    \
   }
 
 STARTS(rollout_half_16, 16, 2)
