@@ -113,6 +113,40 @@ func TestStragglerByCompute(t *testing.T) {
 	}
 }
 
+// A rank whose operators all take longer has slower cores, and one that has a slow loader does not.
+func TestStragglerOnSlowerCores(t *testing.T) {
+	work := func(times, loader float64) func(s *synth) {
+		return func(s *synth) {
+			loaderFor(loader)(s)
+			for kind := range 14 {
+				for range 3 {
+					s.op(fmt.Sprintf("aten::kind_%d", kind), "", 40*times, func() {})
+				}
+			}
+		}
+	}
+	for _, x := range []struct {
+		name          string
+		times, loader float64
+		want          bool
+	}{{"slower cores", 1.6, 1, true}, {"a slow loader", 1, 3000, false}} {
+		late := map[int]func(s *synth){}
+		for rank := range 4 {
+			late[rank] = work(1, 1)
+		}
+		late[3] = work(x.times, x.loader)
+		j := report.JoinRanks(rankReports(t, func(int) float64 { return 0 }, late))
+		i := slices.IndexFunc(j.Findings, func(f rule.Finding) bool { return f.ID == "straggler" })
+		if i < 0 || *j.Findings[i].Rank != 3 {
+			t.Fatalf("%s: %+v", x.name, j.Findings)
+		}
+		text := strings.Join(j.Findings[i].Evidence, ";")
+		if strings.Contains(text, "its operators take") != x.want || x.want && !strings.Contains(text, "take 1.60 times as long as on the other ranks, whatever they do (1") {
+			t.Errorf("%s: %+v", x.name, j.Findings[i])
+		}
+	}
+}
+
 // Ranks that take turns in being late are out of balance, and none is to blame.
 func TestImbalance(t *testing.T) {
 	turns := map[int]func(s *synth){}

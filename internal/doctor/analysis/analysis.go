@@ -118,6 +118,7 @@ type Analysis struct {
 	Main    *trace.Thread // the thread with most operators
 	Busy    float64       // ns, mean over the devices
 	Comm    commSums
+	pace    map[string]float64 // by operator, once it was asked for
 }
 
 // Period is the steps. Entry i of both lists is the same step.

@@ -1,9 +1,10 @@
 package analysis
 
 // Release lets go of what the ranks of a job are not compared by. What is left: the steps, the
-// collectives, the idle time with its causes, the first GPU's gaps, Python's frames, and, without a
-// GPU, the main thread's operators.
+// collectives, the idle time with its causes, the first GPU's gaps, Python's frames, how long each
+// operator takes, and, without a GPU, the main thread's operators.
 func (a *Analysis) Release() {
+	a.Pace()
 	keep := a.Main
 	if len(a.Devices) > 0 {
 		keep = nil

@@ -333,6 +333,9 @@ func (j *Ranks) straggler(list []*analysis.Meeting, worst int, caused float64) r
 	if caused := j.Waits[worst].CausedMS; caused-j.ownMS(worst) >= byMachine/10*caused {
 		f.Evidence = append(f.Evidence, machineWords(caused-j.ownMS(worst)))
 	}
+	if slower := slowerWords(j.Ranks, worst); slower != "" {
+		f.Evidence = append(f.Evidence, slower)
+	}
 	if more := j.moreOperators(worst); more >= moreWork {
 		f.Evidence = append(f.Evidence, fmt.Sprintf("it runs %s operators per step, %.2f times as many as any other rank: it has more to do", phrase.PerStepCount(j.Waits[worst].Operators), more))
 	} else {

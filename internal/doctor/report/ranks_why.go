@@ -108,6 +108,24 @@ func whyLate(ranks []*Report, offsets []float64, list []*analysis.Meeting, worst
 	return why, where, 0, 0
 }
 
+// slowerCore is from where a rank's cores are named: how many times as long its operators take, at
+// the quarter point of their kinds. Ranks with cores of their own differ by a tenth.
+const slowerCore = 1.25
+
+// slowerWords says that a rank's cores are slower than the others', or "".
+func slowerWords(ranks []*Report, worst int) string {
+	list := make([]*analysis.Analysis, len(ranks))
+	for i, r := range ranks {
+		list[i] = r.a
+	}
+	middle, low, high, kinds := analysis.Slower(list, worst)
+	if low < slowerCore {
+		return ""
+	}
+	return fmt.Sprintf("its operators take %.2f times as long as on the other ranks, whatever they do (%d kinds, half of them %.2f to %.2f times): its cores are slower, or others use them too",
+		middle, kinds, low, high)
+}
+
 // heldIn are the pieces of the given cause inside the places.
 func heldIn(a *analysis.Analysis, places []analysis.Place, top string, words map[analysis.IdleKind]string) []analysis.Place {
 	var out []analysis.Place
