@@ -114,6 +114,7 @@ type rchain struct {
 	stamp   []int64
 	cut     []int64
 	deeper  float64 // the chance that one more stays inside a string
+	uproots bool    // strings may be as long as routes
 	removed []int32 // leads of the tasks to insert
 	taken   []int64 // by lead: tick at which it was removed
 	home    []int32 // by lead: the route that it was removed from
@@ -202,6 +203,7 @@ func newRichChain(m *model, s stream) *rchain {
 	if m.small() {
 		c.deeper, c.tollLow, c.tollHigh = splitDeeperSmall, tollLowSmall, tollHighSmall
 	}
+	c.uproots = m.small() && !m.pairs
 	c.pool = newRichPool()
 	c.wait = c.blink()
 	return c

@@ -1,8 +1,12 @@
 package search
 
 import (
+	"context"
+	"math"
 	"testing"
 	"time"
+
+	"haul/internal/vrp"
 )
 
 // Small problems are annealed as often as the budget holds 450 iterations per task, or 22,500; each
@@ -22,5 +26,51 @@ func TestRichCycles(t *testing.T) {
 		if last := got[len(got)-1]; last.until != 1 || x.tasks <= 100 && last.hot != got[0].hot || x.tasks > 100 && len(got) > 1 && last.hot != richHotAgain {
 			t.Errorf("%d tasks, %d iterations: the last annealing is %v, the first %v", x.tasks, x.iterations, last, got[0])
 		}
+	}
+}
+
+// Of a small problem with long routes, a string now and then takes more than stringMax customers of
+// one; not beside shipments, and not where routes are short.
+func TestLongRoutesAreUprooted(t *testing.T) {
+	longest := func(capacity int32, shipments bool) (most, routes int) {
+		p := windows(90)
+		p.Capacity = capacity
+		for v := 1; v <= 90; v++ {
+			p.Windows[v] = nil
+		}
+		if shipments {
+			p.Demand[1], p.Demand[2] = 0, 0
+			p.Shipments = []vrp.Shipment{{Pickup: 1, Delivery: 2, Amount: []int32{1}}}
+		}
+		m, err := compile(context.Background(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newRichChain(m, newStream(3, 1))
+		c.set(nil, nil, nil)
+		c.build()
+		for range 500 {
+			c.begin()
+			c.ruin()
+			from := map[int32]int{}
+			for _, v := range c.removed {
+				from[c.home[v]]++
+			}
+			for _, n := range from {
+				most = max(most, n)
+			}
+			c.recreate(math.Inf(1), 0)
+			c.keep()
+		}
+		return most, len(c.slot)
+	}
+	if most, routes := longest(110, false); most <= stringMax || most > uprootMost || routes < 4 {
+		t.Errorf("%d of one of %d routes leave at once", most, routes)
+	}
+	if most, routes := longest(110, true); most > stringMax || routes < 4 {
+		t.Errorf("%d of one of %d routes leave at once, beside a shipment", most, routes)
+	}
+	if most, routes := longest(40, false); most > stringMax {
+		t.Errorf("%d of one of %d short routes leave at once", most, routes)
 	}
 }

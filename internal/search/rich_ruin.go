@@ -80,6 +80,13 @@ func (c *rchain) compact(r int32) {
 	c.book(s.cost-was, s.over-over)
 }
 
+const (
+	// uprootEach is how seldom the strings are as long as routes, where those are longer than
+	// stringMax: a route that serves the wrong cluster has no other way out.
+	uprootEach = 16
+	uprootMost = 40 // customers of such a string
+)
+
 // ruin takes one string from each of a few routes near a random customer.
 func (c *rchain) ruin() {
 	if len(c.slot) == 0 {
@@ -91,7 +98,12 @@ func (c *rchain) ruin() {
 	if c.pairs {
 		longest = min(stringMax, 2*longest)
 	}
-	count := 1 + int(c.unit()*(4*removedMean/(1+longest)-1))
+	removed := float64(removedMean)
+	if whole := float64(n) / float64(len(c.slot)); c.uproots && whole > stringMax && c.below(uprootEach) == 0 {
+		longest = min(uprootMost, whole)
+		removed = longest
+	}
+	count := 1 + int(c.unit()*(4*removed/(1+longest)-1))
 	few := len(c.slot) < count
 	seed := int32(c.depots + c.below(c.nodes-c.depots))
 	if len(c.focus) > 0 {
