@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 
 	"haul/internal/kernel"
 )
@@ -73,33 +74,77 @@ func (b *binder) embedShape(rows, d, all, fields, vec int) embedShape {
 	return s
 }
 
-// embedGrad makes tables of every block's tokens, then adds them up into the lanes. A table that
-// wants no gradient has no rows there.
+// embedGrad makes tables of every block's tokens, then adds them up into the lanes. A large table of
+// places is made apart from the others.
 func (b *binder) embedGrad(o *kernel.EmbedGrad) ([]launch, error) {
 	if err := fits(o, o.Index); err != nil {
 		return nil, err
 	}
+	var adds uint32
+	for i, t := range o.DTables {
+		adds |= b.adds(t) << i
+	}
+	f := b.placesTable(o, adds)
+	if f < 0 {
+		return b.embedGradAll(o, adds, 0, 0), dense(o, o.DY)
+	}
+	others, places := *o, *o
+	others.DTables, places.DTables = slices.Clone(o.DTables), make([]*kernel.Tensor, len(o.DTables))
+	others.DTables[f], places.DTables[f] = nil, o.DTables[f]
+	flags := b.lanes * placesBlocks
+	strays := b.scratch(4 * flags)
+	rows, d, table := o.DY.Rows(), o.DY.Cols(), o.DTables[f]
+	first := launch{module: "embed", kernel: "embed_grad_places", grid: dim3{placesBlocks, b.lanes, 1}, block: dim3{256, 1, 1},
+		args: []any{b.addr(table), strays, b.addr(o.DY), b.addr(o.Index), i32(f), i32(o.Index.Cols()), i32(rows), i32(o.Index.Shape[1]),
+			i32(table.Shape[0]), i32(d), i32(ceil(rows, b.lanes)), i32(b.laneSize)}}
+	out := append([]launch{first}, b.embedGradAll(&places, adds, strays, flags)...)
+	return append(out, b.embedGradAll(&others, adds, 0, 0)...), dense(o, o.DY)
+}
+
+// placesBlocks are the blocks of a lane of embed_grad_places, each with a flag.
+const placesBlocks = 32
+
+// placesTable is the table that embed_grad_places makes the gradient of, -1 where there is none:
+// larger than the tables that fit a few blocks, with a row for every place of an instance, where
+// nothing else has written its gradient. Tokens that are elsewhere than their index says cost time,
+// no more.
+func (b *binder) placesTable(o *kernel.EmbedGrad, adds uint32) int {
+	if len(o.Index.Shape) != 3 || !b.vectors(o.DY) {
+		return -1
+	}
+	for f, t := range o.DTables {
+		if t != nil && t.Shape[0] > 2*embedRows && t.Shape[0] >= o.Index.Shape[1] && 2*o.Index.Shape[1] > t.Shape[0] && adds>>f&1 == 0 && b.vectors(t) {
+			return f
+		}
+	}
+	return -1
+}
+
+// embedGradAll makes all tables that want a gradient, where any of the flags is set if there are
+// flags.
+func (b *binder) embedGradAll(o *kernel.EmbedGrad, adds uint32, strays uint64, flags int) []launch {
 	d, fields := o.DY.Cols(), o.Index.Cols()
 	starts, all := make([]any, embedTables), 0
-	var adds uint32
 	for i := range starts {
 		starts[i] = i32(all)
 		if i < len(o.DTables) && o.DTables[i] != nil {
 			all += o.DTables[i].Shape[0]
-			adds |= b.adds(o.DTables[i]) << i
 		}
 	}
 	if all == 0 {
-		return nil, nil
+		return nil
 	}
-	tables := b.embedTables
+	var pass launch
+	var blocks int
 	if b.embedsByProducts(o, all) {
-		tables = b.embedProducts
+		pass, blocks = b.embedProducts(o, starts, all)
+	} else {
+		pass, blocks = b.embedTables(o, starts, all)
+		pass.args = append(pass.args, strays, i32(flags))
 	}
-	pass, blocks := tables(o, starts, all)
 	lanes := append(append(b.tables(o.DTables), starts...), pass.args[0])
 	return []launch{pass, {module: "embed", kernel: "embed_grad_lanes", grid: dim3{ceil(all*d, 256), b.lanes, 1}, block: dim3{256, 1, 1},
-		args: append(lanes, i32(fields), i32(d), i32(all), i32(blocks), i32(b.laneSize), adds)}}, dense(o, o.DY)
+		args: append(lanes, i32(fields), i32(d), i32(all), i32(blocks), i32(b.laneSize), adds, strays, i32(flags))}}
 }
 
 // embedTables keeps a block's tables in shared memory. It says how many blocks a lane has.

@@ -24,14 +24,20 @@ func TestEmbedGradPaths(t *testing.T) {
 		{"one block's tables", BF16, true, 128, []int{100, 92}, "embed_products", dim3{128, 1, 1}},
 		{"more tables than two blocks keep", BF16, true, 128, []int{300, 85}, "embed_grad4", dim3{128, 1, 1}},
 		{"another width", BF16, true, 64, []int{164, 81}, "embed_grad4", dim3{256, 1, 1}},
+		{"positions of a long context", BF16, true, 128, []int{9, 81, 1024}, "embed_grad_places", dim3{32, 16, 1}},
 		{"fp32", FP32, true, 128, []int{164, 81}, "embed_grad4", dim3{128, 1, 1}},
 		{"an older card", BF16, false, 128, []int{164, 81}, "embed_grad4", dim3{128, 1, 1}},
 	} {
 		b := hopper(1024, c.precision)
 		b.hopper = c.hopper
-		o := &kernel.EmbedGrad{DY: tensor(1024, 164, c.width), Index: tensor(1024, 164, len(c.tables))}
-		for _, rows := range c.tables {
+		batch, tokens := 1024, 164
+		if last := c.tables[len(c.tables)-1]; last > 2*embedRows {
+			batch, tokens = 164, last
+		}
+		o := &kernel.EmbedGrad{DY: tensor(batch, tokens, c.width), Index: tensor(batch, tokens, len(c.tables))}
+		for i, rows := range c.tables {
 			o.DTables = append(o.DTables, tensor(rows, c.width))
+			o.DTables[i].Offset = i << 20 // a gradient of its own
 		}
 		ls, err := b.embedGrad(o)
 		if err != nil {

@@ -299,4 +299,35 @@ func testEmbed(t *testing.T, dev kernel.Device) {
 		}
 		c.try(t, dev)
 	}
+	testPlaces(t, dev)
+}
+
+// testPlaces has a large table of places in an instance beside a small one, as a long context's
+// positions are: every token at its place, some without one, and one elsewhere.
+func testPlaces(t *testing.T, dev kernel.Device) {
+	const rows, d = 400, 128
+	for i, n := range []int{rows, rows - 1, rows / 2, rows + 1} { // the last two: not one of places
+		for _, stray := range []bool{false, true} {
+			c := trial{nodes: n, batch: 3, linear: true, rounds: true, what: fmt.Sprintf("embed.grad of places T=%d stray=%v", n, stray)}
+			c.record = func(r *recording) {
+				random := rand.New(rand.NewPCG(uint64(i), 4))
+				values := make([]int32, 2*c.batch*n)
+				for m := range c.batch * n {
+					values[2*m], values[2*m+1] = int32(random.IntN(5)), int32(min(m%n, rows-1))
+					if random.IntN(7) == 0 {
+						values[2*m+1] = -1
+					}
+				}
+				if stray {
+					values[2*n+1] = 7
+				}
+				o := &kernel.EmbedGrad{DY: r.in("dy", n, d), Index: r.givenInts("index", values, n, 2)}
+				for f, size := range []int{5, rows} {
+					o.DTables = append(o.DTables, r.grad(r.weight(fmt.Sprint("table", f), size, d), c.batch*n))
+				}
+				r.do(o)
+			}
+			c.try(t, dev)
+		}
+	}
 }

@@ -45,14 +45,53 @@ KERNEL embed1(float *y, const int *index, POINTERS(const float), int fields, int
   embed<1>(y, index, p0, p1, p2, p3, p4, p5, p6, p7, fields, rows, d);
 }
 
+// any_flag tells all threads of a block whether one of the flags is set; without flags it is yes.
+__device__ __forceinline__ bool any_flag(const u32 *flags, int count) {
+  if (!flags) return true;
+  u32 mine = 0, any;
+  for (int i = threadIdx_x; i < count; i += blockDim_x) mine |= flags[i];
+  asm volatile("{.reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, 0, p; selp.u32 %0, 1, 0, q;}" : "=r"(any) : "r"(mine) : "memory");
+  return any;
+}
+
+// The gradient of a large table whose rows are places in an instance: row p sums the tokens at place
+// p of every instance, `tokens` apart. Lane y's block x takes every gridDim'th piece of four
+// columns. A token at another place than its index says is a stray: the block then sets its flag,
+// and the kernels behind make the table again from scratch.
+KERNEL __launch_bounds__(256) embed_grad_places(float *table, u32 *strays, const float *dy, const int *index, int f, int fields, int rows, int tokens, int size, int d,
+                                                int chunk, int gradLaneSize) {
+  const int l = blockIdx_y, begin = l * chunk, end = begin + chunk < rows ? begin + chunk : rows, width = d / 4;
+  table += (long)l * gradLaneSize;
+  bool stray = false;
+#pragma unroll 2
+  for (int e = blockIdx_x * 256 + threadIdx_x; e < size * width; e += gridDim_x * 256) {
+    const int p = e / width, c = 4 * (e % width);
+    f4 sum = {0, 0, 0, 0};
+    if (p < tokens)
+#pragma unroll 4
+      for (int m = p + (begin > p ? (begin - p + tokens - 1) / tokens * tokens : 0); m < end; m += tokens) {
+        const int i = index[(long)m * fields + f];
+        const f4 v = load4(dy + (long)m * d + c);
+        if (i == p) sum += v;
+        else stray |= i >= 0;
+      }
+    store4(table + (long)p * d + c, sum);
+  }
+  u32 any;
+  asm volatile("{.reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, 0, p; selp.u32 %0, 1, 0, q;}" : "=r"(any) : "r"((u32)stray) : "memory");
+  if (threadIdx_x == 0) strays[l * gridDim_x + blockIdx_x] = any;
+}
+
 // partial[block, s, c] = Σ over the block's tokens with s_f + index[m,f] = s of dy[m,c], where the
 // tables' rows are numbered through and table f begins at s_f and ends where the next begins. Block
 // (x, y, z): x is one of `blocks` of lane x/blocks and takes `each` of its `chunk` tokens, y a tile
 // of `width` columns, z the rows of the tables from z·keep on. Shared: tables [keep][width] | dy
-// [ring][stage][width] | index [ring][stage][fields]. A thread has VEC columns.
+// [ring][stage][width] | index [ring][stage][fields]. A thread has VEC columns. Where there are flags
+// of strays, nothing is done unless one is set.
 template <int VEC>
 __device__ __forceinline__ void embed_grad(float *partial, const float *dy, const int *index, STARTS, int fields, int rows, int d, int all, int keep,
-                                           int width, int chunk, int each, int blocks) {
+                                           int width, int chunk, int each, int blocks, const u32 *strays, int flags) {
+  if (!any_flag(strays, flags)) return;
   extern __shared__ float smem[] __attribute__((aligned(16)));
   typedef float Vec __attribute__((ext_vector_type(VEC)));
   float *tables = smem, *dys = tables + keep * width, *indexes = dys + ring * stage * width;
@@ -108,18 +147,20 @@ __device__ __forceinline__ void embed_grad(float *partial, const float *dy, cons
     if (c0 + e % width < d) *(Vec *)(partial + (long)(e / width) * d + e % width) = *(const Vec *)(tables + e);
 }
 KERNEL __launch_bounds__(256) embed_grad4(float *partial, const float *dy, const int *index, STARTS, int fields, int rows, int d, int all, int keep, int width, int chunk,
-                                          int each, int blocks) {
-  embed_grad<4>(partial, dy, index, s0, s1, s2, s3, s4, s5, s6, s7, fields, rows, d, all, keep, width, chunk, each, blocks);
+                                          int each, int blocks, const u32 *strays, int flags) {
+  embed_grad<4>(partial, dy, index, s0, s1, s2, s3, s4, s5, s6, s7, fields, rows, d, all, keep, width, chunk, each, blocks, strays, flags);
 }
 KERNEL __launch_bounds__(1024) embed_grad1(float *partial, const float *dy, const int *index, STARTS, int fields, int rows, int d, int all, int keep, int width, int chunk,
-                                          int each, int blocks) {
-  embed_grad<1>(partial, dy, index, s0, s1, s2, s3, s4, s5, s6, s7, fields, rows, d, all, keep, width, chunk, each, blocks);
+                                          int each, int blocks, const u32 *strays, int flags) {
+  embed_grad<1>(partial, dy, index, s0, s1, s2, s3, s4, s5, s6, s7, fields, rows, d, all, keep, width, chunk, each, blocks, strays, flags);
 }
 
 // For gradient lane l = block y: p_f[l·gradLaneSize + i·d + c] (+)= Σ of partial[b, s_f + i, c]
 // over its blocks, in order. Bit f of `adds` says that there is a gradient of table f already; a
 // table without a pointer wants none.
-KERNEL __launch_bounds__(256) embed_grad_lanes(POINTERS(float), STARTS, const float *partial, int fields, int d, int all, int blocks, int gradLaneSize, u32 adds) {
+KERNEL __launch_bounds__(256) embed_grad_lanes(POINTERS(float), STARTS, const float *partial, int fields, int d, int all, int blocks, int gradLaneSize, u32 adds,
+                                               const u32 *strays, int flags) {
+  if (!any_flag(strays, flags)) return;
   const int e = blockIdx_x * 256 + threadIdx_x, l = blockIdx_y, row = e / d;
   if (row >= all) return;
   int f = 0;
