@@ -1,6 +1,9 @@
 package kernel
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // Drop says which elements of a tensor a dropout keeps. The mask is Philox by (global instance,
 // Site, element), so that a gradient makes it again and nothing is stored.
@@ -18,18 +21,48 @@ func (d Drop) Threshold() uint32 { return uint32(min(65535, math.Round(float64(d
 // Scale is what a kept element is multiplied by.
 func (d Drop) Scale() float32 { return 65536 / float32(65536-d.Threshold()) }
 
-// Call says where the 16 random bits of an element lie: in that half (0 low, 1 high) of that word
-// of Philox(Seed, global instance, draw, rng.Dropout). Row counts the instance's rows, each of
-// `width` columns. A call serves the eight elements of a row that one thread of a tensor core's
-// result holds: columns 2t and 2t+1 of four groups of eight.
+// Call says where the 16 random bits of an element lie, weights of attention excepted: in that half
+// (0 low, 1 high) of that word of Philox(Seed, global instance, draw, rng.Dropout). Row counts the
+// instance's rows, each of `width` columns. A call serves the eight elements of a row that one
+// thread of a tensor core's result holds: columns 2t and 2t+1 of four groups of eight.
 func (d Drop) Call(row, column, width int) (draw uint32, word, half int) {
 	call := (row*((width+31)/32)+column/32)*4 + column%8/2
 	return uint32(d.Site)<<24 | uint32(call), column % 32 / 8, column % 2
 }
 
-// Numbered tells whether every element of so many rows per instance has bits of its own: a site has
-// 2²⁴ calls.
-func (d Drop) Numbered(rows, width int) bool { return rows*((width+31)/32)*4 <= 1<<24 }
+// Weights says where the random bits of 32 weights of attention lie, those of a query (row counts
+// the queries of an instance, head by head) for keys 32·block..32·block+31 of `keys`: in the eight
+// words of two calls of Philox with rng.ShortRounds rounds, (Seed, global instance, draw and
+// draw+1, rng.Dropout). Keep decides about them. A call serves sixteen weights where Call has eight
+// elements: attention draws more numbers than all that is left of a step.
+func (d Drop) Weights(row, block, keys int) (draw uint32) {
+	return uint32(d.Site)<<24 | uint32((row*((keys+31)/32)+block)*2)
+}
+
+// Numbered tells whether every weight of so many queries per instance has bits of its own: a site
+// has 2²⁴ calls.
+func (d Drop) Numbered(rows, keys int) bool { return rows*((keys+31)/32)*2 <= 1<<24 }
+
+// Keep decides about 32 elements at once: bit c is set where element c is kept. Element c's number
+// has bit c of words[7] on top, down to that of words[0], and below them bit c+16 modulo 32 of the
+// same words in the same order; it is kept unless it lies below the threshold. So every number is
+// uniform on 16 bits, and two elements share bits where one of the two comes within 2⁻⁸ of the
+// threshold.
+func Keep(threshold uint32, words [8]uint32) uint32 {
+	keep := ^uint32(0)
+	for b := range 16 {
+		r := words[b%8]
+		if b < 8 {
+			r = bits.RotateLeft32(r, 16)
+		}
+		if threshold>>b&1 != 0 {
+			keep &= r
+		} else {
+			keep |= r
+		}
+	}
+	return keep
+}
 
 // Dropout: Y = Residual + drop(X), where drop keeps or zeroes an element and scales what it keeps.
 // The gradient of drop is drop: DX = drop(DY) is the same op without a residual.

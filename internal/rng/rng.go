@@ -38,10 +38,17 @@ const (
 )
 
 // Block is Philox4x32 with ten rounds: four random words for a 64-bit key and a 128-bit counter.
-func Block(key [2]uint32, ctr [4]uint32) [4]uint32 {
+func Block(key [2]uint32, ctr [4]uint32) [4]uint32 { return Rounds(10, key, ctr) }
+
+// ShortRounds are the fewest rounds with which Philox4x32 passes BigCrush (Salmon et al. 2011,
+// table 2): the masks of attention's dropout, the most numbers that a step draws, have so many.
+const ShortRounds = 7
+
+// Rounds is Philox4x32 with that many rounds.
+func Rounds(rounds int, key [2]uint32, ctr [4]uint32) [4]uint32 {
 	k0, k1 := key[0], key[1]
 	c0, c1, c2, c3 := ctr[0], ctr[1], ctr[2], ctr[3]
-	for range 10 {
+	for range rounds {
 		p0 := uint64(mul0) * uint64(c0)
 		p1 := uint64(mul1) * uint64(c2)
 		c0, c1, c2, c3 = uint32(p1>>32)^c1^k0, uint32(p1), uint32(p0>>32)^c3^k1, uint32(p0)

@@ -37,7 +37,7 @@ type causal struct {
 func (b *binder) causal(instances, t, d, heads int, drop kernel.Drop) causal {
 	c := newCausal(t, d, heads, causalColumns, gradRows, gradColumns)
 	if drop.Rate > 0 {
-		c.drop = b.dropper(drop, instances, heads*t, t, func(row int) int { return row%t/32 + 1 })
+		c.drop = b.weightDropper(drop, instances, heads, t)
 		c.each = groupsBefore(t)
 	}
 	return c

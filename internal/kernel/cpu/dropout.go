@@ -15,6 +15,7 @@ type dropper struct {
 	draws, rounds []uint32 // a draw for each group of 32 columns, filled up to whole units
 	threshold     uint32
 	scale         float32
+	weights       bool // of attention
 	at            int  // where the masks of the shard's instances lie in the worker's bits
 	drawn         bool // by an earlier op of the shard
 }
@@ -23,28 +24,41 @@ type dropper struct {
 type dropKey struct {
 	kernel.Drop
 	rows, width int
-	some        bool // not all groups
+	weights     bool
 }
 
-// dropper lists the groups of an instance's rows, from the left: all of them, or as many as groups
-// says.
-func (b *binder) dropper(d kernel.Drop, instances, rows, width int, groups func(row int) int) *dropper {
-	key := dropKey{d, rows, width, groups != nil}
+// dropper lists the groups of an instance's rows.
+func (b *binder) dropper(d kernel.Drop, instances, rows, width int) *dropper {
+	return b.listed(dropKey{d, rows, width, false}, instances, func(row int) (draws []uint32) {
+		for g := range (width + 31) / 32 {
+			draw, _, _ := d.Call(row, 32*g, width)
+			draws = append(draws, draw)
+		}
+		return draws
+	})
+}
+
+// weightDropper lists the groups of the weights of causal attention over t tokens: those that a
+// query may look at.
+func (b *binder) weightDropper(d kernel.Drop, instances, heads, t int) *dropper {
+	return b.listed(dropKey{d, heads * t, t, true}, instances, func(row int) (draws []uint32) {
+		for g := range row%t/32 + 1 {
+			draws = append(draws, d.Weights(row, g, t))
+		}
+		return draws
+	})
+}
+
+// listed is the dropper of a key, made once; draws are those of a row.
+func (b *binder) listed(key dropKey, instances int, draws func(row int) []uint32) *dropper {
 	if p, ok := b.drops[key]; ok {
 		again := *p
 		again.drawn = true
 		return &again
 	}
-	p := &dropper{rounds: roundKeys(d.Seed), threshold: d.Threshold(), scale: d.Scale(), at: b.bits}
-	for row := range rows {
-		n := (width + 31) / 32
-		if groups != nil {
-			n = groups(row)
-		}
-		for g := range n {
-			draw, _, _ := d.Call(row, 32*g, width)
-			p.draws = append(p.draws, draw)
-		}
+	p := &dropper{rounds: roundKeys(key.Seed), threshold: key.Threshold(), scale: key.Scale(), weights: key.weights, at: b.bits}
+	for row := range key.rows {
+		p.draws = append(p.draws, draws(row)...)
 	}
 	for len(p.draws)%keepUnit != 0 {
 		p.draws = append(p.draws, 0)
@@ -59,7 +73,11 @@ func (p *dropper) masks(w *worker, i int) []uint32 {
 	m := w.bits[p.at+i*len(p.draws):][:len(p.draws)]
 	if !p.drawn {
 		index := w.first + uint64(w.row+i)
-		w.p.keep(m, p.draws, p.rounds, uint32(index), uint32(index>>32), uint32(rng.Dropout), p.threshold)
+		keep := w.p.keep
+		if p.weights {
+			keep = w.p.keepWeights
+		}
+		keep(m, p.draws, p.rounds, uint32(index), uint32(index>>32), uint32(rng.Dropout), p.threshold)
 	}
 	return m
 }
@@ -72,7 +90,7 @@ type rowDropper struct {
 
 func (b *binder) rowDropper(d kernel.Drop, rows, cols int) rowDropper {
 	instances := rows / d.Nodes
-	return rowDropper{b.dropper(d, instances, d.Nodes, cols, nil), instances, d.Nodes, cols, (cols + 31) / 32}
+	return rowDropper{b.dropper(d, instances, d.Nodes, cols), instances, d.Nodes, cols, (cols + 31) / 32}
 }
 
 // apply: y = residual + drop(x); residual may be nil, y may be x.

@@ -6003,6 +6003,378 @@ row1:
 end2:
 	RET
 
+// func keepWeightsNEON(dst []uint32, draws []uint32, rounds []uint32, low uint32, high uint32, purpose uint32, threshold uint32)
+TEXT ·keepWeightsNEON(SB), NOSPLIT, $0-88
+	MOVD dst_base+0(FP), R0
+	MOVD draws_base+24(FP), R1
+	MOVD rounds_base+48(FP), R2
+	MOVD draws_len+32(FP), R3
+	MOVWU low+72(FP), R4
+	WORD $0x4e040c80 // dup v0.4s, w4
+	MOVWU high+76(FP), R4
+	WORD $0x4e040c81 // dup v1.4s, w4
+	MOVWU purpose+80(FP), R4
+	WORD $0x4e040c82 // dup v2.4s, w4
+	MOVWU threshold+84(FP), R4
+	WORD $0x4e040c83 // dup v3.4s, w4
+	MOVD $0xd2511f53, R4
+	WORD $0x4e040c84 // dup v4.4s, w4
+	MOVD $0xcd9e8d57, R4
+	WORD $0x4e040c85 // dup v5.4s, w4
+	MOVD $0x00000001, R4
+	WORD $0x4e040c86 // dup v6.4s, w4
+	MOVD $4, R5
+	LSR $2, R3, R3
+	CMP $1, R3
+	BLT end2
+
+row1:
+	WORD $0x3dc00027 // ldr q7, [x1, #0]
+	WORD $0x4ea01c08 // mov v8.16b, v0.16b
+	WORD $0x4ea11c29 // mov v9.16b, v1.16b
+	WORD $0x4ea71cea // mov v10.16b, v7.16b
+	WORD $0x4ea21c4b // mov v11.16b, v2.16b
+	MOVD R2, R4
+	WORD $0x2ea4c10c // umull v12.2d, v8.2s, v4.2s
+	WORD $0x6ea4c10d // umull2 v13.2d, v8.4s, v4.4s
+	WORD $0x2ea5c14e // umull v14.2d, v10.2s, v5.2s
+	WORD $0x6ea5c14f // umull2 v15.2d, v10.4s, v5.4s
+	WORD $0x4dc5c890 // ld1r {v16.4s}, [x4], x5
+	WORD $0x4dc5c891 // ld1r {v17.4s}, [x4], x5
+	WORD $0x6e291e10 // eor v16.16b, v16.16b, v9.16b
+	WORD $0x6e2b1e31 // eor v17.16b, v17.16b, v11.16b
+	WORD $0x4e8d198b // uzp1 v11.4s, v12.4s, v13.4s
+	WORD $0x4e8d598c // uzp2 v12.4s, v12.4s, v13.4s
+	WORD $0x4e8f19c9 // uzp1 v9.4s, v14.4s, v15.4s
+	WORD $0x4e8f59ce // uzp2 v14.4s, v14.4s, v15.4s
+	WORD $0x6e301dc8 // eor v8.16b, v14.16b, v16.16b
+	WORD $0x6e311d8a // eor v10.16b, v12.16b, v17.16b
+	WORD $0x2ea4c111 // umull v17.2d, v8.2s, v4.2s
+	WORD $0x6ea4c110 // umull2 v16.2d, v8.4s, v4.4s
+	WORD $0x2ea5c14f // umull v15.2d, v10.2s, v5.2s
+	WORD $0x6ea5c14e // umull2 v14.2d, v10.4s, v5.4s
+	WORD $0x4dc5c88d // ld1r {v13.4s}, [x4], x5
+	WORD $0x4dc5c88c // ld1r {v12.4s}, [x4], x5
+	WORD $0x6e291dad // eor v13.16b, v13.16b, v9.16b
+	WORD $0x6e2b1d8c // eor v12.16b, v12.16b, v11.16b
+	WORD $0x4e901a2b // uzp1 v11.4s, v17.4s, v16.4s
+	WORD $0x4e905a31 // uzp2 v17.4s, v17.4s, v16.4s
+	WORD $0x4e8e19e9 // uzp1 v9.4s, v15.4s, v14.4s
+	WORD $0x4e8e59ef // uzp2 v15.4s, v15.4s, v14.4s
+	WORD $0x6e2d1de8 // eor v8.16b, v15.16b, v13.16b
+	WORD $0x6e2c1e2a // eor v10.16b, v17.16b, v12.16b
+	WORD $0x2ea4c10c // umull v12.2d, v8.2s, v4.2s
+	WORD $0x6ea4c10d // umull2 v13.2d, v8.4s, v4.4s
+	WORD $0x2ea5c14e // umull v14.2d, v10.2s, v5.2s
+	WORD $0x6ea5c14f // umull2 v15.2d, v10.4s, v5.4s
+	WORD $0x4dc5c890 // ld1r {v16.4s}, [x4], x5
+	WORD $0x4dc5c891 // ld1r {v17.4s}, [x4], x5
+	WORD $0x6e291e10 // eor v16.16b, v16.16b, v9.16b
+	WORD $0x6e2b1e31 // eor v17.16b, v17.16b, v11.16b
+	WORD $0x4e8d198b // uzp1 v11.4s, v12.4s, v13.4s
+	WORD $0x4e8d598c // uzp2 v12.4s, v12.4s, v13.4s
+	WORD $0x4e8f19c9 // uzp1 v9.4s, v14.4s, v15.4s
+	WORD $0x4e8f59ce // uzp2 v14.4s, v14.4s, v15.4s
+	WORD $0x6e301dc8 // eor v8.16b, v14.16b, v16.16b
+	WORD $0x6e311d8a // eor v10.16b, v12.16b, v17.16b
+	WORD $0x2ea4c111 // umull v17.2d, v8.2s, v4.2s
+	WORD $0x6ea4c110 // umull2 v16.2d, v8.4s, v4.4s
+	WORD $0x2ea5c14f // umull v15.2d, v10.2s, v5.2s
+	WORD $0x6ea5c14e // umull2 v14.2d, v10.4s, v5.4s
+	WORD $0x4dc5c88d // ld1r {v13.4s}, [x4], x5
+	WORD $0x4dc5c88c // ld1r {v12.4s}, [x4], x5
+	WORD $0x6e291dad // eor v13.16b, v13.16b, v9.16b
+	WORD $0x6e2b1d8c // eor v12.16b, v12.16b, v11.16b
+	WORD $0x4e901a2b // uzp1 v11.4s, v17.4s, v16.4s
+	WORD $0x4e905a31 // uzp2 v17.4s, v17.4s, v16.4s
+	WORD $0x4e8e19e9 // uzp1 v9.4s, v15.4s, v14.4s
+	WORD $0x4e8e59ef // uzp2 v15.4s, v15.4s, v14.4s
+	WORD $0x6e2d1de8 // eor v8.16b, v15.16b, v13.16b
+	WORD $0x6e2c1e2a // eor v10.16b, v17.16b, v12.16b
+	WORD $0x2ea4c10c // umull v12.2d, v8.2s, v4.2s
+	WORD $0x6ea4c10d // umull2 v13.2d, v8.4s, v4.4s
+	WORD $0x2ea5c14e // umull v14.2d, v10.2s, v5.2s
+	WORD $0x6ea5c14f // umull2 v15.2d, v10.4s, v5.4s
+	WORD $0x4dc5c890 // ld1r {v16.4s}, [x4], x5
+	WORD $0x4dc5c891 // ld1r {v17.4s}, [x4], x5
+	WORD $0x6e291e10 // eor v16.16b, v16.16b, v9.16b
+	WORD $0x6e2b1e31 // eor v17.16b, v17.16b, v11.16b
+	WORD $0x4e8d198b // uzp1 v11.4s, v12.4s, v13.4s
+	WORD $0x4e8d598c // uzp2 v12.4s, v12.4s, v13.4s
+	WORD $0x4e8f19c9 // uzp1 v9.4s, v14.4s, v15.4s
+	WORD $0x4e8f59ce // uzp2 v14.4s, v14.4s, v15.4s
+	WORD $0x6e301dc8 // eor v8.16b, v14.16b, v16.16b
+	WORD $0x6e311d8a // eor v10.16b, v12.16b, v17.16b
+	WORD $0x2ea4c111 // umull v17.2d, v8.2s, v4.2s
+	WORD $0x6ea4c110 // umull2 v16.2d, v8.4s, v4.4s
+	WORD $0x2ea5c14f // umull v15.2d, v10.2s, v5.2s
+	WORD $0x6ea5c14e // umull2 v14.2d, v10.4s, v5.4s
+	WORD $0x4dc5c88d // ld1r {v13.4s}, [x4], x5
+	WORD $0x4dc5c88c // ld1r {v12.4s}, [x4], x5
+	WORD $0x6e291dad // eor v13.16b, v13.16b, v9.16b
+	WORD $0x6e2b1d8c // eor v12.16b, v12.16b, v11.16b
+	WORD $0x4e901a2b // uzp1 v11.4s, v17.4s, v16.4s
+	WORD $0x4e905a31 // uzp2 v17.4s, v17.4s, v16.4s
+	WORD $0x4e8e19e9 // uzp1 v9.4s, v15.4s, v14.4s
+	WORD $0x4e8e59ef // uzp2 v15.4s, v15.4s, v14.4s
+	WORD $0x6e2d1de8 // eor v8.16b, v15.16b, v13.16b
+	WORD $0x6e2c1e2a // eor v10.16b, v17.16b, v12.16b
+	WORD $0x2ea4c10c // umull v12.2d, v8.2s, v4.2s
+	WORD $0x6ea4c10d // umull2 v13.2d, v8.4s, v4.4s
+	WORD $0x2ea5c14e // umull v14.2d, v10.2s, v5.2s
+	WORD $0x6ea5c14f // umull2 v15.2d, v10.4s, v5.4s
+	WORD $0x4dc5c890 // ld1r {v16.4s}, [x4], x5
+	WORD $0x4dc5c891 // ld1r {v17.4s}, [x4], x5
+	WORD $0x6e291e10 // eor v16.16b, v16.16b, v9.16b
+	WORD $0x6e2b1e31 // eor v17.16b, v17.16b, v11.16b
+	WORD $0x4e8d198b // uzp1 v11.4s, v12.4s, v13.4s
+	WORD $0x4e8d598c // uzp2 v12.4s, v12.4s, v13.4s
+	WORD $0x4e8f19c9 // uzp1 v9.4s, v14.4s, v15.4s
+	WORD $0x4e8f59ce // uzp2 v14.4s, v14.4s, v15.4s
+	WORD $0x6e301dc8 // eor v8.16b, v14.16b, v16.16b
+	WORD $0x6e311d8a // eor v10.16b, v12.16b, v17.16b
+	WORD $0x4ea684e7 // add v7.4s, v7.4s, v6.4s
+	WORD $0x4ea01c11 // mov v17.16b, v0.16b
+	WORD $0x4ea11c30 // mov v16.16b, v1.16b
+	WORD $0x4ea71cef // mov v15.16b, v7.16b
+	WORD $0x4ea21c4e // mov v14.16b, v2.16b
+	MOVD R2, R4
+	WORD $0x2ea4c22d // umull v13.2d, v17.2s, v4.2s
+	WORD $0x6ea4c22c // umull2 v12.2d, v17.4s, v4.4s
+	WORD $0x2ea5c1f2 // umull v18.2d, v15.2s, v5.2s
+	WORD $0x6ea5c1f3 // umull2 v19.2d, v15.4s, v5.4s
+	WORD $0x4dc5c894 // ld1r {v20.4s}, [x4], x5
+	WORD $0x4dc5c895 // ld1r {v21.4s}, [x4], x5
+	WORD $0x6e301e94 // eor v20.16b, v20.16b, v16.16b
+	WORD $0x6e2e1eb5 // eor v21.16b, v21.16b, v14.16b
+	WORD $0x4e8c19ae // uzp1 v14.4s, v13.4s, v12.4s
+	WORD $0x4e8c59ad // uzp2 v13.4s, v13.4s, v12.4s
+	WORD $0x4e931a50 // uzp1 v16.4s, v18.4s, v19.4s
+	WORD $0x4e935a52 // uzp2 v18.4s, v18.4s, v19.4s
+	WORD $0x6e341e51 // eor v17.16b, v18.16b, v20.16b
+	WORD $0x6e351daf // eor v15.16b, v13.16b, v21.16b
+	WORD $0x2ea4c235 // umull v21.2d, v17.2s, v4.2s
+	WORD $0x6ea4c234 // umull2 v20.2d, v17.4s, v4.4s
+	WORD $0x2ea5c1f3 // umull v19.2d, v15.2s, v5.2s
+	WORD $0x6ea5c1f2 // umull2 v18.2d, v15.4s, v5.4s
+	WORD $0x4dc5c88c // ld1r {v12.4s}, [x4], x5
+	WORD $0x4dc5c88d // ld1r {v13.4s}, [x4], x5
+	WORD $0x6e301d8c // eor v12.16b, v12.16b, v16.16b
+	WORD $0x6e2e1dad // eor v13.16b, v13.16b, v14.16b
+	WORD $0x4e941aae // uzp1 v14.4s, v21.4s, v20.4s
+	WORD $0x4e945ab5 // uzp2 v21.4s, v21.4s, v20.4s
+	WORD $0x4e921a70 // uzp1 v16.4s, v19.4s, v18.4s
+	WORD $0x4e925a73 // uzp2 v19.4s, v19.4s, v18.4s
+	WORD $0x6e2c1e71 // eor v17.16b, v19.16b, v12.16b
+	WORD $0x6e2d1eaf // eor v15.16b, v21.16b, v13.16b
+	WORD $0x2ea4c22d // umull v13.2d, v17.2s, v4.2s
+	WORD $0x6ea4c22c // umull2 v12.2d, v17.4s, v4.4s
+	WORD $0x2ea5c1f2 // umull v18.2d, v15.2s, v5.2s
+	WORD $0x6ea5c1f3 // umull2 v19.2d, v15.4s, v5.4s
+	WORD $0x4dc5c894 // ld1r {v20.4s}, [x4], x5
+	WORD $0x4dc5c895 // ld1r {v21.4s}, [x4], x5
+	WORD $0x6e301e94 // eor v20.16b, v20.16b, v16.16b
+	WORD $0x6e2e1eb5 // eor v21.16b, v21.16b, v14.16b
+	WORD $0x4e8c19ae // uzp1 v14.4s, v13.4s, v12.4s
+	WORD $0x4e8c59ad // uzp2 v13.4s, v13.4s, v12.4s
+	WORD $0x4e931a50 // uzp1 v16.4s, v18.4s, v19.4s
+	WORD $0x4e935a52 // uzp2 v18.4s, v18.4s, v19.4s
+	WORD $0x6e341e51 // eor v17.16b, v18.16b, v20.16b
+	WORD $0x6e351daf // eor v15.16b, v13.16b, v21.16b
+	WORD $0x2ea4c235 // umull v21.2d, v17.2s, v4.2s
+	WORD $0x6ea4c234 // umull2 v20.2d, v17.4s, v4.4s
+	WORD $0x2ea5c1f3 // umull v19.2d, v15.2s, v5.2s
+	WORD $0x6ea5c1f2 // umull2 v18.2d, v15.4s, v5.4s
+	WORD $0x4dc5c88c // ld1r {v12.4s}, [x4], x5
+	WORD $0x4dc5c88d // ld1r {v13.4s}, [x4], x5
+	WORD $0x6e301d8c // eor v12.16b, v12.16b, v16.16b
+	WORD $0x6e2e1dad // eor v13.16b, v13.16b, v14.16b
+	WORD $0x4e941aae // uzp1 v14.4s, v21.4s, v20.4s
+	WORD $0x4e945ab5 // uzp2 v21.4s, v21.4s, v20.4s
+	WORD $0x4e921a70 // uzp1 v16.4s, v19.4s, v18.4s
+	WORD $0x4e925a73 // uzp2 v19.4s, v19.4s, v18.4s
+	WORD $0x6e2c1e71 // eor v17.16b, v19.16b, v12.16b
+	WORD $0x6e2d1eaf // eor v15.16b, v21.16b, v13.16b
+	WORD $0x2ea4c22d // umull v13.2d, v17.2s, v4.2s
+	WORD $0x6ea4c22c // umull2 v12.2d, v17.4s, v4.4s
+	WORD $0x2ea5c1f2 // umull v18.2d, v15.2s, v5.2s
+	WORD $0x6ea5c1f3 // umull2 v19.2d, v15.4s, v5.4s
+	WORD $0x4dc5c894 // ld1r {v20.4s}, [x4], x5
+	WORD $0x4dc5c895 // ld1r {v21.4s}, [x4], x5
+	WORD $0x6e301e94 // eor v20.16b, v20.16b, v16.16b
+	WORD $0x6e2e1eb5 // eor v21.16b, v21.16b, v14.16b
+	WORD $0x4e8c19ae // uzp1 v14.4s, v13.4s, v12.4s
+	WORD $0x4e8c59ad // uzp2 v13.4s, v13.4s, v12.4s
+	WORD $0x4e931a50 // uzp1 v16.4s, v18.4s, v19.4s
+	WORD $0x4e935a52 // uzp2 v18.4s, v18.4s, v19.4s
+	WORD $0x6e341e51 // eor v17.16b, v18.16b, v20.16b
+	WORD $0x6e351daf // eor v15.16b, v13.16b, v21.16b
+	WORD $0x2ea4c235 // umull v21.2d, v17.2s, v4.2s
+	WORD $0x6ea4c234 // umull2 v20.2d, v17.4s, v4.4s
+	WORD $0x2ea5c1f3 // umull v19.2d, v15.2s, v5.2s
+	WORD $0x6ea5c1f2 // umull2 v18.2d, v15.4s, v5.4s
+	WORD $0x4dc5c88c // ld1r {v12.4s}, [x4], x5
+	WORD $0x4dc5c88d // ld1r {v13.4s}, [x4], x5
+	WORD $0x6e301d8c // eor v12.16b, v12.16b, v16.16b
+	WORD $0x6e2e1dad // eor v13.16b, v13.16b, v14.16b
+	WORD $0x4e941aae // uzp1 v14.4s, v21.4s, v20.4s
+	WORD $0x4e945ab5 // uzp2 v21.4s, v21.4s, v20.4s
+	WORD $0x4e921a70 // uzp1 v16.4s, v19.4s, v18.4s
+	WORD $0x4e925a73 // uzp2 v19.4s, v19.4s, v18.4s
+	WORD $0x6e2c1e71 // eor v17.16b, v19.16b, v12.16b
+	WORD $0x6e2d1eaf // eor v15.16b, v21.16b, v13.16b
+	WORD $0x2ea4c22d // umull v13.2d, v17.2s, v4.2s
+	WORD $0x6ea4c22c // umull2 v12.2d, v17.4s, v4.4s
+	WORD $0x2ea5c1f2 // umull v18.2d, v15.2s, v5.2s
+	WORD $0x6ea5c1f3 // umull2 v19.2d, v15.4s, v5.4s
+	WORD $0x4dc5c894 // ld1r {v20.4s}, [x4], x5
+	WORD $0x4dc5c895 // ld1r {v21.4s}, [x4], x5
+	WORD $0x6e301e94 // eor v20.16b, v20.16b, v16.16b
+	WORD $0x6e2e1eb5 // eor v21.16b, v21.16b, v14.16b
+	WORD $0x4e8c19ae // uzp1 v14.4s, v13.4s, v12.4s
+	WORD $0x4e8c59ad // uzp2 v13.4s, v13.4s, v12.4s
+	WORD $0x4e931a50 // uzp1 v16.4s, v18.4s, v19.4s
+	WORD $0x4e935a52 // uzp2 v18.4s, v18.4s, v19.4s
+	WORD $0x6e341e51 // eor v17.16b, v18.16b, v20.16b
+	WORD $0x6e351daf // eor v15.16b, v13.16b, v21.16b
+	WORD $0x6ea78cf5 // cmeq v21.4s, v7.4s, v7.4s
+	WORD $0x6f300513 // ushr v19.4s, v8.4s, #16
+	WORD $0x4f305514 // shl v20.4s, v8.4s, #16
+	WORD $0x4eb31e94 // orr v20.16b, v20.16b, v19.16b
+	WORD $0x4f3f5473 // shl v19.4s, v3.4s, #31
+	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
+	WORD $0x4eb41eb2 // orr v18.16b, v21.16b, v20.16b
+	WORD $0x4e341eb5 // and v21.16b, v21.16b, v20.16b
+	WORD $0x6e721eb3 // bsl v19.16b, v21.16b, v18.16b
+	WORD $0x4eb31e75 // mov v21.16b, v19.16b
+	WORD $0x6f300533 // ushr v19.4s, v9.4s, #16
+	WORD $0x4f305532 // shl v18.4s, v9.4s, #16
+	WORD $0x4eb31e52 // orr v18.16b, v18.16b, v19.16b
+	WORD $0x4f3e5473 // shl v19.4s, v3.4s, #30
+	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
+	WORD $0x4eb21eb4 // orr v20.16b, v21.16b, v18.16b
+	WORD $0x4e321eb5 // and v21.16b, v21.16b, v18.16b
+	WORD $0x6e741eb3 // bsl v19.16b, v21.16b, v20.16b
+	WORD $0x4eb31e75 // mov v21.16b, v19.16b
+	WORD $0x6f300553 // ushr v19.4s, v10.4s, #16
+	WORD $0x4f305554 // shl v20.4s, v10.4s, #16
+	WORD $0x4eb31e94 // orr v20.16b, v20.16b, v19.16b
+	WORD $0x4f3d5473 // shl v19.4s, v3.4s, #29
+	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
+	WORD $0x4eb41eb2 // orr v18.16b, v21.16b, v20.16b
+	WORD $0x4e341eb5 // and v21.16b, v21.16b, v20.16b
+	WORD $0x6e721eb3 // bsl v19.16b, v21.16b, v18.16b
+	WORD $0x4eb31e75 // mov v21.16b, v19.16b
+	WORD $0x6f300573 // ushr v19.4s, v11.4s, #16
+	WORD $0x4f305572 // shl v18.4s, v11.4s, #16
+	WORD $0x4eb31e52 // orr v18.16b, v18.16b, v19.16b
+	WORD $0x4f3c5473 // shl v19.4s, v3.4s, #28
+	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
+	WORD $0x4eb21eb4 // orr v20.16b, v21.16b, v18.16b
+	WORD $0x4e321eb5 // and v21.16b, v21.16b, v18.16b
+	WORD $0x6e741eb3 // bsl v19.16b, v21.16b, v20.16b
+	WORD $0x4eb31e75 // mov v21.16b, v19.16b
+	WORD $0x6f300633 // ushr v19.4s, v17.4s, #16
+	WORD $0x4f305634 // shl v20.4s, v17.4s, #16
+	WORD $0x4eb31e94 // orr v20.16b, v20.16b, v19.16b
+	WORD $0x4f3b5473 // shl v19.4s, v3.4s, #27
+	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
+	WORD $0x4eb41eb2 // orr v18.16b, v21.16b, v20.16b
+	WORD $0x4e341eb5 // and v21.16b, v21.16b, v20.16b
+	WORD $0x6e721eb3 // bsl v19.16b, v21.16b, v18.16b
+	WORD $0x4eb31e75 // mov v21.16b, v19.16b
+	WORD $0x6f300613 // ushr v19.4s, v16.4s, #16
+	WORD $0x4f305612 // shl v18.4s, v16.4s, #16
+	WORD $0x4eb31e52 // orr v18.16b, v18.16b, v19.16b
+	WORD $0x4f3a5473 // shl v19.4s, v3.4s, #26
+	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
+	WORD $0x4eb21eb4 // orr v20.16b, v21.16b, v18.16b
+	WORD $0x4e321eb5 // and v21.16b, v21.16b, v18.16b
+	WORD $0x6e741eb3 // bsl v19.16b, v21.16b, v20.16b
+	WORD $0x4eb31e75 // mov v21.16b, v19.16b
+	WORD $0x6f3005f3 // ushr v19.4s, v15.4s, #16
+	WORD $0x4f3055f4 // shl v20.4s, v15.4s, #16
+	WORD $0x4eb31e94 // orr v20.16b, v20.16b, v19.16b
+	WORD $0x4f395473 // shl v19.4s, v3.4s, #25
+	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
+	WORD $0x4eb41eb2 // orr v18.16b, v21.16b, v20.16b
+	WORD $0x4e341eb5 // and v21.16b, v21.16b, v20.16b
+	WORD $0x6e721eb3 // bsl v19.16b, v21.16b, v18.16b
+	WORD $0x4eb31e75 // mov v21.16b, v19.16b
+	WORD $0x6f3005d3 // ushr v19.4s, v14.4s, #16
+	WORD $0x4f3055d2 // shl v18.4s, v14.4s, #16
+	WORD $0x4eb31e52 // orr v18.16b, v18.16b, v19.16b
+	WORD $0x4f385473 // shl v19.4s, v3.4s, #24
+	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
+	WORD $0x4eb21eb4 // orr v20.16b, v21.16b, v18.16b
+	WORD $0x4e321eb5 // and v21.16b, v21.16b, v18.16b
+	WORD $0x6e741eb3 // bsl v19.16b, v21.16b, v20.16b
+	WORD $0x4eb31e75 // mov v21.16b, v19.16b
+	WORD $0x4ea81d14 // mov v20.16b, v8.16b
+	WORD $0x4f375473 // shl v19.4s, v3.4s, #23
+	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
+	WORD $0x4eb41eb2 // orr v18.16b, v21.16b, v20.16b
+	WORD $0x4e341eb5 // and v21.16b, v21.16b, v20.16b
+	WORD $0x6e721eb3 // bsl v19.16b, v21.16b, v18.16b
+	WORD $0x4eb31e75 // mov v21.16b, v19.16b
+	WORD $0x4ea91d32 // mov v18.16b, v9.16b
+	WORD $0x4f365473 // shl v19.4s, v3.4s, #22
+	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
+	WORD $0x4eb21eb4 // orr v20.16b, v21.16b, v18.16b
+	WORD $0x4e321eb5 // and v21.16b, v21.16b, v18.16b
+	WORD $0x6e741eb3 // bsl v19.16b, v21.16b, v20.16b
+	WORD $0x4eb31e75 // mov v21.16b, v19.16b
+	WORD $0x4eaa1d54 // mov v20.16b, v10.16b
+	WORD $0x4f355473 // shl v19.4s, v3.4s, #21
+	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
+	WORD $0x4eb41eb2 // orr v18.16b, v21.16b, v20.16b
+	WORD $0x4e341eb5 // and v21.16b, v21.16b, v20.16b
+	WORD $0x6e721eb3 // bsl v19.16b, v21.16b, v18.16b
+	WORD $0x4eb31e75 // mov v21.16b, v19.16b
+	WORD $0x4eab1d72 // mov v18.16b, v11.16b
+	WORD $0x4f345473 // shl v19.4s, v3.4s, #20
+	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
+	WORD $0x4eb21eb4 // orr v20.16b, v21.16b, v18.16b
+	WORD $0x4e321eb5 // and v21.16b, v21.16b, v18.16b
+	WORD $0x6e741eb3 // bsl v19.16b, v21.16b, v20.16b
+	WORD $0x4eb31e75 // mov v21.16b, v19.16b
+	WORD $0x4eb11e34 // mov v20.16b, v17.16b
+	WORD $0x4f335473 // shl v19.4s, v3.4s, #19
+	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
+	WORD $0x4eb41eb2 // orr v18.16b, v21.16b, v20.16b
+	WORD $0x4e341eb5 // and v21.16b, v21.16b, v20.16b
+	WORD $0x6e721eb3 // bsl v19.16b, v21.16b, v18.16b
+	WORD $0x4eb31e75 // mov v21.16b, v19.16b
+	WORD $0x4eb01e12 // mov v18.16b, v16.16b
+	WORD $0x4f325473 // shl v19.4s, v3.4s, #18
+	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
+	WORD $0x4eb21eb4 // orr v20.16b, v21.16b, v18.16b
+	WORD $0x4e321eb5 // and v21.16b, v21.16b, v18.16b
+	WORD $0x6e741eb3 // bsl v19.16b, v21.16b, v20.16b
+	WORD $0x4eb31e75 // mov v21.16b, v19.16b
+	WORD $0x4eaf1df4 // mov v20.16b, v15.16b
+	WORD $0x4f315473 // shl v19.4s, v3.4s, #17
+	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
+	WORD $0x4eb41eb2 // orr v18.16b, v21.16b, v20.16b
+	WORD $0x4e341eb5 // and v21.16b, v21.16b, v20.16b
+	WORD $0x6e721eb3 // bsl v19.16b, v21.16b, v18.16b
+	WORD $0x4eb31e75 // mov v21.16b, v19.16b
+	WORD $0x4eae1dd2 // mov v18.16b, v14.16b
+	WORD $0x4f305473 // shl v19.4s, v3.4s, #16
+	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
+	WORD $0x4eb21eb4 // orr v20.16b, v21.16b, v18.16b
+	WORD $0x4e321eb5 // and v21.16b, v21.16b, v18.16b
+	WORD $0x6e741eb3 // bsl v19.16b, v21.16b, v20.16b
+	WORD $0x4eb31e75 // mov v21.16b, v19.16b
+	WORD $0x3d800015 // str q21, [x0, #0]
+	ADD $16, R1, R1
+	ADD $16, R0, R0
+	SUBS $1, R3, R3
+	BNE row1
+
+end2:
+	RET
+
 // func dropNEON(y []float32, x []float32, residual []float32, mask []uint32, rows int, n int, words int, scale float32)
 TEXT ·dropNEON(SB), NOSPLIT, $0-124
 	MOVD y_base+0(FP), R0

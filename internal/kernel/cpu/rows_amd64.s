@@ -5154,6 +5154,198 @@ DATA rows_bytes4x4<>+62(SB)/1, $0x0b
 DATA rows_bytes4x4<>+63(SB)/1, $0x0f
 GLOBL rows_bytes4x4<>(SB), RODATA|NOPTR, $64
 
+// func keepWeightsAVX512(dst []uint32, draws []uint32, rounds []uint32, low uint32, high uint32, purpose uint32, threshold uint32)
+// Requires: AVX, AVX2, AVX512F
+TEXT ·keepWeightsAVX512(SB), NOSPLIT, $0-88
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         draws_base+24(FP), CX
+	MOVQ         rounds_base+48(FP), DX
+	MOVQ         draws_len+32(FP), BX
+	VBROADCASTSS rows_d2511f53<>+0(SB), Z0
+	VBROADCASTSS rows_cd9e8d57<>+0(SB), Z1
+
+groups1:
+	CMPQ            BX, $0x08
+	JLT             end2
+	VPMOVZXDQ       (CX), Z2
+	VPADDD          rows_ones<>+0(SB), Z2, Z3
+	VBROADCASTSS    low+72(FP), Z4
+	VBROADCASTSS    high+76(FP), Z5
+	VBROADCASTSS    purpose+80(FP), Z6
+	VBROADCASTSS    low+72(FP), Z7
+	VBROADCASTSS    high+76(FP), Z8
+	VBROADCASTSS    purpose+80(FP), Z9
+	VPMULUDQ        Z0, Z4, Z4
+	VPMULUDQ        Z1, Z2, Z2
+	VPSRLQ          $0x20, Z2, Z11
+	VPSRLQ          $0x20, Z4, Z12
+	VPTERNLOGD.BCST $0x96, (DX), Z5, Z11
+	VPTERNLOGD.BCST $0x96, 4(DX), Z6, Z12
+	VPMULUDQ        Z0, Z7, Z5
+	VPMULUDQ        Z1, Z3, Z3
+	VPSRLQ          $0x20, Z3, Z6
+	VPSRLQ          $0x20, Z5, Z7
+	VPTERNLOGD.BCST $0x96, (DX), Z8, Z6
+	VPTERNLOGD.BCST $0x96, 4(DX), Z9, Z7
+	VPMULUDQ        Z0, Z11, Z8
+	VPMULUDQ        Z1, Z12, Z9
+	VPSRLQ          $0x20, Z9, Z11
+	VPSRLQ          $0x20, Z8, Z12
+	VPTERNLOGD.BCST $0x96, 8(DX), Z2, Z11
+	VPTERNLOGD.BCST $0x96, 12(DX), Z4, Z12
+	VPMULUDQ        Z0, Z6, Z2
+	VPMULUDQ        Z1, Z7, Z4
+	VPSRLQ          $0x20, Z4, Z6
+	VPSRLQ          $0x20, Z2, Z7
+	VPTERNLOGD.BCST $0x96, 8(DX), Z3, Z6
+	VPTERNLOGD.BCST $0x96, 12(DX), Z5, Z7
+	VPMULUDQ        Z0, Z11, Z3
+	VPMULUDQ        Z1, Z12, Z5
+	VPSRLQ          $0x20, Z5, Z11
+	VPSRLQ          $0x20, Z3, Z12
+	VPTERNLOGD.BCST $0x96, 16(DX), Z9, Z11
+	VPTERNLOGD.BCST $0x96, 20(DX), Z8, Z12
+	VPMULUDQ        Z0, Z6, Z6
+	VPMULUDQ        Z1, Z7, Z7
+	VPSRLQ          $0x20, Z7, Z8
+	VPSRLQ          $0x20, Z6, Z9
+	VPTERNLOGD.BCST $0x96, 16(DX), Z4, Z8
+	VPTERNLOGD.BCST $0x96, 20(DX), Z2, Z9
+	VPMULUDQ        Z0, Z11, Z2
+	VPMULUDQ        Z1, Z12, Z4
+	VPSRLQ          $0x20, Z4, Z11
+	VPSRLQ          $0x20, Z2, Z12
+	VPTERNLOGD.BCST $0x96, 24(DX), Z5, Z11
+	VPTERNLOGD.BCST $0x96, 28(DX), Z3, Z12
+	VPMULUDQ        Z0, Z8, Z3
+	VPMULUDQ        Z1, Z9, Z5
+	VPSRLQ          $0x20, Z5, Z8
+	VPSRLQ          $0x20, Z3, Z9
+	VPTERNLOGD.BCST $0x96, 24(DX), Z7, Z8
+	VPTERNLOGD.BCST $0x96, 28(DX), Z6, Z9
+	VPMULUDQ        Z0, Z11, Z6
+	VPMULUDQ        Z1, Z12, Z7
+	VPSRLQ          $0x20, Z7, Z11
+	VPSRLQ          $0x20, Z6, Z12
+	VPTERNLOGD.BCST $0x96, 32(DX), Z4, Z11
+	VPTERNLOGD.BCST $0x96, 36(DX), Z2, Z12
+	VPMULUDQ        Z0, Z8, Z2
+	VPMULUDQ        Z1, Z9, Z4
+	VPSRLQ          $0x20, Z4, Z8
+	VPSRLQ          $0x20, Z2, Z9
+	VPTERNLOGD.BCST $0x96, 32(DX), Z5, Z8
+	VPTERNLOGD.BCST $0x96, 36(DX), Z3, Z9
+	VPMULUDQ        Z0, Z11, Z3
+	VPMULUDQ        Z1, Z12, Z5
+	VPSRLQ          $0x20, Z5, Z11
+	VPSRLQ          $0x20, Z3, Z12
+	VPTERNLOGD.BCST $0x96, 40(DX), Z7, Z11
+	VPTERNLOGD.BCST $0x96, 44(DX), Z6, Z12
+	VPMULUDQ        Z0, Z8, Z6
+	VPMULUDQ        Z1, Z9, Z7
+	VPSRLQ          $0x20, Z7, Z8
+	VPSRLQ          $0x20, Z6, Z9
+	VPTERNLOGD.BCST $0x96, 40(DX), Z4, Z8
+	VPTERNLOGD.BCST $0x96, 44(DX), Z2, Z9
+	VPMULUDQ        Z0, Z11, Z2
+	VPMULUDQ        Z1, Z12, Z4
+	VPSRLQ          $0x20, Z4, Z11
+	VPSRLQ          $0x20, Z2, Z12
+	VPTERNLOGD.BCST $0x96, 48(DX), Z5, Z11
+	VPTERNLOGD.BCST $0x96, 52(DX), Z3, Z12
+	VPMULUDQ        Z0, Z8, Z3
+	VPMULUDQ        Z1, Z9, Z5
+	VPSRLQ          $0x20, Z5, Z8
+	VPSRLQ          $0x20, Z3, Z9
+	VPTERNLOGD.BCST $0x96, 48(DX), Z7, Z8
+	VPTERNLOGD.BCST $0x96, 52(DX), Z6, Z9
+	VBROADCASTSS    threshold+84(FP), Z6
+	VPCMPEQD        Y6, Y6, Y10
+	VPTERNLOGD      $0xff, Z10, Z10, Z10
+	VPROLD          $0x10, Z11, Z7
+	VPSLLD          $0x1f, Z6, Z13
+	VPSRAD          $0x1f, Z13, Z13
+	VPTERNLOGD      $0xd4, Z13, Z7, Z10
+	VPROLD          $0x10, Z4, Z7
+	VPSLLD          $0x1e, Z6, Z13
+	VPSRAD          $0x1f, Z13, Z13
+	VPTERNLOGD      $0xd4, Z13, Z7, Z10
+	VPROLD          $0x10, Z12, Z7
+	VPSLLD          $0x1d, Z6, Z13
+	VPSRAD          $0x1f, Z13, Z13
+	VPTERNLOGD      $0xd4, Z13, Z7, Z10
+	VPROLD          $0x10, Z2, Z7
+	VPSLLD          $0x1c, Z6, Z13
+	VPSRAD          $0x1f, Z13, Z13
+	VPTERNLOGD      $0xd4, Z13, Z7, Z10
+	VPROLD          $0x10, Z8, Z7
+	VPSLLD          $0x1b, Z6, Z13
+	VPSRAD          $0x1f, Z13, Z13
+	VPTERNLOGD      $0xd4, Z13, Z7, Z10
+	VPROLD          $0x10, Z5, Z7
+	VPSLLD          $0x1a, Z6, Z13
+	VPSRAD          $0x1f, Z13, Z13
+	VPTERNLOGD      $0xd4, Z13, Z7, Z10
+	VPROLD          $0x10, Z9, Z7
+	VPSLLD          $0x19, Z6, Z13
+	VPSRAD          $0x1f, Z13, Z13
+	VPTERNLOGD      $0xd4, Z13, Z7, Z10
+	VPROLD          $0x10, Z3, Z7
+	VPSLLD          $0x18, Z6, Z13
+	VPSRAD          $0x1f, Z13, Z13
+	VPTERNLOGD      $0xd4, Z13, Z7, Z10
+	VPSLLD          $0x17, Z6, Z7
+	VPSRAD          $0x1f, Z7, Z7
+	VPTERNLOGD      $0xd4, Z7, Z11, Z10
+	VPSLLD          $0x16, Z6, Z7
+	VPSRAD          $0x1f, Z7, Z7
+	VPTERNLOGD      $0xd4, Z7, Z4, Z10
+	VPSLLD          $0x15, Z6, Z4
+	VPSRAD          $0x1f, Z4, Z4
+	VPTERNLOGD      $0xd4, Z4, Z12, Z10
+	VPSLLD          $0x14, Z6, Z4
+	VPSRAD          $0x1f, Z4, Z4
+	VPTERNLOGD      $0xd4, Z4, Z2, Z10
+	VPSLLD          $0x13, Z6, Z2
+	VPSRAD          $0x1f, Z2, Z2
+	VPTERNLOGD      $0xd4, Z2, Z8, Z10
+	VPSLLD          $0x12, Z6, Z2
+	VPSRAD          $0x1f, Z2, Z2
+	VPTERNLOGD      $0xd4, Z2, Z5, Z10
+	VPSLLD          $0x11, Z6, Z2
+	VPSRAD          $0x1f, Z2, Z2
+	VPTERNLOGD      $0xd4, Z2, Z9, Z10
+	VPSLLD          $0x10, Z6, Z2
+	VPSRAD          $0x1f, Z2, Z2
+	VPTERNLOGD      $0xd4, Z2, Z3, Z10
+	VPMOVQD         Z10, (AX)
+	ADDQ            $0x20, CX
+	ADDQ            $0x20, AX
+	SUBQ            $0x08, BX
+	JMP             groups1
+
+end2:
+	VZEROUPPER
+	RET
+
+DATA rows_ones<>+0(SB)/4, $0x00000001
+DATA rows_ones<>+4(SB)/4, $0x00000001
+DATA rows_ones<>+8(SB)/4, $0x00000001
+DATA rows_ones<>+12(SB)/4, $0x00000001
+DATA rows_ones<>+16(SB)/4, $0x00000001
+DATA rows_ones<>+20(SB)/4, $0x00000001
+DATA rows_ones<>+24(SB)/4, $0x00000001
+DATA rows_ones<>+28(SB)/4, $0x00000001
+DATA rows_ones<>+32(SB)/4, $0x00000001
+DATA rows_ones<>+36(SB)/4, $0x00000001
+DATA rows_ones<>+40(SB)/4, $0x00000001
+DATA rows_ones<>+44(SB)/4, $0x00000001
+DATA rows_ones<>+48(SB)/4, $0x00000001
+DATA rows_ones<>+52(SB)/4, $0x00000001
+DATA rows_ones<>+56(SB)/4, $0x00000001
+DATA rows_ones<>+60(SB)/4, $0x00000001
+GLOBL rows_ones<>(SB), RODATA|NOPTR, $64
+
 // func dropAVX512(y []float32, x []float32, residual []float32, mask []uint32, rows int, n int, words int, scale float32)
 // Requires: AVX, AVX512F
 TEXT ·dropAVX512(SB), NOSPLIT, $0-124
@@ -10548,6 +10740,319 @@ groups1:
 end2:
 	VZEROUPPER
 	RET
+
+// func keepWeightsAVX2(dst []uint32, draws []uint32, rounds []uint32, low uint32, high uint32, purpose uint32, threshold uint32)
+// Requires: AVX, AVX2
+TEXT ·keepWeightsAVX2(SB), NOSPLIT, $0-88
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         draws_base+24(FP), CX
+	MOVQ         rounds_base+48(FP), DX
+	MOVQ         draws_len+32(FP), BX
+	VBROADCASTSS rows_d2511f53<>+0(SB), Y0
+	VBROADCASTSS rows_cd9e8d57<>+0(SB), Y1
+
+groups1:
+	CMPQ         BX, $0x04
+	JLT          end2
+	VPMOVZXDQ    (CX), Y2
+	VPADDD       rows_ones<>+0(SB), Y2, Y3
+	VBROADCASTSS low+72(FP), Y4
+	VBROADCASTSS high+76(FP), Y5
+	VBROADCASTSS purpose+80(FP), Y6
+	VBROADCASTSS low+72(FP), Y7
+	VBROADCASTSS high+76(FP), Y8
+	VBROADCASTSS purpose+80(FP), Y9
+	VPMULUDQ     Y0, Y4, Y4
+	VPMULUDQ     Y1, Y2, Y2
+	VPSRLQ       $0x20, Y2, Y10
+	VPSRLQ       $0x20, Y4, Y11
+	VPBROADCASTD (DX), Y12
+	VPXOR        Y5, Y10, Y10
+	VPXOR        Y12, Y10, Y10
+	VPBROADCASTD 4(DX), Y5
+	VPXOR        Y6, Y11, Y11
+	VPXOR        Y5, Y11, Y11
+	VPMULUDQ     Y0, Y7, Y5
+	VPMULUDQ     Y1, Y3, Y3
+	VPSRLQ       $0x20, Y3, Y6
+	VPSRLQ       $0x20, Y5, Y7
+	VPBROADCASTD (DX), Y12
+	VPXOR        Y8, Y6, Y6
+	VPXOR        Y12, Y6, Y6
+	VPBROADCASTD 4(DX), Y8
+	VPXOR        Y9, Y7, Y7
+	VPXOR        Y8, Y7, Y7
+	VPMULUDQ     Y0, Y10, Y8
+	VPMULUDQ     Y1, Y11, Y9
+	VPSRLQ       $0x20, Y9, Y10
+	VPSRLQ       $0x20, Y8, Y11
+	VPBROADCASTD 8(DX), Y12
+	VPXOR        Y2, Y10, Y10
+	VPXOR        Y12, Y10, Y10
+	VPBROADCASTD 12(DX), Y2
+	VPXOR        Y4, Y11, Y11
+	VPXOR        Y2, Y11, Y11
+	VPMULUDQ     Y0, Y6, Y2
+	VPMULUDQ     Y1, Y7, Y4
+	VPSRLQ       $0x20, Y4, Y6
+	VPSRLQ       $0x20, Y2, Y7
+	VPBROADCASTD 8(DX), Y12
+	VPXOR        Y3, Y6, Y6
+	VPXOR        Y12, Y6, Y6
+	VPBROADCASTD 12(DX), Y3
+	VPXOR        Y5, Y7, Y7
+	VPXOR        Y3, Y7, Y7
+	VPMULUDQ     Y0, Y10, Y3
+	VPMULUDQ     Y1, Y11, Y5
+	VPSRLQ       $0x20, Y5, Y10
+	VPSRLQ       $0x20, Y3, Y11
+	VPBROADCASTD 16(DX), Y12
+	VPXOR        Y9, Y10, Y10
+	VPXOR        Y12, Y10, Y10
+	VPBROADCASTD 20(DX), Y9
+	VPXOR        Y8, Y11, Y11
+	VPXOR        Y9, Y11, Y11
+	VPMULUDQ     Y0, Y6, Y6
+	VPMULUDQ     Y1, Y7, Y7
+	VPSRLQ       $0x20, Y7, Y8
+	VPSRLQ       $0x20, Y6, Y9
+	VPBROADCASTD 16(DX), Y12
+	VPXOR        Y4, Y8, Y8
+	VPXOR        Y12, Y8, Y8
+	VPBROADCASTD 20(DX), Y4
+	VPXOR        Y2, Y9, Y9
+	VPXOR        Y4, Y9, Y9
+	VPMULUDQ     Y0, Y10, Y2
+	VPMULUDQ     Y1, Y11, Y4
+	VPSRLQ       $0x20, Y4, Y10
+	VPSRLQ       $0x20, Y2, Y11
+	VPBROADCASTD 24(DX), Y12
+	VPXOR        Y5, Y10, Y10
+	VPXOR        Y12, Y10, Y10
+	VPBROADCASTD 28(DX), Y5
+	VPXOR        Y3, Y11, Y11
+	VPXOR        Y5, Y11, Y11
+	VPMULUDQ     Y0, Y8, Y3
+	VPMULUDQ     Y1, Y9, Y5
+	VPSRLQ       $0x20, Y5, Y8
+	VPSRLQ       $0x20, Y3, Y9
+	VPBROADCASTD 24(DX), Y12
+	VPXOR        Y7, Y8, Y8
+	VPXOR        Y12, Y8, Y8
+	VPBROADCASTD 28(DX), Y7
+	VPXOR        Y6, Y9, Y9
+	VPXOR        Y7, Y9, Y9
+	VPMULUDQ     Y0, Y10, Y6
+	VPMULUDQ     Y1, Y11, Y7
+	VPSRLQ       $0x20, Y7, Y10
+	VPSRLQ       $0x20, Y6, Y11
+	VPBROADCASTD 32(DX), Y12
+	VPXOR        Y4, Y10, Y10
+	VPXOR        Y12, Y10, Y10
+	VPBROADCASTD 36(DX), Y4
+	VPXOR        Y2, Y11, Y11
+	VPXOR        Y4, Y11, Y11
+	VPMULUDQ     Y0, Y8, Y2
+	VPMULUDQ     Y1, Y9, Y4
+	VPSRLQ       $0x20, Y4, Y8
+	VPSRLQ       $0x20, Y2, Y9
+	VPBROADCASTD 32(DX), Y12
+	VPXOR        Y5, Y8, Y8
+	VPXOR        Y12, Y8, Y8
+	VPBROADCASTD 36(DX), Y5
+	VPXOR        Y3, Y9, Y9
+	VPXOR        Y5, Y9, Y9
+	VPMULUDQ     Y0, Y10, Y3
+	VPMULUDQ     Y1, Y11, Y5
+	VPSRLQ       $0x20, Y5, Y10
+	VPSRLQ       $0x20, Y3, Y11
+	VPBROADCASTD 40(DX), Y12
+	VPXOR        Y7, Y10, Y10
+	VPXOR        Y12, Y10, Y10
+	VPBROADCASTD 44(DX), Y7
+	VPXOR        Y6, Y11, Y11
+	VPXOR        Y7, Y11, Y11
+	VPMULUDQ     Y0, Y8, Y6
+	VPMULUDQ     Y1, Y9, Y7
+	VPSRLQ       $0x20, Y7, Y8
+	VPSRLQ       $0x20, Y6, Y9
+	VPBROADCASTD 40(DX), Y12
+	VPXOR        Y4, Y8, Y8
+	VPXOR        Y12, Y8, Y8
+	VPBROADCASTD 44(DX), Y4
+	VPXOR        Y2, Y9, Y9
+	VPXOR        Y4, Y9, Y9
+	VPMULUDQ     Y0, Y10, Y2
+	VPMULUDQ     Y1, Y11, Y4
+	VPSRLQ       $0x20, Y4, Y10
+	VPSRLQ       $0x20, Y2, Y11
+	VPBROADCASTD 48(DX), Y12
+	VPXOR        Y5, Y10, Y10
+	VPXOR        Y12, Y10, Y10
+	VPBROADCASTD 52(DX), Y5
+	VPXOR        Y3, Y11, Y11
+	VPXOR        Y5, Y11, Y11
+	VPMULUDQ     Y0, Y8, Y3
+	VPMULUDQ     Y1, Y9, Y5
+	VPSRLQ       $0x20, Y5, Y8
+	VPSRLQ       $0x20, Y3, Y9
+	VPBROADCASTD 48(DX), Y12
+	VPXOR        Y7, Y8, Y8
+	VPXOR        Y12, Y8, Y8
+	VPBROADCASTD 52(DX), Y7
+	VPXOR        Y6, Y9, Y9
+	VPXOR        Y7, Y9, Y9
+	VBROADCASTSS threshold+84(FP), Y6
+	VPCMPEQD     Y6, Y6, Y7
+	VPSHUFB      rows_swapped<>+0(SB), Y10, Y12
+	VPSLLD       $0x1f, Y6, Y13
+	VPOR         Y12, Y7, Y14
+	VPAND        Y12, Y7, Y7
+	VBLENDVPS    Y13, Y7, Y14, Y7
+	VPSHUFB      rows_swapped<>+0(SB), Y4, Y12
+	VPSLLD       $0x1e, Y6, Y13
+	VPOR         Y12, Y7, Y14
+	VPAND        Y12, Y7, Y7
+	VBLENDVPS    Y13, Y7, Y14, Y7
+	VPSHUFB      rows_swapped<>+0(SB), Y11, Y12
+	VPSLLD       $0x1d, Y6, Y13
+	VPOR         Y12, Y7, Y14
+	VPAND        Y12, Y7, Y7
+	VBLENDVPS    Y13, Y7, Y14, Y7
+	VPSHUFB      rows_swapped<>+0(SB), Y2, Y12
+	VPSLLD       $0x1c, Y6, Y13
+	VPOR         Y12, Y7, Y14
+	VPAND        Y12, Y7, Y7
+	VBLENDVPS    Y13, Y7, Y14, Y7
+	VPSHUFB      rows_swapped<>+0(SB), Y8, Y12
+	VPSLLD       $0x1b, Y6, Y13
+	VPOR         Y12, Y7, Y14
+	VPAND        Y12, Y7, Y7
+	VBLENDVPS    Y13, Y7, Y14, Y7
+	VPSHUFB      rows_swapped<>+0(SB), Y5, Y12
+	VPSLLD       $0x1a, Y6, Y13
+	VPOR         Y12, Y7, Y14
+	VPAND        Y12, Y7, Y7
+	VBLENDVPS    Y13, Y7, Y14, Y7
+	VPSHUFB      rows_swapped<>+0(SB), Y9, Y12
+	VPSLLD       $0x19, Y6, Y13
+	VPOR         Y12, Y7, Y14
+	VPAND        Y12, Y7, Y7
+	VBLENDVPS    Y13, Y7, Y14, Y7
+	VPSHUFB      rows_swapped<>+0(SB), Y3, Y12
+	VPSLLD       $0x18, Y6, Y13
+	VPOR         Y12, Y7, Y14
+	VPAND        Y12, Y7, Y7
+	VBLENDVPS    Y13, Y7, Y14, Y7
+	VPSLLD       $0x17, Y6, Y12
+	VPOR         Y10, Y7, Y13
+	VPAND        Y10, Y7, Y7
+	VBLENDVPS    Y12, Y7, Y13, Y7
+	VPSLLD       $0x16, Y6, Y10
+	VPOR         Y4, Y7, Y12
+	VPAND        Y4, Y7, Y7
+	VBLENDVPS    Y10, Y7, Y12, Y7
+	VPSLLD       $0x15, Y6, Y4
+	VPOR         Y11, Y7, Y10
+	VPAND        Y11, Y7, Y7
+	VBLENDVPS    Y4, Y7, Y10, Y7
+	VPSLLD       $0x14, Y6, Y4
+	VPOR         Y2, Y7, Y10
+	VPAND        Y2, Y7, Y7
+	VBLENDVPS    Y4, Y7, Y10, Y7
+	VPSLLD       $0x13, Y6, Y2
+	VPOR         Y8, Y7, Y4
+	VPAND        Y8, Y7, Y7
+	VBLENDVPS    Y2, Y7, Y4, Y7
+	VPSLLD       $0x12, Y6, Y2
+	VPOR         Y5, Y7, Y4
+	VPAND        Y5, Y7, Y7
+	VBLENDVPS    Y2, Y7, Y4, Y7
+	VPSLLD       $0x11, Y6, Y2
+	VPOR         Y9, Y7, Y4
+	VPAND        Y9, Y7, Y7
+	VBLENDVPS    Y2, Y7, Y4, Y7
+	VPSLLD       $0x10, Y6, Y2
+	VPOR         Y3, Y7, Y4
+	VPAND        Y3, Y7, Y7
+	VBLENDVPS    Y2, Y7, Y4, Y7
+	VPSHUFD      $0x08, Y7, Y7
+	VPERMQ       $0x08, Y7, Y7
+	VMOVDQU      X7, (AX)
+	ADDQ         $0x10, CX
+	ADDQ         $0x10, AX
+	SUBQ         $0x04, BX
+	JMP          groups1
+
+end2:
+	VZEROUPPER
+	RET
+
+DATA rows_swapped<>+0(SB)/1, $0x02
+DATA rows_swapped<>+1(SB)/1, $0x03
+DATA rows_swapped<>+2(SB)/1, $0x00
+DATA rows_swapped<>+3(SB)/1, $0x01
+DATA rows_swapped<>+4(SB)/1, $0x06
+DATA rows_swapped<>+5(SB)/1, $0x07
+DATA rows_swapped<>+6(SB)/1, $0x04
+DATA rows_swapped<>+7(SB)/1, $0x05
+DATA rows_swapped<>+8(SB)/1, $0x0a
+DATA rows_swapped<>+9(SB)/1, $0x0b
+DATA rows_swapped<>+10(SB)/1, $0x08
+DATA rows_swapped<>+11(SB)/1, $0x09
+DATA rows_swapped<>+12(SB)/1, $0x0e
+DATA rows_swapped<>+13(SB)/1, $0x0f
+DATA rows_swapped<>+14(SB)/1, $0x0c
+DATA rows_swapped<>+15(SB)/1, $0x0d
+DATA rows_swapped<>+16(SB)/1, $0x02
+DATA rows_swapped<>+17(SB)/1, $0x03
+DATA rows_swapped<>+18(SB)/1, $0x00
+DATA rows_swapped<>+19(SB)/1, $0x01
+DATA rows_swapped<>+20(SB)/1, $0x06
+DATA rows_swapped<>+21(SB)/1, $0x07
+DATA rows_swapped<>+22(SB)/1, $0x04
+DATA rows_swapped<>+23(SB)/1, $0x05
+DATA rows_swapped<>+24(SB)/1, $0x0a
+DATA rows_swapped<>+25(SB)/1, $0x0b
+DATA rows_swapped<>+26(SB)/1, $0x08
+DATA rows_swapped<>+27(SB)/1, $0x09
+DATA rows_swapped<>+28(SB)/1, $0x0e
+DATA rows_swapped<>+29(SB)/1, $0x0f
+DATA rows_swapped<>+30(SB)/1, $0x0c
+DATA rows_swapped<>+31(SB)/1, $0x0d
+DATA rows_swapped<>+32(SB)/1, $0x02
+DATA rows_swapped<>+33(SB)/1, $0x03
+DATA rows_swapped<>+34(SB)/1, $0x00
+DATA rows_swapped<>+35(SB)/1, $0x01
+DATA rows_swapped<>+36(SB)/1, $0x06
+DATA rows_swapped<>+37(SB)/1, $0x07
+DATA rows_swapped<>+38(SB)/1, $0x04
+DATA rows_swapped<>+39(SB)/1, $0x05
+DATA rows_swapped<>+40(SB)/1, $0x0a
+DATA rows_swapped<>+41(SB)/1, $0x0b
+DATA rows_swapped<>+42(SB)/1, $0x08
+DATA rows_swapped<>+43(SB)/1, $0x09
+DATA rows_swapped<>+44(SB)/1, $0x0e
+DATA rows_swapped<>+45(SB)/1, $0x0f
+DATA rows_swapped<>+46(SB)/1, $0x0c
+DATA rows_swapped<>+47(SB)/1, $0x0d
+DATA rows_swapped<>+48(SB)/1, $0x02
+DATA rows_swapped<>+49(SB)/1, $0x03
+DATA rows_swapped<>+50(SB)/1, $0x00
+DATA rows_swapped<>+51(SB)/1, $0x01
+DATA rows_swapped<>+52(SB)/1, $0x06
+DATA rows_swapped<>+53(SB)/1, $0x07
+DATA rows_swapped<>+54(SB)/1, $0x04
+DATA rows_swapped<>+55(SB)/1, $0x05
+DATA rows_swapped<>+56(SB)/1, $0x0a
+DATA rows_swapped<>+57(SB)/1, $0x0b
+DATA rows_swapped<>+58(SB)/1, $0x08
+DATA rows_swapped<>+59(SB)/1, $0x09
+DATA rows_swapped<>+60(SB)/1, $0x0e
+DATA rows_swapped<>+61(SB)/1, $0x0f
+DATA rows_swapped<>+62(SB)/1, $0x0c
+DATA rows_swapped<>+63(SB)/1, $0x0d
+GLOBL rows_swapped<>(SB), RODATA|NOPTR, $64
 
 // func dropAVX2(y []float32, x []float32, residual []float32, mask []uint32, rows int, n int, words int, scale float32)
 // Requires: AVX, AVX2

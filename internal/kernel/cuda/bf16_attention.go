@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"haul/internal/kernel"
+	"haul/internal/rng"
 )
 
 // Limits of src/attention/bf16_attention.cu.
@@ -67,11 +68,15 @@ func (s bf16Head) split() int {
 	return each
 }
 
-// roundArgs are dropArgs with the keys of Philox's rounds in the seed's place.
-func (b *binder) roundArgs(d kernel.Drop) []any {
-	args := []any{b.state, uint32(d.Site), d.Threshold(), d.Scale()}
-	for i := range uint32(10) {
+// weightArgs are dropArgs for the weights of attention, with the keys of Philox's rounds in the
+// seed's place and a word for each bit of the threshold, all ones where it is clear.
+func (b *binder) weightArgs(d kernel.Drop) []any {
+	args := []any{b.state, uint32(d.Site), d.Scale()}
+	for i := range uint32(rng.ShortRounds) {
 		args = append(args, uint32(d.Seed)+i*0x9E3779B9, uint32(d.Seed>>32)+i*0xBB67AE85)
+	}
+	for bit := range 16 {
+		args = append(args, d.Threshold()>>bit&1-1)
 	}
 	return args
 }
@@ -100,7 +105,7 @@ func (b *binder) bf16Causal(o *kernel.CausalAttention, bits *kernel.Tensor) ([]l
 		return b.longCausal(o, s, bits)
 	}
 	each := s.split()
-	args := append([]any{b.addr(o.Y), b.addr(o.LogSum), b.addr(bits), b.addr(o.QKV), b.addr(o.First)}, b.roundArgs(o.Drop)...)
+	args := append([]any{b.addr(o.Y), b.addr(o.LogSum), b.addr(bits), b.addr(o.QKV), b.addr(o.First)}, b.weightArgs(o.Drop)...)
 	return []launch{{module: "bf16_attention", kernel: s.name("bf16_attention", o.Drop, bits, "_made"), grid: dim3{batch * o.Heads / each, 1, 1}, block: dim3{32 * bf16Warps, 1, 1},
 		shared: s.shared(each), args: append(args, i32(t), i32(o.Heads), i32(s.hd), i32(each), headScale(d, o.Heads))}}, nil
 }
@@ -121,7 +126,7 @@ func (b *binder) bf16CausalGrad(o *kernel.CausalAttentionGrad, bits *kernel.Tens
 	if s.wide == bf16HeadMost {
 		sums = b.scratch(4 * batch * o.Heads * s.rows * s.wide)
 	}
-	args := append([]any{b.addr(o.DQKV), b.addr(o.DY), b.addr(o.Y), b.addr(o.LogSum), b.addr(bits), b.addr(o.QKV), b.addr(o.First), sums}, b.roundArgs(o.Drop)...)
+	args := append([]any{b.addr(o.DQKV), b.addr(o.DY), b.addr(o.Y), b.addr(o.LogSum), b.addr(bits), b.addr(o.QKV), b.addr(o.First), sums}, b.weightArgs(o.Drop)...)
 	return []launch{{module: "bf16_attention_grad", kernel: s.name("bf16_attention_grad", o.Drop, bits, "_kept"), grid: dim3{batch * o.Heads, 1, 1}, block: dim3{64, 1, 1},
 		shared: s.sharedGrad(), args: append(args, i32(t), i32(o.Heads), i32(s.hd), headScale(d, o.Heads))}}, nil
 }

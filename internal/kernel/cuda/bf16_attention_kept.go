@@ -27,8 +27,7 @@ func keepMasks(p *kernel.Program) *kernel.Program {
 				continue
 			}
 			bits := &kernel.Tensor{Name: o.LogSum.Name + ".masks", Type: kernel.F32, Space: kernel.Shard, ID: len(out.Tensors),
-				// two bytes for each of 32 lanes
-				Shape: []int{batch, o.Heads, ceil(tokens, 16), ceil(tokens, 32) * 16}}
+				Shape: []int{batch, o.Heads, 2 * ceil(tokens, 32), ceil(tokens, 64) * 32}}
 			bits.Stride = bits.Cols()
 			out.Tensors = append(out.Tensors, bits)
 			out.PerShard[at] = &keptCausal{p.PerShard[at].(*kernel.CausalAttention), bits}

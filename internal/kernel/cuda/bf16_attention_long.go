@@ -12,13 +12,14 @@ const (
 	longTile   = 64 // keys brought at a time
 	longStages = 3
 	longAhead  = 2   // chunks that the gradient brings before their use
-	statsBytes = 16  // of a row's numbers
+	statsBytes = 16  // of a row's numbers, in whole chunks
 	statsBlock = 256 // threads
 )
 
 // Rows of so many tokens are streamed though a block could hold them. Forward that never pays:
-// blocks that hold a head wait for nothing. The gradient's have one a multiprocessor left.
-var longFrom, longGradFrom = 1 << 30, 1024
+// blocks that hold a head wait for nothing. The gradient's leave a multiprocessor too few warps;
+// heads of more columns than masks are kept for are streamed from twice as many tokens on.
+var longFrom, longGradFrom = 1 << 30, 512
 
 // streams and streamsGrad tell whether a row is streamed: one that is long, or that a block cannot
 // hold. most is what the card has of shared memory.
@@ -27,7 +28,11 @@ func (s bf16Head) streams(most int) bool {
 }
 
 func (s bf16Head) streamsGrad(most int) bool {
-	return s.sharedGrad() > most || s.t >= longGradFrom && s.longSharedGrad() <= most
+	from := longGradFrom
+	if s.wide > keptHeadMost {
+		from *= 2
+	}
+	return s.sharedGrad() > most || s.t >= from && s.longSharedGrad() <= most
 }
 
 // gradWarps are the warps of a block of the gradient, 32 keys each.
@@ -42,8 +47,11 @@ func (s bf16Head) gradWarps() int {
 func (s bf16Head) longShared() int { return 4 * longStages * longTile * s.wide }
 
 func (s bf16Head) longSharedGrad() int {
-	w := s.gradWarps()
-	return (w+longAhead)*(256*s.wide+32*statsBytes) + 128*w*s.wide
+	w, masks := s.gradWarps(), 0
+	if s.wide <= keptHeadMost {
+		masks = 128 * w
+	}
+	return (w+longAhead)*(256*s.wide+32*statsBytes+masks) + 128*w*s.wide
 }
 
 // fits fails where a block's shared memory is more than a card has.
@@ -57,7 +65,7 @@ func (s bf16Head) fits(op kernel.Op, shared, most int) error {
 // longCausal binds attention by the kernels that stream a row.
 func (b *binder) longCausal(o *kernel.CausalAttention, s bf16Head, bits *kernel.Tensor) ([]launch, error) {
 	batch, t, d := o.Dims()
-	args := append([]any{b.addr(o.Y), b.addr(o.LogSum), b.addr(bits), b.addr(o.QKV), b.addr(o.First)}, b.roundArgs(o.Drop)...)
+	args := append([]any{b.addr(o.Y), b.addr(o.LogSum), b.addr(bits), b.addr(o.QKV), b.addr(o.First)}, b.weightArgs(o.Drop)...)
 	return []launch{{module: "bf16_attention_long", kernel: s.name("bf16_attention_long", o.Drop, bits, "_made"), grid: dim3{batch * o.Heads * ceil(t, 16*longWarps), 1, 1},
 		block: dim3{32 * longWarps, 1, 1}, shared: s.longShared(), args: append(args, i32(t), i32(o.Heads), i32(s.hd), headScale(d, o.Heads))}}, s.fits(o, s.longShared(), b.maxShared)
 }
@@ -74,10 +82,10 @@ func (b *binder) longCausalGrad(o *kernel.CausalAttentionGrad, s bf16Head, bits 
 	if rows > bf16Group*s.gradWarps() {
 		sums = b.scratch(4 * count * s.wide * shares)
 	}
-	args := append([]any{b.addr(o.DQKV), b.addr(o.DY), stats, sums, b.addr(bits), b.addr(o.QKV)}, b.roundArgs(o.Drop)...)
+	args := append([]any{b.addr(o.DQKV), b.addr(o.DY), stats, sums, b.addr(bits), b.addr(o.QKV)}, b.weightArgs(o.Drop)...)
 	out := []launch{
 		{module: "bf16_attention_long_grad", kernel: "bf16_attention_stats", grid: dim3{ceil(count, statsBlock), 1, 1}, block: dim3{statsBlock, 1, 1},
-			args: []any{stats, b.addr(o.DY), b.addr(o.Y), b.addr(o.LogSum), b.addr(o.First), o.Drop.Scale(), i32(rows), i32(t), i32(o.Heads), i32(s.hd), i32(count)}},
+			args: []any{stats, b.addr(o.DY), b.addr(o.Y), b.addr(o.LogSum), b.addr(o.First), o.Drop.Scale(), i32(rows / bf16Group), i32(t), i32(o.Heads), i32(s.hd), i32(count)}},
 		{module: "bf16_attention_long_grad", kernel: s.name("bf16_attention_long_grad", o.Drop, bits, "_kept"), grid: dim3{batch * o.Heads * shares, 1, 1},
 			block: dim3{32 * s.gradWarps(), 1, 1}, shared: s.longSharedGrad(), args: append(args, i32(t), i32(o.Heads), i32(s.hd), i32(shares), headScale(d, o.Heads))},
 	}
@@ -85,7 +93,7 @@ func (b *binder) longCausalGrad(o *kernel.CausalAttentionGrad, s bf16Head, bits 
 		tiles := batch * o.Heads * ceil(t, 16)
 		out = append(out, launch{module: "bf16_attention_long_grad", kernel: fmt.Sprintf("bf16_attention_long_queries_%d", s.wide), grid: dim3{ceil(tiles, statsBlock/32), 1, 1},
 			block: dim3{statsBlock, 1, 1},
-			args:  []any{b.addr(o.DQKV), stats, sums, headScale(d, o.Heads) * o.Drop.Scale(), i32(t), i32(o.Heads), i32(s.hd), i32(shares), i32(tiles)}})
+			args:  []any{b.addr(o.DQKV), stats, sums, headScale(d, o.Heads) * o.Drop.Scale(), i32(t), i32(o.Heads), i32(s.hd), i32(shares), i32(s.gradWarps()), i32(tiles)}})
 	}
 	return out, s.fits(o, s.longSharedGrad(), b.maxShared)
 }

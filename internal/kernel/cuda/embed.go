@@ -74,8 +74,8 @@ func (b *binder) embedShape(rows, d, all, fields, vec int) embedShape {
 	return s
 }
 
-// embedGrad makes tables of every block's tokens, then adds them up into the lanes. A large table of
-// places is made apart from the others.
+// embedGrad makes tables of every block's tokens, then adds them up into the lanes. A large table
+// of places is made apart from the others.
 func (b *binder) embedGrad(o *kernel.EmbedGrad) ([]launch, error) {
 	if err := fits(o, o.Index); err != nil {
 		return nil, err

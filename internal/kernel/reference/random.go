@@ -19,6 +19,26 @@ func dropped[F Float](d kernel.Drop, instance uint64, row, column, width int) F 
 	return F(d.Scale())
 }
 
+// droppedWeight is the same for the weight that a query of attention gives a key.
+func droppedWeight[F Float](d kernel.Drop, instance uint64, row, key, keys int) F {
+	if d.Rate == 0 {
+		return 1
+	}
+	seed := [2]uint32{uint32(d.Seed), uint32(d.Seed >> 32)}
+	var number uint32
+	for call := range uint32(2) {
+		words := rng.Rounds(rng.ShortRounds, seed, [4]uint32{uint32(instance), uint32(instance >> 32), d.Weights(row, key/32, keys) + call, uint32(rng.Dropout)})
+		for i, w := range words {
+			place := 4*int(call) + i
+			number |= w>>(key%32)&1<<(8+place) | w>>((key+16)%32)&1<<place
+		}
+	}
+	if number < d.Threshold() {
+		return 0
+	}
+	return F(d.Scale())
+}
+
 // droppedOf is dropped for row r of a matrix whose row 0 is the first of instance `first`.
 func droppedOf[F Float](d kernel.Drop, first uint64, r, column, width int) F {
 	nodes := max(1, d.Nodes) // where nothing is dropped it may be unset

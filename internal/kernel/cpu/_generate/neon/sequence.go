@@ -8,6 +8,7 @@ func sequences() {
 	softmaxCausal()
 	softmaxCausalGrad()
 	keep()
+	keepWeights()
 	drop()
 }
 
@@ -178,24 +179,7 @@ func keep() {
 			f.line("MOVD %s, %s", keys, pk)
 			four := f.r()
 			f.line("MOVD $4, %s", four)
-			for range 10 {
-				t := f.vs(6)
-				f.umull(t[0], c[0], m0)
-				f.umull2(t[1], c[0], m0)
-				f.umull(t[2], c[2], m1)
-				f.umull2(t[3], c[2], m1)
-				f.splatFrom(t[4], pk, four)
-				f.splatFrom(t[5], pk, four)
-				f.eor(t[4], t[4], c[1])
-				f.eor(t[5], t[5], c[3])
-				f.uzp1(c[3], t[0], t[1]) // low words of the first product
-				f.uzp2(t[0], t[0], t[1])
-				f.uzp1(c[1], t[2], t[3])
-				f.uzp2(t[2], t[2], t[3])
-				f.eor(c[0], t[2], t[4])
-				f.eor(c[2], t[0], t[5])
-				f.free(t...)
-			}
+			f.philox(c, 10, m0, m1, pk, four)
 			f.freeR(four)
 			for k, word := range c {
 				for part := range uint32(2) {
@@ -221,6 +205,91 @@ func keep() {
 		f.line("ADD $16, %s, %s", draws, draws)
 		f.line("ADD $16, %s, %s", dst, dst)
 		f.free(draw, out)
+	})
+	f.ret()
+}
+
+// philox takes four counters side by side, c[i] their words i, through the rounds whose keys begin
+// at pk; four is the register with that number.
+func (f *fn) philox(c []V, rounds int, m0, m1 V, pk, four R) {
+	for range rounds {
+		t := f.vs(6)
+		f.umull(t[0], c[0], m0)
+		f.umull2(t[1], c[0], m0)
+		f.umull(t[2], c[2], m1)
+		f.umull2(t[3], c[2], m1)
+		f.splatFrom(t[4], pk, four)
+		f.splatFrom(t[5], pk, four)
+		f.eor(t[4], t[4], c[1])
+		f.eor(t[5], t[5], c[3])
+		f.uzp1(c[3], t[0], t[1]) // low words of the first product
+		f.uzp2(t[0], t[0], t[1])
+		f.uzp1(c[1], t[2], t[3])
+		f.uzp2(t[2], t[2], t[3])
+		f.eor(c[0], t[2], t[4])
+		f.eor(c[2], t[0], t[5])
+		f.free(t...)
+	}
+}
+
+// keepWeights runs four groups side by side, one per lane, through the two calls of each.
+func keepWeights() {
+	f := function("keepWeightsNEON", "keepWeightsGo, four groups at a time.", "[]uint32: dst draws rounds", "uint32: low high purpose threshold")
+	dst, draws, keys := f.arg("dst"), f.arg("draws"), f.arg("rounds")
+	count := f.length("draws")
+	splat := func(name string) V {
+		v, r := f.v(), f.arg(name)
+		f.splatWord(v, r)
+		f.freeR(r)
+		return v
+	}
+	low, high, purpose, threshold := splat("low"), splat("high"), splat("purpose"), splat("threshold")
+	m0, m1, one := f.bits(0xD2511F53), f.bits(0xCD9E8D57), f.bits(1)
+	pk, four := f.r(), f.r()
+	f.line("MOVD $4, %s", four)
+	f.line("LSR $2, %s, %s", count, count)
+	f.rows(count, func() {
+		draw := f.v()
+		f.ldr(draw, draws, 0)
+		var words []V
+		for call := range 2 {
+			c := f.vs(4)
+			f.move(c[0], low)
+			f.move(c[1], high)
+			f.move(c[2], draw)
+			f.move(c[3], purpose)
+			f.line("MOVD %s, %s", keys, pk)
+			f.philox(c, 7, m0, m1, pk, four)
+			words = append(words, c...)
+			if call == 0 {
+				f.add(draw, draw, one)
+			}
+		}
+		keep := f.v()
+		f.cmeq(keep, draw, draw) // all ones
+		for b := range uint32(16) {
+			r, t := f.v(), f.v()
+			if b < 8 {
+				f.ushr(t, words[b], 16)
+				f.shl(r, words[b], 16)
+				f.orr(r, r, t)
+			} else {
+				f.move(r, words[b-8])
+			}
+			f.shl(t, threshold, 31-b)
+			f.sshr(t, t, 31) // all ones where the threshold has the bit
+			any := f.v()
+			f.orr(any, keep, r)
+			f.and(keep, keep, r)
+			f.bsl(t, keep, any)
+			f.move(keep, t)
+			f.free(r, t, any)
+		}
+		f.str(keep, dst, 0)
+		f.line("ADD $16, %s, %s", draws, draws)
+		f.line("ADD $16, %s, %s", dst, dst)
+		f.free(words...)
+		f.free(draw, keep)
 	})
 	f.ret()
 }

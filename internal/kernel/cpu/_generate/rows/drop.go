@@ -13,6 +13,7 @@ const (
 	philoxMul0   = 0xD2511F53
 	philoxMul1   = 0xCD9E8D57
 	philoxRounds = 10
+	shortRounds  = 7 // rng.ShortRounds
 )
 
 var tables = map[string]Mem{}
@@ -67,19 +68,7 @@ func (m *isa) keepMask() {
 		VPADDD(table([]string{"evencalls", "oddcalls"}[s], 4, func(i int) uint32 { return uint32(i%4&2 + s) }), call, c2)
 		streams[s] = vecs{m.splat("low"), m.splat("high"), c2, m.splat("purpose")}
 	}
-	for r := range philoxRounds {
-		for s, c := range streams {
-			p0, p1 := m.vec(), m.vec()
-			VPMULUDQ(mul0, c[0], p0)
-			VPMULUDQ(mul1, c[2], p1)
-			c0, c2 := m.vec(), m.vec()
-			VPSRLQ(U8(32), p1, c0)
-			VPSRLQ(U8(32), p0, c2)
-			m.xor3(Mem{Base: rounds, Disp: 8 * r}, c[1], c0)
-			m.xor3(Mem{Base: rounds, Disp: 8*r + 4}, c[3], c2)
-			streams[s] = vecs{c0, p1, c2, p0}
-		}
-	}
+	m.philox(&streams, philoxRounds, mul0, mul1, rounds)
 	threshold := m.splat("threshold")
 	var words vecs
 	for k, v := range streams[0] {
@@ -96,6 +85,86 @@ func (m *isa) keepMask() {
 	ADDQ(U8(m.w), draws)
 	ADDQ(U8(m.w), dst)
 	SUBQ(U8(m.w/4), left)
+	JMP(LabelRef(loop))
+	Label(done)
+	ret()
+}
+
+// philox takes two streams of counters, in the low halves of 64-bit lanes, through the rounds.
+func (m *isa) philox(streams *[2]vecs, count int, mul0, mul1 VecVirtual, rounds Register) {
+	for r := range count {
+		for s, c := range streams {
+			p0, p1 := m.vec(), m.vec()
+			VPMULUDQ(mul0, c[0], p0)
+			VPMULUDQ(mul1, c[2], p1)
+			c0, c2 := m.vec(), m.vec()
+			VPSRLQ(U8(32), p1, c0)
+			VPSRLQ(U8(32), p0, c2)
+			m.xor3(Mem{Base: rounds, Disp: 8 * r}, c[1], c0)
+			m.xor3(Mem{Base: rounds, Disp: 8*r + 4}, c[3], c2)
+			streams[s] = vecs{c0, p1, c2, p0}
+		}
+	}
+}
+
+// keepWeights emits keepWeights, w/2 groups at a time, one in each 64-bit lane: the calls of a
+// group are the two streams, and what the upper halves hold never matters.
+func (m *isa) keepWeights() {
+	m.text("keepWeights", "func(dst, draws, rounds []uint32, low, high, purpose, threshold uint32)", fmt.Sprintf(", for whole multiples of %d groups.", m.w/2))
+	dst, draws, rounds, left := ptr("dst"), ptr("draws"), ptr("rounds"), length("draws")
+	mul0, mul1 := m.broadcast(bits(philoxMul0)), m.broadcast(bits(philoxMul1))
+	loop, done := m.label("groups"), m.label("end")
+	Label(loop)
+	CMPQ(left, U8(m.w/2))
+	JLT(LabelRef(done))
+	call := m.vec()
+	VPMOVZXDQ(Mem{Base: draws}, call)
+	second := m.vec()
+	VPADDD(table("ones", 4, func(int) uint32 { return 1 }), call, second)
+	var streams [2]vecs
+	for s, c2 := range []VecVirtual{call, second} {
+		streams[s] = vecs{m.splat("low"), m.splat("high"), c2, m.splat("purpose")}
+	}
+	m.philox(&streams, shortRounds, mul0, mul1, rounds)
+	words := append(streams[0], streams[1]...)
+	threshold, keep := m.splat("threshold"), m.vec()
+	VPCMPEQD(threshold.AsY(), threshold.AsY(), keep.AsY())
+	if m.wide() {
+		VPTERNLOGD(U8(0xff), keep, keep, keep)
+	}
+	for b := range 16 {
+		r := words[b%8]
+		if b < 8 {
+			r = m.vec()
+			if m.wide() {
+				VPROLD(U8(16), words[b], r)
+			} else {
+				VPSHUFB(table("swapped", 1, func(i int) uint32 { return uint32(i%16 ^ 2) }), words[b], r)
+			}
+		}
+		bit := m.vec()
+		VPSLLD(U8(31-b), threshold, bit) // on top
+		if m.wide() {
+			const either, both = 0xfc, 0xc0 // of keep and r, where the third is clear and where it is set
+			VPSRAD(U8(31), bit, bit)
+			VPTERNLOGD(U8(both&0xaa|either&0x55), bit, r, keep)
+			continue
+		}
+		any := m.vec()
+		VPOR(r, keep, any)
+		VPAND(r, keep, keep)
+		VBLENDVPS(bit, keep, any, keep)
+	}
+	if m.wide() {
+		VPMOVQD(keep, Mem{Base: dst})
+	} else {
+		VPSHUFD(U8(0x08), keep, keep)
+		VPERMQ(U8(0x08), keep, keep)
+		VMOVDQU(keep.AsX(), Mem{Base: dst})
+	}
+	ADDQ(U8(2*m.w), draws)
+	ADDQ(U8(2*m.w), dst)
+	SUBQ(U8(m.w/2), left)
 	JMP(LabelRef(loop))
 	Label(done)
 	ret()

@@ -30,6 +30,7 @@ func main() {
 		m.softmaxCausalGrad()
 		m.rowDots()
 		m.keepMask()
+		m.keepWeights()
 		m.drop()
 		m.pointer()
 		m.pointerGrad()

@@ -27,9 +27,10 @@ template <int HD> struct Tiles {
   u32 at, down, across;
 
   __device__ __forceinline__ Tiles(u32 at) : at(at) {
-    const int l = apart((int)threadIdx_x) % 32; // worked out here: kept, they spill
+    const int l = apart((u32)threadIdx_x) % 32; // worked out here: kept, they spill
     down = 2 * piece<HD>(l % 16, l / 16), across = 2 * piece<HD>(l % 8 + l / 16 * 8, l / 8 % 2);
   }
+  __device__ __forceinline__ Tiles(const Tiles &like, u32 at) : at(at), down(like.down), across(like.across) {}
   // Rows from `row`, a multiple of 16; columns from 16·c. left: the left operand. right: columns
   // are terms; m[0..1] are rows 0-7, m[2..3] rows 8-15. turned: rows are terms; m[0..1] are columns
   // 0-7, m[2..3] columns 8-15.
@@ -52,64 +53,52 @@ __device__ __forceinline__ void left(u32 (&out)[4], const float (&s)[4][4], int 
   out[2] = bf16x2(s[2 * a + 1][0], s[2 * a + 1][1]), out[3] = bf16x2(s[2 * a + 1][2], s[2 * a + 1][3]);
 }
 
-// The ten keys of Philox's rounds, two words each, are parameters of a kernel: an instruction takes
-// them from constant memory, where made from the seed they would fill twenty registers through the
-// loops.
-#define ROUND_KEYS \
-  u32 k0, u32 k1, u32 k2, u32 k3, u32 k4, u32 k5, u32 k6, u32 k7, u32 k8, u32 k9, u32 k10, u32 k11, u32 k12, u32 k13, u32 k14, u32 k15, u32 k16, u32 k17, u32 k18, u32 k19
-#define THE_ROUND_KEYS {k0, k1, k2, k3, k4, k5, k6, k7, k8, k9, k10, k11, k12, k13, k14, k15, k16, k17, k18, k19}
+// Philox's keys, two words a round, and the levels of keep_weights are parameters of a kernel: an
+// instruction takes them from constant memory, where made from seed and threshold they would fill
+// registers through the loops.
+#define DECIDED_BY                                                                                                                       \
+  u32 k0, u32 k1, u32 k2, u32 k3, u32 k4, u32 k5, u32 k6, u32 k7, u32 k8, u32 k9, u32 k10, u32 k11, u32 k12, u32 k13, u32 l0, u32 l1, u32 l2, u32 l3, u32 l4, u32 l5, \
+      u32 l6, u32 l7, u32 l8, u32 l9, u32 l10, u32 l11, u32 l12, u32 l13, u32 l14, u32 l15
+#define WHAT_DECIDES {k0, k1, k2, k3, k4, k5, k6, k7, k8, k9, k10, k11, k12, k13}, {l0, l1, l2, l3, l4, l5, l6, l7, l8, l9, l10, l11, l12, l13, l14, l15}
 
-// Masks makes drop_words of one instance.
+// Masks makes weight_mask of one instance.
 struct Masks {
-  u32 keys[20], site, below; // below: the threshold in a word's upper half
+  u32 keys[2 * shortRounds], levels[16], site;
   u64 instance;
 
-  __device__ __forceinline__ Words words(u32 row, u32 blocks, u32 block, u32 t) const {
-    u32 c0 = (u32)instance, c1 = (u32)(instance >> 32), c2 = site << 24 | ((row * blocks + block) * 4 + t), c3 = dropPurpose;
+  __device__ __forceinline__ u32 draw(u32 row, u32 blocks, u32 block) const { return site << 24 | (row * blocks + block) * 2; }
+  __device__ __forceinline__ u32 word(u32 draw) const {
+    u32 words[8];
 #pragma unroll
-    for (int i = 0; i < 10; i++) {
-      const u64 p0 = (u64)0xD2511F53u * c0, p1 = (u64)0xCD9E8D57u * c2;
-      c0 = (u32)(p1 >> 32) ^ c1 ^ keys[2 * i], c1 = (u32)p1;
-      c2 = (u32)(p0 >> 32) ^ c3 ^ keys[2 * i + 1], c3 = (u32)p0;
+    for (int call = 0; call < 2; call++) {
+      u32 c0 = (u32)instance, c1 = (u32)(instance >> 32), c2 = draw + call, c3 = dropPurpose;
+#pragma unroll
+      for (int i = 0; i < shortRounds; i++) philox_round(c0, c1, c2, c3, keys[2 * i], keys[2 * i + 1]);
+      words[4 * call] = c0, words[4 * call + 1] = c1, words[4 * call + 2] = c2, words[4 * call + 3] = c3;
     }
-    return Words{{c0, c1, c2, c3}};
+    return keep_weights(words, levels);
   }
 };
 
-// drop zeroes what is dropped of a block of 32 columns: rows g, of words w, and g+8. `below` is the
-// threshold in a word's upper half, which spares the shift of every second number.
-__device__ __forceinline__ void drop(float (&out)[4][4], const float (&s)[4][4], const Words &w, const Words &w8, u32 below) {
-#pragma unroll
-  for (int n = 0; n < 4; n++) {
-    out[n][0] = w.w[n] << 16 >= below ? s[n][0] : 0.0f;
-    out[n][1] = w.w[n] >= below ? s[n][1] : 0.0f;
-    out[n][2] = w8.w[n] << 16 >= below ? s[n][2] : 0.0f;
-    out[n][3] = w8.w[n] >= below ? s[n][3] : 0.0f;
-  }
-}
-
 // What a kernel does about dropout: nothing, make its masks, read those that were made, or make
-// them and leave them to be read: the gradient reads what attention made, a bit where it would make
-// sixteen.
+// them and leave them to be read: the gradient reads what attention made.
 enum { WHOLE, MASKED, KEPT, MADE };
 
-// Masks in memory are 16 bits a lane for 16 queries and 32 keys: bit n + 4·(e/2) + 8·(e%2) for
-// element e of block n of eight keys. kept_at is where a lane's are of tile r and group J of a
-// head.
-typedef unsigned short Bits;
-__device__ __forceinline__ long kept_at(int head, int tiles, int groups, int r, int J) { return ((((long)head * tiles + r) * groups + J) << 5) + threadIdx_x % 32; }
+// Masks in memory are a word for a query and 32 keys, bit c for key c: for each tile of 16 queries
+// and each pair of groups of keys 32 words, lane l's of query l%16 and group l/16 of the pair.
+// kept_at is where those of tile r and pair P of a head begin.
+__device__ __forceinline__ long kept_at(int head, int tiles, int pairs, int r, int P) { return (((long)head * tiles + r) * pairs + P) << 5; }
 
-__device__ __forceinline__ void drop(float (&out)[4][4], const float (&s)[4][4], u32 bits) {
-#pragma unroll
-  for (int n = 0; n < 4; n++)
-#pragma unroll
-    for (int e = 0; e < 4; e++) out[n][e] = bits & 1u << (n + 4 * (e / 2) + 8 * (e % 2)) ? s[n][e] : 0.0f;
+// upper_bits has, of byte n, n < 4, of two words all bits of a half each where the byte's upper bit
+// is set: the low half for the first word. all_bits is the same of one word, for all 32.
+__device__ __forceinline__ u32 upper_bits(u32 a, u32 b, int n) {
+  u32 r;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(0xcc88 + 0x1111 * n));
+  return r;
 }
-
-// kept_bits are those of the words of rows g and g+8.
-__device__ __forceinline__ u32 kept_bits(const Words &w, const Words &w8, const Compared &limit) {
-  u32 word = 0;
-#pragma unroll
-  for (int i = 0; i < 8; i++) word = word >> 1 | limit.keeps(i < 4 ? w.w[i] : w8.w[i - 4]);
-  return (word >> 8 & 0xff) | (word >> 16 & 0xff00);
+__device__ __forceinline__ u32 all_bits(u32 a, int n) {
+  u32 r;
+  asm("prmt.b32 %0, %1, %1, %2;" : "=r"(r) : "r"(a), "r"(0x8888 + 0x1111 * n));
+  return r;
 }
+__device__ __forceinline__ float masked(float v, u32 mask) { return __builtin_bit_cast(float, __builtin_bit_cast(u32, v) & mask); }

@@ -8,20 +8,6 @@ __device__ __forceinline__ void matrices(u32 (&m)[4], u32 at) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3]) : "r"(at) : "memory");
 }
 
-// halves has all bits of each half of a word where the half's upper bit is set.
-__device__ __forceinline__ u32 halves(u32 v) {
-  u32 r;
-  asm("prmt.b32 %0, %1, %1, 0xbb99;" : "=r"(r) : "r"(v));
-  return r;
-}
-
-// wide_product is the product of two words, its lower word first.
-__device__ __forceinline__ u2 wide_product(u32 a, u32 b) {
-  u2 r;
-  asm("{.reg .u64 t; mul.wide.u32 t, %2, %3; mov.b64 {%0, %1}, t;}" : "=r"(r.x), "=r"(r.y) : "r"(a), "r"(b));
-  return r;
-}
-
 // upper packs two fp32 numbers that are bf16 numbers already.
 __device__ __forceinline__ Bf16x2 upper(float first, float second) {
   u32 r;

@@ -84,6 +84,152 @@ __device__ __forceinline__ void powers(float (&part)[2], float (&s)[4][4], const
   }
 }
 
+// Attending is a warp with 16 queries, tile r, that goes over their keys from the last to the
+// first, in pairs of groups of 32. Masks are those of a pair as they lie in memory.
+//
+// What a reader could break: a row's products are relative to its largest score in the first group
+// it takes, its own, which is finite, for every query sees itself. Should a later sum become huge,
+// and only then, the row goes over to its largest score so far. Pairs whose keys every query sees
+// take the short way, `whole`; it changes nothing where a sum is huge, and the long one goes over
+// the pair.
+template <int HD, bool DROP> struct Attending {
+  static constexpr int K = HD / 16;
+  u32 q[K][4];
+  int r, i[2], from[2], lowest, highest;
+  float o[2 * K][4], top[2], sum[2];
+
+  __device__ __forceinline__ Attending(const Queries<K> &own, int r, int tokens) : r(r) {
+    const int g = threadIdx_x % 32 / 4;
+#pragma unroll
+    for (int k = 0; k < K; k++)
+#pragma unroll
+      for (int e = 0; e < 4; e++) q[k][e] = own.q[k][e];
+#pragma unroll
+    for (int n = 0; n < 2 * K; n++)
+#pragma unroll
+      for (int e = 0; e < 4; e++) o[n][e] = 0;
+#pragma unroll
+    for (int x = 0; x < 2; x++) from[x] = own.from[x], i[x] = last(16 * r + g + 8 * x, tokens), top[x] = -__builtin_inff(), sum[x] = 0;
+    lowest = shfl(from[0], 0) / 32, highest = shfl(from[1], 31);
+  }
+
+  // Spread are the masks of a group: x[row][h] has in the upper bit of byte n that of column 8n +
+  // 2t + h.
+  struct Spread {
+    u32 x[2][2];
+    __device__ __forceinline__ Spread(u32 word, int J) {
+      const int g = threadIdx_x % 32 / 4, t = threadIdx_x % 4;
+#pragma unroll
+      for (int row = 0; row < 2; row++) {
+        const u32 w = (u32)shfl((int)word, J % 2 * 16 + g + 8 * row);
+        x[row][0] = w << (7 - 2 * t), x[row][1] = w << (6 - 2 * t);
+      }
+    }
+    __device__ __forceinline__ void drop(u32 (&p)[4], int a) const {
+#pragma unroll
+      for (int e = 0; e < 4; e++) p[e] &= upper_bits(x[e % 2][0], x[e % 2][1], 2 * a + e / 2);
+    }
+  };
+
+  // add adds probabilities, as `left` makes them, times 16 values from `row` on.
+  __device__ __forceinline__ void add(const u32 (&p)[4], const Tiles<HD> &values, int row) {
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+      u32 m[4];
+      values.turned(m, row, k);
+      multiply(o[2 * k], p, m[0], m[1]);
+      multiply(o[2 * k + 1], p, m[2], m[3]);
+    }
+  }
+
+  // whole takes pair P, which every query sees, unless a sum is huge.
+  __device__ __forceinline__ bool whole(const Tiles<HD> &keys, const Tiles<HD> &values, u32 word, int P, float unit2) {
+    u32 p[4][4];
+    float part[2] = {0, 0};
+    const float base[2] = {top[0] * unit2, top[1] * unit2};
+#pragma unroll
+    for (int a = 0; a < 4; a++) {
+      float s[2][4] = {};
+#pragma unroll
+      for (int k = 0; k < K; k++) {
+        u32 m[4];
+        keys.right(m, 64 * P + 16 * a, k);
+        multiply(s[0], q[k], m[0], m[1]);
+        multiply(s[1], q[k], m[2], m[3]);
+      }
+#pragma unroll
+      for (int n = 0; n < 2; n++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) s[n][e] = ex2(s[n][e] * unit2 - base[e / 2]), part[e / 2] += s[n][e];
+      p[a][0] = bf16x2(s[0][0], s[0][1]), p[a][1] = bf16x2(s[0][2], s[0][3]), p[a][2] = bf16x2(s[1][0], s[1][1]), p[a][3] = bf16x2(s[1][2], s[1][3]);
+    }
+    if (ballot(part[0] > huge || part[1] > huge)) return false;
+    sum[0] += part[0], sum[1] += part[1];
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+      if (DROP) {
+        const Spread spread(word, half);
+        spread.drop(p[2 * half], 0), spread.drop(p[2 * half + 1], 1);
+      }
+      add(p[2 * half], values, 64 * P + 32 * half), add(p[2 * half + 1], values, 64 * P + 32 * half + 16);
+    }
+    return true;
+  }
+
+  // one takes group J.
+  __device__ __forceinline__ void one(const Tiles<HD> &keys, const Tiles<HD> &values, u32 word, int J, float unit2) {
+    float s[4][4], part[2];
+    scores<HD>(s, q, keys, r, J, i, from, highest);
+    if (J == r / 2) largest(top, s);
+    powers(part, s, top, unit2);
+    if (ballot(part[0] > huge || part[1] > huge)) {
+      const float was[2] = {top[0], top[1]};
+      scores<HD>(s, q, keys, r, J, i, from, highest);
+      largest(top, s);
+      powers(part, s, top, unit2);
+#pragma unroll
+      for (int x = 0; x < 2; x++) {
+        const float shrink = ex2((was[x] - top[x]) * unit2);
+        sum[x] *= shrink;
+#pragma unroll
+        for (int n = 0; n < 2 * K; n++) o[n][2 * x] *= shrink, o[n][2 * x + 1] *= shrink;
+      }
+    }
+    sum[0] += part[0], sum[1] += part[1];
+    u32 p[2][4];
+#pragma unroll
+    for (int a = 0; a < 2; a++) left(p[a], s, a);
+    if (DROP) {
+      const Spread spread(word, J);
+#pragma unroll
+      for (int a = 0; a < 2; a++) spread.drop(p[a], a);
+    }
+#pragma unroll
+    for (int a = 0; a < 2; a++) add(p[a], values, 32 * J + 16 * a);
+  }
+
+  __device__ __forceinline__ void pair(const Tiles<HD> &keys, const Tiles<HD> &values, u32 word, int P, float unit2) {
+    if (2 * P + 1 < r / 2 && 64 * P >= highest && whole(keys, values, word, P, unit2)) return;
+#pragma unroll 1
+    for (int J = least(r / 2, 2 * P + 1); J >= 2 * P && J >= lowest; J--) one(keys, values, word, J, unit2);
+  }
+
+  // write leaves the rows' results, y and logSum those of the instance's head.
+  __device__ __forceinline__ void write(Bf16 *y, float *logSum, float keepScale, float scale, int tokens, int d, int hd) const {
+    const int g = threadIdx_x % 32 / 4, t = threadIdx_x % 4;
+#pragma unroll
+    for (int x = 0; x < 2; x++) {
+      const int row = 16 * r + g + 8 * x;
+      const float total = quad_sum(sum[x]), inverse = keepScale * rcp(total);
+      if (row >= tokens) continue;
+      if (t == 0) logSum[row] = top[x] * scale + lg2(total) * LN2;
+#pragma unroll
+      for (int n = 0; n < 2 * K; n++)
+        if (8 * n < hd) *(u32 *)(y + (long)row * d + 8 * n + 2 * t) = bf16x2(o[n][2 * x] * inverse, o[n][2 * x + 1] * inverse);
+    }
+  }
+};
+
 __device__ __forceinline__ float dot2(u32 a, u32 b) { return bf16_low(a) * bf16_low(b) + bf16_high(a) * bf16_high(b); }
 
 // same_bits is c[16×8] = a·b in fp16: c0 is row g, columns 2t and 2t+1, c1 row g+8.
@@ -100,6 +246,139 @@ __device__ __forceinline__ void same_bits(u32 &c0, u32 &c1, const u32 (&a)[4], u
 __device__ __forceinline__ void turn(u32 (&out)[4], const u32 (&m)[4], const u32 (&one)[4]) {
   same_bits(out[0], out[1], one, m[0], m[2]);
   same_bits(out[2], out[3], one, m[1], m[3]);
+}
+
+// c[16×8] = from + a·b.
+__device__ __forceinline__ void multiply(float (&c)[4], const float (&from)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
+               : "=f"(c[0]), "=f"(c[1]), "=f"(c[2]), "=f"(c[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(from[0]), "f"(from[1]), "f"(from[2]), "f"(from[3]));
+}
+// Own are 32 keys and values as operands of the gradient: rows on the left, and keys as terms on
+// the right.
+template <int HD> struct Own {
+  Tiles<HD> k, v;
+
+  __device__ __forceinline__ Own(u32 keys, u32 values) : k(keys), v(k, values) {}
+  __device__ __forceinline__ void keys(u32 (&m)[4], int a, int c) const { k.left(m, 16 * a, c); }
+  __device__ __forceinline__ void values(u32 (&m)[4], int a, int c) const { v.left(m, 16 * a, c); }
+  __device__ __forceinline__ void turned(u32 (&m)[4], int a, int c) const { k.turned(m, 16 * a, c); }
+};
+
+// Lines is where a lane's lines of a tile of 16 queries begin, in bytes from a matrix: in the order
+// of turned and of right operands.
+struct Lines {
+  u32 down, across;
+};
+template <int HD> __device__ __forceinline__ Lines lines_of(int end) { // end: lines from it on repeat the one before
+  const int l = threadIdx_x % 32, r = l % 16, s = l % 8 + l / 16 * 8;
+  return Lines{2 * (u32)piece<HD>(r < end ? r : end - 1, l / 16), 2 * (u32)piece<HD>(s < end ? s : end - 1, l / 8 % 2)};
+}
+
+// Seen is what a lane's four queries of a tile are to a group of 32 keys: query 8x + 2t + h has
+// logSum·log2 e, -D/keepScale, D = dy·y, twice, as a result has it for two rows, and its word of
+// masks.
+struct Seen {
+  float logSum[2][2], none[2][4];
+  u32 words[2][2];
+};
+
+// Gradient adds the products of a group of 32 keys and a tile of 16 queries to their gradients.
+//
+// What a reader could break: scores are made turned, a row a key: so they lie as the left operands
+// of dk and dv, which are sums over queries; for dq alone they are turned back.
+template <int HD, bool DROP> struct Gradient {
+  static constexpr int K = HD / 16;
+  float dk[2][2 * K][4] = {}, dv[2][2 * K][4] = {};
+
+  // With p = exp(s - logSum), kept the dropout's mask times keepScale, and D_i = dy_i·y_i:
+  // dv_j = Σ_i p·kept·dy_i; ds = p·(kept·dy_i·v_j - D_i); dq_i = scale·Σ_j ds·k_j; dk_j = scale·Σ_i
+  // ds·q_i. keepScale is left out of ds, hence D/keepScale, and multiplies the sums instead. Where
+  // queries do not see all keys, `edge`, hidden(s) zeroes the probabilities of those they do not.
+  template <class HIDDEN>
+  __device__ __forceinline__ void add(float (&dq)[2 * K][4], const Own<HD> &own, u32 queries, u32 grads, Lines lines, const Seen &seen, const u32 (&one)[4], float unit2, bool edge,
+                                      HIDDEN &&hidden) {
+    const int g = threadIdx_x % 32 / 4;
+    u32 q[K][4], o[K][4];
+#pragma unroll
+    for (int k = 0; k < K; k++) matrices(q[k], queries + (lines.across ^ 32 * k)), matrices(o[k], grads + (lines.across ^ 32 * k));
+    float s[2][2][4] = {};
+#pragma unroll
+    for (int a = 0; a < 2; a++)
+#pragma unroll
+      for (int k = 0; k < K; k++) {
+        u32 m[4];
+        own.keys(m, a, k);
+        multiply(s[a][0], m, q[k][0], q[k][1]);
+        multiply(s[a][1], m, q[k][2], q[k][3]);
+      }
+#pragma unroll
+    for (int a = 0; a < 2; a++)
+#pragma unroll
+      for (int x = 0; x < 2; x++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) s[a][x][e] = ex2(s[a][x][e] * unit2 - seen.logSum[x][e % 2]);
+    if (edge) hidden(s);
+#pragma unroll
+    for (int a = 0; a < 2; a++) {
+      float dp[2][4];
+#pragma unroll
+      for (int k = 0; k < K; k++) {
+        u32 m[4];
+        own.values(m, a, k);
+        if (k == 0) {
+          const float zero[4] = {};
+          multiply(dp[0], zero, m, o[k][0], o[k][1]);
+          multiply(dp[1], zero, m, o[k][2], o[k][3]);
+          continue;
+        }
+        multiply(dp[0], m, o[k][0], o[k][1]);
+        multiply(dp[1], m, o[k][2], o[k][3]);
+      }
+      u32 p[4], ds[4];
+#pragma unroll
+      for (int x = 0; x < 2; x++)
+#pragma unroll
+        for (int e = 0; e < 4; e += 2) {
+          float kept[2], d[2];
+#pragma unroll
+          for (int h = 0; h < 2; h++) {
+            const float v = s[a][x][e + h];
+            kept[h] = DROP ? masked(v, all_bits(seen.words[x][h] << (7 - g), 2 * a + e / 2)) : v;
+            d[h] = kept[h] * dp[x][e + h] + v * seen.none[x][h];
+          }
+          p[2 * x + e / 2] = bf16x2(kept[0], kept[1]), ds[2 * x + e / 2] = bf16x2(d[0], d[1]);
+        }
+      u32 back[4];
+      turn(back, ds, one);
+#pragma unroll
+      for (int k = 0; k < K; k++) {
+        u4 m = turned4(grads + (lines.down ^ 32 * k));
+        multiply(dv[a][2 * k], p, m.x, m.y);
+        multiply(dv[a][2 * k + 1], p, m.z, m.w);
+        m = turned4(queries + (lines.down ^ 32 * k));
+        multiply(dk[a][2 * k], ds, m.x, m.y);
+        multiply(dk[a][2 * k + 1], ds, m.z, m.w);
+        u32 t[4];
+        own.turned(t, a, k);
+        multiply(dq[2 * k], back, t[0], t[1]);
+        multiply(dq[2 * k + 1], back, t[2], t[3]);
+      }
+    }
+  }
+};
+
+// hide zeroes the probabilities that query i0 + 8x + 2t + h does not give key j0 + 16a + 8·(e/2) +
+// g: keys after it, and before from[x][h].
+__device__ __forceinline__ void hide(float (&s)[2][2][4], const int (&from)[2][2], int i0, int j0) {
+  const int g = threadIdx_x % 32 / 4, t = threadIdx_x % 4, j = opaque(j0 + g);
+#pragma unroll
+  for (int a = 0; a < 2; a++)
+#pragma unroll
+    for (int x = 0; x < 2; x++)
+#pragma unroll
+      for (int e = 0; e < 4; e++)
+        if (16 * a + e / 2 * 8 > i0 + 8 * x + 2 * t + e % 2 - j || 16 * a + e / 2 * 8 < from[x][e % 2] - j) s[a][x][e] = 0;
 }
 
 // write puts 16 rows from `row` on into dqkv, from which `to` is the head's first column.

@@ -116,8 +116,8 @@ __device__ __forceinline__ void bring_keys(float *ks, float *vs, u32 *masks, con
   c.bring(ks, qkv + at.in + d, 3 * d, j0);
   c.bring(vs, qkv + at.in + 2 * d, 3 * d, j0);
   if (drop.threshold)
-    for (int e = threadIdx_x; e < 4 * C::rows * across; e += threads)
-      masks[e / 4] = drop_mask(drop, at.instance, at.head * n + at.row0 + e / 4 / across, (n + 31) / 32, j0 / 32 + e / 4 % across, e % 4);
+    for (int e = threadIdx_x; e < C::rows * across; e += threads)
+      masks[e] = weight_mask(drop, at.instance, at.head * n + at.row0 + e / across, (n + 31) / 32, j0 / 32 + e % across);
   sync();
 }
 
@@ -241,8 +241,8 @@ __device__ __forceinline__ void causal_dkv(float *dqkv, const float *delta, cons
       los[e] = in ? first[i0 + e] : n;
     }
     if (drop.threshold)
-      for (int e = threadIdx_x; e < 4 * C::tile * C::words; e += threads)
-        masks[e / 4] = drop_mask(drop, at.instance, at.head * n + i0 + e / 4 / C::words, (n + 31) / 32, at.row0 / 32 + e / 4 % C::words, e % 4);
+      for (int e = threadIdx_x; e < C::tile * C::words; e += threads)
+        masks[e] = weight_mask(drop, at.instance, at.head * n + i0 + e / C::words, (n + 31) / 32, at.row0 / 32 + e % C::words);
     sync();
 #pragma unroll 2
     for (int u = 0; u < C::tile; u++) {

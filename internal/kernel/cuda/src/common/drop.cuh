@@ -1,6 +1,6 @@
-// Which elements a dropout keeps, as kernel.Drop.Call says: one Philox call serves columns 2t and
-// 2t+1 of the four groups of eight in a block of 32 columns, so that the four calls t = 0..3 of a
-// block make one word of 32 decisions.
+// Which elements a dropout keeps. Weights of attention: kernel.Drop.Weights. All others, as
+// kernel.Drop.Call says: one Philox call serves columns 2t and 2t+1 of the four groups of eight in
+// a block of 32 columns, so that the four calls t = 0..3 of a block make one word of 32 decisions.
 #pragma once
 #include "haul.cuh"
 
@@ -32,6 +32,56 @@ __device__ __forceinline__ u32 drop_mask(const Drop &p, u64 instance, u32 row, u
 #pragma unroll
   for (int m = 1; m <= 2; m *= 2) bits |= __builtin_bit_cast(u32, shfl_xor(__builtin_bit_cast(float, bits), m));
   return bits;
+}
+
+// majority has the bits that two of three words have.
+__device__ __forceinline__ u32 majority(u32 a, u32 b, u32 c) {
+  u32 r;
+  asm("lop3.b32 %0, %1, %2, %3, 0xe8;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
+  return r;
+}
+
+constexpr int shortRounds = 7; // rng.ShortRounds
+
+// wide_product is the product of two words. Its halves are words of their own, so that three words
+// are joined by one instruction.
+__device__ __forceinline__ void wide_product(u32 &low, u32 &high, u32 a, u32 b) {
+  asm("{.reg .u64 t; mul.wide.u32 t, %2, %3; mov.b64 {%0, %1}, t;}" : "=r"(low), "=r"(high) : "r"(a), "r"(b));
+}
+__device__ __forceinline__ void philox_round(u32 &c0, u32 &c1, u32 &c2, u32 &c3, u32 k0, u32 k1) {
+  u32 low0, high0, low1, high1;
+  wide_product(low0, high0, 0xD2511F53u, c0), wide_product(low1, high1, 0xCD9E8D57u, c2);
+  c0 = high1 ^ c1 ^ k0, c1 = low1;
+  c2 = high0 ^ c3 ^ k1, c3 = low0;
+}
+
+// keep_weights is kernel.Keep: the decisions about 32 weights of attention by the eight words of
+// two calls. levels[b] is all ones where the threshold's bit b is clear: the smaller numbers stay.
+__device__ __forceinline__ u32 keep_weights(const u32 (&words)[8], const u32 (&levels)[16]) {
+  u32 keep = 0xffffffff;
+#pragma unroll
+  for (int b = 0; b < 16; b++) {
+    u32 r = words[b % 8];
+    if (b < 8) asm("prmt.b32 %0, %1, %1, 0x1032;" : "=r"(r) : "r"(words[b]));
+    keep = majority(keep, r, levels[b]);
+  }
+  return keep;
+}
+
+// weight_mask is the word of 32 weights of a query, as kernel.Drop.Weights says.
+__device__ __forceinline__ u32 weight_mask(const Drop &p, u64 instance, u32 row, u32 blocks, u32 block) {
+  u32 words[8], levels[16];
+#pragma unroll
+  for (int call = 0; call < 2; call++) {
+    u32 k0 = (u32)p.seed, k1 = (u32)(p.seed >> 32);
+    u32 c0 = (u32)instance, c1 = (u32)(instance >> 32), c2 = p.site << 24 | ((row * blocks + block) * 2 + call), c3 = dropPurpose;
+#pragma unroll
+    for (int i = 0; i < shortRounds; i++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) philox_round(c0, c1, c2, c3, k0, k1);
+    words[4 * call] = c0, words[4 * call + 1] = c1, words[4 * call + 2] = c2, words[4 * call + 3] = c3;
+  }
+#pragma unroll
+  for (int b = 0; b < 16; b++) levels[b] = p.threshold >> b & 1 ? 0 : 0xffffffff;
+  return keep_weights(words, levels);
 }
 
 // Compared compares both halves of a word with the threshold at once: the lower 15 bits of each

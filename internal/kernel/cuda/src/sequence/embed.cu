@@ -54,8 +54,8 @@ __device__ __forceinline__ bool any_flag(const u32 *flags, int count) {
   return any;
 }
 
-// The gradient of a large table whose rows are places in an instance: row p sums the tokens at place
-// p of every instance, `tokens` apart. Lane y's block x takes every gridDim'th piece of four
+// The gradient of a large table whose rows are places in an instance: row p sums the tokens at
+// place p of every instance, `tokens` apart. Lane y's block x takes every gridDim'th piece of four
 // columns. A token at another place than its index says is a stray: the block then sets its flag,
 // and the kernels behind make the table again from scratch.
 KERNEL __launch_bounds__(256) embed_grad_places(float *table, u32 *strays, const float *dy, const int *index, int f, int fields, int rows, int tokens, int size, int d,
@@ -86,8 +86,8 @@ KERNEL __launch_bounds__(256) embed_grad_places(float *table, u32 *strays, const
 // tables' rows are numbered through and table f begins at s_f and ends where the next begins. Block
 // (x, y, z): x is one of `blocks` of lane x/blocks and takes `each` of its `chunk` tokens, y a tile
 // of `width` columns, z the rows of the tables from z·keep on. Shared: tables [keep][width] | dy
-// [ring][stage][width] | index [ring][stage][fields]. A thread has VEC columns. Where there are flags
-// of strays, nothing is done unless one is set.
+// [ring][stage][width] | index [ring][stage][fields]. A thread has VEC columns. Where there are
+// flags of strays, nothing is done unless one is set.
 template <int VEC>
 __device__ __forceinline__ void embed_grad(float *partial, const float *dy, const int *index, STARTS, int fields, int rows, int d, int all, int keep,
                                            int width, int chunk, int each, int blocks, const u32 *strays, int flags) {
