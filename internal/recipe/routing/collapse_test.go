@@ -35,3 +35,15 @@ func TestCollapseIsSaid(t *testing.T) {
 		}
 	}
 }
+
+// A run of one customer has one route and no gradient: it says so, once.
+func TestARunSaysOnce(t *testing.T) {
+	h, _ := whole(t, tiny(t, "problem.num_customers=1", "training_advanced.entropy_coef=0", "training_advanced.entropy_min=0"), openCPU(t, 1))
+	if said := strings.Count(strings.Join(h.Notes, "\n"), "every gradient was zero"); len(epochsOf(h)) != 3 || said != 1 {
+		t.Errorf("said %d times in %d epochs: %q", said, len(epochsOf(h)), h.Notes)
+	}
+	h, _ = whole(t, tiny(t), openCPU(t, 1))
+	if said := strings.Join(h.Notes, "\n"); strings.Contains(said, "gradient was zero") || strings.Contains(said, "lost") {
+		t.Errorf("a run that learns says %q", said)
+	}
+}
