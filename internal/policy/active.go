@@ -48,6 +48,7 @@ type activeSearch struct {
 
 	flat, zeros, embeddings, lengths []float32
 	actions, best                    []int32
+	kept                             []*keptJoin // by problem, where routes are joined
 }
 
 // activeBytes is what the embeddings of a batch may take, with their gradients and moments.
@@ -135,6 +136,7 @@ func (a *activeSearch) search(ctx context.Context, s *batch, problems []*vrp.Pro
 	}
 	begun, total := time.Now(), a.total(!until.IsZero())
 	a.remember(s, len(problems))
+	a.keep(s, problems, out)
 	done := 0
 	defer func() {
 		for i := range problems {
@@ -151,7 +153,7 @@ func (a *activeSearch) search(ctx context.Context, s *batch, problems []*vrp.Pro
 			}
 			return err
 		}
-		if err := a.take(s, problems, out, shortest); err != nil {
+		if err := a.take(s, problems, out, shortest, k%keptEvery == 0); err != nil {
 			return err
 		}
 		done = k
@@ -163,6 +165,7 @@ func (a *activeSearch) search(ctx context.Context, s *batch, problems []*vrp.Pro
 			tell(min(1, share))
 		}
 	}
+	a.finish(s, problems, out)
 	m, err := a.runner.TakeMetrics()
 	if err == nil && m.BadStep > 0 {
 		op, _ := a.runner.FirstBad()
@@ -211,8 +214,9 @@ func (a *activeSearch) step(ctx context.Context, first uint64) error {
 }
 
 // take keeps what has become shorter. The actions are many, and are read only if they can matter:
-// where a problem has a metric of its own, the device's lengths do not tell.
-func (a *activeSearch) take(s *batch, problems []*vrp.Problem, out []Routed, shortest []float32) error {
+// where a problem has a metric of its own, the device's lengths do not tell. A deep one joins all
+// that is kept.
+func (a *activeSearch) take(s *batch, problems []*vrp.Problem, out []Routed, shortest []float32, deep bool) error {
 	if err := a.runner.ReadBatch(a.routes.Length, a.lengths); err != nil {
 		return err
 	}
@@ -228,11 +232,51 @@ func (a *activeSearch) take(s *batch, problems []*vrp.Problem, out []Routed, sho
 	if err := a.runner.ReadBatch(a.routes.Actions, a.actions); err != nil {
 		return err
 	}
-	if err := s.takeAll(problems, out, a.actions, a.lengths, of); err != nil {
+	err := s.takeEach(problems, a.actions, a.lengths, of, func(i int, actions []int32, lengths []float32) ([]int32, error) {
+		taken, err := out[i].takeBest(problems[i], actions, lengths)
+		if err != nil || !s.join {
+			return taken, err
+		}
+		did := a.kept[i].add(actions, lengths)
+		if deep {
+			did = a.kept[i].improve() || did
+		}
+		if did {
+			if better, ok := out[i].takeKept(a.kept[i], s.steps); ok {
+				taken = better
+			}
+		}
+		return taken, nil
+	})
+	if err != nil {
 		return err
 	}
 	a.remember(s, len(problems))
 	return nil
+}
+
+// keep begins what is kept of the problems' routes.
+func (a *activeSearch) keep(s *batch, problems []*vrp.Problem, out []Routed) {
+	if !s.join {
+		return
+	}
+	each := s.sym * s.starts
+	a.kept = make([]*keptJoin, len(problems))
+	eachRow(len(problems), func(i int) bool {
+		a.kept[i] = newKeptJoin(problems[i], out[i].Solution, s.actions[i*each*s.steps:][:each*s.steps], each)
+		return false
+	})
+}
+
+// finish takes over from all kept routes a last time.
+func (a *activeSearch) finish(s *batch, problems []*vrp.Problem, out []Routed) {
+	eachRow(len(a.kept), func(i int) bool {
+		if a.kept[i].improve() {
+			out[i].takeKept(a.kept[i], s.steps)
+		}
+		return false
+	})
+	a.kept = nil
 }
 
 // remember writes the best routes of each problem into all of its rows: a symmetry changes no

@@ -127,17 +127,25 @@ func (s *batch) decode(ctx context.Context, problems []*vrp.Problem, out []Route
 // takeAll keeps the best routes of each problem where they beat what is there, of those that `of`
 // names; nil: of all. Joining takes its time, so that problems are dealt to the cores.
 func (s *batch) takeAll(problems []*vrp.Problem, out []Routed, actions []int32, lengths []float32, of []bool) error {
-	steps, each := s.steps, s.sym*s.starts
 	take := (*Routed).takeBest
 	if s.join {
 		take = (*Routed).takeJoined
 	}
+	return s.takeEach(problems, actions, lengths, of, func(i int, actions []int32, lengths []float32) ([]int32, error) {
+		return take(&out[i], problems[i], actions, lengths)
+	})
+}
+
+// takeEach is takeAll by a way to take the routes of problem i, which returns the actions of those
+// that it took, nil for none.
+func (s *batch) takeEach(problems []*vrp.Problem, actions []int32, lengths []float32, of []bool, take func(i int, actions []int32, lengths []float32) ([]int32, error)) error {
+	steps, each := s.steps, s.sym*s.starts
 	failed := make([]error, len(problems))
 	eachRow(len(problems), func(i int) bool {
 		if of != nil && !of[i] {
 			return false
 		}
-		taken, err := take(&out[i], problems[i], actions[i*each*steps:][:each*steps], lengths[i*each:][:each])
+		taken, err := take(i, actions[i*each*steps:][:each*steps], lengths[i*each:][:each])
 		if err != nil {
 			failed[i] = fmt.Errorf("%s: %w", problems[i].Name, err)
 		}

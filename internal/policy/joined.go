@@ -159,8 +159,13 @@ func (j *joiner) join(tours [][]int32) vrp.Solution {
 	if !(best.length < all[0].length-least) {
 		return vrp.Solution{}
 	}
+	return j.solution(best)
+}
+
+// solution is a tour as the problem's routes.
+func (j *joiner) solution(t *cutTour) vrp.Solution {
 	visits := []int32{0}
-	for _, r := range best.routes {
+	for _, r := range t.routes {
 		if r.depot > 0 {
 			r.depot += int32(j.prob.N())
 		}

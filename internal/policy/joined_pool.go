@@ -1,6 +1,9 @@
 package policy
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // Routes of any tours side by side: two or three routes of the best tour give way to others that
 // serve the same customers, each from a tour of its own.
@@ -12,6 +15,12 @@ type joinedRoute struct {
 	depot     int32
 	customers []int32
 	length    float64
+}
+
+// clone is the route with customers of its own: those of a tour that was cut are the tour's.
+func (r joinedRoute) clone() joinedRoute {
+	r.customers = slices.Clone(r.customers)
+	return r
 }
 
 // cutTour is a tour as its routes.
@@ -84,6 +93,7 @@ type routePool struct {
 	// sets that nothing shorter was found for: as long as their customers stay together nothing will
 	// be
 	failed map[customerSet]bool
+	grown  bool // since then: there may be something now
 }
 
 type pooled struct {
@@ -94,22 +104,30 @@ type pooled struct {
 func newRoutePool(tours []*cutTour, customers int) *routePool {
 	p := &routePool{at: map[customerSet]int{}, of: make([][]int, customers), failed: map[customerSet]bool{}}
 	for _, t := range tours {
-		for _, r := range t.routes {
-			set := setOf(&r)
-			if k, ok := p.at[set]; !ok {
-				p.at[set] = len(p.routes)
-				p.routes = append(p.routes, pooled{r, set})
-			} else if r.length < p.routes[k].length {
-				p.routes[k].joinedRoute = r
-			}
-		}
-	}
-	for k := range p.routes {
-		for _, v := range p.routes[k].customers {
-			p.of[v-1] = append(p.of[v-1], k)
-		}
+		p.add(t)
 	}
 	return p
+}
+
+// add takes up the routes of one more tour.
+func (p *routePool) add(t *cutTour) {
+	for _, r := range t.routes {
+		set := setOf(&r)
+		k, ok := p.at[set]
+		switch {
+		case !ok:
+			p.at[set] = len(p.routes)
+			for _, v := range r.customers {
+				p.of[v-1] = append(p.of[v-1], len(p.routes))
+			}
+			p.routes = append(p.routes, pooled{r.clone(), set})
+		case r.length < p.routes[k].length-least:
+			p.routes[k].joinedRoute = r.clone()
+		default:
+			continue
+		}
+		p.grown = true
+	}
 }
 
 // cover finds at most `most` routes that serve a set of customers and are shorter than `than` in
@@ -137,6 +155,10 @@ func (p *routePool) cover(set customerSet, than float64, most int) ([]int, float
 // improve replaces two or three routes of a tour while that makes it shorter, and says whether it
 // did.
 func (p *routePool) improve(t *cutTour) (did bool) {
+	if p.grown {
+		clear(p.failed)
+		p.grown = false
+	}
 	for p.replace(t) {
 		did = true
 	}

@@ -56,21 +56,31 @@ func (r *Routed) takeJoined(prob *vrp.Problem, actions []int32, lengths []float3
 	if before.Routes != nil {
 		tours = append(tours, prob.Visits(before))
 	}
-	sol := newJoiner(prob).join(tours)
-	// A problem that limits vehicles, or windows to the last digit, may not allow what is joined.
-	if sol.Routes == nil || vrp.Validate(prob, sol) != nil {
-		return taken, nil
-	}
-	if cost := prob.Cost(sol); cost < r.Cost {
-		r.Solution, r.Cost = sol, cost
-		taken = make([]int32, steps)
-		if joined := prob.Visits(sol)[1:]; len(joined) <= steps {
-			copy(taken, joined)
-			return taken, nil
-		}
-		return nil, nil // more routes than a tour may have
+	if better, ok := r.takeSolution(prob, newJoiner(prob).join(tours), steps); ok {
+		return better, nil
 	}
 	return taken, nil
+}
+
+// takeSolution takes joined routes that are better, and returns them as actions; nil where they are
+// more than a tour may have. A problem that limits vehicles, or windows to the last digit, may not
+// allow them.
+func (r *Routed) takeSolution(prob *vrp.Problem, sol vrp.Solution, steps int) (actions []int32, ok bool) {
+	if sol.Routes == nil || vrp.Validate(prob, sol) != nil {
+		return nil, false
+	}
+	cost := prob.Cost(sol)
+	if !(cost < r.Cost) {
+		return nil, false
+	}
+	r.Solution, r.Cost = sol, cost
+	joined := prob.Visits(sol)[1:]
+	if len(joined) > steps {
+		return nil, true
+	}
+	actions = make([]int32, steps)
+	copy(actions, joined)
+	return actions, true
 }
 
 // visitsOf are actions as Problem.FromVisits reads them. Where there are several depots, a first
