@@ -8,9 +8,10 @@ import (
 )
 
 const (
-	embedTables = 8  // most tables of src/sequence/embed.cu
-	embedStage  = 16 // its stage
-	embedRing   = 4  // its ring
+	embedTables = 8                    // tables of a launch of src/sequence/embed.cu
+	embedFields = kernel.MaxFields + 2 // most tables: a token's fields, type and position
+	embedStage  = 16                   // its stage
+	embedRing   = 4                    // its ring
 )
 
 func (b *binder) embed(o *kernel.Embed) ([]launch, error) {
@@ -22,18 +23,41 @@ func (b *binder) embed(o *kernel.Embed) ([]launch, error) {
 	if b.vectors(append([]*kernel.Tensor{o.Y}, o.Tables...)...) {
 		name, n = "embed4", n/4
 	}
-	args := append([]any{b.addr(o.Y), b.addr(o.Index)}, b.tables(o.Tables)...)
-	l := each(name, n, append(args, i32(o.Index.Cols()), i32(rows), i32(d))...)
-	l.module = "embed"
-	return []launch{l}, dense(o, o.Y)
+	var out []launch
+	for _, g := range groups(o.Index) {
+		args := append([]any{b.addr(o.Y), b.addr(o.Index) + g.bytes()}, b.tables(g.of(o.Tables))...)
+		l := each(name, n, append(args, i32(g.fields), i32(o.Index.Cols()), flag(g.first > 0), i32(rows), i32(d))...)
+		l.module = "embed"
+		out = append(out, l)
+	}
+	return out, dense(o, o.Y)
 }
 
-// fits refuses more fields than a kernel has parameters for tables. The last ones may have none.
+// fits refuses more fields than a token can have. The last ones may have no table.
 func fits(op kernel.Op, index *kernel.Tensor) error {
-	if n := index.Cols(); n > embedTables {
-		return fmt.Errorf("%s: %d tables, the GPU sums at most %d", op.Kind(), n, embedTables)
+	if n := index.Cols(); n > embedFields {
+		return fmt.Errorf("%s: %d tables, the GPU sums at most %d", op.Kind(), n, embedFields)
 	}
 	return nil
+}
+
+// embedGroup is fields of a token that a launch takes: as many as a kernel has parameters for
+// tables.
+type embedGroup struct{ first, fields int }
+
+func groups(index *kernel.Tensor) (out []embedGroup) {
+	for first, all := 0, index.Cols(); first < all; first += embedTables {
+		out = append(out, embedGroup{first, min(embedTables, all-first)})
+	}
+	return out
+}
+
+// bytes is where a token's first field of the group lies, from the token's own first.
+func (g embedGroup) bytes() uint64 { return uint64(4 * g.first) }
+
+// of is the group's part of all fields' tables.
+func (g embedGroup) of(ts []*kernel.Tensor) []*kernel.Tensor {
+	return ts[min(g.first, len(ts)):min(g.first+g.fields, len(ts))]
 }
 
 // tables are the addresses of the tables, 0 for those that are not there.
@@ -80,9 +104,9 @@ func (b *binder) embedGrad(o *kernel.EmbedGrad) ([]launch, error) {
 	if err := fits(o, o.Index); err != nil {
 		return nil, err
 	}
-	var adds uint32
+	adds := make([]bool, len(o.DTables))
 	for i, t := range o.DTables {
-		adds |= b.adds(t) << i
+		adds[i] = b.adds(t) != 0
 	}
 	f := b.placesTable(o, adds)
 	if f < 0 {
@@ -108,56 +132,60 @@ const placesBlocks = 32
 // larger than the tables that fit a few blocks, with a row for every place of an instance, where
 // nothing else has written its gradient. Tokens that are elsewhere than their index says cost time,
 // no more.
-func (b *binder) placesTable(o *kernel.EmbedGrad, adds uint32) int {
+func (b *binder) placesTable(o *kernel.EmbedGrad, adds []bool) int {
 	if len(o.Index.Shape) != 3 || !b.vectors(o.DY) {
 		return -1
 	}
 	for f, t := range o.DTables {
-		if t != nil && t.Shape[0] > 2*embedRows && t.Shape[0] >= o.Index.Shape[1] && 2*o.Index.Shape[1] > t.Shape[0] && adds>>f&1 == 0 && b.vectors(t) {
+		if t != nil && t.Shape[0] > 2*embedRows && t.Shape[0] >= o.Index.Shape[1] && 2*o.Index.Shape[1] > t.Shape[0] && !adds[f] && b.vectors(t) {
 			return f
 		}
 	}
 	return -1
 }
 
-// embedGradAll makes all tables that want a gradient, where any of the flags is set if there are
-// flags.
-func (b *binder) embedGradAll(o *kernel.EmbedGrad, adds uint32, strays uint64, flags int) []launch {
-	d, fields := o.DY.Cols(), o.Index.Cols()
-	starts, all := make([]any, embedTables), 0
-	for i := range starts {
-		starts[i] = i32(all)
-		if i < len(o.DTables) && o.DTables[i] != nil {
-			all += o.DTables[i].Shape[0]
+// embedGradAll makes all tables that want a gradient, group by group, where any of the flags is set
+// if there are flags.
+func (b *binder) embedGradAll(o *kernel.EmbedGrad, adds []bool, strays uint64, flags int) (out []launch) {
+	for _, g := range groups(o.Index) {
+		tables := g.of(o.DTables)
+		starts, all, added := make([]any, embedTables), 0, uint32(0)
+		for i := range starts {
+			starts[i] = i32(all)
+			if i < len(tables) && tables[i] != nil {
+				all += tables[i].Shape[0]
+				added |= flag(adds[g.first+i]) << i
+			}
 		}
+		if all == 0 {
+			continue
+		}
+		var pass launch
+		var blocks int
+		if b.embedsByProducts(o, all) {
+			pass, blocks = b.embedProducts(o, starts, all)
+		} else {
+			pass, blocks = b.embedTables(o, g, starts, all)
+			pass.args = append(pass.args, strays, i32(flags))
+		}
+		lanes := append(append(b.tables(tables), starts...), pass.args[0])
+		out = append(out, pass, launch{module: "embed", kernel: "embed_grad_lanes", grid: dim3{ceil(all*o.DY.Cols(), 256), b.lanes, 1}, block: dim3{256, 1, 1},
+			args: append(lanes, i32(g.fields), i32(o.DY.Cols()), i32(all), i32(blocks), i32(b.laneSize), added, strays, i32(flags))})
 	}
-	if all == 0 {
-		return nil
-	}
-	var pass launch
-	var blocks int
-	if b.embedsByProducts(o, all) {
-		pass, blocks = b.embedProducts(o, starts, all)
-	} else {
-		pass, blocks = b.embedTables(o, starts, all)
-		pass.args = append(pass.args, strays, i32(flags))
-	}
-	lanes := append(append(b.tables(o.DTables), starts...), pass.args[0])
-	return []launch{pass, {module: "embed", kernel: "embed_grad_lanes", grid: dim3{ceil(all*d, 256), b.lanes, 1}, block: dim3{256, 1, 1},
-		args: append(lanes, i32(fields), i32(d), i32(all), i32(blocks), i32(b.laneSize), adds, strays, i32(flags))}}
+	return out
 }
 
 // embedTables keeps a block's tables in shared memory. It says how many blocks a lane has.
-func (b *binder) embedTables(o *kernel.EmbedGrad, starts []any, all int) (launch, int) {
-	rows, d, fields, vec := o.DY.Rows(), o.DY.Cols(), o.Index.Cols(), 1
+func (b *binder) embedTables(o *kernel.EmbedGrad, g embedGroup, starts []any, all int) (launch, int) {
+	rows, d, fields, vec := o.DY.Rows(), o.DY.Cols(), g.fields, 1
 	if b.vectors(o.DY) {
 		vec = 4
 	}
 	s := b.embedShape(rows, d, all, fields, vec)
 	chunk := ceil(rows, b.lanes)
-	args := append([]any{b.scratch(4 * b.lanes * s.blocks * all * d), b.addr(o.DY), b.addr(o.Index)}, starts...)
+	args := append([]any{b.scratch(4 * b.lanes * s.blocks * all * d), b.addr(o.DY), b.addr(o.Index) + g.bytes()}, starts...)
 	return launch{module: "embed", kernel: fmt.Sprintf("embed_grad%d", s.vec), grid: dim3{b.lanes * s.blocks, s.tiles, s.parts},
 		block: dim3{fields * s.width / s.vec, 1, 1}, shared: s.shared,
-		args: append(args, i32(fields), i32(rows), i32(d), i32(all), i32(s.keep), i32(s.width), i32(chunk), i32(ceil(chunk, s.blocks)),
+		args: append(args, i32(fields), i32(o.Index.Cols()), i32(rows), i32(d), i32(all), i32(s.keep), i32(s.width), i32(chunk), i32(ceil(chunk, s.blocks)),
 			i32(s.blocks))}, s.blocks
 }

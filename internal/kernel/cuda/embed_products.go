@@ -13,9 +13,10 @@ const (
 )
 
 // embedsByProducts reports whether a card has the instructions and the tables are of the shape:
-// every block reads all tokens' columns, so more tables than two blocks keep are not worth it.
+// every block reads all tokens' columns, so more tables than two blocks keep are not worth it, and
+// a launch has all fields of a token.
 func (b *binder) embedsByProducts(o *kernel.EmbedGrad, all int) bool {
-	return b.hopper && b.precision == BF16 && o.DY.Cols() == embedWidth && all <= 2*embedRows && b.vectors(o.DY)
+	return b.hopper && b.precision == BF16 && o.Index.Cols() <= embedTables && o.DY.Cols() == embedWidth && all <= 2*embedRows && b.vectors(o.DY)
 }
 
 // embedProducts multiplies ones and zeros with what comes in. It says how many blocks a lane has.

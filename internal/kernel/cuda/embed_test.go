@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"strconv"
@@ -46,6 +47,51 @@ func TestEmbedGradPaths(t *testing.T) {
 		}
 		if ls[0].kernel != c.kernel || ls[0].grid != c.grid {
 			t.Errorf("%s: %s, grid %v; want %s, %v", c.name, ls[0].kernel, ls[0].grid, c.kernel, c.grid)
+		}
+	}
+}
+
+// TestEmbedsManyFields: the tables of a token go to kernels eight at a time, each launch at its own
+// fields and after the first adding to what is there; more fields than a token has are refused.
+func TestEmbedsManyFields(t *testing.T) {
+	for _, fields := range []int{1, 8, 9, 25, 63, 64, 65, embedFields, embedFields + 1} {
+		b := hopper(64, BF16)
+		o := &kernel.Embed{Y: tensor(4, 16, 128), Index: tensor(4, 16, fields)}
+		g := &kernel.EmbedGrad{DY: tensor(4, 16, 128), Index: o.Index}
+		for i := range fields {
+			o.Tables = append(o.Tables, tensor(156, 128))
+			g.DTables = append(g.DTables, tensor(156, 128))
+			g.DTables[i].Offset = (1 + i) << 20
+		}
+		ls, err := b.embed(o)
+		gs, errGrad := b.embedGrad(g)
+		if fields > embedFields {
+			want := "embed: 69 tables, the GPU sums at most 68"
+			if err == nil || err.Error() != want || errGrad == nil {
+				t.Errorf("%d fields: %v and %v, want %q and the like", fields, err, errGrad, want)
+			}
+			continue
+		}
+		if err != nil || errGrad != nil {
+			t.Errorf("%d fields: %v, %v", fields, err, errGrad)
+			continue
+		}
+		if n := ceil(fields, embedTables); len(ls) != n || len(gs) != 2*n {
+			t.Errorf("%d fields: %d launches and %d of the gradient, want %d and %d", fields, len(ls), len(gs), n, 2*n)
+			continue
+		}
+		for i, l := range ls {
+			own := min(embedTables, fields-embedTables*i)
+			if got, want := fmt.Sprint(l.args[1].(uint64)-b.addr(o.Index), l.args[10:13]), fmt.Sprint(32*i, []any{i32(own), i32(fields), flag(i > 0)}); got != want {
+				t.Errorf("%d fields, launch %d: offset, fields, stride and adds %s, want %s", fields, i, got, want)
+			}
+			pass := gs[2*i]
+			if got, want := fmt.Sprint(pass.args[2].(uint64)-b.addr(o.Index), pass.args[11:13]), fmt.Sprint(32*i, []any{i32(own), i32(fields)}); got != want {
+				t.Errorf("%d fields, gradient %d: offset, fields and stride %s, want %s", fields, i, got, want)
+			}
+			if pass.block.x > 1024 || pass.shared > b.maxShared {
+				t.Errorf("%d fields, gradient %d: %d threads, %d bytes", fields, i, pass.block.x, pass.shared)
+			}
 		}
 	}
 }

@@ -300,6 +300,74 @@ func testEmbed(t *testing.T, dev kernel.Device) {
 		c.try(t, dev)
 	}
 	testPlaces(t, dev)
+	testManyFields(t, dev)
+}
+
+// testManyFields has more tables than a launch of a kernel may take, up to as many as a token has,
+// in columns that vectors read and in others; one field has no table. The last is a token of
+// XLand-MiniGrid: a view of 25 tiles, action, reward, type and a place in a long context. A device
+// does both ops twice, and the second time has the same bits.
+func testManyFields(t *testing.T, dev kernel.Device) {
+	for i, s := range []struct{ fields, n, d int }{{8, 5, 128}, {9, 3, 128}, {25, 4, 64}, {63, 2, 10}, {64, 3, 128}, {kernel.MaxFields + 2, 5, 32},
+		{kernel.MaxFields + 2, 3, 7}, {29, 400, 128}} {
+		if !tries(dev, i) {
+			continue
+		}
+		sizes := make([]int, s.fields)
+		for f := range sizes {
+			sizes[f] = 1 + (7*f+i)%23
+		}
+		c := trial{nodes: s.n, linear: true, batch: batchOf(dev, s.n, 1)}
+		if s.n == 400 {
+			c.batch = 2
+			for f := range 25 {
+				sizes[f] = 156
+			}
+			copy(sizes[25:], []int{6, 244, 3, 400})
+		}
+		index := func(r *recording) *kernel.Tensor {
+			random := rand.New(rand.NewPCG(uint64(i), 5))
+			values := make([]int32, r.prog.Batch*s.n*s.fields)
+			for e := range values {
+				size := sizes[e%s.fields]
+				if values[e] = int32(random.IntN(size+1)) - 1; size == 400 {
+					values[e] = int32(e / s.fields % s.n)
+				}
+			}
+			return r.givenInts("index", values, s.n, s.fields)
+		}
+		none := s.fields - 1 // the last field has no table: what is summed ends before it
+		if s.n == 400 {
+			none = s.fields
+		}
+		for _, what := range []struct {
+			name   string
+			record func(r *recording)
+		}{{"embed", func(r *recording) {
+			o := &kernel.Embed{Y: r.out("y", s.fields, s.n, s.d), Index: index(r)}
+			for f, rows := range sizes[:none] {
+				o.Tables = append(o.Tables, r.weight(fmt.Sprint("table", f), rows, s.d))
+			}
+			r.do(o)
+		}}, {"embed.grad", func(r *recording) {
+			o := &kernel.EmbedGrad{DY: r.in("dy", s.n, s.d), Index: index(r)}
+			for f, rows := range sizes[:none] {
+				o.DTables = append(o.DTables, r.grad(r.weight(fmt.Sprint("table", f), rows, s.d), r.prog.Batch*s.n))
+			}
+			r.do(o)
+		}}} {
+			c.rounds = what.name == "embed.grad"
+			c.what, c.record = fmt.Sprintf("%s T=%d D=%d F=%d", what.name, s.n, s.d, s.fields), what.record
+			c.try(t, dev)
+			_, a := c.run(t, dev, false)
+			r, b := c.run(t, dev, false)
+			for _, o := range append(r.outputs, r.grads...) {
+				if !slices.Equal(a.floats[o.t.Name], b.floats[o.t.Name]) {
+					t.Errorf("%s: two runs differ in %s", c.what, o.t.Name)
+				}
+			}
+		}
+	}
 }
 
 // testPlaces has a large table of places in an instance beside a small one, as a long context's

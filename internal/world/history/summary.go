@@ -88,9 +88,6 @@ func Summarize(h History) *Summary {
 	if len(space.Rewards) == 1 && !differ {
 		wrong("every reward is %g: there is nothing to learn from", space.Rewards[0])
 	}
-	if len(space.Fields) > 4 {
-		wrong("%d fields: a GPU sums at most 4, train with --device cpu", len(space.Fields))
-	}
 	return s
 }
 

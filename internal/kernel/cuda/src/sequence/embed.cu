@@ -18,31 +18,35 @@ constexpr int batch = 4;  // tokens whose rows are read together; divides stage
 #define PICK_START(i) f == i ? s##i:
 #define PICK_END(i) f + 1 == i ? s##i:
 
-// y[m,c] = Σ_f p_f[index[m,f]·d + c] over the fields that have a table, VEC columns a thread.
-template <int VEC> __device__ __forceinline__ void embed(float *y, const int *index, POINTERS(const float), int fields, int rows, int d) {
+// y[m,c] (+)= Σ_f p_f[index[m,f]·d + c] over the fields that have a table, VEC columns a thread. A
+// token has `stride` fields. More than eight take a launch for every eight, which goes on from the
+// sum before it (`adds`), so that the tables are added in their order.
+template <int VEC>
+__device__ __forceinline__ void embed(float *y, const int *index, POINTERS(const float), int fields, int stride, int adds, int rows, int d) {
   const u32 e = blockIdx_x * blockDim_x + threadIdx_x, width = d / VEC;
   if (e >= rows * width) return;
   const u32 r = e / width;
   const int c = VEC * (e % width);
-  const int *at = index + (long)r * fields;
+  const int *at = index + (long)r * stride;
+  float *to = y + (long)r * d + c;
   f4 sum = {0, 0, 0, 0};
+  if (adds) sum = VEC == 4 ? load4(to) : f4{*to, 0, 0, 0};
 #define ADD(i)                                                                              \
   if (i < fields && p##i && at[i] >= 0) {                                                   \
     const float *from = p##i + (long)at[i] * d + c;                                         \
     sum += VEC == 4 ? load4(from) : f4{*from, 0, 0, 0};                                     \
   }
   EACH_TABLE(ADD)
-  float *to = y + (long)r * d + c;
   if (VEC == 4)
     store4(to, sum);
   else
     *to = sum.x;
 }
-KERNEL embed4(float *y, const int *index, POINTERS(const float), int fields, int rows, int d) {
-  embed<4>(y, index, p0, p1, p2, p3, p4, p5, p6, p7, fields, rows, d);
+KERNEL embed4(float *y, const int *index, POINTERS(const float), int fields, int stride, int adds, int rows, int d) {
+  embed<4>(y, index, p0, p1, p2, p3, p4, p5, p6, p7, fields, stride, adds, rows, d);
 }
-KERNEL embed1(float *y, const int *index, POINTERS(const float), int fields, int rows, int d) {
-  embed<1>(y, index, p0, p1, p2, p3, p4, p5, p6, p7, fields, rows, d);
+KERNEL embed1(float *y, const int *index, POINTERS(const float), int fields, int stride, int adds, int rows, int d) {
+  embed<1>(y, index, p0, p1, p2, p3, p4, p5, p6, p7, fields, stride, adds, rows, d);
 }
 
 // any_flag tells all threads of a block whether one of the flags is set; without flags it is yes.
@@ -86,11 +90,12 @@ KERNEL __launch_bounds__(256) embed_grad_places(float *table, u32 *strays, const
 // tables' rows are numbered through and table f begins at s_f and ends where the next begins. Block
 // (x, y, z): x is one of `blocks` of lane x/blocks and takes `each` of its `chunk` tokens, y a tile
 // of `width` columns, z the rows of the tables from z·keep on. Shared: tables [keep][width] | dy
-// [ring][stage][width] | index [ring][stage][fields]. A thread has VEC columns. Where there are
-// flags of strays, nothing is done unless one is set.
+// [ring][stage][width] | index [ring][stage][fields]. A thread has VEC columns; a token has
+// `stride` fields in memory, of which `fields` are these tables'. Where there are flags of strays,
+// nothing is done unless one is set.
 template <int VEC>
-__device__ __forceinline__ void embed_grad(float *partial, const float *dy, const int *index, STARTS, int fields, int rows, int d, int all, int keep,
-                                           int width, int chunk, int each, int blocks, const u32 *strays, int flags) {
+__device__ __forceinline__ void embed_grad(float *partial, const float *dy, const int *index, STARTS, int fields, int stride, int rows, int d, int all,
+                                           int keep, int width, int chunk, int each, int blocks, const u32 *strays, int flags) {
   if (!any_flag(strays, flags)) return;
   extern __shared__ float smem[] __attribute__((aligned(16)));
   typedef float Vec __attribute__((ext_vector_type(VEC)));
@@ -107,7 +112,7 @@ __device__ __forceinline__ void embed_grad(float *partial, const float *dy, cons
       copy_async<VEC>(dys + slot * stage * width + e, dy + (long)r * d + x, r < to && x < d ? 4 * VEC : 0);
     }
     for (int e = threadIdx_x; r0 < to && e < stage * fields; e += blockDim_x)
-      copy_async<1>(indexes + slot * stage * fields + e, (const float *)index + (long)r0 * fields + e, r0 + e / fields < to ? 4 : 0);
+      copy_async<1>(indexes + slot * stage * fields + e, (const float *)index + (long)(r0 + e / fields) * stride + e % fields, r0 + e / fields < to ? 4 : 0);
     commit_copies();
   };
 #pragma unroll
@@ -146,13 +151,13 @@ __device__ __forceinline__ void embed_grad(float *partial, const float *dy, cons
   for (int e = VEC * threadIdx_x; e < count * width; e += VEC * blockDim_x)
     if (c0 + e % width < d) *(Vec *)(partial + (long)(e / width) * d + e % width) = *(const Vec *)(tables + e);
 }
-KERNEL __launch_bounds__(256) embed_grad4(float *partial, const float *dy, const int *index, STARTS, int fields, int rows, int d, int all, int keep, int width, int chunk,
-                                          int each, int blocks, const u32 *strays, int flags) {
-  embed_grad<4>(partial, dy, index, s0, s1, s2, s3, s4, s5, s6, s7, fields, rows, d, all, keep, width, chunk, each, blocks, strays, flags);
+KERNEL __launch_bounds__(256) embed_grad4(float *partial, const float *dy, const int *index, STARTS, int fields, int stride, int rows, int d, int all, int keep, int width,
+                                          int chunk, int each, int blocks, const u32 *strays, int flags) {
+  embed_grad<4>(partial, dy, index, s0, s1, s2, s3, s4, s5, s6, s7, fields, stride, rows, d, all, keep, width, chunk, each, blocks, strays, flags);
 }
-KERNEL __launch_bounds__(1024) embed_grad1(float *partial, const float *dy, const int *index, STARTS, int fields, int rows, int d, int all, int keep, int width, int chunk,
-                                          int each, int blocks, const u32 *strays, int flags) {
-  embed_grad<1>(partial, dy, index, s0, s1, s2, s3, s4, s5, s6, s7, fields, rows, d, all, keep, width, chunk, each, blocks, strays, flags);
+KERNEL __launch_bounds__(1024) embed_grad1(float *partial, const float *dy, const int *index, STARTS, int fields, int stride, int rows, int d, int all, int keep, int width,
+                                          int chunk, int each, int blocks, const u32 *strays, int flags) {
+  embed_grad<1>(partial, dy, index, s0, s1, s2, s3, s4, s5, s6, s7, fields, stride, rows, d, all, keep, width, chunk, each, blocks, strays, flags);
 }
 
 // For gradient lane l = block y: p_f[l·gradLaneSize + i·d + c] (+)= Σ of partial[b, s_f + i, c]
