@@ -1,14 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,11 +19,12 @@ import (
 	"haul/internal/config"
 	"haul/internal/world/episodic"
 	"haul/internal/world/history"
+	"haul/internal/world/xland"
 )
 
-// printed is a line of the published table (Tarasov et al. 2025): the return of the 100th episode
-// of algorithm distillation and of the best of its methods, the areas of both, and the tokens of a
-// context.
+// printed is a line of the published table (Tarasov et al. 2025): the return of the 100th episode,
+// in XLand-MiniGrid of the 500th, of algorithm distillation and of the best of its methods, the
+// areas of both where they are stated, and the tokens of a context, 0 for the settings' own.
 type printed struct {
 	name             string
 	ad, best         float64
@@ -35,6 +39,54 @@ var publishedSets = []printed{
 	{"K2D13-250-1", 0.36, 1.20, 0.17, 0.55, 400},
 	{"K2D13-250-5", 1.17, 1.89, 0.52, 0.85, 400},
 	{"K2D13-1000-5", 1.92, 1.99, 0.89, 0.93, 400},
+	{"XLand-trivial", 0.40, 0.45, 0, 0, 0},
+}
+
+// worldSet is histories that agents are trained on and judged by.
+type worldSet struct {
+	name   string
+	config string // settings of the agents, where none are named
+	last   int    // the episode that is published
+	make   func(ctx context.Context, seed uint64, path string) error
+}
+
+// worldSetOf knows a set by its name.
+func worldSetOf(name string) (worldSet, error) {
+	if strings.HasPrefix(name, "XLand-") {
+		return xlandSetOf(name)
+	}
+	s, err := episodic.ParseSet(name, 0)
+	return worldSet{s.Name, "ad_tabular", 100, func(ctx context.Context, seed uint64, path string) error {
+		return history.MakeEpisodic(ctx, history.EpisodicOptions{Set: s, Schedule: episodic.Published(), Seed: seed, Path: path, Workers: runtime.GOMAXPROCS(0)})
+	}}, err
+}
+
+var xlandName = regexp.MustCompile(`^XLand-trivial(?:-([1-9][0-9]{0,5})-([1-9][0-9]{0,5}))?$`)
+
+// xlandSetOf is XLand-trivial, or XLand-trivial-LEARN-HELD with other numbers of tasks to learn
+// from and held out.
+func xlandSetOf(name string) (worldSet, error) {
+	m := xlandName.FindStringSubmatch(name)
+	if m == nil {
+		return worldSet{}, fmt.Errorf("%q is no set: write XLand-trivial, or XLand-trivial-20000-1024 for tasks to learn from and tasks held out", name)
+	}
+	pick := xland.Choose{Learn: 20000, Held: 1024}
+	if m[1] != "" {
+		pick.Learn, _ = strconv.Atoi(m[1]) // digits alone, and few
+		pick.Held, _ = strconv.Atoi(m[2])
+	}
+	return worldSet{name, "ad_xland", 500, func(ctx context.Context, seed uint64, path string) error {
+		w, err := xland.New("XLand-MiniGrid-R1-9x9", xland.Tasks{Name: "trivial", Seed: xland.PublicSeed})
+		if err != nil {
+			return err
+		}
+		own, search := pick, xland.DefaultSearching()
+		if w, err = own.From(w, nil, "trivial"); err != nil {
+			return err
+		}
+		return history.MakeXLand(ctx, history.XLandOptions{World: w, Learn: own.Learned, Held: own.HeldOut, Histories: 1, Search: &search, Seed: seed, Path: path,
+			Workers: runtime.GOMAXPROCS(0)})
+	}}, nil
 }
 
 // worldsFlags are those of haul bench worlds.
@@ -52,17 +104,18 @@ type worldsFlags struct {
 
 // worldRow is a line of the table.
 type worldRow struct {
-	Set      string    `json:"set"`
-	AD       *float64  `json:"published_ad,omitempty"`
-	Best     *float64  `json:"published_best,omitempty"`
-	ADArea   *float64  `json:"published_ad_nauc,omitempty"`
-	BestArea *float64  `json:"published_best_nauc,omitempty"`
-	Final    float64   `json:"final"`
-	FinalSE  float64   `json:"final_se"` // over seeds
-	NAUC     float64   `json:"nauc"`
-	NAUCSE   float64   `json:"nauc_se"`
-	Seconds  float64   `json:"seconds"` // of a seed
-	Seeds    []seedRow `json:"seeds"`
+	Set       string    `json:"set"`
+	AD        *float64  `json:"published_ad,omitempty"`
+	Best      *float64  `json:"published_best,omitempty"`
+	ADArea    *float64  `json:"published_ad_nauc,omitempty"`
+	BestArea  *float64  `json:"published_best_nauc,omitempty"`
+	Final     float64   `json:"final"`
+	FinalSE   float64   `json:"final_se"` // over seeds
+	NAUC      float64   `json:"nauc"`
+	NAUCSE    float64   `json:"nauc_se"`
+	Seconds   float64   `json:"seconds"` // of a seed
+	published int       // episode
+	Seeds     []seedRow `json:"seeds"`
 }
 
 func (a *app) newBenchWorlds() *cobra.Command {
@@ -79,6 +132,10 @@ print: the mean return of the 100th episode on goals never learned from, and the
 seed: haul data tabular SET --seed S, then haul train --config ad_tabular --seed S with the set's published context. Dark Room is judged on all other
 goals, Key-to-Door on 100. ± is the standard error over seeds; each run's own, over goals, is in its result.json.
 
+XLand-trivial is haul data xland --learner search --learn 20000 --held 1024 --seed S, then haul train --config ad_xland --seed S: trivial tasks of
+XLand-MiniGrid, judged on the 1,024 held out. Its histories are of a learner that knows which goals there are, the published ones of recurrent PPO.
+XLand-trivial-LEARN-HELD has other numbers of tasks.
+
 Sets: ` + strings.Join(names, ", ") + ` (all where none is named), or any other name of haul data tabular. What has ended in --out is not trained
 again, and what was interrupted goes on, so that a table may be made in parts; with other settings it is refused. The table is also written there, as worlds.md.`,
 		Example: "  haul bench worlds DR9-70-5 --seeds 1..3 --device cuda:0\n  haul bench worlds DR5-18-5 --device cpu --iterations 300 --context 60",
@@ -86,7 +143,7 @@ again, and what was interrupted goes on, so that a table may be made in parts; w
 	}
 	f.deviceFlags.register(cmd)
 	fs := cmd.Flags()
-	fs.StringVar(&f.config, "config", "ad_tabular", "settings of the agents")
+	fs.StringVar(&f.config, "config", "", "settings of the agents (default: ad_tabular, of XLand-trivial ad_xland)")
 	fs.StringArrayVar(&f.sets, "set", nil, "change one setting of the agents (repeatable)")
 	fs.StringVar(&f.seeds, "seeds", "1..3", "seeds of goals, learners and agents: 1..3 or 1,5,9")
 	fs.IntVar(&f.iterations, "iterations", 0, "iterations of each run, in place of train_timesteps")
@@ -110,9 +167,9 @@ func (a *app) benchWorlds(cmd *cobra.Command, names []string, f *worldsFlags) er
 			names = append(names, p.name)
 		}
 	}
-	var sets []episodic.Set
+	var sets []worldSet
 	for _, n := range names {
-		s, err := episodic.ParseSet(n, 0)
+		s, err := worldSetOf(n)
 		if err != nil {
 			return asUsage(err)
 		}
@@ -125,7 +182,7 @@ func (a *app) benchWorlds(cmd *cobra.Command, names []string, f *worldsFlags) er
 	for _, s := range sets {
 		row, err := a.benchWorld(cmd, s, seeds, f)
 		if err != nil {
-			return fmt.Errorf("%s: %w", s.Name, err)
+			return fmt.Errorf("%s: %w", s.name, err)
 		}
 		table = append(table, row)
 	}
@@ -141,16 +198,18 @@ func (a *app) benchWorlds(cmd *cobra.Command, names []string, f *worldsFlags) er
 }
 
 // benchWorld trains on one set, a seed after another.
-func (a *app) benchWorld(cmd *cobra.Command, s episodic.Set, seeds []uint64, f *worldsFlags) (worldRow, error) {
-	row, context := worldRow{Set: s.Name}, f.context
-	if i := slices.IndexFunc(publishedSets, func(p printed) bool { return p.name == s.Name }); i >= 0 {
+func (a *app) benchWorld(cmd *cobra.Command, s worldSet, seeds []uint64, f *worldsFlags) (worldRow, error) {
+	row, context, settings := worldRow{Set: s.name, published: s.last}, f.context, cmp.Or(f.config, s.config)
+	if i := slices.IndexFunc(publishedSets, func(p printed) bool { return p.name == s.name }); i >= 0 {
 		p := publishedSets[i]
-		row.AD, row.Best, row.ADArea, row.BestArea = &p.ad, &p.best, &p.adArea, &p.bestArea
+		if row.AD, row.Best = &p.ad, &p.best; p.adArea > 0 {
+			row.ADArea, row.BestArea = &p.adArea, &p.bestArea
+		}
 		if context == 0 {
 			context = p.context
 		}
 	}
-	base := append([]string{"train", "--model=AD", "--config=" + f.config}, given(cmd, "config", "set", "seeds", "context", "iterations", "out", "force", "json")...)
+	base := append([]string{"train", "--model=AD", "--config=" + settings}, given(cmd, "config", "set", "seeds", "context", "iterations", "out", "force", "json")...)
 	var changes []string
 	if context > 0 {
 		region := context/2 - 2
@@ -164,12 +223,12 @@ func (a *app) benchWorld(cmd *cobra.Command, s episodic.Set, seeds []uint64, f *
 		base = append(base, "--set="+set)
 	}
 	for _, seed := range seeds {
-		dir := filepath.Join(f.out, fmt.Sprintf("%s-seed-%d", s.Name, seed))
+		dir := filepath.Join(f.out, fmt.Sprintf("%s-seed-%d", s.name, seed))
 		path := dir + ".hist"
-		if err := makeSet(cmd.Context(), s, seed, path); err != nil {
+		if err := s.histories(cmd.Context(), seed, path); err != nil {
 			return row, err
 		}
-		c, err := config.LoadAD(f.config, append(slices.Clone(changes), fmt.Sprintf("seed=%d", seed)))
+		c, err := config.LoadAD(settings, append(slices.Clone(changes), fmt.Sprintf("seed=%d", seed)))
 		if err != nil {
 			return row, err
 		}
@@ -185,8 +244,8 @@ func (a *app) benchWorld(cmd *cobra.Command, s episodic.Set, seeds []uint64, f *
 	return row, nil
 }
 
-// makeSet makes a set's histories where they are not yet.
-func makeSet(ctx context.Context, s episodic.Set, seed uint64, path string) error {
+// histories makes a set's where they are not yet.
+func (s worldSet) histories(ctx context.Context, seed uint64, path string) error {
 	if h, err := history.Open(path); err == nil {
 		return h.Close()
 	} else if !errors.Is(err, os.ErrNotExist) {
@@ -195,7 +254,7 @@ func makeSet(ctx context.Context, s episodic.Set, seed uint64, path string) erro
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("cannot write: %w", err)
 	}
-	return history.MakeEpisodic(ctx, history.EpisodicOptions{Set: s, Schedule: episodic.Published(), Seed: seed, Path: path, Workers: runtime.GOMAXPROCS(0)})
+	return s.make(ctx, seed, path)
 }
 
 // worldsPage is the table as a page has it, with the command that makes it.
@@ -221,11 +280,17 @@ func worldsPage(w io.Writer, table []worldRow, made string) error {
 	for _, r := range table {
 		fmt.Fprintf(b, "| %s | %s | %s | %s | %s, %s | %s | %.0f |\n", r.Set, figure(r.AD), figure(r.Best), spread(r.Final, r.FinalSE), figure(r.ADArea), figure(r.BestArea), spread(r.NAUC, r.NAUCSE), r.Seconds)
 	}
-	last := "the 100th episode"
-	if n := table[0].Seeds[0].Episodes; n != 100 {
-		last = fmt.Sprintf("episode %d (published: the 100th)", n)
+	var last []string
+	for _, r := range table {
+		text := fmt.Sprintf("the %dth episode", r.published)
+		if n := r.Seeds[0].Episodes; n != r.published {
+			text = fmt.Sprintf("episode %d (published: the %dth)", n, r.published)
+		}
+		if !slices.Contains(last, text) {
+			last = append(last, text)
+		}
 	}
-	fmt.Fprintf(b, "\nReturn of %s on goals never learned from, and the area under the curve of returns over an expert's; ± is the standard error over seeds.\nMade by `%s`.\n", last, made)
+	fmt.Fprintf(b, "\nReturn of %s on goals never learned from, and the area under the curve of returns over an expert's; ± is the standard error over seeds.\nMade by `%s`.\n", strings.Join(last, " and "), made)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -43,3 +43,28 @@ func TestWorldsGoOn(t *testing.T) {
 		t.Errorf("other settings: %d: %s", r.code, r.stderr)
 	}
 }
+
+// TestWorldsOfXLand: a set of XLand's tasks is made by searchers, trained on by settings of its own
+// and stands in the table with its own published episode; other names are refused in a line.
+func TestWorldsOfXLand(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "worlds")
+	args := []string{"bench", "worlds", "XLand-trivial-8-3", "--device", "cpu", "--iterations", "2", "--seeds", "3", "--out", out}
+	for _, set := range []string{"tf_n_embd=16", "tf_n_layer=1", "tf_n_head=2", "train_batch_size=4", "num_warmup_steps=1", "test_batch_size=4",
+		"eval_episodes=1", "num_workers=1", "validation_goals=2"} {
+		args = append(args, "--set", set)
+	}
+	r := haul(t, args...)
+	if r.code != exitDone || !strings.Contains(r.stdout, "| XLand-trivial-8-3 | – | – |") || !strings.Contains(r.stdout, "Return of episode 1 (published: the 500th)") ||
+		!strings.Contains(r.stderr, "--config=ad_xland") {
+		t.Fatalf("%d: %s%s", r.code, r.stdout, r.stderr)
+	}
+	show := haul(t, "data", "show", filepath.Join(out, "XLand-trivial-8-3-seed-3.hist"))
+	if !strings.Contains(show.stdout, "11, of which 8 are learned from and 3 held out") {
+		t.Errorf("%s%s", show.stdout, show.stderr)
+	}
+	for _, name := range []string{"XLand-small", "XLand-trivial-8", "XLand-trivial-0-3", "XLand-trivial-8-3x"} {
+		if r := haul(t, "bench", "worlds", name, "--device", "cpu", "--out", out); r.code != exitUsage || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, "XLand-trivial") {
+			t.Errorf("%s: %d: %s", name, r.code, r.stderr)
+		}
+	}
+}

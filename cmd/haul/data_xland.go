@@ -22,7 +22,10 @@ type xlandFlags struct {
 	view      int
 	horizon   int
 	opaque    bool
+	learner   string
 	episodes  int
+	steps     int
+	noise     float64
 	seed      uint64
 	workers   int
 	out       string
@@ -32,7 +35,7 @@ type xlandFlags struct {
 
 func (a *app) newDataXLand() *cobra.Command {
 	var f xlandFlags
-	rules := xland.DefaultSchedule()
+	rules, search := xland.DefaultSchedule(), xland.DefaultSearching()
 	cmd := &cobra.Command{
 		Use:   "xland [ENV]",
 		Short: "Let learners with a memory live through tasks of XLand-MiniGrid and keep their histories",
@@ -46,8 +49,10 @@ package (a pickle, packed by bzip2). Tasks 0 to --learn-1 are learned from; the 
 
 The learner is Q-learning whose values are sums over the objects that it remembers seeing in the episode: by tile, by what it holds and by where they
 lie. It knows where it stands and faces; the file keeps its views alone, and in every record the action that it would take there in the end
-(labels: best). The file is a function of flags alone, whatever the number of workers. haul train --config ad_xland --history FILE trains an agent on it.`,
-		Example: "  haul data xland --learn 200 --held 32 --out data/xland.hist\n  haul data xland R2-9x9 --tasks small --learn 100 --held 16 --episodes 400 --out data/small.hist",
+(labels: best). --learner search takes one that knows which goals tasks without rules may have, and not which of them its own has: it tries the nearest
+that nothing speaks against, by the shortest way over what it has seen, and from the first goal reached on those alone that this may have been. Its
+histories have about --steps transitions; up to --noise of its actions are random, and the best action is what it meant to do. The file is a function of flags alone, whatever the number of workers. haul train --config ad_xland --history FILE trains an agent on it.`,
+		Example: "  haul data xland --learner search --learn 20000 --held 1024 --out data/xland.hist\n  haul data xland R2-9x9 --tasks small --learn 100 --held 16 --episodes 400 --out data/small.hist",
 		Args:    atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			env := "XLand-MiniGrid-R1-9x9"
@@ -66,7 +71,10 @@ lie. It knows where it stands and faces; the file keeps its views alone, and in 
 	fs.IntVar(&f.view, "view", 5, "cells along a side of the view: 3, 5 or 7")
 	fs.IntVar(&f.horizon, "horizon", 0, "most steps of an episode (default: 3·height·width)")
 	fs.BoolVar(&f.opaque, "opaque", false, "walls and closed doors hide what lies behind them")
-	fs.IntVar(&f.episodes, "episodes", rules.Episodes, "episodes of each history")
+	fs.StringVar(&f.learner, "learner", "q", "q: Q-learning with a memory; search: one that tries goals one after another, for tasks without rules")
+	fs.IntVar(&f.episodes, "episodes", rules.Episodes, "episodes of each history of --learner q")
+	fs.IntVar(&f.steps, "steps", search.Steps, "steps after which a history of --learner search ends with its episode")
+	fs.Float64Var(&f.noise, "noise", search.Noise, "most random actions of a history of --learner search, as a share: each has its own")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed of the learners and the starts")
 	fs.IntVar(&f.workers, "workers", 0, "learners at a time (default: one for each core); the file does not depend on it")
 	fs.StringVar(&f.out, "out", "", "file to write; its folder is made when missing (default data/xland-TASKS.hist)")
@@ -91,7 +99,22 @@ func (a *app) dataXLand(cmd *cobra.Command, env string, f *xlandFlags) error {
 	}
 	o := history.XLandOptions{Histories: f.histories, Schedule: xland.DefaultSchedule(), Seed: f.seed, Path: f.out, Workers: f.workers}
 	o.Schedule.Episodes = f.episodes
-	if err := o.Schedule.Check(); err != nil {
+	check := o.Schedule.Check
+	switch f.learner {
+	case "q":
+		if given("steps") || given("noise") {
+			return usagef("--steps and --noise are of --learner search, and the learner is q")
+		}
+	case "search":
+		if given("episodes") {
+			return usagef("--episodes is of --learner q: searchers live for --steps")
+		}
+		o.Search = &xland.Searching{Steps: f.steps, Noise: f.noise}
+		check = o.Search.Check
+	default:
+		return usagef("--learner is %q: want q or search", f.learner)
+	}
+	if err := check(); err != nil {
 		return asUsage(err)
 	}
 	drawn := xland.Tasks{Name: f.tasks, Seed: f.taskSeed}
@@ -119,6 +142,9 @@ func (a *app) dataXLand(cmd *cobra.Command, env string, f *xlandFlags) error {
 		return asUsage(err)
 	}
 	o.Learn, o.Held = pick.Learned, pick.HeldOut
+	if err := o.Searchable(); err != nil {
+		return asUsage(err)
+	}
 	if o.Path == "" {
 		o.Path = "data/xland-" + o.World.Tasks.Name + ".hist"
 	}

@@ -59,6 +59,13 @@ func TestXLandRefusals(t *testing.T) {
 		{"--tasks ../../internal/world/xland/testdata/benchmark.bz2 --task-seed 3", "--task-seed draws tasks"},
 		{"R3-9x9", "unknown layout"},
 		{"R1-5x5 --tasks small", "9 free cells"},
+		{"--learner ppo", "want q or search"},
+		{"--steps 40", "--steps and --noise are of --learner search"},
+		{"--learner search --episodes 3", "--episodes is of --learner q"},
+		{"--learner search --steps 0", "0 steps of a history"},
+		{"--learner search --noise 1.5", "a share of 1.5"},
+		{"--learner search --tasks medium", "has rules, which searchers do not know"},
+		{"R4-13x13 --learner search", "searchers know one room"},
 	} {
 		r := haul(t, append([]string{"data", "xland", "--out", out}, strings.Fields(c.args)...)...)
 		if r.code != exitUsage || !strings.Contains(r.stderr, c.why) {

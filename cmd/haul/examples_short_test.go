@@ -35,7 +35,7 @@ func init() { // the rules of runs call each other
 		"haul policies pack": shortPack,
 		"haul data darkroom": shortHistories,
 		"haul data keydoor":  shortHistories,
-		"haul data xland":    appended("--episodes", "20", "--learn", "5", "--held", "2", "--horizon", "12", "--force"),
+		"haul data xland":    shortXLand,
 		"haul bench xland":   appended("--rounds", "1", "--envs", "8", "--steps", "4"),
 		"haul profile":       shortStep("--steps", "2"),
 		"haul bench step":    shortStep("--rounds", "2"),
@@ -138,6 +138,15 @@ func shortEval(w *workshop, cmd *cobra.Command, args []string) ([]string, error)
 		return append(args, "--episodes", "2", "--agents", "2"), nil
 	}
 	return args, nil
+}
+
+// shortXLand lets few learners live, for a few episodes.
+func shortXLand(_ *workshop, cmd *cobra.Command, args []string) ([]string, error) {
+	length := []string{"--episodes", "20"}
+	if flagOf(cmd, "learner") == "search" {
+		length = []string{"--steps", "60"}
+	}
+	return append(append(args, length...), "--learn", "5", "--held", "2", "--horizon", "12", "--force"), nil
 }
 
 // shortWorlds takes the set and the seeds of the example and hardly trains.

@@ -92,7 +92,8 @@ type Evaluation struct {
 	Return  []float64    `json:"return"`   // by episode: mean over all agents
 	SE      []float64    `json:"return_se"`
 	SEOver  string       `json:"se_over"` // what standard errors are over: "goals"
-	// Source is the learners' mean return by episode on the same goals, as long as the histories are.
+	// Source is the learners' mean return by episode on the same goals, as long as the histories are:
+	// of episodes that some did not live to see, over the others.
 	Source  []float64 `json:"source"`
 	Context int       `json:"context_tokens"` // that a context may hold
 
@@ -273,17 +274,19 @@ func (c *evalBatch) results(h history.History, goals []int, each int) *Evaluatio
 	out.SEOver = "goals"
 	last := min(lastEpisodes, c.episodes)
 	ends := make([]float64, len(c.agents))
+	var lived []float64 // learners that had so many episodes
 	for g, index := range goals {
 		goal := GoalResult{Goal: tasks[index], Optimal: c.game.Best(tasks[index]), Source: h.Curve(index)}
 		goal.Return, goal.SE = c.curve(g*each, each)
 		goal.Last, _ = stats.MeanSE(goal.Return[c.episodes-last:])
 		goal.Share = stats.ShareOf(goal.Last, goal.Optimal)
 		out.Goals = append(out.Goals, goal)
-		if out.Source == nil {
-			out.Source = make([]float64, len(goal.Source))
-		}
 		for i, v := range goal.Source {
-			out.Source[i] += v / float64(len(goals))
+			if i == len(out.Source) {
+				out.Source, lived = append(out.Source, 0), append(lived, 0)
+			}
+			lived[i]++
+			out.Source[i] += (v - out.Source[i]) / lived[i]
 		}
 		for i := g * each; i < (g+1)*each; i++ {
 			sum := 0.0

@@ -332,3 +332,28 @@ func TestFlagsReachAnEvaluation(t *testing.T) {
 		}
 	}
 }
+
+// lives are histories of which only tasks and learners' curves are asked for.
+type lives struct {
+	history.History
+	tasks  []world.Task
+	curves [][]float64
+}
+
+func (l lives) Tasks() []world.Task   { return l.tasks }
+func (l lives) Curve(i int) []float64 { return l.curves[i] }
+
+// TestLearnersOfUnequalLives: what learners earned in an episode is a mean over those that lived to
+// see it.
+func TestLearnersOfUnequalLives(t *testing.T) {
+	rules, err := newContextRules(tinyAD(t), 2, testRoom.Horizon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := tasks(0, 1, 2)
+	c := newEvalBatch(testRoom, at, 1, 1, &rules, nil)
+	got := c.results(lives{tasks: at, curves: [][]float64{{1, 2}, {3, 4, 5, 6}, {5, 6, 7}}}, []int{0, 1, 2}, 1).Source
+	if diff := cmp.Diff([]float64{3, 4, 6, 6}, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -16,6 +16,7 @@ type XLandOptions struct {
 	Held      []xland.ID // tasks held out
 	Histories int        // of each task to learn from; a task held out has one
 	Schedule  xland.Schedule
+	Search    *xland.Searching // in place of learners that follow the schedule; nil: none
 	Seed      uint64
 	Path      string
 	Workers   int
@@ -25,7 +26,7 @@ type XLandOptions struct {
 // MakeXLand lets learners live through every task and writes the file. It is a function of world,
 // tasks, schedule and seed, whatever the number of workers.
 func MakeXLand(ctx context.Context, o XLandOptions) error {
-	if err := o.Schedule.Check(); err != nil {
+	if err := o.check(); err != nil {
 		return err
 	}
 	if len(o.Learn) < 1 || len(o.Held) < 1 || o.Histories < 1 {
@@ -67,7 +68,7 @@ func MakeXLand(ctx context.Context, o XLandOptions) error {
 		some := of[first:min(len(of), first+len(lives))]
 		for i, at := range some {
 			wait.Go(func() {
-				lives[i] = o.World.History(lives[i][:0], tasks[at], o.Schedule, o.Seed, uint64(first+i))
+				lives[i] = o.live(lives[i][:0], tasks[at], uint64(first+i))
 			})
 		}
 		wait.Wait()
@@ -86,6 +87,38 @@ func MakeXLand(ctx context.Context, o XLandOptions) error {
 		}
 	}
 	return w.Close()
+}
+
+// check refuses what no learner can follow.
+func (o *XLandOptions) check() error {
+	if o.Search == nil {
+		return o.Schedule.Check()
+	}
+	if err := o.Search.Check(); err != nil {
+		return err
+	}
+	return o.Searchable()
+}
+
+// Searchable refuses tasks that searchers have no notion of, where searchers are asked for.
+func (o *XLandOptions) Searchable() error {
+	for _, id := range append(append([]xland.ID{}, o.Learn...), o.Held...) {
+		if o.Search == nil {
+			break
+		}
+		if err := o.World.Searchable(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// live appends a life to dst.
+func (o *XLandOptions) live(dst []xland.Step, id xland.ID, number uint64) []xland.Step {
+	if o.Search != nil {
+		return o.World.Search(dst, id, *o.Search, o.Seed, number)
+	}
+	return o.World.History(dst, id, o.Schedule, o.Seed, number)
 }
 
 // seats gives every task a place in the file such that Deal, which goes by places, puts it on its

@@ -1,0 +1,495 @@
+package xland
+
+import (
+	"fmt"
+	"slices"
+
+	"haul/internal/rng"
+)
+
+// What a reader could break: what a searcher does follows from what it has seen and been paid,
+// never from the task's own goal. So whoever imitates it learns nothing that its context does not
+// show.
+
+// searcher is a learner that knows which goals a task without rules may have, and not which of them
+// its own has. It keeps the goals that nothing speaks against: of the tiles it has met, all but
+// those that were reached and did not pay; once an episode has paid, those alone that were reached
+// then. It walks a shortest way, over what the episode has shown so far, to reach the nearest of
+// them, or to see more.
+type searcher struct {
+	state  *State
+	known  []Tile // the map: 0 where nothing was seen
+	unseen int    // cells of the room that are not on it
+	met    []Tile // objects, in the order in which they were met
+	alive  []goal
+	paid   bool // an episode has paid: tiles that are met later are not the goal's
+
+	places [][2]int // objects on the map: cell, tile
+	far    []int16  // [cell, facing]: steps to there; -1: no way
+	first  []uint8  // and the first of them
+	queue  []int32
+	aim    goal // of the step before
+
+	fetched [256]plan // by tile, where times is now's
+	times   [256]uint32
+	now     uint32
+	dropped plan
+}
+
+// kept is by how many steps another goal has to be nearer than the one of the step before.
+const kept = 2
+
+func newSearcher(s *State) *searcher {
+	l := &searcher{state: s, known: make([]Tile, len(s.grid)), far: make([]int16, 4*len(s.grid)), first: make([]uint8, 4*len(s.grid))}
+	for i := range l.far {
+		l.far[i] = -1
+	}
+	return l
+}
+
+// begin forgets the map, for an episode begins.
+func (l *searcher) begin() {
+	clear(l.known)
+	l.unseen = l.state.room.cells()
+	l.aim = goal{}
+	l.look()
+}
+
+// object reports whether a goal may be of the tile.
+func object(t Tile) bool { return can[t]&pickable != 0 || t.Kind() == GoalTile }
+
+// look puts what is seen on the map.
+func (l *searcher) look() {
+	s := l.state
+	w := &s.room.window[s.facing]
+	row := s.at + w.first
+	for range s.room.view {
+		at := row
+		for range s.room.view {
+			t := s.grid[at]
+			if l.known[at] == 0 && can[s.room.blank[at]]&free != 0 {
+				l.unseen--
+			}
+			l.known[at] = t
+			if object(t) && !slices.Contains(l.met, t) {
+				l.meet(t)
+			}
+			at += w.column
+		}
+		row += w.row
+	}
+}
+
+// meet adds the goals that a tile brings with it.
+func (l *searcher) meet(t Tile) {
+	if !l.paid {
+		l.goalsOf(t, l.met)
+	}
+	l.met = append(l.met, t)
+}
+
+func (l *searcher) goalsOf(t Tile, others []Tile) {
+	if can[t]&pickable != 0 {
+		l.alive = append(l.alive, goal{kind: goalHold, a: t})
+	}
+	for kind := range uint8(numGoals) {
+		if kind == goalNear || kind >= goalNearUp {
+			l.alive = append(l.alive, goal{kind: kind, a: t})
+		}
+	}
+	for _, u := range others {
+		if can[t]&pickable == 0 && can[u]&pickable == 0 {
+			continue
+		}
+		l.alive = append(l.alive, goal{kind: goalTileNear, a: u, b: t})
+		for kind := uint8(goalTileNearUp); kind <= goalTileNearLeft; kind++ {
+			l.alive = append(l.alive, goal{kind: kind, a: u, b: t})
+		}
+	}
+}
+
+// heed takes in what an action came to.
+func (l *searcher) heed(action uint8, paid bool) {
+	s := l.state
+	touched := s.at
+	if action >= PickUp {
+		touched += s.room.ahead[s.facing]
+	}
+	was := len(l.alive)
+	if paid && !slices.ContainsFunc(l.alive, func(g goal) bool { return s.reached(&g, action, touched) }) {
+		return // what paid was not seen
+	}
+	l.alive = slices.DeleteFunc(l.alive, func(g goal) bool { return s.reached(&g, action, touched) != paid })
+	l.paid = l.paid || paid
+	if len(l.alive) == 0 && was > 0 { // what was known did not hold: all over again
+		l.paid = false
+		for i, t := range l.met {
+			l.goalsOf(t, l.met[:i])
+		}
+	}
+}
+
+// measure finds the shortest ways over the map.
+func (l *searcher) measure() {
+	s := l.state
+	ahead := &s.room.ahead
+	for _, at := range l.queue {
+		l.far[at] = -1
+	}
+	start := int32(4*s.at + int(s.facing))
+	l.far[start] = 0
+	l.queue = append(l.queue[:0], start)
+	for i := 0; i < len(l.queue); i++ {
+		at := l.queue[i]
+		for action, to := range [...]int32{at, at&^3 | (at+1)&3, at&^3 | (at-1)&3} { // a step ahead, a turn to the right, to the left
+			if action == int(Forward) {
+				if cell := int(at/4) + ahead[at%4]; can[l.known[cell]]&walkable != 0 {
+					to = int32(4*cell) + at%4
+				}
+			}
+			if l.far[to] >= 0 {
+				continue
+			}
+			l.far[to], l.first[to] = l.far[at]+1, l.first[at]
+			if at == start {
+				l.first[to] = uint8(action)
+			}
+			l.queue = append(l.queue, to)
+		}
+	}
+	l.now++
+	l.dropped = nowhere
+	if s.pocket != 0 {
+		l.dropped = l.drop()
+	}
+	l.places = l.places[:0]
+	r := s.room
+	for y := 1; y < r.size-1; y++ {
+		for x := 1; x < r.size-1; x++ {
+			if cell := r.cell(y, x); object(l.known[cell]) {
+				l.places = append(l.places, [2]int{cell, int(l.known[cell])})
+			}
+		}
+	}
+}
+
+// plan is a way: so many steps, and the first.
+type plan struct {
+	cost   int
+	action uint8
+}
+
+var nowhere = plan{cost: 1 << 20}
+
+func (p plan) or(q plan) plan {
+	if q.cost < p.cost {
+		return q
+	}
+	return p
+}
+
+// before is the way with so many steps behind it.
+func (p plan) before(steps int) plan {
+	if p.cost >= nowhere.cost || steps >= nowhere.cost {
+		return nowhere
+	}
+	return plan{p.cost + steps, p.action}
+}
+
+// then walks to a place, looks that way and does something.
+func (l *searcher) then(cell, facing int, action uint8) plan {
+	at := 4*cell + facing
+	switch n := l.far[at]; {
+	case n < 0:
+		return nowhere
+	case n == 0:
+		return plan{1, action}
+	default:
+		return plan{int(n) + 1, l.first[at]}
+	}
+}
+
+// at does something to a cell from any side.
+func (l *searcher) at(cell int, action uint8) plan {
+	p := nowhere
+	for facing, by := range l.state.room.ahead {
+		p = p.or(l.then(cell-by, facing, action))
+	}
+	return p
+}
+
+// onto comes to a cell by a step ahead; one that leads nowhere counts as well.
+func (l *searcher) onto(cell int) plan {
+	p := nowhere
+	if can[l.known[cell]]&walkable == 0 {
+		return p
+	}
+	for facing, by := range l.state.room.ahead {
+		p = p.or(l.then(cell-by, facing, Forward))
+		if can[l.known[cell+by]]&walkable == 0 {
+			p = p.or(l.then(cell, facing, Forward))
+		}
+	}
+	return p
+}
+
+// drop puts down what is in the pocket, anywhere.
+func (l *searcher) drop() plan {
+	p := nowhere
+	for _, at := range l.queue {
+		if int(l.far[at]) >= p.cost {
+			break
+		}
+		if can[l.known[int(at/4)+l.state.room.ahead[at%4]]]&free != 0 {
+			p = p.or(l.then(int(at/4), int(at%4), PutDown))
+		}
+	}
+	return p
+}
+
+// each calls do with the cells of a tile on the map.
+func (l *searcher) each(t Tile, do func(cell int)) {
+	for _, p := range l.places {
+		if p[1] == int(t) {
+			do(p[0])
+		}
+	}
+}
+
+// fetch picks up a tile. Where the pocket is full, it is emptied before.
+func (l *searcher) fetch(t Tile) plan {
+	if l.times[t] == l.now {
+		return l.fetched[t]
+	}
+	p := nowhere
+	if can[t]&pickable != 0 {
+		l.each(t, func(cell int) { p = p.or(l.at(cell, PickUp)) })
+		if l.state.pocket != 0 {
+			p = l.dropped.before(p.cost)
+		}
+	}
+	l.fetched[t], l.times[t] = p, l.now
+	return p
+}
+
+// reach is the way to reach a goal; nowhere where the map does not show its tiles.
+func (l *searcher) reach(g *goal) plan {
+	ahead, p := &l.state.room.ahead, nowhere
+	switch {
+	case g.kind == goalHold:
+		return l.fetch(g.a)
+	case g.kind == goalNear:
+		l.each(g.a, func(cell int) {
+			for _, by := range ahead {
+				p = p.or(l.onto(cell - by))
+			}
+		})
+		return p
+	case g.kind >= goalNearUp:
+		side := int(g.kind) - goalNearUp
+		if l.state.pocket == g.a {
+			return l.put(side)
+		}
+		l.each(g.a, func(cell int) { p = p.or(l.onto(cell - ahead[side])) })
+		return p.or(l.fetch(g.a).before(turns))
+	}
+	return l.join(g)
+}
+
+// turns is about how many steps it takes to look elsewhere and put something down.
+const turns = 3
+
+// put puts down what is in the pocket while looking to a side.
+func (l *searcher) put(side int) plan {
+	for _, at := range l.queue {
+		if int(at%4) == side && can[l.known[int(at/4)+l.state.room.ahead[side]]]&free != 0 {
+			return l.then(int(at/4), side, PutDown)
+		}
+	}
+	return nowhere
+}
+
+// join is the way to put two tiles beside each other.
+func (l *searcher) join(g *goal) plan {
+	s, p := l.state, nowhere
+	if t := s.pocket; t != 0 && (t == g.a || t == g.b) {
+		l.spots(g, t, func(cell int) { p = p.or(l.at(cell, PutDown)) })
+		return p
+	}
+	stride := s.room.stride
+	l.each(g.a, func(a int) {
+		l.each(g.b, func(b int) {
+			dy, dx := a/stride-b/stride, a%stride-b%stride
+			between := max(dy, -dy) + max(dx, -dx) + turns
+			for _, t := range [...]Tile{g.a, g.b} {
+				q := l.fetch(t).before(between)
+				fits := false
+				l.spots(g, t, func(int) { fits = true })
+				if !fits {
+					q.cost += 2 * between
+				}
+				p = p.or(q)
+			}
+		})
+	})
+	return p
+}
+
+// spots calls do with the free cells where tile t, put down, would be beside the other tile of a
+// goal: b lies on a side of a.
+func (l *searcher) spots(g *goal, t Tile, do func(cell int)) {
+	other, sign := g.b, -1
+	if t == g.b {
+		other, sign = g.a, 1
+	}
+	l.each(other, func(cell int) {
+		for side, by := range l.state.room.ahead {
+			if g.kind != goalTileNear && side != int(g.kind)-goalTileNearUp {
+				continue
+			}
+			if to := cell + sign*by; can[l.known[to]]&free != 0 && to != l.state.at {
+				do(to)
+			}
+		}
+	})
+}
+
+// explore is the way to where a cell is seen that the map does not show.
+func (l *searcher) explore() plan {
+	r := l.state.room
+	if l.unseen == 0 {
+		return nowhere
+	}
+	for _, at := range l.queue {
+		w := &r.window[at%4]
+		row := int(at/4) + w.first
+		for range r.view {
+			cell := row
+			for range r.view {
+				if l.known[cell] == 0 && can[r.blank[cell]]&free != 0 {
+					if l.far[at] == 0 {
+						return nowhere
+					}
+					return plan{int(l.far[at]), l.first[at]}
+				}
+				cell += w.column
+			}
+			row += w.row
+		}
+	}
+	return nowhere
+}
+
+// act is the action of a searcher, in a state that it has looked at.
+func (l *searcher) act(word uint32) uint8 {
+	l.measure()
+	best, aim, missing := nowhere, goal{}, !l.paid
+	for i := range l.alive {
+		g := &l.alive[i]
+		p := l.reach(g)
+		if p.cost >= nowhere.cost {
+			missing = true
+		}
+		if *g == l.aim {
+			p.cost -= kept
+		}
+		if p.cost < best.cost {
+			best, aim = p, *g
+		}
+	}
+	if missing {
+		if p := l.explore(); p.cost < best.cost {
+			best, aim = p, goal{}
+		}
+	}
+	l.aim = aim
+	if best.cost >= nowhere.cost-kept {
+		return randomAction(word)
+	}
+	return best.action
+}
+
+// randomAction is a step ahead four times as often as any other.
+func randomAction(word uint32) uint8 {
+	if k := rng.Below(word, uint32(NumActions)+strides); k > strides {
+		return uint8(k - strides)
+	}
+	return Forward
+}
+
+// Searching is how long a searcher lives and how often its hand slips.
+type Searching struct {
+	Steps int     // a history ends with the first episode that ends at or after so many
+	Noise float64 // the most random actions of a history, as a share
+}
+
+// DefaultSearching fills a context of 512.
+func DefaultSearching() Searching { return Searching{Steps: 512, Noise: 0.3} }
+
+// Check refuses what no searcher can follow.
+func (s Searching) Check() error {
+	switch {
+	case s.Steps < 1 || s.Steps > 1<<20:
+		return fmt.Errorf("%d steps of a history: want 1 to %d", s.Steps, 1<<20)
+	case !(s.Noise >= 0 && s.Noise <= 1):
+		return fmt.Errorf("a share of %v of random actions: want 0 to 1", s.Noise)
+	}
+	return nil
+}
+
+// Searchable refuses a task that a searcher has no notion of: more than one room, rules, or a goal
+// of a position or a tile to stand on.
+func (w World) Searchable(id ID) error {
+	r, err := w.Ruleset(id)
+	if err != nil {
+		return err
+	}
+	p := r.compile()
+	switch g := p.goal.kind; {
+	case w.Layout != R1:
+		return fmt.Errorf("a world of the layout %s: searchers know one room, R1", w.Layout)
+	case len(p.rules) > 0:
+		return fmt.Errorf("%v has rules, which searchers do not know: take learners by Q-learning", id)
+	case g == goalNone || g == goalOnTile || g == goalTileOnPosition || g == goalOnPosition:
+		return fmt.Errorf("%v has the goal %q, which searchers do not know: take learners by Q-learning", id, r.Describe())
+	}
+	return nil
+}
+
+// Search lets a searcher live through a task: a function of world, task, rules, seed and number. A
+// share of its actions, which the history draws between 0 and Noise, are random instead; Best of a
+// Step is what the searcher meant to do. It appends to dst.
+func (w World) Search(dst []Step, id ID, rules Searching, seed, number uint64) []Step {
+	e := w.NewEnv(id).(*Env)
+	e.Seed(seed, number)
+	return w.search(dst, e, rules, seed, number)
+}
+
+// search is Search in a task that is being played.
+func (w World) search(dst []Step, e *Env, rules Searching, seed, number uint64) []Step {
+	l := newSearcher(e.State)
+	epsilon := rules.Noise * float64(rng.Float(rng.At(seed, number, 0, rng.Learner)[3]))
+	for begun, words := len(dst), uint32(0); len(dst)-begun < rules.Steps; {
+		if len(dst) > begun {
+			e.Reset()
+		}
+		l.begin()
+		for over := false; !over; {
+			word := rng.At(seed, number, words, rng.Learner)
+			words++
+			t := Step{Best: l.act(word[1])}
+			t.Action = t.Best
+			if float64(rng.Float(word[0])) < epsilon {
+				t.Action = randomAction(word[2])
+			}
+			view(t.Seen[:], e.State)
+			var reward int
+			reward, over = e.Step(int(t.Action))
+			t.Reward, t.Ends = uint8(reward), over
+			dst = append(dst, t)
+			l.heed(t.Action, reward > 0)
+			l.look()
+		}
+	}
+	return dst
+}
