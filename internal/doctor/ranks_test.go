@@ -16,10 +16,15 @@ import (
 // rankTrace is one of four ranks: three steps with an all-reduce each, which ends when the last
 // rank has come. late is what this rank does more than the others before it.
 func rankTrace(rank int, clock float64, late func(s *synth)) []byte {
+	return rankSteps(3, rank, clock, late)
+}
+
+// rankSteps is rankTrace of so many steps.
+func rankSteps(steps, rank int, clock float64, late func(s *synth)) []byte {
 	const done = 13_000.0
 	s := newSynth()
 	s.base += clock
-	for n := range 3 {
+	for n := range steps {
 		from := float64(n) * 15_000
 		s.now, s.gpu = from, from
 		s.step(n, func() {
@@ -40,9 +45,15 @@ func rankTrace(rank int, clock float64, late func(s *synth)) []byte {
 
 func rankReports(t testing.TB, clock func(rank int) float64, late map[int]func(s *synth)) []*report.Report {
 	t.Helper()
+	return stepReports(t, 3, clock, late)
+}
+
+// stepReports is rankReports of so many steps.
+func stepReports(t testing.TB, steps int, clock func(rank int) float64, late map[int]func(s *synth)) []*report.Report {
+	t.Helper()
 	var out []*report.Report
 	for _, rank := range []int{2, 0, 3, 1} { // in any order
-		r := diagnose(t, rankTrace(rank, clock(rank), late[rank]))
+		r := diagnose(t, rankSteps(steps, rank, clock(rank), late[rank]))
 		r.File = fmt.Sprintf("trace_%d.json", rank)
 		out = append(out, r)
 	}
@@ -114,28 +125,37 @@ func TestStragglerByCompute(t *testing.T) {
 }
 
 // A rank whose operators all take longer has slower cores, and one that has a slow loader does not.
+// Few steps cannot tell a slow machine from one that was in use; a slow loader they can tell.
 func TestStragglerOnSlowerCores(t *testing.T) {
 	work := func(times, loader float64) func(s *synth) {
 		return func(s *synth) {
 			loaderFor(loader)(s)
 			for kind := range 14 {
 				for range 3 {
-					s.op(fmt.Sprintf("aten::kind_%d", kind), "", 40*times, func() {})
+					s.op(fmt.Sprintf("aten::kind_%d", kind), "", 100*times-5, func() { s.launch("tiny", 2, 1) })
 				}
 			}
 		}
 	}
 	for _, x := range []struct {
 		name          string
+		steps         int
 		times, loader float64
-		want          bool
-	}{{"slower cores", 1.6, 1, true}, {"a slow loader", 1, 3000, false}} {
+		slow, note    bool
+	}{
+		{"slower cores", 3, 1.6, 1, true, true},
+		{"slower cores, a step too few", 49, 1.6, 1, true, true},
+		{"slower cores, many steps", 50, 1.6, 1, true, false},
+		{"slightly slower cores", 3, 1.2, 1, true, true},
+		{"a slow loader", 3, 1, 3000, false, false},
+		{"both", 3, 1.6, 3000, true, false},
+	} {
 		late := map[int]func(s *synth){}
 		for rank := range 4 {
 			late[rank] = work(1, 1)
 		}
 		late[3] = work(x.times, x.loader)
-		reports := rankReports(t, func(int) float64 { return 0 }, late)
+		reports := stepReports(t, x.steps, func(int) float64 { return 0 }, late)
 		for _, r := range reports {
 			r.Release() // as those of many ranks are before they are joined
 		}
@@ -145,7 +165,10 @@ func TestStragglerOnSlowerCores(t *testing.T) {
 			t.Fatalf("%s: %+v", x.name, j.Findings)
 		}
 		text := strings.Join(j.Findings[i].Evidence, ";")
-		if strings.Contains(text, "its operators take") != x.want || x.want && !strings.Contains(text, "take 1.60 times as long as on the other ranks, whatever they do (1") {
+		if strings.Contains(text, "its operators take") != x.slow || x.slow && !strings.Contains(text, fmt.Sprintf("take %.2f times as long as on the other ranks, whatever they do (1", x.times)) {
+			t.Errorf("%s: %+v", x.name, j.Findings[i])
+		}
+		if (j.Findings[i].Severity == rule.Note) != x.note || strings.Contains(text, "record 50 or more to know") != x.note {
 			t.Errorf("%s: %+v", x.name, j.Findings[i])
 		}
 	}

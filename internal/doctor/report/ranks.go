@@ -317,7 +317,7 @@ func (j *Ranks) straggler(list []*analysis.Meeting, worst int, caused float64) r
 		places = append(places, analysis.Place{Span: trace.Span{Start: first + off, End: m.Starts[last] + off}})
 		own = append(own, trace.Span{Start: starts[len(starts)-2], End: starts[len(starts)-1]})
 	}
-	why, where, unrecorded, known := whyLate(j.Ranks, j.offsets(), list, worst)
+	why := whyLate(j.Ranks, j.offsets(), list, worst)
 	waits := slices.Clone(j.Waits)
 	slices.SortStableFunc(waits, func(x, y RankWait) int { return cmp.Compare(y.WaitMS, x.WaitMS) })
 	var longest []string
@@ -329,11 +329,12 @@ func (j *Ranks) straggler(list []*analysis.Meeting, worst int, caused float64) r
 		fmt.Sprintf("rank %d comes last at %d of %d collectives, at most %s ms behind the first (%s %d)", rank, n, len(list), phrase.Figure(float64(late)/1e6), most.Kind, most.Number),
 		fmt.Sprintf("the others wait %s ms per step for it on average, of %s ms for any rank; longest wait %s", phrase.Figure(j.Waits[worst].CausedMS), phrase.Figure(caused), strings.Join(longest, ", ")),
 		fmt.Sprintf("without it they would wait for the next one: %s ms per step are its alone", phrase.Figure(float64(trace.Total(trace.Union(own)))/1e6/float64(max(1, j.Ranks[worst].Steps)))),
-		"why: "+why)
+		"why: "+why.why)
 	if caused := j.Waits[worst].CausedMS; caused-j.ownMS(worst) >= byMachine/10*caused {
 		f.Evidence = append(f.Evidence, machineWords(caused-j.ownMS(worst)))
 	}
-	if slower := slowerWords(j.Ranks, worst); slower != "" {
+	slower := slowerWords(j.Ranks, worst)
+	if slower != "" {
 		f.Evidence = append(f.Evidence, slower)
 	}
 	if more := j.moreOperators(worst); more >= moreWork {
@@ -341,17 +342,21 @@ func (j *Ranks) straggler(list []*analysis.Meeting, worst int, caused float64) r
 	} else {
 		f.Evidence = append(f.Evidence, fmt.Sprintf("chance alone would make some rank stand out like this in less than %s of such recordings", phrase.Percent(max(0.001, j.own.StandsOut(worst)))))
 	}
-	if unrecorded > 0 && j.moreOperators(worst) < moreWork {
-		if certain := min(known, j.ownMS(worst)-unrecorded); certain >= stragglerShare*j.StepMS {
+	if why.unrecorded > 0 && j.moreOperators(worst) < moreWork {
+		if certain := min(why.known, j.ownMS(worst)-why.unrecorded); certain >= stragglerShare*j.StepMS {
 			f = j.finding(f.ID, f.Remedy, certain, append(f.Evidence,
 				fmt.Sprintf("of that, %s ms per step are left out of the cost: its GPU waits for work that is not in its recording, another process on its card for example", phrase.Figure(j.ownMS(worst)-certain)))...)
 		} else {
 			withhold(&f)
 		}
 	}
-	f.Rank, f.Where, f.Places = &rank, where, places
-	if where != "" {
-		f.Evidence = append(f.Evidence, "in the code: "+where)
+	if slower != "" && why.host && j.moreOperators(worst) < moreWork && j.Ranks[worst].Steps < manySteps && f.Severity != rule.Note {
+		f.Severity = rule.Note
+		f.Evidence = append(f.Evidence, fmt.Sprintf("a note: it does what the others do, and %d steps cannot tell a slow machine from one that was in use for a moment; record %d or more to know", j.Ranks[worst].Steps, manySteps))
+	}
+	f.Rank, f.Where, f.Places = &rank, why.where, places
+	if why.where != "" {
+		f.Evidence = append(f.Evidence, "in the code: "+why.where)
 	}
 	return f
 }
@@ -392,7 +397,7 @@ func (j *Ranks) imbalance(list []*analysis.Meeting, worst int, caused, own float
 		f.Severity = rule.Note
 		f.Evidence = append(f.Evidence, fmt.Sprintf("a note: so few steps, or so unequal, that chance alone would make the waits as long in %s of such recordings", phrase.Percent(p)))
 	}
-	if _, _, unrecorded, _ := whyLate(j.Ranks, j.offsets(), list, worst); unrecorded > 0 {
+	if whyLate(j.Ranks, j.offsets(), list, worst).unrecorded > 0 {
 		withhold(&f)
 	}
 	return f

@@ -13,12 +13,18 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// whyLate compares what a late rank did before its collectives with what the others did before
-// theirs. offsets are how far the ranks' clocks stand off, ns.
-// Where work that the recording does not hold is the most of it, unrecorded is how much, and known
-// the longest of what its CPU does by itself, both in ms per step. Kernels beside such work take
-// longer, and so do waits for them.
-func whyLate(ranks []*Report, offsets []float64, list []*analysis.Meeting, worst int) (why, where string, unrecorded, known float64) {
+// lateness is what a late rank did before its collectives that the others did not do before theirs.
+type lateness struct {
+	why, where string
+	// Where work that the recording does not hold is the most of it, how much, and the longest of what
+	// its CPU does by itself, both in ms per step. Kernels beside such work take longer, and so do
+	// waits for them.
+	unrecorded, known float64
+	host              bool // it is what its host does at any time: launches, or work of others
+}
+
+// whyLate compares a late rank with the others. offsets are how far the clocks stand off, ns.
+func whyLate(ranks []*Report, offsets []float64, list []*analysis.Meeting, worst int) lateness {
 	type sums struct {
 		kinds   [analysis.IdleKinds]float64
 		busy    float64
@@ -61,7 +67,7 @@ func whyLate(ranks []*Report, offsets []float64, list []*analysis.Meeting, worst
 		}
 	}
 	if n == 0 {
-		return "nothing before its collectives tells it", "", 0, 0
+		return lateness{why: "nothing before its collectives tells it"}
 	}
 	excess := func(of func(s *sums) float64) float64 {
 		var others []float64
@@ -84,7 +90,8 @@ func whyLate(ranks []*Report, offsets []float64, list []*analysis.Meeting, worst
 	for k, w := range causeWords {
 		words[w] = excess(func(s *sums) float64 { return s.kinds[k] })
 	}
-	words["its launches"] = excess(func(s *sums) float64 {
+	const launches = "its launches"
+	words[launches] = excess(func(s *sums) float64 {
 		return s.kinds[analysis.IdleOp] + s.kinds[analysis.IdleLaunch] + s.kinds[analysis.IdleBetween]
 	})
 	names := slices.SortedFunc(maps.Keys(words), func(x, y string) int {
@@ -92,25 +99,30 @@ func whyLate(ranks []*Report, offsets []float64, list []*analysis.Meeting, worst
 	})
 	top := names[0]
 	if words[top] <= 0 {
-		return "before its collectives it does nothing that the others do not do as long", "", 0, 0
+		return lateness{why: "before its collectives it does nothing that the others do not do as long", host: true}
 	}
-	why = fmt.Sprintf("before the collectives at which it is last, %s: %s ms per step more than on the other ranks", top, phrase.Figure(words[top]))
+	late := lateness{why: fmt.Sprintf("before the collectives at which it is last, %s: %s ms per step more than on the other ranks", top, phrase.Figure(words[top]))}
 	if len(names) > 1 && words[names[1]] > words[top]/4 {
-		why += fmt.Sprintf("; then %s, %s ms", names[1], phrase.Figure(words[names[1]]))
+		late.why += fmt.Sprintf("; then %s, %s ms", names[1], phrase.Figure(words[names[1]]))
 	}
-	where = ranks[worst].a.Where(heldIn(ranks[worst].a, places, top, causeWords))
+	late.where = ranks[worst].a.Where(heldIn(ranks[worst].a, places, top, causeWords))
+	late.host = top == launches || top == causeWords[analysis.IdleUnrecorded]
 	if top == causeWords[analysis.IdleUnrecorded] {
-		for _, w := range []string{causeWords[analysis.IdleLoader], causeWords[analysis.IdlePython], "its launches"} {
-			known = max(known, words[w])
+		for _, w := range []string{causeWords[analysis.IdleLoader], causeWords[analysis.IdlePython], launches} {
+			late.known = max(late.known, words[w])
 		}
-		return why, where, words[top], known
+		late.unrecorded = words[top]
 	}
-	return why, where, 0, 0
+	return late
 }
 
 // slowerCore is from where a rank's cores are named: how many times as long its operators take, at
 // the quarter point of their kinds. Ranks with cores of their own differ by a tenth.
-const slowerCore = 1.25
+const slowerCore = 1.15
+
+// manySteps are enough to take slow cores for the machine's own: two ranks on 16 idle cores were
+// seen to differ by 1.3 times for ten steps, and not in the recordings before and after.
+const manySteps = 50
 
 // slowerWords says that a rank's cores are slower than the others', or "".
 func slowerWords(ranks []*Report, worst int) string {
