@@ -21,6 +21,7 @@ type AD struct {
 	CompressMin          int  `yaml:"compress_min"` // as written; ShortestRegion resolves 0
 	RegionAhead          int  `yaml:"region_ahead"`
 	LastObservation      bool `yaml:"last_observation"`
+	Rename               bool `yaml:"rename"`
 
 	TrainNStream         int     `yaml:"train_n_stream"`
 	TrainSourceTimesteps int     `yaml:"train_source_timesteps"`

@@ -25,6 +25,7 @@ var adKeys = newSchema(
 	integer("compress_min", between(0, 1<<16), Honoured, "Transitions of the shortest region: lengths are drawn from compress_min and every further whole episode up to compress_interval. 0, or compress_interval itself, makes all regions that long."),
 	integer("region_ahead", between(0, 1<<16), Honoured, "The most episodes left out between the previous and the current region; 0 makes them adjacent."),
 	boolean("last_observation", Honoured, "true: a token also tells what was observed before the last action. Where an episode ends with its task, an agent learns from it in one token where it was paid."),
+	boolean("rename", Honoured, "true: in every sequence to learn from, things that differ by name alone (in XLand-MiniGrid objects) swap names by chance, so that an agent learns what they do and not which they are. Tests have the names as they are."),
 
 	integer("train_n_stream", upTo(0, mostRows), Honoured, "Streams of each goal that are trained on, from the first; 0, of imported histories, takes all."),
 	integer("train_source_timesteps", atLeast(0), Honoured, "Transitions of each stream that are trained on, from the first; 0, of imported histories, takes all."),

@@ -102,6 +102,12 @@ type Env interface {
 // included, as that seed and number say.
 type Seeded interface{ Seed(seed, life uint64) }
 
+// Named is a world in which some values of observations differ by name alone: where two of them
+// swap names in all fields of a whole life, it is a life in the same world.
+type Named interface {
+	Names() [][]int32 // sets of such values
+}
+
 // Staged is a world whose task is so many places to find, one after the other in every episode, of
 // which each pays. A single one may pay again for as long as an agent stays.
 type Staged interface{ Places() int }

@@ -33,6 +33,7 @@ type dataset struct {
 	label       int          // the byte of a record that holds the best action; 0: there is none
 	indexed     bool         // streams have lengths of their own; the words are a mapped file's
 	seek        *seeker      // labels seek alone
+	rename      *renamer     // with rename alone
 }
 
 // newDataset takes what the settings ask for out of an open file.
@@ -79,20 +80,33 @@ func newDataset(h history.History, c *config.AD) (*dataset, error) {
 			return l, err
 		}
 	}
+	if c.Rename {
+		if l.rename, err = newRenamer(l); err != nil {
+			return l, err
+		}
+	}
 	return l, nil
 }
+
+// onHost tells whether rows are made on the host alone.
+func (l *dataset) onHost() bool { return l.seek != nil || l.rename != nil }
 
 // fill makes rows to learn from.
 func (l *dataset) fill() (func(g uint64, parts [][]int32) error, error) {
 	plain, err := l.trainSpec.Fill(l.train)
-	if err != nil || l.seek == nil {
+	if err != nil || !l.onHost() {
 		return plain, err
 	}
 	return func(g uint64, parts [][]int32) error {
 		if err := plain(g, parts); err != nil {
 			return err
 		}
-		l.seek.relabel(parts[1], parts[0], parts[2], &l.trainSpec, g)
+		if l.seek != nil {
+			l.seek.relabel(parts[1], parts[0], parts[2], &l.trainSpec, g)
+		}
+		if l.rename != nil {
+			l.rename.rename(parts[0], parts[2], &l.trainSpec, g)
+		}
 		return nil
 	}, nil
 }

@@ -147,10 +147,10 @@ func compileStep(dev kernel.Device, m *model.AD, c *config.AD, d *dataset, store
 	if d.indexed && data == DataDevice {
 		return nil, nil, errors.New("imported histories are read from their file: leave them on the host with --data host")
 	}
-	if d.seek != nil && data == DataDevice {
-		return nil, nil, errors.New("labels seek are made as rows are: on the host (--data host)")
+	if d.onHost() && data == DataDevice {
+		return nil, nil, errors.New("labels seek and other names are made as rows are: on the host (--data host)")
 	}
-	if d.indexed || d.seek != nil || data != DataDevice && d.trainSpec.Stride() > kernel.DrawnWords {
+	if d.indexed || d.onHost() || data != DataDevice && d.trainSpec.Stride() > kernel.DrawnWords {
 		data = DataHost
 	}
 	p, err := recordStep(dev, m, c, d, data != DataHost, peer)

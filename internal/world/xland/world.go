@@ -268,5 +268,21 @@ func (e *Env) Step(action int) (reward int, finished bool) {
 	return reward, ends
 }
 
+// Names are the tiles that can be picked up, and those that can be walked on: where no door wants a
+// key, tasks tell them apart by name alone.
+func (w World) Names() [][]int32 {
+	if w.Layout != R1 {
+		return nil
+	}
+	held, walked := []int32(nil), []int32(nil)
+	for _, t := range tilesOf(Ball, Square, Pyramid, Key, Star, Hex) {
+		held = append(held, int32(t))
+	}
+	for _, t := range tilesOf(GoalTile) {
+		walked = append(walked, int32(t))
+	}
+	return [][]int32{held, walked}
+}
+
 // ErrNoTasks says that a list of rulesets is empty.
 var ErrNoTasks = errors.New("no rulesets")
