@@ -126,7 +126,7 @@ type rchain struct {
 	failed  []int32 // tasks that found no place, or none worth it
 	wait    int
 	choosy  bool      // some task may be left out
-	eager   bool      // this iteration leaves out none that fits
+	eager   bool      // the task at hand goes in where it fits, at any cost
 	built   bool      // the first routes are being made
 	apart   bool      // a task may get a vehicle of its own where it would cost less beside others
 	weight  []float64 // by lead: times it was left out, in fleet minimisation
@@ -203,7 +203,7 @@ func newRichChain(m *model, s stream) *rchain {
 	if m.small() {
 		c.deeper, c.tollLow, c.tollHigh = splitDeeperSmall, tollLowSmall, tollHighSmall
 	}
-	c.uproots = m.small() && !m.pairs
+	c.uproots = (m.small() || c.choosy) && !m.pairs
 	c.pool = newRichPool()
 	c.wait = c.blink()
 	return c

@@ -29,14 +29,19 @@ func TestRichCycles(t *testing.T) {
 	}
 }
 
-// Of a small problem with long routes, a string now and then takes more than stringMax customers of
-// one; not beside shipments, and not where routes are short.
+// Of a small problem with long routes, or one with a customer who may be left out, a string now and
+// then takes more than stringMax customers of one; not beside shipments, and not where routes are
+// short.
 func TestLongRoutesAreUprooted(t *testing.T) {
-	longest := func(capacity int32, shipments bool) (most, routes int) {
-		p := windows(90)
+	longest := func(n int, capacity int32, shipments, optional bool) (most, routes int) {
+		p := windows(n)
 		p.Capacity = capacity
-		for v := 1; v <= 90; v++ {
+		for v := 1; v <= n; v++ {
 			p.Windows[v] = nil
+		}
+		if optional {
+			p.Prize, p.Optional = make([]float64, n+1), make([]bool, n+1)
+			p.Prize[n], p.Optional[n] = 1000, true
 		}
 		if shipments {
 			p.Demand[1], p.Demand[2] = 0, 0
@@ -64,13 +69,19 @@ func TestLongRoutesAreUprooted(t *testing.T) {
 		}
 		return most, len(c.slot)
 	}
-	if most, routes := longest(110, false); most <= stringMax || most > uprootMost || routes < 4 {
+	if most, routes := longest(90, 110, false, false); most <= stringMax || most > uprootMost || routes < 4 {
 		t.Errorf("%d of one of %d routes leave at once", most, routes)
 	}
-	if most, routes := longest(110, true); most > stringMax || routes < 4 {
+	if most, routes := longest(90, 110, true, false); most > stringMax || routes < 4 {
 		t.Errorf("%d of one of %d routes leave at once, beside a shipment", most, routes)
 	}
-	if most, routes := longest(40, false); most > stringMax {
+	if most, routes := longest(130, 110, false, false); most > stringMax || routes < 4 {
+		t.Errorf("%d of one of %d routes of a larger problem leave at once", most, routes)
+	}
+	if most, routes := longest(130, 110, false, true); most <= stringMax || most > uprootMost || routes < 4 {
+		t.Errorf("%d of one of %d routes leave at once, where a customer may be left out", most, routes)
+	}
+	if most, routes := longest(90, 40, false, false); most > stringMax {
 		t.Errorf("%d of one of %d short routes leave at once", most, routes)
 	}
 }

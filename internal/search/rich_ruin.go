@@ -258,12 +258,15 @@ func (c *rchain) locked(v int32) bool {
 	return r >= 0 && c.slots[c.slot[r]].lock > 0 && c.link[mate].pos <= c.slots[c.slot[r]].lock
 }
 
+// recallAll is how many tasks are called back whatever the seed.
+const recallAll = 10
+
 // callBack adds tasks that no route serves: those around the seed, and a few others.
 func (c *rchain) callBack(seed int32) {
 	if len(c.absent) == 0 || c.closed {
 		return
 	}
-	if len(c.absent) <= 10 {
+	if len(c.absent) <= recallAll {
 		for _, lead := range c.absent {
 			c.recall(lead)
 		}
@@ -286,24 +289,52 @@ func (c *rchain) callBack(seed int32) {
 	}
 }
 
-// eagerEach is how seldom tasks go in whatever leaving them out costs.
-const eagerEach = 4
+const (
+	forceEach = 4 // how seldom tasks that are left out go in at any cost
+	forceMost = 3 // of them, at most
+)
+
+// force brings one or a few tasks that were left out to the front of those to insert, and returns
+// how many: two may pay off together where neither does alone, and one may push out another that
+// pays less. All that an iteration calls back at any cost never paid.
+func (c *rchain) force() int {
+	if !c.choosy || c.built || c.below(forceEach) > 0 {
+		return 0
+	}
+	list := c.removed
+	if c.small() && len(c.absent) <= recallAll {
+		return len(list)
+	}
+	count, most := 0, 1+c.below(forceMost)
+	from := c.below(max(1, len(list)))
+	for i := range list {
+		j := (from + i) % len(list)
+		if lead := list[j]; j >= count && c.home[lead] < 0 {
+			copy(list[count+1:j+1], list[count:j])
+			list[count] = lead
+			if count++; count == most {
+				break
+			}
+		}
+	}
+	return count
+}
 
 // recreate gives every removed task its cheapest spot. It gives up, with false, as soon as the
 // change passes the limit.
 func (c *rchain) recreate(limit, noise float64) bool {
 	c.sortRemoved()
-	// Now and then a task goes in at any cost: two may pay off together where neither does alone.
-	c.eager = c.choosy && (c.built || c.below(eagerEach) == 0)
+	forced := c.force()
 	enough := limit
 	if c.recuts {
 		// Cutting the routes anew may win back what the insertions lose: a customer's share of the
 		// cost, as measured.
 		enough += c.tollUnit * tollOne
 	}
-	for _, lead := range c.removed {
-		c.place(lead, noise, enough-c.change)
-		if c.change >= enough && !c.eager {
+	for i, lead := range c.removed {
+		if c.eager = c.choosy && (c.built || i < forced); c.eager {
+			c.place(lead, noise, math.Inf(1))
+		} else if c.place(lead, noise, enough-c.change); c.change >= enough {
 			return false
 		}
 	}

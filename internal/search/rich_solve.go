@@ -116,17 +116,11 @@ func (d *richDriver) begin(c *rchain) error {
 		// it.
 		c.set(nil, nil, nil)
 	}
-	cut := false
-	if c.tourist != nil && d.o.Start == nil {
-		c.embark(func() bool {
-			cut = d.o.Iterations == 0 && d.spent() > tourShare
-			return cut
-		})
-		d.take(c)
-	}
-	// Where the time was too short for all tours, the others go in one by one: annealing would take
-	// longer, and its unit of temperature is a leg of these routes.
-	if len(c.absent) > 0 && (c.tourist == nil || c.short() || cut) {
+	// Where customers may be left out, no routes at all may be better than those that serve whoever
+	// fits. Annealing begins with the latter: to lose a route that does not pay is easy, to find one
+	// that does takes dozens of customers at once.
+	d.take(c)
+	if len(c.absent) > 0 && (c.tourist == nil || d.o.Start == nil || c.short()) {
 		c.build()
 	}
 	d.take(c)

@@ -15,9 +15,7 @@ const (
 	tourSpan    = 15  // customers of such a part
 	tourBuckets = 1024
 	tourRatio   = 0.1 // labels made for each position evaluated by insertions
-	tourShare   = 0.1 // of the time, for the first routes
 	tourOpen    = 4   // one of so many programmes opens a route
-	tourLost    = 8   // openings in turn that do not pay, after which the first routes are enough
 	tourSkip    = 10  // one of so many customers is passed over, so that no two programmes are equal
 )
 
@@ -388,15 +386,4 @@ func (c *rchain) tourAgain(temperature float64, moves int64) int {
 	t.credit, t.work = 0, 0
 	c.retour(temperature, c.below(tourOpen) == 0)
 	return 1
-}
-
-// embark opens routes for tasks that are left out as long as they pay.
-func (c *rchain) embark(stop func() bool) {
-	for lost := 0; lost < tourLost && len(c.absent) > 0 && !stop(); {
-		was := c.cost
-		c.retour(0, true)
-		if lost++; c.cost < was-1e-9 {
-			lost = 0
-		}
-	}
 }

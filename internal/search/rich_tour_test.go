@@ -41,7 +41,7 @@ func TestTourOpensARoute(t *testing.T) {
 		t.Fatal("prizes, windows and one load are what the programme knows")
 	}
 	c.set(nil, nil, nil)
-	c.embark(func() bool { return false })
+	openAll(c)
 	if len(c.best) != 1 || len(c.best[0]) != 8 {
 		t.Fatalf("routes %v", c.best)
 	}
@@ -115,9 +115,19 @@ func TestTourAsksWhoMayServe(t *testing.T) {
 	}
 	c := newRichChain(m, newStream(1, 1))
 	c.set(nil, nil, nil)
-	c.embark(func() bool { return false })
+	openAll(c)
 	if s := (vrp.Solution{Routes: clone(c.best)}); len(c.best) != 1 || len(c.best[0]) != 7 || vrp.Validate(p, s) != nil {
 		t.Errorf("routes %v: %v", c.best, vrp.Validate(p, s))
+	}
+}
+
+// openAll opens routes as long as one of eight programmes pays.
+func openAll(c *rchain) {
+	for lost := 0; lost < 8 && len(c.absent) > 0; lost++ {
+		was := c.cost
+		if c.retour(0, true); c.cost < was-1e-9 {
+			lost = -1
+		}
 	}
 }
 
