@@ -68,9 +68,9 @@ var xlandName = regexp.MustCompile(`^XLand-trivial(?:-([1-9][0-9]{0,5})-([1-9][0
 func xlandSetOf(name string) (worldSet, error) {
 	m := xlandName.FindStringSubmatch(name)
 	if m == nil {
-		return worldSet{}, fmt.Errorf("%q is no set: write XLand-trivial, or XLand-trivial-20000-1024 for tasks to learn from and tasks held out", name)
+		return worldSet{}, fmt.Errorf("%q is no set: write XLand-trivial, or XLand-trivial-8000-1024 for tasks to learn from and tasks held out", name)
 	}
-	pick := xland.Choose{Learn: 20000, Held: 1024}
+	pick := xland.Choose{Learn: 8000, Held: 1024}
 	if m[1] != "" {
 		pick.Learn, _ = strconv.Atoi(m[1]) // digits alone, and few
 		pick.Held, _ = strconv.Atoi(m[2])
@@ -132,7 +132,7 @@ print: the mean return of the 100th episode on goals never learned from, and the
 seed: haul data tabular SET --seed S, then haul train --config ad_tabular --seed S with the set's published context. Dark Room is judged on all other
 goals, Key-to-Door on 100. ± is the standard error over seeds; each run's own, over goals, is in its result.json.
 
-XLand-trivial is haul data xland --learner search --learn 20000 --held 1024 --seed S, then haul train --config ad_xland --seed S: trivial tasks of
+XLand-trivial is haul data xland --learner search --learn 8000 --held 1024 --seed S, then haul train --config ad_xland --seed S: trivial tasks of
 XLand-MiniGrid, judged on the 1,024 held out. Its histories are of a learner that knows which goals there are, the published ones of recurrent PPO.
 XLand-trivial-LEARN-HELD has other numbers of tasks.
 

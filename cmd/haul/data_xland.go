@@ -26,6 +26,9 @@ type xlandFlags struct {
 	episodes  int
 	steps     int
 	noise     float64
+	agent     string
+	device    string
+	precision string
 	seed      uint64
 	workers   int
 	out       string
@@ -52,7 +55,7 @@ lie. It knows where it stands and faces; the file keeps its views alone, and in 
 (labels: best). --learner search takes one that knows which goals tasks without rules may have, and not which of them its own has: it tries the nearest
 that nothing speaks against, by the shortest way over what it has seen, and from the first goal reached on those alone that this may have been. Its
 histories have about --steps transitions; up to --noise of its actions are random, and the best action is what it meant to do. The file is a function of flags alone, whatever the number of workers. haul train --config ad_xland --history FILE trains an agent on it.`,
-		Example: "  haul data xland --learner search --learn 20000 --held 1024 --out data/xland.hist\n  haul data xland R2-9x9 --tasks small --learn 100 --held 16 --episodes 400 --out data/small.hist",
+		Example: "  haul data xland --learner search --learn 8000 --held 1024 --out data/xland.hist\n  haul data xland R2-9x9 --tasks small --learn 100 --held 16 --episodes 400 --out data/small.hist",
 		Args:    atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			env := "XLand-MiniGrid-R1-9x9"
@@ -74,7 +77,10 @@ histories have about --steps transitions; up to --noise of its actions are rando
 	fs.StringVar(&f.learner, "learner", "q", "q: Q-learning with a memory; search: one that tries goals one after another, for tasks without rules")
 	fs.IntVar(&f.episodes, "episodes", rules.Episodes, "episodes of each history of --learner q")
 	fs.IntVar(&f.steps, "steps", search.Steps, "steps after which a history of --learner search ends with its episode")
-	fs.Float64Var(&f.noise, "noise", search.Noise, "most random actions of a history of --learner search, as a share: each has its own")
+	fs.Float64Var(&f.noise, "noise", search.Noise, "most random actions of an episode of --learner search, as a share: each has its own")
+	fs.StringVar(&f.agent, "agent", "", "run folder or .safetensors file whose agents live through every second history of --learner search, beside a searcher that says what it would do")
+	fs.StringVar(&f.device, "device", "auto", "where --agent computes: cpu, cuda:K, or auto")
+	fs.StringVar(&f.precision, "precision", "", "of --agent: fp32, bf16, on a GPU tf32, or auto")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed of the learners and the starts")
 	fs.IntVar(&f.workers, "workers", 0, "learners at a time (default: one for each core); the file does not depend on it")
 	fs.StringVar(&f.out, "out", "", "file to write; its folder is made when missing (default data/xland-TASKS.hist)")
@@ -83,7 +89,7 @@ histories have about --steps transitions; up to --noise of its actions are rando
 	return cmd
 }
 
-func (a *app) dataXLand(cmd *cobra.Command, env string, f *xlandFlags) error {
+func (a *app) dataXLand(cmd *cobra.Command, env string, f *xlandFlags) (failed error) {
 	given := cmd.Flags().Changed
 	switch {
 	case f.learn < 1:
@@ -104,6 +110,9 @@ func (a *app) dataXLand(cmd *cobra.Command, env string, f *xlandFlags) error {
 	case "q":
 		if given("steps") || given("noise") {
 			return usagef("--steps and --noise are of --learner search, and the learner is q")
+		}
+		if f.agent != "" {
+			return usagef("--agent lives beside searchers: it wants --learner search")
 		}
 	case "search":
 		if given("episodes") {
@@ -158,6 +167,13 @@ func (a *app) dataXLand(cmd *cobra.Command, env string, f *xlandFlags) error {
 	}
 	if pick.Shared > 0 {
 		fmt.Fprintf(a.stderr, "%d of the %d tasks held out have the goal and the rules of a task to learn from, among other objects\n", pick.Shared, f.held)
+	}
+	if f.agent != "" {
+		closing, err := a.withAgents(cmd, f, &o)
+		if err != nil {
+			return err
+		}
+		defer func() { failed = firstOf(failed, closing()) }()
 	}
 	bar := a.newBar(100, "percent")
 	o.Progress = func(done, of int) { bar.set(100 * done / of) }

@@ -2,9 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"haul/internal/world/history"
 )
 
 // TestXLandFromHistoriesToAnAgent: learners live through tasks of a file, an agent learns from them
@@ -66,6 +70,7 @@ func TestXLandRefusals(t *testing.T) {
 		{"--learner search --noise 1.5", "a share of 1.5"},
 		{"--learner search --tasks medium", "has rules, which searchers do not know"},
 		{"R4-13x13 --learner search", "searchers know one room"},
+		{"--agent nowhere", "--agent lives beside searchers"},
 	} {
 		r := haul(t, append([]string{"data", "xland", "--out", out}, strings.Fields(c.args)...)...)
 		if r.code != exitUsage || !strings.Contains(r.stderr, c.why) {
@@ -82,5 +87,71 @@ func TestXLandRefusals(t *testing.T) {
 		if r.code != exitUsage || !strings.Contains(r.stderr, c.why) {
 			t.Errorf("%s: %d %s", c.args, r.code, r.stderr)
 		}
+	}
+}
+
+// TestXLandAgentsLiveBesideSearchers: an agent lives through every second history, the file does
+// not depend on the number of workers, and an agent of another room is refused.
+func TestXLandAgentsLiveBesideSearchers(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	data := func(out string, more ...string) result {
+		return haul(t, append([]string{"data", "xland", "--learner", "search", "--learn", "7", "--held", "4", "--steps", "50", "--horizon", "30", "--noise", "0", "--out", path(out)}, more...)...)
+	}
+	if r := data("a.hist"); r.code != exitDone {
+		t.Fatal(r.stderr)
+	}
+	args := []string{"train", "--config", "ad_xland", "--history", path("a.hist"), "--iterations", "2", "--device", "cpu", "--out", path("run")}
+	for _, set := range []string{"n_transit=40", "tf_n_embd=16", "tf_n_layer=1", "tf_n_head=2", "train_batch_size=4", "num_warmup_steps=1", "test_batch_size=4", "eval_episodes=1",
+		"validation_goals=2"} {
+		args = append(args, "--set", set)
+	}
+	if r := haul(t, args...); r.code != exitDone {
+		t.Fatal(r.stderr)
+	}
+	for _, workers := range []string{"1", "2"} {
+		if r := data("b"+workers+".hist", "--agent", path("run"), "--device", "cpu", "--workers", workers); r.code != exitDone {
+			t.Fatal(r.stderr)
+		}
+	}
+	var files [3][]byte
+	for i, name := range []string{"a.hist", "b1.hist", "b2.hist"} {
+		var err error
+		if files[i], err = os.ReadFile(path(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(files[1], files[2]) || slices.Equal(files[0], files[1]) {
+		t.Errorf("files of one and two workers are equal: %v; with agents and without: %v", slices.Equal(files[1], files[2]), slices.Equal(files[0], files[1]))
+	}
+	// The first history is a searcher's, who does what it meant to; the second an agent's.
+	h, err := history.Open(path("b1.hist"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	all := make([]int, len(h.Tasks()))
+	for i := range all {
+		all[i] = i
+	}
+	pack, err := h.Pack(all, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range pack.Spans {
+		slips := 0
+		for k := range s.Records {
+			record := pack.Words[(s.First+int64(k))*int64(pack.Stride):][:pack.Stride]
+			value := func(b int) int32 { return record[b/4] >> (8 * (b % 4)) & 0xff }
+			if value(25) != value(pack.Label) {
+				slips++
+			}
+		}
+		if (slips > 0) != (i%2 == 1) {
+			t.Errorf("history %d: %d actions are not what the searcher meant", i, slips)
+		}
+	}
+	if r := data("c.hist", "--agent", path("run"), "--device", "cpu", "--view", "3"); r.code != exitUsage || !strings.Contains(r.stderr, "know a XLand-MiniGrid-R1-9x9") {
+		t.Errorf("%d: %s", r.code, r.stderr)
 	}
 }

@@ -17,10 +17,14 @@ type XLandOptions struct {
 	Histories int        // of each task to learn from; a task held out has one
 	Schedule  xland.Schedule
 	Search    *xland.Searching // in place of learners that follow the schedule; nil: none
-	Seed      uint64
-	Path      string
-	Workers   int
-	Progress  func(done, of int) // histories; it may be nil
+	// Lives lets others live through the tasks of so many histories at once, numbered from first on,
+	// and appends to each of dst; nil: learners live through them, one by one.
+	Lives    func(ctx context.Context, dst [][]xland.Step, ids []xland.ID, first uint64) error
+	Together int // histories of a call of Lives
+	Seed     uint64
+	Path     string
+	Workers  int
+	Progress func(done, of int) // histories; it may be nil
 }
 
 // MakeXLand lets learners live through every task and writes the file. It is a function of world,
@@ -59,19 +63,26 @@ func MakeXLand(ctx context.Context, o XLandOptions) error {
 	}
 	defer w.Discard()
 	fields := o.World.View * o.World.View
-	lives := make([][]xland.Step, max(1, o.Workers)) // reused
+	together := max(1, o.Workers)
+	if o.Lives != nil {
+		together = max(1, o.Together)
+	}
+	lives, ids := make([][]xland.Step, together), make([]xland.ID, together) // reused
 	for first := 0; first < len(of); first += len(lives) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		var wait sync.WaitGroup
 		some := of[first:min(len(of), first+len(lives))]
 		for i, at := range some {
-			wait.Go(func() {
-				lives[i] = o.live(lives[i][:0], tasks[at], uint64(first+i))
-			})
+			lives[i], ids[i] = lives[i][:0], tasks[at]
 		}
-		wait.Wait()
+		live := o.learn
+		if o.Lives != nil {
+			live = o.Lives
+		}
+		if err := live(ctx, lives[:len(some)], ids[:len(some)], uint64(first)); err != nil {
+			return err
+		}
 		for i, at := range some {
 			w.Stream(int64(tasks[at]))
 			for j := range lives[i] {
@@ -113,12 +124,20 @@ func (o *XLandOptions) Searchable() error {
 	return nil
 }
 
-// live appends a life to dst.
-func (o *XLandOptions) live(dst []xland.Step, id xland.ID, number uint64) []xland.Step {
-	if o.Search != nil {
-		return o.World.Search(dst, id, *o.Search, o.Seed, number)
+// learn lets learners live, one on each core.
+func (o *XLandOptions) learn(_ context.Context, dst [][]xland.Step, ids []xland.ID, first uint64) error {
+	var wait sync.WaitGroup
+	for i, id := range ids {
+		wait.Go(func() {
+			if o.Search != nil {
+				dst[i] = o.World.Search(dst[i], id, *o.Search, o.Seed, first+uint64(i))
+			} else {
+				dst[i] = o.World.History(dst[i], id, o.Schedule, o.Seed, first+uint64(i))
+			}
+		})
 	}
-	return o.World.History(dst, id, o.Schedule, o.Seed, number)
+	wait.Wait()
+	return nil
 }
 
 // seats gives every task a place in the file such that Deal, which goes by places, puts it on its

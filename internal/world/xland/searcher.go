@@ -420,11 +420,11 @@ func randomAction(word uint32) uint8 {
 // Searching is how long a searcher lives and how often its hand slips.
 type Searching struct {
 	Steps int     // a history ends with the first episode that ends at or after so many
-	Noise float64 // the most random actions of a history, as a share
+	Noise float64 // the most random actions of an episode, as a share: each has its own
 }
 
 // DefaultSearching fills a context of 512.
-func DefaultSearching() Searching { return Searching{Steps: 512, Noise: 0.3} }
+func DefaultSearching() Searching { return Searching{Steps: 512, Noise: 0.7} }
 
 // Check refuses what no searcher can follow.
 func (s Searching) Check() error {
@@ -457,7 +457,7 @@ func (w World) Searchable(id ID) error {
 }
 
 // Search lets a searcher live through a task: a function of world, task, rules, seed and number. A
-// share of its actions, which the history draws between 0 and Noise, are random instead; Best of a
+// share of its actions, which an episode draws between 0 and Noise, are random instead; Best of a
 // Step is what the searcher meant to do. It appends to dst.
 func (w World) Search(dst []Step, id ID, rules Searching, seed, number uint64) []Step {
 	e := w.NewEnv(id).(*Env)
@@ -468,12 +468,12 @@ func (w World) Search(dst []Step, id ID, rules Searching, seed, number uint64) [
 // search is Search in a task that is being played.
 func (w World) search(dst []Step, e *Env, rules Searching, seed, number uint64) []Step {
 	l := newSearcher(e.State)
-	epsilon := rules.Noise * float64(rng.Float(rng.At(seed, number, 0, rng.Learner)[3]))
 	for begun, words := len(dst), uint32(0); len(dst)-begun < rules.Steps; {
 		if len(dst) > begun {
 			e.Reset()
 		}
 		l.begin()
+		epsilon := rules.Noise * float64(rng.Float(rng.At(seed, number, words, rng.Learner)[3]))
 		for over := false; !over; {
 			word := rng.At(seed, number, words, rng.Learner)
 			words++

@@ -171,3 +171,27 @@ func TestSearchable(t *testing.T) {
 		}
 	}
 }
+
+// TestGuidedLivesAreTheSearchers: whoever does what the searcher beside says lives as a searcher.
+func TestGuidedLivesAreTheSearchers(t *testing.T) {
+	w := room9(t)
+	for id := range ID(12) {
+		want := w.Search(nil, id, Searching{Steps: 300}, 4, 11)
+		g, seen := w.Guide(nil, id, 4, 11), make([]float64, 25)
+		for range want {
+			g.Observe(seen)
+			for i, v := range seen {
+				if v != float64(g.now.Seen[i]) {
+					t.Fatalf("%v: observed %v of %d", id, v, g.now.Seen[i])
+				}
+			}
+			reward, over := g.Take(int(g.now.Best))
+			if s := want[len(g.Steps())-1]; reward != w.Space().Rewards[s.Reward] || over != s.Ends {
+				t.Fatalf("%v, step %d: reward %v, over %v", id, len(g.Steps()), reward, over)
+			}
+		}
+		if !slices.Equal(g.Steps(), want) {
+			t.Errorf("%v: another life", id)
+		}
+	}
+}
