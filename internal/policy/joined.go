@@ -153,7 +153,7 @@ func (j *joiner) join(tours [][]int32) vrp.Solution {
 		}
 	}
 	if j.prob.N() <= mostPooled {
-		for pool := newRoutePool(all, j.prob.N()); pool.improve(best) && j.takeOver(best, all); {
+		for pool := newRoutePool(all); pool.improve(best) && j.takeOver(best, all); {
 		}
 	}
 	if !(best.length < all[0].length-least) {

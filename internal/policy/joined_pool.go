@@ -74,6 +74,9 @@ func setOf(r *joinedRoute) (s customerSet) {
 	return s
 }
 
+// has says whether a customer, from 0, is in the set.
+func (s customerSet) has(customer int32) bool { return s[customer/64]>>(customer%64)&1 != 0 }
+
 // first is the lowest customer of a set that has one.
 func (s customerSet) first() int32 {
 	for k, w := range s {
@@ -84,25 +87,20 @@ func (s customerSet) first() int32 {
 	return -1
 }
 
-// routePool is the shortest route of all tours for each set of customers, and those of each
-// customer, the shortest per customer first.
+// routePool is the shortest route of all tours for each set of customers.
 type routePool struct {
-	routes []pooled
+	routes []joinedRoute
+	sets   []customerSet // their customers
 	at     map[customerSet]int
-	of     [][]int // customer, from 0: routes
+	among  []int
 	// sets that nothing shorter was found for: as long as their customers stay together nothing will
 	// be
 	failed map[customerSet]bool
 	grown  bool // since then: there may be something now
 }
 
-type pooled struct {
-	joinedRoute
-	set customerSet
-}
-
-func newRoutePool(tours []*cutTour, customers int) *routePool {
-	p := &routePool{at: map[customerSet]int{}, of: make([][]int, customers), failed: map[customerSet]bool{}}
+func newRoutePool(tours []*cutTour) *routePool {
+	p := &routePool{at: map[customerSet]int{}, failed: map[customerSet]bool{}}
 	for _, t := range tours {
 		p.add(t)
 	}
@@ -117,12 +115,9 @@ func (p *routePool) add(t *cutTour) {
 		switch {
 		case !ok:
 			p.at[set] = len(p.routes)
-			for _, v := range r.customers {
-				p.of[v-1] = append(p.of[v-1], len(p.routes))
-			}
-			p.routes = append(p.routes, pooled{r.clone(), set})
+			p.routes, p.sets = append(p.routes, r.clone()), append(p.sets, set)
 		case r.length < p.routes[k].length-least:
-			p.routes[k].joinedRoute = r.clone()
+			p.routes[k] = r.clone()
 		default:
 			continue
 		}
@@ -130,9 +125,20 @@ func (p *routePool) add(t *cutTour) {
 	}
 }
 
-// cover finds at most `most` routes that serve a set of customers and are shorter than `than` in
-// all.
-func (p *routePool) cover(set customerSet, than float64, most int) ([]int, float64) {
+// inside are the routes that serve customers of a set and no others.
+func (p *routePool) inside(set customerSet) []int {
+	p.among = p.among[:0]
+	for k := range p.sets {
+		if p.sets[k].within(set) {
+			p.among = append(p.among, k)
+		}
+	}
+	return p.among
+}
+
+// cover finds at most `most` routes of those among that serve a set of customers and are shorter
+// than `than` in all.
+func (p *routePool) cover(among []int, set customerSet, than float64, most int) ([]int, float64) {
 	var best []int
 	if k, ok := p.at[set]; ok && p.routes[k].length < than {
 		best, than = []int{k}, p.routes[k].length
@@ -140,12 +146,13 @@ func (p *routePool) cover(set customerSet, than float64, most int) ([]int, float
 	if most == 1 {
 		return best, than
 	}
-	for _, k := range p.of[set.first()] {
+	first := set.first()
+	for _, k := range among {
 		r := &p.routes[k]
-		if r.length >= than || r.set == set || !r.set.within(set) {
+		if r.length >= than || p.sets[k] == set || !p.sets[k].has(first) || !p.sets[k].within(set) {
 			continue
 		}
-		if rest, length := p.cover(set.without(r.set), than-r.length, most-1); rest != nil {
+		if rest, length := p.cover(among, set.without(p.sets[k]), than-r.length, most-1); rest != nil {
 			best, than = append([]int{k}, rest...), r.length+length
 		}
 	}
@@ -181,7 +188,7 @@ func (p *routePool) replace(t *cutTour) bool {
 				if p.failed[set] {
 					continue
 				}
-				found, _ := p.cover(set, length-least, most)
+				found, _ := p.cover(p.inside(set), set, length-least, most)
 				if found == nil {
 					p.failed[set] = true
 					continue
@@ -193,7 +200,7 @@ func (p *routePool) replace(t *cutTour) bool {
 					}
 				}
 				for _, k := range found {
-					kept = append(kept, p.routes[k].joinedRoute)
+					kept = append(kept, p.routes[k])
 				}
 				t.routes = kept
 				t.settle()
