@@ -108,7 +108,7 @@ func (b *binder) embedGrad(o *kernel.EmbedGrad) ([]launch, error) {
 	for i, t := range o.DTables {
 		adds[i] = b.adds(t) != 0
 	}
-	f := b.placesTable(o, adds)
+	f, tokens := b.placesTable(o, adds)
 	if f < 0 {
 		return b.embedGradAll(o, adds, 0, 0), dense(o, o.DY)
 	}
@@ -119,7 +119,7 @@ func (b *binder) embedGrad(o *kernel.EmbedGrad) ([]launch, error) {
 	strays := b.scratch(4 * flags)
 	rows, d, table := o.DY.Rows(), o.DY.Cols(), o.DTables[f]
 	first := launch{module: "embed", kernel: "embed_grad_places", grid: dim3{placesBlocks, b.lanes, 1}, block: dim3{256, 1, 1},
-		args: []any{b.addr(table), strays, b.addr(o.DY), b.addr(o.Index), i32(f), i32(o.Index.Cols()), i32(rows), i32(o.Index.Shape[1]),
+		args: []any{b.addr(table), strays, b.addr(o.DY), b.addr(o.Index), i32(f), i32(o.Index.Cols()), i32(rows), i32(tokens),
 			i32(table.Shape[0]), i32(d), i32(ceil(rows, b.lanes)), i32(b.laneSize)}}
 	out := append([]launch{first}, b.embedGradAll(&places, adds, strays, flags)...)
 	return append(out, b.embedGradAll(&others, adds, 0, 0)...), dense(o, o.DY)
@@ -128,20 +128,22 @@ func (b *binder) embedGrad(o *kernel.EmbedGrad) ([]launch, error) {
 // placesBlocks are the blocks of a lane of embed_grad_places, each with a flag.
 const placesBlocks = 32
 
-// placesTable is the table that embed_grad_places makes the gradient of, -1 where there is none:
-// larger than the tables that fit a few blocks, with a row for every place of an instance, where
-// nothing else has written its gradient. Tokens that are elsewhere than their index says cost time,
-// no more.
-func (b *binder) placesTable(o *kernel.EmbedGrad, adds []bool) int {
+// placesTable is the table that embed_grad_places makes the gradient of, -1 where there is none,
+// and how many tokens lie from one with its row to the next. It is larger than the tables that fit
+// a few blocks, with a row for every place of an instance or for every token, and nothing else has
+// written its gradient. Tokens that are elsewhere than their index says cost time, no more.
+func (b *binder) placesTable(o *kernel.EmbedGrad, adds []bool) (f, tokens int) {
 	if len(o.Index.Shape) != 3 || !b.vectors(o.DY) {
-		return -1
+		return -1, 0
 	}
-	for f, t := range o.DTables {
-		if t != nil && t.Shape[0] > 2*embedRows && t.Shape[0] >= o.Index.Shape[1] && 2*o.Index.Shape[1] > t.Shape[0] && !adds[f] && b.vectors(t) {
-			return f
+	for _, tokens := range []int{o.Index.Shape[1], o.DY.Rows()} {
+		for f, t := range o.DTables {
+			if t != nil && t.Shape[0] > 2*embedRows && t.Shape[0] >= tokens && 2*tokens > t.Shape[0] && !adds[f] && b.vectors(t) {
+				return f, tokens
+			}
 		}
 	}
-	return -1
+	return -1, 0
 }
 
 // embedGradAll makes all tables that want a gradient, group by group, where any of the flags is set

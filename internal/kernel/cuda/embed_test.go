@@ -26,13 +26,16 @@ func TestEmbedGradPaths(t *testing.T) {
 		{"more tables than two blocks keep", BF16, true, 128, []int{300, 85}, "embed_grad4", dim3{128, 1, 1}},
 		{"another width", BF16, true, 64, []int{164, 81}, "embed_grad4", dim3{256, 1, 1}},
 		{"positions of a long context", BF16, true, 128, []int{9, 81, 1024}, "embed_grad_places", dim3{32, 16, 1}},
+		{"a row for every token", BF16, true, 128, []int{1024 * 164}, "embed_grad_places", dim3{32, 16, 1}},
+		{"a row more", BF16, true, 128, []int{1024*164 + 1}, "embed_grad_places", dim3{32, 16, 1}},
+		{"a row less", BF16, true, 128, []int{1024*164 - 1}, "embed_grad4", dim3{16, 4, 96}},
 		{"fp32", FP32, true, 128, []int{164, 81}, "embed_grad4", dim3{128, 1, 1}},
 		{"an older card", BF16, false, 128, []int{164, 81}, "embed_grad4", dim3{128, 1, 1}},
 	} {
 		b := hopper(1024, c.precision)
 		b.hopper = c.hopper
 		batch, tokens := 1024, 164
-		if last := c.tables[len(c.tables)-1]; last > 2*embedRows {
+		if last := c.tables[len(c.tables)-1]; last > 2*embedRows && len(c.tables) > 1 {
 			batch, tokens = 164, last
 		}
 		o := &kernel.EmbedGrad{DY: tensor(batch, tokens, c.width), Index: tensor(batch, tokens, len(c.tables))}

@@ -300,6 +300,7 @@ func testEmbed(t *testing.T, dev kernel.Device) {
 		c.try(t, dev)
 	}
 	testPlaces(t, dev)
+	testOwnRows(t, dev)
 	testManyFields(t, dev)
 }
 
@@ -393,6 +394,33 @@ func testPlaces(t *testing.T, dev kernel.Device) {
 				for f, size := range []int{5, rows} {
 					o.DTables = append(o.DTables, r.grad(r.weight(fmt.Sprint("table", f), size, d), c.batch*n))
 				}
+				r.do(o)
+			}
+			c.try(t, dev)
+		}
+	}
+}
+
+// testOwnRows has a row for every token of a batch, as the embeddings of an active search are:
+// every token at its own, some without one, and one at another's; then a row more, and one less.
+func testOwnRows(t *testing.T, dev kernel.Device) {
+	const n, d, batch = 150, 128, 3
+	for _, rows := range []int{batch * n, batch*n + 1, batch*n - 1} {
+		for _, stray := range []bool{false, true} {
+			c := trial{nodes: n, batch: batch, linear: true, rounds: true, what: fmt.Sprintf("embed.grad of a row for every token, %d rows stray=%v", rows, stray)}
+			c.record = func(r *recording) {
+				random := rand.New(rand.NewPCG(uint64(rows), 5))
+				values := make([]int32, batch*n)
+				for m := range values {
+					if values[m] = int32(min(m, rows-1)); random.IntN(7) == 0 {
+						values[m] = -1
+					}
+				}
+				if stray {
+					values[n+3] = 7
+				}
+				o := &kernel.EmbedGrad{DY: r.in("dy", n, d), Index: r.givenInts("index", values, n, 1)}
+				o.DTables = append(o.DTables, r.grad(r.weight("table", rows, d), batch*n))
 				r.do(o)
 			}
 			c.try(t, dev)
