@@ -137,26 +137,32 @@ func (l *searcher) measure() {
 		l.far[at] = -1
 	}
 	start := int32(4*s.at + int(s.facing))
-	l.far[start] = 0
-	l.queue = append(l.queue[:0], start)
-	for i := 0; i < len(l.queue); i++ {
-		at := l.queue[i]
-		for action, to := range [...]int32{at, at&^3 | (at+1)&3, at&^3 | (at-1)&3} { // a step ahead, a turn to the right, to the left
-			if action == int(Forward) {
-				if cell := int(at/4) + ahead[at%4]; can[l.known[cell]]&walkable != 0 {
-					to = int32(4*cell) + at%4
-				}
-			}
-			if l.far[to] >= 0 {
-				continue
-			}
-			l.far[to], l.first[to] = l.far[at]+1, l.first[at]
-			if at == start {
-				l.first[to] = uint8(action)
-			}
-			l.queue = append(l.queue, to)
+	if cap(l.queue) < len(l.far) {
+		l.queue = make([]int32, len(l.far))
+	}
+	queue, far, first := l.queue[:len(l.far)], l.far, l.first
+	queue[0], far[start] = start, 0
+	n := 1
+	reach := func(to int32, steps int16, action uint8) {
+		if far[to] < 0 {
+			far[to], first[to], queue[n] = steps, action, to
+			n++
 		}
 	}
+	for i := 0; i < n; i++ {
+		at := queue[i]
+		side, steps := at&3, far[at]+1
+		actions := [...]uint8{first[at], first[at], first[at]}
+		if i == 0 {
+			actions = [...]uint8{Forward, TurnRight, TurnLeft}
+		}
+		if cell := int(at>>2) + ahead[side]; can[l.known[cell]]&walkable != 0 {
+			reach(int32(4*cell)|side, steps, actions[0])
+		}
+		reach(at&^3|(side+1)&3, steps, actions[1])
+		reach(at&^3|(side-1)&3, steps, actions[2])
+	}
+	l.queue = queue[:n]
 	l.now++
 	l.dropped = nowhere
 	if s.pocket != 0 {
