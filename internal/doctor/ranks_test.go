@@ -174,6 +174,43 @@ func TestStragglerOnSlowerCores(t *testing.T) {
 	}
 }
 
+// Where a kernel takes many times as long as it otherwise does, others use the card: that is the
+// machine's doing. A kernel of the rank's own, or one that takes longer each time, is not.
+func TestKernelsOnASharedCard(t *testing.T) {
+	const usual = "nvjet_sm90_tst_256x128_64x4" // as in the other ranks
+	longer := func(kernel string, runs int, us float64) func(s *synth) {
+		return func(s *synth) {
+			for range runs {
+				s.op("aten::linear", "", 15, func() { s.launch(kernel, us, 8) })
+			}
+		}
+	}
+	for _, x := range []struct {
+		name string
+		late func(s *synth)
+		want string
+		note bool
+	}{
+		{"a kernel in between", longer(usual, 1, 2500), "imbalance", true},
+		{"a kernel of its own", longer("another", 1, 2500), "straggler", false},
+		{"many of the same", longer(usual, 25, 100), "straggler", false},
+		{"all take longer", longer(usual, 31, 80), "straggler", false},
+	} {
+		reports := stepReports(t, 6, func(int) float64 { return 0 }, map[int]func(s *synth){2: x.late})
+		for _, r := range reports {
+			r.Release()
+		}
+		j := report.JoinRanks(reports)
+		i := slices.IndexFunc(j.Findings, func(f rule.Finding) bool { return f.ID == "straggler" || f.ID == "imbalance" })
+		if i < 0 || j.Findings[i].ID != x.want || (j.Findings[i].Severity == rule.Note) != x.note {
+			t.Errorf("%s: %+v", x.name, j.Findings)
+		}
+		if x.note && (!strings.Contains(strings.Join(j.Findings[i].Evidence, ";"), "is for operators or kernels that take longer than they otherwise do") || !strings.Contains(j.Findings[i].Remedy, "a card of its own")) {
+			t.Errorf("%s: %+v", x.name, j.Findings[i])
+		}
+	}
+}
+
 // Ranks that take turns in being late are out of balance, and none is to blame.
 func TestImbalance(t *testing.T) {
 	turns := map[int]func(s *synth){}

@@ -119,6 +119,7 @@ type Analysis struct {
 	Busy    float64       // ns, mean over the devices
 	Comm    commSums
 	pace    map[string]float64 // by operator, once it was asked for
+	spikes  []float64          // by step, likewise
 }
 
 // Period is the steps. Entry i of both lists is the same step.

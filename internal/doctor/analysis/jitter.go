@@ -18,9 +18,21 @@ const steadyRank = 0.9
 
 // Jitter is how much longer each rank's main thread is in its operators, by step, than these take
 // in the middle, ns: over the rank's own steps where they take about as long each time, over all
-// ranks and steps otherwise. It is nil where that cannot be told: with a GPU, without shapes, or
-// where the operators are not the same in all steps of all ranks.
+// ranks and steps otherwise. With GPUs it is how much longer their kernels run now and then. It is
+// nil where that cannot be told: in few steps, without shapes, or where the operators are not the
+// same in all steps of all ranks.
 func Jitter(ranks []*Analysis) [][]float64 {
+	out := make([][]float64, len(ranks))
+	for r, a := range ranks {
+		if out[r] = a.Spikes(); out[r] == nil || len(out[r]) != len(out[0]) {
+			return operatorJitter(ranks)
+		}
+	}
+	return out
+}
+
+// operatorJitter is that of ranks without GPUs.
+func operatorJitter(ranks []*Analysis) [][]float64 {
 	out := make([][]float64, len(ranks))
 	durs := make([][][]float32, len(ranks)) // by rank, step and place
 	var work uint64

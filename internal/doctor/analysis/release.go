@@ -2,9 +2,11 @@ package analysis
 
 // Release lets go of what the ranks of a job are not compared by. What is left: the steps, the
 // collectives, the idle time with its causes, the first GPU's gaps, Python's frames, how long each
-// operator takes, and, without a GPU, the main thread's operators.
+// operator takes, by how much kernels take longer now and then, and, without a GPU, the main
+// thread's operators.
 func (a *Analysis) Release() {
 	a.Pace()
+	a.Spikes()
 	keep := a.Main
 	if len(a.Devices) > 0 {
 		keep = nil

@@ -385,8 +385,12 @@ func (j *Ranks) imbalance(list []*analysis.Meeting, worst int, caused, own float
 	machine := caused - own
 	if machine >= byMachine*caused {
 		f.Evidence[0] = fmt.Sprintf("the ranks wait %s ms per step for one another on average", phrase.Figure(caused))
-		f = j.finding("imbalance", "Give each rank cores of its own (taskset, numactl, the launcher's binding), with one to spare for its exchange, and look at what else runs on the machine.", caused,
-			append(f.Evidence, fmt.Sprintf("a note: all ranks run the same operators on the same shapes, and %s of the waiting is for operators that take longer than they otherwise do: that is the machine's doing", phrase.Percent(machine/caused)))...)
+		remedy := "Give each rank cores of its own (taskset, numactl, the launcher's binding), with one to spare for its exchange, and look at what else runs on the machine."
+		if len(j.Ranks[worst].a.Devices) > 0 {
+			remedy = "Give each rank a card of its own, and look at what else runs on it (nvidia-smi)."
+		}
+		f = j.finding("imbalance", remedy, caused,
+			append(f.Evidence, fmt.Sprintf("a note: %s of the waiting is for operators or kernels that take longer than they otherwise do: that is the machine's doing", phrase.Percent(machine/caused)))...)
 		f.Severity = rule.Note
 		return f
 	}
@@ -405,7 +409,7 @@ func (j *Ranks) imbalance(list []*analysis.Meeting, worst int, caused, own float
 
 // machineWords says how much of the waiting is the machine's doing.
 func machineWords(ms float64) string {
-	return fmt.Sprintf("of that waiting, %s ms per step are left out of the cost: they go back to operators that take longer than they otherwise do, which is the machine's doing", phrase.Figure(ms))
+	return fmt.Sprintf("of that waiting, %s ms per step are left out of the cost: they go back to operators or kernels that take longer than they otherwise do, which is the machine's doing", phrase.Figure(ms))
 }
 
 // withhold makes a note of a finding about a rank whose GPU waits for what its recording does not
