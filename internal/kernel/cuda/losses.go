@@ -50,15 +50,19 @@ func (b *binder) regions(o *kernel.Regions) ([]launch, error) {
 		later = *o.Later
 	}
 	rows, choices := o.First.Shape[0], (o.Longest-o.Shortest)/o.Horizon+1
+	pieces := 1 // warps of a row; a label that depends on tokens before it wants them in order
+	if o.Later == nil {
+		pieces = max(1, min(ceil(o.Tokens, 32), 16*b.sms/rows))
+	}
 	var fields uint64
 	for i, f := range o.Fields {
 		fields |= uint64(fieldCode(f)) << (8 * i)
 	}
-	return []launch{{module: "regions", kernel: "regions", grid: dim3{ceil(rows, regionWarps), 1, 1}, block: dim3{32 * regionWarps, 1, 1},
+	return []launch{{module: "regions", kernel: "regions", grid: dim3{ceil(rows, regionWarps), pieces, 1}, block: dim3{32 * regionWarps, 1, 1},
 		args: []any{b.addr(o.Index), b.addr(o.Labels), b.addr(o.First), b.addr(o.Records), b.state, o.Seed, uint32(o.Purpose), i32(rows),
 			uint32(o.Streams), i32(o.Steps), i32(o.Horizon), i32(o.Tokens), flag(o.Compressed), i32(o.Shortest), i32(choices), i32(o.Ahead),
 			fields, i32(len(o.Fields)), fieldCode(o.Label), i32(o.Stride()), flag(o.Later != nil),
-			fieldCode(kernel.Field{Byte: later.Paid, Last: true}), fieldCode(kernel.Field{Byte: later.Label})}}}, nil
+			fieldCode(kernel.Field{Byte: later.Paid, Last: true}), fieldCode(kernel.Field{Byte: later.Label}), i32(pieces)}}}, nil
 }
 
 // fieldCode is a field as src/regions.cu takes it.

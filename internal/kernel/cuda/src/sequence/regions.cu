@@ -1,4 +1,5 @@
-// Training sequences drawn from streams of records, a warp per row. Bit for bit
+// Training sequences drawn from streams of records, a warp per row, or several that share a long
+// row's tokens out, 32 at a time, where none depends on those before. Bit for bit
 // kernel.RegionSpec.Row: the same words of the same Philox calls, the same order of tokens.
 #include "haul.cuh"
 
@@ -14,7 +15,7 @@ __device__ __forceinline__ int field(u32 code, const int *stream, int t, int str
 
 KERNEL __launch_bounds__(32 * warps) regions(int *index, int *labels, int *first, const int *records, const State *state, u64 seed, u32 purpose, int rows, u32 streams,
                                             int steps, int horizon, int tokens, u32 compressed, int shortest, int choices, int ahead,
-                                            u64 fields, int count, u32 label, int stride, u32 relabels, u32 paid, u32 later) {
+                                            u64 fields, int count, u32 label, int stride, u32 relabels, u32 paid, u32 later, int pieces) {
   const int row = blockIdx_x * warps + threadIdx_x / 32, lane = threadIdx_x % 32, all = steps / horizon;
   if (row >= rows) return;
   index += (long)row * tokens * (count + 2), labels += (long)row * tokens * 2, first += (long)row * tokens;
@@ -36,7 +37,7 @@ KERNEL __launch_bounds__(32 * warps) regions(int *index, int *labels, int *first
     }
     const int marks = compressed ? 2 : 0, total = n0 + n1 + 2 * marks;
     bool told = false; // Later.Paid, by a token of an earlier round
-    for (int k0 = 0; k0 < total && begin + k0 < tokens; k0 += 32) {
+    for (int k0 = 32 * blockIdx_y; k0 < total && begin + k0 < tokens; k0 += 32 * pieces) {
       const int k = k0 + lane;
       const bool here = k < total && begin + k < tokens;
       const bool second = k >= n0 + marks;
