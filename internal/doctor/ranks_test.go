@@ -362,6 +362,38 @@ func TestAStragglerBehindUnrecordedWorkIsANote(t *testing.T) {
 	}
 }
 
+// Beside launches that take longer, such work is left out of the cost.
+func TestAStragglerByLaunchesBesideUnrecordedWork(t *testing.T) {
+	work := func(us, behind float64) func(s *synth) {
+		return func(s *synth) {
+			s.op("aten::kind", "", us, func() { s.launch("tiny", 2, 1) })
+			s.gpu = max(s.gpu, s.now+behind)
+		}
+	}
+	for _, c := range []struct {
+		us, behind float64
+		severity   rule.Severity
+		saves      float64
+		told       bool
+	}{{2000, 0, rule.Warning, 2, false}, {2000, 1300, rule.Warning, 2, true}, {6000, 1300, rule.Critical, 7.3, false}} {
+		late := map[int]func(s *synth){}
+		for rank := range 4 {
+			late[rank] = work(100, 0)
+		}
+		late[1] = work(100+c.us, c.behind)
+		j := report.JoinRanks(rankReports(t, func(int) float64 { return 0 }, late))
+		i := slices.IndexFunc(j.Findings, func(f rule.Finding) bool { return f.ID == "straggler" })
+		if i < 0 {
+			t.Fatalf("%+v: %+v", c, j.Findings)
+		}
+		f := j.Findings[i]
+		told := strings.Contains(strings.Join(f.Evidence, "; "), "left out of the cost: its GPU waits for work that is not in its recording")
+		if f.Severity != c.severity || *f.Rank != 1 || math.Abs(f.SavesMS-c.saves) > 0.02 || told != c.told {
+			t.Errorf("%+v: %+v", c, f)
+		}
+	}
+}
+
 // Of a rank that is late by its own loader and behind unrecorded work, the loader's part is certain
 // where it counts by itself.
 func TestAStragglerPartlyBehindUnrecordedWork(t *testing.T) {

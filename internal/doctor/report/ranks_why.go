@@ -16,9 +16,9 @@ import (
 // lateness is what a late rank did before its collectives that the others did not do before theirs.
 type lateness struct {
 	why, where string
-	// Where work that the recording does not hold is the most of it, how much, and the longest of what
-	// its CPU does by itself, both in ms per step. Kernels beside such work take longer, and so do
-	// waits for them.
+	// Where work that the recording does not hold is the most of it, or stands beside launches, how
+	// much, and the longest of what its CPU does by itself, both in ms per step. Kernels beside such
+	// work take longer, and so do waits for them.
 	unrecorded, known float64
 	host              bool // it is what its host does at any time: launches, or work of others
 }
@@ -107,11 +107,11 @@ func whyLate(ranks []*Report, offsets []float64, list []*analysis.Meeting, worst
 	}
 	late.where = ranks[worst].a.Where(heldIn(ranks[worst].a, places, top, causeWords))
 	late.host = top == launches || top == causeWords[analysis.IdleUnrecorded]
-	if top == causeWords[analysis.IdleUnrecorded] {
+	if other := words[causeWords[analysis.IdleUnrecorded]]; late.host && other > words[top]/4 {
 		for _, w := range []string{causeWords[analysis.IdleLoader], causeWords[analysis.IdlePython], launches} {
 			late.known = max(late.known, words[w])
 		}
-		late.unrecorded = words[top]
+		late.unrecorded = other
 	}
 	return late
 }
