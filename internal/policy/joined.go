@@ -23,6 +23,7 @@ type joiner struct {
 	open   bool
 	group  []int32   // of the routes of two tours, one behind the other
 	saves  []float64 // by group
+	order  *orderer  // nil: the order of a route's customers matters
 }
 
 func newJoiner(prob *vrp.Problem) *joiner {
@@ -38,6 +39,9 @@ func newJoiner(prob *vrp.Problem) *joiner {
 		}
 	}
 	j.open = prob.Open || prob.Types()[0].End == vrp.None
+	if prob.Plain() == nil && j.dist != nil {
+		j.order = newOrderer(j.dist, n, d)
+	}
 	return j
 }
 
@@ -153,7 +157,7 @@ func (j *joiner) join(tours [][]int32) vrp.Solution {
 		}
 	}
 	if j.prob.N() <= mostPooled {
-		for pool := newRoutePool(all); pool.improve(best) && j.takeOver(best, all); {
+		for pool := newRoutePool(j.order, all); pool.improve(best) && j.takeOver(best, all); {
 		}
 	}
 	if !(best.length < all[0].length-least) {

@@ -33,7 +33,7 @@ func newKeptJoin(prob *vrp.Problem, begin vrp.Solution, actions []int32, tours i
 	if prob.N() > mostPooled {
 		return k
 	}
-	k.pool = newRoutePool([]*cutTour{k.best})
+	k.pool = newRoutePool(k.order, []*cutTour{k.best})
 	steps := len(actions) / tours
 	for i := range tours {
 		k.pool.add(k.cut(visitsOf(prob, actions[i*steps:][:steps])))

@@ -10,19 +10,6 @@ import (
 //
 // What a reader could break: a replacement serves exactly the customers of what it replaces.
 
-// joinedRoute is a route of some tour: its customers by the policy's numbers.
-type joinedRoute struct {
-	depot     int32
-	customers []int32
-	length    float64
-}
-
-// clone is the route with customers of its own: those of a tour that was cut are the tour's.
-func (r joinedRoute) clone() joinedRoute {
-	r.customers = slices.Clone(r.customers)
-	return r
-}
-
 // cutTour is a tour as its routes.
 type cutTour struct {
 	routes []joinedRoute
@@ -40,9 +27,6 @@ func (t *cutTour) settle() {
 		}
 	}
 }
-
-// least is more than sums in another order differ by.
-const least = 1e-9
 
 // customerSet are the customers of a route, one bit each.
 type customerSet [mostPooled / 64]uint64
@@ -87,20 +71,22 @@ func (s customerSet) first() int32 {
 	return -1
 }
 
-// routePool is the shortest route of all tours for each set of customers.
+// routePool is the shortest route of all tours for each set of customers, in a better order where
+// one is found.
 type routePool struct {
-	routes []joinedRoute
-	sets   []customerSet // their customers
-	at     map[customerSet]int
-	among  []int
+	*orderer // nil: orders stay
+	routes   []joinedRoute
+	sets     []customerSet // their customers
+	at       map[customerSet]int
+	among    []int
 	// sets that nothing shorter was found for: as long as their customers stay together nothing will
 	// be
 	failed map[customerSet]bool
 	grown  bool // since then: there may be something now
 }
 
-func newRoutePool(tours []*cutTour) *routePool {
-	p := &routePool{at: map[customerSet]int{}, failed: map[customerSet]bool{}}
+func newRoutePool(o *orderer, tours []*cutTour) *routePool {
+	p := &routePool{orderer: o, at: map[customerSet]int{}, failed: map[customerSet]bool{}}
 	for _, t := range tours {
 		p.add(t)
 	}
@@ -115,9 +101,9 @@ func (p *routePool) add(t *cutTour) {
 		switch {
 		case !ok:
 			p.at[set] = len(p.routes)
-			p.routes, p.sets = append(p.routes, r.clone()), append(p.sets, set)
+			p.routes, p.sets = append(p.routes, p.ordered(r.clone())), append(p.sets, set)
 		case r.length < p.routes[k].length-least:
-			p.routes[k] = r.clone()
+			p.routes[k] = p.ordered(r.clone())
 		default:
 			continue
 		}
@@ -159,7 +145,7 @@ func (p *routePool) cover(among []int, set customerSet, than float64, most int) 
 	return best, than
 }
 
-// improve replaces two or three routes of a tour while that makes it shorter, and says whether it
+// improve replaces up to three routes of a tour while that makes it shorter, and says whether it
 // did.
 func (p *routePool) improve(t *cutTour) (did bool) {
 	if p.grown {
@@ -177,6 +163,12 @@ func (p *routePool) replace(t *cutTour) bool {
 	sets := make([]customerSet, len(t.routes))
 	for r := range t.routes {
 		sets[r] = setOf(&t.routes[r])
+		if k, ok := p.at[sets[r]]; ok && p.routes[k].length < t.routes[r].length-least {
+			t.routes = slices.Clone(t.routes)
+			t.routes[r] = p.routes[k]
+			t.settle()
+			return true
+		}
 	}
 	for a := range t.routes {
 		for b := range a {

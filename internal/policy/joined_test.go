@@ -15,7 +15,7 @@ import (
 func TestJoinTakesTheShorterRoutes(t *testing.T) {
 	// four customers to the right of the depot and four to the left
 	p := &vrp.Problem{Capacity: 4, Demand: []int32{0, 1, 1, 1, 1, 1, 1, 1, 1},
-		X: []float64{0, 1, 2, 3, 4, -1, -2, -3, -4}, Y: []float64{0, 0, 1, 0, 1, 0, 1, 0, 1}}
+		X: []float64{0, 1, 2, 3, 4, -1, -2, -3, -4}, Y: []float64{0, 0, 1, 0, 1, 0, 1, 0, 1}, MaxDuration: 100}
 	right, left := []int32{1, 3, 4, 2}, []int32{5, 7, 8, 6}
 	bent := func(r []int32) []int32 { return []int32{r[1], r[0], r[2], r[3]} }
 	tour := func(routes ...[]int32) (out []int32) {
