@@ -26,7 +26,7 @@ const (
 // filesOut are the flags that name what is written, filesIn those that name what is read.
 var (
 	filesOut = []string{"out", "plot", "curve", "html", "page", "trace"}
-	filesIn  = []string{"fleet", "depots", "shipments", "distances", "durations", "check", "start", "checkpoint", "instances", "reference", "testset", "tasks", "from", "history", "resume", "began", "runs", "jobs", "token-file"}
+	filesIn  = []string{"fleet", "depots", "shipments", "distances", "durations", "check", "start", "checkpoint", "instances", "reference", "testset", "tasks", "from", "history", "resume", "agent", "began", "runs", "jobs", "token-file"}
 )
 
 // named are flags that name what may be no file.
