@@ -233,20 +233,10 @@ func (a *activeSearch) take(s *batch, problems []*vrp.Problem, out []Routed, sho
 		return err
 	}
 	err := s.takeEach(problems, a.actions, a.lengths, of, func(i int, actions []int32, lengths []float32) ([]int32, error) {
-		taken, err := out[i].takeBest(problems[i], actions, lengths)
-		if err != nil || !s.join {
-			return taken, err
+		if !s.join {
+			return out[i].takeBest(problems[i], actions, lengths)
 		}
-		did := a.kept[i].add(actions, lengths)
-		if deep {
-			did = a.kept[i].improve() || did
-		}
-		if did {
-			if better, ok := out[i].takeKept(a.kept[i], s.steps); ok {
-				taken = better
-			}
-		}
-		return taken, nil
+		return out[i].takeMore(a.kept[i], actions, lengths, deep)
 	})
 	if err != nil {
 		return err

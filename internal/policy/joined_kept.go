@@ -83,6 +83,25 @@ func (k *keptJoin) add(actions []int32, lengths []float32) bool {
 // improve lets the best tour take over from all kept routes, and says whether it did.
 func (k *keptJoin) improve() bool { return k.pool != nil && k.pool.improve(k.best) }
 
+// takeMore is takeBest of one more iteration's tours, which join what is kept; a deep one joins all
+// that is kept.
+func (r *Routed) takeMore(k *keptJoin, actions []int32, lengths []float32, deep bool) ([]int32, error) {
+	taken, err := r.takeBest(k.prob, actions, lengths)
+	if err != nil {
+		return nil, err
+	}
+	did := k.add(actions, lengths)
+	if deep {
+		did = k.improve() || did
+	}
+	if did {
+		if better, ok := r.takeKept(k, len(actions)/len(lengths)); ok {
+			taken = better
+		}
+	}
+	return taken, nil
+}
+
 // takeKept takes the kept routes where they are better, and returns them as actions. Where the
 // problem does not allow them, what is kept goes on from what it allows.
 func (r *Routed) takeKept(k *keptJoin, steps int) (actions []int32, ok bool) {

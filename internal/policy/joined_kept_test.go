@@ -60,3 +60,73 @@ func TestKeptRoutesThatAreNotAllowed(t *testing.T) {
 		t.Errorf("taken %t, goes on from %g, the best that is allowed costs %g", ok, k.best.length, r.Cost)
 	}
 }
+
+// TestTakeMore: an iteration's tours join what is kept, and a deep one, or the last, takes
+// routes of several iterations.
+func TestTakeMore(t *testing.T) {
+	p := &vrp.Problem{Capacity: 2, Demand: []int32{0, 1, 1, 1, 1, 1, 1}, X: []float64{0, 1, -1, 1.1, -1.1, 0, 0}, Y: []float64{0, 0, 0, 0, 0, 1, 1.1}}
+	tours := [][]int32{{1, 2, 0, 3, 4, 0, 5, 6, 0}, {1, 3, 0, 2, 5, 0, 4, 6, 0}, {2, 4, 0, 1, 6, 0, 3, 5, 0}}
+	cost := func(tour []int32) float64 { return p.Cost(vrp.FromTour(tour)) }
+	best := cost([]int32{5, 6, 0, 1, 3, 0, 2, 4, 0})
+	for _, deep := range []bool{false, true} {
+		out := []Routed{{Solution: vrp.FromTour(tours[0]), Cost: cost(tours[0])}}
+		k := newKeptJoin(p, out[0].Solution, tours[0], 1)
+		var taken []int32
+		for _, tour := range tours[1:] {
+			got, err := out[0].takeMore(k, tour, []float32{float32(cost(tour))}, deep)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != nil {
+				taken = got
+			}
+		}
+		if found := math.Abs(out[0].Cost-best) < 1e-12; found != deep || math.Abs(cost(taken)-out[0].Cost) > 1e-12 {
+			t.Errorf("deep %t: %v costs %g, as actions %v; %g is there", deep, out[0].Solution, out[0].Cost, taken, best)
+		}
+		a := &activeSearch{kept: []*keptJoin{k}}
+		if a.finish(&batch{steps: 9}, []*vrp.Problem{p}, out); math.Abs(out[0].Cost-best) > 1e-12 || a.kept != nil {
+			t.Errorf("deep %t: %g in the end, %g is there; kept %v", deep, out[0].Cost, best, a.kept)
+		}
+	}
+	// part of a tour is shorter: no deep look is needed
+	begin, mixed := []int32{1, 2, 0, 3, 4, 0, 5, 6, 0}, []int32{1, 3, 0, 2, 4, 0, 5, 0, 6}
+	r := Routed{Solution: vrp.FromTour(begin), Cost: cost(begin)}
+	want := cost([]int32{1, 3, 0, 2, 4, 0, 5, 6, 0})
+	if _, err := r.takeMore(newKeptJoin(p, r.Solution, begin, 1), mixed, []float32{9}, false); err != nil || math.Abs(r.Cost-want) > 1e-12 {
+		t.Errorf("%v, %v costs %g, %g is there", err, r.Solution, r.Cost, want)
+	}
+}
+
+// TestKeptToursAreTheShortest: of more tours than are kept the shortest count, each once.
+func TestKeptToursAreTheShortest(t *testing.T) {
+	p := &vrp.Problem{Capacity: 2, Demand: []int32{0, 1, 1, 1, 1}, X: []float64{0, 1, -1, 1.1, -1.1}, Y: make([]float64, 5)}
+	begin := []int32{1, 2, 0, 3, 4, 0}
+	k := newKeptJoin(p, vrp.FromTour(begin), begin, 1)
+	var actions []int32
+	lengths := make([]float32, keptTours+1)
+	for i := range lengths {
+		tour := begin
+		if lengths[i] = float32(9 + i); i == keptTours {
+			tour, lengths[i] = []int32{1, 3, 0, 2, 4, 0}, 5
+		}
+		actions = append(actions, tour...)
+	}
+	if !k.add(actions, lengths) || len(k.tours) != keptTours {
+		t.Errorf("the shortest of %d tours is not taken over; %d count", len(lengths), len(k.tours))
+	}
+	if k.add(append(begin, begin...), []float32{9, 9}); len(k.tours) != 1 {
+		t.Errorf("the same tour counts %d times", len(k.tours))
+	}
+}
+
+// TestActiveFinishes: a search of fewer iterations than a deep look waits for takes one in the end,
+// and lets go of what it kept.
+func TestActiveFinishes(t *testing.T) {
+	p := loadSaved(t)
+	problems := drawnFor(p, 10, 2)
+	s := prepared(t, p, problems, "eas8:1+join")
+	if err := s.improve(t.Context(), problems, make([]Routed, len(problems)), 0); err != nil || s.active.kept != nil {
+		t.Errorf("%v, kept %v", err, s.active.kept)
+	}
+}
