@@ -1,22 +1,24 @@
-// Package policies holds the trained routing policies that come with the program: NAME.safetensors
-// with weights and settings, and NAME.md, its model card. A policy is added by adding the two
-// files; `haul policies pack` makes the first.
+// Package policies holds the trained routing policies that come with the program:
+// NAME.safetensors.zst with weights and settings, and NAME.md, its model card. A policy is added by
+// adding the two files; `haul policies pack` and zstd make the first. It stays compressed until it
+// is read.
 package policies
 
 import (
 	"cmp"
 	"embed"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
+
+	"github.com/klauspost/compress/zstd"
 )
 
-//go:embed *.safetensors *.md
+//go:embed *.safetensors.zst *.md
 var files embed.FS
 
 const (
-	weights = ".safetensors"
+	weights = ".safetensors.zst"
 	card    = ".md"
 	letters = "abcdefghijklmnopqrstuvwxyz"
 )
@@ -29,8 +31,8 @@ func Names() []string {
 	}
 	var names []string
 	for _, e := range entries {
-		if path.Ext(e.Name()) == weights {
-			names = append(names, strings.TrimSuffix(e.Name(), weights))
+		if name, found := strings.CutSuffix(e.Name(), weights); found {
+			names = append(names, name)
 		}
 	}
 	// by the number of customers at the name's end; of one size plain CVRP comes first
@@ -41,7 +43,7 @@ func Names() []string {
 	return names
 }
 
-// Read is a policy's file.
+// Read is a policy's .safetensors file.
 func Read(name string) ([]byte, error) {
 	names := Names()
 	if !slices.Contains(names, name) {
@@ -50,7 +52,20 @@ func Read(name string) ([]byte, error) {
 		}
 		return nil, fmt.Errorf("no policy %q: there are %s", name, strings.Join(names, ", "))
 	}
-	return files.ReadFile(name + weights)
+	packed, err := files.ReadFile(name + weights)
+	if err != nil {
+		return nil, err
+	}
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return nil, fmt.Errorf("policy %s: %w", name, err)
+	}
+	defer z.Close()
+	data, err := z.DecodeAll(packed, nil)
+	if err != nil {
+		return nil, fmt.Errorf("policy %s: %w", name, err)
+	}
+	return data, nil
 }
 
 // Card is a policy's model card, "" where it has none.

@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -21,6 +22,17 @@ func TestEveryPolicyHasItsCard(t *testing.T) {
 				t.Errorf("%s.md has no %q", name, section)
 			}
 		}
+	}
+}
+
+// TestPoliciesArePacked: weights that lie here as they are would be left out of the program.
+func TestPoliciesArePacked(t *testing.T) {
+	plain, err := filepath.Glob("*.safetensors")
+	if err != nil || len(plain) > 0 {
+		t.Errorf("not packed: %v (%v): run zstd -19 --rm on them", plain, err)
+	}
+	if len(Names()) == 0 {
+		t.Error("the program has no policies")
 	}
 }
 

@@ -1,7 +1,7 @@
 """Loads a checkpoint into PyTorch, does there what `haul eval` does, and compares.
 
   python scripts/load_in_torch.py runs/quick-001 --haul bin/haul      # a routing policy
-  python scripts/load_in_torch.py policies/cvrp100.safetensors --decode pomo --count 100
+  python scripts/load_in_torch.py cvrp100.safetensors --decode pomo   # haul policies cvrp100 --out
   python scripts/load_in_torch.py runs/agent-001 -- --episodes 10 --agents 4    # an agent
 
 It needs torch and numpy.
