@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"haul/internal/run"
 )
 
 // Who has waited in vain makes room in the queue for the next.
@@ -64,6 +66,36 @@ func TestTheStateOfARun(t *testing.T) {
 	if freshness != 15*time.Second {
 		t.Errorf("a folder counts as running for %v", freshness)
 	}
+}
+
+// A run of this server whose process has ended is not taken for running, however fresh its files;
+// written to after that, it may be somebody's again.
+func TestARunWhoseProcessEnded(t *testing.T) {
+	folder := t.TempDir()
+	dir := filepath.Join(folder, "one")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(dir, run.ConfigName)
+	if err := os.WriteFile(config, []byte("model: AD\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w := &watcher{folder: folder, hub: newHub(), log: func(string) {}, noted: map[string]bool{}, runs: map[string]*Run{}, left: map[string]time.Time{}}
+	look := func(want string) {
+		t.Helper()
+		w.look()
+		if r := w.get("one"); r == nil || r.State != want {
+			t.Errorf("the run is %+v, want %s", r, want)
+		}
+	}
+	look(running)
+	w.ended("one")
+	look(stopped)
+	later := time.Now().Add(time.Hour)
+	if err := os.Chtimes(config, later, later); err != nil {
+		t.Fatal(err)
+	}
+	look(running)
 }
 
 // A small file is read again when its size, its time or the file itself is another, and not else.

@@ -84,7 +84,7 @@ func isRun(dir *os.Root) bool {
 
 // readRun reads a folder, of which `before` is what it was; nil: it is new. It returns before
 // itself where nothing has changed.
-func readRun(dir *os.Root, name string, before *Run, locked func(fs.FileInfo) bool, now time.Time) (*Run, *gained, error) {
+func readRun(dir *os.Root, name string, before *Run, locked func(fs.FileInfo) bool, quiet func(written time.Time) time.Duration) (*Run, *gained, error) {
 	r := &Run{Summary: Summary{Name: name}, Tables: map[string]*table{}}
 	if before != nil {
 		*r = *before
@@ -122,7 +122,7 @@ func readRun(dir *os.Root, name string, before *Run, locked func(fs.FileInfo) bo
 	if err := r.readTables(dir, before, news); err != nil {
 		return nil, nil, err
 	}
-	r.settle(dir, locked, now)
+	r.settle(dir, locked, quiet)
 	news.Summary = r.Summary
 	if before != nil && !news.Reload && len(news.Tables) == 0 && r.State == before.State && r.Updated.Equal(before.Updated) {
 		return before, nil, nil
@@ -174,7 +174,7 @@ func (r *Run) readTables(dir *os.Root, before *Run, news *gained) error {
 }
 
 // settle works out what a list shows.
-func (r *Run) settle(dir *os.Root, locked func(fs.FileInfo) bool, now time.Time) {
+func (r *Run) settle(dir *os.Root, locked func(fs.FileInfo) bool, quiet func(written time.Time) time.Duration) {
 	r.Unit, r.At, r.Of, r.Last = "epoch", 0, 0, nil
 	for _, name := range sortedKeys(r.Tables) {
 		t := r.Tables[name]
@@ -203,7 +203,7 @@ func (r *Run) settle(dir *os.Root, locked func(fs.FileInfo) bool, now time.Time)
 		r.Updated = info.ModTime()
 	}
 	lock, err := dir.Stat(".lock")
-	r.State = stateOf(err == nil && locked(lock), r.Result != nil, now.Sub(r.Updated))
+	r.State = stateOf(err == nil && locked(lock), r.Result != nil, quiet(r.Updated))
 }
 
 // stateOf is how a run stands whose folder is held by a process or not, has a result or not, and

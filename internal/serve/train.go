@@ -187,6 +187,7 @@ func (s *Server) started(w http.ResponseWriter, r *http.Request) (*trained, erro
 	}
 	go func() {
 		t.err = t.cmd.Wait()
+		s.runs.ended(name)
 		close(t.over)
 	}()
 	s.trainer.child = t

@@ -24,8 +24,9 @@ type watcher struct {
 	log    func(string)
 	noted  map[string]bool // what was logged
 
-	mu   sync.RWMutex // guards runs
+	mu   sync.RWMutex // guards runs and left
 	runs map[string]*Run
+	left map[string]time.Time // runs whose process is known to have ended, and when
 }
 
 // beatEvery is how often an idle stream is written to, in looks.
@@ -35,7 +36,7 @@ const beatEvery = 30
 const maxRuns = 2000
 
 func watch(ctx context.Context, folder string, poll time.Duration, log func(string)) (*watcher, error) {
-	w := &watcher{folder: folder, hub: newHub(), log: log, noted: map[string]bool{}, runs: map[string]*Run{}}
+	w := &watcher{folder: folder, hub: newHub(), log: log, noted: map[string]bool{}, runs: map[string]*Run{}, left: map[string]time.Time{}}
 	if info, err := os.Stat(folder); err == nil && !info.IsDir() {
 		return nil, fmt.Errorf("--runs %s is a file: name the folder that holds the runs", folder)
 	}
@@ -95,7 +96,7 @@ func (w *watcher) look() {
 			continue
 		}
 		if isRun(dir) {
-			r, more, err := readRun(dir, e.Name(), w.runs[e.Name()], locks.holds, time.Now())
+			r, more, err := readRun(dir, e.Name(), w.runs[e.Name()], locks.holds, w.since(e.Name()))
 			if err == nil {
 				seen[e.Name()] = r
 			}
@@ -106,6 +107,26 @@ func (w *watcher) look() {
 		_ = dir.Close()
 	}
 	w.publish(seen, news)
+}
+
+// ended notes that the process of a run is gone.
+func (w *watcher) ended(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.left[name] = time.Now()
+}
+
+// since tells for how long a folder that was last written to then has been quiet. What the process
+// of a run left when it ended, nobody is about to go on with.
+func (w *watcher) since(name string) func(written time.Time) time.Duration {
+	return func(written time.Time) time.Duration {
+		w.mu.RLock()
+		defer w.mu.RUnlock()
+		if at, ok := w.left[name]; ok && !written.After(at) {
+			return freshness
+		}
+		return time.Since(written)
+	}
 }
 
 // publish hands out what was read, and tells of it.
