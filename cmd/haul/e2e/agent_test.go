@@ -279,6 +279,10 @@ func TestBadAgent(t *testing.T) {
 		want string
 	}{
 		{"no histories", with("--history", "nosuch.hist"), exitFailed, "haul data darkroom --out nosuch.hist"},
+		{"no histories of XLand", []string{"train", "--config", "ad_xland", "--device", "cpu", "--history", "nosuch.hist"}, exitFailed, "haul data xland --learner search --out nosuch.hist"},
+		{"no histories of tables", []string{"train", "--config", "ad_tabular", "--device", "cpu", "--history", "nosuch.hist"}, exitFailed, "haul data tabular DR9-70-5 --out nosuch.hist"},
+		{"no histories of one's own", []string{"train", "--config", "ad_any", "--device", "cpu", "--history", "nosuch.hist"}, exitFailed, "haul data import FILE --out nosuch.hist"},
+		{"no histories of Key-to-Door", []string{"train", "--config", "ad_keydoor", "--device", "cpu", "--history", "nosuch.hist"}, exitFailed, "haul data keydoor --out nosuch.hist"},
 		{"histories cut short", with("--history", write(t, "cut.hist", string(whole[:len(whole)/2]))), exitFailed, "cut short"},
 		{"a bad checksum", with("--history", write(t, "bad.hist", string(damaged))), exitFailed, "bad checksum"},
 		{"a foreign file", with("--history", write(t, "foreign.hist", "no histories at all")), exitFailed, "not a history file"},

@@ -122,7 +122,7 @@ func (Recipe) Open(s config.Settings, f run.Flags, last *run.Checkpoint) (run.Ta
 			return nil, err
 		}
 	}
-	h, path, err := at.history(f)
+	h, path, err := at.history(f, s.(*config.AD))
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (Recipe) Open(s config.Settings, f run.Flags, last *run.Checkpoint) (run.Ta
 
 // history opens the learning histories that are asked for, else those that the run remembers, else
 // those of the usual place. The path is absolute.
-func (at *state) history(f run.Flags) (history.History, string, error) {
+func (at *state) history(f run.Flags, c *config.AD) (history.History, string, error) {
 	path, remembered := f.String("history"), false
 	switch {
 	case f.Changed("history"):
@@ -148,7 +148,7 @@ func (at *state) history(f run.Flags) (history.History, string, error) {
 	case errors.Is(err, fs.ErrNotExist) && remembered:
 		err = fmt.Errorf("the learning histories of this run are gone from %s: say with --history where they are (checksum %s)", path, at.Histories)
 	case errors.Is(err, fs.ErrNotExist):
-		err = fmt.Errorf("no learning histories at %s: make them with haul data darkroom --out %s", path, path)
+		err = fmt.Errorf("no learning histories at %s: make them with haul data %s --out %s", path, makerOf(c), path)
 	}
 	if err != nil {
 		return nil, "", err
@@ -157,6 +157,21 @@ func (at *state) history(f run.Flags) (history.History, string, error) {
 		path = whole
 	}
 	return h, path, nil
+}
+
+// makerOf is what haul data is told to make histories for these settings.
+func makerOf(c *config.AD) string {
+	switch c.Name {
+	case "ad_xland":
+		return "xland --learner search"
+	case "ad_tabular":
+		return "tabular DR9-70-5"
+	case "ad_any":
+		return "import FILE"
+	case "ad_keydoor":
+		return "keydoor"
+	}
+	return "darkroom"
 }
 
 // Task is a run with its histories open.

@@ -44,7 +44,7 @@ func evaluate(ctx context.Context, e *run.Evaluation) (_ *evaluated, err error) 
 		return nil, err
 	}
 	var path string
-	if o.History, path, err = at.history(e.Flags); err != nil {
+	if o.History, path, err = at.history(e.Flags, ck.Settings.(*config.AD)); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, o.History.Close()) }()

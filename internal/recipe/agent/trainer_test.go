@@ -324,7 +324,7 @@ func TestARunRemembersTheWholePath(t *testing.T) {
 	if err != nil || len(names) != 1 {
 		t.Fatal(names, err)
 	}
-	h, path, err := new(state).history(flags{"history": names[0]})
+	h, path, err := new(state).history(flags{"history": names[0]}, new(config.AD))
 	if err != nil {
 		t.Fatal(err)
 	}
