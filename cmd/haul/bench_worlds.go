@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -97,6 +99,7 @@ type worldsFlags struct {
 	seeds      string
 	iterations int
 	context    int
+	atOnce     int
 	out        string
 	force      bool
 	json       bool
@@ -137,8 +140,9 @@ XLand-MiniGrid, judged on the 1,024 held out. Its histories are of a learner tha
 XLand-trivial-LEARN-HELD has other numbers of tasks.
 
 Sets: ` + strings.Join(names, ", ") + ` (all where none is named), or any other name of haul data tabular. What has ended in --out is not trained
-again, and what was interrupted goes on, so that a table may be made in parts; with other settings it is refused. The table is also written there, as worlds.md.`,
-		Example: "  haul bench worlds DR9-70-5 --seeds 1..3 --device cuda:0\n  haul bench worlds DR5-18-5 --device cpu --iterations 300 --context 60",
+again, and what was interrupted goes on, so that a table may be made in parts; with other settings it is refused. The table is also written there, as
+worlds.md, row by row. Small networks do not fill a GPU: --at-once 6 trains as many seeds beside each other, with the same figures.`,
+		Example: "  haul bench worlds DR9-70-5 --seeds 1..3 --at-once 3 --device cuda:0\n  haul bench worlds DR5-18-5 --device cpu --iterations 300 --context 60",
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.benchWorlds(cmd, args, &f) },
 	}
 	f.deviceFlags.register(cmd)
@@ -148,6 +152,7 @@ again, and what was interrupted goes on, so that a table may be made in parts; w
 	fs.StringVar(&f.seeds, "seeds", "1..3", "seeds of goals, learners and agents: 1..3 or 1,5,9")
 	fs.IntVar(&f.iterations, "iterations", 0, "iterations of each run, in place of train_timesteps")
 	fs.IntVar(&f.context, "context", 0, "tokens of a context (default: the published of each set, else the settings')")
+	fs.IntVar(&f.atOnce, "at-once", 1, "runs beside each other, of all sets and seeds")
 	fs.StringVar(&f.out, "out", "runs/worlds", "folder of histories, runs and the table")
 	fs.BoolVar(&f.force, "force", false, "train again what has ended in --out")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object")
@@ -162,13 +167,19 @@ func (a *app) benchWorlds(cmd *cobra.Command, names []string, f *worldsFlags) er
 	if cmd.Flags().Changed("context") && f.context < 12 {
 		return usagef("--context is %d: two regions with their marks need at least 12 tokens", f.context)
 	}
+	if f.atOnce < 1 {
+		return usagef("--at-once is %d: at least 1 is needed", f.atOnce)
+	}
 	if len(names) == 0 {
 		for _, p := range publishedSets {
 			names = append(names, p.name)
 		}
 	}
 	var sets []worldSet
-	for _, n := range names {
+	for i, n := range names {
+		if slices.Contains(names[:i], n) {
+			return usagef("%s is named twice", n)
+		}
 		s, err := worldSetOf(n)
 		if err != nil {
 			return asUsage(err)
@@ -178,17 +189,24 @@ func (a *app) benchWorlds(cmd *cobra.Command, names []string, f *worldsFlags) er
 	if err := f.check(a); err != nil {
 		return err
 	}
-	var table []worldRow
+	var pending []*worldRun
 	for _, s := range sets {
-		row, err := a.benchWorld(cmd, s, seeds, f)
+		more, err := a.worldRuns(cmd, s, seeds, f)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
-		table = append(table, row)
+		pending = append(pending, more...)
 	}
+	made := strings.Join(append(append([]string{"haul bench worlds"}, names...), given(cmd, "device", "workers", "out", "force", "json", "at-once")...), " ")
 	page := filepath.Join(f.out, "worlds.md")
-	made := strings.Join(append(append([]string{"haul bench worlds"}, names...), given(cmd, "device", "workers", "out", "force", "json")...), " ")
-	if err := writeFile(page, func(w io.Writer) error { return worldsPage(w, table, made) }); err != nil {
+	var table []worldRow
+	err = a.runAll(cmd.Context(), pending, f, func(done []*worldRun) error { // whole rows, as they come
+		row := worldRowOf(done)
+		table = append(table, row)
+		fmt.Fprintf(a.stderr, "%s: return %.3f ± %.3f, area %.3f ± %.3f over %d seeds\n", row.Set, row.Final, row.FinalSE, row.NAUC, row.NAUCSE, len(row.Seeds))
+		return writeFile(page, func(w io.Writer) error { return worldsPage(w, table, made) })
+	})
+	if err != nil {
 		return err
 	}
 	if f.json {
@@ -197,19 +215,25 @@ func (a *app) benchWorlds(cmd *cobra.Command, names []string, f *worldsFlags) er
 	return worldsPage(a.stdout, table, made)
 }
 
-// benchWorld trains on one set, a seed after another.
-func (a *app) benchWorld(cmd *cobra.Command, s worldSet, seeds []uint64, f *worldsFlags) (worldRow, error) {
-	row, context, settings := worldRow{Set: s.name, published: s.last}, f.context, cmp.Or(f.config, s.config)
-	if i := slices.IndexFunc(publishedSets, func(p printed) bool { return p.name == s.name }); i >= 0 {
-		p := publishedSets[i]
-		if row.AD, row.Best = &p.ad, &p.best; p.adArea > 0 {
-			row.ADArea, row.BestArea = &p.adArea, &p.bestArea
-		}
-		if context == 0 {
-			context = p.context
-		}
+// worldRun is one seed of one set.
+type worldRun struct {
+	set  worldSet
+	seed uint64
+	dir  string
+	c    *config.AD
+	args []string
+	row  seedRow
+	err  error
+	done chan struct{}
+}
+
+// worldRuns are the seeds of a set.
+func (a *app) worldRuns(cmd *cobra.Command, s worldSet, seeds []uint64, f *worldsFlags) (out []*worldRun, err error) {
+	context, settings := f.context, cmp.Or(f.config, s.config)
+	if p := s.printed(); p != nil && context == 0 {
+		context = p.context
 	}
-	base := append([]string{"train", "--model=AD", "--config=" + settings}, given(cmd, "config", "set", "seeds", "context", "iterations", "out", "force", "json")...)
+	base := append([]string{"train", "--model=AD", "--config=" + settings}, given(cmd, "config", "set", "seeds", "context", "iterations", "out", "force", "json", "at-once")...)
 	var changes []string
 	if context > 0 {
 		region := context/2 - 2
@@ -223,25 +247,124 @@ func (a *app) benchWorld(cmd *cobra.Command, s worldSet, seeds []uint64, f *worl
 		base = append(base, "--set="+set)
 	}
 	for _, seed := range seeds {
-		dir := filepath.Join(f.out, fmt.Sprintf("%s-seed-%d", s.name, seed))
-		path := dir + ".hist"
-		if err := s.histories(cmd.Context(), seed, path); err != nil {
-			return row, err
+		r := &worldRun{set: s, seed: seed, dir: filepath.Join(f.out, fmt.Sprintf("%s-seed-%d", s.name, seed)), done: make(chan struct{})}
+		if r.c, err = config.LoadAD(settings, append(slices.Clone(changes), fmt.Sprintf("seed=%d", seed))); err != nil {
+			return nil, err
 		}
-		c, err := config.LoadAD(settings, append(slices.Clone(changes), fmt.Sprintf("seed=%d", seed)))
-		if err != nil {
-			return row, err
+		r.args = append(slices.Clone(base), "--history", r.dir+".hist", "--seed", fmt.Sprint(seed))
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// runAll trains, some runs at once and begun in order, and hands over the seeds of a set when all
+// of them and of those before it have ended. Where one has failed, those after it are interrupted,
+// and may go on later.
+func (a *app) runAll(ctx context.Context, pending []*worldRun, f *worldsFlags, whole func([]*worldRun) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer stop()
+	queue := make(chan *worldRun, len(pending))
+	for _, r := range pending {
+		queue <- r
+	}
+	close(queue)
+	var lock sync.Mutex
+	for range min(f.atOnce, len(pending)) {
+		group.Go(func() {
+			for r := range queue {
+				own := a
+				if f.atOnce > 1 {
+					own = &app{stdout: a.stdout, stderr: &markedLines{to: a.stderr, lock: &lock, mark: fmt.Sprintf("%s %d: ", r.set.name, r.seed)}, quiet: a.quiet, errors: a.errors}
+				}
+				if r.err = own.runWorld(ctx, r, f.force); r.err != nil {
+					r.err = fmt.Errorf("%s, seed %d: %w", r.set.name, r.seed, r.err)
+				}
+				close(r.done)
+			}
+		})
+	}
+	from := 0
+	for i, r := range pending {
+		if <-r.done; r.err != nil {
+			return r.err
 		}
-		r, err := a.trained(cmd.Context(), dir, f.force, c, append(slices.Clone(base), "--history", path, "--seed", fmt.Sprint(seed)))
-		if err != nil {
-			return row, err
+		if i+1 == len(pending) || pending[i+1].set.name != r.set.name {
+			lock.Lock()
+			err := whole(pending[from : i+1])
+			lock.Unlock()
+			if from = i + 1; err != nil {
+				return err
+			}
 		}
-		row.Seeds = append(row.Seeds, rowOf(seed, dir, r))
+	}
+	return nil
+}
+
+// runWorld makes the histories of one seed where they are not yet, and trains on them.
+func (a *app) runWorld(ctx context.Context, r *worldRun, force bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := r.set.histories(ctx, r.seed, r.dir+".hist"); err != nil {
+		return err
+	}
+	result, err := a.trained(ctx, r.dir, force, r.c, r.args)
+	if err == nil {
+		r.row = rowOf(r.seed, r.dir, result)
+	}
+	return err
+}
+
+// markedLines says of every line whose it is: several runs write to one screen.
+type markedLines struct {
+	to   io.Writer
+	lock *sync.Mutex // of all that write there
+	mark string
+	line []byte
+}
+
+func (m *markedLines) Write(p []byte) (int, error) {
+	m.line = append(m.line, p...)
+	for {
+		i := bytes.IndexByte(m.line, '\n')
+		if i < 0 {
+			return len(p), nil
+		}
+		m.lock.Lock()
+		_, err := fmt.Fprintf(m.to, "%s%s\n", m.mark, m.line[:i])
+		m.lock.Unlock()
+		if m.line = m.line[i+1:]; err != nil {
+			return len(p), err
+		}
+	}
+}
+
+// printed is what is published of a set; nil where nothing is.
+func (s *worldSet) printed() *printed {
+	if i := slices.IndexFunc(publishedSets, func(p printed) bool { return p.name == s.name }); i >= 0 {
+		return &publishedSets[i]
+	}
+	return nil
+}
+
+// worldRowOf sums the seeds of a set up.
+func worldRowOf(runs []*worldRun) worldRow {
+	s := &runs[0].set
+	row := worldRow{Set: s.name, published: s.last}
+	if p := s.printed(); p != nil {
+		if row.AD, row.Best = &p.ad, &p.best; p.adArea > 0 {
+			row.ADArea, row.BestArea = &p.adArea, &p.bestArea
+		}
+	}
+	for _, r := range runs {
+		row.Seeds = append(row.Seeds, r.row)
 	}
 	row.Final, row.FinalSE, _ = over(row.Seeds, func(r *seedRow) float64 { return r.Final })
 	row.NAUC, row.NAUCSE, _ = over(row.Seeds, func(r *seedRow) float64 { return r.NAUC })
 	row.Seconds, _, _ = over(row.Seeds, func(r *seedRow) float64 { return r.Seconds })
-	return row, nil
+	return row
 }
 
 // histories makes a set's where they are not yet.
