@@ -118,12 +118,13 @@ func (c *chain) insert(v int32, limit int64) bool {
 	in := c.in[int(v)*c.nodes:][:c.nodes]
 	out := c.out[int(v)*c.nodes:][:c.nodes]
 	best, at, to := int32(1<<31-1), 0, int32(-1)
+	room := c.capacity - c.demand[v]
 	if c.nodes > scanNodes {
 		c.probe++
 		near := c.near[c.nearAt[v]:c.nearAt[v+1]]
 		for _, w := range near[:min(len(near), routesNear)] {
 			r := c.route[w]
-			if r < 0 || c.probed[r] == c.probe {
+			if r < 0 || c.probed[r] == c.probe || c.load[r] > room {
 				continue
 			}
 			c.probed[r] = c.probe
@@ -133,7 +134,10 @@ func (c *chain) insert(v int32, limit int64) bool {
 		}
 	}
 	if to < 0 {
-		for r := range c.load {
+		for r, load := range c.load {
+			if load > room {
+				continue
+			}
 			if d, k := c.place(r, v, in, out, best); k > 0 {
 				best, at, to = d, k, int32(r)
 			}
@@ -164,12 +168,9 @@ func (c *chain) insert(v int32, limit int64) bool {
 	return true
 }
 
-// place finds the cheapest position for v in a route: the least cost below best, and the index it
-// would take; index 0 for none.
+// place finds the cheapest position for v in a route that has room for it: the least cost below
+// best, and the index it would take; index 0 for none.
 func (c *chain) place(r int, v int32, in, out []int32, best int32) (int32, int) {
-	if c.load[r] > c.capacity-c.demand[v] {
-		return best, 0
-	}
 	s := &c.slots[c.slot[r]]
 	if c.limit > 0 {
 		best = c.within(s, v, best)
