@@ -177,6 +177,9 @@ func (s *seeker) relabel(labels, index, first []int32, spec *kernel.RegionSpec, 
 		seen[state/64] |= 1 << (state % 64)
 		if !at.found[at.stage] {
 			labels[2*k] = s.towards(state, seen, func(n int) int {
+				if n == 1 {
+					return 0 // whatever is drawn
+				}
 				return int(rng.Below(rng.At(spec.Seed, g, choices|uint32(k), spec.Purpose)[0], uint32(n)))
 			})
 		}
@@ -209,13 +212,20 @@ func (x *search) move(s *seeker, paid, begins bool) {
 // towards is an action of a shortest way to a state that is not in seen, where several are the one
 // that pick names; -1 where there is none.
 func (s *seeker) towards(state int, seen []uint64, pick func(n int) int) int32 {
+	next := s.next[state*s.actions:][:s.actions]
 	for n := 1; n < s.depth; n++ {
 		good, count := uint64(0), 0 // actions, a bit each
-		for a := range s.actions {
-			if to := s.next[state*s.actions+a]; to >= 0 && s.any(int(to), n-1, seen) {
-				good |= 1 << a
-				count++
+		for a, to := range next {
+			switch {
+			case to < 0:
+				continue
+			case n == 1 && seen[to/64]>>(to%64)&1 != 0: // most often all that is asked
+				continue
+			case n > 1 && !s.any(int(to), n-1, seen):
+				continue
 			}
+			good |= 1 << a
+			count++
 		}
 		if count > 0 {
 			for range pick(count) {
