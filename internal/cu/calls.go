@@ -23,7 +23,6 @@ type calls struct {
 
 	StreamCreate  func(s *uintptr, flags uint32) Result        `sym:"cuStreamCreate"`
 	StreamDestroy func(s uintptr) Result                       `sym:"cuStreamDestroy_v2"`
-	StreamSync    func(s uintptr) Result                       `sym:"cuStreamSynchronize"`
 	EventCreate   func(e *uintptr, flags uint32) Result        `sym:"cuEventCreate"`
 	EventDestroy  func(e uintptr) Result                       `sym:"cuEventDestroy_v2"`
 	EventElapsed  func(ms *float32, start, end uintptr) Result `sym:"cuEventElapsedTime"`
@@ -55,6 +54,8 @@ type stepCalls struct {
 	StreamWait  uintptr `sym:"cuStreamWaitEvent"`
 	CopyLocked  uintptr `sym:"cuMemcpyHtoDAsync_v2"`
 	CopyWithin  uintptr `sym:"cuMemcpyDtoDAsync_v2"`
+	CopyBack    uintptr `sym:"cuMemcpyDtoHAsync_v2"`
+	StreamSync  uintptr `sym:"cuStreamSynchronize"`
 }
 
 // step calls one of them with up to four words, in the Context's own memory. Inside Do.

@@ -181,6 +181,12 @@ func (c *Context) CopyLocked(dst uint64, src []byte, s Stream) error {
 	return c.check("cuMemcpyHtoD", c.step(c.s.CopyLocked, uintptr(dst), from, uintptr(len(src)), uintptr(s)))
 }
 
+// CopyBack queues a copy from the device to page-locked memory (HostAlloc).
+func (c *Context) CopyBack(dst []byte, src uint64, s Stream) error {
+	to := uintptr(unsafe.Pointer(unsafe.SliceData(dst)))
+	return c.check("cuMemcpyDtoH", c.step(c.s.CopyBack, to, uintptr(src), uintptr(len(dst)), uintptr(s)))
+}
+
 // Fill queues a fill of count 32-bit words.
 func (c *Context) Fill(dst uint64, value uint32, count int, s Stream) error {
 	return c.check("cuMemsetD32", c.c.Memset32(dst, value, uintptr(count), uintptr(s)))

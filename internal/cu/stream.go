@@ -27,7 +27,7 @@ func (c *Context) FreeStream(s Stream) error {
 
 // Wait blocks until everything queued has run; faults of earlier kernels surface here. Inside Do.
 func (c *Context) Wait(s Stream) error {
-	return c.check("cuStreamSynchronize", c.c.StreamSync(uintptr(s)))
+	return c.check("cuStreamSynchronize", c.step(c.s.StreamSync, uintptr(s), 0, 0, 0))
 }
 
 // NewEvent makes an event. Inside Do.

@@ -167,6 +167,24 @@ type Feeder interface {
 	Taken(s *Slab) error
 }
 
+// Ask is host memory for steps that the host waits for: what they are told and what they answer.
+// Page-locked where a device copies by itself.
+type Ask struct {
+	In  [][]int32 // a slice for each tensor, whole, as WriteBatch takes it
+	Out []float32
+	ID  int // the runner's, from 0
+}
+
+// Asker is a runner whose steps depend on what the host made of the last: to be told, to run and to
+// answer are one request and one wait.
+type Asker interface {
+	// NewAsk reserves memory for these Batch tensors. It is the runner's and goes with it.
+	NewAsk(in []*Tensor, out *Tensor) (*Ask, error)
+	// Asking calls do where steps need no change of threads. step copies In, runs one step and waits
+	// for Out. Until do returns nothing else may be asked of the device.
+	Asking(a *Ask, do func(step func() error) error) error
+}
+
 // Timer is a runner whose device works apart from the host and tells for how long.
 type Timer interface {
 	// StepTime is what the device took for a step not long ago; false before it knows one. It may wait

@@ -139,11 +139,14 @@ func (o *CausalAttentionGrad) Cost() Cost {
 func pairs(b, t int) int64 { return int64(b) * int64(t) * int64(t+1) / 2 }
 
 // CacheAttention is one step of causal attention with the past kept: the token's key and value are
-// written at At[b] of the caches, then its query looks at positions 0..At[b].
+// written at At[b] of the caches, then its query looks at positions 0..At[b]. With Of the caches
+// are those of instance Of[b], and all tokens are written before any looks: several instances may
+// carry tokens of one sequence, at positions that follow each other. No two may write to one place.
 type CacheAttention struct {
 	Y, QKV       *Tensor // [B,1,D], [B,1,3D]
 	Keys, Values *Tensor // [B,T,D], Batch space: kept from step to step
 	At           *Tensor // I32 [B,1], in 0..T-1
+	Of           *Tensor // I32 [B,1], in 0..B-1; nil: each its own. Of devices that run a batch as one shard
 	Heads        int
 }
 
@@ -152,7 +155,7 @@ func (o *CacheAttention) Kind() string { return "cached" }
 
 // Args visits the tensors.
 func (o *CacheAttention) Args(f func(*Tensor, Access)) {
-	visit(f, Read, o.QKV, o.At)
+	visit(f, Read, o.QKV, o.At, o.Of)
 	visit(f, Update, o.Keys, o.Values)
 	visit(f, Write, o.Y)
 }

@@ -155,11 +155,12 @@ func (m *AD) encode(p *plan.Plan, in Sequences, train bool) *kernel.Tensor {
 }
 
 // Step records the network over one token per row, index [B,1,Fields], with the past in caches
-// of `tokens` positions; at [B,1] says where in them the token stands.
-func (m *AD) Step(p *plan.Plan, index, at *kernel.Tensor, tokens int) *kernel.Tensor {
+// of `tokens` positions; at [B,1] says where in them the token stands, of [B,1] in whose, nil for
+// the row's own.
+func (m *AD) Step(p *plan.Plan, index, at, of *kernel.Tensor, tokens int) *kernel.Tensor {
 	drop := func(int, int, float32) kernel.Drop { return kernel.Drop{} }
 	return m.logits(p, m.record(p, index, drop, func(name string, _ int, qkv *kernel.Tensor) *kernel.Tensor {
-		return p.CacheAttention(name, qkv, at, tokens, m.cfg.Heads)
+		return p.CacheAttention(name, qkv, at, of, tokens, m.cfg.Heads)
 	}))
 }
 

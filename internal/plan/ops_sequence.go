@@ -59,12 +59,12 @@ func (p *Plan) CausalAttention(name string, qkv, first *kernel.Tensor, heads int
 }
 
 // CacheAttention records one step of attention over what earlier steps left in caches of `tokens`
-// positions.
-func (p *Plan) CacheAttention(name string, qkv, at *kernel.Tensor, tokens, heads int) *kernel.Tensor {
+// positions: its own or, where of is not nil, those of the instance that it names.
+func (p *Plan) CacheAttention(name string, qkv, at, of *kernel.Tensor, tokens, heads int) *kernel.Tensor {
 	b, d := qkv.Shape[0], qkv.Shape[2]/3
 	y := p.Shard(name, b, 1, d)
 	p.op(&kernel.CacheAttention{Y: y, QKV: qkv, Keys: p.Rows(name+".keys", b, tokens, d), Values: p.Rows(name+".values", b, tokens, d),
-		At: at, Heads: heads})
+		At: at, Of: of, Heads: heads})
 	return y
 }
 

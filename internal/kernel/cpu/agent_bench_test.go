@@ -141,7 +141,7 @@ func BenchmarkDecode(b *testing.B) {
 	check(b, err)
 	p := plan.New("decode", dev, agents, 1, m.Layout())
 	index, at := p.RowInts("index", p.B(), 1, model.TokenFields(2)), p.RowInts("at", p.B(), 1)
-	m.Step(p, index, at, tokens)
+	m.Step(p, index, at, nil, tokens)
 	run, _ := compiled(b, p, dev, m.Layout())
 	where := make([]int32, agents)
 	for i := range where {

@@ -73,6 +73,9 @@ func (b *binder) bind(op kernel.Op) (func(*worker), error) {
 	case *kernel.CausalAttentionGrad:
 		return b.causalAttentionGrad(o), nil
 	case *kernel.CacheAttention:
+		if o.Of != nil {
+			return nil, fmt.Errorf("%s: instances of different shards cannot share a cache", op.Kind())
+		}
 		return b.cacheAttention(o), nil
 	case *kernel.CrossEntropy:
 		return b.crossEntropy(o), nil

@@ -80,7 +80,10 @@ func (b *binder) causalGrad(o *kernel.CausalAttentionGrad) ([]launch, error) {
 	}, dense(o, o.DQKV, o.DY, o.Y, o.QKV)
 }
 
-const cachedWarps = 4 // warps of src/attention/cached.cu
+const (
+	cachedWarps = 4   // warps of src/attention/cached.cu
+	keepThreads = 256 // of a block of its keep
+)
 
 // cached reads queries, keys and values in bf16 where they are compact; the caches are always fp32.
 func (b *binder) cached(o *kernel.CacheAttention) ([]launch, error) {
@@ -92,7 +95,15 @@ func (b *binder) cached(o *kernel.CacheAttention) ([]launch, error) {
 	if shared > b.maxShared {
 		return nil, fmt.Errorf("%s: a cache of %d positions is longer than the GPU's shared memory takes", o.Kind(), t)
 	}
-	return []launch{{module: "cached", kernel: "cached", grid: dim3{ceil(pairs, cachedWarps), 1, 1}, block: dim3{32 * cachedWarps, 1, 1}, shared: shared,
-		args: []any{b.addr(o.Y), b.addr(o.QKV), b.addr(o.Keys), b.addr(o.Values), b.addr(o.At), i32(pairs), i32(t), i32(d), i32(o.Heads),
-			headScale(d, o.Heads), flag(b.compact(o.QKV))}}}, dense(o, o.Y, o.QKV)
+	compact, of := flag(b.compact(o.QKV)), uint64(0)
+	var launches []launch
+	if o.Of != nil {
+		of = b.addr(o.Of)
+		n := o.Y.Len()
+		launches = append(launches, launch{module: "cached", kernel: "keep", grid: dim3{ceil(n, keepThreads), 1, 1}, block: dim3{keepThreads, 1, 1},
+			args: []any{b.addr(o.QKV), b.addr(o.Keys), b.addr(o.Values), b.addr(o.At), of, i32(n), i32(t), i32(d), compact}})
+	}
+	return append(launches, launch{module: "cached", kernel: "cached", grid: dim3{ceil(pairs, cachedWarps), 1, 1}, block: dim3{32 * cachedWarps, 1, 1}, shared: shared,
+		args: []any{b.addr(o.Y), b.addr(o.QKV), b.addr(o.Keys), b.addr(o.Values), b.addr(o.At), of, i32(pairs), i32(t), i32(d), i32(o.Heads),
+			headScale(d, o.Heads), compact}}), dense(o, o.Y, o.QKV)
 }

@@ -126,7 +126,7 @@ func agentUse(t *testing.T, batch int, c model.ADConfig) *kernel.Program {
 		t.Fatal(err)
 	}
 	p := plan.New("use", recorder{}, batch, 1, m.Layout())
-	m.Step(p, p.RowInts("index", batch, 1, model.TokenFields(2)), p.RowInts("at", batch, 1), c.Positions)
+	m.Step(p, p.RowInts("index", batch, 1, model.TokenFields(2)), p.RowInts("at", batch, 1), p.RowInts("of", batch, 1), c.Positions)
 	return p.Program()
 }
 

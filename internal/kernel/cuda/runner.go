@@ -58,6 +58,7 @@ type runner struct {
 	run      func() error
 	watch    stopwatch
 	fed      *feeding // nil where no slabs were asked for
+	asks     []*ask
 	paths    []string // what each rollout and its gradient run on
 	steps    int64    // since the metrics were last taken
 
@@ -540,6 +541,10 @@ func (r *runner) Close() error {
 		errs = append(errs, r.d.ctx.Do(func() error { return r.fed.close(r.d.ctx) }))
 		r.fed = nil
 	}
+	for _, a := range r.asks {
+		errs = append(errs, r.d.ctx.Do(func() error { return a.close(r.d.ctx) }))
+	}
+	r.asks = nil
 	blocks := append([]memory{r.arena, r.blocks}, r.extra...)
 	for _, m := range r.batch {
 		blocks = append(blocks, m)

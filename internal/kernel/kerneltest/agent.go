@@ -312,7 +312,7 @@ func testAgentCached(t *testing.T, dev kernel.Device) {
 		check(t, err)
 		p := plan.New("walk", dev, a.batch, 1, m.Layout())
 		index, at := p.RowInts("index", p.B(), 1, model.TokenFields(2)), p.RowInts("at", p.B(), 1)
-		logits := m.Step(p, index, at, a.tokens)
+		logits := m.Step(p, index, at, nil, a.tokens)
 		kept := p.Rows("kept", logits.Shape...)
 		p.Append(&kernel.Dropout{Y: kept, X: logits})
 		store, err := dev.NewStore(m.Layout(), false)
@@ -320,6 +320,7 @@ func testAgentCached(t *testing.T, dev kernel.Device) {
 		check(t, store.WriteWeights(scatter(m.Layout())))
 		run, err := p.Compile(dev, store)
 		check(t, err)
+		walked := make([][]float64, a.tokens)
 		for i := range a.tokens {
 			token, where, want := make([]int32, a.batch*model.TokenFields(2)), make([]int32, a.batch), make([]float64, a.batch*columns)
 			for b := range a.batch {
@@ -330,10 +331,58 @@ func testAgentCached(t *testing.T, dev kernel.Device) {
 			check(t, run.WriteBatch(index, token))
 			check(t, run.WriteBatch(at, where))
 			check(t, run.Run())
-			if d := apart(readBatch(t, run, kept, a.batch*columns), want); !(d <= a.allowed(dev)) {
+			walked[i] = readBatch(t, run, kept, a.batch*columns)
+			if d := apart(walked[i], want); !(d <= a.allowed(dev)) {
 				t.Errorf("%v, cached token %d: logits off by %.2g of their length, bound %.2g", a, i, d, a.allowed(dev))
 			}
 		}
 		check(t, run.Close())
+		if dev.ShardSize(1) == kernel.WholeBatch {
+			walkShared(t, dev, m, store, a, rows[0], walked)
+		}
 	}
+}
+
+// walkShared reads one sequence with all rows of the batch, as many tokens at a time, and expects
+// the bits of a walk token by token, in whichever row a token stood.
+func walkShared(t *testing.T, dev kernel.Device, m *model.AD, store kernel.Store, a agent, tokens []int32, walked [][]float64) {
+	p := plan.New("share", dev, a.batch, 1, m.Layout())
+	index, at, of := p.RowInts("index", p.B(), 1, model.TokenFields(2)), p.RowInts("at", p.B(), 1), p.RowInts("of", p.B(), 1)
+	logits := m.Step(p, index, at, of, a.tokens)
+	logits.Space = kernel.Batch
+	run, err := p.Compile(dev, store)
+	check(t, err)
+	asker := run.(kernel.Asker)
+	ask, err := asker.NewAsk([]*kernel.Tensor{index, at, of}, logits)
+	check(t, err)
+	n, columns := model.TokenFields(2), logits.Cols()
+	for _, b := range []int{0, a.batch - 1} {
+		check(t, asker.Asking(ask, func(step func() error) error {
+			for i := 0; i < a.tokens; i += a.batch {
+				for r := range a.batch {
+					row := (b + r) % a.batch
+					if i+r >= a.tokens { // a context that nobody reads
+						ask.In[1][row], ask.In[2][row] = 0, int32(row)
+						continue
+					}
+					ask.In[1][row], ask.In[2][row] = int32(i+r), int32(b)
+					copy(ask.In[0][row*n:][:n], tokens[(b*a.tokens+i+r)*n:])
+				}
+				if err := step(); err != nil {
+					return err
+				}
+				for r := range min(a.batch, a.tokens-i) {
+					row := (b + r) % a.batch
+					for c, want := range walked[i+r][b*columns:][:columns] {
+						if got := float64(ask.Out[row*columns+c]); got != want {
+							t.Errorf("%v, token %d of sequence %d in row %d: logit %d is %v, by itself it is %v", a, i+r, b, row, c, got, want)
+							return nil
+						}
+					}
+				}
+			}
+			return nil
+		}))
+	}
+	check(t, run.Close())
 }

@@ -195,6 +195,9 @@ func (r *Runner[F]) ofSequence(op kernel.Op, b int) error {
 		CausalAttentionGrad(r.instance(o.DQKV, b), r.instance(o.DY, b), r.instance(o.LogSum, b), r.instance(o.QKV, b), r.intsOf(o.First, b),
 			o.Drop, r.index(b))
 	case *kernel.CacheAttention:
+		if o.Of != nil {
+			return fmt.Errorf("reference: op %s with shared caches is unknown", op.Kind())
+		}
 		CacheAttention(r.of(o.Y, b), r.of(o.QKV, b), r.instance(o.Keys, b), r.instance(o.Values, b), int(r.intsOf(o.At, b)[0]), o.Heads)
 	case *kernel.CrossEntropy:
 		var dlogits Matrix[F]

@@ -14,6 +14,7 @@ import (
 	"haul/internal/rng"
 	"haul/internal/run/runtest"
 	"haul/internal/world"
+	"haul/internal/world/episodic"
 	"haul/internal/world/grid"
 )
 
@@ -31,9 +32,13 @@ func newScript(rows int, policy func(row int, fields []int32) (action, kind int)
 	return &script{index: make([]int32, rows*model.TokenFields(2)), at: make([]int32, rows), logits: make([]float32, rows*(grid.NumActions+model.TokenTypes)), policy: policy}
 }
 
-func (s *script) buffers() (index, at []int32, logits []float32) { return s.index, s.at, s.logits }
+func (s *script) buffers() (index, at, of []int32, logits []float32) {
+	return s.index, s.at, nil, s.logits
+}
 
 var errScript = errors.New("the script has a hole")
+
+func (s *script) inside(loop func() error) error { return loop() }
 
 func (s *script) forward() error {
 	if s.turns++; s.turns == s.fail {
@@ -65,6 +70,102 @@ func tasks(goals ...grid.Goal) (out []world.Task) {
 }
 
 var testRoom = grid.Room{Size: 5, Horizon: 6}
+
+// rememberer is a forwarder with caches as a network has them: what a row says follows from all
+// that the context holds up to its token. With shares a row may carry a token of another's context.
+type rememberer struct {
+	script
+	shares bool
+	of     []int32
+	caches [][]uint64
+}
+
+func newRememberer(rows, capacity int, shares bool) *rememberer {
+	m := &rememberer{script: *newScript(rows, nil), shares: shares, of: make([]int32, rows)}
+	for range rows {
+		m.caches = append(m.caches, make([]uint64, capacity))
+	}
+	return m
+}
+
+func (m *rememberer) buffers() (index, at, of []int32, logits []float32) {
+	if m.shares {
+		return m.index, m.at, m.of, m.logits
+	}
+	return m.index, m.at, nil, m.logits
+}
+
+func (m *rememberer) forward() error {
+	m.turns++
+	cache := func(r int) []uint64 {
+		if m.shares {
+			return m.caches[m.of[r]]
+		}
+		return m.caches[r]
+	}
+	n, width := model.TokenFields(2), grid.NumActions+model.TokenTypes
+	for r := range m.at {
+		h := uint64(17)
+		for _, f := range m.index[r*n:][:n] {
+			h = h*31 + uint64(f+1)
+		}
+		cache(r)[m.at[r]] = h
+	}
+	for r := range m.at {
+		h := uint64(1)
+		for _, v := range cache(r)[:m.at[r]+1] {
+			h = h*0x9e3779b97f4a7c15 + v
+		}
+		for k := range m.logits[r*width:][:width] {
+			w := rng.At(h, uint64(k), 0, rng.Agent)
+			m.logits[r*width+k] = 2 * rng.Float(w[0])
+		}
+	}
+	return nil
+}
+
+// TestIdleRowsHelp: rows of lives that are over read the contexts of others in fewer runs of the
+// network, and change nothing of what any agent does; nor does it who moves them.
+func TestIdleRowsHelp(t *testing.T) {
+	room := episodic.NewRoom(grid.DarkRoom, 5, 12)
+	var goals []world.Task
+	for i := range 12 {
+		goals = append(goals, episodic.At(i%5, i/5))
+	}
+	for _, rules := range []contextRules{
+		{observed: 2, width: 5, capacity: 2*20 + 3, compressed: true, longest: 20},
+		{observed: 2, width: 5, capacity: 30, keep: 18},
+	} {
+		const each, episodes = 2, 15
+		life := func(shares bool, parts int) (*evalBatch, *rememberer) {
+			m := newRememberer(each*len(goals), rules.capacity, shares)
+			c := newEvalBatch(room, goals, each, episodes, &rules, m)
+			c.reset(5, heat{0.5, 1})
+			defer c.hands(parts)()
+			if err := c.toTheEnd(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			return c, m
+		}
+		alone, slow := life(false, 1)
+		for _, parts := range []int{1, 3} {
+			c, fast := life(true, parts)
+			if diff := cmp.Diff(alone.returns, c.returns); diff != "" {
+				t.Fatalf("in %d parts: agents earn %s", parts, diff)
+			}
+			if c.tokens != alone.tokens || c.regions != alone.regions || !slices.EqualFunc(c.last, alone.last, func(a, b walk) bool { return slices.Equal(a.seen[:2*(a.n+1)], b.seen[:2*(b.n+1)]) }) {
+				t.Errorf("in %d parts: %d tokens, regions %+v, alone %d, %+v, or other walks", parts, c.tokens, c.regions, alone.tokens, alone.regions)
+			}
+			most := 0
+			for i := range c.agents {
+				most = max(most, c.agents[i].steps)
+			}
+			if fast.turns >= slow.turns || fast.turns < most {
+				t.Errorf("%d runs with help, %d without, the longest life has %d steps", fast.turns, slow.turns, most)
+			}
+		}
+	}
+}
 
 // TestCrewWalks: agents that know their goals earn the optimum in every episode, and are told of
 // each step's outcome in the next token.

@@ -159,7 +159,7 @@ func (l *Live) Act(actions []int, observed [][]float64, rewards []float64, forge
 
 // think reads every token that is unread, and returns the logits after the last of each agent.
 func (l *Live) think() ([]float32, error) {
-	index, at, logits := l.net.buffers()
+	index, at, _, logits := l.net.buffers()
 	for behind := true; behind; {
 		behind = false
 		for i := range l.lives {

@@ -118,13 +118,18 @@ func (a *Agent) evaluateAll(ctx context.Context, o EvalOptions) ([]*Evaluation, 
 
 // network is a forwarder on a device: the model over one token a row, the past in caches.
 type network struct {
-	runner            kernel.Runner
-	index, at, logits *kernel.Tensor
-	hostIndex, hostAt []int32
-	hostLogits        []float32
+	runner                    kernel.Runner
+	index, at, of, logits     *kernel.Tensor // of is nil where rows keep to their own caches
+	hostIndex, hostAt, hostOf []int32
+	hostLogits                []float32
 	// The same slices as the runner takes them: putting one into an interface anew would allocate at
 	// every token.
 	boxIndex, boxAt, boxLogits any
+	// Of a device that is asked in one request: it and its memory, which the slices above are then.
+	asker kernel.Asker
+	ask   *kernel.Ask
+	once  func(step func() error) error
+	step  func() error // while a loop runs inside
 }
 
 // stepNodes is the size that a row counts as when rows are dealt to a CPU's workers: its one token,
@@ -136,7 +141,10 @@ const stepNodes = 4
 func newNetwork(dev kernel.Device, m *model.AD, store kernel.Store, rows, agents, capacity int, key string) (*network, error) {
 	p := plan.New("act", dev, rows, stepNodes, m.Layout())
 	n := &network{index: p.RowInts("index", p.B(), 1, m.Fields()), at: p.RowInts("at", p.B(), 1)}
-	n.logits = m.Step(p, n.index, n.at, capacity)
+	if dev.ShardSize(stepNodes) == kernel.WholeBatch {
+		n.of = p.RowInts("of", p.B(), 1)
+	}
+	n.logits = m.Step(p, n.index, n.at, n.of, capacity)
 	n.logits.Space = kernel.Batch // the host reads them
 	if err := run.Fits(key, dev, "an evaluation in context", agents, run.LeastMemory(dev, p.Program())); err != nil {
 		return nil, err
@@ -145,17 +153,47 @@ func newNetwork(dev kernel.Device, m *model.AD, store kernel.Store, rows, agents
 	if n.runner, err = p.Compile(dev, store); err != nil {
 		return nil, err
 	}
+	if n.of != nil {
+		asker := n.runner.(kernel.Asker) // as every device is that runs a batch as one shard
+		if n.ask, err = asker.NewAsk([]*kernel.Tensor{n.index, n.at, n.of}, n.logits); err != nil {
+			return nil, errors.Join(err, n.runner.Close())
+		}
+		n.asker, n.hostIndex, n.hostAt, n.hostOf, n.hostLogits = asker, n.ask.In[0], n.ask.In[1], n.ask.In[2], n.ask.Out
+		for i := range n.hostOf {
+			n.hostOf[i] = int32(i)
+		}
+		n.once = func(step func() error) error { return step() }
+		return n, nil
+	}
 	width := n.logits.Cols()
 	n.hostIndex, n.hostAt, n.hostLogits = make([]int32, rows*m.Fields()), make([]int32, rows), make([]float32, rows*width)
 	n.boxIndex, n.boxAt, n.boxLogits = n.hostIndex, n.hostAt, n.hostLogits
 	return n, nil
 }
 
-func (n *network) buffers() (index, at []int32, logits []float32) {
-	return n.hostIndex, n.hostAt, n.hostLogits
+func (n *network) buffers() (index, at, of []int32, logits []float32) {
+	return n.hostIndex, n.hostAt, n.hostOf, n.hostLogits
+}
+
+// inside runs a loop of forwards where they cost least.
+func (n *network) inside(loop func() error) error {
+	if n.ask == nil {
+		return loop()
+	}
+	return n.asker.Asking(n.ask, func(step func() error) error {
+		n.step = step
+		defer func() { n.step = nil }()
+		return loop()
+	})
 }
 
 func (n *network) forward() error {
+	switch {
+	case n.step != nil:
+		return n.step()
+	case n.ask != nil:
+		return n.asker.Asking(n.ask, n.once)
+	}
 	if err := n.runner.WriteBatch(n.index, n.boxIndex); err != nil {
 		return fmt.Errorf("feed the agents: %w", err)
 	}

@@ -124,7 +124,11 @@ type puller struct {
 	logits    []float32
 }
 
-func (p *puller) buffers() (index, at []int32, logits []float32) { return p.index, p.at, p.logits }
+func (p *puller) buffers() (index, at, of []int32, logits []float32) {
+	return p.index, p.at, nil, p.logits
+}
+
+func (p *puller) inside(loop func() error) error { return loop() }
 
 func (p *puller) forward() error {
 	clear(p.logits)

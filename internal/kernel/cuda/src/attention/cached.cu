@@ -1,7 +1,9 @@
 // One token's attention over keys and values kept from earlier steps, a warp a head of a row.
 //
-// What a reader could break: a warp writes the token's key and value of its head before it reads
-// the caches, and reads nothing of another head, so that warps need not wait for each other.
+// What a reader could break: where every row has its own caches, a warp writes the token's key and
+// value of its head before it reads them, and reads nothing of another head, so that warps need not
+// wait for each other. Rows that share caches need all tokens in them: keep has written those, in a
+// launch before.
 #include "ptx.cuh"
 
 constexpr int warps = 4;
@@ -10,21 +12,32 @@ __device__ __forceinline__ float read(const void *p, long i, u32 compact) {
   return compact ? __builtin_bit_cast(float, (u32)((const unsigned short *)p)[i] << 16) : ((const float *)p)[i];
 }
 
+// keys[of[b],at[b]] = k; values[of[b],at[b]] = v; n is rows times d.
+KERNEL keep(const void *qkv, float *keys, float *values, const int *at, const int *of, int n, int t, int d, u32 compact) {
+  const int i = blockIdx_x * blockDim_x + threadIdx_x;
+  if (i >= n) return;
+  const int b = i / d, c = i % d;
+  const long to = ((long)of[b] * t + at[b]) * d + c, in = (long)b * 3 * d + c;
+  keys[to] = read(qkv, in + d, compact);
+  values[to] = read(qkv, in + 2 * d, compact);
+}
+
 // keys[b,at] = k; values[b,at] = v; y[b] = Σ_j softmax_j(scale·q·keys[b,j])·values[b,j], j from 0
-// to at. qkv and y are bf16 where compact. Shared: for each warp the head's query [hd] and the
-// scores [t].
-KERNEL __launch_bounds__(32 * warps) cached(void *y, const void *qkv, float *keys, float *values, const int *at, int pairs, int t, int d, int heads, float scale,
-                                           u32 compact) {
+// to at; with of the caches are those of row of[b], and hold the token. qkv and y are bf16 where
+// compact. Shared: for each warp the head's query [hd] and the scores [t].
+KERNEL __launch_bounds__(32 * warps) cached(void *y, const void *qkv, float *keys, float *values, const int *at, const int *of, int pairs, int t, int d, int heads,
+                                           float scale, u32 compact) {
   extern __shared__ float smem[] __attribute__((aligned(16)));
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32, pair = blockIdx_x * warps + warp, hd = d / heads;
   if (pair >= pairs) return;
-  const int b = pair / heads, head = pair % heads, last = at[b];
+  const int b = pair / heads, head = pair % heads, last = at[b], row = of ? of[b] : b;
   float *q = smem + warp * (hd + t), *s = q + hd;
   const long in = (long)b * 3 * d + head * hd;
-  keys += (long)b * t * d + head * hd;
-  values += (long)b * t * d + head * hd;
+  keys += (long)row * t * d + head * hd;
+  values += (long)row * t * d + head * hd;
   for (int c = lane; c < hd; c += 32) {
     q[c] = read(qkv, in + c, compact) * scale;
+    if (of) continue;
     keys[(long)last * d + c] = read(qkv, in + d + c, compact);
     values[(long)last * d + c] = read(qkv, in + 2 * d + c, compact);
   }
