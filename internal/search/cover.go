@@ -39,6 +39,12 @@ func (p *pool) cover(nodes int, cost int64, most, tries int, stop func() bool) (
 	return c.search()
 }
 
+// mask is a column as ways reads it.
+type mask struct {
+	a, b    uint64
+	reduced float64 // 0 at least
+}
+
 type coverer struct {
 	columns []column
 	nodes   int
@@ -50,6 +56,10 @@ type coverer struct {
 	price    []float64 // multiplier of each customer
 	lower    float64   // bound at those multipliers
 
+	parts   []float64 // of the way from the bound to upper that are searched first
+	sorted  bool      // customers on the fewest routes come first
+	order   []int32   // of the customers
+	masks   []mask    // by column, where two words hold all customers
 	byRow   [][]int32 // columns that visit each customer, least reduced cost first
 	covered []uint64
 	chosen  []int32
@@ -69,23 +79,8 @@ func newCoverer(p *pool, nodes int, cost int64, most int) *coverer {
 
 // relax raises the lower bound by subgradient steps and keeps the best multipliers.
 func (c *coverer) relax() {
-	// A start near the truth: each customer pays its share of the cheapest route it is on.
 	u := make([]float64, c.nodes)
-	for i := range u {
-		u[i] = -1
-	}
-	for _, col := range c.columns {
-		share := float64(col.cost) / float64(len(col.customers))
-		for _, v := range col.customers {
-			if u[v] < 0 || share < u[v] {
-				u[v] = share
-			}
-		}
-	}
-	for i := range u {
-		u[i] = max(u[i], 0)
-	}
-	u[0] = 0
+	c.shares(u)
 	times := make([]int32, c.nodes)
 	scale, since := 1.0, 0
 	c.lower = -1e300
@@ -138,6 +133,26 @@ func (c *coverer) relax() {
 	}
 }
 
+// shares is multipliers near the truth: each customer pays its share of the cheapest route that it
+// is on.
+func (c *coverer) shares(u []float64) {
+	for i := range u {
+		u[i] = -1
+	}
+	for _, col := range c.columns {
+		share := float64(col.cost) / float64(len(col.customers))
+		for _, v := range col.customers {
+			if u[v] < 0 || share < u[v] {
+				u[v] = share
+			}
+		}
+	}
+	for i := range u {
+		u[i] = max(u[i], 0)
+	}
+	u[0] = 0
+}
+
 // reduce keeps the columns that a better solution may use.
 func (c *coverer) reduce() {
 	kept := c.columns[:0]
@@ -170,8 +185,36 @@ func (c *coverer) search() ([][]int32, int64) {
 			c.byRow[v] = append(c.byRow[v], int32(i))
 		}
 	}
-	c.covered = make([]uint64, (c.nodes+63)/64)
-	c.descend(c.nodes-1, 0, c.lower)
+	c.covered = make([]uint64, max(2, (c.nodes+63)/64))
+	if c.nodes <= 128 {
+		c.masks = make([]mask, len(c.columns))
+		for i := range c.columns {
+			col := &c.columns[i]
+			c.masks[i] = mask{a: col.set[0], reduced: max(col.reduced, 0)}
+			if len(col.set) > 1 {
+				c.masks[i].b = col.set[1]
+			}
+		}
+	}
+	c.order = make([]int32, 0, c.nodes)
+	for v := int32(1); int(v) < c.nodes; v++ {
+		c.order = append(c.order, v)
+	}
+	if c.sorted {
+		slices.SortStableFunc(c.order, func(a, b int32) int { return cmp.Compare(len(c.byRow[a]), len(c.byRow[b])) })
+	}
+	upper := c.upper
+	for _, part := range c.parts {
+		// A solution this near to the bound is found soon, where there is one.
+		c.upper = int64(c.lower + part*(float64(upper)-c.lower))
+		if c.descend(c.nodes-1, 0, c.lower); c.best != nil || c.stopped {
+			break
+		}
+		c.upper = upper
+	}
+	if c.best == nil && !c.stopped {
+		c.descend(c.nodes-1, 0, c.lower)
+	}
 	if c.best == nil {
 		return nil, 0
 	}
@@ -194,24 +237,19 @@ func (c *coverer) descend(left int, cost int64, bound float64) {
 	if len(c.chosen) == c.most {
 		return
 	}
-	row, fewest := 0, int(1<<30)
-	for v := 1; v < c.nodes && fewest > 1; v++ {
+	row, fewest := int32(0), int(1<<30)
+	for _, v := range c.order {
 		if c.covered[v/64]>>(v%64)&1 != 0 {
 			continue
 		}
-		ways := 0
-		for _, i := range c.byRow[v] {
-			if c.fits(&c.columns[i]) && bound+max(c.columns[i].reduced, 0) < float64(c.upper) {
-				if ways++; ways >= fewest {
-					break
-				}
-			}
-		}
-		if ways < fewest {
+		if ways := c.ways(v, fewest, float64(c.upper)-bound); ways < fewest {
 			row, fewest = v, ways
 		}
 		if fewest == 0 {
 			return
+		}
+		if fewest == 1 {
+			break
 		}
 	}
 	for _, i := range c.byRow[row] {
@@ -239,6 +277,37 @@ func (c *coverer) descend(left int, cost int64, bound float64) {
 			return
 		}
 	}
+}
+
+// ways counts the columns below a reduced cost that may still cover a customer, up to most.
+func (c *coverer) ways(v int32, most int, below float64) (n int) {
+	if c.masks == nil {
+		for _, i := range c.byRow[v] {
+			col := &c.columns[i]
+			if max(col.reduced, 0) >= below {
+				break // and those behind it cost more
+			}
+			if c.fits(col) {
+				if n++; n >= most {
+					break
+				}
+			}
+		}
+		return n
+	}
+	a, b := c.covered[0], c.covered[1]
+	for _, i := range c.byRow[v] {
+		m := &c.masks[i]
+		if m.reduced >= below {
+			break
+		}
+		if m.a&a|m.b&b == 0 {
+			if n++; n >= most {
+				break
+			}
+		}
+	}
+	return n
 }
 
 func (c *coverer) fits(col *column) bool {

@@ -149,10 +149,14 @@ type rchain struct {
 	rowFrom  []int32
 	moves    int64 // positions evaluated
 	pool     *richPool
-	sampled  int      // iterations since the pool last got routes
-	ventured int      // and since the last venture
-	focus    []int32  // where ruins begin; none: anywhere
-	tourist  *tourist // nil: routes are not found as a whole
+	sampled  int // iterations since the pool last got routes
+	// how many there are at least between two times, and the temperature under which it gets some, in
+	// typical legs
+	sampleEach int
+	poolBelow  float64
+	ventured   int      // and since the last venture
+	focus      []int32  // where ruins begin; none: anywhere
+	tourist    *tourist // nil: routes are not found as a whole
 }
 
 func newRichChain(m *model, s stream) *rchain {
@@ -199,8 +203,10 @@ func newRichChain(m *model, s stream) *rchain {
 	for _, lead := range m.tasks {
 		c.spare = c.spare && m.members[lead] == nil
 	}
+	c.sampleEach, c.poolBelow = 4*len(m.tasks), poolBelow
 	c.deeper, c.tollLow, c.tollHigh = splitDeeper, tollLow, tollHigh
 	if m.small() {
+		c.sampleEach, c.poolBelow = len(m.tasks)/2, poolBelowSmall
 		c.deeper, c.tollLow, c.tollHigh = splitDeeperSmall, tollLowSmall, tollHighSmall
 	}
 	c.uproots = (m.small() || c.choosy) && !m.pairs

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"slices"
-	"time"
 
 	"haul/internal/vrp"
 )
@@ -100,12 +99,23 @@ func (p *richPool) shed() {
 	p.routes = kept
 }
 
+const (
+	coverUnits = 1e6     // in a typical leg
+	coverMost  = 1 << 50 // of a solution
+	coverSame  = 100     // units that the rounding of all routes comes to, at most
+)
+
+// coverParts are parts of the way from the bound to the best cost. A cover of a small problem looks
+// for solutions below each of them in turn: the search is the faster the nearer its limit is to the
+// bound, and otherwise spends its time below the first routes that it takes.
+var coverParts = []float64{0.2, 0.35, 0.5, 0.6, 0.7, 0.8, 0.9}
+
 // cover is the best choice among the routes of some pools below a cost; false where it finds none.
 func (m *model) cover(pools []*richPool, below float64, most, tries int, stop func() bool) (vrp.Solution, bool) {
-	unit := 1000 / m.leg
-	units := func(cost float64) int64 { return int64(math.Round(cost * unit)) }
+	unit := min(coverUnits/m.leg, coverMost/max(below, 1e-9))
+	units := func(cost float64) int64 { return int64(math.Round(min(cost*unit, 32*coverMost))) }
 	rows := len(m.tasks) + 1
-	c := &coverer{nodes: rows, upper: units(below), most: rows, price: make([]float64, rows), tries: tries, stop: stop}
+	c := &coverer{nodes: rows, upper: units(below) - coverSame, most: rows, price: make([]float64, rows), tries: tries, stop: stop}
 	var routes []*seenRoute
 	for _, p := range pools {
 		for i := range p.routes {
@@ -124,7 +134,13 @@ func (m *model) cover(pools []*richPool, below float64, most, tries int, stop fu
 		c.vehicles = append(c.vehicles, m.kinds[i].count)
 	}
 	c.routes = most
-	c.relax()
+	if m.small() {
+		c.sorted, c.parts = true, coverParts
+		c.raise(m.prices)
+		m.prices = c.price
+	} else {
+		c.relax()
+	}
 	c.reduce()
 	if c.search(); c.best == nil {
 		return vrp.Solution{}, false
@@ -148,11 +164,8 @@ func (d *richDriver) cover(ctx context.Context, chains []*rchain, until float64)
 	tries := max(100, coverWork/d.m.nodes)
 	if d.o.Iterations == 0 {
 		tries = math.MaxInt
-		end := d.begun.Add(time.Duration(until * float64(d.o.Time)))
-		if latest := time.Now().Add(coverLongest); end.After(latest) {
-			end = latest
-		}
-		stop = func() bool { return ctx.Err() != nil || !time.Now().Before(end) }
+		end := min(until, d.spent()+coverLongest.Seconds()/d.o.Time.Seconds())
+		stop = func() bool { return ctx.Err() != nil || d.spent() >= end }
 	}
 	var pools []*richPool
 	for _, c := range chains {

@@ -106,9 +106,10 @@ type model struct {
 	timeUnit      float64
 	near          []int32
 	nearAt        []int32
-	leg           float64 // a typical leg's cost, the unit of temperature
-	leastPerDist  float64 // of all kinds
-	upper         float64 // more than serving any customer alone costs
+	leg           float64   // a typical leg's cost, the unit of temperature
+	leastPerDist  float64   // of all kinds
+	upper         float64   // more than serving any customer alone costs
+	prices        []float64 // of the tasks by row, from the last cover of a small problem; nil: none
 }
 
 // small is whether every cycle of annealing begins anew.

@@ -31,6 +31,10 @@ const (
 	richCycleMost             = 22_500
 	richCycles                = 8 // at most
 	richCyclesSmall           = 16
+	// A small problem's pool gets routes more often and at higher temperatures, and its covers take
+	// longer: each joins what many short annealings found.
+	coverShareSmall = 0.06
+	poolBelowSmall  = 0.3
 	// richShare is the part of the budget that goes to fewer vehicles or a shorter longest route.
 	richShare = 0.4
 	richRound = 20 * time.Millisecond // between two looks at what is told
@@ -297,7 +301,11 @@ func (d *richDriver) anneal(ctx context.Context, first *rchain) {
 			break
 		}
 		from := d.spent()
-		t := stretch{from: from, until: cy.until - coverShare*(cy.until-from), hot: cy.hot, cold: richCold}
+		share := coverShare
+		if d.m.small() {
+			share = coverShareSmall
+		}
+		t := stretch{from: from, until: cy.until - share*(cy.until-from), hot: cy.hot, cold: richCold}
 		d.stretch(ctx, chains, t, i == 0)
 		d.cover(ctx, chains, cy.until)
 		// What the cover leaves of the cycle goes to its routes, cold.
@@ -365,7 +373,7 @@ func (d *richDriver) chain(ctx context.Context, c *rchain, t stretch, mu *sync.M
 		if c.tourist != nil && !c.closed && (d.o.Iterations == 0 || d.o.Iterations-d.iterations > each) {
 			done += c.tourAgain(temperature, c.moves-moves)
 		}
-		if c.sampled += each; c.sampled >= 4*len(c.tasks) && temperature < poolBelow*c.leg {
+		if c.sampled += each; c.sampled >= c.sampleEach && temperature < c.poolBelow*c.leg {
 			c.sampled = 0
 			c.pool.sample(c)
 		}
