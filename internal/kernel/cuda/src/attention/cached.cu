@@ -12,6 +12,20 @@ __device__ __forceinline__ float read(const void *p, long i, u32 compact) {
   return compact ? __builtin_bit_cast(float, (u32)((const unsigned short *)p)[i] << 16) : ((const float *)p)[i];
 }
 
+// v = q·k and w = q·l over n columns in their order, N of which are read at a time.
+template <int N> __device__ __forceinline__ void scores(float &v, float &w, const float *q, const float *k, const float *l, int n) {
+  typedef float vector __attribute__((ext_vector_type(N)));
+#pragma unroll 4
+  for (int c = 0; c < n; c += N) {
+    const vector x = *(const vector *)(k + c), y = *(const vector *)(l + c);
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+      v += q[c + i] * x[i];
+      w += q[c + i] * y[i];
+    }
+  }
+}
+
 // keys[of[b],at[b]] = k; values[of[b],at[b]] = v; n is rows times d.
 KERNEL keep(const void *qkv, float *keys, float *values, const int *at, const int *of, int n, int t, int d, u32 compact) {
   const int i = blockIdx_x * blockDim_x + threadIdx_x;
@@ -43,13 +57,18 @@ KERNEL __launch_bounds__(32 * warps) cached(void *y, const void *qkv, float *key
   }
   syncwarp();
   float top = -__builtin_inff();
-  for (int j = lane; j <= last; j += 32) {
-    const float *k = keys + (long)j * d;
-    float v = 0;
-#pragma unroll 8
-    for (int c = 0; c < hd; c++) v += q[c] * k[c];
+  // two positions at a time, whose keys are under way at once
+  for (int j = lane; j <= last; j += 64) {
+    const int next = j + 32 <= last ? j + 32 : j;
+    float v = 0, w = 0;
+    if (hd % 4 == 0)
+      scores<4>(v, w, q, keys + (long)j * d, keys + (long)next * d, hd);
+    else
+      scores<1>(v, w, q, keys + (long)j * d, keys + (long)next * d, hd);
     s[j] = v;
+    s[next] = w; // where there is one alone, the same once more
     top = v > top ? v : top;
+    top = w > top ? w : top;
   }
   top = warp_max(top);
   float sum = 0;
@@ -66,7 +85,7 @@ KERNEL __launch_bounds__(32 * warps) cached(void *y, const void *qkv, float *key
     const int c = c0 + lane % across;
     float v = 0;
     if (c < hd)
-#pragma unroll 4
+#pragma unroll 16 // the values are under way at once
       for (int j = lane / across; j <= last; j += 32 / across) v += s[j] * values[(long)j * d + c];
     for (int m = across; m < 32; m *= 2) v += shfl_xor(v, m);
     if (c >= hd || lane >= across) continue;
