@@ -16,6 +16,8 @@ const (
 
 const (
 	scanNodes  = 300 // nodes of a region up to which a customer is tried in every route
+	scanMost   = 650 // and up to which it is where there are few routes,
+	scanRoutes = 100 // so many at most: most of them are full and cost a comparison
 	routesNear = 32  // nearest customers whose routes it is tried in otherwise
 )
 
@@ -119,7 +121,7 @@ func (c *chain) insert(v int32, limit int64) bool {
 	out := c.out[int(v)*c.nodes:][:c.nodes]
 	best, at, to := int32(1<<31-1), 0, int32(-1)
 	room := c.capacity - c.demand[v]
-	if c.nodes > scanNodes {
+	if c.nodes > scanMost || c.nodes > scanNodes && len(c.load) > scanRoutes {
 		c.probe++
 		near := c.near[c.nearAt[v]:c.nearAt[v+1]]
 		for _, w := range near[:min(len(near), routesNear)] {

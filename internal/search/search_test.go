@@ -291,6 +291,53 @@ func TestChainKeepsItsCost(t *testing.T) {
 	}
 }
 
+// A customer is tried in every route of a small region, and of a larger one that has few routes;
+// else in the routes of its nearest customers alone. Customer 1 lies amid 40 that one route serves,
+// and on the way between two far ones that another does.
+func TestInsertLooksInEveryRoute(t *testing.T) {
+	for _, c := range []struct {
+		nodes, routes int
+		every         bool
+	}{
+		{scanNodes, scanRoutes + 1, true},
+		{scanNodes + 1, scanRoutes, true},
+		{scanNodes + 1, scanRoutes + 1, false},
+		{scanMost, scanRoutes, true},
+		{scanMost + 1, 3, false},
+	} {
+		p := &vrp.Problem{Capacity: 1 << 20, Demand: make([]int32, c.nodes), X: make([]float64, c.nodes), Y: make([]float64, c.nodes)}
+		p.X[0], p.X[42], p.X[43] = 1500, -1000, 1000
+		routes := make([][]int32, c.routes)
+		routes[1] = []int32{42, 43}
+		for v := range int32(c.nodes) {
+			switch {
+			case v > 1 && v < 42:
+				p.X[v], p.Y[v] = 10*math.Cos(float64(v)), 10*math.Sin(float64(v))
+				routes[0] = append(routes[0], v)
+			case v > 43:
+				p.Y[v] = 1e5 + float64(v)
+				r := 2 + int(v)%(c.routes-2)
+				routes[r] = append(routes[r], v)
+			}
+		}
+		g, err := wholeOf(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		chain := newChain(g, p.N(), newStream(1, 1))
+		chain.set(routes)
+		chain.route[1], chain.wait = -1, math.MaxInt // none is overlooked
+		chain.begin()
+		want := int32(0)
+		if c.every {
+			want = 1
+		}
+		if !chain.insert(1, math.MaxInt64) || chain.route[1] != want {
+			t.Errorf("%d nodes, %d routes: into route %d, want %d", c.nodes, c.routes, chain.route[1], want)
+		}
+	}
+}
+
 // The cover finds the one good choice among the routes of two bad solutions.
 func TestCoverJoinsSolutions(t *testing.T) {
 	p := uniform(8, 1)
