@@ -239,8 +239,10 @@ func (a *app) worldRuns(cmd *cobra.Command, s worldSet, seeds []uint64, f *world
 	base := append([]string{"train", "--model=AD", "--config=" + settings}, given(cmd, "config", "set", "seeds", "context", "iterations", "out", "force", "json", "at-once")...)
 	var changes []string
 	if context > 0 {
+		// Regions of three quarters of the longest, all of one length: who ends them earlier forgets
+		// sooner where it has searched.
 		region := context/2 - 2
-		changes = append(changes, fmt.Sprintf("n_transit=%d", context), fmt.Sprintf("compress_interval=%d", region), fmt.Sprintf("compress_min=%d", region/4))
+		changes = append(changes, fmt.Sprintf("n_transit=%d", context), fmt.Sprintf("compress_interval=%d", region), fmt.Sprintf("compress_min=%d", 3*region/4))
 	}
 	if iterations > 0 && f.iterations == 0 { // agents live at the end alone
 		changes = append(changes, fmt.Sprintf("train_timesteps=%d", iterations), fmt.Sprintf("gen_interval=%d", iterations))

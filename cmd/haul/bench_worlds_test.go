@@ -69,6 +69,9 @@ func TestWorldsAtOnce(t *testing.T) {
 	if one.code != exitDone || three.code != exitDone || len(figures(one)) != 4 || !slices.Equal(figures(one), figures(three)) {
 		t.Fatalf("one at a time %d:\n%s\nthree %d:\n%s%s", one.code, one.stdout, three.code, three.stdout, three.stderr)
 	}
+	if !strings.Contains(one.stderr, "--set=compress_interval=10 --set=compress_min=7 ") {
+		t.Errorf("regions of other lengths: %s", one.stderr)
+	}
 	for line := range strings.Lines(three.stderr) {
 		if !strings.HasPrefix(line, "DR4-12-2 3: ") && !strings.HasPrefix(line, "DR4-12-2 5: ") && !strings.HasPrefix(line, "K2D4-9-1 3: ") && !strings.HasPrefix(line, "K2D4-9-1 5: ") &&
 			!strings.Contains(line, " over 2 seeds") {
