@@ -208,7 +208,7 @@ def main():
         more += f" --from {folder}/last.safetensors" if k else ""
         folder = f"runs/{a.name}" + (f"-{k + 1}" if k else "")
         commands.append(command(a.name, run, settings, more, folder))
-    commands.append(f"haul policies pack {folder}/last.safetensors --out policies/{a.name}.safetensors")
+    commands.append(f"haul policies pack {folder}/last.safetensors --out policies/{a.name}.safetensors && zstd --rm -19 policies/{a.name}.safetensors")
     print("```sh yours\n" + "\n".join(commands) + "\n```")
     if a.pieces:
         print("\nThe runs were made in pieces" + (", each resumed with a longer plan than it began with" if a.began else "") + ".")

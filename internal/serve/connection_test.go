@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	carried "haul/policies"
 )
 
 // An answer that takes longer than the stall reaches a client that keeps reading: every piece of
@@ -122,7 +123,7 @@ func TestOneMeasurementForAll(t *testing.T) {
 func TestAPolicyHasItsTime(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	x := open(t, func(o *Options) {
-		o.Shipped = []Shipped{{"cvrp20", func() ([]byte, error) { return os.ReadFile("../../policies/cvrp20.safetensors") }}}
+		o.Shipped = []Shipped{{"cvrp20", func() ([]byte, error) { return carried.Read("cvrp20") }}}
 		o.Limits.Search = time.Second
 	})
 	body := func(n int, decode string) string {
@@ -156,7 +157,7 @@ func TestAPolicyHasItsTime(t *testing.T) {
 func TestTheSeedIsAlsoAPolicys(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one bench, which has the programs of all seeds
 	x := open(t, func(o *Options) {
-		o.Shipped = []Shipped{{"cvrp20", func() ([]byte, error) { return os.ReadFile("../../policies/cvrp20.safetensors") }}}
+		o.Shipped = []Shipped{{"cvrp20", func() ([]byte, error) { return carried.Read("cvrp20") }}}
 	})
 	var nodes, demands []string
 	for i := range 31 {
@@ -190,7 +191,7 @@ func TestTheSeedIsAlsoAPolicys(t *testing.T) {
 // A policy keeps its weights while a program of its own comes in for the last one that had them.
 func TestAPolicyOutlivesItsOldestProgram(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one bench
-	read := func() ([]byte, error) { return os.ReadFile("../../policies/cvrp20.safetensors") }
+	read := func() ([]byte, error) { return carried.Read("cvrp20") }
 	x := open(t, func(o *Options) { o.Shipped = []Shipped{{"a", read}, {"b", read}} })
 	ask := func(policy string, customers int) {
 		if a := x.do("POST", "/api/v1/solve", x.drawn(customers, fmt.Sprintf(`"method":"policy","policy":%q,"decode":"greedy"`, policy))); a.status != 200 {
