@@ -293,20 +293,21 @@ func TestChainKeepsItsCost(t *testing.T) {
 
 // A customer is tried in every route of a small region, and of a larger one that has few routes;
 // else in the routes of its nearest customers alone. Customer 1 lies amid 40 that one route serves,
-// and on the way between two far ones that another does.
+// and on the way between two far ones that another does. A full route is none of them.
 func TestInsertLooksInEveryRoute(t *testing.T) {
 	for _, c := range []struct {
 		nodes, routes int
-		every         bool
+		every, full   bool
 	}{
-		{scanNodes, scanRoutes + 1, true},
-		{scanNodes + 1, scanRoutes, true},
-		{scanNodes + 1, scanRoutes + 1, false},
-		{scanMost, scanRoutes, true},
-		{scanMost + 1, 3, false},
+		{scanNodes, scanRoutes + 1, true, false},
+		{scanNodes + 1, scanRoutes, true, false},
+		{scanNodes + 1, scanRoutes + 1, false, false},
+		{scanMost, scanRoutes, true, false},
+		{scanMost + 1, 3, false, false},
+		{scanMost + 1, 3, false, true},
 	} {
 		p := &vrp.Problem{Capacity: 1 << 20, Demand: make([]int32, c.nodes), X: make([]float64, c.nodes), Y: make([]float64, c.nodes)}
-		p.X[0], p.X[42], p.X[43] = 1500, -1000, 1000
+		p.X[0], p.X[42], p.X[43], p.Demand[1] = 1500, -1000, 1000, 1
 		routes := make([][]int32, c.routes)
 		routes[1] = []int32{42, 43}
 		for v := range int32(c.nodes) {
@@ -327,11 +328,14 @@ func TestInsertLooksInEveryRoute(t *testing.T) {
 		chain := newChain(g, p.N(), newStream(1, 1))
 		chain.set(routes)
 		chain.route[1], chain.wait = -1, math.MaxInt // none is overlooked
-		chain.begin()
 		want := int32(0)
-		if c.every {
+		if c.every || c.full {
 			want = 1
 		}
+		if c.full {
+			chain.load[0] = chain.capacity
+		}
+		chain.begin()
 		if !chain.insert(1, math.MaxInt64) || chain.route[1] != want {
 			t.Errorf("%d nodes, %d routes: into route %d, want %d", c.nodes, c.routes, chain.route[1], want)
 		}
