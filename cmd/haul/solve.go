@@ -93,7 +93,7 @@ routes, greedy ones unless --decode says otherwise. --decode eas:I and eas8:I le
 with --time for as long; no search follows within that time, and Ctrl-C ends it with the best routes so far.
 
 --testset kool solves the public test sets of Kool et al. (2019) for --customers 10, 20, 50 or 100, digit for digit, all 10,000
-instances or --count of them; --customers 1000 is drawn by their generator, with capacity 200; --testset FILE reads instances (.npz, Kool's .pkl, POMO's .pt, a folder of .vrp) and, where it has an
+instances or --count of them; --customers 200, 500 and 1000 are drawn by their generator, with capacity 80, 100 and 200; --testset FILE reads instances (.npz, Kool's .pkl, POMO's .pt, a folder of .vrp) and, where it has an
 array reference or hgs, reports the gap to those costs. With --method search each instance gets --time-per-instance or --iterations; costs are cached by content, so that
 an interrupted run goes on where it stopped.`,
 		Example: `  haul solve --customers 10 --capacity 30 --count 1000 --method exact

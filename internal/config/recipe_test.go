@@ -168,7 +168,7 @@ func TestRecipeOfAFile(t *testing.T) {
 func TestNamesAreSortedByRecipe(t *testing.T) {
 	want := map[string][]string{
 		RecipeGAT: {"gat_default", "gat_quick"},
-		RecipeGT:  {"cvrp100", "cvrp20", "cvrp50", "default", "large", "medium", "pomo10", "pomo100", "pomo20", "quick", "small", "tiny_1", "vrp100", "vrp20", "vrp50"},
+		RecipeGT:  {"cvrp100", "cvrp20", "cvrp200", "cvrp50", "default", "large", "medium", "pomo10", "pomo100", "pomo20", "quick", "small", "tiny_1", "vrp100", "vrp20", "vrp50"},
 		RecipeAD:  {"ad_any", "ad_base", "ad_default", "ad_dr", "ad_dr_compressed", "ad_dr_rewards", "ad_dr_small", "ad_keydoor", "ad_tabular", "ad_xland"},
 		RecipePPO: {"darkroom", "keydoor", "ppo_base", "ppo_darkroom", "ppo_default"},
 	}

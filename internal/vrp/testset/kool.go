@@ -27,20 +27,21 @@ var koolSeed = map[string]uint32{Test: 1234, Validation: 4321}
 func KoolSeed(split string) uint64 { return uint64(koolSeed[split]) }
 
 // KoolCapacity is what a vehicle carries there, by the number of customers; 0 where they have no
-// such set. The set of 1,000 customers is not theirs: later papers draw it by the same program.
+// such set. Those of 200, 500 and 1,000 customers are not theirs: later papers draw them by the same
+// program.
 func KoolCapacity(customers int) int32 {
-	return map[int]int32{10: 20, 20: 30, 50: 40, 100: 50, 1000: 200}[customers]
+	return map[int]int32{10: 20, 20: 30, 50: 40, 100: 50, 200: 80, 500: 100, 1000: 200}[customers]
 }
 
 // hgsMean is the mean cost of HGS-CVRP on the test sets, as later papers state it.
 var hgsMean = map[int]float64{20: 6.130, 50: 10.366, 100: 15.563}
 
 // Kool is the set of Kool et al. for 10, 20, 50 or 100 customers, digit for digit: coordinates
-// uniform in the unit square, demands 1 to 9. 1,000 customers are drawn likewise.
+// uniform in the unit square, demands 1 to 9. 200, 500 and 1,000 customers are drawn likewise.
 func Kool(customers int, split string) (*Set, error) {
 	capacity := KoolCapacity(customers)
 	if capacity == 0 {
-		return nil, fmt.Errorf("the test sets of Kool et al. have 10, 20, 50 or 100 customers, and their generator draws 1000, not %d", customers)
+		return nil, fmt.Errorf("the test sets of Kool et al. have 10, 20, 50 or 100 customers, and their generator draws 200, 500 and 1000, not %d", customers)
 	}
 	seed, ok := koolSeed[split]
 	if !ok {

@@ -51,6 +51,17 @@ func TestKool(t *testing.T) {
 	if p := large.Problems[99]; p.Y[1000] != 0.4683720475009375 || p.Demand[1000] != 9 || p.Capacity != 200 || large.Published != 0 {
 		t.Errorf("1,000 customers: instance 99 ends at y %v with demand %d, capacity %d", p.Y[1000], p.Demand[1000], p.Capacity)
 	}
+	for customers, capacity := range map[int]int32{200: 80, 500: 100} {
+		s, err := Kool(customers, Test)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The draws behind the depots are one stream: customer c of instance i is draw i*N+c of it.
+		a, b := s.Problems[0], large.Problems[0]
+		if a.Capacity != capacity || a.X[customers] != b.X[customers] || s.Problems[1].Y[1] != b.Y[customers+1] {
+			t.Errorf("%d customers: capacity %d, the last customer at x %v, the next instance's first at y %v", customers, a.Capacity, a.X[customers], s.Problems[1].Y[1])
+		}
+	}
 	v, err := Kool(20, Validation)
 	if err != nil || v.Problems[0].X[0] == 0.1915194503788923 || v.Published != 0 {
 		t.Errorf("validation: %v", err)
