@@ -19,7 +19,7 @@ needs.packages("numpy")
 
 import numpy as np
 
-CAPACITY = {10: 20, 20: 30, 50: 40, 100: 50}
+CAPACITY = {10: 20, 20: 30, 50: 40, 100: 50, 200: 80, 500: 100}
 SEED = {"test": 1234, "validation": 4321}
 COUNT = 10_000
 

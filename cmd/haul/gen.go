@@ -44,7 +44,8 @@ Solve them with --distance exact to get the generated problem's own distances, t
 
 --testset kool makes the public test sets of Kool et al. (2019) again, digit for digit: 10,000
 instances of 10, 20, 50 or 100 customers, as NumPy draws them from seed 1234 (--split validation:
-from 4321).
+from 4321). Of 200, 500 and 1000 customers it draws what later papers do, with capacity 80, 100
+and 200.
 
 --testset routefinder makes those of RouteFinder (Berto et al., 2024): --variant names one of 48
 problems, with 50 or 100 customers, 1,000 instances each. Plain ones are written as .vrp files,
