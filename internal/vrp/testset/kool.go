@@ -27,8 +27,8 @@ var koolSeed = map[string]uint32{Test: 1234, Validation: 4321}
 func KoolSeed(split string) uint64 { return uint64(koolSeed[split]) }
 
 // KoolCapacity is what a vehicle carries there, by the number of customers; 0 where they have no
-// such set. Those of 200, 500 and 1,000 customers are not theirs: later papers draw them by the same
-// program.
+// such set. Those of 200, 500 and 1,000 customers are not theirs: later papers draw them by the
+// same program.
 func KoolCapacity(customers int) int32 {
 	return map[int]int32{10: 20, 20: 30, 50: 40, 100: 50, 200: 80, 500: 100, 1000: 200}[customers]
 }
