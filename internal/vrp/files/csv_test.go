@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -156,4 +157,31 @@ func FuzzReadCSV(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// TestTableRowsThatBeginWithHash: an order #1001 is no comment, and a column may be called #.
+func TestTableRowsThatBeginWithHash(t *testing.T) {
+	for name, c := range map[string]struct {
+		text, note string
+		ids        []string
+	}{
+		"orders":     {"id,x,y,demand\ndepot,0,0,0\n#1001,3,4,1\nb,6,8,1\n#1002,1,1,1\n", "2 lines that begin with # are read, the first is line 3: they have as many cells as the header", []string{"depot", "#1001", "b", "#1002"}},
+		"one":        {"id;x;y;demand\ndepot;0;0;0\n#1;3;4;1\n", "line 3 begins with # and is read: it has as many cells as the header", []string{"depot", "#1"}},
+		"comments":   {"\ufeff# made by \"me, on, a, day\n#x\nid,x,y,demand\n#\n# a, b, c, d\n#two,cells\n  \ndepot,0,0,0\n#five,cells,are,one,more\na,3,4,1\n", "", []string{"depot", "a"}},
+		"header":     {"#,x,y,demand\n0,0,0,0\n1,3,4,1\n", "", []string{"0", "1"}},
+		"joined":     {"\ufeff#id\tx\ty\tdemand\n0\t0\t0\t0\n1\t3\t4\t1\n", "", []string{"0", "1"}},
+		"in a quote": {"id,name,x,y,demand\ndepot,,0,0,0\na,\"two\n#b,1,2,3,4\",3,4,1\n", "", []string{"depot", "a"}},
+	} {
+		p, err := ReadCSV(strings.NewReader(c.text), "a.csv", 10)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if !slices.Equal(p.IDs, c.ids) || strings.Join(p.Notes, "|") != c.note {
+			t.Errorf("%s: ids %q, notes %q", name, p.IDs, p.Notes)
+		}
+	}
+	if !IsTable([]byte("#,x,y,demand\n0,0,0,0\n")) || IsTable([]byte("# id,x,y,demand\nNAME : a\n")) {
+		t.Error("a header that begins with # is a table's, a comment's words are not")
+	}
 }

@@ -1,7 +1,6 @@
 package files
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/csv"
 	"errors"
@@ -29,6 +28,7 @@ type sheet struct {
 	at      int // line of the header
 	rows    [][]string
 	lines   []int               // of the rows
+	hashed  []int               // lines of rows that begin as a comment does
 	titles  []string            // cells that stand alone above the header
 	decimal func(string) string // a cell's number with a decimal point
 }
@@ -66,28 +66,34 @@ func filled(cells []string) (n int) {
 // readCells reads a table of separated cells. Cells are separated by commas, or as spreadsheets in
 // other languages do it, by semicolons, where a number may have a decimal comma, or by tabs.
 func readCells(r io.Reader, name string) (*sheet, error) {
-	text := bufio.NewReaderSize(lineEnds(io.LimitReader(r, maxFile)), headWithin)
-	in := csv.NewReader(text)
-	start, _ := text.Peek(headWithin)
+	text, err := io.ReadAll(lineEnds(io.LimitReader(r, maxFile)))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	start := text[:min(len(text), headWithin)]
 	if bad := notText(start); bad != "" {
 		return nil, fmt.Errorf("%s: %s", name, bad)
 	}
-	in.Comma, _ = separator(start)
+	comma, _ := separator(start)
+	hashed := markComments(text, comma)
+	in := csv.NewReader(bytes.NewReader(text))
+	in.Comma, in.Comment = comma, commentMark
 	in.TrimLeadingSpace = in.Comma != '\t' // or an empty cell would be none
-	in.Comment = '#'
-	s := &sheet{name: name, at: 1, decimal: func(s string) string {
+	s := &sheet{name: name, at: 1, hashed: hashed, decimal: func(s string) string {
 		s = strings.TrimSpace(s)
 		if in.Comma == ';' && !strings.Contains(s, ".") {
 			s = strings.Replace(s, ",", ".", 1)
 		}
 		return s
 	}}
-	var err error
 	if s.head, err = in.Read(); err != nil {
 		return nil, fmt.Errorf("%s:1: no header: expected id,x,y,demand or id,lat,lon,demand", name)
 	}
 	s.at, _ = in.FieldPos(0)
-	s.head[0] = strings.TrimPrefix(s.head[0], "\ufeff")
+	if short := strings.TrimPrefix(s.head[0], "#"); short != "" {
+		s.head[0] = short
+	}
 	for {
 		cells, err := in.Read()
 		if errors.Is(err, io.EOF) {
@@ -110,6 +116,61 @@ func readCells(r io.Reader, name string) (*sheet, error) {
 		}
 		s.rows, s.lines = append(s.rows, cells), append(s.lines, line)
 	}
+}
+
+// commentMark begins a line that is a comment; no text holds it.
+const commentMark = '\x01'
+
+// markComments puts commentMark at the beginning of lines that are comments, those that begin with
+// # and are not cells like the first line's, and of blank ones. Rows that begin with # are told by
+// their lines: an order may be called #1001, and a row that somebody left out looks the same.
+func markComments(text []byte, comma rune) (hashed []int) {
+	width, number, quoted := 0, 0, false
+	for line := range bytes.Lines(text) {
+		number++
+		if line[0] == commentMark {
+			line[0] = ' '
+		}
+		bare := bytes.TrimRight(line, "\r\n")
+		if !quoted && len(bare) > 0 && len(bytes.TrimSpace(bare)) == 0 && !bytes.ContainsRune(bare, comma) {
+			line[0] = commentMark
+			continue
+		}
+		inside, cells := quoted, 1 // inside: a quoted cell that goes on over lines
+		for _, c := range string(line) {
+			switch {
+			case c == '"':
+				quoted = !quoted
+			case c == comma && !quoted:
+				cells++
+			}
+		}
+		switch {
+		case inside || len(bare) == 0:
+		case bare[0] != '#' || width == 0 && headed(bare):
+			width = max(width, cells)
+		case cells == width && width > 1 && !spaced(bare):
+			hashed = append(hashed, number)
+		default:
+			line[0], quoted = commentMark, false // a comment's quotes are words
+		}
+	}
+	return hashed
+}
+
+// spaced tells whether a line that begins with # goes on as a comment does, with a blank.
+func spaced(line []byte) bool { return len(line) < 2 || line[1] == ' ' || line[1] == '\t' }
+
+// headed tells whether a line that begins with # is a header whose first column is called so, as
+// in "#,x,y,demand".
+func headed(line []byte) bool {
+	known := 0
+	for cell := range strings.FieldsFuncSeq(string(line), func(c rune) bool { return strings.ContainsRune(",;\t", c) }) {
+		if tells(columnKey(strings.Trim(cell, "\ufeff\" \t"))) {
+			known++
+		}
+	}
+	return known > 1 && !spaced(line)
 }
 
 // headWithin is how many bytes may stand up to the end of a header.
@@ -136,7 +197,7 @@ func StartsTable(r io.Reader) (bool, error) {
 func separator(start []byte) (comma rune, is bool) {
 	comma = ','
 	for line := range bytes.Lines(start) {
-		if line = bytes.TrimRight(line, "\r\n"); len(bytes.TrimSpace(line)) == 0 || line[0] == '#' {
+		if line = bytes.TrimRight(line, "\r\n"); len(bytes.TrimSpace(line)) == 0 || line[0] == '#' && !headed(line) {
 			continue
 		}
 		if alone := bytes.Trim(line, ",;\t "); len(alone) < len(bytes.TrimSpace(line)) && !bytes.ContainsAny(alone, ",;\t") {

@@ -141,6 +141,11 @@ func (t *tables) sort(book []*sheet) error {
 			t.p.Notes = append(t.p.Notes, note)
 		}
 	}
+	for _, s := range book {
+		if len(s.hashed) > 0 {
+			t.p.Notes = append(t.p.Notes, hashNote(s))
+		}
+	}
 	for i, s := range other {
 		if t.customers == nil && (i == 0 || looksPlaces(s)) && (len(other) == 1 || looksPlaces(s)) {
 			t.customers = s
@@ -162,11 +167,22 @@ func (t *tables) sort(book []*sheet) error {
 		if err := put(part, more[0]); err != nil {
 			return err
 		}
+		if len(more[0].hashed) > 0 {
+			t.p.Notes = append(t.p.Notes, in.Name+": "+hashNote(more[0]))
+		}
 	}
 	if t.customers == nil && t.shipments == nil {
 		return fmt.Errorf("%s: no sheet has customers: expected one called customers, or with the columns id, x, y, demand", t.name)
 	}
 	return nil
+}
+
+// hashNote says that rows which begin as comments do were read.
+func hashNote(s *sheet) string {
+	if len(s.hashed) == 1 {
+		return fmt.Sprintf("line %d begins with # and is read: it has as many cells as the header", s.hashed[0])
+	}
+	return fmt.Sprintf("%d lines that begin with # are read, the first is line %d: they have as many cells as the header", len(s.hashed), s.hashed[0])
 }
 
 // looksPlaces tells whether a header has two columns of a table of places.
