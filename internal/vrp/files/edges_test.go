@@ -198,6 +198,42 @@ func TestFilesAreClosed(t *testing.T) {
 	}
 }
 
+// TestSettingsCountInTheirUnit: a limit above the row that names the unit of time counts in it.
+func TestSettingsCountInTheirUnit(t *testing.T) {
+	rows := [][]string{{"max_duration", "2h"}, {"times", "seconds"}, {"capacity", "5"}}
+	for _, c := range []struct {
+		flag string
+		want float64
+	}{{"", 7200}, {"minutes", 120}, {"hours", 2}} {
+		for range rows {
+			rows = append(rows[1:], rows[0])
+			tables := &tables{p: new(vrp.Problem), o: Options{Times: c.flag}, settings: &sheet{name: "s", head: []string{"setting", "value"}, rows: rows, lines: []int{2, 3, 4}, decimal: strings.TrimSpace}}
+			tables.minute = 1 / timeUnits[c.flag]
+			if err := tables.readSettings(); err != nil || math.Abs(tables.p.MaxDuration-c.want) > 1e-9 {
+				t.Errorf("--times %q, %q: %g, want %g (%v)", c.flag, rows, tables.p.MaxDuration, c.want, err)
+			}
+		}
+	}
+}
+
+// TestLimitsOfTimeNeedASpeed: on the globe a limit of time is no limit of metres.
+func TestLimitsOfTimeNeedASpeed(t *testing.T) {
+	const places = "id,lat,lon,demand\nd,48,11,\na,48.1,11,1\n"
+	if _, err := readTable(places, Options{Fleet: input("v.csv", "name,capacity,latest_start\nv,5,9:00\n")}); !errors.Is(err, ErrSpeed) {
+		t.Errorf("latest_start: %v", err)
+	}
+	book := []*sheet{
+		{name: "customers", title: "customers", head: []string{"id", "lat", "lon", "demand"}, rows: [][]string{{"d", "48", "11", ""}, {"a", "48.1", "11", "1"}}, lines: []int{2, 3}, decimal: strings.TrimSpace},
+		{name: "settings", title: "settings", head: []string{"max_duration", "8h"}, rows: [][]string{{"times", "seconds"}, {"capacity", "5"}}, lines: []int{2, 3}, decimal: strings.TrimSpace},
+	}
+	if _, err := buildTables(book, "a.xlsx", Options{}); !errors.Is(err, ErrSpeed) {
+		t.Errorf("max_duration: %v", err)
+	}
+	if p, err := buildTables(book, "a.xlsx", Options{Speed: 36}); err != nil || p.MaxDuration != 28800 || math.Abs(p.Speed-10) > 1e-9 {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
 // TestWrongSettingsAreNamed: the key, its value, and what is wrong with it.
 func TestWrongSettingsAreNamed(t *testing.T) {
 	s := &sheet{name: "a.xlsx, settings", head: []string{"setting", "value"}, at: 1, rows: [][]string{{"vehicles", "3"}, {"speed", "-2"}}, lines: []int{2, 3}, decimal: func(s string) string { return s }}

@@ -276,9 +276,9 @@ func none(list []float64) bool {
 // speed says how fast vehicles are.
 func (t *tables) speed() error {
 	p, o := t.p, t.o
-	timed := p.Windows != nil || p.Release != nil || p.Service != nil || p.Setup != nil
+	timed := p.Windows != nil || p.Release != nil || p.Service != nil || p.Setup != nil || p.MaxDuration > 0
 	for _, v := range p.Fleet {
-		timed = timed || v.Shift != vrp.Always || !math.IsInf(v.MaxDuration, 1) || v.Breaks != nil || v.DurationCost != 0
+		timed = timed || v.Shift != vrp.Always || !math.IsInf(v.MaxDuration, 1) || v.Breaks != nil || v.DurationCost != 0 || !math.IsInf(v.LatestStart, 1)
 	}
 	durations := p.Profiles != nil && p.Profiles[0].Duration != nil
 	switch {

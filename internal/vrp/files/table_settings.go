@@ -25,6 +25,13 @@ func (t *tables) readSettings() error {
 	if len(s.head) > 0 && strings.EqualFold(strings.TrimSpace(s.head[0]), "setting") {
 		rows, lines = rows[1:], lines[1:]
 	}
+	for _, cells := range rows { // the unit of time counts for those above it, too
+		if len(cells) > 1 && spelled(cells[0]) == "times" && t.o.Times == "" {
+			if per, ok := timeUnits[strings.TrimSpace(cells[1])]; ok {
+				t.minute = 1 / per
+			}
+		}
+	}
 	seen := map[string]bool{}
 	for i, cells := range rows {
 		if len(cells) < 2 {
@@ -63,7 +70,6 @@ func (t *tables) set(key, text string) (err error) {
 	case "times":
 		if err = KnownTimes(text); err == nil && t.o.Times == "" {
 			t.o.Times = text
-			t.minute = 1 / timeUnits[text]
 		}
 	case "max_duration":
 		p.MaxDuration, err = t.span(text)
