@@ -238,7 +238,7 @@ func (p *Problem) Shortage() error {
 // checkWindows checks the windows of places, and that their times can be compared with distances.
 func (p *Problem) checkWindows() error {
 	for v, list := range p.Windows {
-		if err := checkSpans(list); err != nil {
+		if err := p.checkSpans(list); err != nil {
 			return p.fault(v, "%s: %w", p.called(v), err)
 		}
 	}

@@ -100,11 +100,26 @@ func (p *Problem) checkType(t *VehicleType) error {
 		}
 	}
 	for i, b := range t.Breaks {
-		if err := checkSpans(b.Windows); err != nil {
+		if err := p.checkSpans(b.Windows); err != nil {
 			return fmt.Errorf("break %d: %w", i+1, err)
 		}
 		if !(b.Duration >= 0 && b.Duration <= math.MaxFloat64) || len(b.MaxLoad) > 1+len(p.Dimensions) {
 			return fmt.Errorf("break %d lasts %g and limits %d loads", i+1, b.Duration, len(b.MaxLoad))
+		}
+	}
+	return nil
+}
+
+// checkSpans checks a list of windows: each opens before it closes, and after the one before it.
+func (p *Problem) checkSpans(list []Window) error {
+	for i, w := range list {
+		switch {
+		case !(w.From >= 0 && w.From <= math.MaxFloat64) || math.IsNaN(w.To):
+			return fmt.Errorf("its window opens at %g and closes at %g", w.From, w.To)
+		case w.To < w.From:
+			return fmt.Errorf("its window closes at %s, before it opens at %s", p.TimeText(w.To), p.TimeText(w.From))
+		case i > 0 && w.From <= list[i-1].To:
+			return fmt.Errorf("its window opens at %s, and the one before it closes at %s: windows come in order, with time in between", p.TimeText(w.From), p.TimeText(list[i-1].To))
 		}
 	}
 	return nil

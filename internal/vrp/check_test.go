@@ -47,7 +47,7 @@ func TestCheckParts(t *testing.T) {
 		{"the service time of node 2 is -1", func(p *Problem) { p.Service[2] = -1 }},
 		{`customer "b": its window closes at 1, before it opens at 2`, func(p *Problem) { p.Windows[3] = []Window{{2, 1}} }},
 		{`customer "b": its window opens at -1 and closes at 1`, func(p *Problem) { p.Windows[3] = []Window{{-1, 1}} }},
-		{`customer "b": its window opens at 2, before the one before it closes at 2`, func(p *Problem) { p.Windows[3] = []Window{{1, 2}, {2, 3}} }},
+		{`customer "b": its window opens at 2, and the one before it closes at 2: windows come in order, with time in between`, func(p *Problem) { p.Windows[3] = []Window{{1, 2}, {2, 3}} }},
 		{`the release time of customer "a" is -1: expected a number from 0 on`, func(p *Problem) { p.Release[2] = -1 }},
 		{`depot "s" has a prize of 1: expected 0`, func(p *Problem) { p.Prize[1] = 1 }},
 		{`the price of lateness of customer "a" is +Inf: expected a number from 0 on`, func(p *Problem) { p.Late[2] = inf }},

@@ -1,7 +1,6 @@
 package vrp
 
 import (
-	"fmt"
 	"math"
 )
 
@@ -107,18 +106,3 @@ const (
 	FewestVehicles           // fewest routes, then the cost
 	ShortestRoute            // the longest route's duration at its smallest, then the cost
 )
-
-// checkSpans checks a list of windows: each opens before it closes, and after the one before it.
-func checkSpans(list []Window) error {
-	for i, w := range list {
-		switch {
-		case !(w.From >= 0 && w.From <= math.MaxFloat64) || math.IsNaN(w.To):
-			return fmt.Errorf("its window opens at %g and closes at %g", w.From, w.To)
-		case w.To < w.From:
-			return fmt.Errorf("its window closes at %g, before it opens at %g", w.To, w.From)
-		case i > 0 && w.From <= list[i-1].To:
-			return fmt.Errorf("its window opens at %g, before the one before it closes at %g", w.From, list[i-1].To)
-		}
-	}
-	return nil
-}

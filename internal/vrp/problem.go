@@ -244,6 +244,14 @@ func (p *Problem) TimeText(x float64) string {
 	return text
 }
 
+// SpanText is a length of time for people: hours and minutes where times are those of a day.
+func (p *Problem) SpanText(x float64) string {
+	if p.Clock > 0 && x > 0 && x < p.Clock/120 {
+		return "less than a second"
+	}
+	return p.TimeText(x)
+}
+
 // Called is a customer's name for people, "" where it has none.
 func (p *Problem) Called(node int) string {
 	if p.Names == nil {

@@ -56,3 +56,16 @@ func TestTimeText(t *testing.T) {
 		}
 	}
 }
+
+// TestSpansReadAsClocksDo: lengths of time in hours and minutes where times are those of a day.
+func TestSpansReadAsClocksDo(t *testing.T) {
+	for _, c := range []struct {
+		clock, x float64
+		want     string
+	}{{0, 73.25, "73.25"}, {1, 73.25, "01:13:15"}, {60, 4395, "01:13:15"}, {1, 0, "00:00"}, {1, 1.0 / 121, "less than a second"}, {1, 1.0 / 119, "00:00:01"}} {
+		p := &Problem{Clock: c.clock}
+		if got := p.SpanText(c.x); got != c.want {
+			t.Errorf("%g at %g per minute: %s, want %s", c.x, c.clock, got, c.want)
+		}
+	}
+}

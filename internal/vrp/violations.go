@@ -118,14 +118,14 @@ func (r *report) times(number int, plan planned, t *VehicleType) {
 			continue
 		}
 		if i == 0 && t.Start != None {
-			r.add(WithinShift, number, s.Place, s.Warp, "it can leave %s at %s, and must by %s: late by %s", p.called(int(s.Place)), p.TimeText(s.Arrival), p.TimeText(s.Begin), num(s.Warp))
+			r.add(WithinShift, number, s.Place, s.Warp, "it can leave %s at %s, and must by %s: late by %s", p.called(int(s.Place)), p.TimeText(s.Arrival), p.TimeText(s.Begin), p.SpanText(s.Warp))
 			continue
 		}
 		rule, limit := WithinWindow, "its window closes at"
 		if i == len(plan.Stops)-1 && t.End != None && s.Begin >= t.Shift.To {
 			rule, limit = WithinShift, "the shift ends at"
 		}
-		r.add(rule, number, s.Place, s.Warp, "%s is reached at %s, %s %s: late by %s", p.called(int(s.Place)), p.TimeText(s.Arrival), limit, p.TimeText(s.Begin), num(s.Warp))
+		r.add(rule, number, s.Place, s.Warp, "%s is reached at %s, %s %s: late by %s", p.called(int(s.Place)), p.TimeText(s.Arrival), limit, p.TimeText(s.Begin), p.SpanText(s.Warp))
 	}
 	if plan.missing > 0 {
 		r.add(BreakTaken, number, None, float64(plan.missing), "%d of its breaks find no place", plan.missing)
@@ -142,7 +142,7 @@ func (r *report) times(number int, plan planned, t *VehicleType) {
 		}
 	}
 	if d := plan.Duration - plan.Warp; d > t.MaxDuration+slackOf(t.MaxDuration) {
-		r.add(WithinDuration, number, None, d-t.MaxDuration, "it takes %s, the limit is %s", num(d), num(t.MaxDuration))
+		r.add(WithinDuration, number, None, d-t.MaxDuration, "it takes %s, the limit is %s", p.SpanText(d), p.SpanText(t.MaxDuration))
 	}
 	if plan.Distance > t.MaxDistance+slackOf(t.MaxDistance) {
 		r.add(WithinDistance, number, None, plan.Distance-t.MaxDistance, "it is %s long, the limit is %s", num(plan.Distance), num(t.MaxDistance))

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -180,12 +181,36 @@ func (r *reader) spans(s string) ([]vrp.Window, error) {
 		if err != nil {
 			return nil, err
 		}
+		if b < a {
+			return nil, fmt.Errorf("ends before it begins%s", r.midnight())
+		}
 		list = append(list, vrp.Window{From: a, To: b})
 	}
 	if list == nil {
 		return nil, bad
 	}
 	return list, nil
+}
+
+// joined are windows in order, those that touch made one: 08:00-10:00 10:00-12:00.
+func joined(list []vrp.Window) (out []vrp.Window) {
+	slices.SortFunc(list, func(a, b vrp.Window) int { return cmp.Compare(a.From, b.From) })
+	for _, w := range list {
+		if n := len(out); n > 0 && w.From <= out[n-1].To {
+			out[n-1].To = max(out[n-1].To, w.To)
+		} else {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// midnight says how a span past midnight is written, where times are those of a day.
+func (r *reader) midnight() string {
+	if !r.days {
+		return ""
+	}
+	return ": past midnight, 22:00-30:00 ends at six"
 }
 
 // yes reads a word for yes (1) or no (-1).

@@ -56,7 +56,7 @@ var placeColumns = []column[place]{
 	{"windows", []string{"window", "time_window", "time_windows", "tw", "opening_hours", "delivery_window"},
 		func(r *reader, p *place, s string) (err error) {
 			p.windows, err = r.spans(s)
-			p.hasWindow = true
+			p.windows, p.hasWindow = joined(p.windows), true
 			return err
 		}},
 	{"service", []string{"service_time", "servicetime", "service_duration", "unloading_time", "unload_time", "stop_time", "handling_time", "dwell", "dwell_time"},

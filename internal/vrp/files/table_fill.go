@@ -171,7 +171,7 @@ func scaled(x float64, by int32) (int32, error) {
 // fillPlace puts what a row says into the problem.
 func (t *tables) fillPlace(v int, x *place) error {
 	p, n := t.p, len(t.places)
-	w, err := x.window()
+	w, err := x.window(t)
 	if err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (t *tables) fillPlace(v int, x *place) error {
 }
 
 // window is when the row's place may be served.
-func (x *place) window() ([]vrp.Window, error) {
+func (x *place) window(t *tables) ([]vrp.Window, error) {
 	if x.hasWindow && x.hasInterval {
 		return nil, errors.New("has windows and ready or due: give one of them")
 	}
@@ -224,6 +224,9 @@ func (x *place) window() ([]vrp.Window, error) {
 	}
 	if w == vrp.Always {
 		return nil, nil
+	}
+	if w.To < w.From {
+		return nil, errors.New("is due before it is ready" + t.midnight())
 	}
 	return []vrp.Window{w}, nil
 }

@@ -25,6 +25,7 @@ type vehicle struct {
 	reloads        []string
 	breaks         []vrp.Window
 	rest           float64
+	rested         bool // how long a break takes is said
 	perKm, perHour bool
 	where          string
 }
@@ -92,7 +93,11 @@ var vehicleColumns = []column[vehicle]{
 	{"break", []string{"breaks", "break_window", "lunch", "lunch_window"},
 		func(r *reader, v *vehicle, s string) (err error) { v.breaks, err = r.spans(s); return err }},
 	{"break_duration", []string{"break_time", "lunch_duration"},
-		func(r *reader, v *vehicle, s string) (err error) { v.rest, err = r.span(s); return err }},
+		func(r *reader, v *vehicle, s string) (err error) {
+			v.rest, err = r.span(s)
+			v.rested = true
+			return err
+		}},
 }
 
 // idsOf are ids of a list, which may hold blanks and are separated by bars, semicolons or commas.
@@ -299,6 +304,9 @@ func (t *tables) readFleet() error {
 		for _, w := range v.breaks {
 			v.Breaks = append(v.Breaks, vrp.Break{Windows: []vrp.Window{w}, Duration: v.rest})
 		}
+		if v.breaks != nil && !v.rested {
+			return fail("a break is given, and no break_duration says how long it takes")
+		}
 		if v.rest > 0 && v.breaks == nil {
 			return fail("a break takes %g, and no column break says when it is taken", v.rest)
 		}
@@ -312,7 +320,7 @@ func (t *tables) readFleet() error {
 			v.DurationCost /= 60 * t.minute
 		}
 		if v.Shift.To < v.Shift.From {
-			return fail("the shift ends at %g, before it begins at %g", v.Shift.To, v.Shift.From)
+			return fail("the shift ends at %s, before it begins at %s%s", p.TimeText(v.Shift.To), p.TimeText(v.Shift.From), t.midnight())
 		}
 		if math.IsNaN(v.DistanceCost) {
 			return fail("the cost is not a number")

@@ -104,7 +104,11 @@ func TestTableErrors(t *testing.T) {
 		{plain, fleet("type,capacity\n"), "v.csv:1: there are no vehicles below the header"},
 		{plain, fleet("type,capacity,depot\nvan,3,east\n"), `v.csv:2: "east" is no depot: there are "d"`},
 		{plain, fleet("type,capacity,start\nvan,3,a\n"), `v.csv:2: "a" is no depot: there are "d"`},
-		{plain, fleet("type,capacity,from,to\nvan,3,9:00,8:00\n"), "v.csv:2: the shift ends at 480, before it begins at 540"},
+		{plain, fleet("type,capacity,from,to\nvan,3,9:00,8:00\n"), "v.csv:2: the shift ends at 08:00, before it begins at 09:00: past midnight, 22:00-30:00 ends at six"},
+		{plain, fleet("type,capacity,from,to\nvan,3,9,8\n"), "v.csv:2: the shift ends at 8, before it begins at 9"},
+		{plain, fleet("type,capacity,break\nvan,3,12:00-13:00\n"), "v.csv:2: a break is given, and no break_duration says how long it takes"},
+		{plain, fleet("type,capacity,break,break_duration\nvan,3,13:00-12:00,30\n"), `v.csv:2: break "13:00-12:00" ends before it begins: past midnight, 22:00-30:00 ends at six`},
+		{"id,x,y,demand,ready,due\nd,0,0,,,\na,1,1,1,9:00,8:59\n", Options{Capacity: 3}, `a.csv: "a" is due before it is ready: past midnight, 22:00-30:00 ends at six`},
 		{plain, fleet("type,capacity,cost per km\nvan,3,2\n"), "v.csv:2: a cost per km needs distances in metres: places with lat and lon, or a road engine's matrix; else use distance_cost"},
 		{plain, fleet("type,capacity,allowed\nvan,3,z\n"), `v.csv:2: allowed names "z", which is no customer`},
 		{plain, Options{Capacity: 3, Fleet: input("v.csv", "type,capacity\nvan,3\n")}, "a.csv: a capacity is given, and a table of vehicles that says it: use one of them"},
@@ -151,6 +155,19 @@ func TestTableUnits(t *testing.T) {
 	}
 	if diff := cmp.Diff([]vrp.Window{{From: 510, To: 1440 + 540}}, p.Windows[1]); diff != "" || len(p.Notes) != 1 || p.Notes[0] != "times count from 2024-05-01 00:00" {
 		t.Error(diff, p.Notes)
+	}
+}
+
+// TestWindowsThatTouchAreOne: in any order; breaks that touch are two.
+func TestWindowsThatTouchAreOne(t *testing.T) {
+	p, err := readTable("id,x,y,demand,windows\nd,0,0,,\na,1,1,1,14:00-16:00 10:00-12:00 8:00-10:00\nb,1,1,1,8:00-9:59 10:00-12:00\nc,1,1,1,8:00-11:00 9:00-10:00\n",
+		Options{Fleet: input("v.csv", "name,capacity,break,break_duration\nv,3,9:00-12:00 12:00-15:00,0\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := [][]vrp.Window{nil, {{From: 480, To: 720}, {From: 840, To: 960}}, {{From: 480, To: 599}, {From: 600, To: 720}}, {{From: 480, To: 660}}}
+	if diff := cmp.Diff(want, p.Windows); diff != "" || len(p.Fleet[0].Breaks) != 2 {
+		t.Error(diff, p.Fleet[0].Breaks)
 	}
 }
 

@@ -378,13 +378,16 @@ func vehiclesOf(p *vrp.Problem) ([][]string, error) {
 			rest = b.Duration
 			breaks = append(breaks, clock(b.Windows[0].From)+"-"+clock(b.Windows[0].To))
 		}
-		cost := ""
+		cost, lasting := "", ""
+		if t.Breaks != nil {
+			lasting = number(rest)
+		}
 		if t.DistanceCost != 1 {
 			cost = number(t.DistanceCost)
 		}
 		stops, reload := nonzero(float64(t.MaxStops)), nonzero(float64(t.MaxReloads))
 		rows = append(rows, append(row, depot(t.Start), depot(t.End), from, limit(t.Shift.To, clock), limit(t.LatestStart, clock), limit(t.MaxDuration, number), limit(t.MaxDistance, number),
-			stops, nonzero(t.FixedCost), cost, nonzero(t.DurationCost), words(t.Skills), strings.Join(allowed, "|"), strings.Join(reloads, "|"), reload, strings.Join(breaks, " "), nonzero(rest)))
+			stops, nonzero(t.FixedCost), cost, nonzero(t.DurationCost), words(t.Skills), strings.Join(allowed, "|"), strings.Join(reloads, "|"), reload, strings.Join(breaks, " "), lasting))
 	}
 	return rows, nil
 }
