@@ -157,6 +157,7 @@ type rchain struct {
 	ventured   int      // and since the last venture
 	focus      []int32  // where ruins begin; none: anywhere
 	tourist    *tourist // nil: routes are not found as a whole
+	flat       *flat    // nil: routes are not kept by customer
 }
 
 func newRichChain(m *model, s stream) *rchain {
@@ -212,6 +213,7 @@ func newRichChain(m *model, s stream) *rchain {
 	c.uproots = (m.small() || c.choosy) && !m.pairs
 	c.pool = newRichPool()
 	c.wait = c.blink()
+	c.flat = newFlat(c)
 	return c
 }
 
@@ -451,6 +453,9 @@ func (c *rchain) noteEnds(r int32) {
 // set replaces all routes. It is false where one of them does not keep its limits.
 func (c *rchain) set(routes [][]int32, kinds []int32, locks []int32) bool {
 	c.free, c.slot, c.cost, c.over = c.free[:0], c.slot[:0], 0, 0
+	if c.flat != nil {
+		c.flat.live = false
+	}
 	for i := range c.slots {
 		c.free = append(c.free, int32(i))
 	}

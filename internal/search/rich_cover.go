@@ -27,6 +27,7 @@ type richPool struct {
 	byKey  map[uint64]int32
 	routes []seenRoute
 	clock  int
+	line   []int32
 }
 
 func newRichPool() *richPool { return &richPool{byKey: map[uint64]int32{}} }
@@ -34,38 +35,53 @@ func newRichPool() *richPool { return &richPool{byKey: map[uint64]int32{}} }
 // sample adds the present routes that keep every limit.
 func (p *richPool) sample(c *rchain) {
 	p.clock++
+	if f := c.flat; f != nil && f.live {
+		for r := range int32(f.routes) {
+			if f.over[r] == 0 {
+				p.see(c, f.kind[r], f.price(r), f.stops(r))
+			}
+		}
+		return
+	}
 	for _, id := range c.slot {
 		s := &c.slots[id]
 		if s.over > 0 || s.count == 0 || s.lock > 0 {
 			continue
 		}
-		key, cost := mix(-1-s.kind), s.cost
+		p.line = p.line[:0]
 		for _, at := range s.stops[1 : len(s.stops)-1] {
-			if v := at.node; int(v) >= c.depots && !c.places[v].second {
-				key += mix(c.places[v].lead)
-				cost += c.loss[v]
-			}
+			p.line = append(p.line, at.node)
 		}
-		i, known := p.byKey[key]
-		if !known {
-			if len(p.routes) >= poolMost {
-				p.shed()
-			}
-			i = int32(len(p.routes))
-			p.byKey[key] = i
-			p.routes = append(p.routes, seenRoute{kind: s.kind, cost: math.Inf(1)})
+		p.see(c, s.kind, s.cost, p.line)
+	}
+}
+
+// see adds a route with its stops between the depots at its ends.
+func (p *richPool) see(c *rchain, kind int32, cost float64, stops []int32) {
+	key := mix(-1 - kind)
+	for _, v := range stops {
+		if int(v) >= c.depots && !c.places[v].second {
+			key += mix(c.places[v].lead)
+			cost += c.loss[v]
 		}
-		to := &p.routes[i]
-		to.seen = p.clock
-		if cost < to.cost-1e-9 {
-			to.cost = cost
-			to.stops, to.rows = to.stops[:0], to.rows[:0]
-			for _, at := range s.stops[1 : len(s.stops)-1] {
-				v := at.node
-				to.stops = append(to.stops, v)
-				if int(v) >= c.depots && !c.places[v].second {
-					to.rows = append(to.rows, c.row[c.places[v].lead])
-				}
+	}
+	i, known := p.byKey[key]
+	if !known {
+		if len(p.routes) >= poolMost {
+			p.shed()
+		}
+		i = int32(len(p.routes))
+		p.byKey[key] = i
+		p.routes = append(p.routes, seenRoute{kind: kind, cost: math.Inf(1)})
+	}
+	to := &p.routes[i]
+	to.seen = p.clock
+	if cost < to.cost-1e-9 {
+		to.cost = cost
+		to.stops, to.rows = append(to.stops[:0], stops...), to.rows[:0]
+		for _, v := range stops {
+			if int(v) >= c.depots && !c.places[v].second {
+				to.rows = append(to.rows, c.row[c.places[v].lead])
 			}
 		}
 	}

@@ -251,7 +251,7 @@ func (d *richDriver) gauge(ctx context.Context, c *rchain) {
 	from, until := d.spent(), d.spent()+gaugeShare
 	done := 0
 	for ; d.spent() < until && !d.over(ctx) || done == 0; done++ {
-		c.iterate(richCold * c.leg)
+		c.step(richCold * c.leg)
 	}
 	d.iterations += done
 	d.speed = float64(done) / max(1e-9, (d.spent()-from)*d.o.Time.Seconds())
@@ -367,7 +367,7 @@ func (d *richDriver) chain(ctx context.Context, c *rchain, t stretch, mu *sync.M
 		c.ease(each)
 		moves := c.moves
 		for range each {
-			c.iterate(temperature)
+			c.step(temperature)
 		}
 		done := each
 		if c.tourist != nil && !c.closed && (d.o.Iterations == 0 || d.o.Iterations-d.iterations > each) {

@@ -1,0 +1,446 @@
+package search
+
+import (
+	"slices"
+
+	"haul/internal/vrp"
+)
+
+// The routes of a problem that asks least (rich_lean), by customer: what lies behind each of them,
+// in lists that an insertion reads from one end to the other, whatever the routes are. What a
+// reader could break: a position is a customer, or a route's start, and stands for the way from
+// there to the next stop. A position that is not in use has a leg of absentLeg, so that no detour
+// over it is short. All that an iteration changes lies in two lists, and is given back by copying
+// them.
+
+// Numbers of 32 bits hold the sum of any two distances, of a time, a service and a drive, and of a
+// detour and its toll.
+const (
+	flatMost  = 1 << 28  // a distance, a window's end or all amounts at most
+	flatTime  = 1 << 30  // later than any time
+	absentLeg = -1 << 30 // makes a detour longer than any other
+	flatBar   = -1 << 29 // the room of a position that the order of deliveries and pickups forbids
+)
+
+// flatSpan is when a customer may be served, and for how long.
+type flatSpan struct{ early, late, service int32 }
+
+// flat is the state of a chain's routes while it is annealed.
+type flat struct {
+	*rchain
+	live bool // it has the chain's routes, and the chain's slots do not
+
+	base   int32 // the position of the first route's start
+	size   int   // positions that there may be
+	routes int
+
+	state, was []int32 // all lists of positions, one behind the other
+	wide, past []int64 // and of routes
+	before     int     // the routes that was has
+
+	// by position
+	succ  []int32 // the next customer; -1: the route ends
+	pred  []int32 // the position before a customer
+	from  []int32 // the place where the way begins, and where it leads to
+	to    []int32
+	leg   []int32 // its distance and duration
+	drive []int32
+	ready []int32 // when a vehicle leaves at the soonest, and arrives at the latest
+	due   []int32
+	route []int32 // -1: none
+	pre   []int32 // the most on board up to here, and from here on, where the order matters
+	suf   []int32
+	spare []int32 // what the route's length leaves
+	gets  []int32 // the largest delivery that adds no overload here, and the largest pickup
+	gives []int32
+	extra []int32 // overload that may be added
+
+	// by route
+	kind  []int32
+	count []int32
+	del   []int32 // amounts of all customers
+	pick  []int32
+	dist  []int64
+	over  []int64
+
+	spans  []flatSpan
+	starts []flatSpan // by kind: service is when the vehicle leaves
+	ends   []flatSpan
+	alone  []int64 // by kind and customer: the way out and back; -1: it may not be
+	cutAt  []int64 // by route: tick of its last cut, and of its last change
+	seenAt []int64
+	touch  []int32 // routes changed by this iteration
+	line   []int32
+
+	limited, picks  bool    // lengths or stops have limits, some customers give
+	rows, ins, outs []int32 // by customer: distances, times to it and from it, padded
+	stride          int
+	ask             flatAsk
+	overMost        int32 // overload of a route at most, in amounts
+	eased           bool  // c.soft, as extra has it
+}
+
+// flattens is whether the routes of a chain may be kept so.
+func (c *rchain) flattens() bool {
+	if !c.lean || !c.spare || c.choosy || c.cuts || c.clocked || c.p.Objective != vrp.MinCost {
+		return false
+	}
+	for i := range c.kinds {
+		if k := &c.kinds[i]; k.reloads != nil || k.initial != nil {
+			return false
+		}
+		for _, x := range c.kinds[i].dist.cell {
+			if x < 0 || x > flatMost {
+				return false
+			}
+		}
+		for _, x := range c.kinds[i].dur.cell {
+			if x < 0 || x > flatMost {
+				return false
+			}
+		}
+	}
+	var del, pick int64
+	for _, v := range c.tasks {
+		del, pick = del+int64(c.amounts[v].del), pick+int64(c.amounts[v].pick)
+	}
+	if del > flatMost || pick > flatMost {
+		return false
+	}
+	if !c.prompt {
+		return true
+	}
+	// A time is at most flatTime where it is looked at, and one service and one way more behind it.
+	for v := range c.places {
+		if at := &c.places[v]; at.service > flatMost/2 || at.late < endless && at.late > flatMost || v >= c.depots && v < c.nodes && at.late >= endless {
+			return false
+		}
+	}
+	return true
+}
+
+// newFlat makes the lists; nil where the problem asks for more.
+func newFlat(c *rchain) *flat {
+	if !c.flattens() {
+		return nil
+	}
+	f := &flat{rchain: c, stride: lanes(c.nodes + 1)}
+	f.base = int32(f.stride)
+	for i := range c.kinds {
+		f.limited = f.limited || c.kinds[i].maxDist < endless || c.kinds[i].maxStops < len(c.tasks)
+	}
+	for _, v := range c.tasks {
+		f.picks = f.picks || c.amounts[v].pick > 0
+	}
+	f.tables()
+	f.overMost = int32(min(flatTime, tollMost/c.weights[0]))
+	narrow := func(x int64) int32 { return int32(max(-flatTime, min(flatTime, x))) }
+	for v := range c.places {
+		at := &c.places[v]
+		f.spans = append(f.spans, flatSpan{narrow(at.early), narrow(at.late), narrow(at.service)})
+	}
+	for i := range c.kinds {
+		k := &c.kinds[i]
+		f.starts = append(f.starts, flatSpan{service: narrow(k.startSeg.early + k.startSeg.dur), late: narrow(k.startSeg.late)})
+		f.ends = append(f.ends, flatSpan{late: narrow(k.endSeg.late)})
+		for v := range int32(c.nodes) {
+			way := int64(k.dist.at(k.start, v)) + int64(k.dist.at(v, k.end))
+			if int(v) < c.depots {
+				way = -1
+			} else if _, ok := c.alone(int32(i), v, way); !ok {
+				way = -1
+			}
+			f.alone = append(f.alone, way)
+		}
+	}
+	return f
+}
+
+// allot makes lists for a number of routes at most.
+func (f *flat) allot(routes int) {
+	n := f.stride + routes
+	f.size = n
+	lists := []*[]int32{&f.succ, &f.pred, &f.from, &f.to, &f.leg, &f.route, &f.gets, &f.extra}
+	// What does not change is not copied.
+	still := []*[]int32{&f.gives, &f.spare, &f.drive, &f.ready, &f.due, &f.pre, &f.suf}
+	part := func(some bool, of ...*[]int32) {
+		if some {
+			lists = append(lists, of...)
+			still = slices.DeleteFunc(still, func(p *[]int32) bool { return slices.Contains(of, p) })
+		}
+	}
+	part(f.picks, &f.gives)
+	part(f.limited, &f.spare)
+	part(f.prompt, &f.drive, &f.ready, &f.due)
+	part(f.mixed, &f.pre, &f.suf)
+	f.state = make([]int32, len(lists)*n+4*routes)
+	f.was = make([]int32, len(f.state))
+	f.wide = make([]int64, 2*routes)
+	f.past = make([]int64, len(f.wide))
+	rest := f.state
+	next := func(n int) []int32 {
+		list := rest[:n:n]
+		rest = rest[n:]
+		return list
+	}
+	for _, list := range lists {
+		*list = next(n)
+	}
+	for _, list := range still {
+		*list = make([]int32, n)
+	}
+	f.kind, f.count, f.del, f.pick = next(routes), next(routes), next(routes), next(routes)
+	f.dist, f.over = f.wide[:routes:routes], f.wide[routes:]
+	f.cutAt, f.seenAt = make([]int64, routes), make([]int64, routes)
+	f.point()
+}
+
+// load takes the chain's routes; false where it may not: one is fixed in part, or a customer is in
+// none.
+func (f *flat) load() bool {
+	c := f.rchain
+	if len(c.absent) > 0 || c.missed {
+		return false
+	}
+	for _, id := range c.slot {
+		if s := &c.slots[id]; s.lock > 0 || s.kind < 0 {
+			return false
+		}
+	}
+	if len(f.kind) <= 2*len(c.slot) {
+		f.allot(lanes(2*len(c.slot) + 1))
+	}
+	for p := range f.size {
+		f.spare[p], f.gives[p] = flatTime, flatTime
+		f.leg[p], f.route[p], f.succ[p], f.pred[p] = absentLeg, -1, -1, -1
+		f.from[p], f.to[p] = 0, 0
+		if p < c.nodes {
+			f.from[p] = int32(p)
+		}
+	}
+	f.routes = 0
+	for _, id := range c.slot {
+		s := &c.slots[id]
+		r := f.open(s.kind)
+		last := f.base + r
+		f.eased = c.soft
+		for _, at := range s.stops[1 : len(s.stops)-1] {
+			f.succ[last], f.pred[at.node] = at.node, last
+			last = at.node
+		}
+		f.succ[last] = -1
+		if !f.refresh(r) {
+			return false
+		}
+	}
+	f.live = true
+	return true
+}
+
+// open adds a route without customers. Its vehicle is not counted.
+func (f *flat) open(kind int32) int32 {
+	r := int32(f.routes)
+	f.routes++
+	f.kind[r], f.count[r], f.del[r], f.pick[r], f.dist[r], f.over[r] = kind, 0, 0, 0, 0, 0
+	h := f.base + r
+	f.route[h], f.succ[h] = r, -1
+	f.cutAt[r] = 0
+	return r
+}
+
+// close takes a route's start out of use.
+func (f *flat) close(r int32) {
+	h := f.base + r
+	f.leg[h], f.route[h], f.succ[h] = absentLeg, -1, -1
+}
+
+// refresh brings all lists up to the order of a route's customers, as succ has it. It is false
+// where the route breaks a limit.
+func (f *flat) refresh(r int32) bool {
+	k := &f.kinds[f.kind[r]]
+	h := f.base + r
+	g := k.dist
+	var dist int64
+	var count, del, pick int32
+	f.from[h] = k.start
+	for p := h; ; {
+		v, at := f.succ[p], k.end
+		if v >= 0 {
+			at = v
+		}
+		f.to[p] = at
+		f.leg[p] = g.cell[int(f.from[p])*g.n+int(at)]
+		dist += int64(f.leg[p])
+		if v < 0 {
+			break
+		}
+		f.pred[v], f.route[v] = p, r
+		count++
+		a := &f.amounts[v]
+		del, pick = del+a.del, pick+a.pick
+		p = v
+	}
+	f.dist[r], f.count[r], f.del[r], f.pick[r] = dist, count, del, pick
+	peak := max(del, pick)
+	if f.mixed {
+		peak = f.peaks(r)
+	}
+	f.over[r] = f.excess(peak, k, 0, 0)
+	f.fill(r, peak)
+	ok := dist <= k.maxDist && int(count) <= k.maxStops && (f.soft || f.over[r] == 0)
+	if f.prompt {
+		ok = f.times(r) && ok
+	}
+	return ok
+}
+
+// fill sets what insertions into a route ask of it.
+func (f *flat) fill(r, peak int32) {
+	k := &f.kinds[f.kind[r]]
+	room := min(k.cap[0], flatMost)
+	over := max(0, peak-room)
+	var extra int32
+	if f.soft {
+		extra = max(0, f.overMost-over)
+	}
+	h := f.base + r
+	if f.limited {
+		spare := int32(max(-flatTime, min(flatTime, k.maxDist-f.dist[r])))
+		if int(f.count[r]) >= k.maxStops {
+			spare = -flatTime
+		}
+		for p := h; p >= 0; p = f.succ[p] {
+			f.spare[p] = spare
+		}
+	}
+	gets, gives := room-f.del[r]+over, room-f.pick[r]+over
+	switch {
+	case f.mixed:
+		room += over
+		for p := h; p >= 0; p = f.succ[p] {
+			f.gets[p], f.gives[p], f.extra[p] = room-f.pre[p], room-f.suf[p], extra
+		}
+	case f.sided:
+		// Deliveries go before the first pickup, pickups behind the last delivery.
+		p := h
+		for ; f.side[f.to[p]]&2 != 0; p = f.succ[p] {
+			f.gets[p], f.gives[p], f.extra[p] = gets, flatBar, extra
+		}
+		f.gets[p], f.gives[p], f.extra[p] = gets, gives, extra
+		if f.side[f.from[p]]&1 != 0 {
+			f.gets[p] = flatBar // it gets and gives
+		}
+		for p = f.succ[p]; p >= 0; p = f.succ[p] {
+			f.gets[p], f.gives[p], f.extra[p] = flatBar, gives, extra
+		}
+	default:
+		for p := h; p >= 0; p = f.succ[p] {
+			f.gets[p], f.extra[p] = gets, extra
+		}
+		for p := h; f.picks && p >= 0; p = f.succ[p] {
+			f.gives[p] = gives
+		}
+	}
+}
+
+// peaks sets what is on board along a route, and returns the most.
+func (f *flat) peaks(r int32) int32 {
+	h := f.base + r
+	load := f.del[r]
+	most := load
+	p := h
+	for {
+		most = max(most, load)
+		f.pre[p], f.suf[p] = most, load
+		v := f.succ[p]
+		if v < 0 {
+			break
+		}
+		a := &f.amounts[v]
+		load += a.pick - a.del
+		p = v
+	}
+	peak := most
+	for most = 0; ; p = f.pred[p] {
+		most = max(most, f.suf[p])
+		f.suf[p] = most
+		if p == h {
+			return peak
+		}
+	}
+}
+
+// times sets when a vehicle is where; false where it is late.
+func (f *flat) times(r int32) bool {
+	kind := f.kind[r]
+	g := f.kinds[kind].dur
+	h := f.base + r
+	at := f.starts[kind].service
+	p := h
+	f.ready[h] = at
+	for {
+		f.drive[p] = g.cell[int(f.from[p])*g.n+int(f.to[p])]
+		at += f.drive[p]
+		v := f.succ[p]
+		if v < 0 {
+			break
+		}
+		s := &f.spans[v]
+		if at > s.late {
+			return false
+		}
+		at = max(at, s.early) + s.service
+		f.ready[v] = at
+		p = v
+	}
+	if at > f.ends[kind].late {
+		return false
+	}
+	due := f.ends[kind].late
+	for ; ; p = f.pred[p] {
+		f.due[p] = due
+		if p == h {
+			return true
+		}
+		s := &f.spans[p]
+		due = min(due-f.drive[p]-s.service, s.late)
+	}
+}
+
+// stops is the customers of a route.
+func (f *flat) stops(r int32) []int32 {
+	f.line = f.line[:0]
+	for v := f.succ[f.base+r]; v >= 0; v = f.succ[v] {
+		f.line = append(f.line, v)
+	}
+	return f.line
+}
+
+// remember copies the routes as the chain's best.
+func (f *flat) remember() {
+	c := f.rchain
+	c.bestCost = c.cost
+	for len(c.best) < f.routes {
+		c.best = append(c.best, nil)
+	}
+	c.best, c.bestKind = c.best[:f.routes], c.bestKind[:0]
+	for r := range int32(f.routes) {
+		c.best[r] = append(c.best[r][:0], f.stops(r)...)
+		c.bestKind = append(c.bestKind, f.kind[r])
+	}
+}
+
+// tolled is what a route costs with its toll.
+func (f *flat) tolled(r int32) float64 {
+	k := &f.kinds[f.kind[r]]
+	return k.fixed + float64(float64(f.dist[r])*k.perDist) + float64(float64(f.over[r])*f.toll)
+}
+
+// price is what a route costs without its toll.
+func (f *flat) price(r int32) float64 {
+	if f.count[r] == 0 {
+		return 0
+	}
+	k := &f.kinds[f.kind[r]]
+	return k.fixed + float64(float64(f.dist[r])*k.perDist)
+}

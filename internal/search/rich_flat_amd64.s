@@ -1,0 +1,386 @@
+#include "textflag.h"
+
+DATA flatIndex<>+0(SB)/4, $0
+DATA flatIndex<>+4(SB)/4, $1
+DATA flatIndex<>+8(SB)/4, $2
+DATA flatIndex<>+12(SB)/4, $3
+DATA flatIndex<>+16(SB)/4, $4
+DATA flatIndex<>+20(SB)/4, $5
+DATA flatIndex<>+24(SB)/4, $6
+DATA flatIndex<>+28(SB)/4, $7
+DATA flatIndex<>+32(SB)/4, $8
+DATA flatIndex<>+36(SB)/4, $9
+DATA flatIndex<>+40(SB)/4, $10
+DATA flatIndex<>+44(SB)/4, $11
+DATA flatIndex<>+48(SB)/4, $12
+DATA flatIndex<>+52(SB)/4, $13
+DATA flatIndex<>+56(SB)/4, $14
+DATA flatIndex<>+60(SB)/4, $15
+GLOBL flatIndex<>(SB), RODATA|NOPTR, $64
+
+// func flatBestAVX512(a *flatAsk) (cost, at int32)
+//
+// Z0, Z1: the cheapest of each lane and its position. Z16 on: what the customer asks. AX: the
+// position in bytes.
+TEXT ·flatBestAVX512(SB), NOSPLIT, $0-16
+	MOVQ a+0(FP), DI
+	MOVQ 0(DI), R8   // row
+	MOVQ 8(DI), BX   // in
+	MOVQ 16(DI), CX  // out
+	MOVQ 24(DI), DX  // from
+	MOVQ 32(DI), R9  // to
+	MOVQ 40(DI), R10 // leg
+	MOVQ 48(DI), R11 // spare
+	MOVQ 56(DI), R12 // gets
+	MOVQ 64(DI), R13 // gives
+	MOVQ 72(DI), SI  // extra
+	VPBROADCASTD 112(DI), Z0  // most
+	VPBROADCASTD 116(DI), Z17 // get
+	VPBROADCASTD 120(DI), Z18 // give
+	VBROADCASTSS 124(DI), Z19 // toll
+	VPBROADCASTD 128(DI), Z20 // early
+	VPBROADCASTD 132(DI), Z21 // late
+	VPBROADCASTD 136(DI), Z22 // service
+	VPTERNLOGD $0xff, Z1, Z1, Z1 // -1
+	VPADDD Z1, Z0, Z0            // below most
+	VPXORD Z23, Z23, Z23
+	MOVL $0x4d800000, AX         // 1 << 28 as a float32
+	VPBROADCASTD AX, Z24
+	MOVL $16, AX
+	VPBROADCASTD AX, Z25
+	VMOVDQU32 flatIndex<>(SB), Z26
+	XORQ AX, AX
+
+	CMPL 140(DI), $0
+	JE customers
+	MOVQ 80(DI), R14  // ready
+	MOVQ 88(DI), R15  // due
+
+	// Customers with windows: a branch on what passes by its distance is taken as often as not,
+	// and costs more than what it saves.
+timed:
+	VMOVDQU32 (R9)(AX*1), Z2
+	KXNORW K1, K1, K1
+	VPXORD Z3, Z3, Z3
+	VPGATHERDD (R8)(Z2*4), K1, Z3
+	KXNORW K1, K1, K1
+	VPXORD Z6, Z6, Z6
+	VPGATHERDD (CX)(Z2*4), K1, Z6
+	VPSUBD (R12)(AX*1), Z17, Z4
+	VPSUBD (R13)(AX*1), Z18, Z5
+	VPMAXSD Z5, Z4, Z4
+	VPCMPD $2, (SI)(AX*1), Z4, K2
+	VPMAXSD Z23, Z4, Z4
+	VCVTDQ2PS Z4, Z4
+	VMULPS Z19, Z4, Z4
+	VMINPS Z24, Z4, Z4
+	VCVTTPS2DQ Z4, Z4
+	VMOVDQU32 (R14)(AX*1), Z5
+	VPADDD (BX)(AX*1), Z5, Z5
+	VPCMPD $2, Z21, Z5, K2, K2
+	VPMAXSD Z20, Z5, Z5
+	VPADDD Z22, Z5, Z5
+	VPADDD Z6, Z5, Z5
+	VPCMPD $2, (R15)(AX*1), Z5, K2, K2
+	VPADDD (R8)(AX*1), Z3, Z3
+	VPSUBD (R10)(AX*1), Z3, Z3
+	VPCMPD $2, (R11)(AX*1), Z3, K2, K2
+	VPADDD Z4, Z3, Z3
+	VPCMPD $2, Z0, Z3, K2, K2
+	VMOVDQA32 Z3, K2, Z0
+	VMOVDQA32 Z26, K2, Z1
+	VPADDD Z25, Z26, Z26
+	ADDQ $64, AX
+	MOVQ 96(DI), R13
+	SHLQ $2, R13
+	CMPQ AX, R13
+	MOVQ 64(DI), R13
+	JLT timed
+	JMP heads
+
+	// Customers: the way begins at the place of the same number.
+customers:
+	VMOVDQU32 (R9)(AX*1), Z2
+	KXNORW K1, K1, K1
+	VPXORD Z3, Z3, Z3
+	VPGATHERDD (R8)(Z2*4), K1, Z3
+	VPADDD (R8)(AX*1), Z3, Z3
+	VPSUBD (R10)(AX*1), Z3, Z3
+	VPCMPD $2, Z0, Z3, K2
+	VPCMPD $2, (R11)(AX*1), Z3, K2, K2
+	VPSUBD (R12)(AX*1), Z17, Z4
+	VPSUBD (R13)(AX*1), Z18, Z5
+	VPMAXSD Z5, Z4, Z4
+	VPCMPD $2, (SI)(AX*1), Z4, K2, K2
+	VPMAXSD Z23, Z4, Z4
+	VCVTDQ2PS Z4, Z4
+	VMULPS Z19, Z4, Z4
+	VMINPS Z24, Z4, Z4
+	VCVTTPS2DQ Z4, Z4
+	VPADDD Z4, Z3, Z3
+	VPCMPD $2, Z0, Z3, K2, K2
+
+	VMOVDQA32 Z3, K2, Z0
+	VMOVDQA32 Z26, K2, Z1
+	VPADDD Z25, Z26, Z26
+	ADDQ $64, AX
+	MOVQ 96(DI), R15
+	SHLQ $2, R15
+	CMPQ AX, R15
+	JLT customers
+
+	// The starts of routes.
+heads:
+	MOVQ 104(DI), R15
+	SHLQ $2, R15
+	CMPQ AX, R15
+	JGE reduce
+
+starts:
+	VMOVDQU32 (R9)(AX*1), Z2
+	VMOVDQU32 (DX)(AX*1), Z7
+	KXNORW K1, K1, K1
+	VPXORD Z3, Z3, Z3
+	VPGATHERDD (R8)(Z2*4), K1, Z3
+	KXNORW K1, K1, K1
+	VPXORD Z4, Z4, Z4
+	VPGATHERDD (R8)(Z7*4), K1, Z4
+	VPADDD Z4, Z3, Z3
+	VPSUBD (R10)(AX*1), Z3, Z3
+	VPCMPD $2, Z0, Z3, K2
+	VPCMPD $2, (R11)(AX*1), Z3, K2, K2
+	VPSUBD (R12)(AX*1), Z17, Z4
+	VPSUBD (R13)(AX*1), Z18, Z5
+	VPMAXSD Z5, Z4, Z4
+	VPCMPD $2, (SI)(AX*1), Z4, K2, K2
+	VPMAXSD Z23, Z4, Z4
+	VCVTDQ2PS Z4, Z4
+	VMULPS Z19, Z4, Z4
+	VMINPS Z24, Z4, Z4
+	VCVTTPS2DQ Z4, Z4
+	VPADDD Z4, Z3, Z3
+	VPCMPD $2, Z0, Z3, K2, K2
+	CMPL 140(DI), $0
+	JE startsTake
+	KMOVW K2, K1
+	VPXORD Z5, Z5, Z5
+	VPGATHERDD (BX)(Z7*4), K1, Z5
+	MOVQ 80(DI), R15
+	VPADDD (R15)(AX*1), Z5, Z5
+	VPCMPD $2, Z21, Z5, K2, K2
+	VPMAXSD Z20, Z5, Z5
+	VPADDD Z22, Z5, Z5
+	KMOVW K2, K1
+	VPXORD Z6, Z6, Z6
+	VPGATHERDD (CX)(Z2*4), K1, Z6
+	VPADDD Z6, Z5, Z5
+	MOVQ 88(DI), R15
+	VPCMPD $2, (R15)(AX*1), Z5, K2, K2
+
+startsTake:
+	VMOVDQA32 Z3, K2, Z0
+	VMOVDQA32 Z26, K2, Z1
+	VPADDD Z25, Z26, Z26
+	ADDQ $64, AX
+	MOVQ 104(DI), R15
+	SHLQ $2, R15
+	CMPQ AX, R15
+	JLT starts
+
+	// The cheapest of all lanes, and of those that cost the same the last position.
+reduce:
+	VEXTRACTI64X4 $1, Z0, Y2
+	VPMINSD Y2, Y0, Y2
+	VEXTRACTI128 $1, Y2, X3
+	VPMINSD X3, X2, X2
+	VPSHUFD $0x4e, X2, X3
+	VPMINSD X3, X2, X2
+	VPSHUFD $0xb1, X2, X3
+	VPMINSD X3, X2, X2
+	VPBROADCASTD X2, Z3
+	VPCMPEQD Z3, Z0, K1
+	VPTERNLOGD $0xff, Z4, Z4, Z4
+	VMOVDQA32 Z1, K1, Z4
+	VEXTRACTI64X4 $1, Z4, Y5
+	VPMAXSD Y5, Y4, Y4
+	VEXTRACTI128 $1, Y4, X5
+	VPMAXSD X5, X4, X4
+	VPSHUFD $0x4e, X4, X5
+	VPMAXSD X5, X4, X4
+	VPSHUFD $0xb1, X4, X5
+	VPMAXSD X5, X4, X4
+	VMOVD X2, AX
+	MOVL AX, cost+8(FP)
+	VMOVD X4, AX
+	MOVL AX, at+12(FP)
+	VZEROUPPER
+	RET
+
+DATA flatToll<>+0(SB)/8, $0x4d8000004d800000
+DATA flatToll<>+8(SB)/8, $0x4d8000004d800000
+DATA flatToll<>+16(SB)/8, $0x4d8000004d800000
+DATA flatToll<>+24(SB)/8, $0x4d8000004d800000
+GLOBL flatToll<>(SB), RODATA|NOPTR, $32
+
+DATA flatEight<>+0(SB)/8, $0x0000000800000008
+DATA flatEight<>+8(SB)/8, $0x0000000800000008
+DATA flatEight<>+16(SB)/8, $0x0000000800000008
+DATA flatEight<>+24(SB)/8, $0x0000000800000008
+GLOBL flatEight<>(SB), RODATA|NOPTR, $32
+
+// func flatBestAVX2(a *flatAsk) (cost, at int32)
+//
+// Y0, Y1: the cheapest of each lane and its position. Y15: the lanes whose position is refused.
+TEXT ·flatBestAVX2(SB), NOSPLIT, $0-16
+	MOVQ a+0(FP), DI
+	MOVQ 0(DI), R8   // row
+	MOVQ 8(DI), BX   // in
+	MOVQ 16(DI), CX  // out
+	MOVQ 24(DI), DX  // from
+	MOVQ 32(DI), R9  // to
+	MOVQ 40(DI), R10 // leg
+	MOVQ 48(DI), R11 // spare
+	MOVQ 56(DI), R12 // gets
+	MOVQ 64(DI), R13 // gives
+	MOVQ 72(DI), SI  // extra
+	VPBROADCASTD 112(DI), Y0  // most
+	VPBROADCASTD 116(DI), Y8  // get
+	VPBROADCASTD 120(DI), Y9  // give
+	VBROADCASTSS 124(DI), Y10 // toll
+	VPBROADCASTD 128(DI), Y11 // early
+	VPBROADCASTD 132(DI), Y12 // late
+	VPBROADCASTD 136(DI), Y13 // service
+	VPCMPEQD Y1, Y1, Y1       // -1
+	VPADDD Y1, Y0, Y0         // below most
+	VMOVDQU flatIndex<>(SB), Y14
+	XORQ AX, AX
+
+	// Customers: the way begins at the place of the same number.
+narrow:
+	VMOVDQU (R9)(AX*1), Y2
+	VPCMPEQD Y7, Y7, Y7
+	VPGATHERDD Y7, (R8)(Y2*4), Y3
+	VPADDD (R8)(AX*1), Y3, Y3
+	VPSUBD (R10)(AX*1), Y3, Y3
+	VPCMPGTD (R11)(AX*1), Y3, Y15
+	VPSUBD (R12)(AX*1), Y8, Y4
+	VPSUBD (R13)(AX*1), Y9, Y5
+	VPMAXSD Y5, Y4, Y4
+	VPCMPGTD (SI)(AX*1), Y4, Y5
+	VPOR Y5, Y15, Y15
+	VPXOR Y5, Y5, Y5
+	VPMAXSD Y5, Y4, Y4
+	VCVTDQ2PS Y4, Y4
+	VMULPS Y10, Y4, Y4
+	VMINPS flatToll<>(SB), Y4, Y4
+	VCVTTPS2DQ Y4, Y4
+	VPADDD Y4, Y3, Y3
+	VPCMPGTD Y0, Y3, Y5
+	VPOR Y5, Y15, Y15
+	CMPL 140(DI), $0
+	JE narrowTake
+	VMOVDQU (BX)(AX*1), Y5
+	MOVQ 80(DI), R15
+	VPADDD (R15)(AX*1), Y5, Y5
+	VPCMPGTD Y12, Y5, Y4
+	VPOR Y4, Y15, Y15
+	VPMAXSD Y11, Y5, Y5
+	VPADDD Y13, Y5, Y5
+	VPCMPEQD Y7, Y7, Y7
+	VPGATHERDD Y7, (CX)(Y2*4), Y4
+	VPADDD Y4, Y5, Y5
+	MOVQ 88(DI), R15
+	VPCMPGTD (R15)(AX*1), Y5, Y4
+	VPOR Y4, Y15, Y15
+
+narrowTake:
+	VPBLENDVB Y15, Y0, Y3, Y0
+	VPBLENDVB Y15, Y1, Y14, Y1
+	VPADDD flatEight<>(SB), Y14, Y14
+	ADDQ $32, AX
+	MOVQ 96(DI), R15
+	SHLQ $2, R15
+	CMPQ AX, R15
+	JLT narrow
+
+	// The starts of routes.
+	MOVQ 104(DI), R15
+	SHLQ $2, R15
+	CMPQ AX, R15
+	JGE narrowReduce
+
+narrowStarts:
+	VMOVDQU (R9)(AX*1), Y2
+	VPCMPEQD Y7, Y7, Y7
+	VPGATHERDD Y7, (R8)(Y2*4), Y3
+	VMOVDQU (DX)(AX*1), Y6
+	VPCMPEQD Y7, Y7, Y7
+	VPGATHERDD Y7, (R8)(Y6*4), Y4
+	VPADDD Y4, Y3, Y3
+	VPSUBD (R10)(AX*1), Y3, Y3
+	VPCMPGTD (R11)(AX*1), Y3, Y15
+	VPSUBD (R12)(AX*1), Y8, Y4
+	VPSUBD (R13)(AX*1), Y9, Y5
+	VPMAXSD Y5, Y4, Y4
+	VPCMPGTD (SI)(AX*1), Y4, Y5
+	VPOR Y5, Y15, Y15
+	VPXOR Y5, Y5, Y5
+	VPMAXSD Y5, Y4, Y4
+	VCVTDQ2PS Y4, Y4
+	VMULPS Y10, Y4, Y4
+	VMINPS flatToll<>(SB), Y4, Y4
+	VCVTTPS2DQ Y4, Y4
+	VPADDD Y4, Y3, Y3
+	VPCMPGTD Y0, Y3, Y5
+	VPOR Y5, Y15, Y15
+	CMPL 140(DI), $0
+	JE narrowStartsTake
+	VPCMPEQD Y7, Y7, Y7
+	VPGATHERDD Y7, (BX)(Y6*4), Y5
+	MOVQ 80(DI), R15
+	VPADDD (R15)(AX*1), Y5, Y5
+	VPCMPGTD Y12, Y5, Y4
+	VPOR Y4, Y15, Y15
+	VPMAXSD Y11, Y5, Y5
+	VPADDD Y13, Y5, Y5
+	VPCMPEQD Y7, Y7, Y7
+	VPGATHERDD Y7, (CX)(Y2*4), Y4
+	VPADDD Y4, Y5, Y5
+	MOVQ 88(DI), R15
+	VPCMPGTD (R15)(AX*1), Y5, Y4
+	VPOR Y4, Y15, Y15
+
+narrowStartsTake:
+	VPBLENDVB Y15, Y0, Y3, Y0
+	VPBLENDVB Y15, Y1, Y14, Y1
+	VPADDD flatEight<>(SB), Y14, Y14
+	ADDQ $32, AX
+	MOVQ 104(DI), R15
+	SHLQ $2, R15
+	CMPQ AX, R15
+	JLT narrowStarts
+
+	// The cheapest of all lanes, and of those that cost the same the last position.
+narrowReduce:
+	VEXTRACTI128 $1, Y0, X3
+	VPMINSD X3, X0, X2
+	VPSHUFD $0x4e, X2, X3
+	VPMINSD X3, X2, X2
+	VPSHUFD $0xb1, X2, X3
+	VPMINSD X3, X2, X2
+	VPBROADCASTD X2, Y3
+	VPCMPEQD Y3, Y0, Y4
+	VPCMPEQD Y5, Y5, Y5
+	VPBLENDVB Y4, Y1, Y5, Y4
+	VEXTRACTI128 $1, Y4, X5
+	VPMAXSD X5, X4, X4
+	VPSHUFD $0x4e, X4, X5
+	VPMAXSD X5, X4, X4
+	VPSHUFD $0xb1, X4, X5
+	VPMAXSD X5, X4, X4
+	VMOVD X2, AX
+	MOVL AX, cost+8(FP)
+	VMOVD X4, AX
+	MOVL AX, at+12(FP)
+	VZEROUPPER
+	RET

@@ -1,0 +1,100 @@
+package search
+
+import "unsafe"
+
+// The cheapest position of a customer among all: what assembly does for sixteen positions at a
+// time. What a reader could break: flatBestGo is what every other version is held to, to the bit:
+// sums are of whole numbers, the toll is rounded to 32 bits and cut to a whole number, and of equal
+// positions the last counts.
+
+// flatLanes is how many positions are evaluated at once.
+const flatLanes = 16
+
+func lanes(n int) int { return (n + flatLanes - 1) &^ (flatLanes - 1) }
+
+// flatAsk is a customer, and the lists of positions. Lists reach to end, which is a whole number of
+// lanes; positions below mid begin at the place of the same number.
+type flatAsk struct {
+	row, in, out                                         *int32
+	from, to, leg, spare, gets, gives, extra, ready, due *int32
+	mid, end                                             int64
+	most, get, give                                      int32
+	toll                                                 float32
+	early, late, service, timed                          int32
+}
+
+// tollCap is the most that overload costs.
+const tollCap = 1 << 28
+
+// flatBestGo is the last of the cheapest positions below most, and what it costs; -1: none.
+func flatBestGo(a *flatAsk) (int32, int32) {
+	n := int(a.end)
+	list := func(p *int32) []int32 { return unsafe.Slice(p, n) }
+	row, in, out := unsafe.Slice(a.row, a.mid), unsafe.Slice(a.in, a.mid), unsafe.Slice(a.out, a.mid)
+	from, to, leg, spare, gets, gives, extra := list(a.from), list(a.to), list(a.leg), list(a.spare), list(a.gets), list(a.gives), list(a.extra)
+	ready, due := list(a.ready), list(a.due)
+	cost, at := a.most-1, int32(-1)
+	for p := range n {
+		delta := row[from[p]] + row[to[p]] - leg[p]
+		if delta > cost || delta > spare[p] {
+			continue
+		}
+		more := max(a.get-gets[p], a.give-gives[p])
+		if more > extra[p] {
+			continue
+		}
+		if more > 0 {
+			if delta += int32(min(float32(more)*a.toll, tollCap)); delta > cost {
+				continue
+			}
+		}
+		if a.timed != 0 {
+			t := ready[p] + in[from[p]]
+			if t > a.late || max(t, a.early)+a.service+out[to[p]] > due[p] {
+				continue
+			}
+		}
+		cost, at = delta, int32(p)
+	}
+	return cost, at
+}
+
+// tables copies the distances and times in padded rows.
+func (f *flat) tables() {
+	c := f.rchain
+	s := f.stride
+	rows := func(of func(v, w int32) int32) []int32 {
+		out := make([]int32, c.nodes*s)
+		for v := range int32(c.nodes) {
+			for w := range int32(c.nodes + 1) {
+				out[int(v)*s+int(w)] = of(v, w)
+			}
+		}
+		return out
+	}
+	at := func(g *grid, i, j int32) int32 {
+		if int(i) == c.nodes || int(j) == c.nodes {
+			return 0
+		}
+		return g.at(i, j)
+	}
+	dist, dur := c.kinds[0].dist, c.kinds[0].dur
+	f.rows = rows(func(v, w int32) int32 { return at(dist, v, w) })
+	f.ins, f.outs = f.rows, f.rows
+	if c.prompt {
+		f.ins = rows(func(v, w int32) int32 { return at(dur, w, v) })
+		f.outs = f.ins
+		if dur.back != nil {
+			f.outs = rows(func(v, w int32) int32 { return at(dur, v, w) })
+		}
+		f.ask.timed = 1
+	}
+}
+
+// point points ask to all lists.
+func (f *flat) point() {
+	a := &f.ask
+	a.from, a.to, a.leg, a.spare, a.gets, a.gives, a.extra = &f.from[0], &f.to[0], &f.leg[0], &f.spare[0], &f.gets[0], &f.gives[0], &f.extra[0]
+	a.ready, a.due = &f.ready[0], &f.due[0]
+	a.mid = int64(f.base)
+}

@@ -1,0 +1,404 @@
+package search
+
+// An iteration over flat routes: the draws and the positions are those of rich_ruin and rich_lean.
+// What a reader could break: every list of a route that a later insertion reads is brought up to
+// date by put and compact; undo copies all of them back.
+
+// step is one iteration at a temperature, over flat routes where the problem allows.
+func (c *rchain) step(temperature float64) {
+	if f := c.flat; f != nil && (f.live || f.load()) {
+		f.iterate(temperature)
+		return
+	}
+	c.iterate(temperature)
+}
+
+func (f *flat) iterate(temperature float64) {
+	c := f.rchain
+	c.tick++
+	c.removed, c.change, c.more = c.removed[:0], 0, 0
+	c.usedWas = append(c.usedWas[:0], c.used...)
+	if f.eased != c.soft {
+		f.eased = c.soft
+		for r := range int32(f.routes) {
+			f.refresh(r)
+		}
+	}
+	copy(f.was, f.state)
+	copy(f.past, f.wide)
+	f.before = f.routes
+	f.touch = f.touch[:0]
+	f.ruin()
+	limit := temperature*c.exponential() + 1e-9
+	if f.recreate(limit) {
+		f.keep()
+		if c.over == 0 && c.cost < c.bestCost-1e-9 {
+			f.remember()
+		}
+	} else {
+		copy(f.state, f.was)
+		copy(f.wide, f.past)
+		f.routes = f.before
+		c.used = append(c.used[:0], c.usedWas...)
+	}
+	if c.soft {
+		c.levy()
+	}
+}
+
+// ruin is rchain.ruin.
+func (f *flat) ruin() {
+	c := f.rchain
+	n := len(c.tasks)
+	whole := float64(n) / float64(f.routes)
+	longest := min(stringMax, whole)
+	removed := float64(removedMean)
+	if c.uproots && whole > stringMax && c.below(uprootEach) == 0 {
+		longest = min(uprootMost, whole)
+		removed = longest
+	}
+	count := 1 + int(c.unit()*(4*removed/(1+longest)-1))
+	few := f.routes < count
+	seed := int32(c.depots + c.below(c.nodes-c.depots))
+	f.cutString(seed, longest)
+	for _, v := range c.nearOf(seed) {
+		if count == 1 {
+			break
+		}
+		if r := f.route[v]; (f.cutAt[r] != c.tick || few && c.below(2) == 0) && c.taken[v] != c.tick {
+			f.cutString(v, longest)
+			count--
+		}
+	}
+	for i := 0; i < len(c.removed); i++ {
+		if r := f.route[c.removed[i]]; r >= 0 {
+			f.compact(r)
+		}
+	}
+}
+
+// cutString is rchain.cutString.
+func (f *flat) cutString(v int32, longest float64) {
+	c := f.rchain
+	r := f.route[v]
+	f.cutAt[r] = c.tick
+	count := int(f.count[r])
+	at := 0
+	for p := f.pred[v]; p < f.base; p = f.pred[p] {
+		at++
+	}
+	size := 1 + int(c.unit()*min(longest, float64(count)))
+	kept := 0
+	if size > 1 && size < count && c.unit() < splitChance {
+		for kept = 1; size+kept < count && c.unit() < c.deeper; kept++ {
+		}
+	}
+	span := size + kept
+	lo := max(0, at-span+1)
+	lo += c.below(min(at, count-span) - lo + 1)
+	hole := lo + span
+	if kept > 0 {
+		hole = lo + 1 + c.below(size-1)
+	}
+	w := v
+	for ; at > lo; at-- {
+		w = f.pred[w]
+	}
+	for i := lo; i < lo+span; i++ {
+		if (i < hole || i >= hole+kept) && c.taken[w] != c.tick {
+			c.taken[w] = c.tick
+			c.removed = append(c.removed, w)
+		}
+		w = f.succ[w]
+	}
+}
+
+// note lists a route as changed by this iteration.
+func (f *flat) note(r int32) {
+	if f.seenAt[r] != f.tick {
+		f.seenAt[r] = f.tick
+		f.touch = append(f.touch, r)
+	}
+}
+
+// compact drops the removed customers from a route.
+func (f *flat) compact(r int32) {
+	c := f.rchain
+	f.note(r)
+	was, over := f.price(r), f.over[r]
+	h := f.base + r
+	last := h
+	for v := f.succ[h]; v >= 0; {
+		next := f.succ[v]
+		if c.taken[v] == c.tick {
+			f.route[v], f.leg[v] = -1, absentLeg
+		} else {
+			f.succ[last] = v
+			last = v
+		}
+		v = next
+	}
+	f.succ[last] = -1
+	if last != h && !f.refresh(r) {
+		// What is left breaks a limit, as where distances are no metric: all of it goes.
+		for v := f.succ[h]; v >= 0; v = f.succ[v] {
+			c.taken[v] = c.tick
+			c.removed = append(c.removed, v)
+			f.route[v], f.leg[v] = -1, absentLeg
+		}
+		last = h
+	}
+	if last == h {
+		c.used[f.kind[r]]--
+		f.count[r], f.dist[r], f.over[r] = 0, 0, 0
+		f.close(r)
+	}
+	c.book(f.price(r)-was, f.over[r]-over)
+}
+
+// recreate is rchain.recreate.
+func (f *flat) recreate(limit float64) bool {
+	c := f.rchain
+	c.sortRemoved()
+	for _, v := range c.removed {
+		if !f.place(v, limit-c.change) || c.change >= limit {
+			return false
+		}
+	}
+	if len(c.kinds) > 1 {
+		for _, r := range f.touch {
+			if f.count[r] > 0 {
+				f.retype(r)
+			}
+		}
+	}
+	return c.change < limit
+}
+
+// place gives a customer its cheapest position; false where there is none below a cost.
+func (f *flat) place(v int32, most float64) bool {
+	c := f.rchain
+	at, cost := f.find(v, min(c.places[v].price, most))
+	kind := int32(-1)
+	// a route of its own, as in findNew
+	if c.routes() < c.most {
+		for i := range c.kinds {
+			k := &c.kinds[i]
+			way := f.alone[i*c.nodes+int(v)]
+			if way < 0 {
+				way = int64(k.dist.at(k.start, v)) + int64(k.dist.at(v, k.end))
+			}
+			sum := k.fixed + float64(float64(way)*k.perDist)
+			if sum >= cost || c.used[i] >= k.count || len(c.kinds) > 1 && c.below(overlook) == 0 {
+				continue
+			}
+			if f.alone[i*c.nodes+int(v)] >= 0 {
+				cost, kind = sum, int32(i)
+			}
+		}
+	}
+	if kind >= 0 {
+		if f.routes == len(f.kind) {
+			return false
+		}
+		r := f.open(kind)
+		c.used[kind]++
+		f.note(r)
+		h := f.base + r
+		f.succ[h], f.succ[v] = v, -1
+		f.refresh(r)
+		c.book(f.price(r), f.over[r])
+		return true
+	}
+	if at < 0 {
+		return false
+	}
+	f.put(v, at)
+	return true
+}
+
+// find is the cheapest position of a customer below a cost; -1: none.
+func (f *flat) find(v int32, cost float64) (int32, float64) {
+	c := f.rchain
+	k := &c.kinds[0]
+	a := &f.ask
+	row := int(v) * f.stride
+	a.row, a.in, a.out = &f.rows[row], &f.ins[row], &f.outs[row]
+	a.end = int64(f.base) + int64(lanes(f.routes))
+	a.most = max(-flatTime, min(below(cost*c.perRate[0]), flatTime))
+	a.get, a.give = 2*flatBar, 2*flatBar
+	if q := c.amounts[v].del; q > 0 {
+		a.get = q
+	}
+	if q := c.amounts[v].pick; q > 0 {
+		a.give = q
+	}
+	a.toll = float32(float64(float64(c.weights[0])*c.toll) * c.perRate[0])
+	s := &f.spans[v]
+	a.early, a.late, a.service = s.early, s.late, s.service
+	c.moves += int64(len(c.tasks) + f.routes)
+	delta, at := flatBest(a)
+	if at < 0 {
+		return -1, cost
+	}
+	if c.wait == 0 {
+		delta, at = f.overlook(delta, at)
+		if at < 0 {
+			return -1, cost
+		}
+	} else {
+		c.wait--
+	}
+	if sum := float64(float64(delta) * k.perDist); sum < cost {
+		return at, sum
+	}
+	return -1, cost
+}
+
+// overlook is the cheapest position but those that are overlooked, the one at hand first.
+func (f *flat) overlook(delta, at int32) (int32, int32) {
+	c := f.rchain
+	var gone [8]struct{ at, leg int32 }
+	n := 0
+	for c.wait == 0 && at >= 0 && n < len(gone) {
+		c.wait = c.blink()
+		gone[n] = struct{ at, leg int32 }{at, f.leg[at]}
+		n++
+		f.leg[at] = absentLeg
+		delta, at = flatBest(&f.ask)
+	}
+	for _, g := range gone[:n] {
+		f.leg[g.at] = g.leg
+	}
+	return delta, at
+}
+
+// put inserts a customer behind a position.
+func (f *flat) put(v, p int32) {
+	c := f.rchain
+	r := f.route[p]
+	f.note(r)
+	kind := f.kind[r]
+	k := &c.kinds[kind]
+	was, over := f.dist[r], f.over[r]
+	g := k.dist
+	row := g.cell[int(v)*g.n:][:g.n]
+	next := f.succ[p]
+	f.succ[p], f.pred[v], f.succ[v] = v, p, next
+	if next >= 0 {
+		f.pred[next] = v
+	}
+	f.route[v] = r
+	f.to[v], f.to[p] = f.to[p], v
+	old := f.leg[p]
+	f.leg[p], f.leg[v] = row[f.from[p]], row[f.to[v]]
+	f.dist[r] += int64(f.leg[p]) + int64(f.leg[v]) - int64(old)
+	f.count[r]++
+	a := &c.amounts[v]
+	f.del[r], f.pick[r] = f.del[r]+a.del, f.pick[r]+a.pick
+	peak := max(f.del[r], f.pick[r])
+	if c.mixed {
+		peak = f.peaks(r)
+	}
+	f.over[r] = c.excess(peak, k, 0, 0)
+	f.fill(r, peak)
+	if c.prompt {
+		f.delay(v, p, k)
+	}
+	c.book(float64(float64(f.dist[r]-was)*k.perDist), f.over[r]-over)
+}
+
+// delay brings the times of a route up to a customer that was put behind a position.
+func (f *flat) delay(v, p int32, k *kind) {
+	g := k.dur
+	f.drive[p], f.drive[v] = g.cell[int(f.from[p])*g.n+int(v)], g.cell[int(v)*g.n+int(f.to[v])]
+	f.due[v] = f.due[p]
+	at := f.ready[p]
+	for q := p; ; {
+		w := f.succ[q]
+		if w < 0 {
+			break
+		}
+		s := &f.spans[w]
+		at = max(at+f.drive[q], s.early) + s.service
+		if w != v && f.ready[w] == at {
+			break
+		}
+		f.ready[w] = at
+		q = w
+	}
+	for w := v; w < f.base; {
+		s := &f.spans[w]
+		due := min(f.due[w]-f.drive[w]-s.service, s.late)
+		w = f.pred[w]
+		if f.due[w] == due {
+			break
+		}
+		f.due[w] = due
+	}
+}
+
+// retype gives a route the kind of vehicle with which it costs least.
+func (f *flat) retype(r int32) {
+	c := f.rchain
+	h := f.base + r
+	first := f.succ[h]
+	last := first
+	for f.succ[last] >= 0 {
+		last = f.succ[last]
+	}
+	now := f.tolled(r)
+	for i := range c.kinds {
+		k, was := &c.kinds[i], f.kind[r]
+		if int32(i) == was || c.used[i] >= k.count {
+			continue
+		}
+		dist := f.dist[r] - int64(f.leg[h]) - int64(f.leg[last]) + int64(k.dist.at(k.start, first)) + int64(k.dist.at(last, k.end))
+		if k.fixed+float64(float64(dist)*k.perDist) >= now {
+			continue
+		}
+		over := f.over[r]
+		price := f.price(r)
+		f.kind[r] = int32(i)
+		if f.refresh(r) && f.tolled(r) < now {
+			c.book(f.price(r)-price, f.over[r]-over)
+			c.used[was]--
+			c.used[i]++
+			now = f.tolled(r)
+			continue
+		}
+		f.kind[r] = was
+		f.refresh(r)
+	}
+}
+
+// keep makes the iteration's routes the present ones, and closes the gaps that empty ones leave.
+func (f *flat) keep() {
+	c := f.rchain
+	c.cost += c.change
+	c.over += c.more
+	for _, r := range f.touch {
+		if int(r) < f.routes && f.count[r] == 0 {
+			for r := int32(0); int(r) < f.routes; {
+				if f.count[r] > 0 {
+					r++
+					continue
+				}
+				f.routes--
+				if last := int32(f.routes); r < last {
+					f.kind[r] = f.kind[last]
+					f.succ[f.base+r] = f.succ[f.base+last]
+					f.cutAt[r] = 0
+					f.route[f.base+r] = r
+					if f.count[last] > 0 {
+						f.refresh(r)
+					} else {
+						f.count[r] = 0
+					}
+				}
+				f.close(int32(f.routes))
+			}
+			break
+		}
+	}
+}
