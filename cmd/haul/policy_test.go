@@ -47,3 +47,14 @@ func TestActiveSearchSurfaces(t *testing.T) {
 		t.Errorf("by time %v, and pomo:1 %v", timed, plain)
 	}
 }
+
+// TestTheChosenPolicyIsNamed: auto says which policy it took, as a report and as JSON.
+func TestTheChosenPolicyIsNamed(t *testing.T) {
+	args := []string{"solve", "../../docs/examples/grid20.vrp", "--policy", "auto", "--device", "cpu", "--decode", "greedy"}
+	if r := object(t, append(args, "--json")...); r["policy"] != "cvrp20" {
+		t.Errorf("%v", r)
+	}
+	if r := haul(t, args...); r.code != 0 || !strings.Contains(r.stdout, "policy (cvrp20, greedy)") {
+		t.Errorf("%+v", r)
+	}
+}

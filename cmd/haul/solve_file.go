@@ -56,7 +56,7 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 	r := f.report(path, p, s)
 	r.Plan, r.Missing = plan, o.Missing
 	r.Method, r.Seconds, r.Out, r.Iterations, r.Interrupted, r.Curve = o.Method, o.Seconds, out, o.Iterations, o.Interrupted, f.search.curve
-	r.Decode, r.Start = o.Decode, o.Start
+	r.Decode, r.Policy, r.Start = o.Decode, f.policy.policy, o.Start
 	// Routes that cannot be written are printed: they may have taken hours.
 	var failed error
 	if out != "" {

@@ -24,6 +24,7 @@ type fileReport struct {
 	Capacity    int32     `json:"capacity"`
 	Method      string    `json:"method,omitempty"`
 	Decode      string    `json:"decode,omitempty"`
+	Policy      string    `json:"policy,omitempty"`
 	Checked     string    `json:"checked,omitempty"`
 	Valid       bool      `json:"valid"`
 	Violation   string    `json:"violation,omitempty"`
@@ -80,7 +81,11 @@ func (a *app) reportFile(r fileReport, asJSON bool) error {
 	return a.table(func(w io.Writer) {
 		how := r.Method
 		if r.Decode != "" { // "policy and search"
-			how = strings.Replace(how, solve.Policy, solve.Policy+" ("+r.Decode+")", 1)
+			by := "(" + r.Decode + ")"
+			if r.Policy != "" {
+				by = "(" + r.Policy + ", " + r.Decode + ")"
+			}
+			how = strings.Replace(how, solve.Policy, solve.Policy+" "+by, 1)
 		}
 		if r.Checked != "" {
 			how = spoken(r.Checked) + " is valid"

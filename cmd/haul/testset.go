@@ -27,7 +27,7 @@ type testsetFlags struct {
 }
 
 func (f *testsetFlags) register(cmd *cobra.Command, files string) {
-	cmd.Flags().StringVar(&f.name, "testset", "", "kool: the public sets of Kool et al. (--customers 10, 20, 50 or 100); routefinder: those of RouteFinder (--customers 50 or 100)"+files)
+	cmd.Flags().StringVar(&f.name, "testset", "", "kool: the public sets of Kool et al. (--customers 10, 20, 50 or 100; 200, 500 and 1000 by their generator); routefinder: those of RouteFinder (--customers 50 or 100)"+files)
 	cmd.Flags().StringVar(&f.variant, "variant", "cvrp", "which of RouteFinder's 48 problems: cvrp, vrptw, ovrpbl, mdvrpmbltw, ...")
 	cmd.Flags().StringVar(&f.split, "split", testset.Test, "which of Kool's sets: test or validation")
 	cmd.Flags().StringVar(&f.costs, "reference", "", "costs to compare a test set's with: .npz, .pkl, .csv (column reference or cost), or a number per line")

@@ -105,7 +105,9 @@ func lengths(unit string) string {
 	var keys []string
 	for _, r := range recipe.All {
 		if i := r.About(); i.Unit == unit {
-			keys = append(keys, i.Length)
+			if !slices.Contains(keys, i.Length) {
+				keys = append(keys, i.Length)
+			}
 		}
 	}
 	return strings.Join(keys, " or ")

@@ -211,12 +211,12 @@ func TestSolveDecodesWellByDefault(t *testing.T) {
 		t.Errorf("%v", r["decode"])
 	}
 	large := write(t, "large.vrp", manyVRP(1001))
-	if r := haul(t, "solve", large, "--policy", "cvrp20", "--device", "cpu"); r.code != exitDone || !strings.Contains(r.stdout, ", policy (greedy)\n") ||
+	if r := haul(t, "solve", large, "--policy", "cvrp20", "--device", "cpu"); r.code != exitDone || !strings.Contains(r.stdout, ", policy (cvrp20, greedy)\n") ||
 		!strings.Contains(r.stderr, "1,001 customers are routed by greedy") {
 		t.Errorf("exit %d, %q, %q", r.code, r.stdout, r.stderr)
 	}
 	r := haul(t, "solve", write(t, "many.vrp", manyVRP(30)), "--policy", "cvrp20", "--device", "cpu", "--iterations", "10")
-	if r.code != exitDone || !strings.Contains(r.stdout, ", policy (greedy) and search\n") || r.stderr != "" {
+	if r.code != exitDone || !strings.Contains(r.stdout, ", policy (cvrp20, greedy) and search\n") || r.stderr != "" {
 		t.Errorf("exit %d, %q, %q", r.code, r.stdout, r.stderr)
 	}
 }
