@@ -374,6 +374,19 @@ func TestCutFilesAreRead(t *testing.T) {
 		if err != nil || !strings.Contains(strings.Join(r.Remarks, "\n"), "the file is cut off after") || r.Steps == 0 {
 			t.Errorf("%s: %v, %v", name, err, r.Remarks)
 		}
+		if !slices.Equal(r.Recorded, []string{"cut-off"}) || !strings.HasPrefix(r.Verdict(), "No verdict") {
+			t.Errorf("%s: %v, %s", name, r.Recorded, r.Verdict())
+		}
+	}
+	behind := bytes.LastIndexByte(data, ']')
+	for n, want := range map[int]int{behind: 1, behind + 1: 0, len(data): 0} {
+		tr, err := trace.Read(bytes.NewReader(data[:n]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := report.Diagnose(tr); err != nil || len(r.Recorded) != want {
+			t.Errorf("cut at %d of %d: %v, %v", n, len(data), r.Recorded, err)
+		}
 	}
 	at := 0
 	for range 99 {

@@ -20,6 +20,7 @@ const (
 	recordedCapture = "graph-capture"
 	recordedCut     = "cut-out"
 	recordedToy     = "toy"
+	recordedEnds    = "cut-off"
 	recordedGraph   = "graph-unrecorded"
 	recordedSampled = "sampled"
 )
@@ -32,6 +33,7 @@ var certain = map[string][]string{
 	recordedCut:     {"comm-exposed", "straggler", "imbalance", "pageable-copy", "anomaly-mode", "dead-graph", "recompile", "fp64", "fp32-matmul"},
 	recordedGraph:   {"comm-exposed", "straggler", "imbalance", "pageable-copy", "anomaly-mode", "dead-graph", "recompile", "fp64", "fp32-matmul"},
 	recordedSampled: {"anomaly-mode", "dead-graph", "recompile"},
+	recordedEnds:    {"pageable-copy", "anomaly-mode", "dead-graph", "recompile", "fp64", "fp32-matmul"},
 }
 
 // Withheld tells whether what was recorded leaves a finding in doubt.
@@ -69,6 +71,9 @@ type Recording struct {
 func RecordedList(a *analysis.Analysis) []Recording {
 	out := []Recording{}
 	wall := float64(a.Wall)
+	if words := cutOff(a); words != "" {
+		return append(out, Recording{recordedEnds, words})
+	}
 	if compile := a.Idle[analysis.IdleCompile]; compile >= 0.1*wall && !compilesLate(a) {
 		out = append(out, Recording{recordedCold, fmt.Sprintf("a cold start: torch.compile compiles for %s ms of %s ms; warm up for a few steps before recording",
 			phrase.Figure(compile/1e6), phrase.Figure(wall/1e6))})
@@ -105,6 +110,19 @@ func RecordedList(a *analysis.Analysis) []Recording {
 	return out
 }
 
+// cutOff says that a file ends too early, "" where it does not. A profiler writes the CPU's events
+// before the GPU's, and not in the order of time: what is missing is spread over all steps, and a
+// GPU that worked looks idle.
+func cutOff(a *analysis.Analysis) string {
+	switch {
+	case !a.Cut():
+		return ""
+	case a.GPU.Len() == 0:
+		return fmt.Sprintf("a file that is cut off after %s, before any GPU work: copy or record it again", phrase.Count1(a.Events, "event"))
+	}
+	return fmt.Sprintf("a file that is cut off after %s: GPU work is missing, and idle time is overstated; copy or record it again", phrase.Count1(a.Events, "event"))
+}
+
 func longestCold(a *analysis.Analysis) (string, float64) {
 	name, longest := "", 0.0
 	for _, th := range a.Threads {
@@ -135,6 +153,8 @@ func Remarks(a *analysis.Analysis) []string {
 		out = append(out, "the CPU runs ahead of the GPU: steps are measured on the GPU, from the end of one's last kernel to the end of the next one's")
 	}
 	switch {
+	case a.GPU.Len() == 0 && a.Cut():
+		out = append(out, "no GPU events before the end of the file: only the CPU side can be judged")
 	case a.GPU.Len() == 0 && a.Launched > 0:
 		out = append(out, fmt.Sprintf("%s and no GPU events: the profiler could not reach the GPU's counters (permission, or another profiler at work), so only the CPU side can be judged", phrase.Count1(a.Launched, "launch")))
 	case a.GPU.Len() == 0 && a.Own:

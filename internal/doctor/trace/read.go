@@ -274,6 +274,7 @@ func (w *source) events(open bool) error {
 		switch c {
 		case ']':
 			w.pos++
+			w.build.closed = true
 			return nil
 		case ',':
 			w.pos++

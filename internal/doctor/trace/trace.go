@@ -62,7 +62,8 @@ type Trace struct {
 	undated   int  // left out: their time cannot be read
 	strays    int  // left out of the one step: far from all the others
 	unordered int  // came before an earlier event of their thread
-	cut       bool // the file ends inside an event
+	cut       bool // the file ends too early
+	closed    bool // the list of events is whole
 
 	Collectives []Collective
 	Captured    []Span // a graph was being captured
@@ -478,6 +479,9 @@ func (t *builder) annotation(e *event) {
 
 // maxRanges bounds the annotations of a program's own that are kept.
 const maxRanges = 1 << 18
+
+// Cut tells whether the file ends before its events do.
+func (t *Trace) Cut() bool { return t.cut && !t.closed }
 
 // Remarks are the faults of the recording itself, one line each.
 func (t *Trace) Remarks() []string {
