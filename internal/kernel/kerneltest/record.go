@@ -23,6 +23,7 @@ type trial struct {
 	linear  bool    // S is Σ|a||b|
 	amplify float64 // 0: 1
 	rounds  bool    // the op multiplies matrices, whose operands a device may round
+	halved  bool    // numbers that go in have half precision: what that changes shows how much rounding may
 	record  func(r *recording)
 }
 
@@ -32,6 +33,7 @@ type recording struct {
 	b, nodes int
 	what     string
 	absolute bool
+	halved   bool
 	inputs   []input
 	outputs  []output
 	weights  []float32
@@ -97,8 +99,19 @@ func (r *recording) data(name string, values []int32) *kernel.Tensor {
 // in is an input of standard normal values, a block of dims for each instance.
 func (r *recording) in(name string, dims ...int) *kernel.Tensor {
 	t := r.tensor(name, kernel.F32, dims)
-	r.inputs = append(r.inputs, input{t, r.normals(name, r.len(t))})
+	r.inputs = append(r.inputs, input{t, r.round(r.normals(name, r.len(t)))})
 	return t
+}
+
+// round leaves the eleven bits of half precision of each number where the trial asks for that.
+func (r *recording) round(values []float32) []float32 {
+	if r.halved {
+		for i, v := range values {
+			fraction, exponent := math.Frexp(float64(v))
+			values[i] = float32(math.Ldexp(math.RoundToEven(fraction*0x1p11)*0x1p-11, exponent))
+		}
+	}
+	return values
 }
 
 // given is an input of stated values.
@@ -146,7 +159,7 @@ func (r *recording) weight(name string, dims ...int) *kernel.Tensor {
 	t := &kernel.Tensor{Name: name, Space: kernel.Weight, Shape: dims, Offset: p.Offset, Stride: dims[len(dims)-1], ID: len(r.prog.Tensors)}
 	r.prog.Tensors = append(r.prog.Tensors, t)
 	r.weights = append(r.weights, make([]float32, l.Len-len(r.weights))...)
-	copy(r.weights[p.Offset:], r.normals(name, p.Len()))
+	copy(r.weights[p.Offset:], r.round(r.normals(name, p.Len())))
 	return t
 }
 
@@ -166,7 +179,7 @@ func (c *trial) on(dev kernel.Device, absolute bool) *recording {
 	group := max(1, c.group)
 	b := min(upTo(max(1, dev.ShardSize(c.nodes)), group), c.batch)
 	r := &recording{prog: &kernel.Program{Name: c.what, Batch: c.batch, Shard: b, Layout: &kernel.Layout{}, Sets: 1},
-		b: b, nodes: c.nodes, what: c.what, absolute: absolute}
+		b: b, nodes: c.nodes, what: c.what, absolute: absolute, halved: c.halved}
 	c.record(r)
 	if len(r.grads) > 0 {
 		// Without a learning rate the optimizer only sums the gradient.
