@@ -109,7 +109,7 @@ docs/doctor.md has the same for JAX and nsys, and what each finding means.`,
 			if opt.within != "" && (opt.from != 0 || opt.to != 0) {
 				return usagef("--range and --from or --to both say which part: use one of them")
 			}
-			if opt.from < 0 || opt.to < 0 || opt.to > 0 && opt.to <= opt.from {
+			if !(opt.from >= 0 && opt.to >= 0) || opt.to > 0 && opt.to <= opt.from {
 				return usagef("--from %v --to %v: milliseconds since the first event, the first one less", opt.from, opt.to)
 			}
 			if opt.page == standardOutput && opt.json {

@@ -251,22 +251,39 @@ func TestEqualRanks(t *testing.T) {
 // Traces of several jobs in one folder are no ranks: no step is averaged over them, and each line
 // names its file.
 func TestTracesOfSeveralJobs(t *testing.T) {
-	var list []*report.Report
-	for _, world := range []int{2, 4} {
-		s := newSynth()
-		s.step(1, func() { s.dense(40, 100) })
-		info := fmt.Sprintf(`{"distributedInfo":{"rank":0,"world_size":%d},"schemaVersion"`, world)
-		r := diagnose(t, bytes.Replace(s.json(), []byte(`{"schemaVersion"`), []byte(info), 1))
-		r.File = fmt.Sprintf("runs/job%d.json", world)
-		list = append(list, r)
-	}
-	var page strings.Builder
-	if err := report.JoinRanks(list).WriteText(&page, report.Text{}); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"2 traces that are no ranks of one job.\nNo common verdict: they are judged one by one.\n", "none (job2.json)\n", "none (job4.json)\n"} {
-		if !strings.Contains(page.String(), want) {
-			t.Errorf("no %q in\n%s", want, page.String())
+	for _, c := range []struct {
+		worlds [2]int // 0: not said
+		apart  bool
+		remark string
+	}{
+		{[2]int{2, 4}, true, "jobs of different sizes"},
+		{[2]int{0, 0}, true, "no collective is common to these traces"},
+		{[2]int{2, 2}, false, "job0.json and job1.json both say that they are rank 0: ranks are numbered by the files' names, else by their order"},
+	} {
+		var list []*report.Report
+		for i, world := range c.worlds {
+			s := newSynth()
+			s.step(1, func() { s.dense(40, 100) })
+			info := fmt.Sprintf(`{"distributedInfo":{"rank":0,"world_size":%d},"schemaVersion"`, world)
+			data := s.json()
+			if world > 0 {
+				data = bytes.Replace(data, []byte(`{"schemaVersion"`), []byte(info), 1)
+			}
+			r := diagnose(t, data)
+			r.File = fmt.Sprintf("runs/job%d.json", i)
+			list = append(list, r)
+		}
+		var page strings.Builder
+		if err := report.JoinRanks(list).WriteText(&page, report.Text{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"2 traces that are no ranks of one job.\nNo common verdict: they are judged one by one.\n", "none (job0.json)\n", "none (job1.json)\n"} {
+			if strings.Contains(page.String(), want) != c.apart {
+				t.Errorf("%v: %q in\n%s", c.worlds, want, page.String())
+			}
+		}
+		if !strings.Contains(page.String(), c.remark) {
+			t.Errorf("%v: no %q in\n%s", c.worlds, c.remark, page.String())
 		}
 	}
 }

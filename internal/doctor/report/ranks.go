@@ -87,6 +87,7 @@ const (
 // Diagnose, whose analyses it still needs.
 func JoinRanks(reports []*Report) *Ranks {
 	j := &Ranks{Ranks: reports, Findings: []rule.Finding{}, Recorded: []string{}, Waits: []RankWait{}, Meetings: []Meeting{}, Clocks: []ClockSkew{}, Remarks: []string{}}
+	j.Remarks = append(j.Remarks, sameRank(reports)...)
 	numberRanks(reports)
 	slices.SortStableFunc(reports, func(x, y *Report) int { return cmp.Compare(*x.Rank, *y.Rank) })
 	for _, r := range reports {
@@ -109,6 +110,7 @@ func JoinRanks(reports []*Report) *Ranks {
 		list, clocks, j.apart = nil, make([]analysis.Clock, len(reports)), true
 	case len(list) == 0:
 		j.Remarks = append(j.Remarks, "no collective is common to these traces: they are judged one by one")
+		j.apart = !slices.ContainsFunc(reports, func(r *Report) bool { return r.a.Job.World > 1 })
 	}
 	j.Matched = len(list)
 	for i, r := range reports {
@@ -123,6 +125,24 @@ func JoinRanks(reports []*Report) *Ranks {
 	j.count(list)
 	j.findCauses(list)
 	return j
+}
+
+// sameRank says which traces claim to be the same rank of one job: one was copied, or recorded
+// twice.
+func sameRank(reports []*Report) []string {
+	type rank struct{ rank, world int }
+	first := map[rank]*Report{}
+	for _, r := range reports {
+		if r.Rank == nil || r.a.Job.World < 2 {
+			continue
+		}
+		of := rank{*r.Rank, r.a.Job.World}
+		if other := first[of]; other != nil {
+			return []string{fmt.Sprintf("%s and %s both say that they are rank %d: ranks are numbered by the files' names, else by their order", nameOf(other), nameOf(r), *r.Rank)}
+		}
+		first[of] = r
+	}
+	return nil
 }
 
 // unrelated says why the traces cannot be ranks of one job, or nothing.

@@ -33,7 +33,7 @@ var certain = map[string][]string{
 	recordedCut:     {"comm-exposed", "straggler", "imbalance", "pageable-copy", "anomaly-mode", "dead-graph", "recompile", "fp64", "fp32-matmul"},
 	recordedGraph:   {"comm-exposed", "straggler", "imbalance", "pageable-copy", "anomaly-mode", "dead-graph", "recompile", "fp64", "fp32-matmul"},
 	recordedSampled: {"anomaly-mode", "dead-graph", "recompile"},
-	recordedEnds:    {"pageable-copy", "anomaly-mode", "dead-graph", "recompile", "fp64", "fp32-matmul"},
+	recordedEnds:    {"straggler", "pageable-copy", "anomaly-mode", "dead-graph", "recompile", "fp64", "fp32-matmul"},
 }
 
 // Withheld tells whether what was recorded leaves a finding in doubt.
