@@ -285,7 +285,7 @@ func (a *app) checkSolution(path string, f *solveFlags) error {
 // refuse reports a solution file that does not hold.
 func (a *app) refuse(path string, p *vrp.Problem, f *solveFlags, why error) error {
 	if f.json {
-		r := fileReport{File: path, Name: p.Name, Customers: p.N(), Capacity: p.Capacity, Checked: f.check, Violation: why.Error()}
+		r := fileReport{File: path, Name: p.Name, Customers: p.N(), Capacity: p.Amount(0, int64(p.Capacity)), Checked: f.check, Violation: why.Error()}
 		if err := a.emit(r); err != nil {
 			return err
 		}

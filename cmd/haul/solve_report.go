@@ -21,7 +21,7 @@ type fileReport struct {
 	File        string    `json:"file"`
 	Name        string    `json:"name"`
 	Customers   int       `json:"customers"`
-	Capacity    int32     `json:"capacity"`
+	Capacity    float64   `json:"capacity"`
 	Method      string    `json:"method,omitempty"`
 	Decode      string    `json:"decode,omitempty"`
 	Policy      string    `json:"policy,omitempty"`
@@ -52,7 +52,7 @@ type fileReport struct {
 
 func (f *solveFlags) report(path string, p *vrp.Problem, s vrp.Solution) fileReport {
 	cost := p.Cost(s)
-	return fileReport{File: path, Name: p.Name, Customers: p.N(), Capacity: p.Capacity, Valid: true,
+	return fileReport{File: path, Name: p.Name, Customers: p.N(), Capacity: p.Amount(0, int64(p.Capacity)), Valid: true,
 		Cost: cost, RouteCount: len(s.Routes), Routes: s.Routes, Types: s.Types, Vehicles: p.Vehicles, Open: p.Open,
 		BestKnown: f.bestKnown, Gap: f.gap(cost), Plot: f.plot, unit: unit(p, cost), problem: p}
 }
@@ -90,7 +90,7 @@ func (a *app) reportFile(r fileReport, asJSON bool) error {
 		if r.Checked != "" {
 			how = spoken(r.Checked) + " is valid"
 		}
-		capacity := fmt.Sprintf("capacity %d, ", r.Capacity)
+		capacity := fmt.Sprintf("capacity %s, ", strconv.FormatFloat(r.Capacity, 'f', -1, 64))
 		if r.Capacity == 0 { // the fleet says it
 			capacity = ""
 		}

@@ -487,3 +487,14 @@ func TestSolveReference(t *testing.T) {
 		t.Errorf("%d %s", r.code, r.stderr)
 	}
 }
+
+// TestCapacityInTheUnitsOfTheTable: amounts with decimals are counted in parts, shown in wholes.
+func TestCapacityInTheUnitsOfTheTable(t *testing.T) {
+	file := write(t, "a.csv", "id,x,y,demand\nd,0,0,\na,1,1,2.25\nb,3,3,4\n")
+	if r := object(t, "solve", file, "--capacity", "5", "--json"); r["capacity"] != 5.0 {
+		t.Errorf("%v", r)
+	}
+	if r := haul(t, "solve", file, "--capacity", "5"); !strings.Contains(r.stdout, ", capacity 5, ") {
+		t.Errorf("%+v", r)
+	}
+}

@@ -198,6 +198,24 @@ func TestFilesAreClosed(t *testing.T) {
 	}
 }
 
+// TestTablesByNameAreTables: a table whose columns are all unknown is told, not taken for VRPLIB.
+func TestTablesByNameAreTables(t *testing.T) {
+	const text = "Kunde;Rechts;Hoch;Menge\nd;0;0;0\na;1;1;2\n"
+	for name, want := range map[string]string{
+		"a.csv": `a.csv:1: no column "x": expected id,x,y,demand or id,lat,lon,demand`,
+		"a.TSV": `a.TSV:1: no column "x": expected id,x,y,demand or id,lat,lon,demand`,
+		"a.txt": `a.txt:1: "Kunde;Rechts;Hoch;Menge": expected a keyword`,
+	} {
+		if _, err := ReadProblem(strings.NewReader(text), name, Options{Capacity: 5}); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	const vrplib = "NAME : a\nTYPE : CVRP\nDIMENSION : 2\nCAPACITY : 5\nEDGE_WEIGHT_TYPE : EUC_2D\nNODE_COORD_SECTION\n1 0 0\n2 3 4\nDEMAND_SECTION\n1 0\n2 1\nDEPOT_SECTION\n1\n-1\nEOF\n"
+	if p, err := ReadProblem(strings.NewReader(vrplib), "a.csv", Options{}); err != nil || p.N() != 1 {
+		t.Errorf("VRPLIB under the name of a table: %v", err)
+	}
+}
+
 // TestSettingsCountInTheirUnit: a limit above the row that names the unit of time counts in it.
 func TestSettingsCountInTheirUnit(t *testing.T) {
 	rows := [][]string{{"max_duration", "2h"}, {"times", "seconds"}, {"capacity", "5"}}
@@ -240,6 +258,14 @@ func TestWrongSettingsAreNamed(t *testing.T) {
 	err := (&tables{p: new(vrp.Problem), settings: s}).readSettings()
 	if want := `a.xlsx, settings:3: speed "-2" is not above 0`; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
+	}
+	s.rows = [][]string{{"capacity", "1"}, {"speed", "2"}}
+	if err := (&tables{p: new(vrp.Problem), settings: s}).readSettings(); err != nil {
+		t.Error(err)
+	}
+	s.rows[0][1] = "0"
+	if err := (&tables{p: new(vrp.Problem), settings: s}).readSettings(); err == nil || err.Error() != `a.xlsx, settings:2: capacity "0" is not above 0` {
+		t.Error(err)
 	}
 }
 

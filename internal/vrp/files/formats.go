@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -58,11 +59,19 @@ func ReadProblem(r io.Reader, name string, o Options) (*vrp.Problem, error) {
 		from = bytes.NewReader(start)
 	}
 	i := slices.IndexFunc(Formats, func(f Format) bool { return f.is(start) })
+	if Formats[i].Name == "vrplib" && namesTable(name) && !bytes.Contains(start, []byte("DIMENSION")) {
+		i = slices.IndexFunc(Formats, func(f Format) bool { return f.Name == "table" }) // none of its columns is known
+	}
 	p, err := Formats[i].Read(from, name, o)
 	if err == nil && p.Name == "" && Formats[i].Name != "vrplib" {
 		p.Name = nameOf(name)
 	}
 	return p, err
+}
+
+// namesTable tells a table by the end of its name.
+func namesTable(name string) bool {
+	return slices.Contains([]string{".csv", ".tsv"}, strings.ToLower(filepath.Ext(name)))
 }
 
 // readVROOM reads the problem of VROOM's JSON, without what its answer needs.

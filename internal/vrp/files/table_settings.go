@@ -54,7 +54,10 @@ func (t *tables) set(key, text string) (err error) {
 	switch key {
 	case "capacity":
 		var c int
-		if c, err = t.natural(text); err == nil && t.o.Capacity == 0 {
+		if c, err = t.natural(text); err == nil && c == 0 {
+			err = fmt.Errorf("is not above 0")
+		}
+		if err == nil && t.o.Capacity == 0 {
 			t.o.Capacity = int32(c)
 		}
 	case "vehicles":
