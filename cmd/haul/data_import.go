@@ -28,7 +28,8 @@ func (a *app) newDataImport() *cobra.Command {
 		Long: `Make learning histories of arrays that another program saved: an .npz file, or a folder of .npy files. One row per transition, in the order in which
 they happened:
 
-  observations  [N] or [N, fields]: whole numbers 0 to 255, or floating point, which is cut into 256 levels by quantiles
+  observations  [N] or [N, fields]: whole numbers 0 to 255, or floating point: a field of more than 256 different numbers is cut into 256
+                levels by quantiles
   actions       [N]: whole numbers 0 to 63
   rewards       [N]: any finite numbers; more than 256 different ones are cut into 64 levels
   dones         [N]: not 0 where an episode ends (or terminals, or terminations with truncations)
@@ -63,11 +64,15 @@ func (a *app) dataImport(cmd *cobra.Command, from string, f *importFlags) error 
 		return err
 	}
 	bar := a.newBar(100, "percent")
+	var notes []string
 	err := history.Import(cmd.Context(), history.ImportOptions{From: from, To: f.out, Title: f.title, Actions: f.actions, SplitSeed: f.seed, TrainRatio: f.ratio,
-		Progress: func(done, of int) { bar.set(100 * done / of) }})
+		Progress: func(done, of int) { bar.set(100 * done / of) }, Note: func(line string) { notes = append(notes, line) }})
 	bar.end()
 	if err != nil {
 		return err
+	}
+	for _, line := range notes {
+		fmt.Fprintf(a.stderr, "%s: %s\n", from, line)
 	}
 	return a.dataShow(f.out, "", f.json)
 }

@@ -13,10 +13,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -64,6 +66,9 @@ func Open(path string) (*Set, error) {
 
 // Close closes the file; arrays that are open end with it.
 func (s *Set) Close() error { return s.close() }
+
+// Names are those of the arrays, in order.
+func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.open)) }
 
 // Array opens the first of these names that there is, at its first number. The error is
 // fs.ErrNotExist where there is none.

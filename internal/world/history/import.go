@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -39,6 +40,7 @@ type ImportOptions struct {
 	SplitSeed  uint64
 	TrainRatio float64
 	Progress   func(done, of int) // transitions; it may be nil
+	Note       func(line string)  // what was not read, or not kept as it was; it may be nil
 }
 
 // levels of a field that measures, and of rewards of more values: what a byte tells apart.
@@ -65,6 +67,11 @@ func Import(ctx context.Context, o ImportOptions) error {
 	if err := im.measure(ctx); err != nil {
 		return fmt.Errorf("import %s: %w", o.From, err)
 	}
+	if o.Note != nil {
+		for _, line := range im.notes() {
+			o.Note(line)
+		}
+	}
 	w, err := CreateRecords(o.To, im.world, o.SplitSeed, o.TrainRatio)
 	if err != nil {
 		return err
@@ -83,6 +90,37 @@ type importer struct {
 
 	rewards []float64 // the values, or where there are more the edges between levels
 	binned  bool
+	cut     int // fields of more numbers than levels
+}
+
+// notes say which arrays were not read, and what was cut into levels.
+func (im *importer) notes() (out []string) {
+	read := map[string]bool{}
+	for _, names := range [][]string{observationNames, actionNames, rewardNames, endNames, cutNames, taskNames, streamNames} {
+		for _, n := range names {
+			if slices.Contains(im.set.Names(), n) {
+				read[n] = true
+				break
+			}
+		}
+	}
+	var left []string
+	for _, n := range im.set.Names() {
+		if !read[n] {
+			left = append(left, n)
+		}
+	}
+	if left != nil {
+		out = append(out, "not read: "+strings.Join(left, ", "))
+	}
+	if im.cut > 0 {
+		out = append(out, fmt.Sprintf("%d of %d fields of the observations have more than %d different numbers: each of these is cut into at most %d levels by quantiles",
+			im.cut, len(im.world.Declared.Fields), fieldLevels, fieldLevels))
+	}
+	if im.binned {
+		out = append(out, fmt.Sprintf("the rewards have more than %d different values: they are cut into %d levels, each of which counts as its mean", world.MaxRewards, len(im.world.Declared.Rewards)))
+	}
+	return out
 }
 
 // row is one transition as it is read.
@@ -178,12 +216,13 @@ func (im *importer) measure(ctx context.Context) error {
 	}
 	var most []float64
 	var samples [][]float64
+	var values []map[float64]bool // of each field, as long as they are few
 	rewards := map[float64]bool{}
 	var rewardSample []float64
 	actions, episode, longest, ended, last := 0, 0, 1, 0, row{}
 	err = im.each(ctx, 0, func(r *row) error {
 		if most == nil {
-			most, samples = make([]float64, len(r.seen)), make([][]float64, len(r.seen))
+			most, samples, values = make([]float64, len(r.seen)), make([][]float64, len(r.seen)), make([]map[float64]bool, len(r.seen))
 		}
 		for i, v := range r.seen {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -195,6 +234,12 @@ func (im *importer) measure(ctx context.Context) error {
 			most[i] = max(most[i], v)
 			if float {
 				samples[i] = keep(samples[i], v, r.at, i)
+				if values[i] == nil {
+					values[i] = map[float64]bool{}
+				}
+				if len(values[i]) <= fieldLevels {
+					values[i][v+0] = true
+				}
 			}
 		}
 		if math.IsNaN(r.reward) || math.IsInf(r.reward, 0) {
@@ -210,6 +255,9 @@ func (im *importer) measure(ctx context.Context) error {
 		actions = max(actions, int(r.action)+1)
 		if r.task != math.Trunc(r.task) || math.Abs(r.task) > 1<<53 {
 			return fmt.Errorf("the task of transition %d is %v: want a whole number", r.at, r.task)
+		}
+		if math.IsNaN(r.stream) {
+			return fmt.Errorf("the stream of transition %d is NaN", r.at)
 		}
 		if r.at > 0 && (r.task != last.task || r.stream != last.stream) {
 			episode = 0
@@ -235,7 +283,10 @@ func (im *importer) measure(ctx context.Context) error {
 	for i := range most {
 		f := world.Field{Name: fmt.Sprint("o", i), Size: int(most[i]) + 1}
 		if float {
-			f.Edges = edges(samples[i], fieldLevels)
+			if f.Edges = slices.Sorted(maps.Keys(values[i]))[1:]; len(values[i]) > fieldLevels {
+				f.Edges = edges(samples[i], fieldLevels)
+				im.cut++
+			}
 			f.Size = len(f.Edges) + 1
 		}
 		space.Fields = append(space.Fields, f)
@@ -264,14 +315,49 @@ func keep(sample []float64, v float64, at, column int) []float64 {
 	return sample
 }
 
-// edges cut a sample into at most so many levels of equal counts. It sorts the sample.
+// edges cut a sample into at most so many levels of about equal counts. A number that would fill a
+// level has one of its own, so that those beside it, however rare, are told apart. It sorts the
+// sample.
 func edges(sample []float64, levels int) []float64 {
 	slices.Sort(sample)
-	out := []float64{}
-	for k := 1; k < levels; k++ {
-		if v := sample[k*len(sample)/levels]; v > sample[0] && (len(out) == 0 || v > out[len(out)-1]) {
-			out = append(out, v)
+	var values []float64 // different ones
+	var counts []int
+	for i, v := range sample {
+		if i == 0 || v != sample[i-1] {
+			values, counts = append(values, v), append(counts, 0)
 		}
+		counts[len(counts)-1]++
+	}
+	for often := float64(len(sample)) / float64(levels); ; often *= 2 {
+		if out := levelled(values, counts, levels, often); len(out) < levels {
+			return out
+		}
+	}
+}
+
+// levelled is edges where a number of more than often has a level of its own. It may be too many.
+func levelled(values []float64, counts []int, levels int, often float64) []float64 {
+	left := 0 // of numbers that share levels, as levels is
+	for _, n := range counts {
+		if float64(n) > often {
+			levels--
+		} else {
+			left += n
+		}
+	}
+	out := []float64{}
+	in, shared := 0, false // the level at hand
+	for i, n := range counts {
+		alone := float64(n) > often
+		full := shared && float64(in)*float64(max(1, levels)) >= float64(left)
+		if i > 0 && (alone || !shared || full) {
+			out = append(out, values[i])
+			if shared {
+				left, levels = left-in, levels-1
+			}
+			in = 0
+		}
+		in, shared = in+n, !alone
 	}
 	return out
 }

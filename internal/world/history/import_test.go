@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -212,6 +213,93 @@ func TestImportMeasures(t *testing.T) {
 		if got := space.Rewards[record>>16&0xff]; math.Abs(got-rewards[i]) > 0.2 {
 			t.Fatalf("transition %d: a reward of %g is kept as %g", i, rewards[i], got)
 		}
+	}
+}
+
+// TestImportKeepsFewNumbersApart: floating point of up to 256 different numbers loses none of them,
+// however rare; what is cut, and what is not read, is told.
+func TestImportKeepsFewNumbersApart(t *testing.T) {
+	for _, c := range []struct {
+		values, rewards, cells int
+		notes                  []string
+	}{
+		{1, 2, 1, nil}, {255, 2, 255, nil}, {256, 256, 256, nil},
+		{257, 257, 0, []string{"not read: infos, obs", "1 of 1 fields of the observations have more than 256 different numbers: each of these is cut into at most 256 levels by quantiles",
+			"the rewards have more than 256 different values: they are cut into 64 levels, each of which counts as its mean"}},
+	} {
+		const n = 100_000 // most of them the same number
+		obs, rewards, actions, dones := make([]float64, n), make([]float64, n), make([]uint8, n), make([]uint8, n)
+		for i := range n {
+			dones[i], actions[i] = uint8(i%5/4), uint8(i%2)
+			if i%300 == 0 {
+				obs[i], rewards[i] = float64(i/300%c.values)-0.5, float64(i/300%c.rewards)
+			} else {
+				obs[i], rewards[i] = -0.5, 0
+			}
+		}
+		one := fmt.Sprintf("%d,", n)
+		arrays := map[string][]byte{"observations": npyBytes("<f8", one, obs), "rewards": npyBytes("<f8", one, rewards), "actions": npyBytes("|u1", one, actions), "dones": npyBytes("|u1", one, dones)}
+		if c.notes != nil {
+			arrays["obs"], arrays["infos"] = arrays["actions"], []byte("no array")
+		}
+		var notes []string
+		to := filepath.Join(t.TempDir(), "x.hist")
+		if err := Import(t.Context(), ImportOptions{From: saveNPZ(t, arrays), To: to, TrainRatio: 0.5, Note: func(s string) { notes = append(notes, s) }}); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(notes, c.notes) {
+			t.Errorf("%d values: %q", c.values, notes)
+		}
+		h, err := Open(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := h.World().Space().Fields[0]; c.cells > 0 && f.Size != c.cells {
+			t.Errorf("%d values are %d cells", c.values, f.Size)
+		}
+		h.Close()
+	}
+	l := newLearners()
+	arrays := l.arrays()
+	streams := make([]float64, len(l.streams))
+	streams[3] = math.NaN()
+	arrays["streams"] = npyBytes("<f8", fmt.Sprintf("%d,", len(streams)), streams)
+	if _, err := imported(t, saveNPZ(t, arrays)); err == nil || !strings.Contains(err.Error(), "the stream of transition 3 is NaN") {
+		t.Error(err)
+	}
+}
+
+// TestLevelsTellRareNumbersApart: a number that most of a sample is takes one level of many,
+// wherever it stands among the others.
+func TestLevelsTellRareNumbersApart(t *testing.T) {
+	for _, at := range []float64{0, 150, 299} {
+		for _, levels := range []int{2, 3, 64, 256} {
+			var sample []float64
+			for v := range 300 {
+				sample = append(sample, float64(v))
+			}
+			sample = append(sample, slices.Repeat([]float64{at}, 100_000)...)
+			got := edges(sample, levels)
+			if len(got) >= levels || len(got) < min(levels-1, levels*3/4) {
+				t.Errorf("%d levels, most at %g: %d edges", levels, at, len(got))
+			}
+			f := world.Field{Edges: got}
+			if levels > 3 && (f.Level(at) == f.Level(at+1) && at < 299 || f.Level(at) == f.Level(at-1) && at > 0) {
+				t.Errorf("%d levels: %g shares one with its neighbours", levels, at)
+			}
+		}
+	}
+	even := make([]float64, 3000)
+	for i := range even {
+		even[i] = float64(i % 1000)
+	}
+	counts := make([]int, 64)
+	f := world.Field{Edges: edges(even, 64)}
+	for _, v := range even {
+		counts[f.Level(v)]++
+	}
+	if slices.Min(counts) < 40 || slices.Max(counts) > 54 {
+		t.Errorf("counts of the levels: %v", counts)
 	}
 }
 
