@@ -47,13 +47,18 @@ func (s bf16Head) name(kernel string, drop kernel.Drop, bits *kernel.Tensor, kep
 	return fmt.Sprintf("%s_%d", kernel, s.wide)
 }
 
-// shared is what a forward block of so many heads needs, sharedGrad a backward one, in bytes.
+// shared is what a forward block of so many heads needs, sharedGrad a backward one that reads masks
+// or not, in bytes.
 func (s bf16Head) shared(heads int) int { return 2 * s.wide * (2*heads*s.rows + 16) }
 
-func (s bf16Head) sharedGrad() int {
-	n := 4*s.t*s.wide + 8*bf16Group*s.wide + 12*s.rows
+func (s bf16Head) sharedGrad(kept bool) int {
+	n := 4*s.t*s.wide + 8*bf16Group*s.wide + 20*s.rows
 	if s.wide < bf16HeadMost {
 		n += 4 * s.rows * s.wide
+	}
+	if kept {
+		r := s.rows / 16 // tiles, each with masks up to its own pair of groups
+		n += 128 * (r/4 + 1) * (r/4*2 + r%4)
 	}
 	return n
 }
@@ -128,5 +133,5 @@ func (b *binder) bf16CausalGrad(o *kernel.CausalAttentionGrad, bits *kernel.Tens
 	}
 	args := append([]any{b.addr(o.DQKV), b.addr(o.DY), b.addr(o.Y), b.addr(o.LogSum), b.addr(bits), b.addr(o.QKV), b.addr(o.First), sums}, b.weightArgs(o.Drop)...)
 	return []launch{{module: "bf16_attention_grad", kernel: s.name("bf16_attention_grad", o.Drop, bits, "_kept"), grid: dim3{batch * o.Heads, 1, 1}, block: dim3{64, 1, 1},
-		shared: s.sharedGrad(), args: append(args, i32(t), i32(o.Heads), i32(s.hd), headScale(d, o.Heads))}}, nil
+		shared: s.sharedGrad(o.Drop.Threshold() != 0 && bits != nil), args: append(args, i32(t), i32(o.Heads), i32(s.hd), headScale(d, o.Heads))}}, nil
 }

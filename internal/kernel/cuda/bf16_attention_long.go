@@ -11,8 +11,7 @@ const (
 	longWarps  = 8  // of a forward block, 16 queries each
 	longTile   = 64 // keys brought at a time
 	longStages = 3
-	longAhead  = 2   // chunks that the gradient brings before their use
-	statsBytes = 16  // of a row's numbers, in whole chunks
+	longAhead  = 3   // chunks that the gradient brings before their use
 	statsBlock = 256 // threads
 )
 
@@ -32,12 +31,15 @@ func (s bf16Head) streamsGrad(most int) bool {
 	if s.wide > keptHeadMost {
 		from *= 2
 	}
-	return s.sharedGrad() > most || s.t >= from && s.longSharedGrad() <= most
+	return s.sharedGrad(s.wide <= keptHeadMost) > most || s.t >= from && s.longSharedGrad() <= most
 }
 
 // gradWarps are the warps of a block of the gradient, 32 keys each.
 func (s bf16Head) gradWarps() int {
-	if s.wide == bf16HeadMost {
+	switch s.wide {
+	case 16:
+		return 6
+	case bf16HeadMost:
 		return 4
 	}
 	return 8
@@ -51,8 +53,12 @@ func (s bf16Head) longSharedGrad() int {
 	if s.wide <= keptHeadMost {
 		masks = 128 * w
 	}
-	return (w+longAhead)*(256*s.wide+32*statsBytes+masks) + 128*w*s.wide
+	slot := s.chunkBytes() + 128*s.wide + masks + 16*ceil(w+1, 2)
+	return (w+longAhead)*slot + 128*w*s.wide
 }
+
+// chunkBytes are those of a Chunk: 32 queries, their dy and numbers.
+func (s bf16Head) chunkBytes() int { return 128*s.wide + 640 }
 
 // fits fails where a block's shared memory is more than a card has.
 func (s bf16Head) fits(op kernel.Op, shared, most int) error {
@@ -76,16 +82,16 @@ func (b *binder) longCausalGrad(o *kernel.CausalAttentionGrad, s bf16Head, bits 
 	batch, t, d := o.Dims()
 	rows := bf16Group * ceil(t, bf16Group)
 	count := batch * o.Heads * rows
-	stats := b.scratch(statsBytes * count)
+	chunks := b.scratch(s.chunkBytes() * (count / bf16Group))
 	shares := s.shares(batch, b.sms)
 	var sums uint64 // of the queries' gradients, between passes and of every share
 	if rows > bf16Group*s.gradWarps() {
 		sums = b.scratch(4 * count * s.wide * shares)
 	}
-	args := append([]any{b.addr(o.DQKV), b.addr(o.DY), stats, sums, b.addr(bits), b.addr(o.QKV)}, b.weightArgs(o.Drop)...)
+	args := append([]any{b.addr(o.DQKV), chunks, sums, b.addr(bits), b.addr(o.QKV)}, b.weightArgs(o.Drop)...)
 	out := []launch{
-		{module: "bf16_attention_long_grad", kernel: "bf16_attention_stats", grid: dim3{ceil(count, statsBlock), 1, 1}, block: dim3{statsBlock, 1, 1},
-			args: []any{stats, b.addr(o.DY), b.addr(o.Y), b.addr(o.LogSum), b.addr(o.First), o.Drop.Scale(), i32(rows / bf16Group), i32(t), i32(o.Heads), i32(s.hd), i32(count)}},
+		{module: "bf16_attention_long_grad", kernel: fmt.Sprintf("bf16_attention_rows_%d", s.wide), grid: dim3{ceil(count, statsBlock), 1, 1}, block: dim3{statsBlock, 1, 1},
+			args: []any{chunks, b.addr(o.QKV), b.addr(o.DY), b.addr(o.Y), b.addr(o.LogSum), b.addr(o.First), headScale(d, o.Heads), o.Drop.Scale(), i32(rows / bf16Group), i32(t), i32(o.Heads), i32(s.hd), i32(count)}},
 		{module: "bf16_attention_long_grad", kernel: s.name("bf16_attention_long_grad", o.Drop, bits, "_kept"), grid: dim3{batch * o.Heads * shares, 1, 1},
 			block: dim3{32 * s.gradWarps(), 1, 1}, shared: s.longSharedGrad(), args: append(args, i32(t), i32(o.Heads), i32(s.hd), i32(shares), headScale(d, o.Heads))},
 	}
@@ -93,7 +99,7 @@ func (b *binder) longCausalGrad(o *kernel.CausalAttentionGrad, s bf16Head, bits 
 		tiles := batch * o.Heads * ceil(t, 16)
 		out = append(out, launch{module: "bf16_attention_long_grad", kernel: fmt.Sprintf("bf16_attention_long_queries_%d", s.wide), grid: dim3{ceil(tiles, statsBlock/32), 1, 1},
 			block: dim3{statsBlock, 1, 1},
-			args:  []any{b.addr(o.DQKV), stats, sums, headScale(d, o.Heads) * o.Drop.Scale(), i32(t), i32(o.Heads), i32(s.hd), i32(shares), i32(s.gradWarps()), i32(tiles)}})
+			args:  []any{b.addr(o.DQKV), chunks, sums, headScale(d, o.Heads) * o.Drop.Scale(), i32(t), i32(o.Heads), i32(s.hd), i32(shares), i32(s.gradWarps()), i32(tiles)}})
 	}
 	return out, s.fits(o, s.longSharedGrad(), b.maxShared)
 }

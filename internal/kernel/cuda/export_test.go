@@ -13,3 +13,11 @@ func SetStreamed(tokens int) (restore func()) {
 	longFrom, longGradFrom = tokens, tokens
 	return func() { longFrom, longGradFrom = before, beforeGrad }
 }
+
+// SetHeadPiece has instances cut into pieces of at least so many rows by the pass that ends a
+// network, until restore is called.
+func SetHeadPiece(rows int) (restore func()) {
+	before := headPiece
+	headPiece = rows
+	return func() { headPiece = before }
+}

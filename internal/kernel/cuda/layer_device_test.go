@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sort"
+	"strings"
 	"testing"
 
 	"haul/internal/kernel"
@@ -18,12 +19,19 @@ import (
 // tokens and layers of the shape that is joined. Muon has blocks of that side; 0: none.
 func agentRun(t testing.TB, dev kernel.Device, batch, layers, side int) (kernel.Runner, kernel.Store, *kernel.Layout) {
 	t.Helper()
-	const tokens, streams, steps = 164, 8, 2000
+	return agentRows(t, dev, 164, batch, layers, side, true, 1)
+}
+
+// agentRows is agentRun for rows of any length, compressed or one sequence each, with the weights
+// of queries and keys so many times as large.
+func agentRows(t testing.TB, dev kernel.Device, tokens, batch, layers, side int, compressed bool, steep float32) (kernel.Runner, kernel.Store, *kernel.Layout) {
+	t.Helper()
+	const streams, steps = 8, 2000
 	m, err := model.NewAD(model.ADConfig{Width: 128, Heads: 8, Layers: layers, Feed: 512, Positions: 2 * tokens, Observed: model.Sizes(9, 9),
 		Actions: 5, Rewards: 2, Dropout: 0.1, AttentionDropout: 0.1, DropoutKey: 7})
 	must(t, err)
 	p := plan.New("agent", dev, batch, tokens, m.Layout())
-	spec := model.Transitions(kernel.RegionSpec{Streams: streams, Steps: steps, Horizon: 20, Tokens: tokens, Compressed: true,
+	spec := model.Transitions(kernel.RegionSpec{Streams: streams, Steps: steps, Horizon: 20, Tokens: tokens, Compressed: compressed,
 		Shortest: 20, Longest: 80, Ahead: 2, Seed: 3, Purpose: rng.Regions}, 2)
 	in := model.Sequences{Index: p.ShardInts("index", batch, tokens, model.TokenFields(2)), Labels: p.ShardInts("labels", batch,
 		tokens, 2), First: p.ShardInts("first", batch, tokens)}
@@ -35,7 +43,15 @@ func agentRun(t testing.TB, dev kernel.Device, batch, layers, side int) (kernel.
 	p.TallyHeads(sums, m.Heads()...)
 	store, err := dev.NewStore(m.Layout(), true)
 	must(t, err)
-	must(t, store.WriteWeights(model.Initial(m.Layout(), 5)))
+	weights := model.Initial(m.Layout(), 5)
+	for _, w := range m.Layout().Params {
+		if strings.Contains(w.Name, "qkv") {
+			for i := range weights[w.Offset:][:w.Len()*2/3] {
+				weights[w.Offset+i] *= steep
+			}
+		}
+	}
+	must(t, store.WriteWeights(weights))
 	run, err := p.Compile(dev, store)
 	must(t, err)
 	must(t, run.SetControl(kernel.Control{LearningRate: 3e-4, Temperature: 1}))

@@ -14,6 +14,9 @@ const (
 	headBlocks  = 4 // of a multiprocessor
 )
 
+// headPiece is how many rows a piece of an instance has at least: two tiles for every warp.
+var headPiece = 96
+
 // layerHead is what follows the last layer: a norm, a product of few columns, its losses, and the
 // gradients of all three.
 type layerHead struct {
@@ -83,18 +86,29 @@ func (o *layerHead) Cost() kernel.Cost { return costOf(o, o.ops()...) }
 
 func (o *layerHead) bind(b *binder) ([]launch, error) {
 	batch, tokens, n := o.loss.Logits.Shape[0], o.loss.Logits.Shape[1], o.head.Y.Cols()
-	shares := ceil(batch, ceil(batch, headBlocks*b.sms)) // as many instances for every block
+	// pieces of an instance where instances are too few for the card; as many of them for every block
+	pieces := max(1, min(headBlocks*b.sms/batch, tokens/headPiece))
+	shares := ceil(batch*pieces, ceil(batch*pieces, headBlocks*b.sms))
+	sums, each := b.address(o.loss.Sums), 3*len(o.loss.Columns)
+	if pieces > 1 {
+		sums = b.scratch(4 * batch * pieces * each)
+	}
 	var columns [headLosses]int
 	copy(columns[:], o.loss.Columns)
 	parts := b.scratch(4 * shares * n * (layerWidth + 1))
 	pass := launch{module: "layer_head", kernel: "layer_head", grid: dim3{shares, 1, 1}, block: dim3{headThreads, 1, 1},
-		args: []any{b.address(o.behind.DX), b.address(o.loss.Sums), parts, b.address(o.norm.X), b.address(o.loss.Labels),
-			b.address(o.head.W), b.address(o.head.Bias), b.address(o.norm.Gamma), b.address(o.norm.Beta), i32(batch), i32(tokens), i32(n),
+		args: []any{b.address(o.behind.DX), sums, parts, b.address(o.norm.X), b.address(o.loss.Labels),
+			b.address(o.head.W), b.address(o.head.Bias), b.address(o.norm.Gamma), b.address(o.norm.Beta), i32(batch), i32(pieces), i32(tokens), i32(n),
 			i32(len(o.loss.Columns)), i32(columns[0]), i32(columns[1]), o.loss.Smoothing, o.loss.Weight, float32(kernel.NormEps)}}
 	f := folds{b: b}
 	f.folded(parts, shares, o.headW, o.head, o.norm, o.behind)
 	f.noFolded()
 	f.noPlain()
 	f.noPlain()
-	return []launch{pass, f.launch()}, nil
+	out := []launch{pass, f.launch()}
+	if pieces > 1 {
+		out = append(out, launch{module: "layer_head", kernel: "layer_head_sums", grid: dim3{ceil(batch*each, headThreads), 1, 1}, block: dim3{headThreads, 1, 1},
+			args: []any{b.address(o.loss.Sums), sums, i32(batch * each), i32(pieces), i32(each)}})
+	}
+	return out, nil
 }

@@ -6,12 +6,21 @@ import (
 
 	"haul/internal/kernel"
 	"haul/internal/kernel/cuda"
+	"haul/internal/model"
+	"haul/internal/plan"
 )
 
 // gradients are those of one step of agentRun, by parameter.
 func gradients(t *testing.T, dev kernel.Device, batch int) map[string][]float32 {
 	t.Helper()
-	run, _, layout := agentRun(t, dev, batch, 2, 0)
+	out, _ := gradientsOf(t, dev, 164, batch, true, 1)
+	return out
+}
+
+// gradientsOf are those of one step of agentRows, and its tally.
+func gradientsOf(t *testing.T, dev kernel.Device, tokens, batch int, compressed bool, steep float32) (map[string][]float32, kernel.Metrics) {
+	t.Helper()
+	run, _, layout := agentRows(t, dev, tokens, batch, 2, 0, compressed, steep)
 	defer run.Close()
 	must(t, run.Run())
 	all, out := make([]float32, layout.Len), map[string][]float32{}
@@ -19,7 +28,67 @@ func gradients(t *testing.T, dev kernel.Device, batch int) map[string][]float32 
 	for _, p := range layout.Params {
 		out[p.Name] = all[p.Offset:][:p.Len()]
 	}
-	return out
+	tally, err := run.TakeMetrics()
+	must(t, err)
+	return out, tally
+}
+
+// TestLongAgents: rows whose attention is streamed and whose last pass has several blocks have the
+// same card's gradients and tally in fp32, with dropout, by the bound of TestAgentOverManyTiles;
+// with -short short rows alone.
+func TestLongAgents(t *testing.T) {
+	bound := 2 * math.Ldexp(1, -8) * math.Sqrt(2*9*2)
+	card, exact := open(t, cuda.BF16), open(t, cuda.FP32)
+	defer card.Close()
+	defer exact.Close()
+	for _, c := range []struct {
+		tokens, batch int
+		compressed    bool
+	}{{164, 5, true}, {193, 3, false}, {1000, 3, false}, {1023, 2, false}, {1300, 40, false}} {
+		if testing.Short() && c.tokens > 200 {
+			break
+		}
+		restore := cuda.SetStreamed(1)
+		pieces := cuda.SetHeadPiece(48)
+		got, tally := gradientsOf(t, card, c.tokens, c.batch, c.compressed, 1)
+		restore()
+		pieces()
+		want, told := gradientsOf(t, exact, c.tokens, c.batch, c.compressed, 1)
+		for name, w := range want {
+			var off, size float64
+			for i, w := range w {
+				off += float64(got[name][i]-w) * float64(got[name][i]-w)
+				size += float64(w) * float64(w)
+			}
+			if !(math.Sqrt(off) <= bound*math.Sqrt(size)) {
+				t.Errorf("%+v: %s: off by %.2g of its length, bound %.2g", c, name, math.Sqrt(off/size), bound)
+			}
+		}
+		a, b := plan.HeadOf(tally, model.HeadAction), plan.HeadOf(told, model.HeadAction)
+		if a.Labels != b.Labels || !(math.Abs(a.Loss-b.Loss) <= bound*b.Loss) {
+			t.Errorf("%+v: tally %+v, want %+v", c, a, b)
+		}
+	}
+}
+
+// TestSteepAgents: scores so far apart that sums relative to the first are more than fp32 holds
+// leave numbers, held and streamed.
+func TestSteepAgents(t *testing.T) {
+	card := open(t, cuda.BF16)
+	defer card.Close()
+	for _, streamed := range []bool{false, true} {
+		if streamed {
+			defer cuda.SetStreamed(1)()
+		}
+		got, _ := gradientsOf(t, card, 300, 3, false, 40)
+		for name, got := range got {
+			for i, g := range got {
+				if math.IsNaN(float64(g)) || math.IsInf(float64(g), 0) {
+					t.Fatalf("streamed %v: %s: element %d is %v", streamed, name, i, g)
+				}
+			}
+		}
+	}
 }
 
 // TestAgentOverManyTiles: 41,820 rows are more than two tiles for every multiprocessor, the last

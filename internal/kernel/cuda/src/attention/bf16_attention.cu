@@ -35,6 +35,7 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, u32 *bits, const 
   const int blocks = heads / each, b = blockIdx_x / blocks, head0 = blockIdx_x % blocks * each, head = head0 + warp / share;
   const int rows = (tokens + 15) & ~15, d = heads * hd, groups = (tokens + 31) / 32, pairs = (tokens + 63) / 64;
   const u32 at = shared_at(smem);
+  const float unit2 = scale * LOG2E;
   bring_keys<HD>(at, qkv + (long)b * tokens * 3 * d + head0 * hd, tokens, rows, d, hd, each);
   // Places in memory are worked out where they are used: kept, they spill.
   auto read = [&](Queries<K> &to, int tile) {
@@ -43,7 +44,6 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, u32 *bits, const 
   };
   if (DROP) masks.instance = state->instances + b;
   const Tiles<HD> keys(at + 4 * (warp / share) * rows * HD), values(keys, keys.at + 2 * rows * HD);
-  const float unit2 = scale * LOG2E;
   // A head's warps take its tiles from the last, which sees most keys, to the first, in turns there
   // and back, so that they have about as much to do.
   const int w = warp % share, there = 2 * (share - w) - 1, back = 2 * w + 1;
@@ -55,18 +55,23 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, u32 *bits, const 
   sync();
 #pragma unroll 1
   for (int r = start, step = there; r >= 0; r -= step, step = there + back - step) {
-    Attending<HD, DROP != WHOLE> own(next, r, tokens); // the next tile's are under way while this one's are multiplied
+    Attending<HD, DROP != WHOLE> own(next, r, tokens, unit2); // the next tile's are under way while this one's are multiplied
     read(next, r - step > 0 ? r - step : 0);
     const u32 draw = masks.draw(head * tokens + 16 * r + lane % 16, groups, lane / 16);
 #pragma unroll 1
-    for (int P = r / 4; 2 * P + 1 >= own.lowest && P >= 0; P--) {
-      u32 word = 0;
-      if (DROP) word = masks.word(draw + 4 * P);
-      if (DROP == MADE) bits[(r * pairs + P) * 32] = word;
-      own.pair(keys, values, word, P, unit2);
+    for (bool careful = false;; careful = true) {
+#pragma unroll 1
+      for (int P = r / 4; 2 * P + 1 >= own.lowest && P >= 0; P--) {
+        u32 word = 0;
+        if (DROP) word = masks.word(draw + 4 * P);
+        if (DROP == MADE) bits[(r * pairs + P) * 32] = word;
+        own.pair(keys, values, word, P, careful, [](int) {});
+      }
+      if (careful || !ballot(own.grown())) break;
+      own.begin();
     }
     const int instance = apart(b);
-    own.write(y + (long)instance * tokens * d + head * hd, logSum + ((long)instance * heads + head) * tokens, keepScale, scale, tokens, d, hd);
+    own.write(y + (long)instance * tokens * d + head * hd, logSum + ((long)instance * heads + head) * tokens, keepScale, tokens, d, hd);
   }
 }
 

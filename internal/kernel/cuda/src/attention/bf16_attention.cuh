@@ -80,6 +80,39 @@ struct Masks {
   }
 };
 
+// Word makes Masks::word step by step, between other instructions, where they are written.
+struct Word {
+  u32 c[2][4];
+  u32 keep;
+
+  __device__ __forceinline__ Word(const Masks &masks, u32 draw) {
+#pragma unroll
+    for (int call = 0; call < 2; call++) c[call][0] = (u32)masks.instance, c[call][1] = (u32)(masks.instance >> 32), c[call][2] = draw + call, c[call][3] = dropPurpose;
+  }
+  __device__ __forceinline__ void round(const Masks &masks, int i) {
+#pragma unroll
+    for (int call = 0; call < 2; call++) {
+      u32(&v)[4] = c[call];
+      u32 low0, high0, low1, high1;
+      asm volatile("{.reg .u64 t; mul.wide.u32 t, %2, %3; mov.b64 {%0, %1}, t;}" : "=r"(low0), "=r"(high0) : "r"(0xD2511F53u), "r"(v[0]));
+      asm volatile("{.reg .u64 t; mul.wide.u32 t, %2, %3; mov.b64 {%0, %1}, t;}" : "=r"(low1), "=r"(high1) : "r"(0xCD9E8D57u), "r"(v[2]));
+      asm volatile("lop3.b32 %0, %1, %2, %3, 0x96;" : "=r"(v[0]) : "r"(high1), "r"(v[1]), "r"(masks.keys[2 * i]));
+      asm volatile("lop3.b32 %0, %1, %2, %3, 0x96;" : "=r"(v[2]) : "r"(high0), "r"(v[3]), "r"(masks.keys[2 * i + 1]));
+      v[1] = low1, v[3] = low0;
+    }
+  }
+  // levels takes the eight bits from `from` on, 0 or 8.
+  __device__ __forceinline__ void levels(const Masks &masks, int from) {
+    if (from == 0) keep = 0xffffffff;
+#pragma unroll
+    for (int b = from; b < from + 8; b++) {
+      u32 r = c[b % 8 / 4][b % 4];
+      if (b < 8) asm volatile("prmt.b32 %0, %1, %1, 0x1032;" : "=r"(r) : "r"(c[b / 4][b % 4]));
+      asm volatile("lop3.b32 %0, %1, %2, %3, 0xe8;" : "=r"(keep) : "r"(keep), "r"(r), "r"(masks.levels[b]));
+    }
+  }
+};
+
 // What a kernel does about dropout: nothing, make its masks, read those that were made, or make
 // them and leave them to be read: the gradient reads what attention made.
 enum { WHOLE, MASKED, KEPT, MADE };
@@ -90,15 +123,9 @@ enum { WHOLE, MASKED, KEPT, MADE };
 __device__ __forceinline__ long kept_at(int head, int tiles, int pairs, int r, int P) { return (((long)head * tiles + r) * pairs + P) << 5; }
 
 // upper_bits has, of byte n, n < 4, of two words all bits of a half each where the byte's upper bit
-// is set: the low half for the first word. all_bits is the same of one word, for all 32.
+// is set: the low half for the first word.
 __device__ __forceinline__ u32 upper_bits(u32 a, u32 b, int n) {
   u32 r;
   asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(0xcc88 + 0x1111 * n));
   return r;
 }
-__device__ __forceinline__ u32 all_bits(u32 a, int n) {
-  u32 r;
-  asm("prmt.b32 %0, %1, %1, %2;" : "=r"(r) : "r"(a), "r"(0x8888 + 0x1111 * n));
-  return r;
-}
-__device__ __forceinline__ float masked(float v, u32 mask) { return __builtin_bit_cast(float, __builtin_bit_cast(u32, v) & mask); }

@@ -9,6 +9,13 @@
 
 constexpr int maxWarps = 8, tile = 64, stages = 3; // tile: keys brought at a time, a pair of groups
 
+// sync_any is sync(), and tells whether any thread says so.
+__device__ __forceinline__ bool sync_any(bool p) {
+  u32 r;
+  asm volatile("{.reg .pred q; setp.ne.u32 q, %1, 0; bar.red.or.pred q, 0, q; selp.u32 %0, 1, 0, q;}" : "=r"(r) : "r"((u32)p) : "memory");
+  return r;
+}
+
 // Stages bring keys and values from tile to tile. A stage is k and v [tile][HD], in pieces of eight
 // numbers, of which a thread has one in every `threads`.
 template <int HD> struct Stages {
@@ -44,37 +51,54 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, u32 *bits, const 
   const int blocks = (tiles + maxWarps - 1) / maxWarps, whole = blockIdx_x / blocks, share = blocks - 1 - blockIdx_x % blocks;
   const int b = whole / heads, head = whole % heads, r = share * maxWarps + warp;
   const u32 at = shared_at(smem);
+  const float unit2 = scale * LOG2E;
   qkv += (long)b * tokens * 3 * d + head * hd, first += (long)b * tokens;
   const int end = 16 * maxWarps * (share + 1) < tokens ? 16 * maxWarps * (share + 1) : tokens;
   const int high = (end - 1) / tile, low = first[16 * maxWarps * share] / tile;
   const Stages<HD> ring(at, qkv, tokens, d, hd);
-  ring.bring(0, high);
-  commit_copies();
-  if (high > low) ring.bring(1, high - 1);
-  commit_copies();
+  auto start = [&] {
+    ring.bring(0, high);
+    commit_copies();
+    if (high > low) ring.bring(1, high - 1);
+    commit_copies();
+  };
+  start();
   Queries<K> own;
   own.read(qkv, first, r < tiles ? r : tiles - 1, tokens, d, hd);
   if (DROP) masks.instance = state->instances + b;
   const u32 draw = masks.draw(head * tokens + 16 * r + lane % 16, groups, lane / 16);
   if (DROP == MADE) bits += kept_at(whole, 2 * groups, pairs, r, 0) + lane;
-  const float unit2 = scale * LOG2E;
-  Attending<HD, DROP != WHOLE> rows(own, r, tokens);
-  int turn = 0; // the stage of tile m
+  Attending<HD, DROP != WHOLE> rows(own, r, tokens, unit2);
 #pragma unroll 1
-  for (int m = high; m >= low; m--, turn = turn == stages - 1 ? 0 : turn + 1) {
-    wait_copies<stages - 2>();
-    sync();
-    if (m - 2 >= low) ring.bring(turn == 0 ? stages - 1 : turn - 1, m - 2);
-    commit_copies();
-    if (r >= tiles || 2 * m > r / 2 || 2 * m + 1 < rows.lowest) continue;
-    u32 word = 0;
-    if (DROP) word = masks.word(draw + 4 * m);
-    if (DROP == MADE) bits[32 * m] = word;
-    // Tiles whose first row is the row's first key.
-    const Tiles<HD> keys(at + turn * stage - 2 * m * tile * HD), values(keys, keys.at + 2 * tile * HD);
-    rows.pair(keys, values, word, m, unit2);
+  for (bool careful = false;; careful = true) {
+    u32 word = DROP ? masks.word(draw + r / 4 * 4) : 0;
+    int turn = 0; // the stage of tile m
+#pragma unroll 1
+    for (int m = high; m >= low; m--, turn = turn == stages - 1 ? 0 : turn + 1) {
+      wait_copies<stages - 2>();
+      sync();
+      if (m - 2 >= low) ring.bring(turn == 0 ? stages - 1 : turn - 1, m - 2);
+      commit_copies();
+      if (r >= tiles || m > r / 4 || 2 * m + 1 < rows.lowest) continue;
+      // Tiles whose first row is the row's first key.
+      const Tiles<HD> keys(at + turn * stage - 2 * m * tile * HD), values(keys, keys.at + 2 * tile * HD);
+      if (DROP == MADE) bits[32 * m] = word;
+      // The next pair's masks are made between this one's powers, which wait for another unit.
+      const u32 after = draw + 4 * m - 4;
+      Word made(masks, after);
+      if (rows.pair(keys, values, word, m, careful, [&](int n) {
+            if (DROP == WHOLE) return;
+            if (n < 28 && n % 4 == 3) made.round(masks, n / 4);
+            if (n == 29 || n == 31) made.levels(masks, n == 29 ? 0 : 8);
+          }))
+        word = made.keep;
+      else if (DROP) word = masks.word(after);
+    }
+    // One warp's rows that begin again begin the block's again.
+    if (careful || !sync_any(r < tiles && rows.grown())) break;
+    start(), rows.begin();
   }
-  if (r < tiles) rows.write(y + (long)b * tokens * d + head * hd, logSum + (long)whole * tokens, keepScale, scale, tokens, d, hd);
+  if (r < tiles) rows.write(y + (long)b * tokens * d + head * hd, logSum + (long)whole * tokens, keepScale, tokens, d, hd);
 }
 
 // LEAST blocks on a multiprocessor bound the registers.

@@ -5,12 +5,10 @@
 
 constexpr float huge = 0x1p60f; // a row's sum above it goes over to a larger score
 
-__device__ __forceinline__ float quad_sum(float v) {
-  v += shfl_xor(v, 1);
-  return v + shfl_xor(v, 2);
-}
-
 __device__ __forceinline__ int last(int row, int tokens) { return row < tokens ? row : tokens - 1; }
+
+// scaled multiplies two bf16 numbers.
+__device__ __forceinline__ u32 scaled(u32 v, float by) { return bf16x2(bf16_low(v) * by, bf16_high(v) * by); }
 
 // Queries are 16 rows of q as left operands, and where the sequences of this lane's two rows begin.
 template <int K> struct Queries {
@@ -28,6 +26,9 @@ template <int K> struct Queries {
     }
   }
 };
+
+// outside tells that n is below `from` or above `to`.
+__device__ __forceinline__ bool outside(int n, int from, int to) { return (u32)(n - from) > (u32)(to - from); }
 
 // scores are q·k for tile r and group J, minus infinity where the query does not see the key: `i`
 // are this lane's queries, `from` where their sequences begin, `highest` where the tile's last
@@ -54,64 +55,79 @@ __device__ __forceinline__ void scores(float (&s)[4][4], const u32 (&q)[HD / 16]
   for (int n = 0; n < 4; n++)
 #pragma unroll
     for (int e = 0; e < 4; e++)
-      if (8 * n + e % 2 > i[e / 2] - j || 8 * n + e % 2 < from[e / 2] - j) s[n][e] = -__builtin_inff();
+      if (outside(8 * n + e % 2 + j, from[e / 2], i[e / 2])) s[n][e] = -__builtin_inff();
 }
 
-// largest raises top to the rows' largest scores.
-__device__ __forceinline__ void largest(float (&top)[2], const float (&s)[4][4]) {
+// largest raises what rows are relative to, which base has negative, to their largest scores.
+__device__ __forceinline__ void largest(float (&base)[4], const float (&s)[4][4]) {
 #pragma unroll
   for (int x = 0; x < 2; x++) {
-    float most = top[x];
+    float most = -base[2 * x];
 #pragma unroll
     for (int n = 0; n < 4; n++) most = larger(most, larger(s[n][2 * x], s[n][2 * x + 1]));
     most = larger(most, shfl_xor(most, 1));
-    top[x] = larger(most, shfl_xor(most, 2));
+    base[2 * x] = base[2 * x + 1] = -larger(most, shfl_xor(most, 2));
   }
 }
 
-// powers puts 2^((s - top)·unit) in the place of s, and this lane's sums of them into part.
-__device__ __forceinline__ void powers(float (&part)[2], float (&s)[4][4], const float (&top)[2], float unit) {
+// c[16×8] = from + a·b.
+__device__ __forceinline__ void multiply(float (&c)[4], const float (&from)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
+               : "=f"(c[0]), "=f"(c[1]), "=f"(c[2]), "=f"(c[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(from[0]), "f"(from[1]), "f"(from[2]), "f"(from[3]));
+}
+
+constexpr u32 ones = 0x3f803f80; // two ones in bf16
+
+// powers puts 2^(s + base) into p, as left operands, and the rows' sums of them into part.
+__device__ __forceinline__ void powers(float (&part)[4], u32 (&p)[2][4], float (&s)[4][4], const float (&base)[4]) {
 #pragma unroll
-  for (int x = 0; x < 2; x++) {
-    part[x] = 0;
+  for (int n = 0; n < 4; n++)
 #pragma unroll
-    for (int n = 0; n < 4; n++)
-#pragma unroll
-      for (int e = 2 * x; e < 2 * x + 2; e++) {
-        s[n][e] = ex2(s[n][e] * unit - top[x] * unit);
-        part[x] += s[n][e];
-      }
-  }
+    for (int e = 0; e < 4; e++) s[n][e] = ex2(s[n][e] + base[e]);
+  left(p[0], s, 0), left(p[1], s, 1);
+  const float zero[4] = {};
+  multiply(part, zero, p[0], ones, ones);
+  multiply(part, p[1], ones, ones);
 }
 
 // Attending is a warp with 16 queries, tile r, that goes over their keys from the last to the
 // first, in pairs of groups of 32. Masks are those of a pair as they lie in memory.
 //
-// What a reader could break: a row's products are relative to its largest score in the first group
-// it takes, its own, which is finite, for every query sees itself. Should a later sum become huge,
-// and only then, the row goes over to its largest score so far. Pairs whose keys every query sees
-// take the short way, `whole`; it changes nothing where a sum is huge, and the long one goes over
-// the pair.
+// What a reader could break: its queries are q times scale·log2 e, rounded, here and in the
+// gradient, so that scores are powers of two as they come. A row's products are relative to its
+// largest score in the first group it takes, its own, which is finite, for every query sees
+// itself. Pairs whose keys every query sees take the short way, `whole`, which looks at nothing:
+// where a row's sum has become huge at the end, the rows begin again, carefully, pair by pair the
+// long way. There a row whose sum becomes huge goes over to its largest score so far.
 template <int HD, bool DROP> struct Attending {
   static constexpr int K = HD / 16;
   u32 q[K][4];
   int r, i[2], from[2], lowest, highest;
-  float o[2 * K][4], top[2], sum[2];
+  // Of rows g, g, g+8, g+8: sums, and what they are relative to, negative.
+  float o[2 * K][4], sum[4], base[4];
 
-  __device__ __forceinline__ Attending(const Queries<K> &own, int r, int tokens) : r(r) {
+  __device__ __forceinline__ Attending(const Queries<K> &own, int r, int tokens, float unit2) : r(r) {
     const int g = threadIdx_x % 32 / 4;
 #pragma unroll
     for (int k = 0; k < K; k++)
 #pragma unroll
-      for (int e = 0; e < 4; e++) q[k][e] = own.q[k][e];
+      for (int e = 0; e < 4; e++) q[k][e] = scaled(own.q[k][e], unit2);
+#pragma unroll
+    for (int x = 0; x < 2; x++) from[x] = own.from[x], i[x] = last(16 * r + g + 8 * x, tokens);
+    lowest = shfl(from[0], 0) / 32, highest = shfl(from[1], 31);
+    begin();
+  }
+  __device__ __forceinline__ void begin() {
 #pragma unroll
     for (int n = 0; n < 2 * K; n++)
 #pragma unroll
       for (int e = 0; e < 4; e++) o[n][e] = 0;
 #pragma unroll
-    for (int x = 0; x < 2; x++) from[x] = own.from[x], i[x] = last(16 * r + g + 8 * x, tokens), top[x] = -__builtin_inff(), sum[x] = 0;
-    lowest = shfl(from[0], 0) / 32, highest = shfl(from[1], 31);
+    for (int e = 0; e < 4; e++) sum[e] = 0, base[e] = __builtin_inff();
   }
+  // grown tells whether the rows have to begin again.
+  __device__ __forceinline__ bool grown() const { return !(larger(sum[0], sum[2]) < huge); }
 
   // Spread are the masks of a group: x[row][h] has in the upper bit of byte n that of column 8n +
   // 2t + h.
@@ -142,63 +158,61 @@ template <int HD, bool DROP> struct Attending {
     }
   }
 
-  // whole takes pair P, which every query sees, unless a sum is huge.
-  __device__ __forceinline__ bool whole(const Tiles<HD> &keys, const Tiles<HD> &values, u32 word, int P, float unit2) {
-    u32 p[4][4];
-    float part[2] = {0, 0};
-    const float base[2] = {top[0] * unit2, top[1] * unit2};
-#pragma unroll
-    for (int a = 0; a < 4; a++) {
-      float s[2][4] = {};
-#pragma unroll
-      for (int k = 0; k < K; k++) {
-        u32 m[4];
-        keys.right(m, 64 * P + 16 * a, k);
-        multiply(s[0], q[k], m[0], m[1]);
-        multiply(s[1], q[k], m[2], m[3]);
-      }
-#pragma unroll
-      for (int n = 0; n < 2; n++)
-#pragma unroll
-        for (int e = 0; e < 4; e++) s[n][e] = ex2(s[n][e] * unit2 - base[e / 2]), part[e / 2] += s[n][e];
-      p[a][0] = bf16x2(s[0][0], s[0][1]), p[a][1] = bf16x2(s[0][2], s[0][3]), p[a][2] = bf16x2(s[1][0], s[1][1]), p[a][3] = bf16x2(s[1][2], s[1][3]);
-    }
-    if (ballot(part[0] > huge || part[1] > huge)) return false;
-    sum[0] += part[0], sum[1] += part[1];
+  // whole takes pair P, which every query sees, with next(n) between its powers, for odd n.
+  template <class NEXT> __device__ __forceinline__ void whole(const Tiles<HD> &keys, const Tiles<HD> &values, u32 word, int P, NEXT &&next) {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
+      u32 p[2][4];
+#pragma unroll
+      for (int a = 0; a < 2; a++) {
+        float s[2][4];
+#pragma unroll
+        for (int k = 0; k < K; k++) {
+          u32 m[4];
+          keys.right(m, 64 * P + 32 * half + 16 * a, k);
+          if (k == 0) multiply(s[0], base, q[k], m[0], m[1]), multiply(s[1], base, q[k], m[2], m[3]);
+          else multiply(s[0], q[k], m[0], m[1]), multiply(s[1], q[k], m[2], m[3]);
+        }
+#pragma unroll
+        for (int n = 0; n < 2; n++)
+#pragma unroll
+          for (int e = 0; e < 4; e++) {
+            asm volatile("ex2.approx.ftz.f32 %0, %1;" : "=f"(s[n][e]) : "f"(s[n][e]));
+            if (e % 2) next(16 * half + 8 * a + 4 * n + e);
+          }
+        p[a][0] = bf16x2(s[0][0], s[0][1]), p[a][1] = bf16x2(s[0][2], s[0][3]), p[a][2] = bf16x2(s[1][0], s[1][1]), p[a][3] = bf16x2(s[1][2], s[1][3]);
+        multiply(sum, p[a], ones, ones);
+      }
       if (DROP) {
         const Spread spread(word, half);
-        spread.drop(p[2 * half], 0), spread.drop(p[2 * half + 1], 1);
+        spread.drop(p[0], 0), spread.drop(p[1], 1);
       }
-      add(p[2 * half], values, 64 * P + 32 * half), add(p[2 * half + 1], values, 64 * P + 32 * half + 16);
+      add(p[0], values, 64 * P + 32 * half), add(p[1], values, 64 * P + 32 * half + 16);
     }
-    return true;
   }
 
   // one takes group J.
-  __device__ __forceinline__ void one(const Tiles<HD> &keys, const Tiles<HD> &values, u32 word, int J, float unit2) {
-    float s[4][4], part[2];
+  __device__ __forceinline__ void one(const Tiles<HD> &keys, const Tiles<HD> &values, u32 word, int J) {
+    float s[4][4], part[4];
+    u32 p[2][4];
     scores<HD>(s, q, keys, r, J, i, from, highest);
-    if (J == r / 2) largest(top, s);
-    powers(part, s, top, unit2);
-    if (ballot(part[0] > huge || part[1] > huge)) {
-      const float was[2] = {top[0], top[1]};
+    if (J == r / 2) largest(base, s);
+    powers(part, p, s, base);
+    if (ballot(larger(part[0], part[2]) > huge)) {
+      const float was[2] = {base[0], base[2]};
       scores<HD>(s, q, keys, r, J, i, from, highest);
-      largest(top, s);
-      powers(part, s, top, unit2);
+      largest(base, s);
+      powers(part, p, s, base);
 #pragma unroll
       for (int x = 0; x < 2; x++) {
-        const float shrink = ex2((was[x] - top[x]) * unit2);
-        sum[x] *= shrink;
+        const float shrink = ex2(base[2 * x] - was[x]);
+        sum[2 * x] *= shrink, sum[2 * x + 1] *= shrink;
 #pragma unroll
         for (int n = 0; n < 2 * K; n++) o[n][2 * x] *= shrink, o[n][2 * x + 1] *= shrink;
       }
     }
-    sum[0] += part[0], sum[1] += part[1];
-    u32 p[2][4];
 #pragma unroll
-    for (int a = 0; a < 2; a++) left(p[a], s, a);
+    for (int e = 0; e < 4; e++) sum[e] += part[e];
     if (DROP) {
       const Spread spread(word, J);
 #pragma unroll
@@ -208,21 +222,26 @@ template <int HD, bool DROP> struct Attending {
     for (int a = 0; a < 2; a++) add(p[a], values, 32 * J + 16 * a);
   }
 
-  __device__ __forceinline__ void pair(const Tiles<HD> &keys, const Tiles<HD> &values, u32 word, int P, float unit2) {
-    if (2 * P + 1 < r / 2 && 64 * P >= highest && whole(keys, values, word, P, unit2)) return;
+  // pair takes pair P, the short way with next(n) for odd n from 1 to 31, and tells that it did.
+  template <class NEXT> __device__ __forceinline__ bool pair(const Tiles<HD> &keys, const Tiles<HD> &values, u32 word, int P, bool careful, NEXT &&next) {
+    if (2 * P + 1 < r / 2 && 64 * P >= highest && !careful) {
+      whole(keys, values, word, P, next);
+      return true;
+    }
 #pragma unroll 1
-    for (int J = least(r / 2, 2 * P + 1); J >= 2 * P && J >= lowest; J--) one(keys, values, word, J, unit2);
+    for (int J = least(r / 2, 2 * P + 1); J >= 2 * P && J >= lowest; J--) one(keys, values, word, J);
+    return false;
   }
 
   // write leaves the rows' results, y and logSum those of the instance's head.
-  __device__ __forceinline__ void write(Bf16 *y, float *logSum, float keepScale, float scale, int tokens, int d, int hd) const {
+  __device__ __forceinline__ void write(Bf16 *y, float *logSum, float keepScale, int tokens, int d, int hd) const {
     const int g = threadIdx_x % 32 / 4, t = threadIdx_x % 4;
 #pragma unroll
     for (int x = 0; x < 2; x++) {
       const int row = 16 * r + g + 8 * x;
-      const float total = quad_sum(sum[x]), inverse = keepScale * rcp(total);
+      const float total = sum[2 * x], inverse = keepScale * rcp(total);
       if (row >= tokens) continue;
-      if (t == 0) logSum[row] = top[x] * scale + lg2(total) * LN2;
+      if (t == 0) logSum[row] = (lg2(total) - base[2 * x]) * LN2;
 #pragma unroll
       for (int n = 0; n < 2 * K; n++)
         if (8 * n < hd) *(u32 *)(y + (long)row * d + 8 * n + 2 * t) = bf16x2(o[n][2 * x] * inverse, o[n][2 * x + 1] * inverse);
@@ -248,12 +267,6 @@ __device__ __forceinline__ void turn(u32 (&out)[4], const u32 (&m)[4], const u32
   same_bits(out[2], out[3], one, m[1], m[3]);
 }
 
-// c[16×8] = from + a·b.
-__device__ __forceinline__ void multiply(float (&c)[4], const float (&from)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
-               : "=f"(c[0]), "=f"(c[1]), "=f"(c[2]), "=f"(c[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(from[0]), "f"(from[1]), "f"(from[2]), "f"(from[3]));
-}
 // Own are 32 keys and values as operands of the gradient: rows on the left, and keys as terms on
 // the right.
 template <int HD> struct Own {
@@ -276,17 +289,31 @@ template <int HD> __device__ __forceinline__ Lines lines_of(int end) { // end: l
 }
 
 // Seen is what a lane's four queries of a tile are to a group of 32 keys: query 8x + 2t + h has
-// logSum·log2 e, -D/keepScale, D = dy·y, twice, as a result has it for two rows, and its word of
-// masks.
+// -logSum·log2 e and -D/keepScale, D = dy·y, twice, as a result has them for two rows, and its word
+// of masks.
 struct Seen {
-  float logSum[2][2], none[2][4];
+  float logs[2][4], none[2][4];
   u32 words[2][2];
 };
+
+// either has a's bits where the mask's are set, b's elsewhere.
+__device__ __forceinline__ u32 either(u32 mask, u32 a, u32 b) {
+  u32 r;
+  asm("lop3.b32 %0, %1, %2, %3, 0xca;" : "=r"(r) : "r"(mask), "r"(a), "r"(b));
+  return r;
+}
+// product2 multiplies two bf16 numbers by two others; zero is ±0 twice.
+__device__ __forceinline__ Bf16x2 product2(Bf16x2 a, Bf16x2 b, u32 zero = 0x80008000u) {
+  u32 r;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(zero));
+  return r;
+}
 
 // Gradient adds the products of a group of 32 keys and a tile of 16 queries to their gradients.
 //
 // What a reader could break: scores are made turned, a row a key: so they lie as the left operands
-// of dk and dv, which are sums over queries; for dq alone they are turned back.
+// of dk and dv, which are sums over queries; for dq alone they are turned back. Queries are q times
+// scale·log2 e, as attention has them, so dk is log2 e times too large.
 template <int HD, bool DROP> struct Gradient {
   static constexpr int K = HD / 16;
   float dk[2][2 * K][4] = {}, dv[2][2 * K][4] = {};
@@ -295,62 +322,66 @@ template <int HD, bool DROP> struct Gradient {
   // dv_j = Σ_i p·kept·dy_i; ds = p·(kept·dy_i·v_j - D_i); dq_i = scale·Σ_j ds·k_j; dk_j = scale·Σ_i
   // ds·q_i. keepScale is left out of ds, hence D/keepScale, and multiplies the sums instead. Where
   // queries do not see all keys, `edge`, hidden(s) zeroes the probabilities of those they do not.
-  template <class HIDDEN>
-  __device__ __forceinline__ void add(float (&dq)[2 * K][4], const Own<HD> &own, u32 queries, u32 grads, Lines lines, const Seen &seen, const u32 (&one)[4], float unit2, bool edge,
-                                      HIDDEN &&hidden) {
+  // before() fills dq with the sums so far.
+  template <class HIDDEN, class BEFORE>
+  __device__ __forceinline__ void add(float (&dq)[2 * K][4], const Own<HD> &own, u32 queries, u32 grads, Lines lines, const Seen &seen, const u32 (&one)[4], bool edge,
+                                      HIDDEN &&hidden, BEFORE &&before) {
     const int g = threadIdx_x % 32 / 4;
     u32 q[K][4], o[K][4];
 #pragma unroll
     for (int k = 0; k < K; k++) matrices(q[k], queries + (lines.across ^ 32 * k)), matrices(o[k], grads + (lines.across ^ 32 * k));
-    float s[2][2][4] = {};
+    float s[2][2][4];
 #pragma unroll
     for (int a = 0; a < 2; a++)
 #pragma unroll
       for (int k = 0; k < K; k++) {
         u32 m[4];
         own.keys(m, a, k);
-        multiply(s[a][0], m, q[k][0], q[k][1]);
-        multiply(s[a][1], m, q[k][2], q[k][3]);
+#pragma unroll
+        for (int x = 0; x < 2; x++)
+          if (k == 0) multiply(s[a][x], seen.logs[x], m, q[k][2 * x], q[k][2 * x + 1]);
+          else multiply(s[a][x], m, q[k][2 * x], q[k][2 * x + 1]);
       }
 #pragma unroll
     for (int a = 0; a < 2; a++)
 #pragma unroll
       for (int x = 0; x < 2; x++)
 #pragma unroll
-        for (int e = 0; e < 4; e++) s[a][x][e] = ex2(s[a][x][e] * unit2 - seen.logSum[x][e % 2]);
+        for (int e = 0; e < 4; e++) s[a][x][e] = ex2(s[a][x][e]);
     if (edge) hidden(s);
+    u32 words[2][2], none[2];
+    if (DROP)
+#pragma unroll
+      for (int x = 0; x < 2; x++) words[x][0] = seen.words[x][0] << (7 - g), words[x][1] = seen.words[x][1] << (7 - g), none[x] = bf16x2(seen.none[x][0], seen.none[x][1]);
 #pragma unroll
     for (int a = 0; a < 2; a++) {
-      float dp[2][4];
+      float dp[2][4]; // less D
 #pragma unroll
       for (int k = 0; k < K; k++) {
         u32 m[4];
         own.values(m, a, k);
-        if (k == 0) {
-          const float zero[4] = {};
-          multiply(dp[0], zero, m, o[k][0], o[k][1]);
-          multiply(dp[1], zero, m, o[k][2], o[k][3]);
-          continue;
-        }
-        multiply(dp[0], m, o[k][0], o[k][1]);
-        multiply(dp[1], m, o[k][2], o[k][3]);
+#pragma unroll
+        for (int x = 0; x < 2; x++)
+          if (k == 0) multiply(dp[x], seen.none[x], m, o[k][2 * x], o[k][2 * x + 1]);
+          else multiply(dp[x], m, o[k][2 * x], o[k][2 * x + 1]);
       }
-      u32 p[4], ds[4];
+      u32 p[4], ds[4], same[4];
 #pragma unroll
       for (int x = 0; x < 2; x++)
 #pragma unroll
         for (int e = 0; e < 4; e += 2) {
-          float kept[2], d[2];
-#pragma unroll
-          for (int h = 0; h < 2; h++) {
-            const float v = s[a][x][e + h];
-            kept[h] = DROP ? masked(v, all_bits(seen.words[x][h] << (7 - g), 2 * a + e / 2)) : v;
-            d[h] = kept[h] * dp[x][e + h] + v * seen.none[x][h];
+          u32 all = bf16x2(s[a][x][e], s[a][x][e + 1]), rest = bf16x2(dp[x][e], dp[x][e + 1]), kept = all;
+          if (DROP) {
+            const u32 mask = upper_bits(words[x][0], words[x][1], 2 * a + e / 2);
+            kept &= mask, rest = either(mask, rest, none[x]);
           }
-          p[2 * x + e / 2] = bf16x2(kept[0], kept[1]), ds[2 * x + e / 2] = bf16x2(d[0], d[1]);
+          // ds twice: a left operand's registers follow each other otherwise than a right one's
+          p[2 * x + e / 2] = kept, ds[2 * x + e / 2] = product2(all, rest);
+          same[2 * x + e / 2] = product2(all, rest, one[1]);
         }
       u32 back[4];
-      turn(back, ds, one);
+      turn(back, same, one);
+      if (a == 0) before();
 #pragma unroll
       for (int k = 0; k < K; k++) {
         u4 m = turned4(grads + (lines.down ^ 32 * k));
@@ -378,7 +409,7 @@ __device__ __forceinline__ void hide(float (&s)[2][2][4], const int (&from)[2][2
     for (int x = 0; x < 2; x++)
 #pragma unroll
       for (int e = 0; e < 4; e++)
-        if (16 * a + e / 2 * 8 > i0 + 8 * x + 2 * t + e % 2 - j || 16 * a + e / 2 * 8 < from[x][e % 2] - j) s[a][x][e] = 0;
+        if (outside(16 * a + e / 2 * 8 + j, from[x][e % 2], i0 + 8 * x + 2 * t + e % 2)) s[a][x][e] = 0;
 }
 
 // write puts 16 rows from `row` on into dqkv, from which `to` is the head's first column.

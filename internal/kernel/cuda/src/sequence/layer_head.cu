@@ -1,5 +1,6 @@
-// The end of a network of layers and the beginning of its gradient, in one pass over the rows of an
-// instance: the last norm, the head's logits, their losses, and the gradient of the stream:
+// The end of a network of layers and the beginning of its gradient, in one pass over the rows of
+// a piece of an instance: the last norm, the head's logits, their losses, and the gradient of the
+// stream:
 //
 //   hat = (x - mean)·rstd;  z = hat·(W·diag(gamma))ᵀ + bias + W·beta
 //   dz = the gradient of kernel.CrossEntropy;  dhat = dz·W·diag(gamma)
@@ -89,7 +90,7 @@ __device__ __forceinline__ void losses(float (&dz)[2], float &sum, u32 &count, c
 
 KERNEL __launch_bounds__(headThreads, headBlocks)
     layer_head(float *dx, float *sums, float *parts, const float *x, const int *labels, const float *w, const float *bias,
-        const float *gamma, const float *beta, int batch, int tokens, int c, int heads, int n0, int n1, float smoothing, float weight,
+        const float *gamma, const float *beta, int batch, int pieces, int tokens, int c, int heads, int n0, int n1, float smoothing, float weight,
         float eps) {
   __shared__ Bf16 weights[headColumns][headStride] __attribute__((aligned(16)));
   __shared__ Bf16 turned[headWidth][headColumns] __attribute__((aligned(16)));
@@ -118,12 +119,13 @@ KERNEL __launch_bounds__(headThreads, headBlocks)
   // dzᵀ·hat: column g of dz, columns 8j + 2t and the next of hat; and of dz 2t and the next
   float part[16][2] = {}, partSum[2] = {0, 0};
 #pragma unroll 1
-  for (int b = blockIdx_x, side = 0; b < batch; b += gridDim_x, side ^= 1) {
+  for (int unit = blockIdx_x, side = 0; unit < batch * pieces; unit += gridDim_x, side ^= 1) {
+    const int b = unit / pieces;
     float sum[headLosses] = {};
-    // labels, and from bit 16 on hits, of an instance's rows: fewer than 2^16
+    // labels, and from bit 16 on hits, of a piece's rows: fewer than 2^16
     u32 count[headLosses] = {};
 #pragma unroll 1
-    for (int tile = warp; tile < tiles; tile += headWarps) {
+    for (int tile = unit % pieces * headWarps + warp; tile < tiles; tile += pieces * headWarps) {
       u32 hat[16][2];
       float rstd[2];
       int at[2];
@@ -194,12 +196,12 @@ KERNEL __launch_bounds__(headThreads, headBlocks)
       const float v = warp_sum(e % 3 == 0 ? sum[e / 3] : (float)(e % 3 == 1 ? counted & 0xffff : counted >> 16));
       if (lane == 0) found[side][e][warp] = v;
     }
-    sync(); // found is of this instance until the one after the next
+    sync(); // found is of this piece until the one after the next
     if (threadIdx_x < 3 * heads) {
       float v = 0;
 #pragma unroll
       for (int i = 0; i < headWarps; i++) v += found[side][threadIdx_x][i];
-      sums[(long)b * 3 * heads + threadIdx_x] = v;
+      sums[(long)unit * 3 * heads + threadIdx_x] = v;
     }
   }
 #pragma unroll
@@ -217,4 +219,13 @@ KERNEL __launch_bounds__(headThreads, headBlocks)
     for (int k = 0; k < headWarps; k++) v += i < c * headWidth ? products[k][i / headWidth][i % headWidth] : sumsOf[k][i - c * headWidth];
     parts[i] = v;
   }
+}
+
+// layer_head_sums adds up an instance's pieces in order, a thread each of its sums.
+KERNEL __launch_bounds__(headThreads) layer_head_sums(float *sums, const float *parts, int count, int pieces, int each) {
+  const int i = blockIdx_x * headThreads + threadIdx_x;
+  if (i >= count) return;
+  float v = 0;
+  for (int p = 0; p < pieces; p++) v += parts[(long)(i / each * pieces + p) * each + i % each];
+  sums[i] = v;
 }
