@@ -31,29 +31,39 @@ func (d Drop) Call(row, column, width int) (draw uint32, word, half int) {
 }
 
 // Weights says where the random bits of 32 weights of attention lie, those of a query (row counts
-// the queries of an instance, head by head) for keys 32·block..32·block+31 of `keys`: in the eight
-// words of two calls of Philox with rng.ShortRounds rounds, (Seed, global instance, draw and
-// draw+1, rng.Dropout). Keep decides about them. A call serves sixteen weights where Call has eight
-// elements: attention draws more numbers than all that is left of a step.
+// the queries of an instance, head by head) for keys 32·block..32·block+31 of `keys`: in the four
+// words of a call of Philox with rng.ShortRounds rounds, (Seed, global instance, draw,
+// rng.Dropout). Keep decides about them. A call serves 32 weights where Call has eight elements:
+// attention draws more numbers than all that is left of a step.
 func (d Drop) Weights(row, block, keys int) (draw uint32) {
-	return uint32(d.Site)<<24 | uint32((row*((keys+31)/32)+block)*2)
+	return uint32(d.Site)<<24 | uint32(row*((keys+31)/32)+block)
 }
 
 // Numbered tells whether every weight of so many queries per instance has bits of its own: a site
 // has 2²⁴ calls.
-func (d Drop) Numbered(rows, keys int) bool { return rows*((keys+31)/32)*2 <= 1<<24 }
+func (d Drop) Numbered(rows, keys int) bool { return rows*((keys+31)/32) <= 1<<24 }
 
-// Keep decides about 32 elements at once: bit c is set where element c is kept. Element c's number
-// has bit c of words[7] on top, down to that of words[0], and below them bit c+16 modulo 32 of the
-// same words in the same order; it is kept unless it lies below the threshold. So every number is
-// uniform on 16 bits, and two elements share bits where one of the two comes within 2⁻⁸ of the
+// Keep decides about 32 elements at once: bit c is set where element c is kept, unless its number
+// of 16 bits lies below the threshold. With w[i] for bit c of words[i], w8[i] for bit c+8 modulo
+// 32, and so on, i from 3 down to 0 and i+1 modulo 4, the number is from the top
+//
+//	w[i]   w8[i] ^ w16[i+1]   w24[i]   w16[i]
+//
+// So every number is uniform on 16 bits, and the upper eight bits of any two elements are
+// independent: two elements know of each other only where one of them comes within 2⁻⁸ of the
 // threshold.
-func Keep(threshold uint32, words [8]uint32) uint32 {
+func Keep(threshold uint32, words [4]uint32) uint32 {
 	keep := ^uint32(0)
 	for b := range 16 {
-		r := words[b%8]
-		if b < 8 {
-			r = bits.RotateLeft32(r, 16)
+		w := words[b%4]
+		r := w
+		switch b / 4 {
+		case 0:
+			r = bits.RotateLeft32(w, -16)
+		case 1:
+			r = bits.RotateLeft32(w, -24)
+		case 2:
+			r = bits.RotateLeft32(w, -8) ^ bits.RotateLeft32(words[(b+1)%4], -16)
 		}
 		if threshold>>b&1 != 0 {
 			keep &= r

@@ -6021,352 +6021,269 @@ TEXT ·keepWeightsNEON(SB), NOSPLIT, $0-88
 	WORD $0x4e040c84 // dup v4.4s, w4
 	MOVD $0xcd9e8d57, R4
 	WORD $0x4e040c85 // dup v5.4s, w4
-	MOVD $0x00000001, R4
-	WORD $0x4e040c86 // dup v6.4s, w4
 	MOVD $4, R5
 	LSR $2, R3, R3
 	CMP $1, R3
 	BLT end2
 
 row1:
-	WORD $0x3dc00027 // ldr q7, [x1, #0]
-	WORD $0x4ea01c08 // mov v8.16b, v0.16b
-	WORD $0x4ea11c29 // mov v9.16b, v1.16b
-	WORD $0x4ea71cea // mov v10.16b, v7.16b
-	WORD $0x4ea21c4b // mov v11.16b, v2.16b
+	WORD $0x4ea01c06 // mov v6.16b, v0.16b
+	WORD $0x4ea11c27 // mov v7.16b, v1.16b
+	WORD $0x3dc00028 // ldr q8, [x1, #0]
+	WORD $0x4ea21c49 // mov v9.16b, v2.16b
 	MOVD R2, R4
-	WORD $0x2ea4c10c // umull v12.2d, v8.2s, v4.2s
-	WORD $0x6ea4c10d // umull2 v13.2d, v8.4s, v4.4s
-	WORD $0x2ea5c14e // umull v14.2d, v10.2s, v5.2s
-	WORD $0x6ea5c14f // umull2 v15.2d, v10.4s, v5.4s
-	WORD $0x4dc5c890 // ld1r {v16.4s}, [x4], x5
-	WORD $0x4dc5c891 // ld1r {v17.4s}, [x4], x5
-	WORD $0x6e291e10 // eor v16.16b, v16.16b, v9.16b
-	WORD $0x6e2b1e31 // eor v17.16b, v17.16b, v11.16b
-	WORD $0x4e8d198b // uzp1 v11.4s, v12.4s, v13.4s
+	WORD $0x2ea4c0ca // umull v10.2d, v6.2s, v4.2s
+	WORD $0x6ea4c0cb // umull2 v11.2d, v6.4s, v4.4s
+	WORD $0x2ea5c10c // umull v12.2d, v8.2s, v5.2s
+	WORD $0x6ea5c10d // umull2 v13.2d, v8.4s, v5.4s
+	WORD $0x4dc5c88e // ld1r {v14.4s}, [x4], x5
+	WORD $0x4dc5c88f // ld1r {v15.4s}, [x4], x5
+	WORD $0x6e271dce // eor v14.16b, v14.16b, v7.16b
+	WORD $0x6e291def // eor v15.16b, v15.16b, v9.16b
+	WORD $0x4e8b1949 // uzp1 v9.4s, v10.4s, v11.4s
+	WORD $0x4e8b594a // uzp2 v10.4s, v10.4s, v11.4s
+	WORD $0x4e8d1987 // uzp1 v7.4s, v12.4s, v13.4s
 	WORD $0x4e8d598c // uzp2 v12.4s, v12.4s, v13.4s
-	WORD $0x4e8f19c9 // uzp1 v9.4s, v14.4s, v15.4s
-	WORD $0x4e8f59ce // uzp2 v14.4s, v14.4s, v15.4s
-	WORD $0x6e301dc8 // eor v8.16b, v14.16b, v16.16b
-	WORD $0x6e311d8a // eor v10.16b, v12.16b, v17.16b
-	WORD $0x2ea4c111 // umull v17.2d, v8.2s, v4.2s
-	WORD $0x6ea4c110 // umull2 v16.2d, v8.4s, v4.4s
-	WORD $0x2ea5c14f // umull v15.2d, v10.2s, v5.2s
-	WORD $0x6ea5c14e // umull2 v14.2d, v10.4s, v5.4s
-	WORD $0x4dc5c88d // ld1r {v13.4s}, [x4], x5
-	WORD $0x4dc5c88c // ld1r {v12.4s}, [x4], x5
-	WORD $0x6e291dad // eor v13.16b, v13.16b, v9.16b
-	WORD $0x6e2b1d8c // eor v12.16b, v12.16b, v11.16b
-	WORD $0x4e901a2b // uzp1 v11.4s, v17.4s, v16.4s
-	WORD $0x4e905a31 // uzp2 v17.4s, v17.4s, v16.4s
+	WORD $0x6e2e1d86 // eor v6.16b, v12.16b, v14.16b
+	WORD $0x6e2f1d48 // eor v8.16b, v10.16b, v15.16b
+	WORD $0x2ea4c0cf // umull v15.2d, v6.2s, v4.2s
+	WORD $0x6ea4c0ce // umull2 v14.2d, v6.4s, v4.4s
+	WORD $0x2ea5c10d // umull v13.2d, v8.2s, v5.2s
+	WORD $0x6ea5c10c // umull2 v12.2d, v8.4s, v5.4s
+	WORD $0x4dc5c88b // ld1r {v11.4s}, [x4], x5
+	WORD $0x4dc5c88a // ld1r {v10.4s}, [x4], x5
+	WORD $0x6e271d6b // eor v11.16b, v11.16b, v7.16b
+	WORD $0x6e291d4a // eor v10.16b, v10.16b, v9.16b
 	WORD $0x4e8e19e9 // uzp1 v9.4s, v15.4s, v14.4s
 	WORD $0x4e8e59ef // uzp2 v15.4s, v15.4s, v14.4s
-	WORD $0x6e2d1de8 // eor v8.16b, v15.16b, v13.16b
-	WORD $0x6e2c1e2a // eor v10.16b, v17.16b, v12.16b
-	WORD $0x2ea4c10c // umull v12.2d, v8.2s, v4.2s
-	WORD $0x6ea4c10d // umull2 v13.2d, v8.4s, v4.4s
-	WORD $0x2ea5c14e // umull v14.2d, v10.2s, v5.2s
-	WORD $0x6ea5c14f // umull2 v15.2d, v10.4s, v5.4s
-	WORD $0x4dc5c890 // ld1r {v16.4s}, [x4], x5
-	WORD $0x4dc5c891 // ld1r {v17.4s}, [x4], x5
-	WORD $0x6e291e10 // eor v16.16b, v16.16b, v9.16b
-	WORD $0x6e2b1e31 // eor v17.16b, v17.16b, v11.16b
-	WORD $0x4e8d198b // uzp1 v11.4s, v12.4s, v13.4s
+	WORD $0x4e8c19a7 // uzp1 v7.4s, v13.4s, v12.4s
+	WORD $0x4e8c59ad // uzp2 v13.4s, v13.4s, v12.4s
+	WORD $0x6e2b1da6 // eor v6.16b, v13.16b, v11.16b
+	WORD $0x6e2a1de8 // eor v8.16b, v15.16b, v10.16b
+	WORD $0x2ea4c0ca // umull v10.2d, v6.2s, v4.2s
+	WORD $0x6ea4c0cb // umull2 v11.2d, v6.4s, v4.4s
+	WORD $0x2ea5c10c // umull v12.2d, v8.2s, v5.2s
+	WORD $0x6ea5c10d // umull2 v13.2d, v8.4s, v5.4s
+	WORD $0x4dc5c88e // ld1r {v14.4s}, [x4], x5
+	WORD $0x4dc5c88f // ld1r {v15.4s}, [x4], x5
+	WORD $0x6e271dce // eor v14.16b, v14.16b, v7.16b
+	WORD $0x6e291def // eor v15.16b, v15.16b, v9.16b
+	WORD $0x4e8b1949 // uzp1 v9.4s, v10.4s, v11.4s
+	WORD $0x4e8b594a // uzp2 v10.4s, v10.4s, v11.4s
+	WORD $0x4e8d1987 // uzp1 v7.4s, v12.4s, v13.4s
 	WORD $0x4e8d598c // uzp2 v12.4s, v12.4s, v13.4s
-	WORD $0x4e8f19c9 // uzp1 v9.4s, v14.4s, v15.4s
-	WORD $0x4e8f59ce // uzp2 v14.4s, v14.4s, v15.4s
-	WORD $0x6e301dc8 // eor v8.16b, v14.16b, v16.16b
-	WORD $0x6e311d8a // eor v10.16b, v12.16b, v17.16b
-	WORD $0x2ea4c111 // umull v17.2d, v8.2s, v4.2s
-	WORD $0x6ea4c110 // umull2 v16.2d, v8.4s, v4.4s
-	WORD $0x2ea5c14f // umull v15.2d, v10.2s, v5.2s
-	WORD $0x6ea5c14e // umull2 v14.2d, v10.4s, v5.4s
-	WORD $0x4dc5c88d // ld1r {v13.4s}, [x4], x5
-	WORD $0x4dc5c88c // ld1r {v12.4s}, [x4], x5
-	WORD $0x6e291dad // eor v13.16b, v13.16b, v9.16b
-	WORD $0x6e2b1d8c // eor v12.16b, v12.16b, v11.16b
-	WORD $0x4e901a2b // uzp1 v11.4s, v17.4s, v16.4s
-	WORD $0x4e905a31 // uzp2 v17.4s, v17.4s, v16.4s
+	WORD $0x6e2e1d86 // eor v6.16b, v12.16b, v14.16b
+	WORD $0x6e2f1d48 // eor v8.16b, v10.16b, v15.16b
+	WORD $0x2ea4c0cf // umull v15.2d, v6.2s, v4.2s
+	WORD $0x6ea4c0ce // umull2 v14.2d, v6.4s, v4.4s
+	WORD $0x2ea5c10d // umull v13.2d, v8.2s, v5.2s
+	WORD $0x6ea5c10c // umull2 v12.2d, v8.4s, v5.4s
+	WORD $0x4dc5c88b // ld1r {v11.4s}, [x4], x5
+	WORD $0x4dc5c88a // ld1r {v10.4s}, [x4], x5
+	WORD $0x6e271d6b // eor v11.16b, v11.16b, v7.16b
+	WORD $0x6e291d4a // eor v10.16b, v10.16b, v9.16b
 	WORD $0x4e8e19e9 // uzp1 v9.4s, v15.4s, v14.4s
 	WORD $0x4e8e59ef // uzp2 v15.4s, v15.4s, v14.4s
-	WORD $0x6e2d1de8 // eor v8.16b, v15.16b, v13.16b
-	WORD $0x6e2c1e2a // eor v10.16b, v17.16b, v12.16b
-	WORD $0x2ea4c10c // umull v12.2d, v8.2s, v4.2s
-	WORD $0x6ea4c10d // umull2 v13.2d, v8.4s, v4.4s
-	WORD $0x2ea5c14e // umull v14.2d, v10.2s, v5.2s
-	WORD $0x6ea5c14f // umull2 v15.2d, v10.4s, v5.4s
-	WORD $0x4dc5c890 // ld1r {v16.4s}, [x4], x5
-	WORD $0x4dc5c891 // ld1r {v17.4s}, [x4], x5
-	WORD $0x6e291e10 // eor v16.16b, v16.16b, v9.16b
-	WORD $0x6e2b1e31 // eor v17.16b, v17.16b, v11.16b
-	WORD $0x4e8d198b // uzp1 v11.4s, v12.4s, v13.4s
+	WORD $0x4e8c19a7 // uzp1 v7.4s, v13.4s, v12.4s
+	WORD $0x4e8c59ad // uzp2 v13.4s, v13.4s, v12.4s
+	WORD $0x6e2b1da6 // eor v6.16b, v13.16b, v11.16b
+	WORD $0x6e2a1de8 // eor v8.16b, v15.16b, v10.16b
+	WORD $0x2ea4c0ca // umull v10.2d, v6.2s, v4.2s
+	WORD $0x6ea4c0cb // umull2 v11.2d, v6.4s, v4.4s
+	WORD $0x2ea5c10c // umull v12.2d, v8.2s, v5.2s
+	WORD $0x6ea5c10d // umull2 v13.2d, v8.4s, v5.4s
+	WORD $0x4dc5c88e // ld1r {v14.4s}, [x4], x5
+	WORD $0x4dc5c88f // ld1r {v15.4s}, [x4], x5
+	WORD $0x6e271dce // eor v14.16b, v14.16b, v7.16b
+	WORD $0x6e291def // eor v15.16b, v15.16b, v9.16b
+	WORD $0x4e8b1949 // uzp1 v9.4s, v10.4s, v11.4s
+	WORD $0x4e8b594a // uzp2 v10.4s, v10.4s, v11.4s
+	WORD $0x4e8d1987 // uzp1 v7.4s, v12.4s, v13.4s
 	WORD $0x4e8d598c // uzp2 v12.4s, v12.4s, v13.4s
-	WORD $0x4e8f19c9 // uzp1 v9.4s, v14.4s, v15.4s
-	WORD $0x4e8f59ce // uzp2 v14.4s, v14.4s, v15.4s
-	WORD $0x6e301dc8 // eor v8.16b, v14.16b, v16.16b
-	WORD $0x6e311d8a // eor v10.16b, v12.16b, v17.16b
-	WORD $0x2ea4c111 // umull v17.2d, v8.2s, v4.2s
-	WORD $0x6ea4c110 // umull2 v16.2d, v8.4s, v4.4s
-	WORD $0x2ea5c14f // umull v15.2d, v10.2s, v5.2s
-	WORD $0x6ea5c14e // umull2 v14.2d, v10.4s, v5.4s
-	WORD $0x4dc5c88d // ld1r {v13.4s}, [x4], x5
-	WORD $0x4dc5c88c // ld1r {v12.4s}, [x4], x5
-	WORD $0x6e291dad // eor v13.16b, v13.16b, v9.16b
-	WORD $0x6e2b1d8c // eor v12.16b, v12.16b, v11.16b
-	WORD $0x4e901a2b // uzp1 v11.4s, v17.4s, v16.4s
-	WORD $0x4e905a31 // uzp2 v17.4s, v17.4s, v16.4s
+	WORD $0x6e2e1d86 // eor v6.16b, v12.16b, v14.16b
+	WORD $0x6e2f1d48 // eor v8.16b, v10.16b, v15.16b
+	WORD $0x2ea4c0cf // umull v15.2d, v6.2s, v4.2s
+	WORD $0x6ea4c0ce // umull2 v14.2d, v6.4s, v4.4s
+	WORD $0x2ea5c10d // umull v13.2d, v8.2s, v5.2s
+	WORD $0x6ea5c10c // umull2 v12.2d, v8.4s, v5.4s
+	WORD $0x4dc5c88b // ld1r {v11.4s}, [x4], x5
+	WORD $0x4dc5c88a // ld1r {v10.4s}, [x4], x5
+	WORD $0x6e271d6b // eor v11.16b, v11.16b, v7.16b
+	WORD $0x6e291d4a // eor v10.16b, v10.16b, v9.16b
 	WORD $0x4e8e19e9 // uzp1 v9.4s, v15.4s, v14.4s
 	WORD $0x4e8e59ef // uzp2 v15.4s, v15.4s, v14.4s
-	WORD $0x6e2d1de8 // eor v8.16b, v15.16b, v13.16b
-	WORD $0x6e2c1e2a // eor v10.16b, v17.16b, v12.16b
-	WORD $0x2ea4c10c // umull v12.2d, v8.2s, v4.2s
-	WORD $0x6ea4c10d // umull2 v13.2d, v8.4s, v4.4s
-	WORD $0x2ea5c14e // umull v14.2d, v10.2s, v5.2s
-	WORD $0x6ea5c14f // umull2 v15.2d, v10.4s, v5.4s
-	WORD $0x4dc5c890 // ld1r {v16.4s}, [x4], x5
-	WORD $0x4dc5c891 // ld1r {v17.4s}, [x4], x5
-	WORD $0x6e291e10 // eor v16.16b, v16.16b, v9.16b
-	WORD $0x6e2b1e31 // eor v17.16b, v17.16b, v11.16b
-	WORD $0x4e8d198b // uzp1 v11.4s, v12.4s, v13.4s
+	WORD $0x4e8c19a7 // uzp1 v7.4s, v13.4s, v12.4s
+	WORD $0x4e8c59ad // uzp2 v13.4s, v13.4s, v12.4s
+	WORD $0x6e2b1da6 // eor v6.16b, v13.16b, v11.16b
+	WORD $0x6e2a1de8 // eor v8.16b, v15.16b, v10.16b
+	WORD $0x2ea4c0ca // umull v10.2d, v6.2s, v4.2s
+	WORD $0x6ea4c0cb // umull2 v11.2d, v6.4s, v4.4s
+	WORD $0x2ea5c10c // umull v12.2d, v8.2s, v5.2s
+	WORD $0x6ea5c10d // umull2 v13.2d, v8.4s, v5.4s
+	WORD $0x4dc5c88e // ld1r {v14.4s}, [x4], x5
+	WORD $0x4dc5c88f // ld1r {v15.4s}, [x4], x5
+	WORD $0x6e271dce // eor v14.16b, v14.16b, v7.16b
+	WORD $0x6e291def // eor v15.16b, v15.16b, v9.16b
+	WORD $0x4e8b1949 // uzp1 v9.4s, v10.4s, v11.4s
+	WORD $0x4e8b594a // uzp2 v10.4s, v10.4s, v11.4s
+	WORD $0x4e8d1987 // uzp1 v7.4s, v12.4s, v13.4s
 	WORD $0x4e8d598c // uzp2 v12.4s, v12.4s, v13.4s
-	WORD $0x4e8f19c9 // uzp1 v9.4s, v14.4s, v15.4s
-	WORD $0x4e8f59ce // uzp2 v14.4s, v14.4s, v15.4s
-	WORD $0x6e301dc8 // eor v8.16b, v14.16b, v16.16b
-	WORD $0x6e311d8a // eor v10.16b, v12.16b, v17.16b
-	WORD $0x4ea684e7 // add v7.4s, v7.4s, v6.4s
-	WORD $0x4ea01c11 // mov v17.16b, v0.16b
-	WORD $0x4ea11c30 // mov v16.16b, v1.16b
-	WORD $0x4ea71cef // mov v15.16b, v7.16b
-	WORD $0x4ea21c4e // mov v14.16b, v2.16b
-	MOVD R2, R4
-	WORD $0x2ea4c22d // umull v13.2d, v17.2s, v4.2s
-	WORD $0x6ea4c22c // umull2 v12.2d, v17.4s, v4.4s
-	WORD $0x2ea5c1f2 // umull v18.2d, v15.2s, v5.2s
-	WORD $0x6ea5c1f3 // umull2 v19.2d, v15.4s, v5.4s
-	WORD $0x4dc5c894 // ld1r {v20.4s}, [x4], x5
-	WORD $0x4dc5c895 // ld1r {v21.4s}, [x4], x5
-	WORD $0x6e301e94 // eor v20.16b, v20.16b, v16.16b
-	WORD $0x6e2e1eb5 // eor v21.16b, v21.16b, v14.16b
-	WORD $0x4e8c19ae // uzp1 v14.4s, v13.4s, v12.4s
-	WORD $0x4e8c59ad // uzp2 v13.4s, v13.4s, v12.4s
-	WORD $0x4e931a50 // uzp1 v16.4s, v18.4s, v19.4s
-	WORD $0x4e935a52 // uzp2 v18.4s, v18.4s, v19.4s
-	WORD $0x6e341e51 // eor v17.16b, v18.16b, v20.16b
-	WORD $0x6e351daf // eor v15.16b, v13.16b, v21.16b
-	WORD $0x2ea4c235 // umull v21.2d, v17.2s, v4.2s
-	WORD $0x6ea4c234 // umull2 v20.2d, v17.4s, v4.4s
-	WORD $0x2ea5c1f3 // umull v19.2d, v15.2s, v5.2s
-	WORD $0x6ea5c1f2 // umull2 v18.2d, v15.4s, v5.4s
-	WORD $0x4dc5c88c // ld1r {v12.4s}, [x4], x5
-	WORD $0x4dc5c88d // ld1r {v13.4s}, [x4], x5
-	WORD $0x6e301d8c // eor v12.16b, v12.16b, v16.16b
-	WORD $0x6e2e1dad // eor v13.16b, v13.16b, v14.16b
-	WORD $0x4e941aae // uzp1 v14.4s, v21.4s, v20.4s
-	WORD $0x4e945ab5 // uzp2 v21.4s, v21.4s, v20.4s
-	WORD $0x4e921a70 // uzp1 v16.4s, v19.4s, v18.4s
-	WORD $0x4e925a73 // uzp2 v19.4s, v19.4s, v18.4s
-	WORD $0x6e2c1e71 // eor v17.16b, v19.16b, v12.16b
-	WORD $0x6e2d1eaf // eor v15.16b, v21.16b, v13.16b
-	WORD $0x2ea4c22d // umull v13.2d, v17.2s, v4.2s
-	WORD $0x6ea4c22c // umull2 v12.2d, v17.4s, v4.4s
-	WORD $0x2ea5c1f2 // umull v18.2d, v15.2s, v5.2s
-	WORD $0x6ea5c1f3 // umull2 v19.2d, v15.4s, v5.4s
-	WORD $0x4dc5c894 // ld1r {v20.4s}, [x4], x5
-	WORD $0x4dc5c895 // ld1r {v21.4s}, [x4], x5
-	WORD $0x6e301e94 // eor v20.16b, v20.16b, v16.16b
-	WORD $0x6e2e1eb5 // eor v21.16b, v21.16b, v14.16b
-	WORD $0x4e8c19ae // uzp1 v14.4s, v13.4s, v12.4s
-	WORD $0x4e8c59ad // uzp2 v13.4s, v13.4s, v12.4s
-	WORD $0x4e931a50 // uzp1 v16.4s, v18.4s, v19.4s
-	WORD $0x4e935a52 // uzp2 v18.4s, v18.4s, v19.4s
-	WORD $0x6e341e51 // eor v17.16b, v18.16b, v20.16b
-	WORD $0x6e351daf // eor v15.16b, v13.16b, v21.16b
-	WORD $0x2ea4c235 // umull v21.2d, v17.2s, v4.2s
-	WORD $0x6ea4c234 // umull2 v20.2d, v17.4s, v4.4s
-	WORD $0x2ea5c1f3 // umull v19.2d, v15.2s, v5.2s
-	WORD $0x6ea5c1f2 // umull2 v18.2d, v15.4s, v5.4s
-	WORD $0x4dc5c88c // ld1r {v12.4s}, [x4], x5
-	WORD $0x4dc5c88d // ld1r {v13.4s}, [x4], x5
-	WORD $0x6e301d8c // eor v12.16b, v12.16b, v16.16b
-	WORD $0x6e2e1dad // eor v13.16b, v13.16b, v14.16b
-	WORD $0x4e941aae // uzp1 v14.4s, v21.4s, v20.4s
-	WORD $0x4e945ab5 // uzp2 v21.4s, v21.4s, v20.4s
-	WORD $0x4e921a70 // uzp1 v16.4s, v19.4s, v18.4s
-	WORD $0x4e925a73 // uzp2 v19.4s, v19.4s, v18.4s
-	WORD $0x6e2c1e71 // eor v17.16b, v19.16b, v12.16b
-	WORD $0x6e2d1eaf // eor v15.16b, v21.16b, v13.16b
-	WORD $0x2ea4c22d // umull v13.2d, v17.2s, v4.2s
-	WORD $0x6ea4c22c // umull2 v12.2d, v17.4s, v4.4s
-	WORD $0x2ea5c1f2 // umull v18.2d, v15.2s, v5.2s
-	WORD $0x6ea5c1f3 // umull2 v19.2d, v15.4s, v5.4s
-	WORD $0x4dc5c894 // ld1r {v20.4s}, [x4], x5
-	WORD $0x4dc5c895 // ld1r {v21.4s}, [x4], x5
-	WORD $0x6e301e94 // eor v20.16b, v20.16b, v16.16b
-	WORD $0x6e2e1eb5 // eor v21.16b, v21.16b, v14.16b
-	WORD $0x4e8c19ae // uzp1 v14.4s, v13.4s, v12.4s
-	WORD $0x4e8c59ad // uzp2 v13.4s, v13.4s, v12.4s
-	WORD $0x4e931a50 // uzp1 v16.4s, v18.4s, v19.4s
-	WORD $0x4e935a52 // uzp2 v18.4s, v18.4s, v19.4s
-	WORD $0x6e341e51 // eor v17.16b, v18.16b, v20.16b
-	WORD $0x6e351daf // eor v15.16b, v13.16b, v21.16b
-	WORD $0x2ea4c235 // umull v21.2d, v17.2s, v4.2s
-	WORD $0x6ea4c234 // umull2 v20.2d, v17.4s, v4.4s
-	WORD $0x2ea5c1f3 // umull v19.2d, v15.2s, v5.2s
-	WORD $0x6ea5c1f2 // umull2 v18.2d, v15.4s, v5.4s
-	WORD $0x4dc5c88c // ld1r {v12.4s}, [x4], x5
-	WORD $0x4dc5c88d // ld1r {v13.4s}, [x4], x5
-	WORD $0x6e301d8c // eor v12.16b, v12.16b, v16.16b
-	WORD $0x6e2e1dad // eor v13.16b, v13.16b, v14.16b
-	WORD $0x4e941aae // uzp1 v14.4s, v21.4s, v20.4s
-	WORD $0x4e945ab5 // uzp2 v21.4s, v21.4s, v20.4s
-	WORD $0x4e921a70 // uzp1 v16.4s, v19.4s, v18.4s
-	WORD $0x4e925a73 // uzp2 v19.4s, v19.4s, v18.4s
-	WORD $0x6e2c1e71 // eor v17.16b, v19.16b, v12.16b
-	WORD $0x6e2d1eaf // eor v15.16b, v21.16b, v13.16b
-	WORD $0x2ea4c22d // umull v13.2d, v17.2s, v4.2s
-	WORD $0x6ea4c22c // umull2 v12.2d, v17.4s, v4.4s
-	WORD $0x2ea5c1f2 // umull v18.2d, v15.2s, v5.2s
-	WORD $0x6ea5c1f3 // umull2 v19.2d, v15.4s, v5.4s
-	WORD $0x4dc5c894 // ld1r {v20.4s}, [x4], x5
-	WORD $0x4dc5c895 // ld1r {v21.4s}, [x4], x5
-	WORD $0x6e301e94 // eor v20.16b, v20.16b, v16.16b
-	WORD $0x6e2e1eb5 // eor v21.16b, v21.16b, v14.16b
-	WORD $0x4e8c19ae // uzp1 v14.4s, v13.4s, v12.4s
-	WORD $0x4e8c59ad // uzp2 v13.4s, v13.4s, v12.4s
-	WORD $0x4e931a50 // uzp1 v16.4s, v18.4s, v19.4s
-	WORD $0x4e935a52 // uzp2 v18.4s, v18.4s, v19.4s
-	WORD $0x6e341e51 // eor v17.16b, v18.16b, v20.16b
-	WORD $0x6e351daf // eor v15.16b, v13.16b, v21.16b
-	WORD $0x6ea78cf5 // cmeq v21.4s, v7.4s, v7.4s
-	WORD $0x6f300513 // ushr v19.4s, v8.4s, #16
-	WORD $0x4f305514 // shl v20.4s, v8.4s, #16
-	WORD $0x4eb31e94 // orr v20.16b, v20.16b, v19.16b
-	WORD $0x4f3f5473 // shl v19.4s, v3.4s, #31
-	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
-	WORD $0x4eb41eb2 // orr v18.16b, v21.16b, v20.16b
-	WORD $0x4e341eb5 // and v21.16b, v21.16b, v20.16b
-	WORD $0x6e721eb3 // bsl v19.16b, v21.16b, v18.16b
-	WORD $0x4eb31e75 // mov v21.16b, v19.16b
-	WORD $0x6f300533 // ushr v19.4s, v9.4s, #16
-	WORD $0x4f305532 // shl v18.4s, v9.4s, #16
-	WORD $0x4eb31e52 // orr v18.16b, v18.16b, v19.16b
-	WORD $0x4f3e5473 // shl v19.4s, v3.4s, #30
-	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
-	WORD $0x4eb21eb4 // orr v20.16b, v21.16b, v18.16b
-	WORD $0x4e321eb5 // and v21.16b, v21.16b, v18.16b
-	WORD $0x6e741eb3 // bsl v19.16b, v21.16b, v20.16b
-	WORD $0x4eb31e75 // mov v21.16b, v19.16b
-	WORD $0x6f300553 // ushr v19.4s, v10.4s, #16
-	WORD $0x4f305554 // shl v20.4s, v10.4s, #16
-	WORD $0x4eb31e94 // orr v20.16b, v20.16b, v19.16b
-	WORD $0x4f3d5473 // shl v19.4s, v3.4s, #29
-	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
-	WORD $0x4eb41eb2 // orr v18.16b, v21.16b, v20.16b
-	WORD $0x4e341eb5 // and v21.16b, v21.16b, v20.16b
-	WORD $0x6e721eb3 // bsl v19.16b, v21.16b, v18.16b
-	WORD $0x4eb31e75 // mov v21.16b, v19.16b
-	WORD $0x6f300573 // ushr v19.4s, v11.4s, #16
-	WORD $0x4f305572 // shl v18.4s, v11.4s, #16
-	WORD $0x4eb31e52 // orr v18.16b, v18.16b, v19.16b
-	WORD $0x4f3c5473 // shl v19.4s, v3.4s, #28
-	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
-	WORD $0x4eb21eb4 // orr v20.16b, v21.16b, v18.16b
-	WORD $0x4e321eb5 // and v21.16b, v21.16b, v18.16b
-	WORD $0x6e741eb3 // bsl v19.16b, v21.16b, v20.16b
-	WORD $0x4eb31e75 // mov v21.16b, v19.16b
-	WORD $0x6f300633 // ushr v19.4s, v17.4s, #16
-	WORD $0x4f305634 // shl v20.4s, v17.4s, #16
-	WORD $0x4eb31e94 // orr v20.16b, v20.16b, v19.16b
-	WORD $0x4f3b5473 // shl v19.4s, v3.4s, #27
-	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
-	WORD $0x4eb41eb2 // orr v18.16b, v21.16b, v20.16b
-	WORD $0x4e341eb5 // and v21.16b, v21.16b, v20.16b
-	WORD $0x6e721eb3 // bsl v19.16b, v21.16b, v18.16b
-	WORD $0x4eb31e75 // mov v21.16b, v19.16b
-	WORD $0x6f300613 // ushr v19.4s, v16.4s, #16
-	WORD $0x4f305612 // shl v18.4s, v16.4s, #16
-	WORD $0x4eb31e52 // orr v18.16b, v18.16b, v19.16b
-	WORD $0x4f3a5473 // shl v19.4s, v3.4s, #26
-	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
-	WORD $0x4eb21eb4 // orr v20.16b, v21.16b, v18.16b
-	WORD $0x4e321eb5 // and v21.16b, v21.16b, v18.16b
-	WORD $0x6e741eb3 // bsl v19.16b, v21.16b, v20.16b
-	WORD $0x4eb31e75 // mov v21.16b, v19.16b
-	WORD $0x6f3005f3 // ushr v19.4s, v15.4s, #16
-	WORD $0x4f3055f4 // shl v20.4s, v15.4s, #16
-	WORD $0x4eb31e94 // orr v20.16b, v20.16b, v19.16b
-	WORD $0x4f395473 // shl v19.4s, v3.4s, #25
-	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
-	WORD $0x4eb41eb2 // orr v18.16b, v21.16b, v20.16b
-	WORD $0x4e341eb5 // and v21.16b, v21.16b, v20.16b
-	WORD $0x6e721eb3 // bsl v19.16b, v21.16b, v18.16b
-	WORD $0x4eb31e75 // mov v21.16b, v19.16b
-	WORD $0x6f3005d3 // ushr v19.4s, v14.4s, #16
-	WORD $0x4f3055d2 // shl v18.4s, v14.4s, #16
-	WORD $0x4eb31e52 // orr v18.16b, v18.16b, v19.16b
-	WORD $0x4f385473 // shl v19.4s, v3.4s, #24
-	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
-	WORD $0x4eb21eb4 // orr v20.16b, v21.16b, v18.16b
-	WORD $0x4e321eb5 // and v21.16b, v21.16b, v18.16b
-	WORD $0x6e741eb3 // bsl v19.16b, v21.16b, v20.16b
-	WORD $0x4eb31e75 // mov v21.16b, v19.16b
-	WORD $0x4ea81d14 // mov v20.16b, v8.16b
-	WORD $0x4f375473 // shl v19.4s, v3.4s, #23
-	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
-	WORD $0x4eb41eb2 // orr v18.16b, v21.16b, v20.16b
-	WORD $0x4e341eb5 // and v21.16b, v21.16b, v20.16b
-	WORD $0x6e721eb3 // bsl v19.16b, v21.16b, v18.16b
-	WORD $0x4eb31e75 // mov v21.16b, v19.16b
-	WORD $0x4ea91d32 // mov v18.16b, v9.16b
-	WORD $0x4f365473 // shl v19.4s, v3.4s, #22
-	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
-	WORD $0x4eb21eb4 // orr v20.16b, v21.16b, v18.16b
-	WORD $0x4e321eb5 // and v21.16b, v21.16b, v18.16b
-	WORD $0x6e741eb3 // bsl v19.16b, v21.16b, v20.16b
-	WORD $0x4eb31e75 // mov v21.16b, v19.16b
-	WORD $0x4eaa1d54 // mov v20.16b, v10.16b
-	WORD $0x4f355473 // shl v19.4s, v3.4s, #21
-	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
-	WORD $0x4eb41eb2 // orr v18.16b, v21.16b, v20.16b
-	WORD $0x4e341eb5 // and v21.16b, v21.16b, v20.16b
-	WORD $0x6e721eb3 // bsl v19.16b, v21.16b, v18.16b
-	WORD $0x4eb31e75 // mov v21.16b, v19.16b
-	WORD $0x4eab1d72 // mov v18.16b, v11.16b
-	WORD $0x4f345473 // shl v19.4s, v3.4s, #20
-	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
-	WORD $0x4eb21eb4 // orr v20.16b, v21.16b, v18.16b
-	WORD $0x4e321eb5 // and v21.16b, v21.16b, v18.16b
-	WORD $0x6e741eb3 // bsl v19.16b, v21.16b, v20.16b
-	WORD $0x4eb31e75 // mov v21.16b, v19.16b
-	WORD $0x4eb11e34 // mov v20.16b, v17.16b
-	WORD $0x4f335473 // shl v19.4s, v3.4s, #19
-	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
-	WORD $0x4eb41eb2 // orr v18.16b, v21.16b, v20.16b
-	WORD $0x4e341eb5 // and v21.16b, v21.16b, v20.16b
-	WORD $0x6e721eb3 // bsl v19.16b, v21.16b, v18.16b
-	WORD $0x4eb31e75 // mov v21.16b, v19.16b
-	WORD $0x4eb01e12 // mov v18.16b, v16.16b
-	WORD $0x4f325473 // shl v19.4s, v3.4s, #18
-	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
-	WORD $0x4eb21eb4 // orr v20.16b, v21.16b, v18.16b
-	WORD $0x4e321eb5 // and v21.16b, v21.16b, v18.16b
-	WORD $0x6e741eb3 // bsl v19.16b, v21.16b, v20.16b
-	WORD $0x4eb31e75 // mov v21.16b, v19.16b
-	WORD $0x4eaf1df4 // mov v20.16b, v15.16b
-	WORD $0x4f315473 // shl v19.4s, v3.4s, #17
-	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
-	WORD $0x4eb41eb2 // orr v18.16b, v21.16b, v20.16b
-	WORD $0x4e341eb5 // and v21.16b, v21.16b, v20.16b
-	WORD $0x6e721eb3 // bsl v19.16b, v21.16b, v18.16b
-	WORD $0x4eb31e75 // mov v21.16b, v19.16b
-	WORD $0x4eae1dd2 // mov v18.16b, v14.16b
-	WORD $0x4f305473 // shl v19.4s, v3.4s, #16
-	WORD $0x4f210673 // sshr v19.4s, v19.4s, #31
-	WORD $0x4eb21eb4 // orr v20.16b, v21.16b, v18.16b
-	WORD $0x4e321eb5 // and v21.16b, v21.16b, v18.16b
-	WORD $0x6e741eb3 // bsl v19.16b, v21.16b, v20.16b
-	WORD $0x4eb31e75 // mov v21.16b, v19.16b
-	WORD $0x3d800015 // str q21, [x0, #0]
+	WORD $0x6e2e1d86 // eor v6.16b, v12.16b, v14.16b
+	WORD $0x6e2f1d48 // eor v8.16b, v10.16b, v15.16b
+	WORD $0x6ea08c0f // cmeq v15.4s, v0.4s, v0.4s
+	WORD $0x6f3004cd // ushr v13.4s, v6.4s, #16
+	WORD $0x4f3054ce // shl v14.4s, v6.4s, #16
+	WORD $0x4ead1dce // orr v14.16b, v14.16b, v13.16b
+	WORD $0x4f3f546d // shl v13.4s, v3.4s, #31
+	WORD $0x4f2105ad // sshr v13.4s, v13.4s, #31
+	WORD $0x4eae1dec // orr v12.16b, v15.16b, v14.16b
+	WORD $0x4e2e1def // and v15.16b, v15.16b, v14.16b
+	WORD $0x6e6c1ded // bsl v13.16b, v15.16b, v12.16b
+	WORD $0x4ead1daf // mov v15.16b, v13.16b
+	WORD $0x6f3004ed // ushr v13.4s, v7.4s, #16
+	WORD $0x4f3054ec // shl v12.4s, v7.4s, #16
+	WORD $0x4ead1d8c // orr v12.16b, v12.16b, v13.16b
+	WORD $0x4f3e546d // shl v13.4s, v3.4s, #30
+	WORD $0x4f2105ad // sshr v13.4s, v13.4s, #31
+	WORD $0x4eac1dee // orr v14.16b, v15.16b, v12.16b
+	WORD $0x4e2c1def // and v15.16b, v15.16b, v12.16b
+	WORD $0x6e6e1ded // bsl v13.16b, v15.16b, v14.16b
+	WORD $0x4ead1daf // mov v15.16b, v13.16b
+	WORD $0x6f30050d // ushr v13.4s, v8.4s, #16
+	WORD $0x4f30550e // shl v14.4s, v8.4s, #16
+	WORD $0x4ead1dce // orr v14.16b, v14.16b, v13.16b
+	WORD $0x4f3d546d // shl v13.4s, v3.4s, #29
+	WORD $0x4f2105ad // sshr v13.4s, v13.4s, #31
+	WORD $0x4eae1dec // orr v12.16b, v15.16b, v14.16b
+	WORD $0x4e2e1def // and v15.16b, v15.16b, v14.16b
+	WORD $0x6e6c1ded // bsl v13.16b, v15.16b, v12.16b
+	WORD $0x4ead1daf // mov v15.16b, v13.16b
+	WORD $0x6f30052d // ushr v13.4s, v9.4s, #16
+	WORD $0x4f30552c // shl v12.4s, v9.4s, #16
+	WORD $0x4ead1d8c // orr v12.16b, v12.16b, v13.16b
+	WORD $0x4f3c546d // shl v13.4s, v3.4s, #28
+	WORD $0x4f2105ad // sshr v13.4s, v13.4s, #31
+	WORD $0x4eac1dee // orr v14.16b, v15.16b, v12.16b
+	WORD $0x4e2c1def // and v15.16b, v15.16b, v12.16b
+	WORD $0x6e6e1ded // bsl v13.16b, v15.16b, v14.16b
+	WORD $0x4ead1daf // mov v15.16b, v13.16b
+	WORD $0x6f2804cd // ushr v13.4s, v6.4s, #24
+	WORD $0x4f2854ce // shl v14.4s, v6.4s, #8
+	WORD $0x4ead1dce // orr v14.16b, v14.16b, v13.16b
+	WORD $0x4f3b546d // shl v13.4s, v3.4s, #27
+	WORD $0x4f2105ad // sshr v13.4s, v13.4s, #31
+	WORD $0x4eae1dec // orr v12.16b, v15.16b, v14.16b
+	WORD $0x4e2e1def // and v15.16b, v15.16b, v14.16b
+	WORD $0x6e6c1ded // bsl v13.16b, v15.16b, v12.16b
+	WORD $0x4ead1daf // mov v15.16b, v13.16b
+	WORD $0x6f2804ed // ushr v13.4s, v7.4s, #24
+	WORD $0x4f2854ec // shl v12.4s, v7.4s, #8
+	WORD $0x4ead1d8c // orr v12.16b, v12.16b, v13.16b
+	WORD $0x4f3a546d // shl v13.4s, v3.4s, #26
+	WORD $0x4f2105ad // sshr v13.4s, v13.4s, #31
+	WORD $0x4eac1dee // orr v14.16b, v15.16b, v12.16b
+	WORD $0x4e2c1def // and v15.16b, v15.16b, v12.16b
+	WORD $0x6e6e1ded // bsl v13.16b, v15.16b, v14.16b
+	WORD $0x4ead1daf // mov v15.16b, v13.16b
+	WORD $0x6f28050d // ushr v13.4s, v8.4s, #24
+	WORD $0x4f28550e // shl v14.4s, v8.4s, #8
+	WORD $0x4ead1dce // orr v14.16b, v14.16b, v13.16b
+	WORD $0x4f39546d // shl v13.4s, v3.4s, #25
+	WORD $0x4f2105ad // sshr v13.4s, v13.4s, #31
+	WORD $0x4eae1dec // orr v12.16b, v15.16b, v14.16b
+	WORD $0x4e2e1def // and v15.16b, v15.16b, v14.16b
+	WORD $0x6e6c1ded // bsl v13.16b, v15.16b, v12.16b
+	WORD $0x4ead1daf // mov v15.16b, v13.16b
+	WORD $0x6f28052d // ushr v13.4s, v9.4s, #24
+	WORD $0x4f28552c // shl v12.4s, v9.4s, #8
+	WORD $0x4ead1d8c // orr v12.16b, v12.16b, v13.16b
+	WORD $0x4f38546d // shl v13.4s, v3.4s, #24
+	WORD $0x4f2105ad // sshr v13.4s, v13.4s, #31
+	WORD $0x4eac1dee // orr v14.16b, v15.16b, v12.16b
+	WORD $0x4e2c1def // and v15.16b, v15.16b, v12.16b
+	WORD $0x6e6e1ded // bsl v13.16b, v15.16b, v14.16b
+	WORD $0x4ead1daf // mov v15.16b, v13.16b
+	WORD $0x6f3804cd // ushr v13.4s, v6.4s, #8
+	WORD $0x4f3854ce // shl v14.4s, v6.4s, #24
+	WORD $0x4ead1dce // orr v14.16b, v14.16b, v13.16b
+	WORD $0x6f3004ec // ushr v12.4s, v7.4s, #16
+	WORD $0x4f3054ed // shl v13.4s, v7.4s, #16
+	WORD $0x4eac1dad // orr v13.16b, v13.16b, v12.16b
+	WORD $0x6e2d1dce // eor v14.16b, v14.16b, v13.16b
+	WORD $0x4f37546d // shl v13.4s, v3.4s, #23
+	WORD $0x4f2105ad // sshr v13.4s, v13.4s, #31
+	WORD $0x4eae1dec // orr v12.16b, v15.16b, v14.16b
+	WORD $0x4e2e1def // and v15.16b, v15.16b, v14.16b
+	WORD $0x6e6c1ded // bsl v13.16b, v15.16b, v12.16b
+	WORD $0x4ead1daf // mov v15.16b, v13.16b
+	WORD $0x6f3804ed // ushr v13.4s, v7.4s, #8
+	WORD $0x4f3854ec // shl v12.4s, v7.4s, #24
+	WORD $0x4ead1d8c // orr v12.16b, v12.16b, v13.16b
+	WORD $0x6f30050e // ushr v14.4s, v8.4s, #16
+	WORD $0x4f30550d // shl v13.4s, v8.4s, #16
+	WORD $0x4eae1dad // orr v13.16b, v13.16b, v14.16b
+	WORD $0x6e2d1d8c // eor v12.16b, v12.16b, v13.16b
+	WORD $0x4f36546d // shl v13.4s, v3.4s, #22
+	WORD $0x4f2105ad // sshr v13.4s, v13.4s, #31
+	WORD $0x4eac1dee // orr v14.16b, v15.16b, v12.16b
+	WORD $0x4e2c1def // and v15.16b, v15.16b, v12.16b
+	WORD $0x6e6e1ded // bsl v13.16b, v15.16b, v14.16b
+	WORD $0x4ead1daf // mov v15.16b, v13.16b
+	WORD $0x6f38050d // ushr v13.4s, v8.4s, #8
+	WORD $0x4f38550e // shl v14.4s, v8.4s, #24
+	WORD $0x4ead1dce // orr v14.16b, v14.16b, v13.16b
+	WORD $0x6f30052c // ushr v12.4s, v9.4s, #16
+	WORD $0x4f30552d // shl v13.4s, v9.4s, #16
+	WORD $0x4eac1dad // orr v13.16b, v13.16b, v12.16b
+	WORD $0x6e2d1dce // eor v14.16b, v14.16b, v13.16b
+	WORD $0x4f35546d // shl v13.4s, v3.4s, #21
+	WORD $0x4f2105ad // sshr v13.4s, v13.4s, #31
+	WORD $0x4eae1dec // orr v12.16b, v15.16b, v14.16b
+	WORD $0x4e2e1def // and v15.16b, v15.16b, v14.16b
+	WORD $0x6e6c1ded // bsl v13.16b, v15.16b, v12.16b
+	WORD $0x4ead1daf // mov v15.16b, v13.16b
+	WORD $0x6f38052d // ushr v13.4s, v9.4s, #8
+	WORD $0x4f38552c // shl v12.4s, v9.4s, #24
+	WORD $0x4ead1d8c // orr v12.16b, v12.16b, v13.16b
+	WORD $0x6f3004ce // ushr v14.4s, v6.4s, #16
+	WORD $0x4f3054cd // shl v13.4s, v6.4s, #16
+	WORD $0x4eae1dad // orr v13.16b, v13.16b, v14.16b
+	WORD $0x6e2d1d8c // eor v12.16b, v12.16b, v13.16b
+	WORD $0x4f34546d // shl v13.4s, v3.4s, #20
+	WORD $0x4f2105ad // sshr v13.4s, v13.4s, #31
+	WORD $0x4eac1dee // orr v14.16b, v15.16b, v12.16b
+	WORD $0x4e2c1def // and v15.16b, v15.16b, v12.16b
+	WORD $0x6e6e1ded // bsl v13.16b, v15.16b, v14.16b
+	WORD $0x4ead1daf // mov v15.16b, v13.16b
+	WORD $0x4ea61cce // mov v14.16b, v6.16b
+	WORD $0x4f33546d // shl v13.4s, v3.4s, #19
+	WORD $0x4f2105ad // sshr v13.4s, v13.4s, #31
+	WORD $0x4eae1dec // orr v12.16b, v15.16b, v14.16b
+	WORD $0x4e2e1def // and v15.16b, v15.16b, v14.16b
+	WORD $0x6e6c1ded // bsl v13.16b, v15.16b, v12.16b
+	WORD $0x4ead1daf // mov v15.16b, v13.16b
+	WORD $0x4ea71cec // mov v12.16b, v7.16b
+	WORD $0x4f32546d // shl v13.4s, v3.4s, #18
+	WORD $0x4f2105ad // sshr v13.4s, v13.4s, #31
+	WORD $0x4eac1dee // orr v14.16b, v15.16b, v12.16b
+	WORD $0x4e2c1def // and v15.16b, v15.16b, v12.16b
+	WORD $0x6e6e1ded // bsl v13.16b, v15.16b, v14.16b
+	WORD $0x4ead1daf // mov v15.16b, v13.16b
+	WORD $0x4ea81d0e // mov v14.16b, v8.16b
+	WORD $0x4f31546d // shl v13.4s, v3.4s, #17
+	WORD $0x4f2105ad // sshr v13.4s, v13.4s, #31
+	WORD $0x4eae1dec // orr v12.16b, v15.16b, v14.16b
+	WORD $0x4e2e1def // and v15.16b, v15.16b, v14.16b
+	WORD $0x6e6c1ded // bsl v13.16b, v15.16b, v12.16b
+	WORD $0x4ead1daf // mov v15.16b, v13.16b
+	WORD $0x4ea91d2c // mov v12.16b, v9.16b
+	WORD $0x4f30546d // shl v13.4s, v3.4s, #16
+	WORD $0x4f2105ad // sshr v13.4s, v13.4s, #31
+	WORD $0x4eac1dee // orr v14.16b, v15.16b, v12.16b
+	WORD $0x4e2c1def // and v15.16b, v15.16b, v12.16b
+	WORD $0x6e6e1ded // bsl v13.16b, v15.16b, v14.16b
+	WORD $0x4ead1daf // mov v15.16b, v13.16b
+	WORD $0x3d80000f // str q15, [x0, #0]
 	ADD $16, R1, R1
 	ADD $16, R0, R0
 	SUBS $1, R3, R3

@@ -24,7 +24,7 @@ func roundKeys(seed uint64) []uint32 {
 }
 
 // keepUnit divides the number of groups that keep and keepWeights take at once.
-const keepUnit = 8
+const keepUnit = 16
 
 // keepGo: bit c of dst[i] says that column c of group i is kept: that its 16 random bits are not
 // below the threshold. A group is 32 columns of a row, and draws[i] the first of its four calls;
@@ -47,16 +47,11 @@ func keepGo(dst, draws, rounds []uint32, low, high, purpose, threshold uint32) {
 }
 
 // keepWeightsGo: bit c of dst[i] says that weight c of group i is kept. A group is 32 weights of a
-// query of attention, and draws[i] the first of its two calls; kernel.Keep decides.
+// query of attention, and draws[i] its call; kernel.Keep decides.
 func keepWeightsGo(dst, draws, rounds []uint32, low, high, purpose, threshold uint32) {
 	key := [2]uint32{rounds[0], rounds[1]}
 	for i, draw := range draws {
-		var words [8]uint32
-		for call := range uint32(2) {
-			made := rng.Rounds(rng.ShortRounds, key, [4]uint32{low, high, draw + call, purpose})
-			copy(words[4*call:], made[:])
-		}
-		dst[i] = kernel.Keep(threshold, words)
+		dst[i] = kernel.Keep(threshold, rng.Rounds(rng.ShortRounds, key, [4]uint32{low, high, draw, purpose}))
 	}
 }
 

@@ -5163,12 +5163,14 @@ TEXT ·keepWeightsAVX512(SB), NOSPLIT, $0-88
 	MOVQ         draws_len+32(FP), BX
 	VBROADCASTSS rows_d2511f53<>+0(SB), Z0
 	VBROADCASTSS rows_cd9e8d57<>+0(SB), Z1
+	MOVL         $0x0000aaaa, SI
+	KMOVW        SI, K1
 
 groups1:
-	CMPQ            BX, $0x08
+	CMPQ            BX, $0x10
 	JLT             end2
-	VPMOVZXDQ       (CX), Z2
-	VPADDD          rows_ones<>+0(SB), Z2, Z3
+	VMOVUPS         (CX), Z2
+	VPSRLQ          $0x20, Z2, Z3
 	VBROADCASTSS    low+72(FP), Z4
 	VBROADCASTSS    high+76(FP), Z5
 	VBROADCASTSS    purpose+80(FP), Z6
@@ -5259,92 +5261,94 @@ groups1:
 	VPSRLQ          $0x20, Z3, Z9
 	VPTERNLOGD.BCST $0x96, 48(DX), Z7, Z8
 	VPTERNLOGD.BCST $0x96, 52(DX), Z6, Z9
-	VBROADCASTSS    threshold+84(FP), Z6
-	VPCMPEQD        Y6, Y6, Y10
+	VPSLLQ          $0x20, Z8, Z8
+	VPBLENDMD       Z8, Z11, K1, Z11
+	VPSLLQ          $0x20, Z5, Z5
+	VPBLENDMD       Z5, Z4, K1, Z4
+	VPSLLQ          $0x20, Z9, Z9
+	VPBLENDMD       Z9, Z12, K1, Z12
+	VPSLLQ          $0x20, Z3, Z3
+	VPBLENDMD       Z3, Z2, K1, Z2
+	VBROADCASTSS    threshold+84(FP), Z3
+	VPCMPEQD        Y3, Y3, Y10
 	VPTERNLOGD      $0xff, Z10, Z10, Z10
-	VPROLD          $0x10, Z11, Z7
-	VPSLLD          $0x1f, Z6, Z13
-	VPSRAD          $0x1f, Z13, Z13
-	VPTERNLOGD      $0xd4, Z13, Z7, Z10
-	VPROLD          $0x10, Z4, Z7
-	VPSLLD          $0x1e, Z6, Z13
-	VPSRAD          $0x1f, Z13, Z13
-	VPTERNLOGD      $0xd4, Z13, Z7, Z10
-	VPROLD          $0x10, Z12, Z7
-	VPSLLD          $0x1d, Z6, Z13
-	VPSRAD          $0x1f, Z13, Z13
-	VPTERNLOGD      $0xd4, Z13, Z7, Z10
-	VPROLD          $0x10, Z2, Z7
-	VPSLLD          $0x1c, Z6, Z13
-	VPSRAD          $0x1f, Z13, Z13
-	VPTERNLOGD      $0xd4, Z13, Z7, Z10
-	VPROLD          $0x10, Z8, Z7
-	VPSLLD          $0x1b, Z6, Z13
-	VPSRAD          $0x1f, Z13, Z13
-	VPTERNLOGD      $0xd4, Z13, Z7, Z10
-	VPROLD          $0x10, Z5, Z7
-	VPSLLD          $0x1a, Z6, Z13
-	VPSRAD          $0x1f, Z13, Z13
-	VPTERNLOGD      $0xd4, Z13, Z7, Z10
-	VPROLD          $0x10, Z9, Z7
-	VPSLLD          $0x19, Z6, Z13
-	VPSRAD          $0x1f, Z13, Z13
-	VPTERNLOGD      $0xd4, Z13, Z7, Z10
-	VPROLD          $0x10, Z3, Z7
-	VPSLLD          $0x18, Z6, Z13
-	VPSRAD          $0x1f, Z13, Z13
-	VPTERNLOGD      $0xd4, Z13, Z7, Z10
-	VPSLLD          $0x17, Z6, Z7
-	VPSRAD          $0x1f, Z7, Z7
-	VPTERNLOGD      $0xd4, Z7, Z11, Z10
-	VPSLLD          $0x16, Z6, Z7
-	VPSRAD          $0x1f, Z7, Z7
-	VPTERNLOGD      $0xd4, Z7, Z4, Z10
-	VPSLLD          $0x15, Z6, Z4
+	VPROLD          $0x10, Z11, Z5
+	VPSLLD          $0x1f, Z3, Z6
+	VPSRAD          $0x1f, Z6, Z6
+	VPTERNLOGD      $0xd4, Z6, Z5, Z10
+	VPROLD          $0x10, Z4, Z5
+	VPSLLD          $0x1e, Z3, Z6
+	VPSRAD          $0x1f, Z6, Z6
+	VPTERNLOGD      $0xd4, Z6, Z5, Z10
+	VPROLD          $0x10, Z12, Z5
+	VPSLLD          $0x1d, Z3, Z6
+	VPSRAD          $0x1f, Z6, Z6
+	VPTERNLOGD      $0xd4, Z6, Z5, Z10
+	VPROLD          $0x10, Z2, Z5
+	VPSLLD          $0x1c, Z3, Z6
+	VPSRAD          $0x1f, Z6, Z6
+	VPTERNLOGD      $0xd4, Z6, Z5, Z10
+	VPROLD          $0x08, Z11, Z5
+	VPSLLD          $0x1b, Z3, Z6
+	VPSRAD          $0x1f, Z6, Z6
+	VPTERNLOGD      $0xd4, Z6, Z5, Z10
+	VPROLD          $0x08, Z4, Z5
+	VPSLLD          $0x1a, Z3, Z6
+	VPSRAD          $0x1f, Z6, Z6
+	VPTERNLOGD      $0xd4, Z6, Z5, Z10
+	VPROLD          $0x08, Z12, Z5
+	VPSLLD          $0x19, Z3, Z6
+	VPSRAD          $0x1f, Z6, Z6
+	VPTERNLOGD      $0xd4, Z6, Z5, Z10
+	VPROLD          $0x08, Z2, Z5
+	VPSLLD          $0x18, Z3, Z6
+	VPSRAD          $0x1f, Z6, Z6
+	VPTERNLOGD      $0xd4, Z6, Z5, Z10
+	VPROLD          $0x18, Z11, Z5
+	VPROLD          $0x10, Z4, Z6
+	VPXORD          Z6, Z5, Z5
+	VPSLLD          $0x17, Z3, Z6
+	VPSRAD          $0x1f, Z6, Z6
+	VPTERNLOGD      $0xd4, Z6, Z5, Z10
+	VPROLD          $0x18, Z4, Z5
+	VPROLD          $0x10, Z12, Z6
+	VPXORD          Z6, Z5, Z5
+	VPSLLD          $0x16, Z3, Z6
+	VPSRAD          $0x1f, Z6, Z6
+	VPTERNLOGD      $0xd4, Z6, Z5, Z10
+	VPROLD          $0x18, Z12, Z5
+	VPROLD          $0x10, Z2, Z6
+	VPXORD          Z6, Z5, Z5
+	VPSLLD          $0x15, Z3, Z6
+	VPSRAD          $0x1f, Z6, Z6
+	VPTERNLOGD      $0xd4, Z6, Z5, Z10
+	VPROLD          $0x18, Z2, Z5
+	VPROLD          $0x10, Z11, Z6
+	VPXORD          Z6, Z5, Z5
+	VPSLLD          $0x14, Z3, Z6
+	VPSRAD          $0x1f, Z6, Z6
+	VPTERNLOGD      $0xd4, Z6, Z5, Z10
+	VPSLLD          $0x13, Z3, Z5
+	VPSRAD          $0x1f, Z5, Z5
+	VPTERNLOGD      $0xd4, Z5, Z11, Z10
+	VPSLLD          $0x12, Z3, Z5
+	VPSRAD          $0x1f, Z5, Z5
+	VPTERNLOGD      $0xd4, Z5, Z4, Z10
+	VPSLLD          $0x11, Z3, Z4
 	VPSRAD          $0x1f, Z4, Z4
 	VPTERNLOGD      $0xd4, Z4, Z12, Z10
-	VPSLLD          $0x14, Z6, Z4
-	VPSRAD          $0x1f, Z4, Z4
-	VPTERNLOGD      $0xd4, Z4, Z2, Z10
-	VPSLLD          $0x13, Z6, Z2
-	VPSRAD          $0x1f, Z2, Z2
-	VPTERNLOGD      $0xd4, Z2, Z8, Z10
-	VPSLLD          $0x12, Z6, Z2
-	VPSRAD          $0x1f, Z2, Z2
-	VPTERNLOGD      $0xd4, Z2, Z5, Z10
-	VPSLLD          $0x11, Z6, Z2
-	VPSRAD          $0x1f, Z2, Z2
-	VPTERNLOGD      $0xd4, Z2, Z9, Z10
-	VPSLLD          $0x10, Z6, Z2
-	VPSRAD          $0x1f, Z2, Z2
-	VPTERNLOGD      $0xd4, Z2, Z3, Z10
-	VPMOVQD         Z10, (AX)
-	ADDQ            $0x20, CX
-	ADDQ            $0x20, AX
-	SUBQ            $0x08, BX
+	VPSLLD          $0x10, Z3, Z3
+	VPSRAD          $0x1f, Z3, Z3
+	VPTERNLOGD      $0xd4, Z3, Z2, Z10
+	VMOVUPS         Z10, (AX)
+	ADDQ            $0x40, CX
+	ADDQ            $0x40, AX
+	SUBQ            $0x10, BX
 	JMP             groups1
 
 end2:
 	VZEROUPPER
 	RET
-
-DATA rows_ones<>+0(SB)/4, $0x00000001
-DATA rows_ones<>+4(SB)/4, $0x00000001
-DATA rows_ones<>+8(SB)/4, $0x00000001
-DATA rows_ones<>+12(SB)/4, $0x00000001
-DATA rows_ones<>+16(SB)/4, $0x00000001
-DATA rows_ones<>+20(SB)/4, $0x00000001
-DATA rows_ones<>+24(SB)/4, $0x00000001
-DATA rows_ones<>+28(SB)/4, $0x00000001
-DATA rows_ones<>+32(SB)/4, $0x00000001
-DATA rows_ones<>+36(SB)/4, $0x00000001
-DATA rows_ones<>+40(SB)/4, $0x00000001
-DATA rows_ones<>+44(SB)/4, $0x00000001
-DATA rows_ones<>+48(SB)/4, $0x00000001
-DATA rows_ones<>+52(SB)/4, $0x00000001
-DATA rows_ones<>+56(SB)/4, $0x00000001
-DATA rows_ones<>+60(SB)/4, $0x00000001
-GLOBL rows_ones<>(SB), RODATA|NOPTR, $64
 
 // func dropAVX512(y []float32, x []float32, residual []float32, mask []uint32, rows int, n int, words int, scale float32)
 // Requires: AVX, AVX512F
@@ -10752,10 +10756,10 @@ TEXT ·keepWeightsAVX2(SB), NOSPLIT, $0-88
 	VBROADCASTSS rows_cd9e8d57<>+0(SB), Y1
 
 groups1:
-	CMPQ         BX, $0x04
+	CMPQ         BX, $0x08
 	JLT          end2
-	VPMOVZXDQ    (CX), Y2
-	VPADDD       rows_ones<>+0(SB), Y2, Y3
+	VMOVUPS      (CX), Y2
+	VPSRLQ       $0x20, Y2, Y3
 	VBROADCASTSS low+72(FP), Y4
 	VBROADCASTSS high+76(FP), Y5
 	VBROADCASTSS purpose+80(FP), Y6
@@ -10902,157 +10906,307 @@ groups1:
 	VPBROADCASTD 52(DX), Y7
 	VPXOR        Y6, Y9, Y9
 	VPXOR        Y7, Y9, Y9
-	VBROADCASTSS threshold+84(FP), Y6
-	VPCMPEQD     Y6, Y6, Y7
-	VPSHUFB      rows_swapped<>+0(SB), Y10, Y12
-	VPSLLD       $0x1f, Y6, Y13
-	VPOR         Y12, Y7, Y14
-	VPAND        Y12, Y7, Y7
-	VBLENDVPS    Y13, Y7, Y14, Y7
-	VPSHUFB      rows_swapped<>+0(SB), Y4, Y12
-	VPSLLD       $0x1e, Y6, Y13
-	VPOR         Y12, Y7, Y14
-	VPAND        Y12, Y7, Y7
-	VBLENDVPS    Y13, Y7, Y14, Y7
-	VPSHUFB      rows_swapped<>+0(SB), Y11, Y12
-	VPSLLD       $0x1d, Y6, Y13
-	VPOR         Y12, Y7, Y14
-	VPAND        Y12, Y7, Y7
-	VBLENDVPS    Y13, Y7, Y14, Y7
-	VPSHUFB      rows_swapped<>+0(SB), Y2, Y12
-	VPSLLD       $0x1c, Y6, Y13
-	VPOR         Y12, Y7, Y14
-	VPAND        Y12, Y7, Y7
-	VBLENDVPS    Y13, Y7, Y14, Y7
-	VPSHUFB      rows_swapped<>+0(SB), Y8, Y12
-	VPSLLD       $0x1b, Y6, Y13
-	VPOR         Y12, Y7, Y14
-	VPAND        Y12, Y7, Y7
-	VBLENDVPS    Y13, Y7, Y14, Y7
-	VPSHUFB      rows_swapped<>+0(SB), Y5, Y12
-	VPSLLD       $0x1a, Y6, Y13
-	VPOR         Y12, Y7, Y14
-	VPAND        Y12, Y7, Y7
-	VBLENDVPS    Y13, Y7, Y14, Y7
-	VPSHUFB      rows_swapped<>+0(SB), Y9, Y12
-	VPSLLD       $0x19, Y6, Y13
-	VPOR         Y12, Y7, Y14
-	VPAND        Y12, Y7, Y7
-	VBLENDVPS    Y13, Y7, Y14, Y7
-	VPSHUFB      rows_swapped<>+0(SB), Y3, Y12
-	VPSLLD       $0x18, Y6, Y13
-	VPOR         Y12, Y7, Y14
-	VPAND        Y12, Y7, Y7
-	VBLENDVPS    Y13, Y7, Y14, Y7
-	VPSLLD       $0x17, Y6, Y12
-	VPOR         Y10, Y7, Y13
-	VPAND        Y10, Y7, Y7
-	VBLENDVPS    Y12, Y7, Y13, Y7
-	VPSLLD       $0x16, Y6, Y10
-	VPOR         Y4, Y7, Y12
-	VPAND        Y4, Y7, Y7
-	VBLENDVPS    Y10, Y7, Y12, Y7
-	VPSLLD       $0x15, Y6, Y4
-	VPOR         Y11, Y7, Y10
-	VPAND        Y11, Y7, Y7
-	VBLENDVPS    Y4, Y7, Y10, Y7
-	VPSLLD       $0x14, Y6, Y4
-	VPOR         Y2, Y7, Y10
-	VPAND        Y2, Y7, Y7
-	VBLENDVPS    Y4, Y7, Y10, Y7
-	VPSLLD       $0x13, Y6, Y2
-	VPOR         Y8, Y7, Y4
-	VPAND        Y8, Y7, Y7
-	VBLENDVPS    Y2, Y7, Y4, Y7
-	VPSLLD       $0x12, Y6, Y2
-	VPOR         Y5, Y7, Y4
-	VPAND        Y5, Y7, Y7
-	VBLENDVPS    Y2, Y7, Y4, Y7
-	VPSLLD       $0x11, Y6, Y2
-	VPOR         Y9, Y7, Y4
-	VPAND        Y9, Y7, Y7
-	VBLENDVPS    Y2, Y7, Y4, Y7
-	VPSLLD       $0x10, Y6, Y2
-	VPOR         Y3, Y7, Y4
-	VPAND        Y3, Y7, Y7
-	VBLENDVPS    Y2, Y7, Y4, Y7
-	VPSHUFD      $0x08, Y7, Y7
-	VPERMQ       $0x08, Y7, Y7
-	VMOVDQU      X7, (AX)
-	ADDQ         $0x10, CX
-	ADDQ         $0x10, AX
-	SUBQ         $0x04, BX
+	VPSLLQ       $0x20, Y8, Y8
+	VPBLENDD     $0xaa, Y8, Y10, Y10
+	VPSLLQ       $0x20, Y5, Y5
+	VPBLENDD     $0xaa, Y5, Y4, Y4
+	VPSLLQ       $0x20, Y9, Y9
+	VPBLENDD     $0xaa, Y9, Y11, Y11
+	VPSLLQ       $0x20, Y3, Y3
+	VPBLENDD     $0xaa, Y3, Y2, Y2
+	VBROADCASTSS threshold+84(FP), Y3
+	VPCMPEQD     Y3, Y3, Y5
+	VPSHUFB      rows_rotated2<>+0(SB), Y10, Y6
+	VPSLLD       $0x1f, Y3, Y7
+	VPOR         Y6, Y5, Y8
+	VPAND        Y6, Y5, Y5
+	VBLENDVPS    Y7, Y5, Y8, Y5
+	VPSHUFB      rows_rotated2<>+0(SB), Y4, Y6
+	VPSLLD       $0x1e, Y3, Y7
+	VPOR         Y6, Y5, Y8
+	VPAND        Y6, Y5, Y5
+	VBLENDVPS    Y7, Y5, Y8, Y5
+	VPSHUFB      rows_rotated2<>+0(SB), Y11, Y6
+	VPSLLD       $0x1d, Y3, Y7
+	VPOR         Y6, Y5, Y8
+	VPAND        Y6, Y5, Y5
+	VBLENDVPS    Y7, Y5, Y8, Y5
+	VPSHUFB      rows_rotated2<>+0(SB), Y2, Y6
+	VPSLLD       $0x1c, Y3, Y7
+	VPOR         Y6, Y5, Y8
+	VPAND        Y6, Y5, Y5
+	VBLENDVPS    Y7, Y5, Y8, Y5
+	VPSHUFB      rows_rotated3<>+0(SB), Y10, Y6
+	VPSLLD       $0x1b, Y3, Y7
+	VPOR         Y6, Y5, Y8
+	VPAND        Y6, Y5, Y5
+	VBLENDVPS    Y7, Y5, Y8, Y5
+	VPSHUFB      rows_rotated3<>+0(SB), Y4, Y6
+	VPSLLD       $0x1a, Y3, Y7
+	VPOR         Y6, Y5, Y8
+	VPAND        Y6, Y5, Y5
+	VBLENDVPS    Y7, Y5, Y8, Y5
+	VPSHUFB      rows_rotated3<>+0(SB), Y11, Y6
+	VPSLLD       $0x19, Y3, Y7
+	VPOR         Y6, Y5, Y8
+	VPAND        Y6, Y5, Y5
+	VBLENDVPS    Y7, Y5, Y8, Y5
+	VPSHUFB      rows_rotated3<>+0(SB), Y2, Y6
+	VPSLLD       $0x18, Y3, Y7
+	VPOR         Y6, Y5, Y8
+	VPAND        Y6, Y5, Y5
+	VBLENDVPS    Y7, Y5, Y8, Y5
+	VPSHUFB      rows_rotated1<>+0(SB), Y10, Y6
+	VPSHUFB      rows_rotated2<>+0(SB), Y4, Y7
+	VPXOR        Y7, Y6, Y6
+	VPSLLD       $0x17, Y3, Y7
+	VPOR         Y6, Y5, Y8
+	VPAND        Y6, Y5, Y5
+	VBLENDVPS    Y7, Y5, Y8, Y5
+	VPSHUFB      rows_rotated1<>+0(SB), Y4, Y6
+	VPSHUFB      rows_rotated2<>+0(SB), Y11, Y7
+	VPXOR        Y7, Y6, Y6
+	VPSLLD       $0x16, Y3, Y7
+	VPOR         Y6, Y5, Y8
+	VPAND        Y6, Y5, Y5
+	VBLENDVPS    Y7, Y5, Y8, Y5
+	VPSHUFB      rows_rotated1<>+0(SB), Y11, Y6
+	VPSHUFB      rows_rotated2<>+0(SB), Y2, Y7
+	VPXOR        Y7, Y6, Y6
+	VPSLLD       $0x15, Y3, Y7
+	VPOR         Y6, Y5, Y8
+	VPAND        Y6, Y5, Y5
+	VBLENDVPS    Y7, Y5, Y8, Y5
+	VPSHUFB      rows_rotated1<>+0(SB), Y2, Y6
+	VPSHUFB      rows_rotated2<>+0(SB), Y10, Y7
+	VPXOR        Y7, Y6, Y6
+	VPSLLD       $0x14, Y3, Y7
+	VPOR         Y6, Y5, Y8
+	VPAND        Y6, Y5, Y5
+	VBLENDVPS    Y7, Y5, Y8, Y5
+	VPSLLD       $0x13, Y3, Y6
+	VPOR         Y10, Y5, Y7
+	VPAND        Y10, Y5, Y5
+	VBLENDVPS    Y6, Y5, Y7, Y5
+	VPSLLD       $0x12, Y3, Y6
+	VPOR         Y4, Y5, Y7
+	VPAND        Y4, Y5, Y5
+	VBLENDVPS    Y6, Y5, Y7, Y5
+	VPSLLD       $0x11, Y3, Y4
+	VPOR         Y11, Y5, Y6
+	VPAND        Y11, Y5, Y5
+	VBLENDVPS    Y4, Y5, Y6, Y5
+	VPSLLD       $0x10, Y3, Y3
+	VPOR         Y2, Y5, Y4
+	VPAND        Y2, Y5, Y5
+	VBLENDVPS    Y3, Y5, Y4, Y5
+	VMOVUPS      Y5, (AX)
+	ADDQ         $0x20, CX
+	ADDQ         $0x20, AX
+	SUBQ         $0x08, BX
 	JMP          groups1
 
 end2:
 	VZEROUPPER
 	RET
 
-DATA rows_swapped<>+0(SB)/1, $0x02
-DATA rows_swapped<>+1(SB)/1, $0x03
-DATA rows_swapped<>+2(SB)/1, $0x00
-DATA rows_swapped<>+3(SB)/1, $0x01
-DATA rows_swapped<>+4(SB)/1, $0x06
-DATA rows_swapped<>+5(SB)/1, $0x07
-DATA rows_swapped<>+6(SB)/1, $0x04
-DATA rows_swapped<>+7(SB)/1, $0x05
-DATA rows_swapped<>+8(SB)/1, $0x0a
-DATA rows_swapped<>+9(SB)/1, $0x0b
-DATA rows_swapped<>+10(SB)/1, $0x08
-DATA rows_swapped<>+11(SB)/1, $0x09
-DATA rows_swapped<>+12(SB)/1, $0x0e
-DATA rows_swapped<>+13(SB)/1, $0x0f
-DATA rows_swapped<>+14(SB)/1, $0x0c
-DATA rows_swapped<>+15(SB)/1, $0x0d
-DATA rows_swapped<>+16(SB)/1, $0x02
-DATA rows_swapped<>+17(SB)/1, $0x03
-DATA rows_swapped<>+18(SB)/1, $0x00
-DATA rows_swapped<>+19(SB)/1, $0x01
-DATA rows_swapped<>+20(SB)/1, $0x06
-DATA rows_swapped<>+21(SB)/1, $0x07
-DATA rows_swapped<>+22(SB)/1, $0x04
-DATA rows_swapped<>+23(SB)/1, $0x05
-DATA rows_swapped<>+24(SB)/1, $0x0a
-DATA rows_swapped<>+25(SB)/1, $0x0b
-DATA rows_swapped<>+26(SB)/1, $0x08
-DATA rows_swapped<>+27(SB)/1, $0x09
-DATA rows_swapped<>+28(SB)/1, $0x0e
-DATA rows_swapped<>+29(SB)/1, $0x0f
-DATA rows_swapped<>+30(SB)/1, $0x0c
-DATA rows_swapped<>+31(SB)/1, $0x0d
-DATA rows_swapped<>+32(SB)/1, $0x02
-DATA rows_swapped<>+33(SB)/1, $0x03
-DATA rows_swapped<>+34(SB)/1, $0x00
-DATA rows_swapped<>+35(SB)/1, $0x01
-DATA rows_swapped<>+36(SB)/1, $0x06
-DATA rows_swapped<>+37(SB)/1, $0x07
-DATA rows_swapped<>+38(SB)/1, $0x04
-DATA rows_swapped<>+39(SB)/1, $0x05
-DATA rows_swapped<>+40(SB)/1, $0x0a
-DATA rows_swapped<>+41(SB)/1, $0x0b
-DATA rows_swapped<>+42(SB)/1, $0x08
-DATA rows_swapped<>+43(SB)/1, $0x09
-DATA rows_swapped<>+44(SB)/1, $0x0e
-DATA rows_swapped<>+45(SB)/1, $0x0f
-DATA rows_swapped<>+46(SB)/1, $0x0c
-DATA rows_swapped<>+47(SB)/1, $0x0d
-DATA rows_swapped<>+48(SB)/1, $0x02
-DATA rows_swapped<>+49(SB)/1, $0x03
-DATA rows_swapped<>+50(SB)/1, $0x00
-DATA rows_swapped<>+51(SB)/1, $0x01
-DATA rows_swapped<>+52(SB)/1, $0x06
-DATA rows_swapped<>+53(SB)/1, $0x07
-DATA rows_swapped<>+54(SB)/1, $0x04
-DATA rows_swapped<>+55(SB)/1, $0x05
-DATA rows_swapped<>+56(SB)/1, $0x0a
-DATA rows_swapped<>+57(SB)/1, $0x0b
-DATA rows_swapped<>+58(SB)/1, $0x08
-DATA rows_swapped<>+59(SB)/1, $0x09
-DATA rows_swapped<>+60(SB)/1, $0x0e
-DATA rows_swapped<>+61(SB)/1, $0x0f
-DATA rows_swapped<>+62(SB)/1, $0x0c
-DATA rows_swapped<>+63(SB)/1, $0x0d
-GLOBL rows_swapped<>(SB), RODATA|NOPTR, $64
+DATA rows_rotated2<>+0(SB)/1, $0x02
+DATA rows_rotated2<>+1(SB)/1, $0x03
+DATA rows_rotated2<>+2(SB)/1, $0x00
+DATA rows_rotated2<>+3(SB)/1, $0x01
+DATA rows_rotated2<>+4(SB)/1, $0x06
+DATA rows_rotated2<>+5(SB)/1, $0x07
+DATA rows_rotated2<>+6(SB)/1, $0x04
+DATA rows_rotated2<>+7(SB)/1, $0x05
+DATA rows_rotated2<>+8(SB)/1, $0x0a
+DATA rows_rotated2<>+9(SB)/1, $0x0b
+DATA rows_rotated2<>+10(SB)/1, $0x08
+DATA rows_rotated2<>+11(SB)/1, $0x09
+DATA rows_rotated2<>+12(SB)/1, $0x0e
+DATA rows_rotated2<>+13(SB)/1, $0x0f
+DATA rows_rotated2<>+14(SB)/1, $0x0c
+DATA rows_rotated2<>+15(SB)/1, $0x0d
+DATA rows_rotated2<>+16(SB)/1, $0x02
+DATA rows_rotated2<>+17(SB)/1, $0x03
+DATA rows_rotated2<>+18(SB)/1, $0x00
+DATA rows_rotated2<>+19(SB)/1, $0x01
+DATA rows_rotated2<>+20(SB)/1, $0x06
+DATA rows_rotated2<>+21(SB)/1, $0x07
+DATA rows_rotated2<>+22(SB)/1, $0x04
+DATA rows_rotated2<>+23(SB)/1, $0x05
+DATA rows_rotated2<>+24(SB)/1, $0x0a
+DATA rows_rotated2<>+25(SB)/1, $0x0b
+DATA rows_rotated2<>+26(SB)/1, $0x08
+DATA rows_rotated2<>+27(SB)/1, $0x09
+DATA rows_rotated2<>+28(SB)/1, $0x0e
+DATA rows_rotated2<>+29(SB)/1, $0x0f
+DATA rows_rotated2<>+30(SB)/1, $0x0c
+DATA rows_rotated2<>+31(SB)/1, $0x0d
+DATA rows_rotated2<>+32(SB)/1, $0x02
+DATA rows_rotated2<>+33(SB)/1, $0x03
+DATA rows_rotated2<>+34(SB)/1, $0x00
+DATA rows_rotated2<>+35(SB)/1, $0x01
+DATA rows_rotated2<>+36(SB)/1, $0x06
+DATA rows_rotated2<>+37(SB)/1, $0x07
+DATA rows_rotated2<>+38(SB)/1, $0x04
+DATA rows_rotated2<>+39(SB)/1, $0x05
+DATA rows_rotated2<>+40(SB)/1, $0x0a
+DATA rows_rotated2<>+41(SB)/1, $0x0b
+DATA rows_rotated2<>+42(SB)/1, $0x08
+DATA rows_rotated2<>+43(SB)/1, $0x09
+DATA rows_rotated2<>+44(SB)/1, $0x0e
+DATA rows_rotated2<>+45(SB)/1, $0x0f
+DATA rows_rotated2<>+46(SB)/1, $0x0c
+DATA rows_rotated2<>+47(SB)/1, $0x0d
+DATA rows_rotated2<>+48(SB)/1, $0x02
+DATA rows_rotated2<>+49(SB)/1, $0x03
+DATA rows_rotated2<>+50(SB)/1, $0x00
+DATA rows_rotated2<>+51(SB)/1, $0x01
+DATA rows_rotated2<>+52(SB)/1, $0x06
+DATA rows_rotated2<>+53(SB)/1, $0x07
+DATA rows_rotated2<>+54(SB)/1, $0x04
+DATA rows_rotated2<>+55(SB)/1, $0x05
+DATA rows_rotated2<>+56(SB)/1, $0x0a
+DATA rows_rotated2<>+57(SB)/1, $0x0b
+DATA rows_rotated2<>+58(SB)/1, $0x08
+DATA rows_rotated2<>+59(SB)/1, $0x09
+DATA rows_rotated2<>+60(SB)/1, $0x0e
+DATA rows_rotated2<>+61(SB)/1, $0x0f
+DATA rows_rotated2<>+62(SB)/1, $0x0c
+DATA rows_rotated2<>+63(SB)/1, $0x0d
+GLOBL rows_rotated2<>(SB), RODATA|NOPTR, $64
+
+DATA rows_rotated3<>+0(SB)/1, $0x03
+DATA rows_rotated3<>+1(SB)/1, $0x00
+DATA rows_rotated3<>+2(SB)/1, $0x01
+DATA rows_rotated3<>+3(SB)/1, $0x02
+DATA rows_rotated3<>+4(SB)/1, $0x07
+DATA rows_rotated3<>+5(SB)/1, $0x04
+DATA rows_rotated3<>+6(SB)/1, $0x05
+DATA rows_rotated3<>+7(SB)/1, $0x06
+DATA rows_rotated3<>+8(SB)/1, $0x0b
+DATA rows_rotated3<>+9(SB)/1, $0x08
+DATA rows_rotated3<>+10(SB)/1, $0x09
+DATA rows_rotated3<>+11(SB)/1, $0x0a
+DATA rows_rotated3<>+12(SB)/1, $0x0f
+DATA rows_rotated3<>+13(SB)/1, $0x0c
+DATA rows_rotated3<>+14(SB)/1, $0x0d
+DATA rows_rotated3<>+15(SB)/1, $0x0e
+DATA rows_rotated3<>+16(SB)/1, $0x03
+DATA rows_rotated3<>+17(SB)/1, $0x00
+DATA rows_rotated3<>+18(SB)/1, $0x01
+DATA rows_rotated3<>+19(SB)/1, $0x02
+DATA rows_rotated3<>+20(SB)/1, $0x07
+DATA rows_rotated3<>+21(SB)/1, $0x04
+DATA rows_rotated3<>+22(SB)/1, $0x05
+DATA rows_rotated3<>+23(SB)/1, $0x06
+DATA rows_rotated3<>+24(SB)/1, $0x0b
+DATA rows_rotated3<>+25(SB)/1, $0x08
+DATA rows_rotated3<>+26(SB)/1, $0x09
+DATA rows_rotated3<>+27(SB)/1, $0x0a
+DATA rows_rotated3<>+28(SB)/1, $0x0f
+DATA rows_rotated3<>+29(SB)/1, $0x0c
+DATA rows_rotated3<>+30(SB)/1, $0x0d
+DATA rows_rotated3<>+31(SB)/1, $0x0e
+DATA rows_rotated3<>+32(SB)/1, $0x03
+DATA rows_rotated3<>+33(SB)/1, $0x00
+DATA rows_rotated3<>+34(SB)/1, $0x01
+DATA rows_rotated3<>+35(SB)/1, $0x02
+DATA rows_rotated3<>+36(SB)/1, $0x07
+DATA rows_rotated3<>+37(SB)/1, $0x04
+DATA rows_rotated3<>+38(SB)/1, $0x05
+DATA rows_rotated3<>+39(SB)/1, $0x06
+DATA rows_rotated3<>+40(SB)/1, $0x0b
+DATA rows_rotated3<>+41(SB)/1, $0x08
+DATA rows_rotated3<>+42(SB)/1, $0x09
+DATA rows_rotated3<>+43(SB)/1, $0x0a
+DATA rows_rotated3<>+44(SB)/1, $0x0f
+DATA rows_rotated3<>+45(SB)/1, $0x0c
+DATA rows_rotated3<>+46(SB)/1, $0x0d
+DATA rows_rotated3<>+47(SB)/1, $0x0e
+DATA rows_rotated3<>+48(SB)/1, $0x03
+DATA rows_rotated3<>+49(SB)/1, $0x00
+DATA rows_rotated3<>+50(SB)/1, $0x01
+DATA rows_rotated3<>+51(SB)/1, $0x02
+DATA rows_rotated3<>+52(SB)/1, $0x07
+DATA rows_rotated3<>+53(SB)/1, $0x04
+DATA rows_rotated3<>+54(SB)/1, $0x05
+DATA rows_rotated3<>+55(SB)/1, $0x06
+DATA rows_rotated3<>+56(SB)/1, $0x0b
+DATA rows_rotated3<>+57(SB)/1, $0x08
+DATA rows_rotated3<>+58(SB)/1, $0x09
+DATA rows_rotated3<>+59(SB)/1, $0x0a
+DATA rows_rotated3<>+60(SB)/1, $0x0f
+DATA rows_rotated3<>+61(SB)/1, $0x0c
+DATA rows_rotated3<>+62(SB)/1, $0x0d
+DATA rows_rotated3<>+63(SB)/1, $0x0e
+GLOBL rows_rotated3<>(SB), RODATA|NOPTR, $64
+
+DATA rows_rotated1<>+0(SB)/1, $0x01
+DATA rows_rotated1<>+1(SB)/1, $0x02
+DATA rows_rotated1<>+2(SB)/1, $0x03
+DATA rows_rotated1<>+3(SB)/1, $0x00
+DATA rows_rotated1<>+4(SB)/1, $0x05
+DATA rows_rotated1<>+5(SB)/1, $0x06
+DATA rows_rotated1<>+6(SB)/1, $0x07
+DATA rows_rotated1<>+7(SB)/1, $0x04
+DATA rows_rotated1<>+8(SB)/1, $0x09
+DATA rows_rotated1<>+9(SB)/1, $0x0a
+DATA rows_rotated1<>+10(SB)/1, $0x0b
+DATA rows_rotated1<>+11(SB)/1, $0x08
+DATA rows_rotated1<>+12(SB)/1, $0x0d
+DATA rows_rotated1<>+13(SB)/1, $0x0e
+DATA rows_rotated1<>+14(SB)/1, $0x0f
+DATA rows_rotated1<>+15(SB)/1, $0x0c
+DATA rows_rotated1<>+16(SB)/1, $0x01
+DATA rows_rotated1<>+17(SB)/1, $0x02
+DATA rows_rotated1<>+18(SB)/1, $0x03
+DATA rows_rotated1<>+19(SB)/1, $0x00
+DATA rows_rotated1<>+20(SB)/1, $0x05
+DATA rows_rotated1<>+21(SB)/1, $0x06
+DATA rows_rotated1<>+22(SB)/1, $0x07
+DATA rows_rotated1<>+23(SB)/1, $0x04
+DATA rows_rotated1<>+24(SB)/1, $0x09
+DATA rows_rotated1<>+25(SB)/1, $0x0a
+DATA rows_rotated1<>+26(SB)/1, $0x0b
+DATA rows_rotated1<>+27(SB)/1, $0x08
+DATA rows_rotated1<>+28(SB)/1, $0x0d
+DATA rows_rotated1<>+29(SB)/1, $0x0e
+DATA rows_rotated1<>+30(SB)/1, $0x0f
+DATA rows_rotated1<>+31(SB)/1, $0x0c
+DATA rows_rotated1<>+32(SB)/1, $0x01
+DATA rows_rotated1<>+33(SB)/1, $0x02
+DATA rows_rotated1<>+34(SB)/1, $0x03
+DATA rows_rotated1<>+35(SB)/1, $0x00
+DATA rows_rotated1<>+36(SB)/1, $0x05
+DATA rows_rotated1<>+37(SB)/1, $0x06
+DATA rows_rotated1<>+38(SB)/1, $0x07
+DATA rows_rotated1<>+39(SB)/1, $0x04
+DATA rows_rotated1<>+40(SB)/1, $0x09
+DATA rows_rotated1<>+41(SB)/1, $0x0a
+DATA rows_rotated1<>+42(SB)/1, $0x0b
+DATA rows_rotated1<>+43(SB)/1, $0x08
+DATA rows_rotated1<>+44(SB)/1, $0x0d
+DATA rows_rotated1<>+45(SB)/1, $0x0e
+DATA rows_rotated1<>+46(SB)/1, $0x0f
+DATA rows_rotated1<>+47(SB)/1, $0x0c
+DATA rows_rotated1<>+48(SB)/1, $0x01
+DATA rows_rotated1<>+49(SB)/1, $0x02
+DATA rows_rotated1<>+50(SB)/1, $0x03
+DATA rows_rotated1<>+51(SB)/1, $0x00
+DATA rows_rotated1<>+52(SB)/1, $0x05
+DATA rows_rotated1<>+53(SB)/1, $0x06
+DATA rows_rotated1<>+54(SB)/1, $0x07
+DATA rows_rotated1<>+55(SB)/1, $0x04
+DATA rows_rotated1<>+56(SB)/1, $0x09
+DATA rows_rotated1<>+57(SB)/1, $0x0a
+DATA rows_rotated1<>+58(SB)/1, $0x0b
+DATA rows_rotated1<>+59(SB)/1, $0x08
+DATA rows_rotated1<>+60(SB)/1, $0x0d
+DATA rows_rotated1<>+61(SB)/1, $0x0e
+DATA rows_rotated1<>+62(SB)/1, $0x0f
+DATA rows_rotated1<>+63(SB)/1, $0x0c
+GLOBL rows_rotated1<>(SB), RODATA|NOPTR, $64
 
 // func dropAVX2(y []float32, x []float32, residual []float32, mask []uint32, rows int, n int, words int, scale float32)
 // Requires: AVX, AVX2

@@ -82,7 +82,7 @@ func rowDotsAVX512(out []float32, a []float32, b []float32, rows int, n int, ld 
 //go:noescape
 func keepAVX512(dst []uint32, draws []uint32, rounds []uint32, low uint32, high uint32, purpose uint32, threshold uint32)
 
-// keepWeightsAVX512 is keepWeightsGo, for whole multiples of 8 groups.
+// keepWeightsAVX512 is keepWeightsGo, for whole multiples of 16 groups.
 //
 //go:noescape
 func keepWeightsAVX512(dst []uint32, draws []uint32, rounds []uint32, low uint32, high uint32, purpose uint32, threshold uint32)
@@ -227,7 +227,7 @@ func rowDotsAVX2(out []float32, a []float32, b []float32, rows int, n int, ld in
 //go:noescape
 func keepAVX2(dst []uint32, draws []uint32, rounds []uint32, low uint32, high uint32, purpose uint32, threshold uint32)
 
-// keepWeightsAVX2 is keepWeightsGo, for whole multiples of 4 groups.
+// keepWeightsAVX2 is keepWeightsGo, for whole multiples of 8 groups.
 //
 //go:noescape
 func keepWeightsAVX2(dst []uint32, draws []uint32, rounds []uint32, low uint32, high uint32, purpose uint32, threshold uint32)

@@ -12,9 +12,11 @@ const (
 	bf16HeadMost = 64 // columns of a head
 	bf16Group    = 32 // keys taken at a time by the gradient
 	bf16Warps    = 4  // warps of a forward block
+	bf16Most     = 6  // where rows of narrow heads are so long that shared memory holds few blocks
 	// its heads: two warps a head end sooner, so that a card's last blocks idle less of it
 	bf16Heads      = 2
 	bf16MostShared = 64 << 10
+	bf16MostFrom   = 768 // tokens of a row
 )
 
 // bf16Head is what the kernels of src/attention/bf16_attention*.cu make of a head: sizes are
@@ -73,6 +75,14 @@ func (s bf16Head) split() int {
 	return each
 }
 
+// warps are those of a forward block, a multiple of its heads.
+func (s bf16Head) warps() int {
+	if s.wide == 16 && s.t >= bf16MostFrom {
+		return bf16Most
+	}
+	return bf16Warps
+}
+
 // weightArgs are dropArgs for the weights of attention, with the keys of Philox's rounds in the
 // seed's place and a word for each bit of the threshold, all ones where it is clear.
 func (b *binder) weightArgs(d kernel.Drop) []any {
@@ -111,7 +121,7 @@ func (b *binder) bf16Causal(o *kernel.CausalAttention, bits *kernel.Tensor) ([]l
 	}
 	each := s.split()
 	args := append([]any{b.addr(o.Y), b.addr(o.LogSum), b.addr(bits), b.addr(o.QKV), b.addr(o.First)}, b.weightArgs(o.Drop)...)
-	return []launch{{module: "bf16_attention", kernel: s.name("bf16_attention", o.Drop, bits, "_made"), grid: dim3{batch * o.Heads / each, 1, 1}, block: dim3{32 * bf16Warps, 1, 1},
+	return []launch{{module: "bf16_attention", kernel: s.name("bf16_attention", o.Drop, bits, "_made"), grid: dim3{batch * o.Heads / each, 1, 1}, block: dim3{32 * s.warps(), 1, 1},
 		shared: s.shared(each), args: append(args, i32(t), i32(o.Heads), i32(s.hd), i32(each), headScale(d, o.Heads))}}, nil
 }
 

@@ -8,17 +8,17 @@ import (
 
 // Sizes of src/attention/bf16_attention_long*.cu, whose blocks stream a row through shared memory.
 const (
-	longWarps  = 8  // of a forward block, 16 queries each
-	longTile   = 64 // keys brought at a time
+	longWarps  = 8   // of a forward block, 16 queries each
+	longTile   = 128 // keys brought at a time
 	longStages = 3
-	longAhead  = 3   // chunks that the gradient brings before their use
+	longAhead  = 4   // slots of the gradient's ring beyond one for every warp
 	statsBlock = 256 // threads
 )
 
-// Rows of so many tokens are streamed though a block could hold them. Forward that never pays:
-// blocks that hold a head wait for nothing. The gradient's leave a multiprocessor too few warps;
-// heads of more columns than masks are kept for are streamed from twice as many tokens on.
-var longFrom, longGradFrom = 1 << 30, 512
+// Rows of so many tokens are streamed though a block could hold them: blocks that hold a head wait
+// for nothing, but leave a multiprocessor too few warps. In the gradient heads of more columns than
+// masks are kept for are streamed from twice as many tokens on.
+var longFrom, longGradFrom = 1536, 512
 
 // streams and streamsGrad tell whether a row is streamed: one that is long, or that a block cannot
 // hold. most is what the card has of shared memory.
@@ -53,7 +53,7 @@ func (s bf16Head) longSharedGrad() int {
 	if s.wide <= keptHeadMost {
 		masks = 128 * w
 	}
-	slot := s.chunkBytes() + 128*s.wide + masks + 16*ceil(w+1, 2)
+	slot := s.chunkBytes() + 128*s.wide + masks + 16*(w+1)
 	return (w+longAhead)*slot + 128*w*s.wide
 }
 
@@ -104,8 +104,11 @@ func (b *binder) longCausalGrad(o *kernel.CausalAttentionGrad, s bf16Head, bits 
 	return out, s.fits(o, s.longSharedGrad(), b.maxShared)
 }
 
-// shares says among how many blocks a head's keys are shared out: enough for a few blocks after
-// each other on every multiprocessor, each with a pass at least.
+// longBlocks are the gradient's blocks for every multiprocessor, one after the other, where heads
+// have the passes for it.
+var longBlocks = 8
+
+// shares says among how many blocks a head's keys are shared out, each with a pass at least.
 func (s bf16Head) shares(batch, sms int) int {
-	return max(1, min(ceil(8*sms, batch*s.heads), ceil(s.t, bf16Group*s.gradWarps())))
+	return max(1, min(ceil(longBlocks*sms, batch*s.heads), ceil(s.t, bf16Group*s.gradWarps())))
 }

@@ -87,7 +87,10 @@ func TestBF16BoundsMatchSource(t *testing.T) {
 		file, pattern string
 		want          int
 	}{
-		{"attention/bf16_attention.cu", `maxWarps = (\d+)`, bf16Warps}, {"attention/bf16_attention_grad.cu", `group = (\d+)`, bf16Group}, {"dense/bf16_rows.cu", `warps = (\d+)`, normWarps},
+		{"attention/bf16_attention.cu", `made_16, 16, MADE, (\d+)`, bf16Most}, {"attention/bf16_attention.cu", `attention_16, 16, WHOLE, (\d+)`, bf16Most},
+		{"attention/bf16_attention.cu", `drop_16, 16, MASKED, (\d+)`, bf16Most}, {"attention/bf16_attention.cu", `attention_32, 32, WHOLE, (\d+)`, bf16Warps},
+		{"attention/bf16_attention.cu", `attention_64, 64, WHOLE, (\d+)`, bf16Warps},
+		{"attention/bf16_attention_grad.cu", `group = (\d+)`, bf16Group}, {"dense/bf16_rows.cu", `warps = (\d+)`, normWarps},
 		{"attention/bf16_attention_long.cu", `maxWarps = (\d+)`, longWarps}, {"attention/bf16_attention_long.cu", `tile = (\d+)`, longTile},
 		{"attention/bf16_attention_long.cu", `stages = (\d+)`, longStages}, {"attention/bf16_attention_long_grad.cu", `group = (\d+)`, bf16Group},
 		{"attention/bf16_attention_long_grad.cu", `ahead = (\d+)`, longAhead}, {"attention/bf16_attention_long_grad.cu", `long_grad_32, 32, (\d+)`, bf16Head{wide: 32}.gradWarps()},
@@ -114,7 +117,7 @@ func TestBF16BoundsMatchSource(t *testing.T) {
 // length is too much for a card with 227 KB of shared memory for a block.
 func TestLongRows(t *testing.T) {
 	const most = 227 << 10
-	for _, c := range []struct{ columns, held, heldGrad int }{{8, 3616, 511}, {16, 3616, 511}, {24, 1808, 808}, {32, 1808, 808}, {40, 896, 782}, {64, 896, 782}} {
+	for _, c := range []struct{ columns, held, heldGrad int }{{8, 1535, 511}, {16, 1535, 511}, {24, 1535, 808}, {32, 1535, 808}, {40, 896, 782}, {64, 896, 782}} {
 		for _, tokens := range []int{1, c.heldGrad, c.heldGrad + 1, c.held, c.held + 1, 8192, 65536} {
 			s, err := newBF16Head(&kernel.CausalAttention{}, tokens, 4*c.columns, 4)
 			if err != nil {

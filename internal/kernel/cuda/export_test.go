@@ -14,6 +14,14 @@ func SetStreamed(tokens int) (restore func()) {
 	return func() { longFrom, longGradFrom = before, beforeGrad }
 }
 
+// SetLongBlocks has a head's keys shared out among so many of the gradient's blocks for every
+// multiprocessor, 0 among none, until restore is called.
+func SetLongBlocks(blocks int) (restore func()) {
+	before := longBlocks
+	longBlocks = blocks
+	return func() { longBlocks = before }
+}
+
 // SetHeadPiece has instances cut into pieces of at least so many rows by the pass that ends a
 // network, until restore is called.
 func SetHeadPiece(rows int) (restore func()) {

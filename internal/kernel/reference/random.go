@@ -25,13 +25,11 @@ func droppedWeight[F Float](d kernel.Drop, instance uint64, row, key, keys int) 
 		return 1
 	}
 	seed := [2]uint32{uint32(d.Seed), uint32(d.Seed >> 32)}
+	words := rng.Rounds(rng.ShortRounds, seed, [4]uint32{uint32(instance), uint32(instance >> 32), d.Weights(row, key/32, keys), uint32(rng.Dropout)})
+	at := func(i, further int) uint32 { return words[i%4] >> ((key + further) % 32) & 1 }
 	var number uint32
-	for call := range uint32(2) {
-		words := rng.Rounds(rng.ShortRounds, seed, [4]uint32{uint32(instance), uint32(instance >> 32), d.Weights(row, key/32, keys) + call, uint32(rng.Dropout)})
-		for i, w := range words {
-			place := 4*int(call) + i
-			number |= w>>(key%32)&1<<(8+place) | w>>((key+16)%32)&1<<place
-		}
+	for i := range 4 {
+		number |= at(i, 0)<<(12+i) | (at(i, 8)^at(i+1, 16))<<(8+i) | at(i, 24)<<(4+i) | at(i, 16)<<i
 	}
 	if number < d.Threshold() {
 		return 0

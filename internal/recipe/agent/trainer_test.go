@@ -253,7 +253,7 @@ func TestADErrors(t *testing.T) {
 	wide := tinyHistory
 	wide.room.Size = 4
 	long := tinyHistory
-	long.steps = 12_000
+	long.steps = 17_000
 	all := tinyHistory
 	all.ratio = 1
 	for _, c := range []struct {
@@ -268,7 +268,7 @@ func TestADErrors(t *testing.T) {
 		{"streams", []string{"train_n_stream=4"}, 4, h, false, "train_n_stream asks for 4 streams a goal, the histories have 3"},
 		{"steps", []string{"train_source_timesteps=121"}, 4, h, false, "train_source_timesteps asks for 121 transitions a stream, the histories have 120"},
 		{"nothing held out", nil, 4, writeHistory(t, all), false, "9 goals to learn from and 0 held out"},
-		{"masks", []string{"use_compressed_context=false", "n_transit=12000", "train_source_timesteps=12000"}, 4, writeHistory(t, long), false, "set tf_attn_dropout to 0"},
+		{"masks", []string{"use_compressed_context=false", "n_transit=17000", "train_source_timesteps=17000"}, 4, writeHistory(t, long), false, "set tf_attn_dropout to 0"},
 		{"warm-up", nil, 2, h, false, "num_warmup_steps 3 is over the 2 iterations"},
 		{"backwards", nil, 3, h, true, "it stands after iteration 4 of 3, past the end of what is asked for"},
 		{"other room", nil, 4, writeHistory(t, wide), true, "4×4 room"},

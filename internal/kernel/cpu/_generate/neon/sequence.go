@@ -232,7 +232,7 @@ func (f *fn) philox(c []V, rounds int, m0, m1 V, pk, four R) {
 	}
 }
 
-// keepWeights runs four groups side by side, one per lane, through the two calls of each.
+// keepWeights runs four groups side by side, one per lane, through the call of each.
 func keepWeights() {
 	f := function("keepWeightsNEON", "keepWeightsGo, four groups at a time.", "[]uint32: dst draws rounds", "uint32: low high purpose threshold")
 	dst, draws, keys := f.arg("dst"), f.arg("draws"), f.arg("rounds")
@@ -244,41 +244,48 @@ func keepWeights() {
 		return v
 	}
 	low, high, purpose, threshold := splat("low"), splat("high"), splat("purpose"), splat("threshold")
-	m0, m1, one := f.bits(0xD2511F53), f.bits(0xCD9E8D57), f.bits(1)
+	m0, m1 := f.bits(0xD2511F53), f.bits(0xCD9E8D57)
 	pk, four := f.r(), f.r()
 	f.line("MOVD $4, %s", four)
 	f.line("LSR $2, %s, %s", count, count)
+	// rotated has in bit c of a word what v has in bit c + by
+	rotated := func(v V, by uint32) V {
+		r, t := f.v(), f.v()
+		f.ushr(t, v, by)
+		f.shl(r, v, 32-by)
+		f.orr(r, r, t)
+		f.free(t)
+		return r
+	}
 	f.rows(count, func() {
-		draw := f.v()
-		f.ldr(draw, draws, 0)
-		var words []V
-		for call := range 2 {
-			c := f.vs(4)
-			f.move(c[0], low)
-			f.move(c[1], high)
-			f.move(c[2], draw)
-			f.move(c[3], purpose)
-			f.line("MOVD %s, %s", keys, pk)
-			f.philox(c, 7, m0, m1, pk, four)
-			words = append(words, c...)
-			if call == 0 {
-				f.add(draw, draw, one)
-			}
-		}
+		words := f.vs(4)
+		f.move(words[0], low)
+		f.move(words[1], high)
+		f.ldr(words[2], draws, 0)
+		f.move(words[3], purpose)
+		f.line("MOVD %s, %s", keys, pk)
+		f.philox(words, 7, m0, m1, pk, four)
 		keep := f.v()
-		f.cmeq(keep, draw, draw) // all ones
+		f.cmeq(keep, low, low) // all ones
 		for b := range uint32(16) {
-			r, t := f.v(), f.v()
-			if b < 8 {
-				f.ushr(t, words[b], 16)
-				f.shl(r, words[b], 16)
-				f.orr(r, r, t)
-			} else {
-				f.move(r, words[b-8])
+			var r V
+			switch b / 4 {
+			case 0:
+				r = rotated(words[b%4], 16)
+			case 1:
+				r = rotated(words[b%4], 24)
+			case 2:
+				r = rotated(words[b%4], 8)
+				other := rotated(words[(b+1)%4], 16)
+				f.eor(r, r, other)
+				f.free(other)
+			default:
+				r = f.v()
+				f.move(r, words[b%4])
 			}
+			t, any := f.v(), f.v()
 			f.shl(t, threshold, 31-b)
 			f.sshr(t, t, 31) // all ones where the threshold has the bit
-			any := f.v()
 			f.orr(any, keep, r)
 			f.and(keep, keep, r)
 			f.bsl(t, keep, any)
@@ -289,7 +296,7 @@ func keepWeights() {
 		f.line("ADD $16, %s, %s", draws, draws)
 		f.line("ADD $16, %s, %s", dst, dst)
 		f.free(words...)
-		f.free(draw, keep)
+		f.free(keep)
 	})
 	f.ret()
 }

@@ -107,39 +107,57 @@ func (m *isa) philox(streams *[2]vecs, count int, mul0, mul1 VecVirtual, rounds 
 	}
 }
 
-// keepWeights emits keepWeights, w/2 groups at a time, one in each 64-bit lane: the calls of a
-// group are the two streams, and what the upper halves hold never matters.
+// keepWeights emits keepWeights, w groups at a time: the calls of even groups are one stream, in
+// the low halves of its 64-bit lanes, those of odd groups the other.
 func (m *isa) keepWeights() {
-	m.text("keepWeights", "func(dst, draws, rounds []uint32, low, high, purpose, threshold uint32)", fmt.Sprintf(", for whole multiples of %d groups.", m.w/2))
+	m.text("keepWeights", "func(dst, draws, rounds []uint32, low, high, purpose, threshold uint32)", fmt.Sprintf(", for whole multiples of %d groups.", m.w))
 	dst, draws, rounds, left := ptr("dst"), ptr("draws"), ptr("rounds"), length("draws")
 	mul0, mul1 := m.broadcast(bits(philoxMul0)), m.broadcast(bits(philoxMul1))
+	var odd Register
+	if m.wide() {
+		odd = K()
+		ones := GP32()
+		MOVL(U32(0xaaaa), ones)
+		KMOVW(ones, odd)
+	}
 	loop, done := m.label("groups"), m.label("end")
 	Label(loop)
-	CMPQ(left, U8(m.w/2))
+	CMPQ(left, U8(m.w))
 	JLT(LabelRef(done))
-	call := m.vec()
-	VPMOVZXDQ(Mem{Base: draws}, call)
-	second := m.vec()
-	VPADDD(table("ones", 4, func(int) uint32 { return 1 }), call, second)
+	even, second := m.move(Mem{Base: draws}), m.vec()
+	VPSRLQ(U8(32), even, second)
 	var streams [2]vecs
-	for s, c2 := range []VecVirtual{call, second} {
+	for s, c2 := range []VecVirtual{even, second} {
 		streams[s] = vecs{m.splat("low"), m.splat("high"), c2, m.splat("purpose")}
 	}
 	m.philox(&streams, shortRounds, mul0, mul1, rounds)
-	words := append(streams[0], streams[1]...)
+	words := streams[0]
+	for k, high := range streams[1] {
+		VPSLLQ(U8(32), high, high)
+		if m.wide() {
+			VPBLENDMD(high, words[k], odd, words[k])
+		} else {
+			VPBLENDD(U8(0xaa), high, words[k], words[k])
+		}
+	}
 	threshold, keep := m.splat("threshold"), m.vec()
 	VPCMPEQD(threshold.AsY(), threshold.AsY(), keep.AsY())
 	if m.wide() {
 		VPTERNLOGD(U8(0xff), keep, keep, keep)
 	}
 	for b := range 16 {
-		r := words[b%8]
-		if b < 8 {
-			r = m.vec()
-			if m.wide() {
-				VPROLD(U8(16), words[b], r)
+		r := words[b%4]
+		switch b / 4 {
+		case 0:
+			r = m.rotated(r, 2)
+		case 1:
+			r = m.rotated(r, 3)
+		case 2:
+			r = m.rotated(r, 1)
+			if other := m.rotated(words[(b+1)%4], 2); m.wide() {
+				VPXORD(other, r, r)
 			} else {
-				VPSHUFB(table("swapped", 1, func(i int) uint32 { return uint32(i%16 ^ 2) }), words[b], r)
+				VPXOR(other, r, r)
 			}
 		}
 		bit := m.vec()
@@ -155,19 +173,24 @@ func (m *isa) keepWeights() {
 		VPAND(r, keep, keep)
 		VBLENDVPS(bit, keep, any, keep)
 	}
-	if m.wide() {
-		VPMOVQD(keep, Mem{Base: dst})
-	} else {
-		VPSHUFD(U8(0x08), keep, keep)
-		VPERMQ(U8(0x08), keep, keep)
-		VMOVDQU(keep.AsX(), Mem{Base: dst})
-	}
-	ADDQ(U8(2*m.w), draws)
-	ADDQ(U8(2*m.w), dst)
-	SUBQ(U8(m.w/2), left)
+	VMOVUPS(keep, Mem{Base: dst})
+	ADDQ(U8(4*m.w), draws)
+	ADDQ(U8(4*m.w), dst)
+	SUBQ(U8(m.w), left)
 	JMP(LabelRef(loop))
 	Label(done)
 	ret()
+}
+
+// rotated has in bit c of a word what v has in bit c + 8·by.
+func (m *isa) rotated(v VecVirtual, by int) VecVirtual {
+	r := m.vec()
+	if m.wide() {
+		VPROLD(U8(32-8*by), v, r)
+	} else {
+		VPSHUFB(table(fmt.Sprintf("rotated%d", by), 1, func(i int) uint32 { return uint32(i%16&^3 | (i+by)&3) }), v, r)
+	}
+	return r
 }
 
 // xor3: v = v ^ a ^ the word at key, in every lane.

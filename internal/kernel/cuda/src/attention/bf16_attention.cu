@@ -7,7 +7,6 @@
 // hence the zeros after the last head.
 #include "bf16_attention_steps.cuh"
 
-constexpr int maxWarps = 4;
 
 // Shared: for each head k and v [rows][HD] | 16 rows of zeros. rows is tokens in whole sixteens.
 template <int HD> __device__ __forceinline__ void bring_keys(u32 at, const Bf16 *qkv, int tokens, int rows, int d, int hd, int each) {
@@ -42,7 +41,7 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, u32 *bits, const 
     const long instance = apart(b);
     to.read(qkv + instance * tokens * 3 * d + head * hd, first + instance * tokens, tile, tokens, d, hd);
   };
-  if (DROP) masks.instance = state->instances + b;
+  if (DROP) masks.of(state->instances + b);
   const Tiles<HD> keys(at + 4 * (warp / share) * rows * HD), values(keys, keys.at + 2 * rows * HD);
   // A head's warps take its tiles from the last, which sees most keys, to the first, in turns there
   // and back, so that they have about as much to do.
@@ -63,9 +62,9 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, u32 *bits, const 
 #pragma unroll 1
       for (int P = r / 4; 2 * P + 1 >= own.lowest && P >= 0; P--) {
         u32 word = 0;
-        if (DROP) word = masks.word(draw + 4 * P);
+        if (DROP) word = masks.word(draw + 2 * P);
         if (DROP == MADE) bits[(r * pairs + P) * 32] = word;
-        own.pair(keys, values, word, P, careful, [](int) {});
+        own.pair(keys, values, word, P, careful);
       }
       if (careful || !ballot(own.grown())) break;
       own.begin();
@@ -75,16 +74,16 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, u32 *bits, const 
   }
 }
 
-// LEAST blocks on a multiprocessor bound the registers.
-#define ATTEND(NAME, HD, DROP, LEAST)                                                                                                            \
-  KERNEL __launch_bounds__(32 * maxWarps, LEAST) NAME(Bf16 *y, float *logSum, u32 *bits, const Bf16 *qkv, const int *first, const State *state, u32 site, \
+// WARPS are the most of a block; LEAST such blocks on a multiprocessor bound the registers.
+#define ATTEND(NAME, HD, DROP, WARPS, LEAST)                                                                                                            \
+  KERNEL __launch_bounds__(32 * WARPS, LEAST) NAME(Bf16 *y, float *logSum, u32 *bits, const Bf16 *qkv, const int *first, const State *state, u32 site, \
                                                       float kept, DECIDED_BY, int tokens, int heads, int hd, int each, float scale) {                \
-    attend<HD, DROP>(y, logSum, bits, qkv, first, state, Masks{WHAT_DECIDES, site, 0}, kept, tokens, heads, hd, each, scale);   \
+    attend<HD, DROP>(y, logSum, bits, qkv, first, state, Masks{WHAT_DECIDES, site}, kept, tokens, heads, hd, each, scale);   \
   }
-ATTEND(bf16_attention_16, 16, WHOLE, 6)
-ATTEND(bf16_attention_32, 32, WHOLE, 4)
-ATTEND(bf16_attention_64, 64, WHOLE, 3)
-ATTEND(bf16_attention_drop_16, 16, MASKED, 6)
-ATTEND(bf16_attention_drop_32, 32, MASKED, 4)
-ATTEND(bf16_attention_drop_64, 64, MASKED, 3)
-ATTEND(bf16_attention_made_16, 16, MADE, 5)
+ATTEND(bf16_attention_16, 16, WHOLE, 6, 4)
+ATTEND(bf16_attention_32, 32, WHOLE, 4, 4)
+ATTEND(bf16_attention_64, 64, WHOLE, 4, 3)
+ATTEND(bf16_attention_drop_16, 16, MASKED, 6, 4)
+ATTEND(bf16_attention_drop_32, 32, MASKED, 4, 4)
+ATTEND(bf16_attention_drop_64, 64, MASKED, 4, 3)
+ATTEND(bf16_attention_made_16, 16, MADE, 6, 3)

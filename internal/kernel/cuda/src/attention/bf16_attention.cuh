@@ -61,57 +61,59 @@ __device__ __forceinline__ void left(u32 (&out)[4], const float (&s)[4][4], int 
       u32 l6, u32 l7, u32 l8, u32 l9, u32 l10, u32 l11, u32 l12, u32 l13, u32 l14, u32 l15
 #define WHAT_DECIDES {k0, k1, k2, k3, k4, k5, k6, k7, k8, k9, k10, k11, k12, k13}, {l0, l1, l2, l3, l4, l5, l6, l7, l8, l9, l10, l11, l12, l13, l14, l15}
 
-// Masks makes weight_mask of one instance.
+// Masks makes weight_mask of one instance, which `of` names before a word is made.
+//
+// A word's draw reaches but half of Philox's numbers in each of the first two rounds, and the other
+// halves are the same for a whole instance: `fixed` are they, with the keys they meet.
 struct Masks {
   u32 keys[2 * shortRounds], levels[16], site;
-  u64 instance;
+  u32 fixed[4];
 
-  __device__ __forceinline__ u32 draw(u32 row, u32 blocks, u32 block) const { return site << 24 | (row * blocks + block) * 2; }
-  __device__ __forceinline__ u32 word(u32 draw) const {
-    u32 words[8];
-#pragma unroll
-    for (int call = 0; call < 2; call++) {
-      u32 c0 = (u32)instance, c1 = (u32)(instance >> 32), c2 = draw + call, c3 = dropPurpose;
-#pragma unroll
-      for (int i = 0; i < shortRounds; i++) philox_round(c0, c1, c2, c3, keys[2 * i], keys[2 * i + 1]);
-      words[4 * call] = c0, words[4 * call + 1] = c1, words[4 * call + 2] = c2, words[4 * call + 3] = c3;
-    }
-    return keep_weights(words, levels);
+  __device__ __forceinline__ void of(u64 instance) {
+    u32 low, high, low1, high1;
+    wide_product(low, high, 0xD2511F53u, (u32)instance);
+    wide_product(low1, high1, 0xCD9E8D57u, high ^ dropPurpose ^ keys[1]);
+    fixed[0] = (u32)(instance >> 32) ^ keys[0], fixed[1] = high1 ^ keys[2], fixed[2] = low ^ keys[3], fixed[3] = low1;
   }
+  __device__ __forceinline__ u32 draw(u32 row, u32 blocks, u32 block) const { return site << 24 | (row * blocks + block); }
+  __device__ __forceinline__ u32 word(u32 draw) const;
 };
 
 // Word makes Masks::word step by step, between other instructions, where they are written.
 struct Word {
-  u32 c[2][4];
+  u32 c[4];
   u32 keep;
 
-  __device__ __forceinline__ Word(const Masks &masks, u32 draw) {
-#pragma unroll
-    for (int call = 0; call < 2; call++) c[call][0] = (u32)masks.instance, c[call][1] = (u32)(masks.instance >> 32), c[call][2] = draw + call, c[call][3] = dropPurpose;
+  __device__ __forceinline__ Word(u32 draw) { c[2] = draw; }
+  __device__ __forceinline__ static void product(u32 &low, u32 &high, u32 a, u32 b) {
+    asm volatile("{.reg .u64 t; mul.wide.u32 t, %2, %3; mov.b64 {%0, %1}, t;}" : "=r"(low), "=r"(high) : "r"(a), "r"(b));
   }
   __device__ __forceinline__ void round(const Masks &masks, int i) {
-#pragma unroll
-    for (int call = 0; call < 2; call++) {
-      u32(&v)[4] = c[call];
-      u32 low0, high0, low1, high1;
-      asm volatile("{.reg .u64 t; mul.wide.u32 t, %2, %3; mov.b64 {%0, %1}, t;}" : "=r"(low0), "=r"(high0) : "r"(0xD2511F53u), "r"(v[0]));
-      asm volatile("{.reg .u64 t; mul.wide.u32 t, %2, %3; mov.b64 {%0, %1}, t;}" : "=r"(low1), "=r"(high1) : "r"(0xCD9E8D57u), "r"(v[2]));
-      asm volatile("lop3.b32 %0, %1, %2, %3, 0x96;" : "=r"(v[0]) : "r"(high1), "r"(v[1]), "r"(masks.keys[2 * i]));
-      asm volatile("lop3.b32 %0, %1, %2, %3, 0x96;" : "=r"(v[2]) : "r"(high0), "r"(v[3]), "r"(masks.keys[2 * i + 1]));
-      v[1] = low1, v[3] = low0;
+    u32 low0, high0, low1, high1;
+    if (i == 0) {
+      product(low1, high1, 0xCD9E8D57u, c[2]);
+      c[0] = high1 ^ masks.fixed[0], c[1] = low1;
+    } else if (i == 1) {
+      product(low0, high0, 0xD2511F53u, c[0]);
+      c[0] = c[1] ^ masks.fixed[1], c[1] = masks.fixed[3], c[2] = high0 ^ masks.fixed[2], c[3] = low0;
+    } else {
+      product(low0, high0, 0xD2511F53u, c[0]), product(low1, high1, 0xCD9E8D57u, c[2]);
+      asm volatile("lop3.b32 %0, %1, %2, %3, 0x96;" : "=r"(c[0]) : "r"(high1), "r"(c[1]), "r"(masks.keys[2 * i]));
+      asm volatile("lop3.b32 %0, %1, %2, %3, 0x96;" : "=r"(c[2]) : "r"(high0), "r"(c[3]), "r"(masks.keys[2 * i + 1]));
+      c[1] = low1, c[3] = low0;
     }
   }
   // levels takes the eight bits from `from` on, 0 or 8.
-  __device__ __forceinline__ void levels(const Masks &masks, int from) {
-    if (from == 0) keep = 0xffffffff;
-#pragma unroll
-    for (int b = from; b < from + 8; b++) {
-      u32 r = c[b % 8 / 4][b % 4];
-      if (b < 8) asm volatile("prmt.b32 %0, %1, %1, 0x1032;" : "=r"(r) : "r"(c[b / 4][b % 4]));
-      asm volatile("lop3.b32 %0, %1, %2, %3, 0xe8;" : "=r"(keep) : "r"(keep), "r"(r), "r"(masks.levels[b]));
-    }
-  }
+  __device__ __forceinline__ void levels(const Masks &masks, int from) { keep = keep_weights(from == 0 ? 0xffffffff : keep, c, masks.levels, from, from + 8); }
 };
+
+__device__ __forceinline__ u32 Masks::word(u32 draw) const {
+  Word made(draw);
+#pragma unroll
+  for (int i = 0; i < shortRounds; i++) made.round(*this, i);
+  made.levels(*this, 0), made.levels(*this, 8);
+  return made.keep;
+}
 
 // What a kernel does about dropout: nothing, make its masks, read those that were made, or make
 // them and leave them to be read: the gradient reads what attention made.

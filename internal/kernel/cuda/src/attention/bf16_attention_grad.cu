@@ -120,7 +120,7 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Bf16 *dy, const Bf
       for (int n = lane; n < 8 * (r / 4 + 1); n += 32) copy16(shared_at(room.sums + rows * HD) + 128 * triangle(r) + 16 * n, (const Bf16 *)(kept + r * pairs * 32 + 4 * n), true);
   }
   bring_queries<HD>(room, (Bf16 *)smem, (Bf16 *)smem + tokens * HD, placed(qkv), dy, y, logSum + (long)blockIdx_x * tokens, first + (long)b * tokens, keepScale, unit2, tokens, rows, d, hd);
-  if (DROP == MASKED) masks.instance = state->instances + b;
+  if (DROP == MASKED) masks.of(state->instances + b);
   const Lines down = lines_of<HD>(16);
   const u32 diagonal = g / 2 == t ? g % 2 ? 0x3c000000u : 0x3c00u : 0;
   // The unit matrix in fp16. The zeros come from a parameter, which no compiler knows: constants
@@ -202,7 +202,7 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Bf16 *dy, const Bf
 #define ATTEND_GRAD(NAME, HD, DROP, LEAST)                                                                                                       \
   KERNEL __launch_bounds__(64, LEAST) NAME(Bf16 *dqkv, const Bf16 *dy, const Bf16 *y, const float *logSum, const u32 *bits, const Bf16 *qkv, const int *first, float *wide,  \
                                            const State *state, u32 site, float kept, DECIDED_BY, int tokens, int heads, int hd, float scale) { \
-    attend_grad<HD, DROP>(dqkv, dy, y, logSum, bits, qkv, first, wide, state, Masks{WHAT_DECIDES, site, 0}, kept, tokens, heads, hd, scale); \
+    attend_grad<HD, DROP>(dqkv, dy, y, logSum, bits, qkv, first, wide, state, Masks{WHAT_DECIDES, site}, kept, tokens, heads, hd, scale); \
   }
 ATTEND_GRAD(bf16_attention_grad_16, 16, WHOLE, 8)
 ATTEND_GRAD(bf16_attention_grad_32, 32, WHOLE, 4)

@@ -7,7 +7,7 @@
 // query sees.
 #include "bf16_attention_steps.cuh"
 
-constexpr int maxWarps = 8, tile = 64, stages = 3; // tile: keys brought at a time, a pair of groups
+constexpr int maxWarps = 8, tile = 128, stages = 3; // tile: keys brought at a time, two pairs of groups
 
 // sync_any is sync(), and tells whether any thread says so.
 __device__ __forceinline__ bool sync_any(bool p) {
@@ -65,13 +65,13 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, u32 *bits, const 
   start();
   Queries<K> own;
   own.read(qkv, first, r < tiles ? r : tiles - 1, tokens, d, hd);
-  if (DROP) masks.instance = state->instances + b;
+  if (DROP) masks.of(state->instances + b);
   const u32 draw = masks.draw(head * tokens + 16 * r + lane % 16, groups, lane / 16);
   if (DROP == MADE) bits += kept_at(whole, 2 * groups, pairs, r, 0) + lane;
   Attending<HD, DROP != WHOLE> rows(own, r, tokens, unit2);
 #pragma unroll 1
   for (bool careful = false;; careful = true) {
-    u32 word = DROP ? masks.word(draw + r / 4 * 4) : 0;
+    u32 word = DROP ? masks.word(draw + r / 4 * 2) : 0;
     int turn = 0; // the stage of tile m
 #pragma unroll 1
     for (int m = high; m >= low; m--, turn = turn == stages - 1 ? 0 : turn + 1) {
@@ -79,20 +79,31 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, u32 *bits, const 
       sync();
       if (m - 2 >= low) ring.bring(turn == 0 ? stages - 1 : turn - 1, m - 2);
       commit_copies();
-      if (r >= tiles || m > r / 4 || 2 * m + 1 < rows.lowest) continue;
+      if (r >= tiles || 2 * m > r / 4 || 4 * m + 3 < rows.lowest) continue;
       // Tiles whose first row is the row's first key.
       const Tiles<HD> keys(at + turn * stage - 2 * m * tile * HD), values(keys, keys.at + 2 * tile * HD);
-      if (DROP == MADE) bits[32 * m] = word;
-      // The next pair's masks are made between this one's powers, which wait for another unit.
-      const u32 after = draw + 4 * m - 4;
-      Word made(masks, after);
-      if (rows.pair(keys, values, word, m, careful, [&](int n) {
+      if (rows.sees(2 * m, 2 * m + 1) && !careful) {
+        // Without a branch between the pairs. The next one's masks are made between the powers of
+        // this, which wait for another unit.
+#pragma unroll
+        for (int P = 2 * m + 1, h = 0; h < 2; P--, h++) {
+          if (DROP == MADE) bits[32 * P] = word;
+          Word made(draw + 2 * P - 2);
+          rows.whole(keys, values, word, P, [&](int n) {
             if (DROP == WHOLE) return;
             if (n < 28 && n % 4 == 3) made.round(masks, n / 4);
             if (n == 29 || n == 31) made.levels(masks, n == 29 ? 0 : 8);
-          }))
-        word = made.keep;
-      else if (DROP) word = masks.word(after);
+          });
+          if (DROP) word = made.keep;
+        }
+        continue;
+      }
+#pragma unroll 1
+      for (int P = least(r / 4, 2 * m + 1); P >= 2 * m && 2 * P + 1 >= rows.lowest; P--) {
+        if (DROP == MADE) bits[32 * P] = word;
+        rows.pair(keys, values, word, P, careful);
+        if (DROP) word = masks.word(draw + 2 * P - 2);
+      }
     }
     // One warp's rows that begin again begin the block's again.
     if (careful || !sync_any(r < tiles && rows.grown())) break;
@@ -105,7 +116,7 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, u32 *bits, const 
 #define ATTEND(NAME, HD, DROP, LEAST)                                                                                                            \
   KERNEL __launch_bounds__(32 * maxWarps, LEAST) NAME(Bf16 *y, float *logSum, u32 *bits, const Bf16 *qkv, const int *first, const State *state, u32 site, \
                                                       float kept, DECIDED_BY, int tokens, int heads, int hd, float scale) {                          \
-    attend<HD, DROP>(y, logSum, bits, qkv, first, state, Masks{WHAT_DECIDES, site, 0}, kept, tokens, heads, hd, scale);         \
+    attend<HD, DROP>(y, logSum, bits, qkv, first, state, Masks{WHAT_DECIDES, site}, kept, tokens, heads, hd, scale);         \
   }
 ATTEND(bf16_attention_long_16, 16, WHOLE, 3)
 ATTEND(bf16_attention_long_32, 32, WHOLE, 2)

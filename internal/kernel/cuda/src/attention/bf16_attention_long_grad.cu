@@ -10,13 +10,19 @@
 // sums of its own, which bf16_attention_long_queries adds up. So every sum has one order.
 //
 // Chunks lie in a ring, `slots` of them. No barrier of the block holds a step: gates say that a
-// chunk is there, and that a warp is done with it; a chunk is brought where warp 0 is done. A gate
-// has one phase for every chunk of its slot, so warps that never see a chunk, those whose keys
-// follow it, arrive for it when the pass begins. Queries past the end are zeros with an infinite
-// LogSum: their probabilities are 0. Keys past the end are zeros, and lie after every query.
+// chunk is there, and that a warp is done with it; a chunk is brought where warp 0 is done. Only
+// the warp that is first to take a chunk asks whether it is there: the others follow a warp that
+// has asked. A gate has one phase for every chunk of its slot, so warps that never see a chunk,
+// those whose keys follow it, arrive for it when the pass begins. Passes take turns with two sets
+// of gates: that of the next is made anew by warps that have ended this one. Queries past the end
+// are zeros with an infinite LogSum: their probabilities are 0. Keys past the end are zeros, and
+// lie after every query.
 #include "bf16_attention_steps.cuh"
 
-constexpr int group = 32, ahead = 3; // keys and queries of a chunk; chunks brought before their use
+constexpr int group = 32; // keys and queries of a chunk
+// Slots beyond one for every warp, and how many of them stay free of copies so long that whoever
+// brings a chunk finds its slot given up by warp 0.
+constexpr int ahead = 4, lag = 2;
 
 // A chunk's queries, as bf16_attention_rows leaves them: q times scale·log2 e and dy as they lie in
 // shared memory; -logSum·log2 e and -D/keepScale with D = dy·y, of two queries twice, as Seen has
@@ -27,13 +33,13 @@ template <int HD> struct alignas(16) Chunk {
   int first[group];
 };
 
-// Each thread a query of a head; chunks are the head's.
+// Each thread a query of a head, each warp a chunk; chunks are the head's.
 template <int HD>
 __device__ __forceinline__ void gather(Chunk<HD> *all, const Bf16 *qkv, const Bf16 *dy, const Bf16 *y, const float *logSum, const int *first, float unit2, float keepScale, int chunks,
                                        int tokens, int heads, int hd, int count) {
-  const int e = blockIdx_x * 256 + threadIdx_x, rows = group * chunks;
+  const int e = blockIdx_x * 256 + threadIdx_x;
   if (e >= count) return;
-  const int h = e % heads, i = e / heads % rows, b = e / heads / rows, j = i % group;
+  const int j = e % group, h = e / group % heads, i = e / (group * heads) % chunks * group + j, b = e / (group * heads) / chunks;
   Chunk<HD> &chunk = all[((long)b * heads + h) * chunks + i / group];
   const long token = (long)b * tokens + i;
   float log = -1e30f, sum = 0;
@@ -67,34 +73,43 @@ GATHER(bf16_attention_rows_64, 64)
 // hold4 writes to shared memory; of a plain store and of one to global memory clang makes one.
 __device__ __forceinline__ void hold4(u32 at, f4 v) { asm volatile("st.shared.v4.f32 [%0], {%1,%2,%3,%4};" ::"r"(at), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w) : "memory"); }
 
-// A gate is a barrier in shared memory, whose phases have parities 0, 1, 0 and so on in a pass.
+// A gate is a barrier in shared memory, whose phases have parities 0, 1, 0 and so on in a pass. All
+// lanes of a warp arrive: what each has read and written then comes before what follows the gate.
 __device__ __forceinline__ void gate_new(u32 at, u32 arrivals) { asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(at), "r"(arrivals) : "memory"); }
 __device__ __forceinline__ void gate_gone(u32 at) { asm volatile("mbarrier.inval.shared.b64 [%0];" ::"r"(at) : "memory"); }
 __device__ __forceinline__ void gate_arrive(u32 at) { asm volatile("{.reg .b64 t; mbarrier.arrive.shared.b64 t, [%0];}" ::"r"(at) : "memory"); }
 // gate_copies lets this thread arrive when its copies so far are done.
 __device__ __forceinline__ void gate_copies(u32 at) { asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(at) : "memory"); }
-// gate_wait returns when the phase of that parity is over.
+// gate_open tells whether the phase of that parity is over, gate_wait returns when it is.
+__device__ __forceinline__ bool gate_open(u32 at, u32 parity) {
+  u32 r;
+  asm volatile("{.reg .pred done; mbarrier.test_wait.parity.shared.b64 done, [%1], %2; selp.u32 %0, 1, 0, done;}" : "=r"(r) : "r"(at), "r"(parity) : "memory");
+  return r;
+}
 __device__ __forceinline__ void gate_wait(u32 at, u32 parity) {
   asm volatile("{.reg .pred done; again: mbarrier.test_wait.parity.shared.b64 done, [%0], %1; @!done bra again;}" ::"r"(at), "r"(parity) : "memory");
 }
 
 // Names are those of bf16_attention_grad.cu. Shared: slots of a chunk | dq [32·HD] | masks
-// [2][32·W/2] | gates: of the chunk's arrival, and of every warp's end with it, then each warp's k,
-// v [32][HD]. wide: dq [chunks·32·HD] of every share.
+// [2][32·W/2] | two sets of gates: of the chunk's arrival, and of every warp's end with it, then
+// each warp's k, v [32][HD]. wide: dq [chunks·32·HD] of every share.
 template <int HD, int W, int DROP>
 __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Chunk<HD> *all, float *wide, const u32 *bits, const Bf16 *qkv, const State *state, Masks masks,
                                             float keepScale, int tokens, int heads, int hd, int shares, float scale) {
   extern __shared__ float smem[] __attribute__((aligned(16)));
-  constexpr int K = HD / 16, slots = W + ahead, sums = sizeof(Chunk<HD>), kept = sums + 128 * HD, gates = kept + (HD == 16 ? 128 * W : 0), slot = (gates + 8 * (W + 1) + 15) / 16 * 16;
+  constexpr int K = HD / 16, slots = W + ahead, sums = sizeof(Chunk<HD>), kept = sums + 128 * HD, gates = kept + (HD == 16 ? 128 * W : 0), set = 8 * (W + 1), slot = gates + 2 * set;
+  static_assert(slot % 16 == 0 && lag <= ahead, "slots of whole pieces, each brought before its use");
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32, g = lane / 4, t = lane % 4;
   const int whole = blockIdx_x / shares, share = blockIdx_x % shares, b = whole / heads, head = whole % heads, d = heads * hd, chunks = (tokens + group - 1) / group, pairs = (tokens + 63) / 64;
   qkv += (long)b * tokens * 3 * d + head * hd, dqkv += (long)b * tokens * 3 * d + head * hd;
   all += (long)whole * chunks, wide += (long)blockIdx_x * chunks * group * HD;
   const u32 at = shared_at(smem), mine = at + slots * slot + warp * 128 * HD;
-  if (DROP == MASKED) masks.instance = state->instances + b;
+  if (DROP == MASKED) masks.of(state->instances + b);
   if (DROP == KEPT) bits += kept_at(whole, 2 * chunks, pairs, 0, 0);
+  // A row of one sequence: every query sees all keys up to its own, for `first` never falls.
+  const bool plain = all[(tokens - 1) / group].first[(tokens - 1) % group] == 0;
   // begins is the first key that a chunk sees.
-  auto begins = [&](int c) { return c < chunks ? all[c].first[0] : 0; };
+  auto begins = [&](int c) { return plain || c >= chunks ? 0 : all[c].first[0]; };
   // bring starts the copy of a chunk by the lanes of a warp; its dq begins with zeros where it is
   // fresh.
   auto bring = [&](int c, u32 to, int C0, bool fresh) __attribute__((always_inline)) {
@@ -121,62 +136,73 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Chunk<HD> *all, fl
   // The unit matrix in fp16; its zeros come from a parameter, which no compiler knows.
   const u32 zero = (u32)tokens >> 31, one[4] = {diagonal, zero, 2 * zero, diagonal | zero};
   const float back = scale * keepScale;
-#pragma unroll 1
-  for (int C0 = W * share; C0 < chunks; C0 += W * shares) {
-    const int J = C0 + warp, before = group * (C0 - W * shares + W); // where keys of the pass before end
-    sync(); // ring, keys and values are read, no copy is under way
-#pragma unroll 1
-    for (int n = threadIdx_x; n < slots * (W + 1); n += 32 * W) {
-      const u32 gate = at + n / (W + 1) * slot + gates + n % (W + 1) * 8;
-      if (C0 != W * share) gate_gone(gate);
-      gate_new(gate, n % (W + 1) ? 1 : 32);
-    }
+  // prepare readies a warp for the pass from chunk C0 on: its keys and values are brought, and its
+  // share of the pass's gates is made.
+  auto prepare = [&](int C0, u32 own_set, bool again) __attribute__((always_inline)) {
+    if (C0 >= chunks) return;
 #pragma unroll
     for (int p = lane; p < 2 * group * HD / 8; p += 32) {
-      const int value = p / (group * HD / 8), j = p / (HD / 8) % group, c = p % (HD / 8);
-      const bool valid = 8 * c < hd && group * J + j < tokens;
-      copy16(mine + 2 * (value * group * HD + piece<HD>(j, c)), valid ? qkv + (long)(group * J + j) * 3 * d + (1 + value) * d + 8 * c : qkv, valid);
+      const int value = p / (group * HD / 8), j = p / (HD / 8) % group, c = p % (HD / 8), row = group * (C0 + warp) + j;
+      const bool valid = 8 * c < hd && row < tokens;
+      copy16(mine + 2 * (value * group * HD + piece<HD>(j, c)), valid ? qkv + (long)row * 3 * d + (1 + value) * d + 8 * c : qkv, valid);
     }
     commit_copies();
-    sync();
-    if (lane < warp) gate_arrive(at + lane * slot + gates + 8 * (warp + 1)); // chunks before the warp's keys
+#pragma unroll 1
+    for (int n = warp + W * lane; n < slots * (W + 1); n += 32 * W) {
+      const u32 gate = at + n / (W + 1) * slot + gates + own_set + n % (W + 1) * 8;
+      if (again) gate_gone(gate);
+      gate_new(gate, 32);
+    }
+  };
+  u32 which = 0; // the pass's set of gates, in bytes
+  prepare(W * share, 0, false);
+#pragma unroll 1
+  for (int C0 = W * share; C0 < chunks; C0 += W * shares, which ^= set) {
+    const int J = C0 + warp, before = group * (C0 - W * shares + W); // where keys of the pass before end
+    const u32 gate0 = at + gates + which;
+    sync(); // the ring is read, no copy is under way but of keys and values, the pass's gates are there
+#pragma unroll 1
+    for (int n = 0; n < warp; n++) gate_arrive(gate0 + n * slot + 8 * (warp + 1)); // chunks before the warp's keys
     // brought is the gate of this warp's last copy, the upper bit its parity.
     u32 brought = 0;
 #pragma unroll 1
-    for (int n = warp; n < slots - 1; n += W)
+    for (int n = warp; n < slots - 1 - lag; n += W)
       if (C0 + n < chunks) {
         bring(C0 + n, at + n * slot, C0, begins(C0 + n) >= before);
-        gate_copies(at + n * slot + gates), brought = at + n * slot + gates;
+        gate_copies(gate0 + n * slot), brought = gate0 + n * slot;
       }
-    int coming = warp == 0 ? begins(C0 + slots - 1) : 0;
+    int coming = warp == 0 ? begins(C0 + slots - 1 - lag) : 0;
     // Slots of this warp's chunk and of the next that is brought, with their parities; whose turn
-    // it is to bring.
-    u32 place = warp * slot, parity = 0, spare = (slots - 1) * slot, free = 1;
+    // it is to bring; whether the chunk's gate was found open.
+    u32 place = warp * slot, parity = 0, spare = (slots - 1 - lag) * slot, free = 1;
     int turn = 0;
+    bool open = false;
     const Own<HD> own(mine, mine + 2 * group * HD);
     wait_copies<0>();
     syncwarp();
     Gradient<HD, DROP != WHOLE> grad;
 #pragma unroll 1
     for (int step = 0; J + step < chunks; step++) {
-      // The chunk that is `slots` after the one that warp 0 has ended, by every warp in turn.
-      if (turn == warp && C0 + step + slots - 1 < chunks) {
-        if (step) gate_wait(at + spare + gates + 8, free);
-        bring(C0 + step + slots - 1, at + spare, C0, coming >= before);
-        gate_copies(at + spare + gates), brought = (at + spare + gates) | (free ^ 1) << 31;
+      // The chunk that is slots - 1 - lag after warp 0's of this step, by every warp in turn.
+      if (turn == warp && C0 + step + slots - 1 - lag < chunks) {
+        if (step > lag) gate_wait(gate0 + spare + 8, free);
+        bring(C0 + step + slots - 1 - lag, at + spare, C0, coming >= before);
+        gate_copies(gate0 + spare), brought = (gate0 + spare) | (free ^ 1) << 31;
       }
       turn = turn == W - 1 ? 0 : turn + 1;
-      if (turn == warp) coming = begins(C0 + step + slots);
+      if (turn == warp) coming = begins(C0 + step + slots - lag);
       const int c = J + step;
-      const u32 own_place = place, own_parity = parity;
+      const u32 own_place = place;
+      if (!open) gate_wait(gate0 + own_place + (warp != W - 1 && step ? 8 * (warp + 2) : 0), parity);
       if (spare == (slots - 1) * slot) spare = 0, free ^= 1;
       else spare += slot;
       if (place == (slots - 1) * slot) place = 0, parity ^= 1;
       else place += slot;
-      gate_wait(at + own_place + gates, own_parity);
       const Chunk<HD> *rows = (const Chunk<HD> *)((const char *)smem + own_place);
-      if (rows->first[0] >= group * (C0 + W)) break; // no later query sees these keys
-      const bool sees = rows->first[0] < group * J + group;
+      int begin = 0, latest = 0;
+      if (!plain) begin = rows->first[0], latest = rows->first[group - 1];
+      if (begin >= group * (C0 + W)) break; // no later query sees these keys
+      const bool sees = begin < group * J + group;
       u32 word = 0;
       if (DROP == MASKED && sees) word = masks.word(masks.draw(head * tokens + group * c + lane, chunks, J));
       // load fills dq of tile x with what the warps after this one have of it, `leave` leaves it
@@ -211,9 +237,10 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Chunk<HD> *all, fl
           for (int e = 0; e < 4; e++) seen.words[e / 2][e % 2] = (u32)shfl((int)word, 16 * x + e / 2 * 8 + 2 * t + e % 2);
       };
       const u32 queries = at + own_place;
-      if (HD == 16 && sees && c > J && rows->first[group - 1] <= group * J) {
+      // next looks whether the next chunk's gate is open already.
+      auto next = [&] { open = gate_open(gate0 + place + (warp != W - 1 ? 8 * (warp + 2) : 0), parity); };
+      if (HD == 16 && sees && c > J && latest <= group * J) {
         // Both tiles without a branch between, so that the one's products hide behind the other's.
-        if (warp != W - 1) gate_wait(at + own_place + gates + 8 * (warp + 2), own_parity);
         float dq[2][2 * K][4];
 #pragma unroll
         for (int x = 0; x < 2; x++) {
@@ -221,16 +248,14 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Chunk<HD> *all, fl
           see(seen, x);
           grad.add(dq[x], own, queries + 32 * x * HD, queries + 32 * x * HD + 2 * group * HD, lines, seen, one, false, [](float (&)[2][2][4]) {}, [&] { load(dq[x], x); });
         }
+        next();
         leave(dq[0], 0), leave(dq[1], 1);
-      } else
+      } else {
       // A second tile past the end is zeros, and no bits of it are written.
 #pragma unroll 1
         for (int x = 0; x < 2; x++) {
           float dq[2 * K][4];
-          auto before = [&]() __attribute__((always_inline)) {
-            if (x == 0 && warp != W - 1 && step) gate_wait(at + own_place + gates + 8 * (warp + 2), own_parity);
-            load(dq, x);
-          };
+          auto before = [&]() __attribute__((always_inline)) { load(dq, x); };
           if (sees) {
             Seen seen;
             see(seen, x);
@@ -244,8 +269,10 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Chunk<HD> *all, fl
           } else before();
           leave(dq, x);
         }
+        next();
+      }
       syncwarp();
-      if (lane == 0) gate_arrive(at + own_place + gates + 8 * (warp + 1));
+      gate_arrive(gate0 + own_place + 8 * (warp + 1));
     }
     if (brought) gate_wait(brought & 0x7fffffff, brought >> 31);
     if (J < chunks)
@@ -254,6 +281,7 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Chunk<HD> *all, fl
         write<2 * K>(dqkv + d, grad.dk[a], LN2 * keepScale, group * J + 16 * a, tokens, d, hd);
         write<2 * K>(dqkv + 2 * d, grad.dv[a], keepScale, group * J + 16 * a, tokens, d, hd);
       }
+    prepare(C0 + W * shares, which ^ set, C0 != W * share);
   }
 }
 
@@ -289,7 +317,7 @@ ADD_QUERIES(bf16_attention_long_queries_64, 64)
 #define ATTEND_GRAD(NAME, HD, W, DROP, LEAST)                                                                                                    \
   KERNEL __launch_bounds__(32 * W, LEAST) NAME(Bf16 *dqkv, const Chunk<HD> *all, float *wide, const u32 *bits, const Bf16 *qkv, const State *state, u32 site, \
                                                float kept, DECIDED_BY, int tokens, int heads, int hd, int shares, float scale) {               \
-    attend_grad<HD, W, DROP>(dqkv, all, wide, bits, qkv, state, Masks{WHAT_DECIDES, site, 0}, kept, tokens, heads, hd, shares, scale); \
+    attend_grad<HD, W, DROP>(dqkv, all, wide, bits, qkv, state, Masks{WHAT_DECIDES, site}, kept, tokens, heads, hd, shares, scale); \
   }
 ATTEND_GRAD(bf16_attention_long_grad_16, 16, 6, WHOLE, 2)
 ATTEND_GRAD(bf16_attention_long_grad_32, 32, 8, WHOLE, 1)

@@ -222,15 +222,14 @@ template <int HD, bool DROP> struct Attending {
     for (int a = 0; a < 2; a++) add(p[a], values, 32 * J + 16 * a);
   }
 
-  // pair takes pair P, the short way with next(n) for odd n from 1 to 31, and tells that it did.
-  template <class NEXT> __device__ __forceinline__ bool pair(const Tiles<HD> &keys, const Tiles<HD> &values, u32 word, int P, bool careful, NEXT &&next) {
-    if (2 * P + 1 < r / 2 && 64 * P >= highest && !careful) {
-      whole(keys, values, word, P, next);
-      return true;
-    }
+  // sees tells that every query sees all keys of pairs from..to.
+  __device__ __forceinline__ bool sees(int from, int to) const { return 2 * to + 1 < r / 2 && 64 * from >= highest; }
+
+  // pair takes pair P.
+  __device__ __forceinline__ void pair(const Tiles<HD> &keys, const Tiles<HD> &values, u32 word, int P, bool careful) {
+    if (sees(P, P) && !careful) return whole(keys, values, word, P, [](int) {});
 #pragma unroll 1
     for (int J = least(r / 2, 2 * P + 1); J >= 2 * P && J >= lowest; J--) one(keys, values, word, J);
-    return false;
   }
 
   // write leaves the rows' results, y and logSum those of the instance's head.

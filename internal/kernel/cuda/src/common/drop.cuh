@@ -55,33 +55,35 @@ __device__ __forceinline__ void philox_round(u32 &c0, u32 &c1, u32 &c2, u32 &c3,
   c2 = high0 ^ c3 ^ k1, c3 = low0;
 }
 
-// keep_weights is kernel.Keep: the decisions about 32 weights of attention by the eight words of
-// two calls. levels[b] is all ones where the threshold's bit b is clear: the smaller numbers stay.
-__device__ __forceinline__ u32 keep_weights(const u32 (&words)[8], const u32 (&levels)[16]) {
-  u32 keep = 0xffffffff;
+// rotated has in bit c of a word what w has in bit c + 8·by.
+__device__ __forceinline__ u32 rotated(u32 w, int by) {
+  u32 r;
+  asm("prmt.b32 %0, %1, %1, %2;" : "=r"(r) : "r"(w), "n"(by == 1 ? 0x0321 : by == 2 ? 0x1032 : 0x2103));
+  return r;
+}
+
+// keep_weights is kernel.Keep: the decisions about 32 weights of attention by the four words of a
+// call. levels[b] is all ones where the threshold's bit b is clear: the smaller numbers stay. It
+// takes bits from..to-1 of them, from 0 on.
+__device__ __forceinline__ u32 keep_weights(u32 keep, const u32 (&words)[4], const u32 (&levels)[16], int from, int to) {
 #pragma unroll
   for (int b = 0; b < 16; b++) {
-    u32 r = words[b % 8];
-    if (b < 8) asm("prmt.b32 %0, %1, %1, 0x1032;" : "=r"(r) : "r"(words[b]));
-    keep = majority(keep, r, levels[b]);
+    if (b < from || b >= to) continue;
+    const u32 w = words[b % 4];
+    keep = majority(keep, b < 4 ? rotated(w, 2) : b < 8 ? rotated(w, 3) : b < 12 ? rotated(w, 1) ^ rotated(words[(b + 1) % 4], 2) : w, levels[b]);
   }
   return keep;
 }
 
 // weight_mask is the word of 32 weights of a query, as kernel.Drop.Weights says.
 __device__ __forceinline__ u32 weight_mask(const Drop &p, u64 instance, u32 row, u32 blocks, u32 block) {
-  u32 words[8], levels[16];
+  u32 levels[16], k0 = (u32)p.seed, k1 = (u32)(p.seed >> 32);
+  u32 c[4] = {(u32)instance, (u32)(instance >> 32), p.site << 24 | (row * blocks + block), dropPurpose};
 #pragma unroll
-  for (int call = 0; call < 2; call++) {
-    u32 k0 = (u32)p.seed, k1 = (u32)(p.seed >> 32);
-    u32 c0 = (u32)instance, c1 = (u32)(instance >> 32), c2 = p.site << 24 | ((row * blocks + block) * 2 + call), c3 = dropPurpose;
-#pragma unroll
-    for (int i = 0; i < shortRounds; i++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) philox_round(c0, c1, c2, c3, k0, k1);
-    words[4 * call] = c0, words[4 * call + 1] = c1, words[4 * call + 2] = c2, words[4 * call + 3] = c3;
-  }
+  for (int i = 0; i < shortRounds; i++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) philox_round(c[0], c[1], c[2], c[3], k0, k1);
 #pragma unroll
   for (int b = 0; b < 16; b++) levels[b] = p.threshold >> b & 1 ? 0 : 0xffffffff;
-  return keep_weights(words, levels);
+  return keep_weights(0xffffffff, c, levels, 0, 16);
 }
 
 // Compared compares both halves of a word with the threshold at once: the lower 15 bits of each
