@@ -11,7 +11,7 @@ const (
 	longWarps  = 8   // of a forward block, 16 queries each
 	longTile   = 128 // keys brought at a time
 	longStages = 3
-	longAhead  = 4   // slots of the gradient's ring beyond one for every warp
+	longAhead  = 2   // slots of the gradient's ring beyond two for every warp; for heads of 64 columns one less
 	statsBlock = 256 // threads
 )
 
@@ -53,8 +53,11 @@ func (s bf16Head) longSharedGrad() int {
 	if s.wide <= keptHeadMost {
 		masks = 128 * w
 	}
-	slot := s.chunkBytes() + 128*s.wide + masks + 16*(w+1)
-	return (w+longAhead)*slot + 128*w*s.wide
+	slot, ahead := s.chunkBytes()+128*s.wide+masks+16*ceil(w+1, 2), longAhead
+	if s.wide == bf16HeadMost {
+		ahead--
+	}
+	return (2*w+ahead)*slot + 256*w*s.wide
 }
 
 // chunkBytes are those of a Chunk: 32 queries, their dy and numbers.

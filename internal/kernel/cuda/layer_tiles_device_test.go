@@ -34,9 +34,9 @@ func gradientsOf(t *testing.T, dev kernel.Device, tokens, batch, heads int, comp
 	return out, tally
 }
 
-// TestLongAgents: rows whose attention is streamed and whose last pass has several blocks have the
-// same card's gradients and tally in fp32, with dropout, by the bound of TestAgentOverManyTiles;
-// with -short short rows alone.
+// TestLongAgents: rows whose attention is streamed, or held forward, of one sequence and of
+// several, and whose last pass has several blocks have the same card's gradients and tally in
+// fp32, with dropout, by the bound of TestAgentOverManyTiles; with -short short rows alone.
 func TestLongAgents(t *testing.T) {
 	bound := 2 * math.Ldexp(1, -8) * math.Sqrt(2*9*2)
 	card, exact := open(t, cuda.BF16), open(t, cuda.FP32)
@@ -46,11 +46,16 @@ func TestLongAgents(t *testing.T) {
 		tokens, batch int
 		compressed    bool
 		blocks, heads int
-	}{{164, 5, true, 8, 8}, {193, 3, false, 0, 8}, {1000, 3, false, 8, 8}, {1023, 2, false, 0, 8}, {1300, 40, false, 8, 8}, {673, 3, false, 0, 4}, {331, 3, false, 0, 2}} {
+		held          bool // forward
+	}{{164, 5, true, 8, 8, false}, {193, 3, false, 0, 8, false}, {1000, 3, false, 8, 8, false}, {1023, 2, false, 0, 8, false}, {1300, 40, false, 8, 8, false},
+		{700, 3, true, 0, 8, false}, {673, 3, false, 0, 4, false}, {331, 3, false, 0, 2, false}, {1001, 3, false, 0, 8, true}, {780, 3, true, 0, 8, true}} {
 		if testing.Short() && c.tokens > 200 {
 			break
 		}
-		restore, blocks := cuda.SetStreamed(1), cuda.SetLongBlocks(c.blocks)
+		restore, blocks := func() {}, cuda.SetLongBlocks(c.blocks)
+		if !c.held {
+			restore = cuda.SetStreamed(1)
+		}
 		pieces := cuda.SetHeadPiece(48)
 		got, tally := gradientsOf(t, card, c.tokens, c.batch, c.heads, c.compressed, 1)
 		restore()

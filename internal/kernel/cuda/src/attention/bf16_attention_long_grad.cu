@@ -9,20 +9,29 @@
 // pass. Where heads are too few for a card, several blocks share a head's passes out, each with
 // sums of its own, which bf16_attention_long_queries adds up. So every sum has one order.
 //
-// Chunks lie in a ring, `slots` of them. No barrier of the block holds a step: gates say that a
-// chunk is there, and that a warp is done with it; a chunk is brought where warp 0 is done. Only
-// the warp that is first to take a chunk asks whether it is there: the others follow a warp that
-// has asked. A gate has one phase for every chunk of its slot, so warps that never see a chunk,
-// those whose keys follow it, arrive for it when the pass begins. Passes take turns with two sets
-// of gates: that of the next is made anew by warps that have ended this one. Queries past the end
-// are zeros with an infinite LogSum: their probabilities are 0. Keys past the end are zeros, and
-// lie after every query.
+// Chunks lie in a ring, `slots` of them: those of all passes follow each other there, each its
+// turn. No barrier of the block holds a step or parts two passes: gates say that a chunk is
+// there, and that a warp is done with it. A turn's chunk is brought where warp 0 is done with the
+// turn before in its slot and, in a short pass, with the turn that left its sums in `wide`. A
+// warp brings every W-th turn, before its own turn comes or when the slot is free. Only the warp
+// that is first to take a chunk asks whether it is there: the others follow a warp that has
+// asked.
+//
+// A gate has a phase for every turn of its slot and tells of the last phase or the one before:
+// who asks must know that all phases before those are over. So warps arrive for chunks that they
+// never see, those before their keys, only when their own chunk is there: then warp 0, and with
+// it everybody, is done with the turns before in their slots. Whether a slot is free is asked
+// once this warp's turn is past the one before in it. All lanes go the same way.
+//
+// Queries past the end are zeros with an infinite LogSum: their probabilities are 0. Keys past
+// the end are zeros, and lie after every query.
 #include "bf16_attention_steps.cuh"
 
 constexpr int group = 32; // keys and queries of a chunk
-// Slots beyond one for every warp, and how many of them stay free of copies so long that whoever
-// brings a chunk finds its slot given up by warp 0.
-constexpr int ahead = 4, lag = 2;
+// Slots beyond two for every warp: the last warp begins a pass 2·W - 1 turns before warp 0 does.
+// A slot is asked for lag turns after it may be free, so that it mostly is.
+template <int HD> constexpr int ahead = HD == 64 ? 1 : 2;
+constexpr int lag = 2;
 
 // A chunk's queries, as bf16_attention_rows leaves them: q times scale·log2 e and dy as they lie in
 // shared memory; -logSum·log2 e and -D/keepScale with D = dy·y, of two queries twice, as Seen has
@@ -76,7 +85,6 @@ __device__ __forceinline__ void hold4(u32 at, f4 v) { asm volatile("st.shared.v4
 // A gate is a barrier in shared memory, whose phases have parities 0, 1, 0 and so on in a pass. All
 // lanes of a warp arrive: what each has read and written then comes before what follows the gate.
 __device__ __forceinline__ void gate_new(u32 at, u32 arrivals) { asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(at), "r"(arrivals) : "memory"); }
-__device__ __forceinline__ void gate_gone(u32 at) { asm volatile("mbarrier.inval.shared.b64 [%0];" ::"r"(at) : "memory"); }
 __device__ __forceinline__ void gate_arrive(u32 at) { asm volatile("{.reg .b64 t; mbarrier.arrive.shared.b64 t, [%0];}" ::"r"(at) : "memory"); }
 // gate_copies lets this thread arrive when its copies so far are done.
 __device__ __forceinline__ void gate_copies(u32 at) { asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(at) : "memory"); }
@@ -91,117 +99,151 @@ __device__ __forceinline__ void gate_wait(u32 at, u32 parity) {
 }
 
 // Names are those of bf16_attention_grad.cu. Shared: slots of a chunk | dq [32·HD] | masks
-// [2][32·W/2] | two sets of gates: of the chunk's arrival, and of every warp's end with it, then
-// each warp's k, v [32][HD]. wide: dq [chunks·32·HD] of every share.
+// [2][32·W/2] | gates: of the chunk's arrival, and of every warp's end with it; then each warp's k,
+// v [32][HD] of two passes. wide: dq [chunks·32·HD] of every share.
 template <int HD, int W, int DROP>
 __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Chunk<HD> *all, float *wide, const u32 *bits, const Bf16 *qkv, const State *state, Masks masks,
                                             float keepScale, int tokens, int heads, int hd, int shares, float scale) {
   extern __shared__ float smem[] __attribute__((aligned(16)));
-  constexpr int K = HD / 16, slots = W + ahead, sums = sizeof(Chunk<HD>), kept = sums + 128 * HD, gates = kept + (HD == 16 ? 128 * W : 0), set = 8 * (W + 1), slot = gates + 2 * set;
-  static_assert(slot % 16 == 0 && lag <= ahead, "slots of whole pieces, each brought before its use");
+  constexpr int K = HD / 16, slots = 2 * W + ahead<HD>, sums = sizeof(Chunk<HD>), kept = sums + 128 * HD, gates = kept + (HD == 16 ? 128 * W : 0), slot = gates + (8 * (W + 1) + 15) / 16 * 16;
+  static_assert(slot % 16 == 0, "slots of whole pieces");
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32, g = lane / 4, t = lane % 4;
   const int whole = blockIdx_x / shares, share = blockIdx_x % shares, b = whole / heads, head = whole % heads, d = heads * hd, chunks = (tokens + group - 1) / group, pairs = (tokens + 63) / 64;
   qkv += (long)b * tokens * 3 * d + head * hd, dqkv += (long)b * tokens * 3 * d + head * hd;
   all += (long)whole * chunks, wide += (long)blockIdx_x * chunks * group * HD;
-  const u32 at = shared_at(smem), mine = at + slots * slot + warp * 128 * HD;
+  const u32 at = shared_at(smem);
   if (DROP == MASKED) masks.of(state->instances + b);
   if (DROP == KEPT) bits += kept_at(whole, 2 * chunks, pairs, 0, 0);
   // A row of one sequence: every query sees all keys up to its own, for `first` never falls.
   const bool plain = all[(tokens - 1) / group].first[(tokens - 1) % group] == 0;
-  // begins is the first key that a chunk sees.
-  auto begins = [&](int c) { return plain || c >= chunks ? 0 : all[c].first[0]; };
-  // bring starts the copy of a chunk by the lanes of a warp; its dq begins with zeros where it is
-  // fresh.
-  auto bring = [&](int c, u32 to, int C0, bool fresh) __attribute__((always_inline)) {
-    if (c >= chunks) return;
-    const Bf16 *from = (const Bf16 *)(all + c) + 8 * lane;
-#pragma unroll
-    for (int n = 0; n < sums; n += 512)
-      if (n + 16 * lane < sums) copy16(to + n + 16 * lane, from + n / 2, true);
-    const float *sum = wide + (long)c * group * HD + 4 * lane;
-#pragma unroll
-    for (int n = 0; n < group * HD / 4; n += 32) copy16(to + sums + 16 * (n + lane), (const Bf16 *)(sum + 4 * n), !fresh);
-    if (DROP == KEPT)
-#pragma unroll
-      for (int x = 0; x < 2; x++)
-#pragma unroll
-        for (int n = 0; n < 4 * W; n += 32) {
-          const int e = n + lane;
-          const bool valid = C0 / 2 + e / 8 < pairs;
-          if (e < 4 * W) copy16(to + kept + 64 * W * x + 16 * e, (const Bf16 *)(bits + (valid ? ((2 * c + x) * pairs + C0 / 2) * 32 + 4 * e : 0)), valid);
-        }
+  // ends is the first chunk from C0 on that sees no key of the pass of C0, if any.
+  auto ends = [&](int C0) {
+    int from = least(C0 + W, chunks), to = chunks;
+    if (plain) return to;
+#pragma unroll 1
+    while (from < to) {
+      const int mid = (from + to) / 2;
+      if (all[mid].first[0] >= group * (C0 + W)) to = mid;
+      else from = mid + 1;
+    }
+    return to;
   };
   const Lines lines = lines_of<HD>(16);
   const u32 diagonal = g / 2 == t ? g % 2 ? 0x3c000000u : 0x3c00u : 0;
   // The unit matrix in fp16; its zeros come from a parameter, which no compiler knows.
   const u32 zero = (u32)tokens >> 31, one[4] = {diagonal, zero, 2 * zero, diagonal | zero};
   const float back = scale * keepScale;
-  // prepare readies a warp for the pass from chunk C0 on: its keys and values are brought, and its
-  // share of the pass's gates is made.
-  auto prepare = [&](int C0, u32 own_set, bool again) __attribute__((always_inline)) {
-    if (C0 >= chunks) return;
+  // own_keys starts the copy of this warp's keys and values in the pass from chunk C0 on.
+  auto own_keys = [&](int C0, u32 to) __attribute__((always_inline)) {
+    if (C0 < chunks)
 #pragma unroll
-    for (int p = lane; p < 2 * group * HD / 8; p += 32) {
-      const int value = p / (group * HD / 8), j = p / (HD / 8) % group, c = p % (HD / 8), row = group * (C0 + warp) + j;
-      const bool valid = 8 * c < hd && row < tokens;
-      copy16(mine + 2 * (value * group * HD + piece<HD>(j, c)), valid ? qkv + (long)row * 3 * d + (1 + value) * d + 8 * c : qkv, valid);
-    }
+      for (int p = lane; p < 2 * group * HD / 8; p += 32) {
+        const int value = p / (group * HD / 8), j = p / (HD / 8) % group, c = p % (HD / 8), row = group * (C0 + warp) + j;
+        const bool valid = 8 * c < hd && row < tokens;
+        copy16(to + 2 * (value * group * HD + piece<HD>(j, c)), valid ? qkv + (long)row * 3 * d + (1 + value) * d + 8 * c : qkv, valid);
+      }
     commit_copies();
+  };
+  const int first = W * share;
+  u32 mine = at + slots * slot + warp * 256 * HD;
+  own_keys(first, mine);
 #pragma unroll 1
-    for (int n = warp + W * lane; n < slots * (W + 1); n += 32 * W) {
-      const u32 gate = at + n / (W + 1) * slot + gates + own_set + n % (W + 1) * 8;
-      if (again) gate_gone(gate);
-      gate_new(gate, 32);
+  for (int n = threadIdx_x; n < slots * (W + 1); n += 32 * W) gate_new(at + n / (W + 1) * slot + gates + n % (W + 1) * 8, 32);
+  // The next chunk that this warp brings: its turn, its pass, how many turns before it the pass
+  // before had it, and where its pass ends.
+  int next = warp, C1 = first, c1 = first + warp, since = 1 << 30, end1 = ends(first);
+  auto settle = [&] {
+#pragma unroll 1
+    while (c1 >= end1 && C1 < chunks) {
+      C1 += W * shares, since = end1 - C1, c1 += C1 - end1;
+      if (C1 < chunks) end1 = ends(C1);
     }
   };
-  u32 which = 0; // the pass's set of gates, in bytes
-  prepare(W * share, 0, false);
+  settle();
+  sync(); // the gates are there
+  const u32 gate0 = at + gates;
+  u32 place = 0, parity = 0;
+  int pos = 0; // this warp's turn; its slot and the parity of its phase
+  auto advance = [&] {
+    pos++;
+    if (place == (slots - 1) * slot) place = 0, parity ^= 1;
+    else place += slot;
+  };
+  // bring starts the copies of this warp's next chunks: those that are needed by its own turn, and
+  // those whose slots are free.
+  auto bring = [&]() __attribute__((always_inline)) {
 #pragma unroll 1
-  for (int C0 = W * share; C0 < chunks; C0 += W * shares, which ^= set) {
-    const int J = C0 + warp, before = group * (C0 - W * shares + W); // where keys of the pass before end
-    const u32 gate0 = at + gates + which;
-    sync(); // the ring is read, no copy is under way but of keys and values, the pass's gates are there
-#pragma unroll 1
-    for (int n = 0; n < warp; n++) gate_arrive(gate0 + n * slot + 8 * (warp + 1)); // chunks before the warp's keys
-    // brought is the gate of this warp's last copy, the upper bit its parity.
-    u32 brought = 0;
-#pragma unroll 1
-    for (int n = warp; n < slots - 1 - lag; n += W)
-      if (C0 + n < chunks) {
-        bring(C0 + n, at + n * slot, C0, begins(C0 + n) >= before);
-        gate_copies(gate0 + n * slot), brought = gate0 + n * slot;
+    while (C1 < chunks && next + warp + 1 + lag - slots <= pos) {
+      const int index = next % slots, round = next / slots;
+      const bool fresh = C1 == first || (plain ? 0 : all[c1].first[0]) >= group * (C1 - W * shares + W);
+      // Warp 0 has ended the turn before in its slot, then the one that its sums so far come from:
+      // in this order, for a gate tells of one phase after the other.
+      auto over = [&](u32 gate, u32 phase) {
+        if (!ballot(!gate_open(gate, phase))) return true; // all lanes alike
+        if (next > pos) return false;
+        gate_wait(gate, phase);
+        return true;
+      };
+      if (round && !over(gate0 + index * slot + 8, round + 1 & 1)) break;
+      if (!fresh && since < slots) {
+        const int before = index - since;
+        if (!over(gate0 + (before < 0 ? before + slots : before) * slot + 8, (before < 0 ? round + 1 : round) & 1)) break;
       }
-    int coming = warp == 0 ? begins(C0 + slots - 1 - lag) : 0;
-    // Slots of this warp's chunk and of the next that is brought, with their parities; whose turn
-    // it is to bring; whether the chunk's gate was found open.
-    u32 place = warp * slot, parity = 0, spare = (slots - 1 - lag) * slot, free = 1;
-    int turn = 0;
-    bool open = false;
-    const Own<HD> own(mine, mine + 2 * group * HD);
+      const u32 to = at + index * slot;
+      const Bf16 *from = (const Bf16 *)(all + c1) + 8 * lane;
+#pragma unroll
+      for (int n = 0; n < sums; n += 512)
+        if (n + 16 * lane < sums) copy16(to + n + 16 * lane, from + n / 2, true);
+      const float *sum = wide + (long)c1 * group * HD + 4 * lane;
+#pragma unroll
+      for (int n = 0; n < group * HD / 4; n += 32) copy16(to + sums + 16 * (n + lane), (const Bf16 *)(fresh ? (const float *)all : sum + 4 * n), !fresh);
+      if (DROP == KEPT)
+#pragma unroll
+        for (int x = 0; x < 2; x++)
+#pragma unroll
+          for (int n = 0; n < 4 * W; n += 32) {
+            const int e = n + lane;
+            const bool valid = C1 / 2 + e / 8 < pairs;
+            if (e < 4 * W) copy16(to + kept + 64 * W * x + 16 * e, (const Bf16 *)(bits + (valid ? ((2 * c1 + x) * pairs + C1 / 2) * 32 + 4 * e : 0)), valid);
+          }
+      gate_copies(to + gates);
+      next += W, c1 += W;
+      settle();
+    }
+  };
+#pragma unroll 1
+  for (int C0 = first; C0 < chunks; C0 += W * shares) {
+    const int J = C0 + warp, end = ends(C0);
     wait_copies<0>();
     syncwarp();
+    const Own<HD> own(mine, mine + 2 * group * HD);
+    const u32 other = 2 * (at + slots * slot + warp * 256 * HD) + 128 * HD - mine;
+    own_keys(C0 + W * shares, other), mine = other;
     Gradient<HD, DROP != WHOLE> grad;
+    // Chunks before the warp's keys: it arrives for them once its own is there, for then all warps
+    // have ended the turns before in their slots.
+    const u32 skipped = place;
+    if (J >= chunks) {
+      pos = 1 << 29; // what it still has to bring
+      bring();
+      break;
+    }
 #pragma unroll 1
-    for (int step = 0; J + step < chunks; step++) {
-      // The chunk that is slots - 1 - lag after warp 0's of this step, by every warp in turn.
-      if (turn == warp && C0 + step + slots - 1 - lag < chunks) {
-        if (step > lag) gate_wait(gate0 + spare + 8, free);
-        bring(C0 + step + slots - 1 - lag, at + spare, C0, coming >= before);
-        gate_copies(gate0 + spare), brought = (gate0 + spare) | (free ^ 1) << 31;
-      }
-      turn = turn == W - 1 ? 0 : turn + 1;
-      if (turn == warp) coming = begins(C0 + step + slots - lag);
-      const int c = J + step;
+    for (int n = 0; n < warp; n++) advance();
+    bring();
+    gate_wait(gate0 + place, parity);
+#pragma unroll 1
+    for (u32 n = skipped; n != place; n = n == (slots - 1) * slot ? 0 : n + slot) gate_arrive(gate0 + n + 8 * (warp + 1));
+    bool open = true; // whether the chunk's gate was found open
+#pragma unroll 1
+    for (int c = J; c < end; c++) {
+      bring();
       const u32 own_place = place;
-      if (!open) gate_wait(gate0 + own_place + (warp != W - 1 && step ? 8 * (warp + 2) : 0), parity);
-      if (spare == (slots - 1) * slot) spare = 0, free ^= 1;
-      else spare += slot;
-      if (place == (slots - 1) * slot) place = 0, parity ^= 1;
-      else place += slot;
+      if (!open) gate_wait(gate0 + own_place + (warp != W - 1 ? 8 * (warp + 2) : 0), parity);
+      advance();
       const Chunk<HD> *rows = (const Chunk<HD> *)((const char *)smem + own_place);
       int begin = 0, latest = 0;
       if (!plain) begin = rows->first[0], latest = rows->first[group - 1];
-      if (begin >= group * (C0 + W)) break; // no later query sees these keys
       const bool sees = begin < group * J + group;
       u32 word = 0;
       if (DROP == MASKED && sees) word = masks.word(masks.draw(head * tokens + group * c + lane, chunks, J));
@@ -214,7 +256,7 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Chunk<HD> *all, fl
       };
       auto leave = [&](const float (&dq)[2 * K][4], int x) __attribute__((always_inline)) {
         const int r = 2 * c + x;
-        if (warp == 0 && step < W && shares == 1) write<2 * K>(dqkv, dq, back, 16 * r, tokens, d, hd);
+        if (warp == 0 && c < C0 + W && shares == 1) write<2 * K>(dqkv, dq, back, 16 * r, tokens, d, hd);
         else
 #pragma unroll
           for (int n = 0; n < 2 * K; n++) {
@@ -238,7 +280,7 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Chunk<HD> *all, fl
       };
       const u32 queries = at + own_place;
       // next looks whether the next chunk's gate is open already.
-      auto next = [&] { open = gate_open(gate0 + place + (warp != W - 1 ? 8 * (warp + 2) : 0), parity); };
+      auto look = [&] { open = gate_open(gate0 + place + (warp != W - 1 ? 8 * (warp + 2) : 0), parity); };
       if (HD == 16 && sees && c > J && latest <= group * J) {
         // Both tiles without a branch between, so that the one's products hide behind the other's.
         float dq[2][2 * K][4];
@@ -248,7 +290,7 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Chunk<HD> *all, fl
           see(seen, x);
           grad.add(dq[x], own, queries + 32 * x * HD, queries + 32 * x * HD + 2 * group * HD, lines, seen, one, false, [](float (&)[2][2][4]) {}, [&] { load(dq[x], x); });
         }
-        next();
+        look();
         leave(dq[0], 0), leave(dq[1], 1);
       } else {
       // A second tile past the end is zeros, and no bits of it are written.
@@ -269,20 +311,19 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Chunk<HD> *all, fl
           } else before();
           leave(dq, x);
         }
-        next();
+        look();
       }
       syncwarp();
       gate_arrive(gate0 + own_place + 8 * (warp + 1));
     }
-    if (brought) gate_wait(brought & 0x7fffffff, brought >> 31);
     if (J < chunks)
 #pragma unroll
       for (int a = 0; a < 2; a++) {
         write<2 * K>(dqkv + d, grad.dk[a], LN2 * keepScale, group * J + 16 * a, tokens, d, hd);
         write<2 * K>(dqkv + 2 * d, grad.dv[a], keepScale, group * J + 16 * a, tokens, d, hd);
       }
-    prepare(C0 + W * shares, which ^ set, C0 != W * share);
   }
+  wait_copies<0>();
 }
 
 // add_queries adds up the shares' dq, a warp a tile, in the order of shares. A share has seen a
