@@ -220,9 +220,9 @@ func perSecond(v float64) string {
 	return report.Thousands(int64(math.Round(v)))
 }
 
-// drawSizes draws instances per second and operations per second against N, both axes of the first
-// by ratios. A report that knows no operations has no curve of them, and without any there is no
-// panel.
+// drawSizes draws instances per second and operations per second against N, axes by ratios, but
+// the operations of one device alone from zero. A report that knows no operations has no curve of
+// them, and without any there is no panel.
 func drawSizes(path string, reports []*sizesReport) error {
 	f, err := draw.FormatOf(path)
 	if err != nil {
@@ -230,27 +230,35 @@ func drawSizes(path string, reports []*sizesReport) error {
 	}
 	var speeds, rates []draw.Curve
 	var devices []string
-	known := false
+	known, alone := false, len(reports) == 1
+	gigas := math.Log2
+	if alone {
+		gigas = func(v float64) float64 { return v }
+	}
 	for _, r := range reports {
 		speed, rate := draw.Curve{Name: r.Device}, draw.Curve{Name: r.Device}
-		if len(reports) == 1 {
+		if alone {
 			speed.Name, rate.Name = "instances/s", "GFLOP/s"
 		}
 		for _, s := range r.Rows {
 			x := math.Log2(float64(s.Customers))
 			speed.Add(x, math.Log2(s.PerSecond))
 			if s.Rate > 0 {
-				rate.Add(x, s.Rate/1e9)
+				rate.Add(x, gigas(s.Rate/1e9))
 				known = true
 			}
 		}
 		speeds, rates, devices = append(speeds, speed), append(rates, rate), append(devices, r.Device)
 	}
 	customers := func(x float64) string { return fmt.Sprintf("%.0f", math.Exp2(x)) }
-	panels := []draw.Panel{{Title: "Instances per second", X: "customers", Curves: speeds, XFigure: customers,
-		YFigure: func(y float64) string { return perSecond(math.Exp2(y)) }}}
+	figure := func(y float64) string { return perSecond(math.Exp2(y)) }
+	panels := []draw.Panel{{Title: "Instances per second", X: "customers", Curves: speeds, XFigure: customers, YFigure: figure}}
 	if known {
-		panels = append(panels, draw.Panel{Title: "GFLOP per second", X: "customers", Curves: rates, XFigure: customers, FromZero: true})
+		work := draw.Panel{Title: "GFLOP per second", X: "customers", Curves: rates, XFigure: customers, FromZero: alone}
+		if !alone {
+			work.YFigure = figure
+		}
+		panels = append(panels, work)
 	}
 	title := "Training steps of " + reports[len(reports)-1].Config + " against the customers of an instance"
 	return writeFile(path, func(w io.Writer) error { return draw.Panels(w, f, title, strings.Join(devices, "; "), panels...) })

@@ -69,6 +69,7 @@ const (
 	panelHeight = vg.Length(300)
 	panelHeader = vg.Length(62)
 	panelLegend = vg.Length(40)
+	legendRow   = vg.Length(14)
 )
 
 // curveColours are the palette's with the most contrast to each other and to the paper, the last
@@ -81,8 +82,12 @@ func Panels(w io.Writer, f Format, title, subtitle string, panels ...Panel) erro
 	if len(panels) == 1 {
 		each = lonePanel // the title's words need it
 	}
+	rows := 1
+	for _, p := range panels {
+		rows = max(rows, p.legend(each).rows)
+	}
 	width := each * vg.Length(len(panels))
-	height := panelHeader + panelLegend + panelHeight
+	height := panelHeader + panelLegend + panelHeight + vg.Length(rows-1)*legendRow
 	c, err := newCanvas(f, width, height)
 	if err != nil {
 		return err
@@ -99,14 +104,55 @@ func Panels(w io.Writer, f Format, title, subtitle string, panels ...Panel) erro
 		}
 	}
 	for _, p := range panels {
-		drawPanel(d, p, each, x)
+		drawPanel(d, p, each, x, rows)
 		c.Translate(vg.Point{X: each})
 	}
 	return encode(w, f, c)
 }
 
-// drawPanel draws a panel at the canvas's origin, over the range of x that all panels share.
-func drawPanel(d pen, p Panel, width vg.Length, x span) {
+// legend is where a panel's names stand, from its left and by row from the top.
+type legend struct {
+	at   []vg.Point
+	rows int
+}
+
+// Lengths of a name's line, of it with the space behind, and of that behind the name.
+const (
+	keyLine   = vg.Length(14)
+	keySpace  = vg.Length(19)
+	keyBehind = vg.Length(14)
+)
+
+// legend puts the panel's names side by side, and below each other where the panel ends.
+func (p Panel) legend(width vg.Length) (out legend) {
+	at, letters := vg.Point{X: margin}, face(10, false)
+	add := func(name string) {
+		takes := keySpace + letters.Width(name)
+		if at.X > margin && at.X+takes > width {
+			at = vg.Point{X: margin, Y: at.Y + legendRow}
+			out.rows++
+		}
+		out.at = append(out.at, at)
+		at.X += takes + keyBehind
+	}
+	out.rows = 1
+	if len(p.Band.high) > 0 {
+		add(p.Band.Name)
+	}
+	for _, c := range p.Curves {
+		if len(c.points) > 0 {
+			add(c.Name)
+		}
+	}
+	if p.LevelName != "" {
+		add(p.LevelName)
+	}
+	return out
+}
+
+// drawPanel draws a panel at the canvas's origin, over the range of x that all panels share, below
+// so many rows of names.
+func drawPanel(d pen, p Panel, width vg.Length, x span, rows int) {
 	a := axes{pen: d, x: x, y: nothing, xFigure: p.XFigure, yFigure: p.YFigure}
 	for _, c := range p.Curves {
 		for _, at := range c.points {
@@ -123,12 +169,14 @@ func drawPanel(d pen, p Panel, width vg.Length, x span) {
 	a.widen(p.FromZero)
 	a.frame(vg.Point{X: margin, Y: margin / 2}, vg.Point{X: width - margin, Y: panelHeight - 4}, p.X)
 
-	at := vg.Point{X: margin, Y: panelHeight + 8}
-	d.text(ink, face(12, true), vg.Point{X: margin, Y: panelHeight + 26}, p.Title)
+	top := panelHeight + 8 + vg.Length(rows-1)*legendRow
+	d.text(ink, face(12, true), vg.Point{X: margin, Y: top + 18}, p.Title)
+	names := p.legend(width).at
 	key := func(c color.Color, thickness vg.Length, dashes []vg.Length, name string) {
-		d.dashed(c, thickness, dashes, at.Add(vg.Point{Y: 3}), at.Add(vg.Point{X: 14, Y: 3}))
-		at.X += 19
-		at.X += d.text(faded, face(10, false), at, name) + 14
+		at := vg.Point{X: names[0].X, Y: top - names[0].Y}
+		names = names[1:]
+		d.dashed(c, thickness, dashes, at.Add(vg.Point{Y: 3}), at.Add(vg.Point{X: keyLine, Y: 3}))
+		d.text(faded, face(10, false), at.Add(vg.Point{X: keySpace}), name)
 	}
 	if len(area) > 0 {
 		shade := curveColours[0]

@@ -113,3 +113,49 @@ func TestTicks(t *testing.T) {
 		t.Errorf("zero is labelled %q", got[0].label)
 	}
 }
+
+// TestNamesStayInTheirPanel: names that do not fit beside each other stand below each other, and
+// the page grows by their rows.
+func TestNamesStayInTheirPanel(t *testing.T) {
+	curve := func(name string) Curve {
+		c := Curve{Name: name}
+		c.Add(1, 1)
+		return c
+	}
+	long := strings.Repeat("m", 22) // 22 widest letters: two do not fit beside each other
+	for _, c := range []struct {
+		names []string
+		rows  int
+	}{{nil, 1}, {[]string{"a", "b", "c"}, 1}, {[]string{long}, 1}, {[]string{long, "b"}, 1}, {[]string{long, long}, 2},
+		{[]string{"a", long, long}, 2}, {[]string{long, long, long}, 3}, {[]string{long + long + long, "b"}, 2}} {
+		p := Panel{Title: "Cost", X: "epoch"}
+		for _, name := range c.names {
+			p.Curves = append(p.Curves, curve(name))
+		}
+		got := p.legend(panelWidth)
+		if got.rows != c.rows || len(got.at) != len(c.names) {
+			t.Errorf("%d names: %d rows with %d, want %d", len(c.names), got.rows, len(got.at), c.rows)
+		}
+		letters := face(10, false)
+		for i, at := range got.at {
+			if end := at.X + keySpace + letters.Width(c.names[i]); end > panelWidth && at.X > margin {
+				t.Errorf("name %d ends at %v of %v", i, end, panelWidth)
+			}
+		}
+		height := func(p ...Panel) int {
+			var raster bytes.Buffer
+			if err := Panels(&raster, PNG, "quick", "", p...); err != nil {
+				t.Fatal(err)
+			}
+			img, err := png.Decode(&raster)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return img.Bounds().Dy()
+		}
+		more := height(p, Panel{}) - height(Panel{}, Panel{})
+		if want := int(float64(c.rows-1) * float64(legendRow) * pngDPI / 72); more < want-1 || more > want+1 {
+			t.Errorf("%d rows: the page is %d pixels higher, want %d", c.rows, more, want)
+		}
+	}
+}
