@@ -10,7 +10,7 @@ NumPy or PyTorch, except `load`, which needs PyTorch, and `record`, `load_histor
 """
 
 from ._agent import Agent, from_hdf5, load_histories, record
-from ._binary import HaulError, binary, run, version
+from ._binary import HaulError, HaulWarning, binary, run, version
 from ._doctor import Diagnosis, Finding, doctor
 from ._load import Loaded, load
 from ._model import Client, ClientGroup, Depot, Edge, Location, Model, Profile, Result, Shipment, VehicleType
@@ -29,6 +29,7 @@ __all__ = [
     "Edge",
     "Finding",
     "HaulError",
+    "HaulWarning",
     "Loaded",
     "Location",
     "Model",

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import warnings
 from pathlib import Path
 from typing import Any, Iterator, Sequence
 
@@ -29,6 +30,10 @@ class HaulError(RuntimeError):
     def __init__(self, text: str, code: int = 1) -> None:
         super().__init__(text)
         self.code = code
+
+
+class HaulWarning(UserWarning):
+    """What the program said beside a result: a column that it did not read, customers whom it could not serve."""
 
 
 def binary() -> str:
@@ -87,11 +92,32 @@ def failure(words: str, code: int) -> HaulError:
     return HaulError(text.removeprefix("haul: "), code)
 
 
-def call(arguments: Sequence[str]) -> dict[str, Any]:
-    """The object that a verb prints with --json; of several, the last."""
-    out = run(*arguments).stdout.strip().splitlines()
+def remark(words: str, file: str = "", name: str = "") -> None:
+    """Warns of every line that the program said beside its result, at the caller's line outside of this package."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).split(".")[0] == __name__.split(".")[0]:
+        frame, level = frame.f_back, level + 1
+    for line in words.splitlines():
+        if line.strip():
+            warnings.warn((line.replace(file, name) if file else line).removeprefix("haul: "), HaulWarning, stacklevel=level)
+
+
+def call(arguments: Sequence[str], file: str = "", name: str = "") -> dict[str, Any]:
+    """The object that a verb prints with --json; of several, the last. What it says beside it is a warning, in which `name` stands
+    for a file that the caller does not know.
+
+    >>> import haul, warnings
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always")
+    ...     s = haul.solve([(0, 0), (1, 1), (2, 2)], [0, 5, 5], capacity=5, vehicles=1, iterations=10)
+    >>> [str(w.message) for w in told][-1], all(w.category is haul.HaulWarning for w in told)
+    ('1 customer who had to be served is on no route', True)
+    """
+    done = run(*arguments)
+    out = done.stdout.strip().splitlines()
     if not out:
         raise HaulError(f"haul {arguments[0]} printed nothing")
+    remark(done.stderr, file, name)
     result = json.loads(out[-1])
     assert isinstance(result, dict)
     return result

@@ -464,7 +464,7 @@ def solve_file(file: Path, arguments: Sequence[str], name: str, coords: tuple[tu
     with tempfile.TemporaryDirectory(prefix="haul") as folder:
         plan_file = Path(folder) / "plan.json"
         try:
-            r = call(["solve", str(file), "--json", *arguments, "--out", str(plan_file)])
+            r = call(["solve", str(file), "--json", *arguments, "--out", str(plan_file)], str(file), name)
         except HaulError as e:
             raise HaulError(str(e).replace(str(file), name), e.code) from None
         plan = json.loads(plan_file.read_text(encoding="utf-8"))["plan"]

@@ -12,13 +12,23 @@ from pathlib import Path
 from typing import Any, Iterable, Sequence, SupportsFloat, SupportsIndex, Tuple, Union
 
 from ._binary import HaulError, call
+from ._plan import Unserved
 
 Point = Union[Tuple[SupportsFloat, SupportsFloat], Sequence[SupportsFloat]]
 
 
 @dataclass(frozen=True)
 class Solution:
-    """Routes that were judged valid. A route lists customers 1 to N; the depot at both ends is implied."""
+    """Routes that were judged valid. A route lists customers 1 to N; the depot at both ends is implied. Where the vehicles do not
+    suffice for all customers, unserved says who is on no route, and why, and the cost is that of the others.
+
+    >>> import haul, warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     s = haul.solve([(0, 0), (1, 1), (2, 2)], [0, 5, 5], capacity=5, vehicles=1, iterations=10)
+    >>> len(s.routes), len(s.unserved), "capacity" in s.unserved[0].reason
+    (1, 1, True)
+    """
 
     cost: float
     routes: list[list[int]]
@@ -26,6 +36,7 @@ class Solution:
     seconds: float
     coords: tuple[tuple[float, float], ...] = field(repr=False, default=())
     demands: tuple[int, ...] = field(repr=False, default=())
+    unserved: tuple[Unserved, ...] = ()
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per customer: its route, its place on it, and the load that the vehicle has delivered behind it."""
@@ -183,7 +194,8 @@ def solve(
         if open_routes:
             arguments += ["--open"]
         try:
-            r = call(arguments)
+            r = call(arguments, str(file), "the problem")
         except HaulError as e:  # a caller knows no file: its line 3 is point 1
             raise HaulError(str(e).replace(str(file), "the problem"), e.code) from None
-    return Solution(cost=float(r["cost"]), routes=r["routes"], method=r["method"], seconds=float(r["seconds"]), coords=tuple(points), demands=tuple(loads))
+    unserved = tuple(Unserved(int(u["customer"]), str(u["id"]), str(u["reason"])) for u in (r.get("plan") or {}).get("unserved") or ())
+    return Solution(cost=float(r["cost"]), routes=r["routes"], method=r["method"], seconds=float(r["seconds"]), coords=tuple(points), demands=tuple(loads), unserved=unserved)
