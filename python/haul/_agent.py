@@ -16,7 +16,7 @@ import threading
 from pathlib import Path
 from typing import Any, Callable, Sequence
 
-from ._binary import HaulError, binary, failure, run
+from ._binary import HaulError, binary, call, failure
 
 
 class Agent:
@@ -231,6 +231,8 @@ def record(
             lives = pool.map(_live, jobs)
     else:
         lives = [_live(j) for j in jobs]
+    if not any(lives):
+        raise HaulError(f"nothing was recorded in {episodes} episodes of at most {limit} steps: both must be at least 1")
     probe = make_env(numbers[0])
     actions = int(probe.action_space.n)
     whole = not str(getattr(probe.observation_space, "dtype", "int")).startswith("float")
@@ -283,9 +285,38 @@ def load_histories(arrays: dict[str, Any], out: str | Path, *, title: str = "", 
             arguments += ["--title", title]
         if force:
             arguments.append("--force")
-        out_text = run(*arguments).stdout.strip().splitlines()[-1]
-    result: dict[str, Any] = json.loads(out_text)
-    return result
+        return call(arguments, folder, "the arrays")
+
+
+# What an array of a plain file may be called, as `haul data import` has it.
+_NAMES = {
+    "observations": ("observations", "states", "obs"),
+    "actions": ("actions",),
+    "rewards": ("rewards",),
+    "dones": ("dones", "terminals", "terminations"),
+    "truncations": ("truncations", "timeouts"),
+    "tasks": ("tasks", "task"),
+    "streams": ("streams", "stream"),
+}
+
+
+def _column(f: Any, path: Any, kind: str, names: dict[str, str], needed: bool) -> Any:
+    """An array of a plain file under one of its names, or under the one that the caller says; None where there is none.
+
+    >>> _column({"obs": [1, 2]}, "a.h5", "observations", {}, True), _column({"obs": [1]}, "a.h5", "streams", {}, False)
+    ([1, 2], None)
+    >>> _column({"obs": [1]}, "a.h5", "dones", {}, True)
+    Traceback (most recent call last):
+        ...
+    haul._binary.HaulError: a.h5: no array dones or terminals or terminations; it holds obs
+    """
+    of = (names[kind],) if kind in names else _NAMES[kind]
+    for name in of:
+        if name in f:
+            return f[name]
+    if needed or kind in names:
+        raise HaulError(f"{path}: no array {' or '.join(of)}; it holds {', '.join(list(f)[:8])}")
+    return None
 
 
 def from_hdf5(path: str | Path, out: str | Path, *, force: bool = False, **names: str) -> dict[str, Any]:
@@ -299,6 +330,9 @@ def from_hdf5(path: str | Path, out: str | Path, *, force: bool = False, **names
     import h5py  # type: ignore[import-untyped]
     import numpy as np
 
+    for name in names:
+        if name not in _NAMES:
+            raise ValueError(f"{name} is no array of histories: there are {', '.join(_NAMES)}")
     parts: dict[str, list[Any]] = {k: [] for k in ("observations", "actions", "rewards", "dones", "tasks", "streams")}
 
     def add(task: int, stream: int, obs: Any, actions: Any, rewards: Any, dones: Any) -> None:
@@ -316,6 +350,8 @@ def from_hdf5(path: str | Path, out: str | Path, *, force: bool = False, **names
         if episodes:
             for k in episodes:
                 e = f[k]
+                if len(e["actions"]) == 0:
+                    continue  # an episode that was begun and never stepped
                 ends = np.asarray(e["terminations"]) | np.asarray(e["truncations"])
                 ends[-1] = True
                 add(int(e.attrs.get("task", 0)), 0, e["observations"], e["actions"], e["rewards"], ends)
@@ -326,11 +362,17 @@ def from_hdf5(path: str | Path, out: str | Path, *, force: bool = False, **names
                 for s in range(len(g["actions"])):
                     add(task, s, states[s], g["actions"][s], g["rewards"][s], g["dones"][s])
         elif "actions" in f or names:
-            find = lambda k: f[names.get(k, k)]  # noqa: E731
-            task = np.asarray(find("tasks")) if names.get("tasks", "tasks") in f else np.zeros(len(find("actions")), np.int64)
-            for t in dict.fromkeys(task.tolist()):
-                at = np.nonzero(task == t)[0]
-                add(int(t), 0, np.asarray(find("observations"))[at], np.asarray(find("actions"))[at], np.asarray(find("rewards"))[at], np.asarray(find("dones"))[at])
+            obs, actions, rewards, ends = (np.asarray(_column(f, path, k, names, True)) for k in ("observations", "actions", "rewards", "dones"))
+            cuts, tasks, streams = (_column(f, path, k, names, False) for k in ("truncations", "tasks", "streams"))
+            if cuts is not None:
+                ends = (ends != 0) | (np.asarray(cuts) != 0)
+            tasks, streams = (np.zeros(len(actions), np.int64) if v is None else np.asarray(v) for v in (tasks, streams))
+            for k, values in {"actions": actions, "rewards": rewards, "dones": ends, "tasks": tasks, "streams": streams}.items():
+                if len(values) != len(obs):
+                    raise HaulError(f"{path}: {k} has {len(values)} rows, observations has {len(obs)}: want one for each transition")
+            for t, s in dict.fromkeys(zip(tasks.tolist(), streams.tolist())):
+                at = np.nonzero((tasks == t) & (streams == s))[0]
+                add(int(t), int(s), obs[at], actions[at], rewards[at], ends[at])
         else:
             raise HaulError(f"{path}: neither episodes of Minari's nor groups with states and actions nor plain arrays; it holds {', '.join(list(f)[:8])}")
     arrays = {k: np.concatenate(v) for k, v in parts.items()}
