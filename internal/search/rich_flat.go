@@ -71,6 +71,8 @@ type flat struct {
 	seenAt []int64
 	touch  []int32 // routes changed by this iteration
 	line   []int32
+	keys   []uint64     // of the customers to insert
+	sorts  [13][]uint32 // by rule and customer: what comes first
 
 	limited, picks  bool    // lengths or stops have limits, some customers give
 	rows, ins, outs []int32 // by customer: distances, times to it and from it, padded
@@ -133,6 +135,7 @@ func newFlat(c *rchain) *flat {
 		f.picks = f.picks || c.amounts[v].pick > 0
 	}
 	f.tables()
+	f.sortKeys()
 	f.overMost = int32(min(flatTime, tollMost/c.weights[0]))
 	narrow := func(x int64) int32 { return int32(max(-flatTime, min(flatTime, x))) }
 	for v := range c.places {

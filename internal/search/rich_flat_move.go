@@ -1,5 +1,7 @@
 package search
 
+import "math"
+
 // An iteration over flat routes: the draws and the positions are those of rich_ruin and rich_lean.
 // What a reader could break: every list of a route that a later insertion reads is brought up to
 // date by put and compact; undo copies all of them back.
@@ -159,7 +161,7 @@ func (f *flat) compact(r int32) {
 // recreate is rchain.recreate.
 func (f *flat) recreate(limit float64) bool {
 	c := f.rchain
-	c.sortRemoved()
+	f.order()
 	for _, v := range c.removed {
 		if !f.place(v, limit-c.change) || c.change >= limit {
 			return false
@@ -173,6 +175,59 @@ func (f *flat) recreate(limit float64) bool {
 		}
 	}
 	return c.change < limit
+}
+
+// order is rchain.sortRemoved.
+func (f *flat) order() {
+	c := f.rchain
+	rule := c.below(13)
+	if !c.timed {
+		rule = c.below(11)
+	}
+	list := f.sorts[rule]
+	f.keys = f.keys[:0]
+	removed := c.removed
+	for i, v := range removed {
+		key := c.next()>>32 | uint64(list[v])<<32
+		j := i
+		f.keys = append(f.keys, key)
+		for ; j > 0 && f.keys[j-1] > key; j-- {
+			f.keys[j], removed[j] = f.keys[j-1], removed[j-1]
+		}
+		f.keys[j], removed[j] = key, v
+	}
+}
+
+// sortKeys makes what each rule of sortRemoved sorts by.
+func (f *flat) sortKeys() {
+	c := f.rchain
+	start, dist := c.kinds[0].start, c.kinds[0].dist
+	if int(start) == c.nodes {
+		start = 0
+	}
+	none := make([]uint32, c.nodes)
+	var keys [5][]uint32
+	for i := range keys {
+		keys[i] = make([]uint32, c.nodes)
+	}
+	for v := c.depots; v < c.nodes; v++ {
+		at, far := &c.places[v], dist.at(start, int32(v))
+		keys[0][v] = uint32(math.MaxInt32 - max(at.delivery, at.pick))
+		keys[1][v], keys[2][v] = uint32(1<<30-far), uint32(far)
+		keys[3][v], keys[4][v] = uint32(min(at.late-at.early, 1<<31-1)), uint32(min(at.late, 1<<31-1))
+	}
+	for rule := range f.sorts {
+		switch {
+		case rule < 4:
+			f.sorts[rule] = none
+		case rule < 8:
+			f.sorts[rule] = keys[0]
+		case rule < 10:
+			f.sorts[rule] = keys[1]
+		default:
+			f.sorts[rule] = keys[rule-8]
+		}
+	}
 }
 
 // place gives a customer its cheapest position; false where there is none below a cost.
