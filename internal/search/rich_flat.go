@@ -262,7 +262,6 @@ func (f *flat) close(r int32) {
 func (f *flat) refresh(r int32) bool {
 	k := &f.kinds[f.kind[r]]
 	h := f.base + r
-	g := k.dist
 	var dist int64
 	var count, del, pick int32
 	f.from[h] = k.start
@@ -272,7 +271,7 @@ func (f *flat) refresh(r int32) bool {
 			at = v
 		}
 		f.to[p] = at
-		f.leg[p] = g.cell[int(f.from[p])*g.n+int(at)]
+		f.leg[p] = f.rows[int(f.from[p])*f.stride+int(at)]
 		dist += int64(f.leg[p])
 		if v < 0 {
 			break
@@ -289,7 +288,7 @@ func (f *flat) refresh(r int32) bool {
 		peak = f.peaks(r)
 	}
 	f.over[r] = f.excess(peak, k, 0, 0)
-	f.fill(r, peak)
+	f.fill(r, peak, true)
 	ok := dist <= k.maxDist && int(count) <= k.maxStops && (f.soft || f.over[r] == 0)
 	if f.prompt {
 		ok = f.times(r) && ok
@@ -297,8 +296,9 @@ func (f *flat) refresh(r int32) bool {
 	return ok
 }
 
-// fill sets what insertions into a route ask of it.
-func (f *flat) fill(r, peak int32) {
+// fill sets what insertions into a route ask of it. Unless all of its positions are to have it, the
+// overload that may be added is as it was where the start's is.
+func (f *flat) fill(r, peak int32, all bool) {
 	k := &f.kinds[f.kind[r]]
 	room := min(k.cap[0], flatMost)
 	over := max(0, peak-room)
@@ -307,6 +307,11 @@ func (f *flat) fill(r, peak int32) {
 		extra = max(0, f.overMost-over)
 	}
 	h := f.base + r
+	if all || f.extra[h] != extra {
+		for p := h; p >= 0; p = f.succ[p] {
+			f.extra[p] = extra
+		}
+	}
 	if f.limited {
 		spare := int32(max(-flatTime, min(flatTime, k.maxDist-f.dist[r])))
 		if int(f.count[r]) >= k.maxStops {
@@ -321,24 +326,24 @@ func (f *flat) fill(r, peak int32) {
 	case f.mixed:
 		room += over
 		for p := h; p >= 0; p = f.succ[p] {
-			f.gets[p], f.gives[p], f.extra[p] = room-f.pre[p], room-f.suf[p], extra
+			f.gets[p], f.gives[p] = room-f.pre[p], room-f.suf[p]
 		}
 	case f.sided:
 		// Deliveries go before the first pickup, pickups behind the last delivery.
 		p := h
 		for ; f.side[f.to[p]]&2 != 0; p = f.succ[p] {
-			f.gets[p], f.gives[p], f.extra[p] = gets, flatBar, extra
+			f.gets[p], f.gives[p] = gets, flatBar
 		}
-		f.gets[p], f.gives[p], f.extra[p] = gets, gives, extra
+		f.gets[p], f.gives[p] = gets, gives
 		if f.side[f.from[p]]&1 != 0 {
 			f.gets[p] = flatBar // it gets and gives
 		}
 		for p = f.succ[p]; p >= 0; p = f.succ[p] {
-			f.gets[p], f.gives[p], f.extra[p] = flatBar, gives, extra
+			f.gets[p], f.gives[p] = flatBar, gives
 		}
 	default:
 		for p := h; p >= 0; p = f.succ[p] {
-			f.gets[p], f.extra[p] = gets, extra
+			f.gets[p] = gets
 		}
 		for p := h; f.picks && p >= 0; p = f.succ[p] {
 			f.gives[p] = gives
@@ -376,13 +381,12 @@ func (f *flat) peaks(r int32) int32 {
 // times sets when a vehicle is where; false where it is late.
 func (f *flat) times(r int32) bool {
 	kind := f.kind[r]
-	g := f.kinds[kind].dur
 	h := f.base + r
 	at := f.starts[kind].service
 	p := h
 	f.ready[h] = at
 	for {
-		f.drive[p] = g.cell[int(f.from[p])*g.n+int(f.to[p])]
+		f.drive[p] = f.outs[int(f.from[p])*f.stride+int(f.to[p])]
 		at += f.drive[p]
 		v := f.succ[p]
 		if v < 0 {

@@ -64,8 +64,8 @@ func (f *flat) tables() {
 	c := f.rchain
 	s := f.stride
 	rows := func(of func(v, w int32) int32) []int32 {
-		out := make([]int32, c.nodes*s)
-		for v := range int32(c.nodes) {
+		out := make([]int32, (c.nodes+1)*s)
+		for v := range int32(c.nodes + 1) {
 			for w := range int32(c.nodes + 1) {
 				out[int(v)*s+int(w)] = of(v, w)
 			}

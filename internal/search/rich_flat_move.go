@@ -336,8 +336,7 @@ func (f *flat) put(v, p int32) {
 	kind := f.kind[r]
 	k := &c.kinds[kind]
 	was, over := f.dist[r], f.over[r]
-	g := k.dist
-	row := g.cell[int(v)*g.n:][:g.n]
+	row := f.rows[int(v)*f.stride:][:f.stride]
 	next := f.succ[p]
 	f.succ[p], f.pred[v], f.succ[v] = v, p, next
 	if next >= 0 {
@@ -356,17 +355,18 @@ func (f *flat) put(v, p int32) {
 		peak = f.peaks(r)
 	}
 	f.over[r] = c.excess(peak, k, 0, 0)
-	f.fill(r, peak)
+	f.extra[v] = f.extra[p]
+	f.fill(r, peak, false)
 	if c.prompt {
-		f.delay(v, p, k)
+		f.delay(v, p)
 	}
 	c.book(float64(float64(f.dist[r]-was)*k.perDist), f.over[r]-over)
 }
 
 // delay brings the times of a route up to a customer that was put behind a position.
-func (f *flat) delay(v, p int32, k *kind) {
-	g := k.dur
-	f.drive[p], f.drive[v] = g.cell[int(f.from[p])*g.n+int(v)], g.cell[int(v)*g.n+int(f.to[v])]
+func (f *flat) delay(v, p int32) {
+	row := int(v) * f.stride
+	f.drive[p], f.drive[v] = f.ins[row+int(f.from[p])], f.outs[row+int(f.to[v])]
 	f.due[v] = f.due[p]
 	at := f.ready[p]
 	for q := p; ; {
