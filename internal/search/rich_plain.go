@@ -57,6 +57,18 @@ func plainOf(p *vrp.Problem) *vrp.Problem {
 	return &q
 }
 
+// opensFlat is whether a problem of open routes is searched better by the general path, which keeps
+// so small a one in flat routes: overload has a price there, and covers a bound twice as near.
+func opensFlat(p *vrp.Problem) bool {
+	if len(p.Demand)-1 > fullMost || p.Metric == vrp.Explicit || p.MaxDuration > 0 || p.Vehicles > 0 {
+		return false
+	}
+	if p.Limited() == nil {
+		return p.Open
+	}
+	return len(p.Fleet) == 1 && p.Fleet[0].End == vrp.None && plainOf(p) != nil && math.IsInf(p.Fleet[0].MaxDuration, 1)
+}
+
 // solvePlain solves a problem with a fleet by its plain one.
 func solvePlain(ctx context.Context, p, plain *vrp.Problem, o Options) (*Result, error) {
 	typed := func(s vrp.Solution) vrp.Solution {

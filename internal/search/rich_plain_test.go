@@ -1,6 +1,7 @@
 package search
 
 import (
+	"context"
 	"testing"
 
 	"haul/internal/vrp"
@@ -27,7 +28,11 @@ func fleetOf(n int, open bool) *vrp.Problem {
 // limit in the fleet's words.
 func TestFleetAsPlain(t *testing.T) {
 	for _, open := range []bool{false, true} {
-		p := fleetOf(40, open)
+		n := 40
+		if open {
+			n = fullMost + 1 // smaller ones are searched flat
+		}
+		p := fleetOf(n, open)
 		plain := plainOf(p)
 		if plain == nil || plain.MaxDuration != 2.9 || plain.Capacity != 40 || plain.Open != open {
 			t.Fatalf("open %v: %+v", open, plain)
@@ -86,5 +91,41 @@ func TestFleetIsNotPlain(t *testing.T) {
 	p.Fleet[0].MaxDuration, p.Fleet[0].MaxDistance = p.Fleet[0].MaxDistance, p.Fleet[0].MaxDuration
 	if q := plainOf(p); q == nil || q.Service == nil {
 		t.Errorf("services do not count in a duration: %+v", q)
+	}
+}
+
+// Small problems of open routes take the general path, which counts its moves; larger ones, and
+// those with a limit that it does not keep in flat routes, the plain one.
+func TestSmallOpenRoutesAreSearchedFlat(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		customers int
+		ask       func(p *vrp.Problem)
+		flat      bool
+	}{
+		{"open", fullMost, func(p *vrp.Problem) { p.Open = true }, true},
+		{"one more", fullMost + 1, func(p *vrp.Problem) { p.Open = true }, false},
+		{"closed", 50, func(p *vrp.Problem) {}, false},
+		{"vehicles", 50, func(p *vrp.Problem) { p.Open, p.Vehicles = true, 40 }, false},
+		{"duration", 50, func(p *vrp.Problem) { p.Open, p.MaxDuration = true, 4 }, false},
+		{"fleet", 50, func(p *vrp.Problem) {
+			kind := vrp.NewVehicleType(p.Capacity)
+			kind.End, kind.MaxDistance = vrp.None, 3
+			p.Capacity, p.Fleet = 0, []vrp.VehicleType{kind}
+		}, true},
+	} {
+		s := newStream(5, 1)
+		p := &vrp.Problem{Name: c.name, Capacity: 50, Metric: vrp.Exact}
+		for i := range c.customers + 1 {
+			p.X, p.Y, p.Demand = append(p.X, s.unit()), append(p.Y, s.unit()), append(p.Demand, int32(min(i, 1)*(1+s.below(9))))
+		}
+		c.ask(p)
+		r, err := Solve(context.Background(), p, Options{Iterations: 200, Seed: 1})
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if flat := r.Moves > 0; flat != c.flat {
+			t.Errorf("%s: the general path %v, want %v", c.name, flat, c.flat)
+		}
 	}
 }

@@ -53,6 +53,7 @@ type richDriver struct {
 	bestCost   float64 // by the chains' arithmetic
 	most       int
 	longest    int64
+	built      float64 // what the first routes cost, where they are no caller's
 	iterations int
 	speed      float64 // iterations per second
 	moves      int64
@@ -130,6 +131,9 @@ func (d *richDriver) begin(c *rchain) error {
 	d.take(c)
 	d.tell(true)
 	c.typicalLeg()
+	if d.start == nil && opensFlat(d.p) {
+		d.built = d.p.Cost(d.best)
+	}
 	return nil
 }
 
@@ -425,7 +429,7 @@ func (d *richDriver) result(ctx context.Context) (*Result, error) {
 	if bad := broken(d.p, d.best); bad != nil {
 		return nil, fmt.Errorf("search: the routes found are invalid: %w", bad)
 	}
-	r := &Result{Solution: d.best, Iterations: d.iterations, Interrupted: ctx.Err() != nil && !d.met, Moves: d.moves}
+	r := &Result{Solution: d.best, Iterations: d.iterations, Interrupted: ctx.Err() != nil && !d.met, Moves: d.moves, Start: d.built}
 	e, err := vrp.Evaluate(d.p, d.best)
 	if err != nil {
 		return nil, err

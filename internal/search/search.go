@@ -79,14 +79,15 @@ func Solve(ctx context.Context, p *vrp.Problem, o Options) (*Result, error) {
 	}
 	o.Workers = max(o.Workers, 1)
 	begun := time.Now()
-	if o.Start == nil && o.Fixed == nil && !o.Partial {
+	flat := o.Start == nil && opensFlat(p)
+	if o.Start == nil && o.Fixed == nil && !o.Partial && !flat {
 		if plain := plainOf(p); plain != nil {
 			return solvePlain(ctx, p, plain, o)
 		}
 	}
 	// Bringing routes within a fleet needs all distances at once, or the path that asks for each.
 	large := p.Vehicles > 0 && len(p.Demand) > tableNodes && o.Start == nil
-	if p.Limited() != nil || o.Fixed != nil || o.Partial || large {
+	if flat || p.Limited() != nil || o.Fixed != nil || o.Partial || large {
 		return solveRich(ctx, p, o, begun)
 	}
 	d := &driver{p: p, o: o, begun: begun}
