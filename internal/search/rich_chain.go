@@ -213,7 +213,10 @@ func newRichChain(m *model, s stream) *rchain {
 	c.uproots = (m.small() || c.choosy) && !m.pairs
 	c.pool = newRichPool()
 	c.wait = c.blink()
-	c.flat = newFlat(c)
+	if c.flat = newFlat(c); c.flat != nil {
+		// Many cycles of many iterations: overload may be had more often.
+		c.tollLow, c.tollHigh = tollLow, tollHigh
+	}
 	return c
 }
 

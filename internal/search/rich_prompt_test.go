@@ -42,6 +42,7 @@ func TestPromptFindsWhatSegmentsFind(t *testing.T) {
 			m.prompt = i == 0
 			c := newRichChain(m, newStream(3, 1))
 			c.lean = false // as it is by segments
+			c.tollLow, c.tollHigh = tollLow, tollHigh
 			c.set(nil, nil, nil)
 			c.build()
 			c.typicalLeg()

@@ -20,6 +20,7 @@ import (
 // Temperatures are in mean legs of the start.
 const (
 	richHot      = 1.0  // where annealing begins, given iterations enough
+	richHotFlat  = 1.5  // the same for a small problem in flat routes, which has twice as many
 	richHotAgain = 0.1  // where later cycles begin
 	richCold     = 0.01 // where it ends
 	richLeast    = 0.2  // of richHot, at least: the greedy start is far from a good one
@@ -53,6 +54,7 @@ type richDriver struct {
 	bestCost   float64 // by the chains' arithmetic
 	most       int
 	longest    int64
+	flat       bool    // each of many cycles has flat routes
 	built      float64 // what the first routes cost, where they are no caller's
 	iterations int
 	speed      float64 // iterations per second
@@ -73,6 +75,7 @@ func solveRich(ctx context.Context, p *vrp.Problem, o Options, begun time.Time) 
 		return nil, err
 	}
 	c := newRichChain(d.m, newStream(o.Seed, 1<<62))
+	d.flat = c.flat != nil && d.m.small()
 	if err := d.begin(c); err != nil {
 		return nil, err
 	}
@@ -264,7 +267,11 @@ func (d *richDriver) gauge(ctx context.Context, c *rchain) {
 // heat is where annealing begins: lower where few iterations are left for each task.
 func (d *richDriver) heat() float64 {
 	x := d.left() / float64(richMelt*max(1, len(d.m.tasks)))
-	return richHot * max(richLeast, min(1, math.Sqrt(x)))
+	hot := richHot
+	if d.flat {
+		hot = richHotFlat
+	}
+	return hot * max(richLeast, min(1, math.Sqrt(x)))
 }
 
 // cycles cuts the rest of the budget: several annealings where there are iterations enough.
