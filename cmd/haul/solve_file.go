@@ -22,10 +22,29 @@ import (
 	"haul/internal/vrp/files"
 )
 
+// keepInputs refuses to write over what the problem is read from, whatever --force says.
+func (f *solveFlags) keepInputs(path, out string) error {
+	for flag, to := range map[string]string{"out": out, "plot": f.plot, "curve": f.search.curve} {
+		written, err := os.Stat(to)
+		if to == "" || err != nil || !written.Mode().IsRegular() {
+			continue
+		}
+		for _, from := range []string{path, f.tables.fleet, f.tables.depots, f.tables.shipments, f.tables.distances, f.tables.durations} {
+			if st, err := os.Stat(from); from != "" && err == nil && os.SameFile(st, written) {
+				return usagef("--%s %s is what the problem is read from: name another file", flag, to)
+			}
+		}
+	}
+	return nil
+}
+
 func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 	out := f.out
 	if out == standardOutput {
 		out = ""
+	}
+	if err := f.keepInputs(path, out); err != nil {
+		return err
 	}
 	if err := refuseOverwrite(f.force, out, f.plot, f.search.curve); err != nil {
 		return err
@@ -323,7 +342,9 @@ func (f *solveFlags) load(path string) (*vrp.Problem, draw.Format, error) {
 	}
 	switch {
 	case f.object:
-		p, err = f.readObject(path)
+		if p, err = f.readObject(path); err == nil {
+			o.Distance.Apply(p)
+		}
 	case f.given != nil:
 		p, err = files.ReadProblem(bytes.NewReader(f.given), spoken(path), o)
 	default:

@@ -101,3 +101,23 @@ func TestVROOMOptions(t *testing.T) {
 		t.Errorf("%v on %d cores", o.Time, o.Workers)
 	}
 }
+
+// TestSolveKeepsWhatItReads: --force replaces results, never the problem or a table beside it.
+func TestSolveKeepsWhatItReads(t *testing.T) {
+	const table, fleet = "id,x,y,demand\nd,0,0,\na,1,1,1\n", "name,capacity\nv,5\n"
+	stops, vans := write(t, "stops.csv", table), write(t, "vans.csv", fleet)
+	for _, args := range [][]string{{"--out", stops}, {"--out", vans}, {"--out", filepath.Join(filepath.Dir(stops), ".", "stops.csv")}} {
+		r := haul(t, append([]string{"solve", stops, "--fleet", vans, "--iterations", "10", "--force"}, args...)...)
+		if r.code != exitUsage || !strings.Contains(r.stderr, "is what the problem is read from") {
+			t.Errorf("%v: %+v", args, r)
+		}
+	}
+	for path, want := range map[string]string{stops: table, vans: fleet} {
+		if got, err := os.ReadFile(path); err != nil || string(got) != want {
+			t.Errorf("%s holds %q, %v", path, got, err)
+		}
+	}
+	if r := haul(t, "solve", stops, "--fleet", vans, "--iterations", "10", "--out", write(t, "plan.csv", "old"), "--force"); r.code != 0 {
+		t.Errorf("%+v", r)
+	}
+}

@@ -55,6 +55,27 @@ func (d Distance) metric(stated vrp.Metric) vrp.Metric {
 	return stated
 }
 
+// Apply rounds the distances of a problem whose format does not round by itself. Where there is
+// nothing to round, a note says so.
+func (d Distance) Apply(p *vrp.Problem) {
+	if d == AsStated || d.idle(p) {
+		return
+	}
+	p.Metric = d.metric(p.Metric)
+}
+
+// idle tells whether a problem's distances stay what they are, and notes it.
+func (d Distance) idle(p *vrp.Problem) bool {
+	why := map[vrp.Metric]string{vrp.Explicit: "a matrix", vrp.GreatCircle: "great circles in metres", vrp.Geo: "TSPLIB's GEO", vrp.Att: "TSPLIB's ATT"}[p.Metric]
+	if p.Profiles != nil {
+		why = "a matrix"
+	}
+	if d != AsStated && why != "" {
+		p.Notes = append(p.Notes, fmt.Sprintf("distance %s changes nothing: the distances are %s", d, why))
+	}
+	return why != ""
+}
+
 // settle rounds exact distances to a thousandth where times limit routes: PyVRP, the common referee
 // of such problems, knows integers only and calls thousandths exact, and a route that is in time by
 // less than the rounding of its legs would be late for one of the two.

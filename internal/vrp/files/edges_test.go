@@ -216,6 +216,42 @@ func TestTablesByNameAreTables(t *testing.T) {
 	}
 }
 
+// TestDistancesAreRoundedInEveryFormat: --distance is honoured, or a note says that it is not.
+func TestDistancesAreRoundedInEveryFormat(t *testing.T) {
+	const table, object = "id,x,y,demand\nd,0,0,\na,1,1,1\n", `{"coords":[[0,0],[1,1]],"demands":[0,1],"capacity":5}`
+	const head = "NAME : a\nTYPE : CVRP\nDIMENSION : 2\nCAPACITY : 5\n"
+	const tail = "DEMAND_SECTION\n1 0\n2 1\nDEPOT_SECTION\n1\n-1\nEOF\n"
+	matrix := Options{Capacity: 5, Distances: input("m.csv", "0,1.5\n1.5,0\n")}
+	for _, c := range []struct {
+		name, text string
+		o          Options
+		distance   Distance
+		want       float64
+		note       string
+	}{
+		{"a.csv", table, Options{Capacity: 5}, AsStated, math.Sqrt2, ""},
+		{"a.csv", table, Options{Capacity: 5}, ExactDistance, math.Sqrt2, ""},
+		{"a.csv", table, Options{Capacity: 5}, RoundedDistance, 1, ""},
+		{"a.csv", table, Options{Capacity: 5}, CeilDistance, 2, ""},
+		{"a.csv", table, Options{Capacity: 5}, DimacsDistance, 1.4, ""},
+		{"a.csv", table, matrix, RoundedDistance, 1.5, "distance rounded changes nothing: the distances are a matrix"},
+		{"a.csv", strings.Replace(table, "x,y", "lon,lat", 1), Options{Capacity: 5}, CeilDistance, 157249.6, "distance ceil changes nothing: the distances are great circles in metres"},
+		{"a.json", object, Options{}, RoundedDistance, 1, ""},
+		{"a.json", object, Options{}, AsStated, math.Sqrt2, ""},
+		{"a.vrp", head + "EDGE_WEIGHT_TYPE : GEO\nNODE_COORD_SECTION\n1 0 0\n2 1 1\n" + tail, Options{}, ExactDistance, 158, "distance exact changes nothing: the distances are TSPLIB's GEO"},
+		{"a.vrp", head + "EDGE_WEIGHT_TYPE : EUC_2D\nNODE_COORD_SECTION\n1 0 0\n2 1 1\n" + tail, Options{}, ExactDistance, math.Sqrt2, ""},
+	} {
+		c.o.Distance = c.distance
+		p, err := ReadProblem(strings.NewReader(c.text), c.name, c.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Cost(vrp.Solution{Routes: [][]int32{{1}}}) / 2; math.Abs(got-c.want) > 0.01 || strings.Join(p.Notes, "|") != c.note {
+			t.Errorf("%s, distance %q: %g, want %g; notes %q", c.name, c.distance, got, c.want, p.Notes)
+		}
+	}
+}
+
 // TestSettingsCountInTheirUnit: a limit above the row that names the unit of time counts in it.
 func TestSettingsCountInTheirUnit(t *testing.T) {
 	rows := [][]string{{"max_duration", "2h"}, {"times", "seconds"}, {"capacity", "5"}}

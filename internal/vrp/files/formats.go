@@ -63,10 +63,18 @@ func ReadProblem(r io.Reader, name string, o Options) (*vrp.Problem, error) {
 		i = slices.IndexFunc(Formats, func(f Format) bool { return f.Name == "table" }) // none of its columns is known
 	}
 	p, err := Formats[i].Read(from, name, o)
-	if err == nil && p.Name == "" && Formats[i].Name != "vrplib" {
+	if err != nil {
+		return p, err
+	}
+	if p.Name == "" && Formats[i].Name != "vrplib" {
 		p.Name = nameOf(name)
 	}
-	return p, err
+	if slices.Contains([]string{"geojson", "json", "xlsx", "table"}, Formats[i].Name) {
+		o.Distance.Apply(p)
+	} else {
+		o.Distance.idle(p)
+	}
+	return p, nil
 }
 
 // namesTable tells a table by the end of its name.
