@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 
 	"haul/internal/vrp"
@@ -125,6 +126,9 @@ func (r *Routed) takeBest(prob *vrp.Problem, actions []int32, lengths []float32)
 	}
 	if r.Solution.Routes != nil {
 		return nil, nil // of an earlier round
+	}
+	if v := (*vrp.Violation)(nil); errors.As(broken, &v) && v.Rule == vrp.WithinFleet {
+		return nil, fmt.Errorf("the policy does not know how many vehicles there are, and all of its routes take more than %d: leave the policy out to search, or draw more routes (sample:1000)", prob.Vehicles)
 	}
 	return nil, fmt.Errorf("the policy's routes are invalid: %w", broken)
 }

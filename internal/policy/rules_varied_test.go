@@ -60,7 +60,7 @@ func TestRoutesThatBreakARule(t *testing.T) {
 		t.Fatalf("%v, %v", r, err)
 	}
 	var none Routed
-	if err := none.take(p, actions[:4], lengths[:1]); err == nil || !strings.Contains(err.Error(), "the policy's routes are invalid") {
+	if err := none.take(p, actions[:4], lengths[:1]); err == nil || !strings.Contains(err.Error(), "all of its routes take more than 1: leave the policy out to search") {
 		t.Errorf("two vehicles of one: %v", err)
 	}
 	if err := r.take(p, actions[:4], lengths[:1]); err != nil || len(r.Solution.Routes) != 1 {
