@@ -144,6 +144,8 @@ func TestBadInput(t *testing.T) {
 		{"target NaN", []string{"solve", square, "--target", "NaN"}, exitUsage, "--target"},
 		{"vehicles below 0", []string{"solve", square, "--vehicles", "-2"}, exitUsage, "--vehicles is -2"},
 		{"time for the exact method", []string{"solve", square, "--time", "1s", "--method", "exact"}, exitUsage, "about the search"},
+		{"a range of the unit square", []string{"gen", "--distribution", "uniform", "--coord-range", "10", "--out", t.TempDir()}, exitUsage, "--coord-range is about the grid"},
+		{"a range of the unit square, solved", []string{"solve", "--distribution", "uniform", "--coord-range", "101"}, exitUsage, "--coord-range is about the grid"},
 		{"no such test set", []string{"solve", "--testset", "kool", "--customers", "33"}, exitUsage, "10, 20, 50 or 100"},
 		{"a test set of nobody", []string{"eval", "--policy", "cvrp20", "--device", "cpu", "--testset", "kool", "--customers", "0"}, exitUsage, "10, 20, 50 or 100"},
 		{"a split of nothing", []string{"gen", "--split", "validation", "--out", "x"}, exitUsage, "--testset kool"},

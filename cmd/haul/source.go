@@ -24,6 +24,9 @@ type sourceFlags struct {
 // maxCustomers keeps a slip of the finger from asking for more memory than there is.
 const maxCustomers = 1_000_000
 
+// gridRange is the largest coordinate of the grid where nobody says another.
+const gridRange = 100
+
 // sourceFlagNames are the flags that mean nothing for an instance read from a file.
 var sourceFlagNames = []string{"customers", "capacity", "count", "seed", "first", "distribution", "demand-range", "coord-range", "single-tour"}
 
@@ -36,7 +39,7 @@ func (f *sourceFlags) register(cmd *cobra.Command, count int) {
 	fs.Uint64Var(&f.first, "first", 0, "index of the first instance in the stream")
 	fs.StringVar(&f.distribution, "distribution", string(vrp.Grid), "grid (integers 0..coord-range) or uniform (unit square)")
 	fs.StringVar(&f.demandRange, "demand-range", "", "smallest and largest demand (default 1,10 for grid and 1,9 for uniform)")
-	fs.Int32Var(&f.coordRange, "coord-range", 100, "largest coordinate of the grid")
+	fs.Int32Var(&f.coordRange, "coord-range", gridRange, "largest coordinate of the grid")
 	fs.BoolVar(&f.single, "single-tour", false, "one vehicle that carries all: the travelling salesman problem; --capacity and --demand-range are then not asked")
 }
 
@@ -55,6 +58,9 @@ func (f *sourceFlags) source() (vrp.Source, error) {
 	distribution, err := vrp.ParseDistribution(f.distribution)
 	if err != nil {
 		return s, asUsage(err)
+	}
+	if distribution == vrp.Uniform && f.coordRange != gridRange {
+		return s, usagef("--coord-range is about the grid, and --distribution uniform draws from the unit square: leave one of them out")
 	}
 	text := f.demandRange
 	if text == "" {
