@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -177,10 +178,16 @@ func answer(live *recipe.Live, actions []int, line []byte) error {
 	if err := json.Unmarshal(t.Obs, &obs); err != nil {
 		return fmt.Errorf("obs: want a list of %d observations, each a list of numbers%w", n, recipe.ErrLine)
 	}
-	rewards := make([]float64, n)
+	paid := make([]*float64, n)
 	if len(t.Reward) > 0 && !bytes.Equal(t.Reward, []byte("null")) {
-		if err := json.Unmarshal(t.Reward, &rewards); err != nil || len(rewards) != n {
+		if err := json.Unmarshal(t.Reward, &paid); err != nil || len(paid) != n {
 			return fmt.Errorf("reward: want a list of %d numbers%w", n, recipe.ErrLine)
+		}
+	}
+	rewards := make([]float64, n)
+	for i, p := range paid {
+		if rewards[i] = math.NaN(); p != nil { // which is not read of a life's first step
+			rewards[i] = *p
 		}
 	}
 	if t.Forget != nil && len(t.Forget) != n {

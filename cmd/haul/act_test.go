@@ -42,15 +42,20 @@ func TestActAnswersLineByLine(t *testing.T) {
 {"obs": [[2, 2], [4, 2]], "reward": [0, 0]}
 {"obs": [[2, 2]], "reward": [0]}
 {"look": 1}
-{"obs": [[2, 2], [3, 2]], "reward": [1, 0], "done": [true, false], "forget": [false, true]}`
+{"obs": [[2, 2], [3, 2]], "reward": [1, 0], "done": [true, false], "forget": [false, true]}
+{"obs": [[2, 2], [3, 2]]}
+{"obs": [[2, 2], [3, 2]], "reward": [0, null]}
+{"obs": [[2, 2], [3, 2]], "reward": [0, null], "forget": [false, true]}
+{"obs": [[2, 2], [3, 2]], "forget": [true, true]}`
 	if err := (&app{stdout: &out}).converse(strings.NewReader(in), live); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != 6 {
+	if len(lines) != 10 {
 		t.Fatalf("%d lines: %s", len(lines), out.String())
 	}
-	for i, want := range []string{`"agents":2`, "", "field x: want whole numbers from 0 to 3", "reward: want a list of 2 numbers", "unknown field", ""} {
+	for i, want := range []string{`"agents":2`, "", "field x: want whole numbers from 0 to 3", "reward: want a list of 2 numbers", "unknown field", "",
+		"agent 0 is not told what its last action paid: give reward, or let it forget", "agent 1 is not told what its last action paid", "", ""} {
 		var reply struct{ Action []int }
 		if err := json.Unmarshal([]byte(lines[i]), &reply); err != nil || !strings.Contains(lines[i], want) {
 			t.Errorf("line %d: %s; want %q", i, lines[i], want)

@@ -117,7 +117,10 @@ func (l *Live) Act(actions []int, observed [][]float64, rewards []float64, forge
 		if !l.lives[i].begun || forget != nil && forget[i] {
 			continue
 		}
-		if math.IsNaN(rewards[i]) || math.IsInf(rewards[i], 0) {
+		if math.IsNaN(rewards[i]) {
+			return fmt.Errorf("agent %d is not told what its last action paid: give reward, or let it forget%w", i, ErrLine)
+		}
+		if math.IsInf(rewards[i], 0) {
 			return fmt.Errorf("the reward of agent %d is %v%w", i, rewards[i], ErrLine)
 		}
 		paid[i] = nearest(l.space.Rewards, rewards[i])
