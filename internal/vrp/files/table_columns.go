@@ -121,6 +121,11 @@ func spelled(head string) string {
 	return blanks.ReplaceAllString(key, "_")
 }
 
+// timedColumns are those that hold times, whose names may state a unit of time. The price of an
+// hour is no such time.
+var timedColumns = []string{"ready", "due", "windows", "service", "setup", "release",
+	"shift_start", "shift_end", "shift", "latest_start", "max_duration", "break", "break_duration"}
+
 // withUnit parts a unit of time off a column's name: "service (min)", "service_s".
 func withUnit(key string) (string, float64) {
 	for _, ends := range [][2]string{{"_(", ")"}, {"(", ")"}, {"_[", "]"}, {"[", "]"}, {"_in_", ""}, {"_", ""}} {
@@ -182,7 +187,7 @@ func columnUnit(head string) (string, float64) {
 		return name, 0
 	}
 	if short, unit := withUnit(full); unit > 0 {
-		if name, ok := named(placeColumns, short); ok {
+		if name, ok := named(placeColumns, short); ok && slices.Contains(timedColumns, name) {
 			return name, unit
 		}
 	}

@@ -146,6 +146,7 @@ func (t *tables) readVehicles() error {
 				var short string
 				if short, units[i] = withUnit(full); units[i] > 0 {
 					name, ok = named(vehicleColumns, short)
+					ok = ok && (slices.Contains(timedColumns, name) || full == "max_distance_m" || full == "max_distance_(m)")
 				}
 			}
 			if !ok {

@@ -171,6 +171,29 @@ func TestWindowsThatTouchAreOne(t *testing.T) {
 	}
 }
 
+// TestPricesOfAnHourAreNoTimes: a unit of time behind the name of a price is not passed over.
+func TestPricesOfAnHourAreNoTimes(t *testing.T) {
+	const plain = "id,x,y,demand\nd,0,0,\na,1,1,1\n"
+	for _, c := range []struct{ text, fleet, column string }{
+		{"id,x,y,demand,late_cost (h)\nd,0,0,,\na,1,1,1,60\n", "", "late_cost (h)"},
+		{plain, "name,capacity,duration_cost_h\nv,3,60\n", "duration_cost_h"},
+		{plain, "name,capacity,fixed_cost (min)\nv,3,60\n", "fixed_cost (min)"},
+		{plain, "name,capacity,max_distance (h)\nv,3,60\n", "max_distance (h)"},
+	} {
+		o := Options{Capacity: 3}
+		if c.fleet != "" {
+			o = Options{Fleet: input("v.csv", c.fleet)}
+		}
+		if _, err := readTable(c.text, o); err == nil || !strings.Contains(err.Error(), `column "`+c.column+`" sounds like a constraint and is not one that is read`) {
+			t.Errorf("%s: %v", c.column, err)
+		}
+	}
+	p, err := readTable(plain, Options{Fleet: input("v.csv", "name,capacity,max_distance (m),max_duration_h\nv,3,60,2\n")})
+	if err != nil || p.Fleet[0].MaxDistance != 60 || p.Fleet[0].MaxDuration != 120 {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestMatrices: the same numbers in every form, metres and seconds brought to the table's units.
 func TestMatrices(t *testing.T) {
 	var array bytes.Buffer
