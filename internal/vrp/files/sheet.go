@@ -29,6 +29,7 @@ type sheet struct {
 	rows    [][]string
 	lines   []int               // of the rows
 	hashed  []int               // lines of rows that begin as a comment does
+	beside  bool                // a file beside that of the customers: notes name it
 	titles  []string            // cells that stand alone above the header
 	decimal func(string) string // a cell's number with a decimal point
 }

@@ -164,6 +164,7 @@ func (t *tables) sort(book []*sheet) error {
 		if len(more) > 1 {
 			return fmt.Errorf("%s: it has %d sheets: give the file as the problem, or one of a single sheet", in.Name, len(more))
 		}
+		more[0].beside = true
 		if err := put(part, more[0]); err != nil {
 			return err
 		}

@@ -106,7 +106,8 @@ var (
 
 // describing are columns that tell people of a place and ask nothing of a route.
 var describing = []string{"note", "notes", "comment", "comments", "remark", "remarks", "description",
-	"address", "street", "city", "town", "zip", "postcode", "postal_code", "country", "region", "phone", "email", "contact", "url", "color", "colour"}
+	"address", "street", "city", "town", "zip", "postcode", "postal_code", "country", "region", "phone", "email", "contact", "url", "color", "colour",
+	"plate", "license_plate", "licence_plate", "number_plate", "registration", "brand", "make", "model"}
 
 // sounding are parts of words that a constraint's column may have.
 var sounding = []string{"window", "tw", "ready", "due", "open", "clos", "earl", "late", "start", "end", "time", "hour", "from", "until", "till", "before", "after", "deadline",
@@ -225,7 +226,10 @@ func validateColumn(s *sheet, p *vrp.Problem, i int, names string) error {
 		return s.errorf(s.at, "column %s sounds like a constraint and is not one that is read: drop it, or name it as one of %s", called, names)
 	}
 	note := fmt.Sprintf("column %s is not read", called)
-	if s.title != "" {
+	switch {
+	case s.beside:
+		note = s.name + ": " + note
+	case s.title != "":
 		note = fmt.Sprintf("sheet %s: %s", quoteShort(s.title), note)
 	}
 	p.Notes = append(p.Notes, note)

@@ -151,6 +151,9 @@ func (t *tables) readVehicles() error {
 			}
 			if !ok {
 				units[i] = 0
+				if strings.Contains(full, "speed") {
+					return s.errorf(s.at, "column %s is not read: all vehicles of a table are equally fast, by a speed that is given for all of them, or by durations", quoteShort(printable(h)))
+				}
 				if err := validateColumn(s, t.p, i, columnNames(vehicleColumns)+", capacity"); err != nil {
 					return err
 				}

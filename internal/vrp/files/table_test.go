@@ -194,6 +194,22 @@ func TestPricesOfAnHourAreNoTimes(t *testing.T) {
 	}
 }
 
+// TestNotesNameTheTableBeside: a column that is not read is looked for where it stands, and a speed
+// of single vehicles, which would change every time, is refused.
+func TestNotesNameTheTableBeside(t *testing.T) {
+	const plain = "id,x,y,demand,mood\nd,0,0,,\na,1,1,1,\n"
+	p, err := readTable(plain, Options{Fleet: input("v.csv", "name,capacity,owner,Licence Plate\nv,3,Ann,M-X 1\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{`column "mood" is not read`, `v.csv: column "owner" is not read`}; !slices.Equal(p.Notes, want) {
+		t.Errorf("%q", p.Notes)
+	}
+	if _, err := readTable(plain, Options{Fleet: input("v.csv", "name,capacity,speed\nv,3,50\n")}); err == nil || !strings.HasPrefix(err.Error(), `v.csv:1: column "speed" is not read: all vehicles of a table are equally fast`) {
+		t.Error(err)
+	}
+}
+
 // TestMatrices: the same numbers in every form, metres and seconds brought to the table's units.
 func TestMatrices(t *testing.T) {
 	var array bytes.Buffer
