@@ -34,6 +34,13 @@ func (s bf16Head) streamsGrad(most int) bool {
 	return s.sharedGrad(s.wide <= keptHeadMost) > most || s.t >= from && s.longSharedGrad() <= most
 }
 
+// streamsGrad tells whether the gradient of an attention in bf16 is streamed.
+func (b *binder) streamsGrad(o *kernel.CausalAttentionGrad) bool {
+	_, t, d := o.Dims()
+	s, err := newBF16Head(o, t, d, o.Heads)
+	return err == nil && s.streamsGrad(b.maxShared)
+}
+
 // gradWarps are the warps of a block of the gradient, 32 keys each.
 func (s bf16Head) gradWarps() int {
 	switch s.wide {

@@ -102,6 +102,9 @@ func (o *layerWeights) bind(b *binder) ([]launch, error) {
 		jobs[upWeight].dy, jobs[upWeight].x = l.downX.DX, l.norm2.Y
 		jobs[outWeight].dy, jobs[outWeight].x = l.kept1, l.attention.Y
 		blocks = b.sms * 9 / 22
+		if b.streamsGrad(l.attentionGrad) { // long beside this one
+			blocks = b.sms * 3 / 11
+		}
 	}
 	if l := o.next; l != nil {
 		jobs[qkvWeight].dy, jobs[qkvWeight].x = l.attentionGrad.DQKV, l.norm1.Y

@@ -290,7 +290,7 @@ func TestWeightShares(t *testing.T) {
 	for _, c := range []struct {
 		blocks    int
 		own, next bool
-	}{{54, true, true}, {54, true, false}, {44, false, true}, {1, true, true}, {5, true, false}, {1, false, true}} {
+	}{{54, true, true}, {54, true, false}, {36, true, true}, {36, true, false}, {44, false, true}, {1, true, true}, {5, true, false}, {1, false, true}} {
 		shares, blocks, least, most := weightShares(c.blocks, c.own, c.next), 0, 1.0, 0.0
 		for i, tile := range layerTiles {
 			wanted := i == qkvWeight && c.next || i != qkvWeight && c.own
