@@ -197,7 +197,8 @@ def main():
         elif "published_gap" in r:
             gap = f"{100 * r['published_gap']:+.2f} % to {r['published_cost']:.3f}"
         where = pathlib.Path(r["instances_from"]).name
-        where = {"x": "CVRPLIB X, up to 250 customers"}.get(where, where)
+        if where == "x":
+            where = "CVRPLIB X, up to 250 customers" if r["instances"] == 16 else "CVRPLIB X"
         print(f"| {thousands(r['instances'])} of {where} | `{r['decode']}` | {r['mean_cost']:.4f} | {gap} | {milliseconds(1000 * r['seconds_per_instance'])} | {r['device'].split(' ')[0]} |")
     print(f"\nOn {' and '.join(devices)}. For example:\n")
     print(f"```sh yours\nhaul eval --policy {a.name} --testset kool --decode pomo8{':1' if drawn(a.run) else ''}\n```\n")
