@@ -102,6 +102,8 @@ func TestBadInput(t *testing.T) {
 		{"processes past any machine", []string{"train", "--processes", "100000"}, exitUsage, "--processes is 100000: at most"},
 		{"no name", []string{"solve", ""}, exitUsage, "the name of the file to solve is empty"},
 		{"an empty policy", []string{"solve", square, "--policy", ""}, exitUsage, "--policy is empty"},
+		{"nothing to fix", []string{"solve", square, "--start", square, "--fix", ""}, exitUsage, "--fix is empty"},
+		{"no severity", []string{"doctor", square, "--fail-on", ""}, exitUsage, "--fail-on is empty"},
 		{"empty settings", []string{"config", "show", "--config", ""}, exitUsage, "--config is empty"},
 		{"a set in place of a file", []string{"solve", "../../docs/examples/uniform10.npz"}, exitUsage, "haul solve --testset ../../docs/examples/uniform10.npz"},
 		{"a packed file", []string{"solve", "../../docs/examples/trace.json.gz"}, exitFailed, "packed by gzip"},

@@ -30,7 +30,7 @@ var (
 )
 
 // named are flags that name what may be no file.
-var named = []string{"config", "policy", "decode"}
+var named = []string{"config", "policy", "decode", "fix", "method", "objective", "distance", "variant", "seeds", "range", "fail-on"}
 
 // piped are the flags that take -, by verb. --config, which every verb reads through the same
 // function, always does.
