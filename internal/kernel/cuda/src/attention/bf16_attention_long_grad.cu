@@ -150,14 +150,15 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Chunk<HD> *all, fl
 #pragma unroll 1
   for (int n = threadIdx_x; n < slots * (W + 1); n += 32 * W) gate_new(at + n / (W + 1) * slot + gates + n % (W + 1) * 8, 32);
   // The next chunk that this warp brings: its turn, its pass, how many turns before it the pass
-  // before had it, and where its pass ends.
-  int next = warp, C1 = first, c1 = first + warp, since = 1 << 30, end1 = ends(first);
+  // before had it, where its pass ends, and from which own turn on it is asked for.
+  int next = warp, C1 = first, c1 = first + warp, since = 1 << 30, end1 = ends(first), due;
   auto settle = [&] {
 #pragma unroll 1
     while (c1 >= end1 && C1 < chunks) {
       C1 += W * shares, since = end1 - C1, c1 += C1 - end1;
       if (C1 < chunks) end1 = ends(C1);
     }
+    due = C1 < chunks ? next + warp + 1 + lag - slots : 1 << 30;
   };
   settle();
   sync(); // the gates are there
@@ -173,7 +174,7 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Chunk<HD> *all, fl
   // those whose slots are free.
   auto bring = [&]() __attribute__((always_inline)) {
 #pragma unroll 1
-    while (C1 < chunks && next + warp + 1 + lag - slots <= pos) {
+    while (due <= pos) {
       const int index = next % slots, round = next / slots;
       const bool fresh = C1 == first || (plain ? 0 : all[c1].first[0]) >= group * (C1 - W * shares + W);
       // Warp 0 has ended the turn before in its slot, then the one that its sums so far come from:
