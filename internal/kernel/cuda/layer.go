@@ -14,7 +14,7 @@ const (
 	layerPiece      = 16384
 	layerGroup      = 16384 // a group's matrix
 	layerAside      = 2 * 32768
-	layerShared     = layerAside + 9*(layerPiece+16) + 4*(layerFeed+8*layerWidth) // layer_tail.cu
+	layerShared     = layerAside + 9*(layerPiece+16) + 4*(layerFeed+5*layerWidth) // layer_tail.cu
 	layerGradShared = 4*layerGroup + layerAside + 6*(layerPiece+16) + 4*layerFeed // layer_tail_grad.cu
 	layerTailBytes  = 18 * layerPiece
 	layerQKVBytes   = 6 * 16384

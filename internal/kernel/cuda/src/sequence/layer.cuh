@@ -98,15 +98,34 @@ template <int COUNT = pieces, bool EARLY = false> struct Pieces {
   }
 };
 
-// lay_aside keeps a thread's sums in shared memory while its registers have other uses; again is
-// how it gets four of them back.
-__device__ __forceinline__ f4 *aside_at() { return (f4 *)(room + atAside + threadIdx_x / 128 * aside) + threadIdx_x % 128; }
-__device__ __forceinline__ void lay_aside(const float (&v)[64]) {
-  f4 *to = aside_at();
-#pragma unroll
-  for (int i = 0; i < 16; i++) to[128 * i] = f4{v[4 * i], v[4 * i + 1], v[4 * i + 2], v[4 * i + 3]};
+// lay_aside keeps a warp's sums in shared memory while its registers have other uses: sixteen rows,
+// where block j of eight columns of row r is at j ^ r%8. aside_at is where a thread has the two
+// numbers of block j of row g + 8h.
+constexpr int warpAside = aside / 4, asideRow = 4 * layerWidth; // bytes of a warp, and of a row
+__device__ __forceinline__ f2 *aside_at(int j, int h, int thread) {
+  const int lane = thread % 32, g = lane / 4;
+  return (f2 *)(room + atAside + thread / 32 * warpAside + (g + 8 * h) * asideRow + (j ^ g) * 32 + lane % 4 * 8);
 }
-__device__ __forceinline__ f4 again(int j) { return aside_at()[128 * j]; }
+__device__ __forceinline__ void lay_aside(const float (&v)[64]) {
+  const int thread = apart((int)threadIdx_x); // places are worked out here: kept, they spill
+#pragma unroll
+  for (int h = 0; h < 2; h++)
+#pragma unroll
+    for (int j = 0; j < 16; j++) *aside_at(j, h, thread) = f2{v[4 * j + 2 * h], v[4 * j + 2 * h + 1]};
+}
+
+// stream_aside starts the copy of a warp's rows of the stream, or of its gradient, to where
+// lay_aside would leave them; whole rows at a time. Between it and who reads stand wait_copies and
+// syncwarp.
+__device__ __forceinline__ void stream_aside(const float *x, int first, int m) {
+  const int thread = apart((int)threadIdx_x), lane = thread % 32;
+  const u32 to = shared_at(room + atAside + thread / 32 * warpAside);
+#pragma unroll
+  for (int r = 0; r < 16; r++)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to + r * asideRow + (lane / 2 ^ r % 8) * 32 + lane % 2 * 16),
+        "l"(x + (long)(first + r < m ? first + r : m - 1) * layerWidth + 4 * lane) : "memory");
+  commit_copies();
+}
 
 // stream_out stores what later kernels read: kept in the card's cache, it would only drive others
 // out.
@@ -159,16 +178,6 @@ __device__ __forceinline__ void put(char *matrix, int row, int j, float a, float
 __device__ __forceinline__ u32 get(const char *matrix, int row, int j) {
   return *(const u32 *)(matrix + j / 8 * (groupBytes / 2) + tile_place(row, j % 8) + threadIdx_x % 4 * 4);
 }
-// put_left writes what a lane has of its rows as a product's left operand of 128 terms.
-__device__ __forceinline__ void put_left(char *matrix, const u32 (&v)[4][8], int own) {
-  own = apart(own); // places are worked out here: kept, they spill
-#pragma unroll
-  for (int h = 0; h < 2; h++)
-#pragma unroll
-    for (int j = 0; j < 16; j++)
-      *(u32 *)(matrix + j / 8 * (groupBytes / 2) + tile_place(own + 8 * h, j % 8) + threadIdx_x % 4 * 4) = v[j / 4][j % 4 * 2 + h];
-}
-
 // save_rows copies the warp's rows to memory, load_rows back: whole lines at a time. Between them
 // and put or get stands syncwarp.
 __device__ __forceinline__ void save_rows(Bf16 *to, const char *matrix, int first, int m) {
@@ -179,6 +188,17 @@ __device__ __forceinline__ void save_rows(Bf16 *to, const char *matrix, int firs
     const int r = 2 * i + lane / 16;
     const u4 v = *(const u4 *)(matrix + q / 8 * (groupBytes / 2) + tile_place(base + r, q % 8));
     if (first + r < m) stream_out(to + (long)(first + r) * layerWidth + 8 * q, v);
+  }
+}
+// copy_rows starts the copy of the warp's rows of a matrix in memory to the group's.
+__device__ __forceinline__ void copy_rows(char *matrix, const Bf16 *from, int first, int m) {
+  const int thread = apart((int)threadIdx_x); // places are worked out here: kept, they spill
+  const int lane = thread % 32, q = lane % 16, base = thread / 32 % 4 * 16;
+  const u32 to = shared_at(matrix) + q / 8 * (groupBytes / 2);
+#pragma unroll
+  for (int i = 0; i < 8; i++) {
+    const int r = 2 * i + lane / 16;
+    copy16(to + tile_place(base + r, q % 8), from + (long)(first + r < m ? first + r : m - 1) * layerWidth + 8 * q, true);
   }
 }
 struct Lines { u4 v[8]; };
@@ -197,11 +217,15 @@ __device__ __forceinline__ void put_rows(char *matrix, const Lines &from) {
   for (int i = 0; i < 8; i++) *(u4 *)(matrix + q / 8 * (groupBytes / 2) + tile_place(base + 2 * i + lane / 16, q % 8)) = from.v[i];
 }
 
-// vector reads the left operand of 32 terms straight from memory, in slots' order.
+// vector reads the left operand of 32 terms straight from memory, in slots' order, where it stands:
+// the assembler puts loads of memory that nobody writes (.nc) right before the product that takes
+// them, and so waits for memory at every product.
 __device__ __forceinline__ void vector(u32 (&a)[8], const Bf16 *matrix, int ld, const Row (&row)[2], int term) {
 #pragma unroll
   for (int h = 0; h < 2; h++) {
-    const u4 v = stream4(matrix + (long)row[h].at * ld + term + 8 * (threadIdx_x % 4));
+    u4 v;
+    asm volatile("ld.global.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(matrix + (long)row[h].at * ld + term + 8 * (threadIdx_x % 4)));
     a[h] = v.x, a[2 + h] = v.y, a[4 + h] = v.z, a[6 + h] = v.w;
   }
 }

@@ -41,7 +41,7 @@ KERNEL __launch_bounds__(qkvThreads, 1)
     put_rows(matrix, lines);
     syncwarp();
     norm_grad(sums, dx, matrix, rstd, row, own,
-              [&](int j, int h) { return *(const f2 *)(dx + (long)row[h].at * layerWidth + 8 * j + lane % 4 * 2); });
+              [&](int j, int h, int) { return *(const f2 *)(dx + (long)row[h].at * layerWidth + 8 * j + lane % 4 * 2); });
     syncwarp();
   }
 }

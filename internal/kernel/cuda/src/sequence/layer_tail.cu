@@ -9,7 +9,7 @@
 // the gradient makes pre again from hat2. Products are under way while hidden columns are
 // activated: a piece of the weights is done with only when `taken` has waited for them.
 #define LAYER_MATRICES 0
-#define LAYER_BIASES (layerFeed + 8 * layerWidth)
+#define LAYER_BIASES (layerFeed + 5 * layerWidth)
 #define LAYER_SLOTS 9
 #include "layer.cuh"
 #include "gelu.cuh"
@@ -43,22 +43,48 @@ __device__ __forceinline__ void biased(float (&v)[64], const float *bias) {
   }
 }
 
-// Stream is what a lane holds of one row of the residual stream.
-struct Stream {
-  f2 v[16];
-  __device__ __forceinline__ void read(const float *x, const Row &row) {
+// join makes sums what is laid aside plus what is kept of them.
+__device__ __forceinline__ void join(float (&sums)[64], const Kept &kept) {
+  const int thread = apart((int)threadIdx_x); // places are worked out here: kept, they spill
 #pragma unroll
-    for (int j = 0; j < 16; j++) v[j] = *(const f2 *)(x + (long)row.at * layerWidth + 8 * j + threadIdx_x % 4 * 2);
-  }
-  // join makes sums the stream plus what is kept of them.
-  __device__ __forceinline__ void join(float (&sums)[64], const Kept &kept, int h) const {
+  for (int h = 0; h < 2; h++)
 #pragma unroll
     for (int j = 0; j < 16; j++) {
+      const f2 v = *aside_at(j, h, thread);
       float &a = sums[4 * j + 2 * h], &b = sums[4 * j + 2 * h + 1];
-      a = v[j].x + kept.of(a, 4 * j + 2 * h), b = v[j].y + kept.of(b, 4 * j + 2 * h + 1);
+      a = v.x + kept.of(a, 4 * j + 2 * h), b = v.y + kept.of(b, 4 * j + 2 * h + 1);
     }
+}
+
+// store_pairs stores a lane's two numbers of blocks j and j + 1 of eight columns, from `to` on: two
+// lanes change places, so that each stores four numbers of one block.
+__device__ __forceinline__ void store_pairs(float *to, int j, f2 first, f2 second, bool real) {
+  const int t = threadIdx_x % 4;
+  const bool odd = t & 1;
+  const float x = shfl_xor(odd ? first.x : second.x, 1), y = shfl_xor(odd ? first.y : second.y, 1);
+  const f4 v = odd ? f4{x, y, second.x, second.y} : f4{first.x, first.y, x, y};
+  if (real) *(f4 *)(to + 8 * (j + odd) + 2 * (t - odd)) = v;
+}
+
+// Hats on their way to memory: a warp's sixteen rows of 256 bytes, where it lays its sums aside;
+// vector q of row r is at q ^ r%8.
+__device__ __forceinline__ int staged_place(int r, int q) { return r * 2 * layerWidth + (q ^ r % 8) * 16; }
+__device__ __forceinline__ void stage_left(char *staged, const u32 (&v)[4][8]) {
+  const int lane = apart((int)threadIdx_x) % 32; // places are worked out here: kept, they spill
+#pragma unroll
+  for (int h = 0; h < 2; h++)
+#pragma unroll
+    for (int j = 0; j < 16; j++) *(u32 *)(staged + staged_place(lane / 4 + 8 * h, j) + lane % 4 * 4) = v[j / 4][j % 4 * 2 + h];
+}
+__device__ __forceinline__ void save_staged(Bf16 *to, const char *staged, int first, int m) {
+  const int lane = apart((int)threadIdx_x) % 32, q = lane % 16;
+#pragma unroll
+  for (int i = 0; i < 8; i++) {
+    const int r = 2 * i + lane / 16;
+    const u4 v = *(const u4 *)(staged + staged_place(r, q));
+    if (first + r < m) stream_out(to + (long)(first + r) * layerWidth + 8 * q, v);
   }
-};
+}
 
 constexpr int hiddenColumns = 64, hiddenBlocks = layerFeed / hiddenColumns, behindPieces = 6;
 static_assert(hiddenBlocks == 8, "the last three blocks are written out");
@@ -84,16 +110,19 @@ template <bool FOLLOWED>
 __device__ __forceinline__ void tail(float *out, Bf16 *hat2, float *rstd2, const u32 *masks1, const u32 *masks2, const float *x,
     const Bf16 *attended, const char *weights, const float *outBias, const float *upBias, const float *downBias, int m, float eps,
     float scale1, float scale2, Bf16 *hat1, float *rstd1, Bf16 *qkv, const char *behind, const float *qkvBias) {
-  const int warp = threadIdx_x / 32, t = threadIdx_x % 4, group = warp / 4, tiles = (m + blockRows - 1) / blockRows;
-  float *biases = (float *)(room + atBiases); // up, out, down, and for each group qkv
+  const int warp = threadIdx_x / 32, t = threadIdx_x % 4, group = shfl(warp, 0) / 4, tiles = (m + blockRows - 1) / blockRows;
+  float *biases = (float *)(room + atBiases); // up, out, down, qkv
   {
     const int i = threadIdx_x; // all at once: one wait for memory, not one for each
     static_assert(layerThreads < layerFeed && layerThreads + layerWidth >= layerFeed && layerThreads >= 2 * layerWidth, "two rounds");
+    static_assert(layerThreads == 3 * layerWidth, "a thread each");
+    const float behindBias = FOLLOWED ? qkvBias[i] : 0.0f;
     const float up = upBias[i], rest = i < layerFeed - layerThreads ? upBias[layerThreads + i] : 0.0f,
                 other = i < layerWidth ? outBias[i] : i < 2 * layerWidth ? downBias[i - layerWidth] : 0.0f;
     biases[i] = up;
     if (i < layerFeed - layerThreads) biases[layerThreads + i] = rest;
     if (i < 2 * layerWidth) biases[layerFeed + i] = other;
+    biases[layerFeed + 2 * layerWidth + i] = behindBias;
   }
   Pieces<pieces + (FOLLOWED ? behindPieces : 0), true> w(weights);
   if (group == layerGroups) {
@@ -103,14 +132,8 @@ __device__ __forceinline__ void tail(float *out, Bf16 *hat2, float *rstd2, const
   }
   more_registers<240>();
   // where hats lie on their way to memory, before and after what is laid aside
-  char *matrix = room + atAside + group * aside;
-  const int own = warp % 4 * 16 + threadIdx_x % 32 / 4;
-  // they come while the first product is made
-  float *qkvBiases = biases + layerFeed + 2 * layerWidth + group * 3 * layerWidth;
-  if constexpr (FOLLOWED) {
-    for (int i = threadIdx_x % 128; i < 3 * layerWidth; i += 128) copy_async<1>(qkvBiases + i, qkvBias + i, 4);
-    commit_copies();
-  }
+  char *staged = room + atAside + warp * warpAside;
+  const float *qkvBiases = biases + layerFeed + 2 * layerWidth;
 #pragma unroll 1
   for (int tile = blockIdx_x; tile < tiles; tile += gridDim_x, w.round++) {
     const int group0 = tile * blockRows + group * groupRows, row0 = group0 + warp % 4 * 16;
@@ -119,6 +142,7 @@ __device__ __forceinline__ void tail(float *out, Bf16 *hat2, float *rstd2, const
     const Kept keeps1(masks1, scale1, row), keeps2(masks2, scale2, row);
     float sums[64];
     u32 left[4][8]; // hats
+    stream_aside(x, row0, m);
     {
       u32 a[4][8];
       vector(a[0], attended, layerWidth, row, 0), vector(a[1], attended, layerWidth, row, 32);
@@ -129,20 +153,18 @@ __device__ __forceinline__ void tail(float *out, Bf16 *hat2, float *rstd2, const
       begin_taken(sums, a[0], a[1], tile_at(first));
       begin_taken(sums, a[2], a[3], tile_at(second));
       end_products();
-      Stream stream, other;
-      stream.read(x, row[0]);
-      other.read(x, row[1]);
       wait_products(sums, a);
       w.done(0), w.done(1);
-      stream.join(sums, keeps1, 0);
-      other.join(sums, keeps1, 1);
     }
-    hat(left, rstd2, sums, row, eps);
-    put_left(matrix, left, own);
-    syncwarp();
-    save_rows(hat2, matrix, row0, m);
     wait_copies<0>();
-    sync_group(group); // threads lay aside where others' rows were; qkv's biases have come
+    syncwarp();
+    join(sums, keeps1);
+    hat(left, rstd2, sums, row, eps);
+    syncwarp(); // everyone has what was laid aside
+    stage_left(staged, left);
+    syncwarp();
+    save_staged(hat2, staged, row0, m);
+    syncwarp(); // hats have been read
     lay_aside(sums);
     // of hidden blocks by turns: while one is activated, the next is made and the one before it
     // taken
@@ -207,23 +229,18 @@ __device__ __forceinline__ void tail(float *out, Bf16 *hat2, float *rstd2, const
     take_only(7, part[1]);
     wait_products(sums, a, b);
     w.done(down(7));
-#pragma unroll
-    for (int j = 0; j < 16; j++) {
-      const f4 v = again(j);
-#pragma unroll
-      for (int e = 0; e < 4; e++) sums[4 * j + e] = v[e] + keeps2.of(sums[4 * j + e], 4 * j + e);
-    }
+    join(sums, keeps2);
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-      float *to = out + (long)apart(row[h].at) * layerWidth + 2 * t;
-      if (row[h].real)
+      float *to = out + (long)apart(row[h].at) * layerWidth;
 #pragma unroll
-        for (int j = 0; j < 16; j++) *(f2 *)(to + 8 * j) = f2{sums[4 * j + 2 * h], sums[4 * j + 2 * h + 1]};
+      for (int j = 0; j < 16; j += 2)
+        store_pairs(to, j, f2{sums[4 * j + 2 * h], sums[4 * j + 2 * h + 1]}, f2{sums[4 * j + 2 * h + 4], sums[4 * j + 2 * h + 5]}, row[h].real);
     }
-    sync_group(group); // everyone has back what was laid aside
     if constexpr (FOLLOWED) {
       hat(left, rstd1, sums, row, eps);
-      put_left(matrix, left, own);
+      syncwarp(); // everyone has back what was laid aside
+      stage_left(staged, left);
       syncwarp();
 #pragma unroll 1
       for (int i = 0; i < 3; i++) {
@@ -238,7 +255,7 @@ __device__ __forceinline__ void tail(float *out, Bf16 *hat2, float *rstd2, const
         begin_taken(sums, left[0], left[1], tile_at(first));
         begin_taken(sums, left[2], left[3], tile_at(second));
         end_products();
-        if (i == 0) save_rows(hat1, matrix, row0, m);
+        if (i == 0) save_staged(hat1, staged, row0, m);
         wait_products(sums, left);
         w.done(18 + 2 * i), w.done(19 + 2 * i);
 #pragma unroll
@@ -251,8 +268,8 @@ __device__ __forceinline__ void tail(float *out, Bf16 *hat2, float *rstd2, const
               stream_out(qkv + (long)apart(row[h].at) * (3 * layerWidth) + i * layerWidth + 32 * b + 8 * t, hidden_row(v, h));
         }
       }
-      syncwarp(); // hat1 has been saved
     }
+    syncwarp(); // rows of the next tile come where these were
   }
 }
 

@@ -18,19 +18,6 @@
 
 constexpr int hiddenColumns = 64, hiddenBlocks = layerFeed / hiddenColumns;
 
-// stream_aside starts the copy of what a lane holds of two rows of the stream's gradient to where
-// lay_aside would leave it.
-__device__ __forceinline__ void stream_aside(const float *dx, const Row (&row)[2]) {
-  const u32 to = shared_at(aside_at());
-#pragma unroll
-  for (int h = 0; h < 2; h++)
-#pragma unroll
-    for (int j = 0; j < 16; j++)
-      asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(to + 2048 * j + 8 * h),
-          "l"(dx + (long)row[h].at * layerWidth + 8 * j + threadIdx_x % 4 * 2) : "memory");
-  commit_copies();
-}
-
 constexpr int beforePieces = 6;
 
 // JOINED: the gradient of the next layer's first product and norm comes before, as in
@@ -40,7 +27,7 @@ __device__ __forceinline__ void tail_grad(float *dx, Bf16 *kept2, Bf16 *dpre, Bf
     const float *rstd2, const u32 *masks1, const u32 *masks2, const char *weights, const float *upBias, int m, float scale1, float scale2,
     const Bf16 *dqkv, const Bf16 *hat1, const float *rstd1, const char *before) {
   constexpr int first = JOINED ? beforePieces : 0; // of the pass's own pieces
-  const int warp = threadIdx_x / 32, lane = threadIdx_x % 32, t = lane % 4, group = warp / 4,
+  const int warp = threadIdx_x / 32, lane = threadIdx_x % 32, t = lane % 4, group = shfl(warp, 0) / 4,
       tiles = (m + blockRows - 1) / blockRows, own = warp % 4 * 16 + lane / 4;
   float *biases = (float *)(room + atBiases);
   for (int i = threadIdx_x; i < layerFeed; i += layerThreads) biases[i] = upBias[i];
@@ -53,16 +40,15 @@ __device__ __forceinline__ void tail_grad(float *dx, Bf16 *kept2, Bf16 *dpre, Bf
   more_registers<240>();
   char *matrix = room + 2 * group * groupBytes, *hats = matrix + groupBytes;
   const u64 left = tile_at(shared_at(matrix)), leftHats = tile_at(shared_at(hats));
-  auto laid_aside = [](int j, int h) {
-    const f4 v = again(j);
-    return h ? f2{v.z, v.w} : f2{v.x, v.y};
-  };
+  auto laid_aside = [](int j, int h, int thread) { return *aside_at(j, h, thread); };
 #pragma unroll 1
   for (int tile = blockIdx_x; tile < tiles; tile += gridDim_x, w.round++) {
     const int row0 = tile * blockRows + group * groupRows + warp % 4 * 16;
     const Row row[2] = {Row(row0, 0, m), Row(row0, 1, m)};
     float sums[64];
-    stream_aside(dx, row);
+    if constexpr (JOINED) copy_rows(matrix, hat1, row0, m);
+    copy_rows(hats, hat2, row0, m);
+    stream_aside(dx, row0, m);
     // read here, where others are waited for anyway
     const Kept keeps1(masks1, scale1, row), keeps2(masks2, scale2, row);
     const float rstd[2] = {rstd2[row[0].at], rstd2[row[1].at]};
@@ -72,9 +58,6 @@ __device__ __forceinline__ void tail_grad(float *dx, Bf16 *kept2, Bf16 *dpre, Bf
       u32 a[2 * beforePieces][8];
 #pragma unroll
       for (int i = 0; i < 2 * beforePieces; i++) vector(a[i], dqkv, 3 * layerWidth, row, 32 * i);
-      Lines lines;
-      fetch_rows(lines, hat1, row0, m);
-      put_rows(hats, lines);
 #pragma unroll
       for (int i = 0; i < 64; i++) sums[i] = 0;
       begin_products();
@@ -85,22 +68,20 @@ __device__ __forceinline__ void tail_grad(float *dx, Bf16 *kept2, Bf16 *dpre, Bf
 #pragma unroll
       for (int i = 0; i < beforePieces; i++) w.done(i);
     }
-    Lines lines;
-    fetch_rows(lines, hat2, row0, m);
     wait_copies<0>();
+    syncwarp();
     if constexpr (JOINED) {
-      syncwarp();
-      norm_grad<false>(sums, dx, hats, rstdBehind, row, own, laid_aside);
+      norm_grad<false>(sums, dx, matrix, rstdBehind, row, own, laid_aside);
       lay_aside(sums);
       syncwarp(); // hat1 has been read
     } else
 #pragma unroll
-      for (int j = 0; j < 16; j++) {
-        const f4 v = again(j);
+      for (int j = 0; j < 16; j++)
 #pragma unroll
-        for (int e = 0; e < 4; e++) sums[4 * j + e] = v[e];
-      }
-    put_rows(hats, lines);
+        for (int h = 0; h < 2; h++) {
+          const f2 v = laid_aside(j, h, threadIdx_x);
+          sums[4 * j + 2 * h] = v.x, sums[4 * j + 2 * h + 1] = v.y;
+        }
 #pragma unroll
     for (int i = 0; i < 64; i++) sums[i] = keeps2.of(sums[i], i);
     put_sums(matrix, sums, own);
@@ -183,7 +164,7 @@ __device__ __forceinline__ void tail_grad(float *dx, Bf16 *kept2, Bf16 *dpre, Bf
     put_sums(matrix, sums, own);
     syncwarp();
     save_rows(dattended, matrix, row0, m);
-    syncwarp();
+    syncwarp(); // rows of the next tile come where these were
   }
 }
 
