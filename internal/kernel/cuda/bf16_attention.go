@@ -121,6 +121,9 @@ func (b *binder) bf16Causal(o *kernel.CausalAttention, bits *kernel.Tensor) ([]l
 	}
 	each := s.split()
 	args := append([]any{b.addr(o.Y), b.addr(o.LogSum), b.addr(bits), b.addr(o.QKV), b.addr(o.First)}, b.weightArgs(o.Drop)...)
+	if s.short() && o.Heads%shortHeads == 0 {
+		return s.shortCausal(o, bits, batch, args), nil
+	}
 	module, warps := "bf16_attention", s.warps()
 	if warps == bf16Most && bits != nil && o.Drop.Threshold() != 0 {
 		module, warps = "bf16_attention_two", bf16Warps
@@ -140,6 +143,11 @@ func (b *binder) bf16CausalGrad(o *kernel.CausalAttentionGrad, bits *kernel.Tens
 	}
 	if s.streamsGrad(b.maxShared) {
 		return b.longCausalGrad(o, s, bits)
+	}
+	if s.short() {
+		args := append([]any{b.addr(o.DQKV), b.addr(o.DY), b.addr(o.Y), b.addr(o.LogSum), b.addr(bits), b.addr(o.QKV), b.addr(o.First)},
+			b.weightArgs(o.Drop)...)
+		return s.shortCausalGrad(o, bits, batch, args), nil
 	}
 	var sums uint64 // of the queries' gradients, where they do not fit shared memory
 	if s.wide == bf16HeadMost {

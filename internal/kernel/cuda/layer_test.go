@@ -143,18 +143,23 @@ func TestMasksAreKept(t *testing.T) {
 	kernels := entries(t)
 	narrow := agentShape(1, 0.6)
 	narrow.Width, narrow.Feed = 64, 256 // heads of 8 columns
-	p := agentStep(t, 8, 20, narrow)
-	kept := keepMasks(p)
-	if !slices.Equal(kinds(kept), kinds(p)) || len(kept.Tensors) != len(p.Tensors)+1 {
-		t.Errorf("%d tensors more: %q", len(kept.Tensors)-len(p.Tensors), kinds(kept))
-	}
-	seen := map[string]bool{}
-	for _, l := range bindStep(t, kept, BF16) {
-		checkLaunch(t, kernels, l)
-		seen[l.kernel] = true
-	}
-	if !seen["bf16_attention_made_16"] || !seen["bf16_attention_grad_kept_16"] {
-		t.Errorf("kernels %v", seen)
+	for tokens, names := range map[int][2]string{
+		shortTokens:     {"bf16_attention_short_made_16", "bf16_attention_grad_short_kept_16"},
+		shortTokens + 1: {"bf16_attention_made_16", "bf16_attention_grad_kept_16"},
+	} {
+		p := agentStep(t, 8, tokens, narrow)
+		kept := keepMasks(p)
+		if !slices.Equal(kinds(kept), kinds(p)) || len(kept.Tensors) != len(p.Tensors)+1 {
+			t.Errorf("%d tensors more: %q", len(kept.Tensors)-len(p.Tensors), kinds(kept))
+		}
+		seen := map[string]bool{}
+		for _, l := range bindStep(t, kept, BF16) {
+			checkLaunch(t, kernels, l)
+			seen[l.kernel] = true
+		}
+		if !seen[names[0]] || !seen[names[1]] {
+			t.Errorf("%d tokens: kernels %v", tokens, seen)
+		}
 	}
 	wide := agentShape(1, 0.1)
 	wide.Heads = 4 // heads of 32 columns make their own
