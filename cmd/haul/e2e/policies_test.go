@@ -114,7 +114,8 @@ func TestShippedPolicies(t *testing.T) {
 			t.Errorf("%s: the file says %s; list and card must say so too (haul policies pack --began names runs that a file does not know)", name, all)
 		}
 		n := info["customers"].(float64)
-		hgs := map[float64]float64{20: 6.130, 50: 10.366, 100: 15.563}[n]
+		// of 200 customers the search's mean on these ten, in 200,000 iterations each
+		hgs := map[float64]float64{20: 6.130, 50: 10.366, 100: 15.563, 200: 19.776}[n]
 		got := object(t, "eval", "--policy", name, "--device", "cpu", "--workers", "1", "--testset", "kool", "--count", "10", "--decode", "pomo", "--json")
 		// the first 10 lie within a few percent of all
 		if got["customers"] != n || !(got["mean_cost"].(float64) < 1.10*hgs) {
