@@ -434,6 +434,9 @@ func TestABodyTooLargeIsAnswered(t *testing.T) {
 			fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%s\r\n\r\n", path, head)
 			var err error
 			for sent := 0; sent < total && err == nil; sent += piece {
+				if sent == total/2 && path == "/api/v1/solve" {
+					time.Sleep(3 * linger / 2) // a client may be busy
+				}
 				if length {
 					_, err = c.Write(text)
 				} else {

@@ -219,9 +219,13 @@ func (a *answered) settle() {
 	}
 }
 
-// readOnRate is how many bytes of the rest of a body must come within a linger to be read on: at
-// this rate it costs its sender more than it costs this server.
-const readOnRate = 64 << 10
+// readOnRate is how many bytes of the rest of a body must come within readOnWait to be read on: at
+// this rate it costs its sender more than it costs this server. A busy client may send nothing for
+// a second.
+const (
+	readOnRate = 64 << 10
+	readOnWait = 5 * time.Second
+)
 
 // readOn sends the answer and takes the rest of the body, for some time: many clients read no
 // answer before they have sent everything, and a connection that is closed under them is reset,
@@ -232,7 +236,7 @@ func (a *answered) readOn(most time.Duration) {
 	}
 	end, buffer := time.Now().Add(most), make([]byte, readOnRate)
 	for {
-		if a.rc.SetReadDeadline(earlier(time.Now().Add(linger), end)) != nil {
+		if a.rc.SetReadDeadline(earlier(time.Now().Add(readOnWait), end)) != nil {
 			return
 		}
 		if _, err := io.ReadFull(a.body, buffer); err != nil {
