@@ -42,7 +42,7 @@ Every line read tells all agents what they observe and what their last action pa
 
   {"obs": [[4, 4], [4, 4]], "reward": [0, 0]}
 
-and every line written is what they do: {"action": [1, 3]}. When an episode ends, the next line has the first observation of the next, and the reward that
+and every line written is what they do: {"action": [1, 3]}, with a "note" where a reward is none that they know. When an episode ends, the next line has the first observation of the next, and the reward that
 ended the last. "forget": [true, false] begins a new life before the observation is read: another task. A line that cannot be understood is answered by
 {"error": "..."}, and nobody has been told anything. The end of input ends the program.
 
@@ -148,9 +148,11 @@ func (a *app) converse(in io.Reader, live *recipe.Live) error {
 			if said != nil && !errors.Is(said, recipe.ErrLine) {
 				return said
 			}
-			var reply any = map[string]any{"action": actions}
+			reply := map[string]any{"action": actions}
 			if said != nil {
 				reply = map[string]any{"error": oneLine(said.Error())}
+			} else if note := live.Note(); note != "" {
+				reply["note"] = note
 			}
 			if err := write(reply); err != nil {
 				return err

@@ -46,22 +46,28 @@ func TestActAnswersLineByLine(t *testing.T) {
 {"obs": [[2, 2], [3, 2]]}
 {"obs": [[2, 2], [3, 2]], "reward": [0, null]}
 {"obs": [[2, 2], [3, 2]], "reward": [0, null], "forget": [false, true]}
-{"obs": [[2, 2], [3, 2]], "forget": [true, true]}`
+{"obs": [[2, 2], [3, 2]], "forget": [true, true]}
+{"obs": [[2, 2], [3, 2]], "reward": [1, 1.5]}
+{"obs": [[2, 2], [3, 2]], "reward": [-7, 0]}`
 	if err := (&app{stdout: &out}).converse(strings.NewReader(in), live); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != 10 {
+	if len(lines) != 12 {
 		t.Fatalf("%d lines: %s", len(lines), out.String())
 	}
 	for i, want := range []string{`"agents":2`, "", "field x: want whole numbers from 0 to 3", "reward: want a list of 2 numbers", "unknown field", "",
-		"agent 0 is not told what its last action paid: give reward, or let it forget", "agent 1 is not told what its last action paid", "", ""} {
+		"agent 0 is not told what its last action paid: give reward, or let it forget", "agent 1 is not told what its last action paid", "", "",
+		`"note":"a reward of 1.5 is none that the agent has learned from (0 to 1) and is taken for 1; so are others like it"`, ""} {
 		var reply struct{ Action []int }
 		if err := json.Unmarshal([]byte(lines[i]), &reply); err != nil || !strings.Contains(lines[i], want) {
 			t.Errorf("line %d: %s; want %q", i, lines[i], want)
 		}
-		if want != "" {
+		if want != "" && !strings.Contains(want, "note") {
 			continue
+		}
+		if noted := strings.Contains(lines[i], `"note"`); noted != (want != "") {
+			t.Errorf("line %d has a note: %v", i, noted)
 		}
 		if len(reply.Action) != 2 || min(reply.Action[0], reply.Action[1]) < 0 || max(reply.Action[0], reply.Action[1]) > 4 {
 			t.Errorf("line %d: %s", i, lines[i])

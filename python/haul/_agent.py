@@ -16,7 +16,7 @@ import threading
 from pathlib import Path
 from typing import Any, Callable, Sequence
 
-from ._binary import HaulError, binary, call, failure
+from ._binary import HaulError, binary, call, failure, remark
 
 
 class Agent:
@@ -77,6 +77,8 @@ class Agent:
         out = self._read()
         if "error" in out:
             raise HaulError(out["error"])
+        if "note" in out:
+            remark(out["note"])
         self._forget = [False] * self.agents
         actions: list[int] = out["action"]
         return actions[0] if single else actions

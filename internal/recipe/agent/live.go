@@ -28,7 +28,9 @@ type Live struct {
 	seed  uint64
 	heat  heat
 	lives []life
-	width int // of a row of logits
+	width int    // of a row of logits
+	note  string // what Note says next
+	noted bool   // it has been said
 }
 
 // life is one agent's.
@@ -124,6 +126,7 @@ func (l *Live) Act(actions []int, observed [][]float64, rewards []float64, forge
 			return fmt.Errorf("the reward of agent %d is %v%w", i, rewards[i], ErrLine)
 		}
 		paid[i] = nearest(l.space.Rewards, rewards[i])
+		l.strange(rewards[i], l.space.Rewards)
 	}
 	for i := range l.lives {
 		x := &l.lives[i]
@@ -202,6 +205,25 @@ func (l *Live) read(to []int32, observed []float64, agent int) error {
 		}
 	}
 	return nil
+}
+
+// strange notes the first reward that lies beyond all that the agent has learned from.
+func (l *Live) strange(reward float64, known []float64) {
+	least, most := known[0], known[len(known)-1]
+	if l.noted || reward >= least && reward <= most {
+		return
+	}
+	l.noted = true
+	l.note = fmt.Sprintf("a reward of %g is none that the agent has learned from (%g to %g) and is taken for %g; so are others like it",
+		reward, least, most, min(max(reward, least), most))
+}
+
+// Note is what agents made of something that they were told and do not know, said once; "" for
+// nothing.
+func (l *Live) Note() string {
+	note := l.note
+	l.note = ""
+	return note
 }
 
 // nearest is the index of the value of a reward that is nearest.
