@@ -48,9 +48,9 @@ def arguments():
 
     said, real = [], _solve.call
 
-    def listen(words):
+    def listen(words, *named):
         said[:] = words
-        return real(words)
+        return real(words, *named)
 
     def pair(name):
         return said[said.index(name) + 1] if name in said else None
