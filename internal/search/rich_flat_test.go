@@ -24,6 +24,21 @@ func flatten(t *testing.T, p *vrp.Problem) *rchain {
 	return c
 }
 
+// uphill is a profile whose ways take longer to a place with a larger number than back.
+func uphill(p *vrp.Problem) (out vrp.Profile) {
+	for i := range p.Demand {
+		for j := range p.Demand {
+			way := p.Dist(i, j)
+			out.Distance = append(out.Distance, way)
+			if i < j {
+				way *= 1.3
+			}
+			out.Duration = append(out.Duration, way)
+		}
+	}
+	return out
+}
+
 // Where no position is overlooked, flat routes are searched draw by draw as any other, with the
 // same routes, prices and draws after every few iterations.
 func TestFlatSearchesAsLeanDoes(t *testing.T) {
@@ -34,6 +49,9 @@ func TestFlatSearchesAsLeanDoes(t *testing.T) {
 		}
 		for _, stops := range []int{0, 8} {
 			p := *set.Problems[1]
+			if stops > 0 && p.Profiles == nil {
+				p.Profiles = []vrp.Profile{uphill(&p)}
+			}
 			p.Fleet = append([]vrp.VehicleType(nil), p.Fleet...)
 			for i := range p.Fleet {
 				p.Fleet[i].MaxStops = stops
@@ -139,6 +157,12 @@ func TestFlatLeavesTheRest(t *testing.T) {
 		"one more": {false, func(p *vrp.Problem) {
 			p.Demand[5] += flatMost + 1 - sum(p.Demand)
 			p.Capacity = flatMost
+		}},
+		"a way that nobody goes": {false, func(p *vrp.Problem) {
+			all, n := uphill(p), len(p.Demand)
+			all.Distance[3*n+4], all.Distance[4*n+3], all.Duration = 1e20, 1e20, nil
+			p.Speed = 1e9
+			p.Profiles = []vrp.Profile{all}
 		}},
 		"no window":    {false, func(p *vrp.Problem) { p.Windows[7] = nil }},
 		"optional":     {false, func(p *vrp.Problem) { p.Optional = make([]bool, len(p.Demand)); p.Optional[9] = true }},
