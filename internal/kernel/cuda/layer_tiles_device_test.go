@@ -1,6 +1,7 @@
 package cuda_test
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -64,25 +65,32 @@ func TestLongAgents(t *testing.T) {
 		blocks()
 		pieces()
 		want, told := gradientsOf(t, exact, c.tokens, c.batch, c.heads, c.compressed, 1, 0.5)
-		for name, w := range want {
-			parts := 1
-			if strings.Contains(name, "qkv") {
-				parts = 3 // each of its own size: what values get is far more than what queries and keys get
-			}
-			for part := range parts {
-				var off, size float64
-				for i := part * len(w) / parts; i < (part+1)*len(w)/parts; i++ {
-					off += float64(got[name][i]-w[i]) * float64(got[name][i]-w[i])
-					size += float64(w[i]) * float64(w[i])
-				}
-				if !(math.Sqrt(off) <= bound*math.Sqrt(size)) {
-					t.Errorf("%+v: %s, part %d: off by %.2g of its length, bound %.2g", c, name, part, math.Sqrt(off/size), bound)
-				}
-			}
-		}
+		holdApart(t, fmt.Sprintf("%+v", c), got, want, bound)
 		a, b := plan.HeadOf(tally, model.HeadAction), plan.HeadOf(told, model.HeadAction)
 		if a.Labels != b.Labels || !(math.Abs(a.Loss-b.Loss) <= bound*b.Loss) {
 			t.Errorf("%+v: tally %+v, want %+v", c, a, b)
+		}
+	}
+}
+
+// holdApart holds every tensor to a share of its length, queries, keys and values each to that of
+// their own: what values get is far more than what the other two get.
+func holdApart(t *testing.T, what string, got, want map[string][]float32, bound float64) {
+	t.Helper()
+	for name, w := range want {
+		parts := 1
+		if strings.Contains(name, "qkv") {
+			parts = 3
+		}
+		for part := range parts {
+			var off, size float64
+			for i := part * len(w) / parts; i < (part+1)*len(w)/parts; i++ {
+				off += float64(got[name][i]-w[i]) * float64(got[name][i]-w[i])
+				size += float64(w[i]) * float64(w[i])
+			}
+			if !(math.Sqrt(off) <= bound*math.Sqrt(size)) {
+				t.Errorf("%s: %s, part %d: off by %.2g of its length, bound %.2g", what, name, part, math.Sqrt(off/size), bound)
+			}
 		}
 	}
 }
