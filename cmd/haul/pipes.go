@@ -88,8 +88,8 @@ func spoken(path string) string {
 	return path
 }
 
-// loadSolution reads routes from a file or standard input: a .sol, or the JSON that haul solve and
-// the server write.
+// loadSolution reads routes from a file or standard input: a .sol, or what haul solve and the
+// server write.
 func loadSolution(path string, p *vrp.Problem) (vrp.Solution, float64, error) {
 	from := os.Stdin
 	if path != standardInput {
@@ -103,6 +103,8 @@ func loadSolution(path string, p *vrp.Problem) (vrp.Solution, float64, error) {
 	in := bufio.NewReader(from)
 	if start, _ := in.Peek(512); files.LooksJSON(start) {
 		return files.ReadSolutionJSON(in, spoken(path))
+	} else if files.LooksSolutionXLSX(start) {
+		return files.ReadSolutionXLSX(in, spoken(path), p)
 	} else if files.LooksSolutionCSV(start) {
 		return files.ReadSolutionCSV(in, spoken(path), p)
 	}

@@ -151,7 +151,7 @@ an interrupted run goes on where it stopped.`,
 	fs.DurationVar(&f.search.each, "time-per-instance", searchEach, "wall time of the search on a generated instance, on one core")
 	fs.IntVar(&f.search.iterations, "iterations", 0, "budget of the search in iterations instead of time")
 	fs.Float64Var(&f.search.target, "target", 0, "stop the search at this cost")
-	fs.StringVar(&f.search.start, "start", "", "improve the routes of this file: .sol, or the .json or .csv that --out writes")
+	fs.StringVar(&f.search.start, "start", "", "improve the routes of this file: .sol, or what --out writes")
 	fs.StringVar(&f.search.fix, "fix", "", "routes of --start that stay as they are: 2 is route 2, 2:4 its first four stops, all is every route; several with commas")
 	fs.StringVar(&f.search.curve, "curve", "", "draw cost over time as .svg or .png")
 	fs.IntVar(&f.vehicles, "vehicles", 0, "routes at most (default: the file's VEHICLES, else any number; 0 lifts the file's limit)")
@@ -164,7 +164,7 @@ an interrupted run goes on where it stopped.`,
 	fs.StringVar(&f.distance, "distance", "", "distances of a file: rounded, exact, dimacs (one decimal), ceil or trunc (default: as its format says)")
 	fs.StringVar(&f.out, "out", "", "write the routes of a file as .sol, .json, .csv, .xlsx or .geojson; -: as .sol to standard output")
 	fs.StringVar(&f.plot, "plot", "", "draw the routes of a file as .svg or .png")
-	fs.StringVar(&f.check, "check", "", "judge this .sol file against the file instead of solving it")
+	fs.StringVar(&f.check, "check", "", "judge these routes, a .sol file or what --out writes, against the file instead of solving it")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object")
 	return cmd
 }

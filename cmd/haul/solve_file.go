@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -53,6 +54,11 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 	if err != nil {
 		return err
 	}
+	if ext := strings.ToLower(filepath.Ext(f.out)); f.out != "" && (ext == "" || ext == ".sol" || ext == ".txt") {
+		if err := files.NumbersVehicles(p); err != nil {
+			return fmt.Errorf("--out %s: %w: write .json, .csv, .xlsx or .geojson", f.out, err)
+		}
+	}
 	a.noteTrucks(path, p)
 	if ctx.Err() == nil {
 		a.notePolicy(p, f)
@@ -93,7 +99,7 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 			return errors.Join(failed, err)
 		}
 		if !f.json {
-			if err := files.WriteSolution(a.whole(), p, s, r.Cost); err != nil {
+			if err := printRoutes(a.whole(), p, s, r.Cost); err != nil {
 				return errors.Join(failed, err)
 			}
 		}
@@ -113,6 +119,18 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 		return ctx.Err()
 	}
 	return a.unserved(f, o.Missing)
+}
+
+// printRoutes writes routes as a .sol file has them, or as an object where it cannot have them.
+func printRoutes(w io.Writer, p *vrp.Problem, s vrp.Solution, cost float64) error {
+	if files.NumbersVehicles(p) == nil {
+		return files.WriteSolution(w, p, s, cost)
+	}
+	plan, err := files.NewPlan(p, s, nil)
+	if err != nil {
+		return err
+	}
+	return files.WriteSolutionJSON(w, p, s, plan)
 }
 
 // unserved ends a solve whose routes leave out customers who had to be served. In VROOM's words

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"haul/internal/vrp"
 	"haul/internal/vrp/files"
 )
 
@@ -119,5 +120,25 @@ func TestSolveKeepsWhatItReads(t *testing.T) {
 	}
 	if r := haul(t, "solve", stops, "--fleet", vans, "--iterations", "10", "--out", write(t, "plan.csv", "old"), "--force"); r.code != 0 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestSolOfAnyNumberOfVehicles: a .sol file numbers vehicles. Where it cannot, that is said before
+// a search whose routes would be lost, and routes that cannot be written elsewhere are printed
+// whole.
+func TestSolOfAnyNumberOfVehicles(t *testing.T) {
+	const anyVans = `{"coords":[[0,0],[1,0],[2,0]],"demands":[0,1,1],"fleet":[{"capacity":[1]},{"capacity":[2],"count":1}]}`
+	path := write(t, "p.json", anyVans)
+	for _, out := range []string{"-", filepath.Join(t.TempDir(), "x.sol"), filepath.Join(t.TempDir(), "x")} {
+		refused(t, []string{"solve", path, "--iterations", "50", "--out", out}, exitFailed,
+			"--out "+out+": a .sol file numbers its vehicles, and of type 0 there is any number: write .json, .csv, .xlsx or .geojson")
+	}
+	p, err := files.ReadJSON(strings.NewReader(anyVans), "p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := printRoutes(&out, p, vrp.Solution{Routes: [][]int32{{1, 2}}, Types: []int32{1}}, 4); err != nil || !strings.Contains(out.String(), `"routes":[[1,2]],"types":[1]`) {
+		t.Errorf("routes lost: %v %s", err, out.String())
 	}
 }

@@ -317,8 +317,14 @@ func WritePlanGeoJSON(w io.Writer, p *vrp.Problem, plan *Plan) error {
 	}
 	point := func(v int32) []float64 { return []float64{p.X[v], p.Y[v]} }
 	var all []feature
+	named := func(about map[string]any, name string) map[string]any {
+		if name != "" {
+			about["name"] = name
+		}
+		return about
+	}
 	for v := range p.DepotCount() {
-		all = append(all, feature{"Feature", geometry{"Point", point(int32(v))}, map[string]any{"kind": "depot", "id": p.ID(v)}})
+		all = append(all, feature{"Feature", geometry{"Point", point(int32(v))}, named(map[string]any{"kind": "depot", "id": p.ID(v)}, p.Called(v))})
 	}
 	for i, r := range plan.Routes {
 		var line [][]float64
@@ -330,13 +336,13 @@ func WritePlanGeoJSON(w io.Writer, p *vrp.Problem, plan *Plan) error {
 				if s.Slack != nil {
 					stop["slack"] = clean(*s.Slack)
 				}
-				if s.Name != "" {
-					stop["name"] = s.Name
+				if s.Late > 0 {
+					stop["late"] = clean(s.Late)
 				}
 				if p.Clock > 0 {
 					stop["time"] = Clock(p, s.Begin)
 				}
-				all = append(all, feature{"Feature", geometry{"Point", point(s.Place)}, stop})
+				all = append(all, feature{"Feature", geometry{"Point", point(s.Place)}, named(stop, s.Name)})
 			}
 		}
 		shape := geometry{"LineString", line}
@@ -349,7 +355,7 @@ func WritePlanGeoJSON(w io.Writer, p *vrp.Problem, plan *Plan) error {
 			"distance": clean(r.Distance), "duration": clean(r.Duration), "start": clean(r.Start), "end": clean(r.End), "cost": clean(r.Cost)}})
 	}
 	for _, u := range plan.Unserved {
-		all = append(all, feature{"Feature", geometry{"Point", point(u.Customer)}, map[string]any{"kind": "unserved", "id": u.ID, "reason": u.Reason}})
+		all = append(all, feature{"Feature", geometry{"Point", point(u.Customer)}, named(map[string]any{"kind": "unserved", "id": u.ID, "reason": u.Reason}, u.Name)})
 	}
 	text, err := json.Marshal(map[string]any{"type": "FeatureCollection", "features": all})
 	if err != nil {

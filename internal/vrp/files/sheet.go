@@ -31,6 +31,7 @@ type sheet struct {
 	hashed  []int               // lines of rows that begin as a comment does
 	beside  bool                // a file beside that of the customers: notes name it
 	titles  []string            // cells that stand alone above the header
+	hidden  []string            // titles of sheets of the same file that nobody sees and that are not read
 	decimal func(string) string // a cell's number with a decimal point
 }
 

@@ -111,6 +111,13 @@ func ReadSolution(r io.Reader, name string, p *vrp.Problem) (vrp.Solution, float
 	return sol, cost, nil
 }
 
+// NumbersVehicles says why a .sol file cannot have the problem's routes: it numbers vehicles, and
+// of one of several types there may be any number.
+func NumbersVehicles(p *vrp.Problem) error {
+	_, err := vehicles(p)
+	return err
+}
+
 // vehicles is the type of each vehicle of the problem's file, where they are of several types; nil
 // where they are of one.
 func vehicles(p *vrp.Problem) ([]int32, error) {

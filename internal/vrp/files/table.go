@@ -140,6 +140,9 @@ func (t *tables) sort(book []*sheet) error {
 			t.p.Notes = append(t.p.Notes, note)
 		}
 	}
+	for _, title := range book[0].hidden {
+		t.p.Notes = append(t.p.Notes, fmt.Sprintf("sheet %s is hidden and is not read", quoteShort(title)))
+	}
 	for _, s := range book {
 		if len(s.hashed) > 0 {
 			t.p.Notes = append(t.p.Notes, hashNote(s))

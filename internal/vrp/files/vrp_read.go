@@ -288,15 +288,18 @@ func splitKey(s string) (key, value string) {
 	return strings.ToUpper(s[:i]), value
 }
 
+// lineBreaks makes one line of several: an address in a cell may have some.
+var lineBreaks = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ")
+
 // printable replaces what would move a terminal's cursor, change its colours or turn the direction
-// of text.
+// of text. Lines become one, with a blank between them.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
 			return unicode.ReplacementChar
 		}
 		return r
-	}, s)
+	}, lineBreaks.Replace(s))
 }
 
 // unquote drops one pair of quotes around a value.

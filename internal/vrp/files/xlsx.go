@@ -89,8 +89,10 @@ func readXLSX(data []byte, name string) ([]*sheet, error) {
 		return nil, err
 	}
 	var out []*sheet
+	var hidden []string
 	for _, b := range book.Sheets {
 		if b.State == "hidden" || b.State == "veryHidden" {
+			hidden = append(hidden, printable(b.Name))
 			continue
 		}
 		for _, l := range links.List {
@@ -116,6 +118,7 @@ func readXLSX(data []byte, name string) ([]*sheet, error) {
 	if len(out) == 1 {
 		out[0].name = name
 	}
+	out[0].hidden = hidden
 	return out, nil
 }
 
@@ -248,8 +251,10 @@ type xlsxCell struct {
 	Ref    string    `xml:"r,attr"`
 	Style  int       `xml:"s,attr"`
 	Type   string    `xml:"t,attr"`
-	Value  string    `xml:"v"`
+	Saved  *string   `xml:"v"`
+	Made   *string   `xml:"f"` // a formula
 	Inline *xlsxText `xml:"is"`
+	Value  string    `xml:"-"` // what was saved
 }
 
 // sheet reads a sheet: its first row that holds anything is the header. nil: it is empty.
@@ -359,6 +364,11 @@ func columnOf(ref string) int {
 
 // cell is a cell's text.
 func (x *xlsx) cell(c *xlsxCell) (string, error) {
+	if c.Saved != nil {
+		c.Value = *c.Saved
+	} else if c.Made != nil && c.Inline == nil {
+		return "", fmt.Errorf("holds a formula whose value was not saved: open and save the file in a spreadsheet program")
+	}
 	switch c.Type {
 	case "s":
 		i, err := strconv.Atoi(strings.TrimSpace(c.Value))

@@ -77,6 +77,17 @@ func writeSheets(w io.Writer, all []outSheet) error {
 	return z.Close()
 }
 
+// mostDigits is how long an integer may be that a spreadsheet keeps whole: of a longer one it shows
+// zeros behind the fifteenth digit, and saves them.
+const mostDigits = 15
+
+// isNumber says whether a cell is a number that a spreadsheet keeps as it is written.
+func isNumber(cell string) bool {
+	x, err := strconv.ParseFloat(cell, 64)
+	whole := !strings.Contains(cell, ".")
+	return err == nil && strconv.FormatFloat(x, 'f', -1, 64) == cell && !(whole && len(strings.TrimPrefix(cell, "-")) > mostDigits)
+}
+
 // writeCell writes a number as one, so that a spreadsheet can count with it, and text as text.
 func writeCell(b *bytes.Buffer, column, row int, cell string, head bool) {
 	if cell == "" {
@@ -86,7 +97,7 @@ func writeCell(b *bytes.Buffer, column, row int, cell string, head bool) {
 	for c := column + 1; c > 0; c = (c - 1) / 26 {
 		name = string(rune('A'+(c-1)%26)) + name
 	}
-	if x, err := strconv.ParseFloat(cell, 64); err == nil && !head && strconv.FormatFloat(x, 'f', -1, 64) == cell {
+	if !head && isNumber(cell) {
 		fmt.Fprintf(b, `<c r="%s%d"><v>%s</v></c>`, name, row, cell)
 		return
 	}

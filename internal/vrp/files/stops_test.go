@@ -1,0 +1,185 @@
+package files
+
+import (
+	"archive/zip"
+	"bytes"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"haul/internal/vrp"
+)
+
+// Routes that people edit in a spreadsheet come back as they meant them, or are refused.
+
+func twoVans(t *testing.T) *vrp.Problem {
+	t.Helper()
+	p, err := ReadJSON(strings.NewReader(`{"coords":[[0,0],[1,0],[2,0],[3,0]],"demands":[0,1,1,1],"ids":["d","007","b","9007199254740993"],
+		"names":["","Zum Eck","B",""],"optional":[false,true,true,true],"prizes":[0,1,1,1],
+		"fleet":[{"name":"small","capacity":[2],"count":2},{"capacity":[3],"count":1}]}`), "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestEditedStops: what a row says twice must agree, whatever separates its cells.
+func TestEditedStops(t *testing.T) {
+	p := twoVans(t)
+	one := vrp.Solution{Routes: [][]int32{{1, 2}}, Types: []int32{1}}
+	for text, want := range map[string]string{
+		"route,stop,customer,id,type,vehicle\n1,1,1,007,1,2\n1,2,2,b,1,2\n": "",
+		"route;stop;customer;id;type\r\n1;1;1;007;1\r\n1;2;2;b;1\r\n":       "",
+		"\"route\",\"id\",\"vehicle\"\n1,007,2\n1,b,2\n":                    "",
+		"route,customer,id,type\n1,1,7,1\n1,2,b,1\n":                        "", // a spreadsheet took the zeros
+		"route,stop,id,type\n1,3,007,1\n1,3,b,1\n":                          "",
+		"route,customer,id,type\n1,1,b,1\n":                                 `f:2: customer 1 has the id "007", and the row says "b": leave one of the two columns out`,
+		"route,stop,id,type\n1,3,007,1\n1,2,b,1\n":                          `f:3: stop "2" of route "1" stands behind stop 3: sort the rows by route and stop, or leave the column out`,
+		"route,stop,id,type\n1,x,007,1\n":                                   `f:2: stop "x" is not a number`,
+		"route,id,type\n1,007,1\n1,b,0\n":                                   `f:3: route "1" has another vehicle here than in its rows before`,
+		"route,id,type,vehicle\n1,007,1,small\n":                            `f:2: type 1 is the vehicle "2", and the row says "small": leave one of the two columns out`,
+		"route,id,vehicle\n1,007,large\n":                                   `f:2: vehicle "large" is none of the fleet`,
+	} {
+		if !LooksSolutionCSV([]byte(text)) {
+			t.Errorf("%q is not told", text)
+		}
+		got, _, err := ReadSolutionCSV(strings.NewReader(text), "f", p)
+		if want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+		if diff := cmp.Diff(one, got); want == "" && (err != nil || diff != "") {
+			t.Errorf("%q: %v %s", text, err, diff)
+		}
+	}
+}
+
+// TestPlansComeBack: every format that is written is read, plans that serve nobody too.
+func TestPlansComeBack(t *testing.T) {
+	p := twoVans(t)
+	for _, want := range []vrp.Solution{{Routes: [][]int32{{3, 1}, {2}}, Types: []int32{1, 0}}, {Routes: [][]int32{}}} {
+		plan, err := NewPlan(p, want, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, how := range map[string]struct {
+			write func(io.Writer) error
+			read  func(io.Reader) (vrp.Solution, float64, error)
+		}{
+			"csv":     {func(w io.Writer) error { return WritePlanCSV(w, p, plan) }, func(r io.Reader) (vrp.Solution, float64, error) { return ReadSolutionCSV(r, "f", p) }},
+			"xlsx":    {func(w io.Writer) error { return WritePlanXLSX(w, p, plan) }, func(r io.Reader) (vrp.Solution, float64, error) { return ReadSolutionXLSX(r, "f", p) }},
+			"geojson": {func(w io.Writer) error { return WritePlanGeoJSON(w, p, plan) }, func(r io.Reader) (vrp.Solution, float64, error) { return ReadSolutionJSON(r, "f") }},
+			"json":    {func(w io.Writer) error { return WriteSolutionJSON(w, p, want, plan) }, func(r io.Reader) (vrp.Solution, float64, error) { return ReadSolutionJSON(r, "f") }},
+		} {
+			var b bytes.Buffer
+			if err := how.write(&b); err != nil {
+				t.Fatal(err)
+			}
+			got, _, err := how.read(&b)
+			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+				t.Errorf("%s: %v %s", name, err, diff)
+			}
+		}
+	}
+	var b bytes.Buffer
+	if err := WriteXLSX(&b, p); err != nil {
+		t.Fatal(err)
+	}
+	const none = "f: none of its sheets has a row per stop: the columns route, and customer or id"
+	if _, _, err := ReadSolutionXLSX(&b, "f", p); err == nil || err.Error() != none {
+		t.Errorf("customers taken for stops: %v", err)
+	}
+}
+
+// TestSpreadsheetsKeepLongNumbers: a spreadsheet shows zeros behind the fifteenth digit.
+func TestSpreadsheetsKeepLongNumbers(t *testing.T) {
+	for cell, want := range map[string]bool{"999999999999999": true, "1000000000000000": false, "-999999999999999": true, "1234567890123456": false,
+		"13.3761981234567": true, "007": false, "1e3": false, "+5": false, "-5": true, "": false, "Inf": false} {
+		if got := isNumber(cell); got != want {
+			t.Errorf("%s: number %v", cell, got)
+		}
+	}
+}
+
+// TestNamesOfSeveralLines: an address in a cell has line ends, which a name has blanks for.
+func TestNamesOfSeveralLines(t *testing.T) {
+	p, err := ReadCSV(strings.NewReader("id,name,x,y,demand\nd,,0,0,\na,\"Hauptstr. 1\r\n12345 Stadt\",1,1,1\n"), "f", 5)
+	if err != nil || p.Names[1] != "Hauptstr. 1 12345 Stadt" {
+		t.Errorf("%v: %q", err, p.Names)
+	}
+}
+
+// edited is a spreadsheet of a problem in which a text of one part was replaced.
+func edited(t *testing.T, part, from, to string) []byte {
+	t.Helper()
+	var b, out bytes.Buffer
+	p, err := readTable("id,x,y,demand,ready,due\nd,0,0,,,\na,1,1,2,3,40\n", Options{Fleet: &Input{"v.csv", []byte("name,capacity\nvan,7\n")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteXLSX(&b, p); err != nil {
+		t.Fatal(err)
+	}
+	in, err := zip.NewReader(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := zip.NewWriter(&out)
+	for _, f := range in.File {
+		r, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Name == part {
+			if !strings.Contains(string(text), from) {
+				t.Fatalf("%s has no %s: %s", part, from, text)
+			}
+			text = []byte(strings.Replace(string(text), from, to, 1))
+		}
+		w, err := z.Create(f.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// TestFormulasWithoutValues: a program that writes formulas and computes none leaves no values.
+// Such a cell was taken for an empty one, and a customer's window was gone.
+func TestFormulasWithoutValues(t *testing.T) {
+	const cell = "<v>40</v>"
+	for to, want := range map[string]string{
+		"<f>30+10</f><v>40</v>":      "",
+		"<f>30+10</f>":               `f:customers:3: cell "F3" holds a formula whose value was not saved: open and save the file in a spreadsheet program`,
+		"<f t=\"shared\" si=\"0\"/>": `f:customers:3: cell "F3" holds a formula whose value was not saved: open and save the file in a spreadsheet program`,
+	} {
+		p, err := ReadTable(bytes.NewReader(edited(t, "xl/worksheets/sheet1.xml", cell, to)), "f", Options{})
+		switch {
+		case want == "" && (err != nil || p.Windows[1][0].To != 40):
+			t.Errorf("%s: %v", to, err)
+		case want != "" && (err == nil || err.Error() != want):
+			t.Errorf("%s: %v, want %s", to, err, want)
+		}
+	}
+}
+
+// TestHiddenSheetsAreNamed: vehicles on a sheet that nobody sees are not read, and that is said.
+func TestHiddenSheetsAreNamed(t *testing.T) {
+	book := edited(t, "xl/workbook.xml", `name="vehicles"`, `name="vehicles" state="hidden"`)
+	p, err := ReadTable(bytes.NewReader(book), "f", Options{Capacity: 5})
+	if err != nil || !slices.Contains(p.Notes, `sheet "vehicles" is hidden and is not read`) {
+		t.Errorf("%v: %v", err, p)
+	}
+}
