@@ -2,7 +2,10 @@ package main
 
 import (
 	"bufio"
+	"bytes"
+	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 
@@ -89,8 +92,8 @@ func spoken(path string) string {
 }
 
 // loadSolution reads routes from a file or standard input: a .sol, or what haul solve and the
-// server write.
-func loadSolution(path string, p *vrp.Problem) (vrp.Solution, float64, error) {
+// server write. v is the input of VROOM's that the problem comes from, whose answers name its ids.
+func loadSolution(path string, p *vrp.Problem, v *files.VROOM) (vrp.Solution, float64, error) {
 	from := os.Stdin
 	if path != standardInput {
 		f, err := os.Open(path)
@@ -102,7 +105,15 @@ func loadSolution(path string, p *vrp.Problem) (vrp.Solution, float64, error) {
 	}
 	in := bufio.NewReader(from)
 	if start, _ := in.Peek(512); files.LooksJSON(start) {
-		return files.ReadSolutionJSON(in, spoken(path))
+		text, err := io.ReadAll(in)
+		if err != nil {
+			return vrp.Solution{}, 0, fmt.Errorf("%s: %w", spoken(path), err)
+		}
+		if v != nil && files.LooksAnswer(text) {
+			s, err := v.ReadAnswer(text, spoken(path))
+			return s, math.NaN(), err
+		}
+		return files.ReadSolutionJSON(bytes.NewReader(text), spoken(path))
 	} else if files.LooksSolutionXLSX(start) {
 		return files.ReadSolutionXLSX(in, spoken(path), p)
 	} else if files.LooksSolutionCSV(start) {

@@ -308,7 +308,12 @@ func (f *solveFlags) look(args []string) (err error) {
 	}
 	if path != standardInput {
 		st, err := os.Stat(path)
-		f.object = strings.EqualFold(filepath.Ext(path), ".json")
+		if f.object = strings.EqualFold(filepath.Ext(path), ".json"); f.object && err == nil && st.Mode().IsRegular() {
+			if f.csv, err = isGeoJSON(path); err != nil {
+				return err
+			}
+			f.object = !f.csv
+		}
 		if f.csv = isTable(path); f.csv || f.object || strings.EqualFold(filepath.Ext(path), ".vrp") || err != nil || st.Mode()&(os.ModeType&^os.ModeNamedPipe) != 0 {
 			return nil // what cannot be read is told by who reads it
 		}
@@ -320,7 +325,12 @@ func (f *solveFlags) look(args []string) (err error) {
 			head := make([]byte, 512)
 			n, err := io.ReadFull(from, head)
 			if f.object = files.LooksJSON(head[:n]); f.object || err != nil && n == 0 {
-				return nil // an empty file is told of by who reads it
+				if f.object { // an empty file is told of by who reads it
+					f.csv, err = isGeoJSON(path)
+					f.object = !f.csv
+					return err
+				}
+				return nil
 			}
 			if _, err = from.Seek(0, io.SeekStart); err == nil {
 				f.csv, err = files.StartsTable(from)
@@ -335,6 +345,12 @@ func (f *solveFlags) look(args []string) (err error) {
 		f.csv = files.IsTable(f.given) || files.LooksGeoJSON(f.given)
 	}
 	return nil
+}
+
+// isGeoJSON tells a file of points, which is a table, whatever it is called.
+func isGeoJSON(path string) (bool, error) {
+	text, err := os.ReadFile(path)
+	return err == nil && files.LooksGeoJSON(text), err
 }
 
 // isTable tells a table by the end of its name.

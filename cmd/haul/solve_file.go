@@ -74,12 +74,17 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 	}
 	var answer []byte
 	if f.vroom != nil {
+		if plan != nil {
+			f.vroom.Measure(plan)
+		}
 		if answer, err = f.vroom.Answer(s, o.Reasons, o.broken, f.reading, o.Seconds); err != nil {
 			return err
 		}
 	}
 	r := f.report(path, p, s)
-	r.Plan, r.Missing = plan, o.Missing
+	if r.Plan = plan; f.vroom == nil { // in VROOM's words nobody has to be served
+		r.Missing = o.Missing
+	}
 	r.Method, r.Seconds, r.Out, r.Iterations, r.Interrupted, r.Curve = o.Method, o.Seconds, out, o.Iterations, o.Interrupted, f.search.curve
 	r.Decode, r.Policy, r.Start = o.Decode, f.policy.policy, o.Start
 	// Routes that cannot be written are printed: they may have taken hours.
@@ -171,10 +176,13 @@ func (a *app) notePolicy(p *vrp.Problem, f *solveFlags) {
 // solveBy solves the problem as the flags ask for, or by the method that the table of methods
 // names for it.
 func (a *app) solveBy(ctx context.Context, p *vrp.Problem, f *solveFlags) (*outcome, error) {
+	name := f.method
 	if f.vroom != nil && f.vroom.Plan {
+		if _, ok := f.policy.given(); ok || name != "" {
+			return nil, usagef("options.c asks for the times of the plan, and nothing is solved: leave out --method, --policy and what is about the search")
+		}
 		return f.planned(), nil
 	}
-	name := f.method
 	if err := f.policy.fit(p); err != nil {
 		return nil, err
 	}
@@ -191,7 +199,9 @@ func (a *app) solveBy(ctx context.Context, p *vrp.Problem, f *solveFlags) (*outc
 	out := &outcome{}
 	o := solve.Options{Search: f.searchOptions()}
 	if f.vroom != nil {
-		o.Search.Start = f.vroom.Start
+		if o.Search.Start = f.vroom.Start; o.Search.Start != nil && f.search.start != "" {
+			return nil, usagef("--start and the vehicles' steps both say where to start: leave one of them out")
+		}
 	}
 	if m.Name == solve.Policy || m.Name == solve.Both {
 		route, done, err := a.router(ctx, p, f)
@@ -203,7 +213,7 @@ func (a *app) solveBy(ctx context.Context, p *vrp.Problem, f *solveFlags) (*outc
 	}
 	if !m.Quick {
 		if f.search.start != "" {
-			if o.Search.Start, err = loadStart(f.search.start, p); err != nil {
+			if o.Search.Start, err = loadStart(f.search.start, p, f.vroom); err != nil {
 				return nil, err
 			}
 		}
@@ -301,11 +311,11 @@ func (a *app) checkSolution(path string, f *solveFlags) error {
 		return err
 	}
 	start := time.Now()
-	s, stated, err := loadSolution(f.check, p)
+	s, stated, err := loadSolution(f.check, p, f.vroom)
 	if err != nil {
 		return err
 	}
-	if err := vrp.Validate(p, s); err != nil {
+	if err := f.judge(p, s); err != nil {
 		return a.refuse(path, p, f, err)
 	}
 	r := f.report(path, p, s)
@@ -317,6 +327,19 @@ func (a *app) checkSolution(path string, f *solveFlags) error {
 		return err
 	}
 	return a.reportFile(r, f.json)
+}
+
+// judge is the referee's word on routes. In VROOM's words nobody has to be served.
+func (f *solveFlags) judge(p *vrp.Problem, s vrp.Solution) error {
+	if f.vroom == nil {
+		return vrp.Validate(p, s)
+	}
+	for _, v := range vrp.Violations(p, s) {
+		if v.Rule != vrp.VisitedAtAll {
+			return v
+		}
+	}
+	return nil
 }
 
 // refuse reports a solution file that does not hold.

@@ -142,3 +142,49 @@ func TestSolOfAnyNumberOfVehicles(t *testing.T) {
 		t.Errorf("routes lost: %v %s", err, out.String())
 	}
 }
+
+// TestVROOMInEveryFormat: what is written of an input of VROOM's is read again, names its vehicles
+// and tasks as the input does, measures ways in metres, and demands nobody, as VROOM does.
+func TestVROOMInEveryFormat(t *testing.T) {
+	const input = `{"vehicles":[{"id":7,"start":[2.35,48.85],"end":[2.35,48.85],"capacity":[4]},{"id":9,"start":[2.35,48.85],"end":[2.35,48.85],"capacity":[1]}],
+"jobs":[{"id":101,"location":[2.4,48.9],"delivery":[1],"service":300,"description":"Zum Eck"},{"id":102,"location":[2.3,48.8],"delivery":[2]},{"id":103,"location":[2.3,48.7],"delivery":[5]}]}`
+	in, folder := write(t, "in.json", input), t.TempDir()
+	for _, ext := range []string{"sol", "json", "csv", "xlsx", "geojson"} {
+		out := filepath.Join(folder, "x."+ext)
+		var stdout, stderr bytes.Buffer
+		if code := execute(t.Context(), []string{"solve", in, "--iterations", "300", "--out", out}, &stdout, &stderr); code != exitDone {
+			t.Fatalf("%s: code %d, %s", ext, code, stderr.String())
+		}
+		if text := stdout.String(); strings.Contains(text, "had to be served") || !strings.Contains(text, "26,621") || !strings.Contains(text, "not served: 103:") {
+			t.Errorf("%s:\n%s", ext, text)
+		}
+		for _, args := range [][]string{{"--check", out}, {"--start", out, "--iterations", "20"}} {
+			stdout.Reset()
+			if code := execute(t.Context(), append([]string{"solve", in}, args...), &stdout, &stderr); code != exitDone || !strings.Contains(stdout.String(), "1,916") {
+				t.Errorf("%v: code %d, %s%s", args, code, stdout.String(), stderr.String())
+			}
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(folder, "x.csv"))
+	if err != nil || !strings.Contains(string(text), "1,7,0,1,customer,1,101,Zum Eck,") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	other := write(t, "other.json", strings.ReplaceAll(input, `"id":7`, `"id":8`))
+	refused(t, []string{"solve", other, "--check", filepath.Join(folder, "x.json")}, exitFailed, "routes[0] is of vehicle 7, which does not exist")
+	steps := `"id":7,"steps":[{"type":"start"},{"type":"job","id":101},{"type":"end"}]`
+	begun := write(t, "begun.json", strings.Replace(input, `"id":7`, steps, 1))
+	refused(t, []string{"solve", begun, "--start", filepath.Join(folder, "x.json")}, exitUsage, "--start and the vehicles' steps both say where to start")
+	planned := write(t, "planned.json", strings.Replace(strings.Replace(input, `"id":7`, steps, 1), `"jobs"`, `"options":{"c":true},"jobs"`, 1))
+	refused(t, []string{"solve", planned, "--time", "1s"}, exitUsage, "options.c asks for the times of the plan, and nothing is solved")
+}
+
+// TestGeoJSONByAnyName: points are told by what is in the file, and take a table's flags.
+func TestGeoJSONByAnyName(t *testing.T) {
+	const points = `{"type":"FeatureCollection","features":[{"type":"Feature","geometry":{"type":"Point","coordinates":[2,48]},"properties":{"id":"d"}},
+{"type":"Feature","geometry":{"type":"Point","coordinates":[2.1,48]},"properties":{"id":"a","demand":2}}]}`
+	for _, name := range []string{"g.json", "g.dat", "g.geojson"} {
+		if r := haul(t, "solve", write(t, name, points), "--capacity", "5", "--iterations", "5"); r.code != exitDone || !strings.Contains(r.stdout, "14,881 metres") {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}

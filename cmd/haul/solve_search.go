@@ -13,6 +13,7 @@ import (
 	"haul/internal/search"
 	"haul/internal/solve"
 	"haul/internal/vrp"
+	"haul/internal/vrp/files"
 )
 
 // searchFlags are the flags of the search: how long, from where, how far.
@@ -64,8 +65,8 @@ func (f *solveFlags) searchOptions() search.Options {
 
 // loadStart reads the routes to improve. They must keep every rule of this very problem; customers
 // whom they leave out are taken in where that is possible.
-func loadStart(path string, p *vrp.Problem) (*vrp.Solution, error) {
-	s, _, err := loadSolution(path, p)
+func loadStart(path string, p *vrp.Problem, v *files.VROOM) (*vrp.Solution, error) {
+	s, _, err := loadSolution(path, p, v)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,8 @@ package files
 import (
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 
 	"haul/internal/vrp"
 )
@@ -145,7 +147,7 @@ func drop[T any](list *[]T, keep bool) {
 	}
 }
 
-// names gives places their ids, and coordinates where all have them.
+// names gives places their ids, their descriptions, and coordinates where all have them.
 func (v *VROOM) names(p *vrp.Problem, at []vroomPlace) {
 	count := map[int64]int{}
 	for _, t := range v.tasks {
@@ -162,7 +164,13 @@ func (v *VROOM) names(p *vrp.Problem, at []vroomPlace) {
 			p.IDs = append(p.IDs, fmt.Sprint(v.tasks[i-p.Depots].half.ID))
 		}
 		located = located && place.Location != nil
+		said := ""
+		if i >= p.Depots {
+			said = v.tasks[i-p.Depots].half.Description
+		}
+		p.Names = append(p.Names, printable(said))
 	}
+	drop(&p.Names, slices.ContainsFunc(p.Names, func(s string) bool { return s != "" }))
 	if !located {
 		return
 	}
@@ -211,8 +219,21 @@ func (v *VROOM) fleet(in *vroomInput, p *vrp.Problem, at []vroomPlace, ends [][2
 		p.Fleet[same].Numbers = append(p.Fleet[same].Numbers, int32(i))
 		v.byType[same] = append(v.byType[same], i)
 	}
+	for k, list := range v.byType { // a type is called by the ids of its vehicles
+		var ids []string
+		for _, i := range list[:min(len(list), mostIDs)] {
+			ids = append(ids, fmt.Sprint(v.vehicles[i].ID))
+		}
+		if more := len(list) - len(ids); more > 0 {
+			ids = append(ids, fmt.Sprintf("%d more", more))
+		}
+		p.Fleet[k].Name = strings.Join(ids, ", ")
+	}
 	return nil
 }
+
+// mostIDs is how many ids of vehicles that are alike a table names.
+const mostIDs = 4
 
 // vehicle is one vehicle as a type of its own, and how it pays.
 func (v *VROOM) vehicle(in *vroomInput, c *vroomVehicle, where string) (vrp.VehicleType, paid, error) {
@@ -327,35 +348,15 @@ func (v *VROOM) matrices(in *vroomInput, pay paid, at []vroomPlace) vrp.Profile 
 
 // start is what the vehicles' steps say.
 func (v *VROOM) start() error {
-	where := map[string]int32{}
-	for i := range v.tasks {
-		where[v.called(i)] = int32(v.Problem.Depots + i)
-	}
 	var s vrp.Solution
 	any, used := false, map[int32]bool{}
 	for kind, list := range v.byType {
 		for _, i := range list {
 			c := &v.vehicles[i]
 			any = any || c.Steps != nil
-			var route []int32
-			for k, step := range c.Steps {
-				at := fmt.Sprintf("vehicles[%d].steps[%d]", i, k)
-				if step.ServiceAt != nil || step.ServiceAfter != nil || step.ServiceBefore != nil {
-					return fmt.Errorf("%s: service_at, service_after and service_before are not honoured: give the task time_windows", at)
-				}
-				switch step.Type {
-				case "start", "end", "break":
-					continue
-				}
-				place, ok := where[fmt.Sprintf("%s %d", step.Type, step.ID)]
-				switch {
-				case !ok:
-					return fmt.Errorf("%s names %s %d, which does not exist", at, step.Type, step.ID)
-				case used[place]:
-					return fmt.Errorf("%s names %s %d, which stands in an earlier step", at, step.Type, step.ID)
-				}
-				used[place] = true
-				route = append(route, place)
+			route, err := v.stepped(c.Steps, used, fmt.Sprintf("vehicles[%d]", i))
+			if err != nil {
+				return err
 			}
 			if len(route) > 0 {
 				s.Routes, s.Types = append(s.Routes, route), append(s.Types, int32(kind))
@@ -369,4 +370,32 @@ func (v *VROOM) start() error {
 		v.Start = &s
 	}
 	return nil
+}
+
+// stepped is the route of a vehicle's steps; used are the places of routes before it.
+func (v *VROOM) stepped(steps []vroomStep, used map[int32]bool, where string) (route []int32, err error) {
+	places := map[string]int32{}
+	for i := range v.tasks {
+		places[v.called(i)] = int32(v.Problem.Depots + i)
+	}
+	for k, step := range steps {
+		at := fmt.Sprintf("%s.steps[%d]", where, k)
+		if step.ServiceAt != nil || step.ServiceAfter != nil || step.ServiceBefore != nil {
+			return nil, fmt.Errorf("%s: service_at, service_after and service_before are not honoured: give the task time_windows", at)
+		}
+		switch step.Type {
+		case "start", "end", "break":
+			continue
+		}
+		place, ok := places[fmt.Sprintf("%s %d", step.Type, step.ID)]
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("%s names %s %d, which does not exist", at, step.Type, step.ID)
+		case used[place]:
+			return nil, fmt.Errorf("%s names %s %d, which stands in an earlier step", at, step.Type, step.ID)
+		}
+		used[place] = true
+		route = append(route, place)
+	}
+	return route, nil
 }

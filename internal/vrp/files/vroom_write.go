@@ -1,7 +1,9 @@
 package files
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 
 	"haul/internal/vrp"
@@ -125,6 +127,75 @@ func (v *VROOM) Answer(s vrp.Solution, why map[int32]string, broken []*vrp.Viola
 	sum.Times = vroomTimes{Loading: whole(1000 * loading), Solving: whole(1000 * solving)}
 	text, err := json.Marshal(out)
 	return append(text, '\n'), err
+}
+
+// Measure puts the distances of ways into a plan, where they are known: a problem's distance is
+// what its vehicles pay for, which in VROOM's words is time where nothing else is said.
+func (v *VROOM) Measure(plan *Plan) {
+	if !v.measured {
+		return
+	}
+	plan.Distance = 0
+	for i := range plan.Routes {
+		r := &plan.Routes[i]
+		c := &v.vehicles[v.byType[r.Type][0]]
+		r.Distance = 0
+		for k := range r.Stops {
+			s := &r.Stops[k]
+			if s.Distance = 0; k > 0 {
+				_, s.Distance = v.legs(c.profile(), c.factor(), v.place(r.Stops[k-1].Place), v.place(s.Place))
+			}
+			r.Distance += s.Distance
+		}
+		plan.Distance += r.Distance
+	}
+}
+
+// LooksAnswer tells VROOM's output: its routes have steps, which Haul's own have not.
+func LooksAnswer(text []byte) bool {
+	var head struct {
+		Routes []struct {
+			Steps json.RawMessage `json:"steps"`
+		} `json:"routes"`
+		Unassigned json.RawMessage `json:"unassigned"`
+	}
+	err := json.Unmarshal(bytes.TrimPrefix(text, []byte("\ufeff")), &head)
+	return err == nil && head.Routes != nil && head.Unassigned != nil
+}
+
+// ReadAnswer reads the routes of VROOM's output for this input. Its cost is left out: it is the sum
+// of whole numbers.
+func (v *VROOM) ReadAnswer(text []byte, name string) (vrp.Solution, error) {
+	var all struct {
+		Routes []struct {
+			Vehicle int64       `json:"vehicle"`
+			Steps   []vroomStep `json:"steps"`
+		} `json:"routes"`
+	}
+	if err := json.Unmarshal(bytes.TrimPrefix(text, []byte("\ufeff")), &all); err != nil {
+		return vrp.Solution{}, fmt.Errorf("%s is not VROOM's output: %s", name, mistaken(err))
+	}
+	kinds := map[int64]int{}
+	for kind, list := range v.byType {
+		for _, i := range list {
+			kinds[v.vehicles[i].ID] = kind
+		}
+	}
+	s, used := vrp.Solution{Routes: [][]int32{}}, map[int32]bool{}
+	for i, r := range all.Routes {
+		kind, ok := kinds[r.Vehicle]
+		if !ok {
+			return vrp.Solution{}, fmt.Errorf("%s: routes[%d] is of vehicle %d, which does not exist", name, i, r.Vehicle)
+		}
+		route, err := v.stepped(r.Steps, used, fmt.Sprintf("%s: routes[%d]", name, i))
+		if err != nil {
+			return vrp.Solution{}, err
+		}
+		if len(route) > 0 {
+			s.Routes, s.Types = append(s.Routes, route), append(s.Types, int32(kind))
+		}
+	}
+	return s, nil
 }
 
 // figures are zeros in the problem's dimensions.
