@@ -54,38 +54,79 @@ func (m *model) sampled(f func(i, j int)) {
 // units chooses what a unit of distance and of time is.
 func (m *model) units() {
 	p := m.p
-	types := p.Types()
 	profiles := max(1, len(p.Profiles))
 	m.distUnit = wholeUnit(func(yield func(float64)) {
 		for k := range profiles {
 			m.sampled(func(i, j int) { yield(min(p.DistanceOf(k, i, j), 1e12)) })
 		}
-	}, 1<<28)
-	m.timeUnit = wholeUnit(func(yield func(float64)) {
+	})
+	m.timeUnit = m.timeUnits(profiles)
+}
+
+// timeUnits chooses what a unit of time is. Lengths of time stand in tables of 32 bits, and points
+// in time do not: where these count from far away, as seconds since 1970 do, or where an end is a
+// number that stands for none (9999999999), durations keep their digits. An end that no route can
+// reach is no end.
+func (m *model) timeUnits(profiles int) float64 {
+	p, types := m.p, m.p.Types()
+	longest, all := 0.0, 0.0 // of a length, and what all of them take together at most
+	lengths := func(yield func(float64)) {
 		for k := range profiles {
 			m.sampled(func(i, j int) { yield(min(p.DurationOf(k, i, j), 1e12)) })
 		}
-		for _, list := range [][]float64{p.Service, p.Setup, p.Release} {
+		for _, list := range [][]float64{p.Service, p.Setup} {
 			for _, x := range list {
+				yield(x)
+			}
+		}
+		for _, t := range types {
+			for _, b := range t.Breaks {
+				yield(b.Duration)
+			}
+		}
+	}
+	lengths(func(x float64) { longest = max(longest, x) })
+	all = longest * float64(4*m.nodes+4)
+	starts, last := []float64{}, 0.0
+	starts = append(starts, p.Release...)
+	for _, ws := range p.Windows {
+		for _, w := range ws {
+			starts = append(starts, w.From)
+		}
+	}
+	for _, t := range types {
+		starts = append(starts, t.Shift.From)
+		for _, b := range t.Breaks {
+			for _, w := range b.Windows {
+				starts = append(starts, w.From)
+			}
+		}
+	}
+	for _, x := range starts {
+		last = max(last, x)
+	}
+	horizon := 2 * (last + all)
+	points := func(yield func(float64)) {
+		for _, x := range starts {
+			yield(x)
+		}
+		end := func(x float64) {
+			if x <= horizon {
 				yield(x)
 			}
 		}
 		for _, ws := range p.Windows {
 			for _, w := range ws {
-				yield(w.From)
-				yield(w.To)
+				end(w.To)
 			}
 		}
 		for _, t := range types {
-			yield(t.Shift.From)
-			yield(t.Shift.To)
-			yield(t.LatestStart)
-			yield(t.MaxDuration)
-			for _, b := range t.Breaks {
-				yield(b.Duration)
-			}
+			end(t.Shift.To)
+			end(t.LatestStart)
+			end(t.MaxDuration)
 		}
-	}, 1<<28)
+	}
+	return unitOf(lengths, points, mostLength, mostPoint)
 }
 
 func value(list []float64, i int) float64 {

@@ -15,7 +15,7 @@ import (
 const (
 	// richTable is the number of places up to which tables hold every distance and duration.
 	richTable = 4000
-	endless   = int64(1) << 40 // later than any time
+	endless   = int64(1) << 46 // later than any time
 )
 
 // grid answers distances or durations between places in units. Past the last place lies one that is
@@ -124,33 +124,58 @@ func (m *model) mayServe(k *kind, v int32) bool {
 	return k.allowed == nil || k.allowed[v>>6]>>(uint(v)&63)&1 != 0
 }
 
+// How many units a length and a point in time may be: tables of lengths have 32 bits, points 64,
+// and all of a route's lengths stay far below endless.
+const (
+	mostLength = 1 << 28
+	mostPoint  = 1 << 44
+)
+
 // wholeUnit is the least of 1, 10, 100 and 1000 in which all values are whole numbers, or a power
-// of two that keeps the largest within limit.
-func wholeUnit(values func(yield func(float64)), limit float64) float64 {
+// of two that keeps the largest within mostLength.
+func wholeUnit(values func(yield func(float64))) float64 {
+	return unitOf(values, func(func(float64)) {}, mostLength, mostLength)
+}
+
+// unitOf is wholeUnit of lengths and points together. Points go beyond the limit of lengths, up to
+// their own, where values are whole, or where they are a thousand times the longest length and
+// more, which would be rounded away.
+func unitOf(lengths, points func(yield func(float64)), limit, far float64) float64 {
 	units := [4]float64{1, 10, 100, 1000}
 	var fails [4]bool
-	largest := 0.0
-	values(func(x float64) {
-		if math.IsInf(x, 0) {
-			return
-		}
-		largest = max(largest, math.Abs(x))
+	look := func(values func(yield func(float64))) (largest float64) {
+		values(func(x float64) {
+			if math.IsInf(x, 0) {
+				return
+			}
+			largest = max(largest, math.Abs(x))
+			for i, u := range units {
+				if !fails[i] && math.Abs(x*u-math.Round(x*u)) > 1e-6 {
+					fails[i] = true
+				}
+			}
+		})
+		return largest
+	}
+	length, point := look(lengths), look(points)
+	for _, most := range []float64{limit, far} {
 		for i, u := range units {
-			if !fails[i] && math.Abs(x*u-math.Round(x*u)) > 1e-6 {
-				fails[i] = true
+			if !fails[i] && length*u <= limit && point*u <= most {
+				return u
 			}
 		}
-	})
-	for i, u := range units {
-		if !fails[i] && largest*u <= limit {
-			return u
-		}
 	}
-	if largest == 0 {
+	power := func(x float64) float64 {
+		_, exp := math.Frexp(x)
+		return math.Ldexp(1, exp-1)
+	}
+	switch {
+	case length == 0 && point == 0:
 		return 1
+	case length > 0 && point > 1000*length:
+		return power(min(limit/length, far/point))
 	}
-	_, exp := math.Frexp(limit / largest)
-	return math.Ldexp(1, exp-1)
+	return power(limit / max(length, point))
 }
 
 func upUnits(x, unit float64) int64 {

@@ -451,7 +451,12 @@ func (d *richDriver) result(ctx context.Context) (*Result, error) {
 			r.Solution, e = *d.start, was
 		}
 	}
-	r.Cost = e.Cost
+	if r.Cost = e.Cost; d.p.Limited() == nil { // a plain problem's sum is in another order
+		if r.Cost = d.p.Cost(r.Solution); d.start != nil {
+			r.Start = d.p.Cost(*d.start)
+		}
+		r.Start = max(r.Start, r.Cost)
+	}
 	r.Unserved = d.m.without(e.Unserved)
 	r.Seconds = elapsed(d.begun).Seconds()
 	return r, nil

@@ -20,7 +20,8 @@ func isLiLim(text []byte) bool { return shapeOf(text, 3, 9, 9) }
 // shapeOf tells whether the first lines of a text are numbers, so many of them each.
 func shapeOf(text []byte, counts ...int) bool {
 	at := 0
-	for line := range strings.Lines(string(text[:min(len(text), 4096)])) {
+	start := strings.ReplaceAll(strings.TrimPrefix(string(text[:min(len(text), 4096)]), "\ufeff"), "\r", "\n")
+	for line := range strings.Lines(start) {
 		words := strings.Fields(line)
 		if len(words) == 0 {
 			continue

@@ -73,6 +73,7 @@ type vrpFile struct {
 	line    int    // number of the line last read
 	text    string // that line, trimmed
 	atEnd   bool
+	ended   bool // by its EOF
 	keys    map[string]field
 	seen    map[string]int // the line of each section
 	cut     string         // the section the file ended in, without a keyword after it
@@ -112,6 +113,7 @@ func (v *vrpFile) parse() error {
 		key, value := splitKey(v.text)
 		switch {
 		case key == "EOF":
+			v.ended = true
 			return nil
 		case strings.HasSuffix(key, "_SECTION"):
 			if err := v.section(key, value); err != nil {
@@ -140,6 +142,10 @@ func (v *vrpFile) header(key, value string) error {
 		return v.errorf(v.line, "not supported: %s", quoteShort(key))
 	}
 	value = printable(unquote(value))
+	switch key {
+	case "TYPE", "EDGE_WEIGHT_TYPE", "EDGE_WEIGHT_FORMAT", "NODE_COORD_TYPE", "DISPLAY_DATA_TYPE":
+		value = strings.ToUpper(value)
+	}
 	if old, ok := v.keys[key]; ok {
 		if key != "COMMENT" {
 			return v.errorf(v.line, "%s is given twice, first on line %d", key, old.line)

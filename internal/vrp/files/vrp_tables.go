@@ -164,6 +164,16 @@ func (v *vrpFile) positiveOrZero(key string) (float64, error) {
 	return x, nil
 }
 
+// lastSection is the section that stands behind all others.
+func (v *vrpFile) lastSection() (last string) {
+	for key, line := range v.seen {
+		if line > v.seen[last] {
+			last = key
+		}
+	}
+	return last
+}
+
 // fillGroups reads groups, of each of which one customer is visited. A group of one is no choice:
 // its customer stays required.
 func (v *vrpFile) fillGroups(p *vrp.Problem, order []int) error {
@@ -180,6 +190,9 @@ func (v *vrpFile) fillGroups(p *vrp.Problem, order []int) error {
 		if len(g.Members) > 1 {
 			p.Groups = append(p.Groups, g)
 		}
+	}
+	if v.tables[key] != nil && !v.ended && v.lastSection() == key {
+		p.Notes = append(p.Notes, "no EOF behind "+key+": if the file was cut off, groups are missing")
 	}
 	return nil
 }
