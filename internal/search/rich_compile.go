@@ -55,19 +55,23 @@ func (m *model) sampled(f func(i, j int)) {
 func (m *model) units() {
 	p := m.p
 	profiles := max(1, len(p.Profiles))
-	m.distUnit = wholeUnit(func(yield func(float64)) {
+	m.distUnit, _ = unitOf(func(yield func(float64)) {
 		for k := range profiles {
 			m.sampled(func(i, j int) { yield(min(p.DistanceOf(k, i, j), 1e12)) })
 		}
+	}, func(func(float64)) {}, func(yield func(float64)) {
+		for _, t := range p.Types() {
+			yield(t.MaxDistance)
+		}
 	})
-	m.timeUnit = m.timeUnits(profiles)
+	m.timeUnit, m.wholeTimes = m.timeUnits(profiles)
 }
 
 // timeUnits chooses what a unit of time is. Lengths of time stand in tables of 32 bits, and points
 // in time do not: where these count from far away, as seconds since 1970 do, or where an end is a
 // number that stands for none (9999999999), durations keep their digits. An end that no route can
 // reach is no end.
-func (m *model) timeUnits(profiles int) float64 {
+func (m *model) timeUnits(profiles int) (unit float64, whole bool) {
 	p, types := m.p, m.p.Types()
 	longest, all := 0.0, 0.0 // of a length, and what all of them take together at most
 	lengths := func(yield func(float64)) {
@@ -126,7 +130,7 @@ func (m *model) timeUnits(profiles int) float64 {
 			end(t.MaxDuration)
 		}
 	}
-	return unitOf(lengths, points, mostLength, mostPoint)
+	return unitOf(lengths, points, points)
 }
 
 func value(list []float64, i int) float64 {
@@ -278,12 +282,12 @@ func (m *model) readKinds() {
 		m.perDur = m.perDur || t.DurationCost > 0
 		if dist[t.Profile] == nil {
 			dist[t.Profile] = m.newGrid(void, func(i, j int) int32 {
-				return int32(min(math.Round(p.DistanceOf(t.Profile, i, j)*m.distUnit), 1<<29))
+				return int32(min(math.Round(p.DistanceOf(t.Profile, i, j)*m.distUnit), longestLength))
 			})
 			dur[t.Profile] = dist[t.Profile]
-			if p.Speed != 0 && p.Speed != 1 || p.Profiles != nil && p.Profiles[t.Profile].Duration != nil || m.distUnit != m.timeUnit || m.distUnit > 1000 {
+			if p.Speed != 0 && p.Speed != 1 || p.Profiles != nil && p.Profiles[t.Profile].Duration != nil || m.distUnit != m.timeUnit || !m.wholeTimes {
 				dur[t.Profile] = m.newGrid(void, func(i, j int) int32 {
-					return int32(min(upUnits(p.DurationOf(t.Profile, i, j), m.timeUnit), 1<<29))
+					return int32(min(upUnits(p.DurationOf(t.Profile, i, j), m.timeUnit), longestLength))
 				})
 			}
 		}

@@ -104,6 +104,7 @@ type model struct {
 	row           []int32   // by lead: its index in tasks, plus 1
 	distUnit      float64   // units in a distance of 1
 	timeUnit      float64
+	wholeTimes    bool // lengths of time are whole numbers of units
 	near          []int32
 	nearAt        []int32
 	leg           float64   // a typical leg's cost, the unit of temperature
@@ -124,58 +125,125 @@ func (m *model) mayServe(k *kind, v int32) bool {
 	return k.allowed == nil || k.allowed[v>>6]>>(uint(v)&63)&1 != 0
 }
 
-// How many units a length and a point in time may be: tables of lengths have 32 bits, points 64,
-// and all of a route's lengths stay far below endless.
+// How many units lengths and points in time may be: tables of lengths have 32 bits, points 64, and
+// all of a route's lengths stay far below endless. Of lengths of which some are so long that
+// nobody means to go them (99999999), the others keep commonLength, and those are as long as
+// longestLength.
 const (
-	mostLength = 1 << 28
-	mostPoint  = 1 << 44
+	mostLength    = 1 << 28
+	mostPoint     = 1 << 44
+	commonLength  = 1 << 22
+	longestLength = 1 << 29
+	barredPast    = 18 // powers of two between such lengths and all others
 )
 
-// wholeUnit is the least of 1, 10, 100 and 1000 in which all values are whole numbers, or a power
-// of two that keeps the largest within mostLength.
-func wholeUnit(values func(yield func(float64))) float64 {
-	return unitOf(values, func(func(float64)) {}, mostLength, mostLength)
+// values yields numbers.
+type values func(yield func(float64))
+
+// numbers is what unitOf knows of numbers, by their power of two.
+type numbers struct {
+	count   [2048]int
+	largest [2048]float64
+	fails   [2048][4]bool // in which of units they are not whole
 }
 
-// unitOf is wholeUnit of lengths and points together. Points go beyond the limit of lengths, up to
-// their own, where values are whole, or where they are a thousand times the longest length and
-// more, which would be rounded away.
-func unitOf(lengths, points func(yield func(float64)), limit, far float64) float64 {
-	units := [4]float64{1, 10, 100, 1000}
-	var fails [4]bool
-	look := func(values func(yield func(float64))) (largest float64) {
-		values(func(x float64) {
-			if math.IsInf(x, 0) {
-				return
-			}
-			largest = max(largest, math.Abs(x))
-			for i, u := range units {
-				if !fails[i] && math.Abs(x*u-math.Round(x*u)) > 1e-6 {
-					fails[i] = true
-				}
-			}
-		})
-		return largest
-	}
-	length, point := look(lengths), look(points)
-	for _, most := range []float64{limit, far} {
+// units are those in which whole numbers stay whole.
+var units = [4]float64{1, 10, 100, 1000}
+
+func (n *numbers) read(list values) {
+	list(func(x float64) {
+		if x = math.Abs(x); math.IsInf(x, 0) || x == 0 {
+			return
+		}
+		e := math.Float64bits(x) >> 52
+		n.count[e]++
+		n.largest[e] = max(n.largest[e], x)
+		fails := &n.fails[e]
 		for i, u := range units {
-			if !fails[i] && length*u <= limit && point*u <= most {
-				return u
+			if !fails[i] && math.Abs(x*u-math.Round(x*u)) > 1e-6 {
+				fails[i] = true
+			}
+		}
+	})
+}
+
+// upTo is the largest of the numbers whose power is at most e, and the units in which not all of
+// these are whole.
+func (n *numbers) upTo(e int) (largest float64, fails [4]bool) {
+	for k := range e + 1 {
+		if n.count[k] > 0 {
+			largest = n.largest[k]
+			for i := range fails {
+				fails[i] = fails[i] || n.fails[k][i]
 			}
 		}
 	}
+	return largest, fails
+}
+
+// common is the power of the numbers that are not barred: those behind a wide gap that are at most
+// half of all are.
+func (n *numbers) common() int {
+	all, above, last := 0, 0, len(n.count)-1
+	for _, k := range n.count {
+		all += k
+	}
+	for e, upper := last, -1; e >= 0; e-- {
+		if n.count[e] == 0 {
+			continue
+		}
+		if upper >= 0 && upper-e > barredPast && 2*above <= all {
+			return e
+		}
+		above, upper = above+n.count[e], e
+	}
+	return last
+}
+
+// unitOf is the least of 1, 10, 100 and 1000 in which all lengths and points are whole numbers, or
+// a power of two that keeps the largest within mostLength. Points go beyond it, up to mostPoint,
+// where values are whole, or where they are a thousand times the longest length and more, which
+// would be rounded away. Lengths that nobody means to go do not count where limits, of lengths or
+// of points, are below them. whole tells that lengths are whole.
+func unitOf(lengths, points, limits values) (unit float64, whole bool) {
+	var of, at, most numbers
+	of.read(lengths)
+	at.read(points)
+	most.read(limits)
+	last := len(of.count) - 1
+	length, broken := of.upTo(last)
+	point, early := at.upTo(last)
 	power := func(x float64) float64 {
 		_, exp := math.Frexp(x)
 		return math.Ldexp(1, exp-1)
 	}
+	for _, far := range []float64{mostLength, mostPoint} {
+		for i, u := range units {
+			if !broken[i] && !early[i] && length*u <= mostLength && point*u <= far {
+				return u, true
+			}
+		}
+	}
+	if e := of.common(); e < last {
+		usual, broken := of.upTo(e)
+		limit, _ := most.upTo(last)
+		limit = max(limit, point)
+		for i, u := range units {
+			if !broken[i] && !early[i] && usual*u <= commonLength && limit*u <= mostLength {
+				return u, true
+			}
+		}
+		if u := power(min(commonLength/usual, mostLength/limit)); usual*u >= 1<<10 {
+			return u, false
+		}
+	}
 	switch {
 	case length == 0 && point == 0:
-		return 1
+		return 1, true
 	case length > 0 && point > 1000*length:
-		return power(min(limit/length, far/point))
+		return power(min(mostLength/length, mostPoint/point)), false
 	}
-	return power(limit / max(length, point))
+	return power(mostLength / max(length, point)), false
 }
 
 func upUnits(x, unit float64) int64 {
