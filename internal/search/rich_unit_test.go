@@ -113,8 +113,8 @@ func TestBarredWays(t *testing.T) {
 // TestWaysAreNoShorterInUnits: where a long way leaves units in which no way is whole, lengths of
 // time are rounded up. They shared the table of distances, which rounds to the nearest.
 func TestWaysAreNoShorterInUnits(t *testing.T) {
-	p := &vrp.Problem{Capacity: 6, Demand: []int32{0, 1, 1}, Metric: vrp.Explicit, Windows: [][]vrp.Window{nil, {{From: 0, To: 10.01}}, nil},
-		Weights: []float64{0, 10.03, 10, 10.03, 0, 1e7, 10, 1e7, 0}}
+	p := &vrp.Problem{Capacity: 6, Demand: []int32{0, 1, 1}, Metric: vrp.Explicit, Windows: [][]vrp.Window{nil, {{From: 0, To: 10.001}}, nil},
+		Weights: []float64{0, 10.003, 10, 10.003, 0, 2e6, 10, 2e6, 0}}
 	r, err := Solve(t.Context(), p, Options{Iterations: 200, Workers: 1})
 	if err != nil || !slices.Equal(r.Unserved, []int32{1}) {
 		t.Errorf("%v: %+v", err, r)
