@@ -238,6 +238,9 @@ func (a *app) solveBy(ctx context.Context, p *vrp.Problem, f *solveFlags) (*outc
 	if out.Result, err = m.Solve(ctx, p, o); err != nil {
 		return nil, err
 	}
+	if out.Note != "" {
+		fmt.Fprintf(a.stderr, "%s: %s\n", p.Name, out.Note)
+	}
 	if out.trace != nil {
 		out.trace.Add(out.Seconds, out.Cost)
 	}

@@ -128,10 +128,22 @@ func (r *Routed) takeBest(prob *vrp.Problem, actions []int32, lengths []float32)
 		return nil, nil // of an earlier round
 	}
 	if v := (*vrp.Violation)(nil); errors.As(broken, &v) && v.Rule == vrp.WithinFleet {
-		return nil, fmt.Errorf("the policy does not know how many vehicles there are, and all of its routes take more than %d: leave the policy out to search, or draw more routes (sample:1000)", prob.Vehicles)
+		return nil, &manyVehicles{v, prob.Vehicles}
 	}
 	return nil, fmt.Errorf("the policy's routes are invalid: %w", broken)
 }
+
+// manyVehicles says that all of a policy's routes take more vehicles than there are.
+type manyVehicles struct {
+	broken *vrp.Violation
+	most   int
+}
+
+func (e *manyVehicles) Error() string {
+	return fmt.Sprintf("the policy does not know how many vehicles there are, and all of its routes take more than %d: leave the policy out to search, or draw more routes (sample:1000)", e.most)
+}
+
+func (e *manyVehicles) Unwrap() error { return e.broken }
 
 // tourCost is Problem.Cost of a visit sequence that begins behind the depot and is filled up with
 // it.

@@ -38,6 +38,7 @@ type Result struct {
 	Optimal     bool             // there is no lower cost
 	Reasons     map[int32]string // of customers on no route
 	Missing     int              // how many of them had to be served
+	Note        string           // what else a user should know of how they were made
 }
 
 // job is one problem on its way through a method.
@@ -90,6 +91,9 @@ func runSearch(j *job) error {
 		return err
 	}
 	j.partial = j.p.Limited() != nil || o.Partial || o.Fixed != nil
+	if j.partial && o.Fixed == nil && len(found.Unserved) > 0 {
+		found.Solution = fit(j.p, found.Solution)
+	}
 	j.out.Solution, j.out.Iterations, j.out.Interrupted = found.Solution, found.Iterations, found.Interrupted
 	if found.Start > 0 {
 		j.out.Start = &found.Start
@@ -124,7 +128,12 @@ func runPolicy(j *job) (err error) {
 }
 
 func runBoth(j *job) error {
-	if err := runPolicy(j); err != nil {
+	err := runPolicy(j)
+	if v := (*vrp.Violation)(nil); errors.As(err, &v) && v.Rule == vrp.WithinFleet {
+		*j.out = Result{Note: fmt.Sprintf("all of the policy's routes take more than the %d vehicles: the search began without them", j.p.Vehicles)}
+		return runSearch(j)
+	}
+	if err != nil {
 		return err
 	}
 	start := j.out.Solution

@@ -15,6 +15,9 @@ func (m *Method) Solve(ctx context.Context, p *vrp.Problem, o Options) (*Result,
 	if err := m.run(j); err != nil {
 		return nil, err
 	}
+	if j.out.Method == "" { // the search went on alone
+		j.out.Method = Search
+	}
 	j.out.Seconds = time.Since(begun).Seconds()
 	// Who had to be served and is not does not end the solve: they are listed with their reasons. A
 	// method that serves everybody is held to that.

@@ -118,10 +118,10 @@ func partner(p *vrp.Problem, v int32) (int32, bool) {
 	return 0, false
 }
 
-// nearest tries the customer in every place of the routes near it, and on a vehicle that has none,
-// and tells of the place where the least breaks.
-func nearest(validator *vrp.RouteValidator, p *vrp.Problem, s vrp.Solution, v int32, trials *int) string {
-	least, reason := math.Inf(1), "no vehicle is left for it"
+// places tries the customer in every place of the routes near it, and on a vehicle that has none:
+// try is told the route with it, the vehicle's type and which of the solution's routes it is, -1
+// for a new one.
+func places(p *vrp.Problem, s vrp.Solution, v int32, trials *int, try func(route []int32, kind, at int)) {
 	types, used := p.Types(), make([]int, len(p.Types()))
 	for i := range s.Routes {
 		used[typeOf(s, i)]++
@@ -130,8 +130,38 @@ func nearest(validator *vrp.RouteValidator, p *vrp.Problem, s vrp.Solution, v in
 	if paired && isDelivery(p, v) {
 		v, other = other, v
 	}
-	try := func(route []int32, kind int) {
+	counted := func(route []int32, kind, at int) {
 		*trials++
+		try(route, kind, at)
+	}
+	for _, i := range routesNear(p, s, v) {
+		r := s.Routes[i]
+		for k := 0; k <= len(r) && *trials < mostTrials; k++ {
+			with := slices.Insert(slices.Clone(r), k, v)
+			if !paired {
+				counted(with, typeOf(s, i), i)
+				continue
+			}
+			for m := k + 1; m <= len(with) && *trials < mostTrials; m++ {
+				counted(slices.Insert(slices.Clone(with), m, other), typeOf(s, i), i)
+			}
+		}
+	}
+	for kind, t := range types {
+		if t.Count == 0 || used[kind] < t.Count {
+			alone := []int32{v}
+			if paired {
+				alone = append(alone, other)
+			}
+			counted(alone, kind, -1)
+		}
+	}
+}
+
+// nearest tells of the place where the least breaks.
+func nearest(validator *vrp.RouteValidator, p *vrp.Problem, s vrp.Solution, v int32, trials *int) string {
+	least, reason := math.Inf(1), "no vehicle is left for it"
+	places(p, s, v, trials, func(route []int32, kind, _ int) {
 		sum, first := 0.0, ""
 		for _, broken := range validator.Violations(route, kind) {
 			sum += broken.By
@@ -146,30 +176,57 @@ func nearest(validator *vrp.RouteValidator, p *vrp.Problem, s vrp.Solution, v in
 			_, text, _ := strings.Cut(first, ": ")
 			least, reason = sum, "in the place that comes nearest, "+text
 		}
-	}
-	for _, i := range routesNear(p, s, v) {
-		r := s.Routes[i]
-		for k := 0; k <= len(r) && *trials < mostTrials; k++ {
-			with := slices.Insert(slices.Clone(r), k, v)
-			if !paired {
-				try(with, typeOf(s, i))
-				continue
-			}
-			for m := k + 1; m <= len(with) && *trials < mostTrials; m++ {
-				try(slices.Insert(slices.Clone(with), m, other), typeOf(s, i))
-			}
-		}
-	}
-	for kind, t := range types {
-		if t.Count == 0 || used[kind] < t.Count {
-			alone := []int32{v}
-			if paired {
-				alone = append(alone, other)
-			}
-			try(alone, kind)
-		}
-	}
+	})
 	return reason
+}
+
+// fit takes in customers who had to be served and whom the validator lets in: a search in fixed
+// point cannot tell a limit that is touched to the last digit from one that is broken, and one that
+// was short may have overlooked them. Each goes where it costs least of the places that are tried.
+func fit(p *vrp.Problem, s vrp.Solution) vrp.Solution {
+	trials, validator := 0, vrp.NewRouteValidator(p)
+	alone := func(route []int32, kind int) float64 {
+		e, err := vrp.Evaluate(p, vrp.Solution{Routes: [][]int32{route}, Types: []int32{int32(kind)}})
+		if err != nil || len(e.Routes) != 1 {
+			return math.Inf(1)
+		}
+		return e.Routes[0].Cost
+	}
+	for i, v := range missing(p, left(p, s)) {
+		if i >= mostReasons || trials >= mostTrials {
+			break
+		}
+		if slices.ContainsFunc(s.Routes, func(r []int32) bool { return slices.Contains(r, v) }) {
+			continue // with the other half of its shipment
+		}
+		least, best, of, to := math.Inf(1), []int32(nil), 0, -1
+		places(p, s, v, &trials, func(route []int32, kind, at int) {
+			if len(validator.Violations(route, kind)) > 0 {
+				return
+			}
+			cost := alone(route, kind)
+			if at >= 0 {
+				cost -= alone(s.Routes[at], kind)
+			}
+			if cost < least {
+				least, best, of, to = cost, route, kind, at
+			}
+		})
+		switch {
+		case best == nil:
+		case to >= 0:
+			s.Routes = slices.Clone(s.Routes)
+			s.Routes[to] = best
+		default:
+			if s.Types == nil && len(p.Types()) > 1 {
+				s.Types = make([]int32, len(s.Routes))
+			}
+			if s.Routes = append(slices.Clip(s.Routes), best); s.Types != nil {
+				s.Types = append(slices.Clip(s.Types), int32(of))
+			}
+		}
+	}
+	return s
 }
 
 // routesNear are the routes that come nearest to a customer, the nearest first.
