@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"haul/internal/solve"
-	"haul/internal/vrp"
 	"haul/internal/vrp/files"
 )
 
@@ -254,7 +253,7 @@ func (j *jobs) run(ctx context.Context, one *job) (*solved, error) {
 	}
 	spent, iterations := 0.0, 0
 	if was := one.Progress; was != nil && was.Routes != nil && m.Name == solve.Search {
-		if vrp.Validate(p, vrp.Solution{Routes: was.Routes, Types: was.Types}) == nil {
+		if startable(p, was.Routes, was.Types) == nil {
 			spent, iterations, ask.Start, ask.StartTypes = was.Seconds, was.Iterations, was.Routes, was.Types
 			ask.Time = max(ask.Time-spent, 0.01)
 		}

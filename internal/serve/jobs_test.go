@@ -152,6 +152,35 @@ func TestJobsAreCancelled(t *testing.T) {
 	}
 }
 
+// A search whose routes leave out customers, for want of vehicles, goes on from them too.
+func TestJobsThatLeaveCustomersOutGoOn(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "jobs")
+	keep := func(o *Options) { o.Jobs = folder }
+	x := open(t, keep)
+	long := x.submit(x.drawn(30, `"method":"search","time":30,"vehicles":2`), 202)
+	soon(t, "routes", func() bool { p := x.job(long.ID).Progress; return p != nil && p.Routes != nil && p.Iterations > 0 })
+	x.stop()
+	if err := <-x.gone; err != nil {
+		t.Error(err)
+	}
+	x.gone <- nil
+	spent := filepath.Join(folder, long.ID+stateEnding)
+	var was keptJob
+	if text, err := os.ReadFile(spent); err != nil || json.Unmarshal(text, &was) != nil || was.Progress == nil {
+		t.Fatalf("%v, %s", err, text)
+	}
+	was.Progress.Seconds = 500 // it has had its time
+	text, err := json.Marshal(&was)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, spent, string(text))
+	y := open(t, keep)
+	if got := y.until(long.ID, jobDone); got.Result == nil || got.Result.Seconds < 500 || got.Result.Missing == 0 {
+		t.Errorf("%+v, taken up from %+v", got.Result, was.Progress)
+	}
+}
+
 // Jobs survive a server: those that ended with their results, and one under way goes on from its
 // routes.
 func TestJobsSurviveARestart(t *testing.T) {

@@ -130,6 +130,39 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
+// TestWhatAMethodHasNoUseFor: a request that names no method is solved by the one that it speaks
+// of, and what the method does not know is refused, where it was passed over.
+func TestWhatAMethodHasNoUseFor(t *testing.T) {
+	x := open(t, nil)
+	const body = `{"coords": [[0,0],[10,0],[0,10],[-10,0],[0,-10]], "demands": [0,5,5,5,5], "capacity": 10%s}`
+	for extra, want := range map[string]string{
+		``: "exact", `, "time": 0.02`: "search", `, "start": [[1,2],[3,4]], "time": 0.02`: "search", `, "start": [[1,2]], "time": 0.02`: "search",
+		`, "start": [[1,2],[3,4]], "start_types": [0,0], "time": 0.02`: "search", `, "method": "exact", "time": 0.02`: "exact",
+	} {
+		var got solved
+		if x.do("POST", "/api/v1/solve", fmt.Sprintf(body, extra)).json(t, &got); got.Method != want || got.Cost > 68.29 || got.Missing > 0 {
+			t.Errorf("%s: %+v, want %s", extra, got, want)
+		}
+	}
+	for extra, words := range map[string]string{
+		`, "policy": "mine"`:                             "there is no policy",
+		`, "decode": "greedy"`:                           "no trained policy yet",
+		`, "method": "search", "policy": "cvrp20"`:       "policy is about a policy, and search solves this",
+		`, "method": "search", "decode": "x"`:            "decode is about a policy, and search solves this",
+		`, "method": "exact", "start": [[1,2],[3,4]]`:    "start is about a search, and exact solves this",
+		`, "method": "search", "start_types": [0]`:       "start_types has 1 entries for the 0 routes of start",
+		`, "start": [[1,2],[3,4]], "start_types": [0]`:   "start_types has 1 entries for the 2 routes of start",
+		`, "start": [[1,2],[3,4]], "start_types": [0,1]`: "vehicle type 1",
+		`, "start": [[1,2,3],[4]]`:                       "start is no solution to begin with",
+		`, "start": [[1,2],[3,9]]`:                       "start is no solution to begin with",
+	} {
+		x.refused(x.do("POST", "/api/v1/solve", fmt.Sprintf(body, extra)), 422, words)
+		if !strings.Contains(words, "no trained") && !strings.Contains(words, "no policy") { // one may come before the job's turn
+			x.refused(x.do("POST", "/api/v1/jobs", fmt.Sprintf(body, extra)), 422, words)
+		}
+	}
+}
+
 // patience is how long a test waits for what must happen, however busy the machine.
 const patience = 2 * time.Minute
 
@@ -216,7 +249,8 @@ func TestAnswersAreTaken(t *testing.T) {
 			}
 		}
 	}
-	// A part that a method does not know is refused, not passed over, and judged in what is exported.
+	// A part that a method does not know is refused, not passed over, and judged in what is
+	// exported.
 	const windows = `{"coords": [[0,0],[3,4]], "demands": [0,1], "capacity": 3, "windows": [[], [[7, 9]]], `
 	x.refused(x.do("POST", "/api/v1/solve", windows+`"method": "exact"}`), 422, "it has time windows: use search")
 	x.refused(x.do("POST", "/api/v1/export/sol", `{"coords": [[0,0],[3,4]], "demands": [0,1], "capacity": 3, "windows": [[], [[1, 2]]], "routes": [[1]]}`), 422, "window closes at 2")
@@ -329,8 +363,8 @@ func TestInstancesAndExport(t *testing.T) {
 	if asked.Status != 422 || asked.Missing != "capacity" {
 		t.Errorf("%+v", asked)
 	}
-	// So is how fast it drives, where there are times; a spreadsheet has its vehicles in a sheet, and
-	// what was not read is named.
+	// So is how fast it drives, where there are times; a spreadsheet has its vehicles in a sheet,
+	// and what was not read is named.
 	x.do("POST", "/api/v1/instances?name=deliveries.xlsx", file("deliveries.xlsx")).json(t, &asked)
 	if asked.Status != 422 || asked.Missing != "speed" {
 		t.Errorf("%+v", asked)

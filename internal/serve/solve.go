@@ -116,11 +116,14 @@ func (ask *solveRequest) check(l Limits) (*vrp.Problem, *solve.Method, error) {
 			return nil, nil, asRefused(err)
 		}
 	}
-	m, err := solve.Choose(p, ask.Method, l.bounds())
+	m, err := solve.Choose(p, ask.meant(), l.bounds())
 	if err != nil {
 		return nil, nil, asRefused(err)
 	}
 	ask.Method = m.Name
+	if err := ask.idle(); err != nil {
+		return nil, nil, err
+	}
 	ask.Time = or(ask.Time, 1)
 	if !(ask.Time > 0) || ask.Time > l.Search.Seconds() {
 		more := ""
@@ -129,12 +132,55 @@ func (ask *solveRequest) check(l Limits) (*vrp.Problem, *solve.Method, error) {
 		}
 		return nil, nil, refuse(http.StatusUnprocessableEntity, "time is %g: up to %g seconds can be asked for%s", ask.Time, l.Search.Seconds(), more)
 	}
+	if ask.StartTypes != nil && len(ask.StartTypes) != len(ask.Start) {
+		return nil, nil, refuse(http.StatusUnprocessableEntity, "start_types has %d entries for the %d routes of start", len(ask.StartTypes), len(ask.Start))
+	}
 	if ask.Start != nil {
-		if bad := vrp.Validate(p, vrp.Solution{Routes: ask.Start, Types: ask.StartTypes}); bad != nil {
+		if bad := startable(p, ask.Start, ask.StartTypes); bad != nil {
 			return nil, nil, refuse(http.StatusUnprocessableEntity, "start is no solution to begin with: %s", bad)
 		}
 	}
 	return p, m, nil
+}
+
+// startable says why a search cannot begin with routes. Whom they leave out the search takes in.
+func startable(p *vrp.Problem, routes [][]int32, types []int32) error {
+	for _, bad := range vrp.Violations(p, vrp.Solution{Routes: routes, Types: types}) {
+		if bad.Rule != vrp.VisitedAtAll && bad.Rule != vrp.GroupServed {
+			return bad
+		}
+	}
+	return nil
+}
+
+// meant is the method that a request names or speaks of: a policy and its decoder, or a budget and
+// a start of the search, as haul solve has it.
+func (ask *solveRequest) meant() string {
+	switch {
+	case ask.Method != "":
+	case ask.Policy != "" || ask.Decode != "":
+		return solve.Policy
+	case ask.Time != 0 || ask.Start != nil:
+		return solve.Search
+	}
+	return ask.Method
+}
+
+// idle refuses what the method has no use for, which would be passed over in silence. A time is no
+// such thing: other methods are done within it.
+func (ask *solveRequest) idle() error {
+	for _, part := range []struct {
+		key    string
+		given  bool
+		method string
+		about  string
+	}{{"start", ask.Start != nil, solve.Search, "a search"}, {"start_types", ask.StartTypes != nil, solve.Search, "a search"},
+		{"policy", ask.Policy != "", solve.Policy, "a policy"}, {"decode", ask.Decode != "", solve.Policy, "a policy"}} {
+		if part.given && ask.Method != part.method {
+			return refuse(http.StatusUnprocessableEntity, "%s is about %s, and %s solves this: leave one of them out", part.key, part.about, ask.Method)
+		}
+	}
+	return nil
 }
 
 // asRefused words what the table of methods refused: a name that it does not have is a mistake of
