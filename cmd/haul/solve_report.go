@@ -38,6 +38,7 @@ type fileReport struct {
 	Start       *float64  `json:"start_cost,omitempty"`
 	Iterations  int       `json:"iterations"`
 	Interrupted bool      `json:"interrupted,omitempty"`
+	Proven      bool      `json:"proven,omitempty"`
 	Seconds     float64   `json:"seconds"`
 	BestKnown   float64   `json:"best_known,omitempty"`
 	Gap         *float64  `json:"gap,omitempty"`
@@ -114,6 +115,9 @@ func (a *app) reportFile(r fileReport, asJSON bool) error {
 			}
 			if r.Interrupted {
 				took += ", interrupted: these are the best routes so far"
+			}
+			if r.Proven {
+				took += ", proven: no routes cost less"
 			}
 			fmt.Fprintf(w, "time\t%s\n", took)
 		}

@@ -353,6 +353,29 @@ func TestTrucksInACommentAreTold(t *testing.T) {
 	}
 }
 
+// Routes that cost least are said to, in words and in JSON, and end a search before its budget.
+func TestSolveSaysWhatIsProven(t *testing.T) {
+	var narrow strings.Builder
+	narrow.WriteString("id,x,y,demand,ready,due,service\n0,50,50,0,0,1000,0\n")
+	for v := 1; v <= 15; v++ {
+		fmt.Fprintf(&narrow, "%d,%d,%d,3,%d,%d,30\n", v, v*37%101, v*59%97, 80+v*43%500, 110+v*43%500)
+	}
+	table := write(t, "narrow.csv", narrow.String())
+	args := []string{"solve", table, "--capacity", "12", "--distance", "exact", "--iterations", "5000"}
+	if r := haulIn(t.Context(), append(args, "--json")...); !strings.Contains(r.stdout, `"proven":true`) || strings.Contains(r.stdout, `"iterations":5000,`) {
+		t.Errorf("%.900s%s", r.stdout, r.stderr)
+	}
+	if text := haulIn(t.Context(), args...); !strings.Contains(text.stdout, "proven: no routes cost less") {
+		t.Errorf("%s%s", text.stdout, text.stderr)
+	}
+	// Where a vehicle might wait for the same customer twice, nobody knows.
+	wide := write(t, "wide.csv", strings.NewReplacer(",30\n", ",1\n").Replace(narrow.String()))
+	args[1] = wide
+	if r := haulIn(t.Context(), append(args, "--json")...); strings.Contains(r.stdout, `"proven"`) || !strings.Contains(r.stdout, `"iterations":5000,`) {
+		t.Errorf("%.900s%s", r.stdout, r.stderr)
+	}
+}
+
 func TestSolveTable(t *testing.T) {
 	table := write(t, "stops.csv", "id,lat,lon,demand\ndepot,51.5,-0.12,\na,51.6,-0.1,3\nb,51.4,-0.2,4\nc,51.55,0.1,2\n")
 	for _, ext := range []string{".sol", ".csv", ".geojson"} {

@@ -62,6 +62,7 @@ type richDriver struct {
 	told       time.Time
 	toldCost   float64
 	met        bool
+	proven     bool // no routes cost less
 }
 
 // elapsed is the wall time since a search began.
@@ -239,7 +240,7 @@ func (d *richDriver) spent() float64 {
 }
 
 func (d *richDriver) over(ctx context.Context) bool {
-	return d.met || ctx.Err() != nil || d.spent() >= 1
+	return d.met || d.proven || ctx.Err() != nil || d.spent() >= 1
 }
 
 // left is how many iterations there may be.
@@ -317,7 +318,16 @@ func (d *richDriver) anneal(ctx context.Context, first *rchain) {
 			share = coverShareSmall
 		}
 		t := stretch{from: from, until: cy.until - share*(cy.until-from), hot: cy.hot, cold: richCold}
-		d.stretch(ctx, chains, t, i == 0)
+		fresh := i == 0
+		if fresh && first.provable() {
+			d.stretch(ctx, chains, stretch{from: from, until: from + proveAfter*(t.until-from), hot: cy.hot, cold: richCold}, true)
+			d.prove(ctx, chains)
+			if d.over(ctx) {
+				break
+			}
+			fresh, t.from = false, d.spent()
+		}
+		d.stretch(ctx, chains, t, fresh)
 		d.cover(ctx, chains, cy.until)
 		// What the cover leaves of the cycle goes to its routes, cold.
 		d.stretch(ctx, chains, stretch{from: d.spent(), until: cy.until, hot: richCold, cold: richCold}, false)
@@ -458,6 +468,7 @@ func (d *richDriver) result(ctx context.Context) (*Result, error) {
 		r.Start = max(r.Start, r.Cost)
 	}
 	r.Unserved = d.m.without(e.Unserved)
+	r.Proven = d.proven && len(r.Unserved) == 0
 	r.Seconds = elapsed(d.begun).Seconds()
 	return r, nil
 }

@@ -62,6 +62,7 @@ type Result struct {
 	Interrupted bool    // the context ended before the budget
 	Unserved    []int32 // required customers on no route, in order
 	Moves       int64   // positions evaluated, where they are counted
+	Proven      bool    // no routes cost less, times rounded to the search's units
 }
 
 // Solve improves routes until the budget is spent, the target is met or ctx ends; the routes so far
