@@ -62,8 +62,8 @@ func (s *Server) readInstance(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) instanceOf(w http.ResponseWriter, r *http.Request) (*known, error) {
-	// What comes in slowly keeps a place among the files, which bound the memory that they take, and
-	// none among those who compute.
+	// What comes in slowly keeps a place among the files, which bound the memory that they take,
+	// and none among those who compute.
 	leaveFiles, err := s.files.enter(r.Context())
 	if err != nil {
 		return nil, err
@@ -126,6 +126,8 @@ func (s *Server) instanceOf(w http.ResponseWriter, r *http.Request) (*known, err
 		if p, err = found.testSet(text, ext, index); err != nil {
 			return nil, err
 		}
+	} else if index > 0 {
+		return nil, refuse(http.StatusUnprocessableEntity, "index is %d: %s is no file of many instances (%s)", index, name, strings.Join(setEndings, ", "))
 	} else if p, err = files.ReadProblem(bytes.NewReader(text), name, o); err != nil {
 		return nil, unread(name, err)
 	}
@@ -239,6 +241,22 @@ type exportRequest struct {
 	Title string `json:"title,omitempty"` // under the picture
 }
 
+// judge is the validator's word on the routes. As many customers as the answer stated may be on
+// none, though they had to be served: the file lists them, as the answer did.
+func (ask *exportRequest) judge(p *vrp.Problem) error {
+	left := 0
+	for _, bad := range vrp.Violations(p, vrp.Solution{Routes: ask.Routes, Types: ask.Types}) {
+		if bad.Rule != vrp.VisitedAtAll || ask.Missing == 0 {
+			return bad
+		}
+		left++
+	}
+	if left != ask.Missing {
+		return fmt.Errorf("%d customers who had to be served are on none, and unserved_required is %d", left, ask.Missing)
+	}
+	return nil
+}
+
 // formats are the files that routes leave as.
 var formats = map[string]struct {
 	kind  string
@@ -248,20 +266,22 @@ var formats = map[string]struct {
 		return files.WriteSolution(w, p, s, p.Cost(s))
 	}},
 	"csv": {"text/csv; charset=utf-8", func(w io.Writer, p *vrp.Problem, s vrp.Solution, _ string) error {
-		if !files.Timed(p) {
+		why := solve.Reasons(p, s)
+		if !files.Timed(p) && why == nil {
 			return files.WriteSolutionCSV(w, p, s)
 		}
-		plan, err := files.NewPlan(p, s, solve.Reasons(p, s))
+		plan, err := files.NewPlan(p, s, why)
 		if err != nil {
 			return err
 		}
 		return files.WritePlanCSV(w, p, plan)
 	}},
 	"geojson": {"application/geo+json", func(w io.Writer, p *vrp.Problem, s vrp.Solution, _ string) error {
-		if !files.Timed(p) {
+		why := solve.Reasons(p, s)
+		if !files.Timed(p) && why == nil {
 			return files.WriteSolutionGeoJSON(w, p, s)
 		}
-		plan, err := files.NewPlan(p, s, solve.Reasons(p, s))
+		plan, err := files.NewPlan(p, s, why)
 		if err != nil {
 			return err
 		}
@@ -302,7 +322,7 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if err == nil && name != "vrp" {
-		if bad := vrp.Validate(p, vrp.Solution{Routes: ask.Routes, Types: ask.Types}); bad != nil {
+		if bad := ask.judge(p); bad != nil {
 			err = refuse(http.StatusUnprocessableEntity, "these are no routes of the instance: %s", bad)
 		}
 	}

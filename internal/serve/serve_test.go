@@ -236,7 +236,8 @@ func TestSolve(t *testing.T) {
 func TestAnswersAreTaken(t *testing.T) {
 	x := open(t, nil)
 	for _, drawn := range []*answerOf{x.do("GET", "/api/v1/instances/random?customers=8", ""),
-		x.do("POST", "/api/v1/instances?name=set.json", `{"haul": 1, "coords": [[0,0],[10,0],[0,10]], "demands": [0,5,5], "capacity": 10, "ids": ["depot","a","b"]}`)} {
+		x.do("POST", "/api/v1/instances?name=set.json", `{"haul": 1, "coords": [[0,0],[10,0],[0,10]], "demands": [0,5,5], "capacity": 10, "ids": ["depot","a","b"]}`),
+		x.do("POST", "/api/v1/instances?name=few.json", `{"haul": 1, "coords": [[0,0],[10,0],[0,10]], "demands": [0,5,6], "capacity": 10, "vehicles": 1}`)} {
 		var in, out map[string]any
 		drawn.json(t, &in)
 		body, _ := json.Marshal(in)
@@ -246,9 +247,14 @@ func TestAnswersAreTaken(t *testing.T) {
 		for format := range formats {
 			if got := x.do("POST", "/api/v1/export/"+format, string(body)); got.status != 200 {
 				t.Errorf("%s: %d %s", format, got.status, got.body)
+			} else if few := out["unserved_required"] != nil; few != strings.Contains(string(got.body), "unserved") && (format == "csv" || format == "geojson") {
+				t.Errorf("%s does not list who is on no route: %s", format, got.body)
 			}
 		}
 	}
+	const few = `{"coords": [[0,0],[1,0],[0,1]], "demands": [0,1,1], "capacity": 2, "routes": [[1]], "unserved_required": %d}`
+	x.refused(x.do("POST", "/api/v1/export/csv", fmt.Sprintf(few, 2)), 422, "1 customers who had to be served are on none, and unserved_required is 2")
+	x.refused(x.do("POST", "/api/v1/instances?name=a.json&index=1", `{"coords": [[0,0],[1,0]], "demands": [0,1], "capacity": 2}`), 422, "index is 1: a.json is no file of many instances")
 	// A part that a method does not know is refused, not passed over, and judged in what is
 	// exported.
 	const windows = `{"coords": [[0,0],[3,4]], "demands": [0,1], "capacity": 3, "windows": [[], [[7, 9]]], `

@@ -200,7 +200,7 @@ class RouteMap {
       await streamed('/solve', this.method.request(), stop.signal, (event, data) => {
         if (!alive()) return;
         if (event === 'problem') { say(this.error, data.detail); return; }
-        if (data.routes) { this.routes = data.routes; this.types = data.types; this.draw(); }
+        if (data.routes) { this.routes = data.routes; this.types = data.types; this.missing = data.unserved_required; this.draw(); }
         this.tell(data, event === 'progress');
       });
     } catch (e) {
@@ -289,7 +289,7 @@ class RouteMap {
 
   async save(format) {
     try {
-      const name = instance.name, body = { ...instance, routes: this.routes, ...(this.types ? { types: this.types } : {}), title: this.method.name.selectedOptions[0].textContent };
+      const name = instance.name, body = { ...instance, routes: this.routes, ...(this.types ? { types: this.types } : {}), ...(this.missing ? { unserved_required: this.missing } : {}), title: this.method.name.selectedOptions[0].textContent };
       download(`${(name || 'routes').replace(/[^\w.-]+/g, '_')}.${format}`, await (await post('/export/' + format, body)).blob());
     } catch (e) { say(this.error, e.message); }
   }
