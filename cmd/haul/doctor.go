@@ -103,6 +103,9 @@ docs/doctor.md has the same for JAX and nsys, and what each finding means.`,
 			if opt.diff && len(args) != 2 {
 				return usagef("--diff compares two traces, before and after; got %d (see %s --help)", len(args), cmd.CommandPath())
 			}
+			if opt.diff && opt.breakdown {
+				return usagef("--breakdown is of one trace or job, and --diff compares two: leave one of them out (--diff --json has both breakdowns)")
+			}
 			if opt.failOn != "" && !slices.Contains(severities, opt.failOn) {
 				return usagef("--fail-on %q: it is %s", opt.failOn, strings.Join(severities, ", "))
 			}

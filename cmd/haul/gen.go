@@ -154,7 +154,7 @@ const maxNodes = 100_000_000
 
 // fileEndings are those of files that somebody may mean by --out, and which a folder would hardly
 // have.
-var fileEndings = []string{".vrp", ".npy", ".pt", ".pth", ".pickle", ".csv", ".json", ".txt", ".zip", ".gz"}
+var fileEndings = []string{".vrp", ".tsp", ".sol", ".npy", ".pt", ".pth", ".pickle", ".csv", ".tsv", ".xlsx", ".json", ".geojson", ".txt", ".zip", ".gz"}
 
 // genWrite writes the instances as the name of --out asks.
 func (a *app) genWrite(ctx context.Context, f *genFlags, r *genReport, problem, file func(int) *vrp.Problem) error {

@@ -267,6 +267,9 @@ func (f *solveFlags) knownFiles() error {
 	default:
 		return usagef("--out %s: cannot write %q, use .sol, .json, .csv, .xlsx or .geojson", f.out, ext[1:])
 	}
+	if f.plot != "" && filepath.Clean(f.plot) == filepath.Clean(f.search.curve) {
+		return usagef("--plot and --curve would both write %s: name two files", f.plot)
+	}
 	for _, picture := range []string{f.plot, f.search.curve} {
 		if picture != "" {
 			if _, err := draw.FormatOf(picture); err != nil {
