@@ -10,6 +10,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -301,6 +302,24 @@ func TestOneRankTellsOfALoss(t *testing.T) {
 			t.Errorf("rank %d says of %s %q, and ends %d times", c.rank, c.lost, words, ended)
 		}
 	}
+}
+
+// A run that ends before anything of it was saved is not told to go on.
+func TestALossTellsWhatWasSaved(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "last.safetensors")
+	for _, want := range []string{"nothing was saved yet: start over with --force\n", "what was saved is whole, continue with --resume\n"} {
+		words := new(bytes.Buffer)
+		w := &World{watch: &watch{n: 2, out: words, exit: func(int) {}}}
+		w.Saves(path)
+		w.watch.end("1", "is gone", 0)
+		if !strings.HasSuffix(words.String(), want) {
+			t.Errorf("%q, want %q", words, want)
+		}
+		if err := os.WriteFile(path, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	(*World)(nil).Saves(path) // one process alone
 }
 
 // What ranks made must be what was shared out, to the number.

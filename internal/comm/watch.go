@@ -2,9 +2,12 @@ package comm
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,8 +27,9 @@ type watch struct {
 	world   *World
 	leaving atomic.Bool
 	ending  sync.Once
-	awake   atomic.Int64 // when this process last ran
-	clock   func() int64 // nanoseconds that no change of the wall clock moves
+	saves   atomic.Pointer[string] // the file that a run goes on from; nil: not known
+	awake   atomic.Int64           // when this process last ran
+	clock   func() int64           // nanoseconds that no change of the wall clock moves
 	out     io.Writer
 	exit    func(code int)
 }
@@ -168,10 +172,27 @@ func (v *watch) end(rank, why string, after time.Duration) {
 	time.Sleep(after)
 	v.ending.Do(func() {
 		if speaker := v.rank == 0 && rank != "0" || v.rank == 1 && rank == "0"; speaker {
-			fmt.Fprintf(v.out, "haul: rank %s of %d %s; what was saved is whole, continue with --resume\n", rank, v.n, why)
+			fmt.Fprintf(v.out, "haul: rank %s of %d %s; %s\n", rank, v.n, why, v.kept())
 		}
 		v.exit(1)
 	})
+}
+
+// kept says what is left of a run that one of its ranks ended.
+func (v *watch) kept() string {
+	if path := v.saves.Load(); path != nil {
+		if _, err := os.Stat(*path); errors.Is(err, fs.ErrNotExist) {
+			return "nothing was saved yet: start over with --force"
+		}
+	}
+	return "what was saved is whole, continue with --resume"
+}
+
+// Saves names the file that the run will go on from, where it is saved in time.
+func (w *World) Saves(path string) {
+	if w != nil && w.watch != nil {
+		w.watch.saves.Store(&path)
+	}
 }
 
 // bye says that this rank leaves in peace.

@@ -40,6 +40,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	until, _ := ctx.Deadline()
 	r := &run{Options: o, limit: newLimit(ctx, o.World != nil)}
 	ctx = o.World.Agree(ctx)
+	o.World.Saves(o.Dir.Last())
 	defer func() { err = errors.Join(err, r.close()) }()
 	if err := r.prepare(ctx, until); err != nil {
 		return r.interrupted(err)
