@@ -22,6 +22,7 @@ const (
 	proveAfter   = 0.1
 	proveShare   = 0.6 // of what is left of the budget, at most
 	proveLongest = 20 * time.Second
+	proveLate    = 0.3     // of that, to look among the routes that there are by then
 	proveWork    = 2000    // numbers looked at per iteration, where iterations are the budget
 	proveFirst   = 0.001   // of the bound: the gap to which all routes are listed first
 	proveWider   = 2       // and how much wider it is each time that no solution is found in it
@@ -332,36 +333,36 @@ func (x *prover) raise(upper float64) (bound float64, at *tariff, ok bool) {
 }
 
 // prove looks for better routes than those that cost upper, and takes them as it finds them. It is
-// true where none cost less than the last of these.
-func (x *prover) prove(upper float64, take func([]listed)) bool {
+// true where none cost less than the last of these. Where it is stopped, late has it go on for a
+// while, to look among the routes that there are.
+func (x *prover) prove(upper float64, late func(), take func([]listed)) bool {
 	upper -= x.same
-	bound, at, ok := x.raise(upper)
-	if !ok {
-		return false
+	choose := func(limit float64) bool {
+		best, cost, all := x.branch(limit)
+		if best != nil {
+			var routes []listed
+			for _, j := range best {
+				routes = append(routes, x.routes[j])
+			}
+			take(routes)
+			upper = cost
+		}
+		return all
 	}
-	for gap := min(upper-bound, proveFirst*bound); gap > 0; gap = min(upper-bound, proveWider*gap) {
-		if !x.list(at, gap) {
-			return false
+	bound, at, ok := x.raise(upper)
+	for gap := min(upper-bound, proveFirst*bound); ok && gap > 0; gap = min(upper-bound, proveWider*gap) {
+		if ok = x.list(at, gap); !ok {
+			break
 		}
-		if !x.close(upper) {
-			best, cost, all := x.branch(min(upper, bound+gap))
-			if best != nil {
-				var routes []listed
-				for _, j := range best {
-					routes = append(routes, x.routes[j])
-				}
-				take(routes)
-				upper = cost
-			}
-			if !all {
-				return false
-			}
-		}
-		if upper-bound <= gap {
+		if ok = x.close(upper) || choose(min(upper, bound+gap)); ok && upper-bound <= gap {
 			return true
 		}
 	}
-	return true
+	if !ok {
+		late()
+		choose(upper)
+	}
+	return ok
 }
 
 // prove takes the best routes of all where it finds them within a part of the budget.
@@ -371,13 +372,14 @@ func (d *richDriver) prove(ctx context.Context, chains []*rchain) {
 		return
 	}
 	var x *prover
-	limit := int(min(1<<50, proveShare*proveWork*float64(d.o.Iterations)))
-	stop := func() bool { return d.met || ctx.Err() != nil || x.spent() > limit }
+	begun, part := d.spent(), 1-proveLate
+	limit := min(1<<50, proveShare*proveWork*float64(d.o.Iterations))
+	stop := func() bool { return d.met || ctx.Err() != nil || float64(x.spent()) > part*limit }
 	if d.o.Iterations == 0 {
-		end := d.spent() + min(proveShare*(1-d.spent()), proveLongest.Seconds()/d.o.Time.Seconds())
+		limit = min(proveShare*(1-begun), proveLongest.Seconds()/d.o.Time.Seconds())
 		stop = func() bool {
 			d.tell(false)
-			return d.met || ctx.Err() != nil || d.spent() >= end
+			return d.met || ctx.Err() != nil || d.spent() >= begun+part*limit
 		}
 	}
 	if x = newProver(d.m, stop); x == nil {
@@ -395,7 +397,7 @@ func (d *richDriver) prove(ctx context.Context, chains []*rchain) {
 		}
 	}
 	kept := true
-	d.proven = x.prove(d.bestCost, func(routes []listed) {
+	d.proven = x.prove(d.bestCost, func() { part = 1 }, func(routes []listed) {
 		s := x.solution(routes)
 		cost := d.bestCost
 		kept = len(d.m.kinds) > 1 || len(s.Routes) <= d.m.kinds[0].count
