@@ -120,6 +120,14 @@ func every(p *kernel.Program) int {
 // align keeps every tensor on its own 256-byte line, as the driver's own allocations are.
 func align(bytes int) int { return (bytes + 255) &^ 255 }
 
+// whatFits says which batch would fit the memory that is free, of one that takes total.
+func whatFits(free uint64, total, batch int) string {
+	if most := int(free*9/10) / max(1, total/batch); most > 0 {
+		return fmt.Sprintf("a batch of %d would fit", most)
+	}
+	return "not even one instance at a time would fit"
+}
+
 // place gives every shard tensor that an op names memory of its own, so that ops wait only for
 // data; where the card has too little free for that, tensors share memory along the recording, ops
 // run in its order, and none are joined.
@@ -149,8 +157,7 @@ func (r *runner) place(recorded *kernel.Program) error {
 		}
 	}
 	if uint64(total) > free {
-		each := total / r.prog.Batch
-		return noRoom{fmt.Errorf("%s needs %.1f GiB on %s, %.1f GiB are free; a batch of %d would fit", r.prog.Name, gib(total), r.d.ctx.Name, gib(int(free)), max(1, int(free*9/10)/each))}
+		return noRoom{fmt.Errorf("%s needs %.1f GiB on %s, %.1f GiB are free; %s", r.prog.Name, gib(total), r.d.ctx.Name, gib(int(free)), whatFits(free, total, r.prog.Batch))}
 	}
 	if r.arena, err = r.d.alloc(total); err != nil {
 		return err

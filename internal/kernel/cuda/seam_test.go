@@ -161,3 +161,16 @@ func TestScalarsAndFlatBuffersOrderOps(t *testing.T) {
 		t.Errorf("the reduction waits for %d of the %d ops before it", len(reached), at["reduce"])
 	}
 }
+
+// TestWhatFits: a batch that would fit is named, and none where not one instance does.
+func TestWhatFits(t *testing.T) {
+	for _, c := range []struct {
+		free         uint64
+		total, batch int
+		want         string
+	}{{1000, 1600, 8, "a batch of 4 would fit"}, {1000, 900, 1, "a batch of 1 would fit"}, {1000, 901, 1, "not even one instance at a time would fit"}, {0, 3, 8, "not even one instance at a time would fit"}} {
+		if got := whatFits(c.free, c.total, c.batch); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
