@@ -149,7 +149,7 @@ func TestVROOMInEveryFormat(t *testing.T) {
 	const input = `{"vehicles":[{"id":7,"start":[2.35,48.85],"end":[2.35,48.85],"capacity":[4]},{"id":9,"start":[2.35,48.85],"end":[2.35,48.85],"capacity":[1]}],
 "jobs":[{"id":101,"location":[2.4,48.9],"delivery":[1],"service":300,"description":"Zum Eck"},{"id":102,"location":[2.3,48.8],"delivery":[2]},{"id":103,"location":[2.3,48.7],"delivery":[5]}]}`
 	in, folder := write(t, "in.json", input), t.TempDir()
-	for _, ext := range []string{"sol", "json", "csv", "xlsx", "geojson"} {
+	for _, ext := range []string{"sol", "json", "csv", "xlsx", "geojson", "plan.json"} {
 		out := filepath.Join(folder, "x."+ext)
 		var stdout, stderr bytes.Buffer
 		if code := execute(t.Context(), []string{"solve", in, "--iterations", "300", "--out", out}, &stdout, &stderr); code != exitDone {
@@ -168,6 +168,11 @@ func TestVROOMInEveryFormat(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(folder, "x.csv"))
 	if err != nil || !strings.Contains(string(text), "1,7,0,1,customer,1,101,Zum Eck,") {
 		t.Errorf("%v\n%s", err, text)
+	}
+	for name, own := range map[string]bool{"x.json": false, "x.plan.json": true} {
+		if text, err := os.ReadFile(filepath.Join(folder, name)); err != nil || strings.Contains(string(text), `"plan":{"distance":26621`) != own {
+			t.Errorf("%s: %v\n%s", name, err, text)
+		}
 	}
 	other := write(t, "other.json", strings.ReplaceAll(input, `"id":7`, `"id":8`))
 	refused(t, []string{"solve", other, "--check", filepath.Join(folder, "x.json")}, exitFailed, "routes[0] is of vehicle 7, which does not exist")

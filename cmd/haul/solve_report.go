@@ -156,7 +156,7 @@ func (f *solveFlags) write(p *vrp.Problem, s vrp.Solution, cost float64, plan *f
 	}
 	return writeFile(f.out, func(w io.Writer) error {
 		switch ext := strings.ToLower(filepath.Ext(f.out)); {
-		case ext == ".json" && answer != nil:
+		case ext == ".json" && answer != nil && !strings.HasSuffix(strings.ToLower(f.out), ".plan.json"):
 			_, err := w.Write(answer)
 			return err
 		case ext == ".json":

@@ -15,6 +15,7 @@ from typing import Any, Sequence, Union
 
 from ._binary import HaulError, call
 from ._plan import Plan, Route, plan_of
+from ._solve import whole
 from .stop import MaxIterations, MaxRuntime
 
 Amount = Union[int, Sequence[int]]
@@ -306,7 +307,7 @@ class Model:
         if profile is not None and not any(profile is known for known in self._profiles):
             raise ValueError("The given profile is not in this model.")
         fields: dict[str, Any] = {
-            "count": int(num_available),
+            "count": whole(num_available, "num_available"),
             "start": self._depot(start_depot, "start depot"),
             "end": self._depot(end_depot, "end depot"),
             "distance_cost": unit_distance_cost,
@@ -462,21 +463,29 @@ def first_shipment(data: dict[str, Any]) -> int | None:
 def solve_file(file: Path, arguments: Sequence[str], name: str, coords: tuple[tuple[float, float], ...] = (), depots: int = 1, shipments: int | None = None) -> Result:
     """Has the program solve a file. Errors speak of `name` in place of it, since a caller may know no file."""
     with tempfile.TemporaryDirectory(prefix="haul") as folder:
-        plan_file = Path(folder) / "plan.json"
+        plan_file = Path(folder) / "a.plan.json"
         try:
             r = call(["solve", str(file), "--json", *arguments, "--out", str(plan_file)], str(file), name)
         except HaulError as e:
             raise HaulError(str(e).replace(str(file), name), e.code) from None
         plan = json.loads(plan_file.read_text(encoding="utf-8"))["plan"]
+    if "summary" in r:  # VROOM's words, where nobody has to be served
+        r = {"cost": r["summary"]["cost"], "seconds": r["summary"]["computing_times"]["solving"] / 1000, "method": "search"}
     best = plan_of(float(r["cost"]), int(r.get("unserved_required", 0)), plan, coords, depots, shipments)
     return Result(best=best, num_iterations=int(r.get("iterations", 0)), runtime=float(r["seconds"]), method=str(r["method"]))
 
 
 def amounts(x: Amount) -> list[int]:
-    """One amount per dimension."""
-    if isinstance(x, Sequence):
-        return [int(a) for a in x]
-    return [int(x)]
+    """One amount per dimension.
+
+    >>> amounts(4.0), amounts([1, 2])
+    ([4], [1, 2])
+    >>> amounts(1.7)
+    Traceback (most recent call last):
+        ...
+    ValueError: an amount is 1.7: a whole number is needed
+    """
+    return [whole(a, "an amount") for a in (x if isinstance(x, Sequence) else [x])]
 
 
 def span(early: float, late: float) -> list[float]:

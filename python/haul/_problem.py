@@ -16,7 +16,7 @@ from typing import Any, Iterable, Mapping, Sequence, Union
 
 from ._binary import HaulError, run
 from ._model import Model, Result, first_shipment, solve_file
-from ._solve import Point, listed, pair, whole
+from ._solve import Point, budget, listed, pair, whole
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,7 @@ class Problem:
         for flag, value in (("--method", method), ("--policy", policy), ("--checkpoint", checkpoint), ("--decode", decode), ("--seed", seed)):
             if value is not None:
                 arguments += [flag, str(value)]
+        budget(time, iterations, method or "search")
         if iterations:
             arguments += ["--iterations", str(iterations)]
         elif time is not None:
@@ -99,6 +100,10 @@ def read(source: Any, *, capacity: int | None = None, distance: str | None = Non
     >>> r = haul.read(table, capacity=2).solve(method="exact")
     >>> r.cost(), [s.id for s in r.best.routes()[0] if s.is_client()] in (["a", "b"], ["b", "a"])
     (20.0, True)
+    >>> plan = {"vehicles": [{"id": 7, "start": [2.35, 48.85], "end": [2.35, 48.85]}], "jobs": [{"id": 4, "location": [2.4, 48.9]}]}
+    >>> r = haul.read(plan).solve(iterations=50)  # VROOM's words
+    >>> r.cost(), [(s.vehicle, s.visits()) for s in r.best.routes()]
+    (958.0, [('7', [1])])
     >>> haul.read(table).solve()
     Traceback (most recent call last):
         ...

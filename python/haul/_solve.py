@@ -89,6 +89,14 @@ def pair(point: Point, i: int) -> tuple[float, float]:
     return float(point[0]), float(point[1])
 
 
+def budget(time: float | None, iterations: int, method: str) -> None:
+    """Refuses a budget that is given twice, or that a method has no use for."""
+    if time is not None and iterations:
+        raise ValueError("time and iterations both say how long: give one of them")
+    if method != "search" and (time is not None or iterations):
+        raise ValueError(f"{'time' if time is not None else 'iterations'} is about the search: leave method={method!r} out")
+
+
 def solve(
     coords: Iterable[Point],
     demands: Iterable[SupportsIndex | float],
@@ -133,6 +141,14 @@ def solve(
     Traceback (most recent call last):
         ...
     ValueError: point 0 has 3 numbers: two are needed, x and y
+    >>> haul.solve([(0, 0), (3, 4)], [0, 1], capacity=2, time=1, iterations=10)
+    Traceback (most recent call last):
+        ...
+    ValueError: time and iterations both say how long: give one of them
+    >>> haul.solve([(0, 0), (3, 4)], [0, 1], capacity=2, method="exact", time=1)
+    Traceback (most recent call last):
+        ...
+    ValueError: time is about the search: leave method='exact' out
     >>> haul.solve([(0, 0), (3, 4)], [0, 1], capacity=2, decode="pomo8")
     Traceback (most recent call last):
         ...
@@ -164,6 +180,7 @@ def solve(
         raise ValueError("a policy solves it, and no other method: leave method out")
     if time is not None and not time > 0:
         raise ValueError(f"time is {time}: seconds above 0 are needed")
+    budget(time, iterations, method)
     with tempfile.TemporaryDirectory(prefix="haul") as folder:
         file = Path(folder) / "problem.csv"
         with file.open("w", newline="") as f:
