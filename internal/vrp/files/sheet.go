@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +34,48 @@ type sheet struct {
 	titles  []string            // cells that stand alone above the header
 	hidden  []string            // titles of sheets of the same file that nobody sees and that are not read
 	decimal func(string) string // a cell's number with a decimal point
+	commas  bool                // numbers may have decimal commas
+}
+
+var (
+	decimalComma = regexp.MustCompile(`^-?\d+,\d+$`)
+	manyPoints   = regexp.MustCompile(`^-?[1-9]\d{0,2}(\.\d{3})+$`)
+)
+
+// thousands tells of numbers such as 1.000 in a table with decimal commas, whose point may be one
+// between thousands and is read as a decimal one. A column that has both is refused.
+func (s *sheet) thousands() (notes []string, err error) {
+	if !s.commas || !slices.ContainsFunc(s.rows, func(r []string) bool { return slices.ContainsFunc(r, decimalComma.MatchString) }) {
+		return nil, nil
+	}
+	for c, h := range s.head {
+		key := columnKey(h)
+		if name, ok := named(placeColumns, key); ok {
+			key = name
+		}
+		if slices.Contains([]string{"id", "name", "x", "y", "lat", "lon"}, key) {
+			continue
+		}
+		line, odd, comma, plain := 0, "", false, false
+		for i, cells := range s.rows {
+			switch text := strings.TrimSpace(cells[c]); {
+			case decimalComma.MatchString(text):
+				comma = true
+			case manyPoints.MatchString(text) && odd == "":
+				line, odd = s.lines[i], text
+			case strings.Contains(text, ".") && !manyPoints.MatchString(text):
+				plain = true
+			}
+		}
+		switch called := quoteShort(printable(strings.TrimSpace(h))); {
+		case odd == "" || plain:
+		case comma:
+			return nil, s.errorf(line, "column %s has decimal commas, and %q with a point: write it without", called, odd)
+		default:
+			notes = append(notes, fmt.Sprintf("column %s: %q is read with a decimal point, though others have decimal commas: write it without if it parts thousands", called, odd))
+		}
+	}
+	return notes, nil
 }
 
 // where is a row's place in a message.
@@ -82,7 +125,7 @@ func readCells(r io.Reader, name string) (*sheet, error) {
 	in := csv.NewReader(bytes.NewReader(text))
 	in.Comma, in.Comment = comma, commentMark
 	in.TrimLeadingSpace = in.Comma != '\t' // or an empty cell would be none
-	s := &sheet{name: name, at: 1, hashed: hashed, decimal: func(s string) string {
+	s := &sheet{name: name, at: 1, hashed: hashed, commas: comma == ';', decimal: func(s string) string {
 		s = strings.TrimSpace(s)
 		if in.Comma == ';' && !strings.Contains(s, ".") {
 			s = strings.Replace(s, ",", ".", 1)

@@ -183,3 +183,50 @@ func TestHiddenSheetsAreNamed(t *testing.T) {
 		t.Errorf("%v: %v", err, p)
 	}
 }
+
+// TestPointsAmongDecimalCommas: 1.000 beside 2,5 is a thousand to whoever writes commas. Read as 1
+// it made loads a thousandth of what they are.
+func TestPointsAmongDecimalCommas(t *testing.T) {
+	const note = `column "demand": "1.000" is read with a decimal point, though others have decimal commas: write it without if it parts thousands`
+	for text, want := range map[string]string{
+		"id;x;y;demand\nd;0;0;\na;3,5;4;1.000\n":            note,
+		"id;x;y;demand\nd;0;0;\na;3.5;4;1.000\n":            "", // no decimal commas
+		"id;x;y;demand\nd;0;0;\na;3,5;4;1.000\nb;1;1;0.5\n": "", // the column has decimal points
+		"id;x;y;demand\nd;0;0;\na;3.125;4;2,5\n":            "", // a coordinate
+		"id,x,y,demand\nd,0,0,\na,3.5,4,1.000\n":            "",
+		"id;x;y;demand\nd;0;0;\na;3,5;4;1.000\nb;1;1;2,5\n": `a.csv:3: column "demand" has decimal commas, and "1.000" with a point: write it without`,
+		"id;x;y;demand\nd;0;0;\na;3,5;4;1.000,5\n":          `a.csv:3: demand "1.000,5" of "a" is not a number`,
+	} {
+		p, err := readTable(text, Options{Capacity: 2000})
+		switch {
+		case strings.HasPrefix(want, "a.csv:"):
+			if err == nil || err.Error() != want {
+				t.Errorf("%q: %v, want %s", text, err, want)
+			}
+		case err != nil || slices.Contains(p.Notes, note) != (want != ""):
+			t.Errorf("%q: %v %v", text, err, p)
+		}
+	}
+}
+
+// TestPlacesThatWereNotFound: latitude 0, longitude 0 lies in the sea, and is where addresses go
+// that nobody found.
+func TestPlacesThatWereNotFound(t *testing.T) {
+	for rows, want := range map[string]bool{"d,48,2,\na,0,0,1\n": true, "d,48,2,\na,0,0,1\nb,0,0,2\n": true, "d,48,2,\na,0,0,1\nb,5,1,2\n": false,
+		"d,0,0,\na,0,0,1\n": false, "d,0,0,\na,0,1,1\n": false, "d,48,2,\na,48,0,1\n": false} {
+		p, err := readTable("id,lat,lon,demand\n"+rows, Options{Capacity: 9})
+		if err != nil || slices.ContainsFunc(p.Notes, func(s string) bool { return strings.Contains(s, "was the address found?") }) != want {
+			t.Errorf("%q: %v %v", rows, err, p)
+		}
+	}
+}
+
+// TestOrdersAreIds: people call stops by the number of their order.
+func TestOrdersAreIds(t *testing.T) {
+	for _, head := range []string{"Order Number", "Order #", "Order no.", "order_id", "Order Nr."} {
+		p, err := readTable(head+",x,y,demand\nd,0,0,\nA7,1,1,1\n", Options{Capacity: 9})
+		if err != nil || p.ID(1) != "A7" {
+			t.Errorf("%s: %v", head, err)
+		}
+	}
+}

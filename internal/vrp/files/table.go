@@ -140,6 +140,13 @@ func (t *tables) sort(book []*sheet) error {
 			t.p.Notes = append(t.p.Notes, note)
 		}
 	}
+	for _, s := range book {
+		notes, err := s.thousands()
+		if err != nil {
+			return err
+		}
+		t.p.Notes = append(t.p.Notes, notes...)
+	}
 	for _, title := range book[0].hidden {
 		t.p.Notes = append(t.p.Notes, fmt.Sprintf("sheet %s is hidden and is not read", quoteShort(title)))
 	}

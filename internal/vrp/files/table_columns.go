@@ -92,7 +92,7 @@ var (
 	baseColumns = []string{"id", "name", "kind", "x", "y", "lat", "lon", "demand", "pickup"}
 	amountWords = []string{"quantity", "qty", "amount", "load", "weight", "volume", "units", "parcels", "pallets", "packages", "boxes", "items", "kg", "orders", "size"}
 	baseAliases = map[string][]string{
-		"id":     {"customer_id", "stop_id", "order_id", "node_id", "location_id", "site_id", "client_id", "no", "no.", "nr", "nr.", "#", "number", "code", "key", "ref", "reference", "customer_no", "cust_no", "cust_no.", "stop", "stop_no", "stop_no.", "stop_nr", "order_no", "order_nr", "node"},
+		"id":     {"customer_id", "stop_id", "order_id", "node_id", "location_id", "site_id", "client_id", "no", "no.", "nr", "nr.", "#", "number", "code", "key", "ref", "reference", "customer_no", "cust_no", "cust_no.", "stop", "stop_no", "stop_no.", "stop_nr", "order_no", "order_no.", "order_nr", "order_nr.", "order_number", "order_#", "node"},
 		"name":   {"customer_name", "stop_name", "site_name", "label", "title", "customer", "client", "company"},
 		"kind":   {"type", "role", "node_type", "stop_type", "place_type"},
 		"x":      {"xcoord", "xcoord.", "x_coord", "x_coordinate", "easting"},

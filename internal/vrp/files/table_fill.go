@@ -302,7 +302,36 @@ func (t *tables) check() error {
 	if err := t.p.Check(); err != nil {
 		return fmt.Errorf("%s: %w", t.name, err)
 	}
+	t.nowhere()
 	return nil
+}
+
+// nowhere tells of places at latitude 0 and longitude 0 that are far from all others: whoever looks
+// up addresses puts those there that were not found.
+func (t *tables) nowhere() {
+	const far = 1e6 // metres
+	p := t.p
+	if p.Metric != vrp.GreatCircle {
+		return
+	}
+	var lost []string
+	at, near := -1, len(p.X) < 2
+	for v := range p.X {
+		if p.X[v] == 0 && p.Y[v] == 0 {
+			lost, at = append(lost, quoteShort(p.ID(v))), v
+		}
+	}
+	for v := range p.X {
+		near = near || at >= 0 && (p.X[v] != 0 || p.Y[v] != 0) && p.Dist(at, v) < far
+	}
+	if len(lost) == 0 || near || len(lost) == len(p.X) {
+		return
+	}
+	said := lost[0] + " lies"
+	if len(lost) > 1 {
+		said = fmt.Sprintf("%s and %d more lie", lost[0], len(lost)-1)
+	}
+	p.Notes = append(p.Notes, said+" at latitude 0, longitude 0, more than 1,000 km from all others: was the address found?")
 }
 
 // byPlace is a slice by place, made where it is not there yet.
