@@ -18,8 +18,9 @@ import (
 // stopped has proven nothing.
 
 const (
-	// Of the first cycle, the part that is annealed before.
+	// Of the first cycle, the part that is annealed before, and how long that takes at most.
 	proveAfter   = 0.1
+	proveSoon    = 50 * time.Millisecond
 	proveShare   = 0.6 // of what is left of the budget, at most
 	proveLongest = 20 * time.Second
 	proveLate    = 0.3     // of that, to look among the routes that there are by then
@@ -363,6 +364,14 @@ func (x *prover) prove(upper float64, late func(), take func([]listed)) bool {
 		choose(upper)
 	}
 	return ok
+}
+
+// soon is the part of the budget that passes before a proof is tried, at most.
+func (d *richDriver) soon() float64 {
+	if d.o.Iterations > 0 {
+		return 1
+	}
+	return proveSoon.Seconds() / d.o.Time.Seconds()
 }
 
 // prove takes the best routes of all where it finds them within a part of the budget.

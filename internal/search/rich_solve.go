@@ -256,7 +256,11 @@ func (d *richDriver) gauge(ctx context.Context, c *rchain) {
 	if d.o.Iterations > 0 {
 		return
 	}
-	from, until := d.spent(), d.spent()+gaugeShare
+	share := gaugeShare
+	if c.provable() {
+		share = min(share, d.soon())
+	}
+	from, until := d.spent(), d.spent()+share
 	done := 0
 	for ; d.spent() < until && !d.over(ctx) || done == 0; done++ {
 		c.step(richCold * c.leg)
@@ -320,7 +324,7 @@ func (d *richDriver) anneal(ctx context.Context, first *rchain) {
 		t := stretch{from: from, until: cy.until - share*(cy.until-from), hot: cy.hot, cold: richCold}
 		fresh := i == 0
 		if fresh && first.provable() {
-			d.stretch(ctx, chains, stretch{from: from, until: from + proveAfter*(t.until-from), hot: cy.hot, cold: richCold}, true)
+			d.stretch(ctx, chains, stretch{from: from, until: from + min(proveAfter*(t.until-from), d.soon()), hot: cy.hot, cold: richCold}, true)
 			d.prove(ctx, chains)
 			if d.over(ctx) {
 				break
