@@ -44,6 +44,7 @@ type lp struct {
 	wanted      []int32
 	active      []int32 // columns that dual looks at first; primal adds those that it wants
 	scope       []int32 // columns that there are; nil: all
+	all         []int32
 	isActive    []bool
 	sets        [][]int32 // of each cut: at most one column may have two of its tasks or more
 	cutsOf      [][]int32 // by task: the cuts that it is in
@@ -325,21 +326,15 @@ func (p *lp) want() (best int32, d float64, some bool) {
 			}
 		}
 	}
-	if p.scope != nil {
-		for _, j := range p.scope {
-			look(j)
-		}
-	} else {
-		for j := range int32(len(p.cost)) {
-			look(j)
-		}
+	for _, j := range p.there() {
+		look(j)
 	}
 	return best, d, some
 }
 
 // dual restores rows that are broken and drives out columns that are banned, for prices that no
-// other active column is worth more than. Empty: no solution of them is left that costs less than a
-// limit, or of the whole scope where the bound is below it.
+// other active column is worth more than. Empty: no solution is left, or none of the active columns
+// that costs less than a limit.
 func (p *lp) dual(limit float64, turns int, stop func() bool) lpEnd {
 	m := p.rows
 	for turn := 0; ; turn++ {
@@ -388,9 +383,10 @@ func (p *lp) dual(limit float64, turns int, stop func() bool) lpEnd {
 				}
 			}
 		}
-		if look(p.active); !found && p.scope != nil {
-			if look(p.scope); found {
+		if look(p.active); !found {
+			if look(p.there()); found && best >= 0 {
 				p.active = append(p.active, best)
+				p.isActive[best] = true
 			}
 		}
 		if !found {

@@ -229,3 +229,14 @@ func (p *lp) use(active, scope []int32) {
 		p.isActive[j] = true
 	}
 }
+
+// there is the columns that there are.
+func (p *lp) there() []int32 {
+	if p.scope != nil {
+		return p.scope
+	}
+	for len(p.all) < len(p.cost) {
+		p.all = append(p.all, int32(len(p.all)))
+	}
+	return p.all[:len(p.cost)]
+}
