@@ -86,7 +86,7 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 		r.Missing = o.Missing
 	}
 	r.Method, r.Seconds, r.Out, r.Iterations, r.Interrupted, r.Curve = o.Method, o.Seconds, out, o.Iterations, o.Interrupted, f.search.curve
-	r.Proven = o.Proven
+	r.Proven = o.Optimal && o.Method == solve.Search
 	r.Decode, r.Policy, r.Start = o.Decode, f.policy.policy, o.Start
 	// Routes that cannot be written are printed: they may have taken hours.
 	var failed error

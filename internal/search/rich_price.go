@@ -54,6 +54,7 @@ type pricer struct {
 	again bool // a route could come back to a customer in time
 	width int32
 	last  int32 // the latest time
+	first int32 // the earliest
 	near  [][2]uint64
 
 	spans  []flatSpan // by customer
@@ -117,7 +118,7 @@ func newPricer(m *model, kind int) *pricer {
 		a := m.amounts[v]
 		p.spans = append(p.spans, s)
 		p.del, p.pick = append(p.del, a.del), append(p.pick, a.pick)
-		p.last = max(p.last, s.late)
+		p.last, p.first = max(p.last, s.late), min(p.first, s.early)
 		p.out, p.home = append(p.out, k.dist.at(k.start, v)), append(p.home, k.dist.at(v, k.end))
 		p.goOut, p.goHome = append(p.goOut, k.dur.at(k.start, v)), append(p.goHome, k.dur.at(v, k.end))
 		if !p.timed {
@@ -147,7 +148,7 @@ func newPricer(m *model, kind int) *pricer {
 		}
 	}
 	p.again = p.again || !p.timed
-	span := int64(p.last)
+	span := int64(p.last) - int64(p.first)
 	if !p.timed {
 		span = 2 * int64(p.cap)
 	}

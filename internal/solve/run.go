@@ -35,7 +35,6 @@ type Result struct {
 	Iterations  int
 	Seconds     float64
 	Interrupted bool             // the context ended before the budget: these are the best routes so far
-	Proven      bool             // no routes cost less
 	Optimal     bool             // there is no lower cost
 	Reasons     map[int32]string // of customers on no route
 	Missing     int              // how many of them had to be served
@@ -95,7 +94,7 @@ func runSearch(j *job) error {
 	if j.partial && o.Fixed == nil && len(found.Unserved) > 0 {
 		found.Solution = fit(j.p, found.Solution)
 	}
-	j.out.Solution, j.out.Iterations, j.out.Interrupted, j.out.Proven = found.Solution, found.Iterations, found.Interrupted, found.Proven
+	j.out.Solution, j.out.Iterations, j.out.Interrupted, j.out.Optimal = found.Solution, found.Iterations, found.Interrupted, found.Proven
 	if found.Start > 0 {
 		j.out.Start = &found.Start
 	}
