@@ -118,6 +118,10 @@ func readStops(s *sheet, p *vrp.Problem) (vrp.Solution, float64, error) {
 	}
 	places := map[string]int32{}
 	for v := range p.Demand {
+		if _, twice := places[p.ID(v)]; twice {
+			places[p.ID(v)] = vrp.None
+			continue
+		}
 		places[p.ID(v)] = int32(v)
 	}
 	out := vrp.Solution{Routes: [][]int32{}}
@@ -185,6 +189,9 @@ func placeOf(customer, id string, places map[string]int32, p *vrp.Problem) (int3
 	if customer == "" {
 		if !known {
 			return 0, fmt.Errorf("id %s does not exist", quoteShort(printable(id)))
+		}
+		if named == vrp.None {
+			return 0, fmt.Errorf("id %s is that of several places: give their numbers, as customer", quoteShort(printable(id)))
 		}
 		return named, nil
 	}

@@ -203,7 +203,7 @@ func (d *Document) Problem() (*vrp.Problem, error) {
 	case len(d.Coords) > 0 && len(d.Coords) != n:
 		return nil, fmt.Errorf("demands has %d numbers for %d coords: one for each, 0 for the depot", n, len(d.Coords))
 	}
-	p := &vrp.Problem{Name: d.Name, Capacity: d.Capacity, Demand: d.Demands, IDs: d.IDs, Names: d.Names, Fractions: d.Fractions, Clock: d.Clock,
+	p := &vrp.Problem{Name: printable(d.Name), Capacity: d.Capacity, Demand: d.Demands, IDs: printables(d.IDs), Names: printables(d.Names), Fractions: d.Fractions, Clock: d.Clock,
 		MaxDuration: d.Duration, Service: d.Service, Vehicles: d.Vehicles, Open: d.Open, Depots: d.Depots, Speed: d.Speed,
 		Pickup: d.Pickups, Setup: d.Setup, Release: d.Release, Optional: d.Optional, Prize: d.Prizes,
 		LIFO: d.LIFO, Needs: d.Skills, Priority: d.Priority, Late: d.Late}
@@ -346,10 +346,10 @@ func (d *Document) parts(p *vrp.Problem) error {
 				return err
 			}
 		}
-		p.Dimensions = append(p.Dimensions, vrp.Dimension{Name: x.Name, Delivery: x.Demands, Pickup: x.Pickups})
+		p.Dimensions = append(p.Dimensions, vrp.Dimension{Name: printable(x.Name), Delivery: x.Demands, Pickup: x.Pickups})
 	}
 	for _, g := range d.Groups {
-		p.Groups = append(p.Groups, vrp.Group{Name: g.Name, Members: g.Members, Required: g.Required})
+		p.Groups = append(p.Groups, vrp.Group{Name: printable(g.Name), Members: g.Members, Required: g.Required})
 	}
 	for _, s := range d.Shipments {
 		p.Shipments = append(p.Shipments, vrp.Shipment{Pickup: s.Pickup, Delivery: s.Delivery, Amount: s.Amount})
@@ -366,7 +366,7 @@ func (d *Document) parts(p *vrp.Problem) error {
 
 func (v *Vehicle) vehicle(key string) (vrp.VehicleType, error) {
 	t := vrp.NewVehicleType(v.Capacity...)
-	t.Name, t.Count, t.Numbers, t.Start, t.End, t.MaxStops, t.FixedCost, t.DurationCost = v.Name, v.Count, v.Numbers, v.Start, v.End, v.MaxStops, v.FixedCost, v.DurationCost
+	t.Name, t.Count, t.Numbers, t.Start, t.End, t.MaxStops, t.FixedCost, t.DurationCost = printable(v.Name), v.Count, v.Numbers, v.Start, v.End, v.MaxStops, v.FixedCost, v.DurationCost
 	t.Profile, t.Skills, t.Allowed, t.Reloads, t.MaxReloads, t.InitialLoad = v.Profile, v.Skills, v.Allowed, v.Reloads, v.MaxReloads, v.InitialLoad
 	for _, x := range []struct {
 		from *float64

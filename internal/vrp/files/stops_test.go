@@ -56,6 +56,19 @@ func TestEditedStops(t *testing.T) {
 	}
 }
 
+// TestIdsOfSeveralPlaces: an object may call two places alike, and a row that names them by that
+// alone names neither.
+func TestIdsOfSeveralPlaces(t *testing.T) {
+	p := twoVans(t)
+	p.IDs[2] = "007"
+	if _, _, err := ReadSolutionCSV(strings.NewReader("route,id,type\n1,007,1\n"), "f", p); err == nil || !strings.Contains(err.Error(), `id "007" is that of several places: give their numbers, as customer`) {
+		t.Error(err)
+	}
+	if got, _, err := ReadSolutionCSV(strings.NewReader("route,customer,id,type\n1,2,007,1\n"), "f", p); err != nil || got.Routes[0][0] != 2 {
+		t.Errorf("%v %v", got, err)
+	}
+}
+
 // TestPlansComeBack: every format that is written is read, plans that serve nobody too.
 func TestPlansComeBack(t *testing.T) {
 	p := twoVans(t)
@@ -228,5 +241,14 @@ func TestOrdersAreIds(t *testing.T) {
 		if err != nil || p.ID(1) != "A7" {
 			t.Errorf("%s: %v", head, err)
 		}
+	}
+}
+
+// TestNamesOfObjects: what an object calls its places must not command a terminal either, nor
+// break a row of a table in two.
+func TestNamesOfObjects(t *testing.T) {
+	p, err := ReadJSON(strings.NewReader(`{"name":"a\u001b[2J","coords":[[0,0],[1,0]],"demands":[0,1],"ids":["d","x\u0007"],"names":["","Hof 1\nStadt"],"fleet":[{"name":"van\u202e","capacity":[2]}]}`), "f")
+	if err != nil || p.Name != "a\ufffd[2J" || p.ID(1) != "x\ufffd" || p.Called(1) != "Hof 1 Stadt" || p.Fleet[0].Name != "van\ufffd" {
+		t.Errorf("%v: %q %q %q %q", err, p.Name, p.IDs, p.Names, p.Fleet[0].Name)
 	}
 }
