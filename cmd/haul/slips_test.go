@@ -194,3 +194,24 @@ func TestFlagsThatWouldDoNothing(t *testing.T) {
 		refused(t, []string{"gen", "--customers", "3", "--out", filepath.Join(t.TempDir(), name)}, exitUsage, "instances are written as .npz or .pkl, or as .vrp files into a folder")
 	}
 }
+
+// TestTheShortestTime: a time that reading the file has spent still gives routes.
+func TestTheShortestTime(t *testing.T) {
+	for _, time := range []string{"1ns", "9ns", "1us"} {
+		if r := haul(t, "solve", write(t, "square.vrp", squareVRP), "--time", time); r.code != exitDone || !strings.Contains(r.stdout, "cost    68\n") {
+			t.Errorf("%s: %+v", time, r)
+		}
+	}
+}
+
+// TestCostsInParts: PyVRP's solutions count the tenths or thousandths of a cost, which a refusal
+// says.
+func TestCostsInParts(t *testing.T) {
+	square := write(t, "square.vrp", squareVRP)
+	for cost, want := range map[string]string{"680": ", of which it counts the tenths", "68000": ", of which it counts the thousandths", "69": "its routes cost 68"} {
+		refused(t, []string{"solve", square, "--check", write(t, "a.sol", "Route #1: 1 2\nRoute #2: 3 4\nCost "+cost+"\n")}, exitFailed, want)
+	}
+	if got := counted(69, 68) + counted(0, 0); got != "" {
+		t.Error(got)
+	}
+}

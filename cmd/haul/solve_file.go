@@ -325,7 +325,7 @@ func (a *app) checkSolution(path string, f *solveFlags) error {
 	r := f.report(path, p, s)
 	r.Checked, r.Seconds = f.check, time.Since(start).Seconds()
 	if !sameCost(stated, r.Cost) {
-		return a.refuse(path, p, f, fmt.Errorf("it states cost %s, its routes cost %s", draw.Cost(stated), draw.Cost(r.Cost)))
+		return a.refuse(path, p, f, fmt.Errorf("it states cost %s, its routes cost %s%s", draw.Cost(stated), draw.Cost(r.Cost), counted(stated, r.Cost)))
 	}
 	if err := f.draw(format, p, s, ""); err != nil {
 		return err
@@ -355,6 +355,17 @@ func (a *app) refuse(path string, p *vrp.Problem, f *solveFlags, why error) erro
 		}
 	}
 	return fmt.Errorf("%s is not a solution of %s: %w", spoken(f.check), spoken(path), why)
+}
+
+// counted says of a stated cost that is the true one in smaller parts that it is: PyVRP counts in
+// whole numbers, so that its files have tenths or thousandths.
+func counted(stated, cost float64) string {
+	for parts, word := range map[float64]string{10: "tenths", 100: "hundredths", 1000: "thousandths"} {
+		if cost != 0 && math.Abs(stated-parts*cost) <= 0.5 {
+			return ", of which it counts the " + word
+		}
+	}
+	return ""
 }
 
 // sameCost says whether the stated cost is the true one, rounded to the digits it is stated with:

@@ -59,7 +59,7 @@ func (f *solveFlags) searchOptions() search.Options {
 		o.Time = 0
 		return o
 	}
-	o.Time = max(o.Time-time.Since(f.begun), o.Time/10)
+	o.Time = max(o.Time-time.Since(f.begun), o.Time/10, time.Nanosecond)
 	return o
 }
 
