@@ -42,6 +42,7 @@ type Problem struct {
 	Names         []string  // by place: what people call it; nil: nothing
 	Fractions     []int32   // per dimension: into how many parts a unit of the file's amounts is cut here; nil: 1
 	Clock         float64   // units of time per minute where times are those of a day, from midnight; 0: they are not
+	SkillWords    []string  // of skill k, at k-1: what the file calls it, where skills are words; nil: they are numbers
 	Notes         []string  // lines that a reader of the file owes its user: columns that were not read
 	Metric        Metric
 	Weights       []float64 // Explicit only: places × places, row-major, may be asymmetric
@@ -220,6 +221,14 @@ func (p *Problem) ID(node int) string {
 		return p.IDs[node]
 	}
 	return strconv.Itoa(node)
+}
+
+// skill is what a file calls a skill: its word in quotes, or its number.
+func (p *Problem) skill(k int32) string {
+	if k < 1 || int(k) > len(p.SkillWords) {
+		return strconv.Itoa(int(k))
+	}
+	return strconv.Quote(p.SkillWords[k-1])
 }
 
 // Amount is an amount of a dimension as the problem's file counts it.

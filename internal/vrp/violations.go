@@ -92,7 +92,7 @@ func (r *report) route(i int, route []int32, kind int, seen []int) {
 		if p.Needs != nil {
 			for _, k := range p.Needs[v] {
 				if !slices.Contains(t.Skills, k) {
-					r.add(Skilled, number, v, 1, "%s needs skill %d, which its vehicle does not have", p.called(int(v)), k)
+					r.add(Skilled, number, v, 1, "%s needs skill %s, which its vehicle does not have", p.called(int(v)), p.skill(k))
 				}
 			}
 		}

@@ -252,3 +252,21 @@ func TestNamesOfObjects(t *testing.T) {
 		t.Errorf("%v: %q %q %q %q", err, p.Name, p.IDs, p.Names, p.Fleet[0].Name)
 	}
 }
+
+// TestSkillsByTheirWords: who asks for a skill that no vehicle has is told its word; 3.0 is 3, as
+// programs write whole numbers of a column with empty cells.
+func TestSkillsByTheirWords(t *testing.T) {
+	const vans = "name,capacity,skills\nA,9,cold 3\n"
+	p, err := readTable("id,x,y,demand,skills\nd,0,0,,\na,1,1,1,cold\nb,2,1,1,warm\nc,1,2,1,3.0\n", Options{Fleet: &Input{"v.csv", []byte(vans)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := p.Unservable()
+	if len(list) != 1 || list[0].Customer != 2 || !strings.Contains(list[0].Reason, `needs skill "warm", which its vehicle does not have`) {
+		t.Errorf("%+v", list)
+	}
+	p, err = readTable("id,x,y,demand,skills\nd,0,0,,\na,1,1,1,7\n", Options{Fleet: &Input{"v.csv", []byte("name,capacity,skills\nA,9,3.0\n")}})
+	if list := p.Unservable(); err != nil || len(list) != 1 || !strings.Contains(list[0].Reason, "needs skill 7, which") || p.Fleet[0].Skills[0] != 3 {
+		t.Errorf("%v %+v", err, list)
+	}
+}

@@ -237,6 +237,8 @@ func (r *reader) needs(s string) ([]string, error) {
 		list[i] = strings.ToLower(printable(f))
 		if n, err := strconv.ParseFloat(f, 64); err == nil && (n < 0 || n != math.Trunc(n) || n > math.MaxInt32) {
 			return nil, errors.New("is not a list of skills: expected numbers such as 1 3, or words")
+		} else if err == nil {
+			list[i] = itoa(int(n)) // a column with empty cells may have 3.0 for 3
 		}
 		if r.words == nil {
 			r.words = map[string]int{}
@@ -249,9 +251,14 @@ func (r *reader) needs(s string) ([]string, error) {
 	return list, nil
 }
 
+// worded says that skills are words, not all of them numbers.
+func (r *reader) worded() bool {
+	return slices.ContainsFunc(r.skills, func(s string) bool { _, err := strconv.ParseUint(s, 10, 31); return err != nil })
+}
+
 // numbered gives skills their numbers: their own where all are numbers, else by their order.
 func (r *reader) numbered(list []string) (out []int32) {
-	own := !slices.ContainsFunc(r.skills, func(s string) bool { _, err := strconv.ParseUint(s, 10, 31); return err != nil })
+	own := !r.worded()
 	for _, s := range list {
 		n := r.words[s] + 1
 		if own {

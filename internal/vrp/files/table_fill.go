@@ -303,6 +303,9 @@ func (t *tables) check() error {
 		return fmt.Errorf("%s: %w", t.name, err)
 	}
 	t.nowhere()
+	if t.worded() {
+		t.p.SkillWords = t.skills
+	}
 	return nil
 }
 

@@ -79,7 +79,7 @@ func TestTablesBesideTables(t *testing.T) {
 	van.Name, van.Count, van.Start, van.End, van.Shift, van.MaxStops, van.Skills, van.MaxDuration, van.Reloads = "van", 2, 1, vrp.None, vrp.Window{From: 480, To: 1020}, 9, []int32{1}, 480, []int{1}
 	van.Breaks = []vrp.Break{{Windows: []vrp.Window{{From: 720, To: 780}}, Duration: 30}}
 	want := &vrp.Problem{Depots: 2, Demand: []int32{0, 0, 250, 0, 0}, X: []float64{0, 0, 1.5, 2, 5}, Y: []float64{0, 9, 0, 0, 5}, IDs: []string{"north", "south", "1", "2", "S1 delivery"},
-		Names: []string{"", "", "Ann", "Bob", ""}, Fractions: []int32{100, 1}, Clock: 1, Fleet: []vrp.VehicleType{van}, Dimensions: []vrp.Dimension{{Name: "volume", Delivery: []int32{0, 0, 1, 0, 0}}},
+		Names: []string{"", "", "Ann", "Bob", ""}, Fractions: []int32{100, 1}, Clock: 1, SkillWords: []string{"fridge"}, Fleet: []vrp.VehicleType{van}, Dimensions: []vrp.Dimension{{Name: "volume", Delivery: []int32{0, 0, 1, 0, 0}}},
 		Windows: [][]vrp.Window{{{From: 360, To: 1200}}, nil, nil, nil, {{From: 0, To: 1080}}}, Needs: [][]int32{nil, nil, {1}, nil, nil},
 		Shipments: []vrp.Shipment{{Pickup: 3, Delivery: 4, Amount: []int32{25, 0}}}}
 	if diff := cmp.Diff(want, p); diff != "" {
