@@ -270,3 +270,23 @@ func TestSkillsByTheirWords(t *testing.T) {
 		t.Errorf("%v %+v", err, list)
 	}
 }
+
+// TestTimesWithoutAColon: 0800 is eight o'clock to whoever writes it, and was 800 minutes.
+func TestTimesWithoutAColon(t *testing.T) {
+	for cell, want := range map[string]string{"0800": `a.csv:3: due "0800" of "a" is a time of day or a number: write 08:00, or 800`,
+		"0005": `a.csv:3: due "0005" of "a" is a time of day or a number: write 00:05, or 5`, "800": "", "08:00": "", "080": "", "00800": ""} {
+		if _, err := readTable("id,x,y,demand,due\nd,0,0,,\na,1,1,1,"+cell+"\n", Options{Capacity: 9}); (err == nil) != (want == "") || err != nil && err.Error() != want {
+			t.Errorf("%s: %v, want %s", cell, err, want)
+		}
+	}
+	const note = "times such as 1730 count minutes, and look like those of a day: write 17:30 where that is meant"
+	for rows, want := range map[string]bool{"a,1,1,1,800,1200\nb,1,2,1,915,1730\n": true, "a,1,1,1,800,1200\nb,1,2,1,960,1730\n": false, "a,1,1,1,800,1200\nb,1,2,1,900,1440\n": false,
+		"a,1,1,1,08:00,12:00\nb,1,2,1,915,1730\n": false, "a,1,1,1,,1730\n": false, "a,1,1,1,800,1200\nb,1,2,1,915,2430\n": false} {
+		if p, err := readTable("id,x,y,demand,ready,due\nd,0,0,,,\n"+rows, Options{Capacity: 9}); err != nil || slices.Contains(p.Notes, note) != want {
+			t.Errorf("%q: %v %v", rows, err, p)
+		}
+	}
+	if _, err := readTable("id,x,y,demand,windows\nd,0,0,,\na,1,1,1,0800-1700\n", Options{Capacity: 9}); err == nil || !strings.Contains(err.Error(), "write 08:00, or 800") {
+		t.Error(err)
+	}
+}

@@ -48,6 +48,7 @@ type reader struct {
 
 var (
 	clockForm = regexp.MustCompile(`^(\d{1,2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?\s*([AaPp]\.?[Mm]\.?)?$`)
+	plainForm = regexp.MustCompile(`^0\d{3}$`) // 0800, which has no other use for its first digit
 	hourForm  = regexp.MustCompile(`^(\d{1,2})\s*[hH](\d{2})$`)
 	apForm    = regexp.MustCompile(`^(\d{1,2})\s*([AaPp])\.?[Mm]\.?$`)
 	partForm  = regexp.MustCompile(`^(\d+(?:[.,]\d+)?)\s*([A-Za-z]+)\.?\s*`)
@@ -61,6 +62,9 @@ func (r *reader) time(s string) (float64, error) {
 	if minutes, ok, err := clockMinutes(s); ok {
 		r.clock, r.days = true, true
 		return minutes * r.minute, err
+	}
+	if plainForm.MatchString(s) {
+		return 0, fmt.Errorf("is a time of day or a number: write %s:%s, or %s", s[:2], s[2:], strings.TrimLeft(s[:3], "0")+s[3:])
 	}
 	for _, form := range dateForms {
 		if t, err := time.Parse(form, strings.Replace(s, "T", " ", 1)); err == nil {

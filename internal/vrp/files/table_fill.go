@@ -303,10 +303,37 @@ func (t *tables) check() error {
 		return fmt.Errorf("%s: %w", t.name, err)
 	}
 	t.nowhere()
+	t.hundreds()
 	if t.worded() {
 		t.p.SkillWords = t.skills
 	}
 	return nil
+}
+
+// hundreds tells of times such as 800 and 1715 that count minutes and look like those of a day,
+// past whose end some of them lie.
+func (t *tables) hundreds() {
+	const day, most, least = 24 * 60, 2400, 4 // minutes; how many of them tell
+	if t.clock || t.minute != 1 {
+		return
+	}
+	last, count := 0.0, 0
+	for _, list := range t.p.Windows {
+		for _, w := range list {
+			for _, x := range []float64{w.From, w.To} {
+				if x == 0 || math.IsInf(x, 1) {
+					continue
+				}
+				if x != math.Trunc(x) || math.Mod(x, 5) != 0 || math.Mod(x, 100) >= 60 || x > most {
+					return
+				}
+				last, count = max(last, x), count+1
+			}
+		}
+	}
+	if last > day && count >= least {
+		t.p.Notes = append(t.p.Notes, fmt.Sprintf("times such as %g count minutes, and look like those of a day: write %02d:%02d where that is meant", last, int(last)/100, int(last)%100))
+	}
 }
 
 // nowhere tells of places at latitude 0 and longitude 0 that are far from all others: whoever looks
