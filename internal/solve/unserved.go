@@ -181,16 +181,22 @@ func nearest(validator *vrp.RouteValidator, p *vrp.Problem, s vrp.Solution, v in
 }
 
 // fit takes in customers who had to be served and whom the validator lets in: a search in fixed
-// point cannot tell a limit that is touched to the last digit from one that is broken, and one that
-// was short may have overlooked them. Each goes where it costs least of the places that are tried.
+// point cannot tell a limit that is touched to the last digit from one that is broken, and one
+// that was short may have overlooked them. Each goes where its ways cost least of the places that
+// are tried.
 func fit(p *vrp.Problem, s vrp.Solution) vrp.Solution {
 	trials, validator := 0, vrp.NewRouteValidator(p)
-	alone := func(route []int32, kind int) float64 {
-		e, err := vrp.Evaluate(p, vrp.Solution{Routes: [][]int32{route}, Types: []int32{int32(kind)}})
-		if err != nil || len(e.Routes) != 1 {
-			return math.Inf(1)
+	types := p.Types()
+	ways := func(route []int32, kind int) (sum float64) { // what its ways cost, without a walk over all places
+		t := &types[kind]
+		last := t.Start
+		for _, v := range append(slices.Clip(route), int32(t.End)) {
+			if last != vrp.None && v != vrp.None {
+				sum += p.DistanceOf(t.Profile, last, int(v))
+			}
+			last = int(v)
 		}
-		return e.Routes[0].Cost
+		return sum * max(t.DistanceCost, 1e-9)
 	}
 	for i, v := range missing(p, left(p, s)) {
 		if i >= mostReasons || trials >= mostTrials {
@@ -204,9 +210,11 @@ func fit(p *vrp.Problem, s vrp.Solution) vrp.Solution {
 			if len(validator.Violations(route, kind)) > 0 {
 				return
 			}
-			cost := alone(route, kind)
+			cost := ways(route, kind)
 			if at >= 0 {
-				cost -= alone(s.Routes[at], kind)
+				cost -= ways(s.Routes[at], kind)
+			} else {
+				cost += types[kind].FixedCost
 			}
 			if cost < least {
 				least, best, of, to = cost, route, kind, at
