@@ -4,18 +4,20 @@ import (
 	"encoding/binary"
 	"math"
 
+	"haul/internal/cu"
 	"haul/internal/kernel"
 )
 
 // Sizes of src/sequence/layer.cuh, layer_pack.cu and the passes.
 const (
 	layerRows       = 128 // of a block
+	layerGroupRows  = 64  // of a warpgroup
 	layerThreads    = 384
 	layerPiece      = 16384
 	layerGroup      = 16384 // a group's matrix
 	layerAside      = 2 * 32768
-	layerShared     = layerAside + 9*(layerPiece+16) + 4*(layerFeed+5*layerWidth) // layer_tail.cu
-	layerGradShared = 4*layerGroup + layerAside + 6*(layerPiece+16) + 4*layerFeed // layer_tail_grad.cu
+	layerShared     = layerAside + 9*(layerPiece+16) + 4*(layerFeed+5*layerWidth)        // layer_tail.cu
+	layerGradShared = 4*layerGroup + layerAside + 6*(layerPiece+16) + 4*layerFeed + 8*12 // layer_tail_grad.cu
 	layerTailBytes  = 18 * layerPiece
 	layerQKVBytes   = 6 * 16384
 	layerQKVThreads = 256
@@ -206,6 +208,12 @@ func (l *layer) grid(b *binder, rows int) dim3 {
 	return dim3{min(b.sms, ceil(l.down.Y.Rows(), rows)), 1, 1}
 }
 
+// streamRows describes the stream or its gradient, in fp32, to the copy engine as pairs of 16-bit
+// numbers: a warpgroup's rows of 32 columns at a time.
+func (b *binder) streamRows(t *kernel.Tensor) uint64 {
+	return b.tiled(cu.Matrix{At: b.address(t), Rows: t.Rows(), Cols: 2 * t.Cols(), Stride: 2 * t.Stride, Box: layerGroupRows})
+}
+
 // layerTailGrad is the gradient of layerTail and, before it, of the first product and norm of the
 // layer behind, without those of weights. It leaves the GELU in Pre's place, which nothing else
 // uses.
@@ -232,13 +240,14 @@ func (o *layerTailGrad) Cost() kernel.Cost {
 func (o *layerTailGrad) bind(b *binder) ([]launch, error) {
 	at := b.address(o.packed)
 	args := []any{b.address(o.grad2.DX), b.address(o.kept2), b.address(o.downX.DX), b.address(o.kept1), b.address(o.outX.DX),
-		b.address(o.up.Pre), b.address(o.norm2.Y), b.address(o.norm2.Rstd), b.masksOf(o.out.Drop, o.masks1),
-		b.masksOf(o.down.Drop, o.masks2), at + layerAtTailGrad, at + layerAtUpBias, i32(o.down.Y.Rows()), o.out.Drop.Scale(), o.down.Drop.Scale()}
+		b.address(o.up.Pre), b.stages(o.norm2.Y, layerGroupRows), b.address(o.norm2.Rstd), b.masksOf(o.out.Drop, o.masks1),
+		b.masksOf(o.down.Drop, o.masks2), at + layerAtTailGrad, at + layerAtUpBias, i32(o.down.Y.Rows()), o.out.Drop.Scale(), o.down.Drop.Scale(),
+		b.streamRows(o.grad2.DX)}
 	l := launch{module: "layer_tail_grad", kernel: "layer_tail_grad", grid: o.grid(b, layerRows),
 		block: dim3{layerThreads, 1, 1}, shared: layerGradShared}
 	if n := o.next; n != nil {
 		l.kernel = "layer_tail_qkv_grad"
-		args = append(args, b.address(n.attentionGrad.DQKV), b.address(n.norm1.Y), b.address(n.norm1.Rstd),
+		args = append(args, b.stages(n.attentionGrad.DQKV, layerRows), b.stages(n.norm1.Y, layerGroupRows), b.address(n.norm1.Rstd),
 			b.address(n.packed)+layerAtQKVGrad)
 	}
 	l.args = args

@@ -214,14 +214,14 @@ func TestLayerSizesMatchSource(t *testing.T) {
 		}
 	}
 	// What a pass has in shared memory: its groups' matrices, what they lay aside, its weights' slots
-	// with a barrier each, its biases.
+	// with two barriers each, its biases, barriers of its own.
 	for name, want := range map[string]int{"layer_tail.cu": layerShared, "layer_tail_grad.cu": layerGradShared} {
 		b, err := os.ReadFile("src/sequence/" + name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		m := regexp.MustCompile(`(?s)LAYER_MATRICES (\d+).*LAYER_BIASES \(?layerFeed(?: \+ (\d+) \* layerWidth\))?\n` +
-			`.*LAYER_SLOTS (\d+)`).FindStringSubmatch(string(b))
+			`.*LAYER_SLOTS (\d+)(?:\n#define LAYER_BARRIERS (\d+))?`).FindStringSubmatch(string(b))
 		if m == nil {
 			t.Errorf("%s does not say what it has in shared memory", name)
 			continue
@@ -229,7 +229,8 @@ func TestLayerSizesMatchSource(t *testing.T) {
 		matrices, _ := strconv.Atoi(m[1])
 		biases, _ := strconv.Atoi(m[2])
 		slots, _ := strconv.Atoi(m[3])
-		if got := 2*matrices*layerGroup + layerAside + slots*(layerPiece+16) + 4*(layerFeed+biases*layerWidth); got != want || got > 227<<10 {
+		barriers, _ := strconv.Atoi(m[4])
+		if got := 2*matrices*layerGroup + layerAside + slots*(layerPiece+16) + 4*(layerFeed+biases*layerWidth) + 8*barriers; got != want || got > 227<<10 {
 			t.Errorf("a block of %s takes %d bytes of shared memory, %d here", name, got, want)
 		}
 	}
@@ -263,8 +264,9 @@ func TestLayerTilesMatchSource(t *testing.T) {
 	}
 }
 
-// TestStagesAreWholeBoxes: what the copy engine is told of a weight's operands: whole boxes of 64
-// columns, as many rows as a stage has, at places that it can read.
+// TestStagesAreWholeBoxes: what the copy engine is told of a weight's operands, and of the rows
+// of a tail's gradient: whole boxes of 64 columns, as many rows as a stage, a warpgroup or a block
+// has, at places that it can read.
 func TestStagesAreWholeBoxes(t *testing.T) {
 	j := joinLayers(agentStep(t, 1024, 164, agentShape(2, 0.1)))
 	b := testBinder(j, BF16)
@@ -284,6 +286,9 @@ func TestStagesAreWholeBoxes(t *testing.T) {
 		want[[2]int{tile.n, tile.stage}] += 2
 		want[[2]int{tile.k, tile.stage}] += 2
 	}
+	want[[2]int{layerWidth, layerGroupRows}] += 3     // the second norm of both layers, the first of the second
+	want[[2]int{2 * layerWidth, layerGroupRows}] += 2 // the stream's gradient as pairs
+	want[[2]int{3 * layerWidth, layerRows}]++         // dqkv of the second
 	if !maps.Equal(boxes, want) {
 		t.Errorf("boxes %v, want %v", boxes, want)
 	}

@@ -41,20 +41,15 @@ __device__ __forceinline__ int column_of(int slot) { return slot / 32 * 32 + slo
 extern __shared__ char room[] __attribute__((aligned(1024)));
 
 // Pieces are the weights on their way: `place` says where piece i is once it has come, and `done`
-// that this warp needs it no more. With EARLY the first are on their way before the threads of a
-// block have met, and a slot that is a piece's in every round is a constant.
-template <int COUNT = pieces, bool EARLY = false> struct Pieces {
-  static constexpr bool same = EARLY && COUNT % slots == 0;
+// that this warp needs it no more. The first are on their way before the threads of a block have
+// met, and a slot that is a piece's in every round is a constant.
+template <int COUNT> struct Pieces {
+  static constexpr bool same = COUNT % slots == 0;
   u32 at;    // of shared memory
   u32 round; // tiles of rows that this block has done
 
-  __device__ __forceinline__ Pieces() : at(shared_at(room)), round(0) {
-    static_assert(!EARLY, "say where the weights are");
-    if (threadIdx_x == 0) init();
-    sync();
-  }
   __device__ __forceinline__ explicit Pieces(const char *weights) : at(shared_at(room)), round(0) {
-    static_assert(EARLY && slots <= pieces, "the first are the pass's own, and bring begins behind them");
+    static_assert(slots <= pieces, "the first are the pass's own, and bring begins behind them");
     if (threadIdx_x == 128 * layerGroups) { // who brings the others
       init();
       seal();
@@ -80,19 +75,16 @@ template <int COUNT = pieces, bool EARLY = false> struct Pieces {
     if (threadIdx_x % 32 == 0) barrier_arrive(empty(same ? i : round * COUNT + i));
   }
   // bring is one thread's work: all pieces for all of the block's tiles. Those of the layer behind,
-  // `other`, are the FIRST of a tile or stand after the pass's own.
-  template <int FIRST = 0> __device__ __forceinline__ void bring(const char *weights, int tiles, const char *other = nullptr) {
-    static_assert(!EARLY || FIRST == 0, "the first are on their way");
+  // `other`, stand after the pass's own.
+  __device__ __forceinline__ void bring(const char *weights, int tiles, const char *other) {
     if (threadIdx_x % 128) return;
     u32 s = 0;
     for (int tile = blockIdx_x; tile < tiles; tile += gridDim_x)
       for (int i = 0; i < COUNT; i++, s++) {
-        if (s >= slots) barrier_wait(empty(s), (s / slots - 1) % 2);
-        else if (EARLY) continue;
+        if (s < slots) continue;
+        barrier_wait(empty(s), (s / slots - 1) % 2);
         barrier_expect(full(s), pieceBytes);
-        const char *from = i < FIRST            ? other + (long)i * pieceBytes
-                           : i - FIRST < pieces ? weights + (long)(i - FIRST) * pieceBytes
-                                                : other + (long)(i - pieces) * pieceBytes;
+        const char *from = i < pieces ? weights + (long)i * pieceBytes : other + (long)(i - pieces) * pieceBytes;
         bulk_copy(at + atSlots + s % slots * pieceBytes, from, pieceBytes, full(s));
       }
   }
@@ -188,17 +180,6 @@ __device__ __forceinline__ void save_rows(Bf16 *to, const char *matrix, int firs
     const int r = 2 * i + lane / 16;
     const u4 v = *(const u4 *)(matrix + q / 8 * (groupBytes / 2) + tile_place(base + r, q % 8));
     if (first + r < m) stream_out(to + (long)(first + r) * layerWidth + 8 * q, v);
-  }
-}
-// copy_rows starts the copy of the warp's rows of a matrix in memory to the group's.
-__device__ __forceinline__ void copy_rows(char *matrix, const Bf16 *from, int first, int m) {
-  const int thread = apart((int)threadIdx_x); // places are worked out here: kept, they spill
-  const int lane = thread % 32, q = lane % 16, base = thread / 32 % 4 * 16;
-  const u32 to = shared_at(matrix) + q / 8 * (groupBytes / 2);
-#pragma unroll
-  for (int i = 0; i < 8; i++) {
-    const int r = 2 * i + lane / 16;
-    copy16(to + tile_place(base + r, q % 8), from + (long)(first + r < m ? first + r : m - 1) * layerWidth + 8 * q, true);
   }
 }
 struct Lines { u4 v[8]; };

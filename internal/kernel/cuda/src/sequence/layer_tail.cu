@@ -124,7 +124,7 @@ __device__ __forceinline__ void tail(float *out, Bf16 *hat2, float *rstd2, const
     if (i < 2 * layerWidth) biases[layerFeed + i] = other;
     biases[layerFeed + 2 * layerWidth + i] = behindBias;
   }
-  Pieces<pieces + (FOLLOWED ? behindPieces : 0), true> w(weights);
+  Pieces<pieces + (FOLLOWED ? behindPieces : 0)> w(weights);
   if (group == layerGroups) {
     fewer_registers<24>();
     w.bring(weights, tiles, behind);
