@@ -160,6 +160,7 @@ an interrupted run goes on where it stopped.`,
 	f.tables.register(fs)
 	fs.BoolVar(&f.force, "force", false, "replace files that are there already")
 	f.testset.register(cmd, ", or a file: .npz, .pkl, .pt, a folder of .vrp")
+	f.testset.registerRounded(cmd)
 	fs.Float64Var(&f.bestKnown, "best-known", 0, "print the gap to this value: a mean CPC, or a file's cost")
 	fs.StringVar(&f.distance, "distance", "", "distances of a file: rounded, exact, dimacs (one decimal), ceil or trunc (default: as its format says)")
 	fs.StringVar(&f.out, "out", "", "write the routes of a file as .sol, .json, .csv, .xlsx or .geojson; -: as .sol to standard output")

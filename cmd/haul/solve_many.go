@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"haul/internal/report"
@@ -67,6 +68,9 @@ func (a *app) searchMany(ctx context.Context, set *testset.Set, f *solveFlags) e
 	var cpc, cost, toReference, toOptimum sample
 	mean := 0.0
 	for i, c := range costs {
+		if set.Rounded() {
+			c = math.Round(1000*c) / 1000 // a sum of thousandths, to the last digit
+		}
 		cpc.add(vrp.CPC(c, problems[i].N()))
 		cost.add(c)
 		if set.Reference != nil {

@@ -24,6 +24,7 @@ type testsetFlags struct {
 	split   string
 	variant string
 	costs   string // a file with what others' routes cost
+	rounded bool   // the references' own problems
 }
 
 func (f *testsetFlags) register(cmd *cobra.Command, files string) {
@@ -33,10 +34,18 @@ func (f *testsetFlags) register(cmd *cobra.Command, files string) {
 	cmd.Flags().StringVar(&f.costs, "reference", "", "costs to compare a test set's with: .npz, .pkl, .csv (column reference or cost), or a number per line")
 }
 
+// registerRounded is for commands that compare with references.
+func (f *testsetFlags) registerRounded(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.rounded, "rounded", false, "RouteFinder's problems as its references solve them: distances, windows, services and limits to the nearest thousandth")
+}
+
 // check refuses flags that describe instances which the set fixes.
 func (f *testsetFlags) check(fs *pflag.FlagSet) error {
 	if f.name != testsetRouteFinder && fs.Changed("variant") {
 		return usagef("--variant is about RouteFinder's test sets: name them with --testset routefinder")
+	}
+	if f.name != testsetRouteFinder && f.rounded {
+		return usagef("--rounded is about RouteFinder's test sets, whose references were made so: name them with --testset routefinder")
 	}
 	if f.name == testsetRouteFinder && fs.Changed("split") {
 		return usagef("--split is about the sets of Kool et al.: RouteFinder has test sets alone")
@@ -99,5 +108,8 @@ func (f *testsetFlags) load(fs *pflag.FlagSet, src *sourceFlags) (*testset.Set, 
 		}
 	}
 	s.Cut(int(src.first), count)
+	if f.rounded {
+		s.Round()
+	}
 	return s, nil
 }

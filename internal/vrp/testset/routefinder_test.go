@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"haul/internal/vrp"
 )
 
 // TestRouteFinder: sums and single numbers are NumPy's, drawn by the published generator's calls.
@@ -57,5 +59,54 @@ func TestVariants(t *testing.T) {
 	}
 	if p, err := RouteFinder("cvrp", 50); err != nil || p.Problems[0].Plain() != nil || p.Problems[0].Capacity != 40 {
 		t.Error(err)
+	}
+}
+
+// Rounded problems have whole thousandths alone, and leave the set's own as they are.
+func TestRoundFillsThousandths(t *testing.T) {
+	for _, name := range []string{"mdvrpbltw", "ovrptw", "cvrp", "vrpl"} {
+		s, err := RouteFinder(name, 50)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Cut(7, 2)
+		s.Reference = []float64{float64(float32(12.345)), 9}
+		was := s.Problems[0]
+		x, window, limit := was.X[5], vrp.Window{}, math.Inf(1)
+		if was.Windows != nil {
+			window = was.Windows[9][0]
+		}
+		if was.Fleet != nil {
+			limit = was.Fleet[0].MaxDistance
+		}
+		s.Round()
+		p := s.Problems[0]
+		whole := func(what string, x float64) {
+			if y := 1000 * x; !math.IsInf(x, 0) && math.Abs(y-math.Round(y)) > 1e-9*math.Abs(y) {
+				t.Errorf("%s: %s of %v", name, what, x)
+			}
+		}
+		for v := range p.Demand {
+			whole("a way", p.Dist(v, 3))
+			if d := was.Dist(v, 3); math.Abs(d-p.Dist(v, 3)) > 0.0005+1e-9 {
+				t.Errorf("%s: a way of %v is %v", name, d, p.Dist(v, 3))
+			}
+			if p.Service != nil {
+				whole("a service", p.Service[v])
+			}
+			if p.Windows != nil {
+				whole("a window", p.Windows[v][0].From)
+				whole("a window", p.Windows[v][0].To)
+			}
+		}
+		for _, k := range p.Fleet {
+			whole("a limit", k.MaxDistance)
+		}
+		if s.Reference[0] != 12.345 || !s.Rounded() || p.Check() != nil {
+			t.Errorf("%s: references %v, %v", name, s.Reference, p.Check())
+		}
+		if was.X[5] != x || was.Windows != nil && was.Windows[9][0] != window || was.Fleet != nil && was.Fleet[0].MaxDistance != limit || was.Metric != vrp.Exact {
+			t.Errorf("%s: the set's own problem has changed", name)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"haul/internal/vrp"
 )
@@ -23,8 +24,47 @@ type Set struct {
 	array     string    // what an .npz of costs of several sets calls this one's
 	whole     int       // how many instances it had before it was cut; 0: it was not
 	Published float64   // the mean cost that papers state for the set by HGS; 0 where there is none
+	rounded   bool      // to thousandths, by Round
 	Note      string    // what was taken from elsewhere than the file's arrays, for the user; "": nothing
 }
+
+// Round makes of RouteFinder's problems those that its references solve: all distances, windows,
+// services and limits are rounded to thousandths, and so are the references, which are sums of
+// such. Windows and limits are kept strictly in those numbers. The problems are copies.
+func (s *Set) Round() {
+	nearest := func(x float64) float64 { return math.Round(1000*x) / 1000 }
+	problems := make([]*vrp.Problem, len(s.Problems))
+	for i, from := range s.Problems {
+		p := *from
+		p.Metric = vrp.Thousandths
+		p.Windows, p.Service = slices.Clone(p.Windows), slices.Clone(p.Service)
+		for v, windows := range p.Windows {
+			p.Windows[v] = slices.Clone(windows)
+			for j, w := range windows {
+				p.Windows[v][j] = vrp.Window{From: nearest(w.From), To: nearest(w.To)}
+			}
+		}
+		for v := range p.Service {
+			p.Service[v] = nearest(p.Service[v])
+		}
+		p.Fleet = slices.Clone(p.Fleet)
+		for k := range p.Fleet {
+			if t := &p.Fleet[k]; !math.IsInf(t.MaxDistance, 1) {
+				t.MaxDistance = nearest(t.MaxDistance)
+			}
+		}
+		problems[i] = &p
+	}
+	s.Problems, s.Published = problems, 0
+	s.Reference = slices.Clone(s.Reference)
+	for i := range s.Reference {
+		s.Reference[i] = nearest(s.Reference[i])
+	}
+	s.rounded = true
+}
+
+// Rounded is whether Round has been called.
+func (s *Set) Rounded() bool { return s.rounded }
 
 // Cut keeps count instances from the first on, or as many as there are.
 func (s *Set) Cut(first, count int) {
