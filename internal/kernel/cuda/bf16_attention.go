@@ -16,7 +16,7 @@ const (
 	// its heads: two warps a head end sooner, so that a card's last blocks idle less of it
 	bf16Heads      = 2
 	bf16MostShared = 64 << 10
-	bf16MostFrom   = 768 // tokens of a row; with masks that are kept, warps take two tiles at a time from there on
+	bf16MostFrom   = 768 // tokens of a row
 )
 
 // bf16Head is what the kernels of src/attention/bf16_attention*.cu make of a head: sizes are
@@ -124,11 +124,10 @@ func (b *binder) bf16Causal(o *kernel.CausalAttention, bits *kernel.Tensor) ([]l
 	if s.short() && o.Heads%shortHeads == 0 {
 		return s.shortCausal(o, bits, batch, args), nil
 	}
-	module, warps := "bf16_attention", s.warps()
-	if warps == bf16Most && bits != nil && o.Drop.Threshold() != 0 {
-		module, warps = "bf16_attention_two", bf16Warps
+	if s.pipedHolds() && bits != nil && o.Drop.Threshold() != 0 {
+		return s.pipedCausal(o, batch, args, false), nil
 	}
-	return []launch{{module: module, kernel: s.name(module, o.Drop, bits, "_made"), grid: dim3{batch * o.Heads / each, 1, 1}, block: dim3{32 * warps, 1, 1},
+	return []launch{{module: "bf16_attention", kernel: s.name("bf16_attention", o.Drop, bits, "_made"), grid: dim3{batch * o.Heads / each, 1, 1}, block: dim3{32 * s.warps(), 1, 1},
 		shared: s.shared(each), args: append(args, i32(t), i32(o.Heads), i32(s.hd), i32(each), headScale(d, o.Heads))}}, nil
 }
 

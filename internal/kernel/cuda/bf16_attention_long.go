@@ -81,8 +81,12 @@ func (s bf16Head) fits(op kernel.Op, shared, most int) error {
 // longCausal binds attention by the kernels that stream a row.
 func (b *binder) longCausal(o *kernel.CausalAttention, s bf16Head, bits *kernel.Tensor) ([]launch, error) {
 	batch, t, d := o.Dims()
-	args := append([]any{b.addr(o.Y), b.addr(o.LogSum), b.addr(bits), b.addr(o.QKV), b.addr(o.First)}, b.weightArgs(o.Drop)...)
-	return []launch{{module: "bf16_attention_long", kernel: s.name("bf16_attention_long", o.Drop, bits, "_made"), grid: dim3{batch * o.Heads * ceil(t, 16*longWarps), 1, 1},
+	if bits != nil && o.Drop.Threshold() != 0 {
+		args := append([]any{b.addr(o.Y), b.addr(o.LogSum), b.addr(bits), b.addr(o.QKV), b.addr(o.First)}, b.weightArgs(o.Drop)...)
+		return s.pipedCausal(o, batch, args, true), s.fits(o, s.pipedShared(), b.maxShared)
+	}
+	args := append([]any{b.addr(o.Y), b.addr(o.LogSum), b.addr(o.QKV), b.addr(o.First)}, b.weightArgs(o.Drop)...)
+	return []launch{{module: "bf16_attention_long", kernel: s.name("bf16_attention_long", o.Drop, nil, ""), grid: dim3{batch * o.Heads * ceil(t, 16*longWarps), 1, 1},
 		block: dim3{32 * longWarps, 1, 1}, shared: s.longShared(), args: append(args, i32(t), i32(o.Heads), i32(s.hd), headScale(d, o.Heads))}}, s.fits(o, s.longShared(), b.maxShared)
 }
 

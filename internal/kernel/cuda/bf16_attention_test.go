@@ -89,7 +89,10 @@ func TestBF16BoundsMatchSource(t *testing.T) {
 	}{
 		{"attention/bf16_attention.cu", `made_16, 16, MADE, (\d+)`, bf16Most}, {"attention/bf16_attention.cu", `attention_16, 16, WHOLE, (\d+)`, bf16Most},
 		{"attention/bf16_attention.cu", `drop_16, 16, MASKED, (\d+)`, bf16Most}, {"attention/bf16_attention.cu", `attention_32, 32, WHOLE, (\d+)`, bf16Warps},
-		{"attention/bf16_attention.cu", `attention_64, 64, WHOLE, (\d+)`, bf16Warps}, {"attention/bf16_attention_two.cu", `two_made_16, 16, MADE, (\d+)`, bf16Warps},
+		{"attention/bf16_attention.cu", `attention_64, 64, WHOLE, (\d+)`, bf16Warps},
+		{"attention/bf16_attention_piped.cu", `maxWarps = (\d+)`, pipedWarps}, {"attention/bf16_attention_piped.cu", `tile = (\d+)`, pipedTile},
+		{"attention/bf16_attention_piped.cu", `slots = (\d+)`, pipedSlots}, {"attention/bf16_attention_piped.cu", `tenth_16, (\d+)`, int(pipedRate)},
+		{"attention/bf16_attention_piped_held.cu", `warps = (\d+)`, pipedHeldWarps}, {"attention/bf16_attention_piped_held.cu", `tenth_16, (\d+)`, int(pipedRate)},
 		{"attention/bf16_attention_grad.cu", `group = (\d+)`, bf16Group}, {"dense/bf16_rows.cu", `warps = (\d+)`, normWarps},
 		{"attention/bf16_attention_long.cu", `maxWarps = (\d+)`, longWarps}, {"attention/bf16_attention_long.cu", `tile = (\d+)`, longTile},
 		{"attention/bf16_attention_long.cu", `stages = (\d+)`, longStages}, {"attention/bf16_attention_long_grad.cu", `group = (\d+)`, bf16Group},

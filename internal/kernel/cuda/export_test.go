@@ -22,6 +22,14 @@ func SetLongBlocks(blocks int) (restore func()) {
 	return func() { longBlocks = before }
 }
 
+// SetPipedRate has kernels of its own for another rate of dropout, 0 for none, until restore is
+// called.
+func SetPipedRate(rate uint32) (restore func()) {
+	before := pipedRate
+	pipedRate = rate
+	return func() { pipedRate = before }
+}
+
 // SetHeadPiece has instances cut into pieces of at least so many rows by the pass that ends a
 // network, until restore is called.
 func SetHeadPiece(rows int) (restore func()) {

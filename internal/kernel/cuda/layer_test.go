@@ -144,8 +144,12 @@ func TestMasksAreKept(t *testing.T) {
 	narrow := agentShape(1, 0.6)
 	narrow.Width, narrow.Feed = 64, 256 // heads of 8 columns
 	for tokens, names := range map[int][2]string{
-		shortTokens:     {"bf16_attention_short_made_16", "bf16_attention_grad_short_kept_16"},
-		shortTokens + 1: {"bf16_attention_made_16", "bf16_attention_grad_kept_16"},
+		shortTokens:       {"bf16_attention_short_made_16", "bf16_attention_grad_short_kept_16"},
+		shortTokens + 1:   {"bf16_attention_made_16", "bf16_attention_grad_kept_16"},
+		pipedHeldFrom - 1: {"bf16_attention_made_16", "bf16_attention_long_grad_kept_16"},
+		pipedHeldFrom:     {"bf16_attention_piped_held_16", "bf16_attention_long_grad_kept_16"},
+		longFrom - 1:      {"bf16_attention_piped_held_16", "bf16_attention_long_grad_kept_16"},
+		longFrom:          {"bf16_attention_piped_16", "bf16_attention_long_grad_kept_16"},
 	} {
 		p := agentStep(t, 8, tokens, narrow)
 		kept := keepMasks(p)

@@ -3,6 +3,7 @@ package cuda_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,6 +70,27 @@ func TestLongAgents(t *testing.T) {
 		a, b := plan.HeadOf(tally, model.HeadAction), plan.HeadOf(told, model.HeadAction)
 		if a.Labels != b.Labels || !(math.Abs(a.Loss-b.Loss) <= bound*b.Loss) {
 			t.Errorf("%+v: tally %+v, want %+v", c, a, b)
+		}
+	}
+}
+
+// TestTenthAgents: kernels for one rate of dropout leave the bits of those for any, held and
+// streamed.
+func TestTenthAgents(t *testing.T) {
+	card := open(t, cuda.BF16)
+	defer card.Close()
+	for _, streamed := range []bool{false, true} {
+		if streamed {
+			defer cuda.SetStreamed(1)()
+		}
+		want, _ := gradientsOf(t, card, 801, 2, 8, false, 1, 0.1)
+		restore := cuda.SetPipedRate(0)
+		got, _ := gradientsOf(t, card, 801, 2, 8, false, 1, 0.1)
+		restore()
+		for name, w := range want {
+			if !slices.Equal(got[name], w) {
+				t.Errorf("streamed %v: %s differs", streamed, name)
+			}
 		}
 	}
 }

@@ -76,7 +76,7 @@ struct Masks {
     fixed[0] = (u32)(instance >> 32) ^ keys[0], fixed[1] = high1 ^ keys[2], fixed[2] = low ^ keys[3], fixed[3] = low1;
   }
   __device__ __forceinline__ u32 draw(u32 row, u32 blocks, u32 block) const { return site << 24 | (row * blocks + block); }
-  __device__ __forceinline__ u32 word(u32 draw) const;
+  template <u32 RATE = 0> __device__ __forceinline__ u32 word(u32 draw) const;
 };
 
 // Word makes Masks::word step by step, between other instructions, where they are written.
@@ -103,15 +103,28 @@ struct Word {
       c[1] = low1, c[3] = low0;
     }
   }
-  // levels takes the eight bits from `from` on, 0 or 8.
-  __device__ __forceinline__ void levels(const Masks &masks, int from) { keep = keep_weights(from == 0 ? 0xffffffff : keep, c, masks.levels, from, from + 8); }
+  // levels takes bits from..to-1 of the weights' numbers, from 0 on. RATE is what they are compared
+  // with, where that is known: then one instruction takes a sum of two bits, and some take none.
+  template <u32 RATE = 0> __device__ __forceinline__ void levels(const Masks &masks, int from, int to) {
+    if (from == 0) keep = 0xffffffff;
+    if (RATE == 0) {
+      keep = keep_weights(keep, c, masks.levels, from, to);
+      return;
+    }
+#pragma unroll
+    for (int b = 0; b < 16; b++) {
+      if (b < from || b >= to) continue;
+      const u32 w = c[b % 4], bit = b < 4 ? rotated(w, 2) : b < 8 ? rotated(w, 3) : b < 12 ? rotated(w, 1) ^ rotated(c[(b + 1) % 4], 2) : w;
+      keep = RATE >> b & 1 ? keep & bit : keep | bit;
+    }
+  }
 };
 
-__device__ __forceinline__ u32 Masks::word(u32 draw) const {
+template <u32 RATE> __device__ __forceinline__ u32 Masks::word(u32 draw) const {
   Word made(draw);
 #pragma unroll
   for (int i = 0; i < shortRounds; i++) made.round(*this, i);
-  made.levels(*this, 0), made.levels(*this, 8);
+  made.levels<RATE>(*this, 0, 16);
   return made.keep;
 }
 

@@ -41,12 +41,12 @@ template <int HD> struct Stages {
 };
 
 template <int HD, int DROP>
-__device__ __forceinline__ void attend(Bf16 *y, float *logSum, u32 *bits, const Bf16 *qkv, const int *first, const State *state, Masks masks, float keepScale, int tokens,
+__device__ __forceinline__ void attend(Bf16 *y, float *logSum, const Bf16 *qkv, const int *first, const State *state, Masks masks, float keepScale, int tokens,
                                        int heads, int hd, float scale) {
   extern __shared__ float smem[] __attribute__((aligned(16)));
   constexpr int K = HD / 16, stage = 4 * tile * HD;
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32;
-  const int tiles = (tokens + 15) / 16, groups = (tokens + 31) / 32, pairs = (tokens + 63) / 64, d = heads * hd;
+  const int tiles = (tokens + 15) / 16, groups = (tokens + 31) / 32, d = heads * hd;
   // The last queries see most keys: their blocks begin.
   const int blocks = (tiles + maxWarps - 1) / maxWarps, whole = blockIdx_x / blocks, share = blocks - 1 - blockIdx_x % blocks;
   const int b = whole / heads, head = whole % heads, r = share * maxWarps + warp;
@@ -67,7 +67,6 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, u32 *bits, const 
   own.read(qkv, first, r < tiles ? r : tiles - 1, tokens, d, hd);
   if (DROP) masks.of(state->instances + b);
   const u32 draw = masks.draw(head * tokens + 16 * r + lane % 16, groups, lane / 16);
-  if (DROP == MADE) bits += kept_at(whole, 2 * groups, pairs, r, 0) + lane;
   Attending<HD, DROP != WHOLE> rows(own, r, tokens, unit2);
 #pragma unroll 1
   for (bool careful = false;; careful = true) {
@@ -87,12 +86,11 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, u32 *bits, const 
         // this, which wait for another unit.
 #pragma unroll
         for (int P = 2 * m + 1, h = 0; h < 2; P--, h++) {
-          if (DROP == MADE) bits[32 * P] = word;
           Word made(draw + 2 * P - 2);
           rows.whole(keys, values, word, P, [&](int n) {
             if (DROP == WHOLE) return;
             if (n < 28 && n % 4 == 3) made.round(masks, n / 4);
-            if (n == 29 || n == 31) made.levels(masks, n == 29 ? 0 : 8);
+            if (n == 29 || n == 31) made.levels(masks, n == 29 ? 0 : 8, n == 29 ? 8 : 16);
           });
           if (DROP) word = made.keep;
         }
@@ -100,7 +98,6 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, u32 *bits, const 
       }
 #pragma unroll 1
       for (int P = least(r / 4, 2 * m + 1); P >= 2 * m && 2 * P + 1 >= rows.lowest; P--) {
-        if (DROP == MADE) bits[32 * P] = word;
         rows.pair(keys, values, word, P, careful);
         if (DROP) word = masks.word(draw + 2 * P - 2);
       }
@@ -114,9 +111,9 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, u32 *bits, const 
 
 // LEAST blocks on a multiprocessor bound the registers.
 #define ATTEND(NAME, HD, DROP, LEAST)                                                                                                            \
-  KERNEL __launch_bounds__(32 * maxWarps, LEAST) NAME(Bf16 *y, float *logSum, u32 *bits, const Bf16 *qkv, const int *first, const State *state, u32 site, \
+  KERNEL __launch_bounds__(32 * maxWarps, LEAST) NAME(Bf16 *y, float *logSum, const Bf16 *qkv, const int *first, const State *state, u32 site,            \
                                                       float kept, DECIDED_BY, int tokens, int heads, int hd, float scale) {                          \
-    attend<HD, DROP>(y, logSum, bits, qkv, first, state, Masks{WHAT_DECIDES, site}, kept, tokens, heads, hd, scale);         \
+    attend<HD, DROP>(y, logSum, qkv, first, state, Masks{WHAT_DECIDES, site}, kept, tokens, heads, hd, scale);         \
   }
 ATTEND(bf16_attention_long_16, 16, WHOLE, 3)
 ATTEND(bf16_attention_long_32, 32, WHOLE, 2)
@@ -124,4 +121,3 @@ ATTEND(bf16_attention_long_64, 64, WHOLE, 2)
 ATTEND(bf16_attention_long_drop_16, 16, MASKED, 2)
 ATTEND(bf16_attention_long_drop_32, 32, MASKED, 2)
 ATTEND(bf16_attention_long_drop_64, 64, MASKED, 1)
-ATTEND(bf16_attention_long_made_16, 16, MADE, 3)

@@ -25,6 +25,7 @@
 //
 // Queries past the end are zeros with an infinite LogSum: their probabilities are 0. Keys past
 // the end are zeros, and lie after every query.
+#include "bf16_attention_gates.cuh"
 #include "bf16_attention_steps.cuh"
 
 constexpr int group = 32; // keys and queries of a chunk
@@ -81,22 +82,6 @@ GATHER(bf16_attention_rows_64, 64)
 
 // hold4 writes to shared memory; of a plain store and of one to global memory clang makes one.
 __device__ __forceinline__ void hold4(u32 at, f4 v) { asm volatile("st.shared.v4.f32 [%0], {%1,%2,%3,%4};" ::"r"(at), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w) : "memory"); }
-
-// A gate is a barrier in shared memory, whose phases have parities 0, 1, 0 and so on in a pass. All
-// lanes of a warp arrive: what each has read and written then comes before what follows the gate.
-__device__ __forceinline__ void gate_new(u32 at, u32 arrivals) { asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(at), "r"(arrivals) : "memory"); }
-__device__ __forceinline__ void gate_arrive(u32 at) { asm volatile("{.reg .b64 t; mbarrier.arrive.shared.b64 t, [%0];}" ::"r"(at) : "memory"); }
-// gate_copies lets this thread arrive when its copies so far are done.
-__device__ __forceinline__ void gate_copies(u32 at) { asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(at) : "memory"); }
-// gate_open tells whether the phase of that parity is over, gate_wait returns when it is.
-__device__ __forceinline__ bool gate_open(u32 at, u32 parity) {
-  u32 r;
-  asm volatile("{.reg .pred done; mbarrier.test_wait.parity.shared.b64 done, [%1], %2; selp.u32 %0, 1, 0, done;}" : "=r"(r) : "r"(at), "r"(parity) : "memory");
-  return r;
-}
-__device__ __forceinline__ void gate_wait(u32 at, u32 parity) {
-  asm volatile("{.reg .pred done; again: mbarrier.test_wait.parity.shared.b64 done, [%0], %1; @!done bra again;}" ::"r"(at), "r"(parity) : "memory");
-}
 
 // Names are those of bf16_attention_grad.cu. Shared: slots of a chunk | dq [32·HD] | masks
 // [2][32·W/2] | gates: of the chunk's arrival, and of every warp's end with it; then each warp's k,

@@ -10,7 +10,8 @@ __device__ __forceinline__ int last(int row, int tokens) { return row < tokens ?
 // scaled multiplies two bf16 numbers.
 __device__ __forceinline__ u32 scaled(u32 v, float by) { return bf16x2(bf16_low(v) * by, bf16_high(v) * by); }
 
-// Queries are 16 rows of q as left operands, and where the sequences of this lane's two rows begin.
+// Queries are 16 rows of q as left operands, and where the sequences of this lane's two rows
+// begin.
 template <int K> struct Queries {
   u32 q[K][4];
   int from[2];
@@ -32,8 +33,8 @@ __device__ __forceinline__ bool outside(int n, int from, int to) { return (u32)(
 
 // scores are q·k for tile r and group J, minus infinity where the query does not see the key: `i`
 // are this lane's queries, `from` where their sequences begin, `highest` where the tile's last
-// does.
-template <int HD>
+// does. TURNED: a lane's two columns are keys 16 apart, as turned_row has them.
+template <int HD, bool TURNED>
 __device__ __forceinline__ void scores(float (&s)[4][4], const u32 (&q)[HD / 16][4], const Tiles<HD> &keys, int r, int J, const int (&i)[2], const int (&from)[2],
                                        int highest) {
 #pragma unroll
@@ -50,12 +51,12 @@ __device__ __forceinline__ void scores(float (&s)[4][4], const u32 (&q)[HD / 16]
       multiply(s[2 * a + 1], q[k], m[2], m[3]);
     }
   if (J != r / 2 && 32 * J >= highest) return;
-  const int j = opaque(32 * J + 2 * (threadIdx_x % 4));
+  const int j = opaque(32 * J + (TURNED ? 1 : 2) * (threadIdx_x % 4));
 #pragma unroll
   for (int n = 0; n < 4; n++)
 #pragma unroll
     for (int e = 0; e < 4; e++)
-      if (outside(8 * n + e % 2 + j, from[e / 2], i[e / 2])) s[n][e] = -__builtin_inff();
+      if (outside((TURNED ? 4 * n + e % 2 * 16 : 8 * n + e % 2) + j, from[e / 2], i[e / 2])) s[n][e] = -__builtin_inff();
 }
 
 // largest raises what rows are relative to, which base has negative, to their largest scores.
@@ -91,6 +92,30 @@ __device__ __forceinline__ void powers(float (&part)[4], u32 (&p)[2][4], float (
   multiply(part, p[1], ones, ones);
 }
 
+// positive has two bf16 numbers that are not negative where the mask has bits 15 and 31, zeros
+// elsewhere.
+__device__ __forceinline__ u32 positive(u32 p, u32 mask) {
+  u32 r;
+  asm("{.reg .b32 t; lop3.b32 t, %1, %2, %3, 0xd2; fma.rn.relu.bf16x2 %0, t, %4, %3;}" : "=r"(r) : "r"(p), "r"(mask), "r"(0x80008000u), "r"(ones));
+  return r;
+}
+
+// Dropped are the masks of a group, for columns as they lie in shared memory.
+struct Dropped {
+  u32 x[2];
+
+  __device__ __forceinline__ void spread(u32 word, int half) {
+    const int g = threadIdx_x % 32 / 4, t = threadIdx_x % 4;
+#pragma unroll
+    for (int row = 0; row < 2; row++) x[row] = (u32)shfl((int)word, half * 16 + g + 8 * row) * (8u >> t);
+  }
+  // drop zeroes what is dropped of register e of the left operand of columns 16·a on.
+  __device__ __forceinline__ u32 drop(u32 p, int a, int e) const {
+    const int n = 2 * a + e / 2;
+    return positive(p, n == 3 ? x[e % 2] : x[e % 2] * (0x1000u >> 4 * n));
+  }
+};
+
 // Attending is a warp with 16 queries, tile r, that goes over their keys from the last to the
 // first, in pairs of groups of 32. Masks are those of a pair as they lie in memory.
 //
@@ -100,7 +125,7 @@ __device__ __forceinline__ void powers(float (&part)[4], u32 (&p)[2][4], float (
 // itself. Pairs whose keys every query sees take the short way, `whole`, which looks at nothing:
 // where a row's sum has become huge at the end, the rows begin again, carefully, pair by pair the
 // long way. There a row whose sum becomes huge goes over to its largest score so far.
-template <int HD, bool DROP> struct Attending {
+template <int HD, bool DROP, bool TURNED = false> struct Attending {
   static constexpr int K = HD / 16;
   u32 q[K][4];
   int r, i[2], from[2], lowest, highest;
@@ -125,6 +150,12 @@ template <int HD, bool DROP> struct Attending {
       for (int e = 0; e < 4; e++) o[n][e] = 0;
 #pragma unroll
     for (int e = 0; e < 4; e++) sum[e] = 0, base[e] = __builtin_inff();
+  }
+  // plainly has scores relative to zero; steep tells whether sums have become too large or too
+  // small for that, so that the rows have to begin again.
+  __device__ __forceinline__ void plainly() { base[0] = base[1] = base[2] = base[3] = 0; }
+  __device__ __forceinline__ bool steep() const {
+    return !(larger(sum[0], sum[2]) < huge && -larger(-sum[0], -sum[2]) > 1 / huge);
   }
   // grown tells whether the rows have to begin again.
   __device__ __forceinline__ bool grown() const { return !(larger(sum[0], sum[2]) < huge); }
@@ -195,12 +226,12 @@ template <int HD, bool DROP> struct Attending {
   __device__ __forceinline__ void one(const Tiles<HD> &keys, const Tiles<HD> &values, u32 word, int J) {
     float s[4][4], part[4];
     u32 p[2][4];
-    scores<HD>(s, q, keys, r, J, i, from, highest);
+    scores<HD, TURNED>(s, q, keys, r, J, i, from, highest);
     if (J == r / 2) largest(base, s);
     powers(part, p, s, base);
     if (ballot(larger(part[0], part[2]) > huge)) {
       const float was[2] = {base[0], base[2]};
-      scores<HD>(s, q, keys, r, J, i, from, highest);
+      scores<HD, TURNED>(s, q, keys, r, J, i, from, highest);
       largest(base, s);
       powers(part, p, s, base);
 #pragma unroll
@@ -214,9 +245,16 @@ template <int HD, bool DROP> struct Attending {
 #pragma unroll
     for (int e = 0; e < 4; e++) sum[e] += part[e];
     if (DROP) {
-      const Spread spread(word, J);
+      if constexpr (TURNED) {
+        Dropped masks;
+        masks.spread(word, J % 2);
 #pragma unroll
-      for (int a = 0; a < 2; a++) spread.drop(p[a], a);
+        for (int e = 0; e < 8; e++) p[e / 4][e % 4] = masks.drop(p[e / 4][e % 4], e / 4, e % 4);
+      } else {
+        const Spread spread(word, J);
+#pragma unroll
+        for (int a = 0; a < 2; a++) spread.drop(p[a], a);
+      }
     }
 #pragma unroll
     for (int a = 0; a < 2; a++) add(p[a], values, 32 * J + 16 * a);
@@ -258,9 +296,9 @@ __device__ __forceinline__ void same_bits(u32 &c0, u32 &c1, const u32 (&a)[4], u
 }
 
 // turn gives a result's 16 columns from 16·a on as the left operand of a product over its rows: a
-// tensor core multiplies them by the unit matrix, with the operand's columns read as rows. It takes
-// their bits for fp16 numbers, which are finite while |x| < 2^121, and so gives them back packed
-// and as they were. m is what `left` made of them.
+// tensor core multiplies them by the unit matrix, with the operand's columns read as rows. It
+// takes their bits for fp16 numbers, which are finite while |x| < 2^121, and so gives them back
+// packed and as they were. m is what `left` made of them.
 __device__ __forceinline__ void turn(u32 (&out)[4], const u32 (&m)[4], const u32 (&one)[4]) {
   same_bits(out[0], out[1], one, m[0], m[2]);
   same_bits(out[2], out[3], one, m[1], m[3]);
@@ -277,8 +315,8 @@ template <int HD> struct Own {
   __device__ __forceinline__ void turned(u32 (&m)[4], int a, int c) const { k.turned(m, 16 * a, c); }
 };
 
-// Lines is where a lane's lines of a tile of 16 queries begin, in bytes from a matrix: in the order
-// of turned and of right operands.
+// Lines is where a lane's lines of a tile of 16 queries begin, in bytes from a matrix: in the
+// order of turned and of right operands.
 struct Lines {
   u32 down, across;
 };
@@ -288,8 +326,8 @@ template <int HD> __device__ __forceinline__ Lines lines_of(int end) { // end: l
 }
 
 // Seen is what a lane's four queries of a tile are to a group of 32 keys: query 8x + 2t + h has
-// -logSum·log2 e and -D/keepScale, D = dy·y, twice, as a result has them for two rows, and its word
-// of masks.
+// -logSum·log2 e and -D/keepScale, D = dy·y, twice, as a result has them for two rows, and its
+// word of masks.
 struct Seen {
   float logs[2][4], none[2][4];
   u32 words[2][2];
@@ -310,18 +348,18 @@ __device__ __forceinline__ Bf16x2 product2(Bf16x2 a, Bf16x2 b, u32 zero = 0x8000
 
 // Gradient adds the products of a group of 32 keys and a tile of 16 queries to their gradients.
 //
-// What a reader could break: scores are made turned, a row a key: so they lie as the left operands
-// of dk and dv, which are sums over queries; for dq alone they are turned back. Queries are q times
-// scale·log2 e, as attention has them, so dk is log2 e times too large.
+// What a reader could break: scores are made turned, a row a key: so they lie as the left
+// operands of dk and dv, which are sums over queries; for dq alone they are turned back. Queries
+// are q times scale·log2 e, as attention has them, so dk is log2 e times too large.
 template <int HD, bool DROP> struct Gradient {
   static constexpr int K = HD / 16;
   float dk[2][2 * K][4] = {}, dv[2][2 * K][4] = {};
 
-  // With p = exp(s - logSum), kept the dropout's mask times keepScale, and D_i = dy_i·y_i:
-  // dv_j = Σ_i p·kept·dy_i; ds = p·(kept·dy_i·v_j - D_i); dq_i = scale·Σ_j ds·k_j; dk_j = scale·Σ_i
-  // ds·q_i. keepScale is left out of ds, hence D/keepScale, and multiplies the sums instead. Where
-  // queries do not see all keys, `edge`, hidden(s) zeroes the probabilities of those they do not.
-  // before() fills dq with the sums so far.
+  // With p = exp(s - logSum), kept the dropout's mask times keepScale, and D_i = dy_i·y_i: dv_j =
+  // Σ_i p·kept·dy_i; ds = p·(kept·dy_i·v_j - D_i); dq_i = scale·Σ_j ds·k_j; dk_j = scale·Σ_i
+  // ds·q_i. keepScale is left out of ds, hence D/keepScale, and multiplies the sums instead.
+  // Where queries do not see all keys, `edge`, hidden(s) zeroes the probabilities of those they
+  // do not. before() fills dq with the sums so far.
   template <class HIDDEN, class BEFORE>
   __device__ __forceinline__ void add(float (&dq)[2 * K][4], const Own<HD> &own, u32 queries, u32 grads, Lines lines, const Seen &seen, const u32 (&one)[4], bool edge,
                                       HIDDEN &&hidden, BEFORE &&before) {
@@ -398,8 +436,8 @@ template <int HD, bool DROP> struct Gradient {
   }
 };
 
-// hide zeroes the probabilities that query i0 + 8x + 2t + h does not give key j0 + 16a + 8·(e/2) +
-// g: keys after it, and before from[x][h].
+// hide zeroes the probabilities that query i0 + 8x + 2t + h does not give key j0 + 16a + 8·(e/2)
+// + g: keys after it, and before from[x][h].
 __device__ __forceinline__ void hide(float (&s)[2][2][4], const int (&from)[2][2], int i0, int j0) {
   const int g = threadIdx_x % 32 / 4, t = threadIdx_x % 4, j = opaque(j0 + g);
 #pragma unroll
