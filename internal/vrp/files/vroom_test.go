@@ -194,3 +194,29 @@ func TestVROOMNames(t *testing.T) {
 		t.Errorf("%q, want %q", v.Problem.IDs, want)
 	}
 }
+
+// TestVROOMOpenEnds: vehicles without a start or an end have such steps all the same, at the task
+// beside them, and what was picked up is on board at the end. The figures are VROOM 1.15's own.
+func TestVROOMOpenEnds(t *testing.T) {
+	out := answer(t, `{"vehicles":[{"id":7,"start_index":0,"capacity":[9],"steps":[{"type":"start"},{"type":"job","id":1},{"type":"job","id":2},{"type":"end"}]},
+		{"id":8,"end_index":0,"capacity":[9],"steps":[{"type":"start"},{"type":"job","id":3},{"type":"end"}]}],
+		"jobs":[{"id":1,"location_index":1,"pickup":[2],"service":5},{"id":2,"location_index":2,"delivery":[3],"service":7},{"id":3,"location_index":2,"delivery":[9],"pickup":[4],"service":7}],
+		"matrices":{"car":{"durations":[[0,10,20],[10,0,15],[20,15,0]],"distances":[[0,100,200],[100,0,150],[200,150,0]]}},"options":{"c":true}}`)
+	type step struct {
+		kind                              string
+		index                             int
+		load, arrival, duration, distance int64
+	}
+	for i, want := range [][]step{
+		{{"start", 0, 3, 0, 0, 0}, {"job", 1, 5, 10, 10, 100}, {"job", 2, 2, 30, 25, 250}, {"end", 2, 2, 37, 25, 250}},
+		{{"start", 2, 9, 0, 0, 0}, {"job", 2, 4, 0, 0, 0}, {"end", 0, 4, 27, 20, 200}},
+	} {
+		var got []step
+		for _, s := range out.Routes[i].Steps {
+			got = append(got, step{s.Type, int(*s.Index), s.Load[0], s.Arrival, s.Duration, *s.Distance})
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("vehicle %d: %v, want %v", out.Routes[i].Vehicle, got, want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 
 	"haul/internal/vrp"
 )
@@ -254,6 +255,9 @@ func (v *VROOM) route(c *vroomVehicle, r *vrp.RoutePlan) vroomRoute {
 		}
 		if v.amounts > 0 {
 			step.Load = s.Load
+			if step.Type == "end" && i > 0 { // VROOM unloads nothing there
+				step.Load = r.Stops[i-1].Load
+			}
 		}
 		spent := s.Depart - s.Begin
 		switch step.Type {
@@ -286,7 +290,49 @@ func (v *VROOM) route(c *vroomVehicle, r *vrp.RoutePlan) vroomRoute {
 	if out.Distance != nil {
 		*out.Distance = whole(distance)
 	}
+	if len(out.Steps) > 0 {
+		v.close(&out, t, r)
+	}
 	return out
+}
+
+// close gives a route that has no depot at an end the step that VROOM has there all the same, at
+// the task beside it.
+func (v *VROOM) close(out *vroomRoute, t *vrp.VehicleType, r *vrp.RoutePlan) {
+	nothing := func() *int64 {
+		if !v.measured {
+			return nil
+		}
+		return new(int64)
+	}
+	if t.Start == vrp.None {
+		first := r.Stops[0]
+		start := vroomStop{Type: "start", vroomPlace: v.place(first.Place), Arrival: whole(first.Arrival), Distance: nothing(), Violations: []vroomRule{}}
+		if v.amounts > 0 {
+			start.Load = slices.Clone(first.Load)
+			if number := int(first.Place) - v.Problem.Depots; number >= 0 && !first.Rest {
+				task := &v.tasks[number]
+				for d := range task.delivery {
+					start.Load[d] += int64(task.delivery[d])
+				}
+				for d := range task.pickup {
+					start.Load[d] -= int64(task.pickup[d])
+				}
+			}
+		}
+		out.Steps = slices.Insert(out.Steps, 0, start)
+	}
+	if t.End == vrp.None {
+		last := r.Stops[len(r.Stops)-1]
+		end := vroomStop{Type: "end", vroomPlace: v.place(last.Place), Arrival: whole(last.Depart), Duration: out.Duration, Distance: nothing(), Violations: []vroomRule{}}
+		if v.amounts > 0 {
+			end.Load = last.Load
+		}
+		if out.Distance != nil {
+			*end.Distance = *out.Distance
+		}
+		out.Steps = append(out.Steps, end)
+	}
 }
 
 // place is where a place of the problem is, in the input's words.
