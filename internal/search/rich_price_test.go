@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"haul/internal/vrp"
@@ -21,12 +22,21 @@ func few(t *testing.T, name string, instance, customers int, wider float64) *vrp
 	}
 	p := *set.Problems[instance]
 	n := p.DepotCount() + customers
-	p.Demand, p.X, p.Y, p.Service = p.Demand[:n], slices.Clone(p.X[:n]), slices.Clone(p.Y[:n]), slices.Clone(p.Service[:n])
+	p.Demand, p.X, p.Y, p.Service = slices.Clone(p.Demand[:n]), slices.Clone(p.X[:n]), slices.Clone(p.Y[:n]), slices.Clone(p.Service[:n])
 	for v := range n {
 		p.X[v], p.Y[v] = 0.3*p.X[v], 0.3*p.Y[v]
 	}
+	far := 0.0
+	for v := p.DepotCount(); v < n; v++ {
+		for d := range p.DepotCount() {
+			far = max(far, math.Hypot(p.X[v]-p.X[d], p.Y[v]-p.Y[d]))
+		}
+	}
 	if p.Pickup != nil {
-		p.Pickup = p.Pickup[:n]
+		p.Pickup = slices.Clone(p.Pickup[:n])
+		for v := p.DepotCount(); v < n; v += 2 { // half of them, or few routes have two pickups
+			p.Demand[v], p.Pickup[v] = 0, max(p.Demand[v], p.Pickup[v])
+		}
 	}
 	p.Windows = slices.Clone(p.Windows[:n])
 	for v := p.DepotCount(); v < n; v++ {
@@ -38,7 +48,10 @@ func few(t *testing.T, name string, instance, customers int, wider float64) *vrp
 	for i := range p.Fleet {
 		p.Fleet[i].Capacity = []int32{16} // of 40: some routes are full
 		if !math.IsInf(p.Fleet[i].MaxDistance, 1) {
-			p.Fleet[i].MaxDistance = 0.8
+			p.Fleet[i].MaxDistance = 2.4 * far // hardly more than there and back
+			if strings.Contains(name, "ovrp") {
+				p.Fleet[i].MaxDistance = 1.3 * far
+			}
 		}
 	}
 	return &p
@@ -80,7 +93,9 @@ func allRoutes(t *testing.T, p *vrp.Problem, kind int32) map[string]float64 {
 // validator lets pass, and its cheapest ending is the cheapest of them.
 func TestPricerListsEveryRoute(t *testing.T) {
 	never := func() bool { return false }
-	for i, name := range []string{"vrptw", "vrpbltw", "vrpmbltw", "ovrpbtw", "mdvrptw", "mdovrpmbtw", "ovrpltw", "vrpmbtw"} {
+	names := []string{"vrptw", "vrpbltw", "vrpmbltw", "ovrpbtw", "mdvrptw", "mdovrpmbtw", "ovrpltw", "vrpmbtw"}
+	for i := range 4 * len(names) {
+		name := names[i%len(names)]
 		p := few(t, name, 3+i, 6, 0.4)
 		c := flatten(t, p)
 		if !c.provable() {
@@ -89,14 +104,14 @@ func TestPricerListsEveryRoute(t *testing.T) {
 		s := newStream(4, uint64(i))
 		for kind := range c.kinds {
 			all := allRoutes(t, p, int32(kind))
-			if len(all) < 20 {
+			if len(all) < 10 {
 				t.Fatalf("%s kind %d has %d routes: too few to tell", name, kind, len(all))
 			}
 			x := newPricer(c.model, kind)
 			if x == nil || x.again {
 				t.Fatalf("%s: a route may come back to a customer", name)
 			}
-			for draw := range 12 {
+			for draw := range 40 {
 				at := &tariff{price: make([]float64, 6), cuts: make([]uint64, 6)}
 				for v := range at.price {
 					at.price[v] = 0.4 * s.unit()
