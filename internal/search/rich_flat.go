@@ -80,6 +80,15 @@ type flat struct {
 	ask             flatAsk
 	overMost        int32 // overload of a route at most, in amounts
 	eased           bool  // c.soft, as extra has it
+
+	// What stands for the lists from from to extra where 16 bits hold them; nil: they do not.
+	dense    *dense
+	denseWas dense
+	denseAsk denseAsk
+	small    bool    // 16 bits hold all numbers; few routes are dense
+	in, out  []int16 // by customer: distances, denseBar where the order forbids them
+	priceWas []float64
+	overWas  []int64
 }
 
 // flattens is whether the routes of a chain may be kept so.
@@ -134,9 +143,15 @@ func newFlat(c *rchain) *flat {
 	for _, v := range c.tasks {
 		f.picks = f.picks || c.amounts[v].pick > 0
 	}
-	f.tables()
-	f.sortKeys()
 	f.overMost = int32(min(flatTime, tollMost/c.weights[0]))
+	if f.small = f.fits(); f.small {
+		f.stride, f.base = denseBase, denseBase
+	}
+	f.tables()
+	if f.small {
+		f.denseTables()
+	}
+	f.sortKeys()
 	narrow := func(x int64) int32 { return int32(max(-flatTime, min(flatTime, x))) }
 	for v := range c.places {
 		at := &c.places[v]
@@ -163,7 +178,7 @@ func newFlat(c *rchain) *flat {
 func (f *flat) allot(routes int) {
 	n := f.stride + routes
 	f.size = n
-	lists := []*[]int32{&f.succ, &f.pred, &f.from, &f.to, &f.leg, &f.route, &f.gets, &f.extra}
+	lists := []*[]int32{&f.succ, &f.pred, &f.route, &f.from, &f.to, &f.leg, &f.gets, &f.extra}
 	// What does not change is not copied.
 	still := []*[]int32{&f.gives, &f.spare, &f.drive, &f.ready, &f.due, &f.pre, &f.suf}
 	part := func(some bool, of ...*[]int32) {
@@ -176,6 +191,11 @@ func (f *flat) allot(routes int) {
 	part(f.limited, &f.spare)
 	part(f.prompt, &f.drive, &f.ready, &f.due)
 	part(f.mixed, &f.pre, &f.suf)
+	f.dense = nil
+	if f.small && routes <= denseRoutes {
+		f.dense, lists, still = new(dense), lists[:3], nil
+		f.priceWas, f.overWas = make([]float64, routes), make([]int64, routes)
+	}
 	f.state = make([]int32, len(lists)*n+4*routes)
 	f.was = make([]int32, len(f.state))
 	f.wide = make([]int64, 2*routes)
@@ -195,7 +215,9 @@ func (f *flat) allot(routes int) {
 	f.kind, f.count, f.del, f.pick = next(routes), next(routes), next(routes), next(routes)
 	f.dist, f.over = f.wide[:routes:routes], f.wide[routes:]
 	f.cutAt, f.seenAt = make([]int64, routes), make([]int64, routes)
-	f.point()
+	if f.dense == nil {
+		f.point()
+	}
 }
 
 // load takes the chain's routes; false where it may not: one is fixed in part, or a customer is in
@@ -213,9 +235,15 @@ func (f *flat) load() bool {
 	if len(f.kind) <= 2*len(c.slot) {
 		f.allot(lanes(2*len(c.slot) + 1))
 	}
+	if f.dense != nil {
+		f.dense.clear()
+	}
 	for p := range f.size {
-		f.spare[p], f.gives[p] = flatTime, flatTime
-		f.leg[p], f.route[p], f.succ[p], f.pred[p] = absentLeg, -1, -1, -1
+		f.route[p], f.succ[p], f.pred[p] = -1, -1, -1
+		if f.dense != nil {
+			continue
+		}
+		f.spare[p], f.gives[p], f.leg[p] = flatTime, flatTime, absentLeg
 		f.from[p], f.to[p] = 0, 0
 		if p < c.nodes {
 			f.from[p] = int32(p)
@@ -254,12 +282,16 @@ func (f *flat) open(kind int32) int32 {
 // close takes a route's start out of use.
 func (f *flat) close(r int32) {
 	h := f.base + r
-	f.leg[h], f.route[h], f.succ[h] = absentLeg, -1, -1
+	f.route[h], f.succ[h] = -1, -1
+	f.setLeg(h, absentLeg)
 }
 
 // refresh brings all lists up to the order of a route's customers, as succ has it. It is false
 // where the route breaks a limit.
 func (f *flat) refresh(r int32) bool {
+	if f.dense != nil {
+		return f.refreshDense(r)
+	}
 	k := &f.kinds[f.kind[r]]
 	h := f.base + r
 	var dist int64

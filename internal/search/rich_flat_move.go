@@ -28,6 +28,9 @@ func (f *flat) iterate(temperature float64) {
 	}
 	copy(f.was, f.state)
 	copy(f.past, f.wide)
+	if f.dense != nil {
+		f.denseWas.copy(f.dense, f.mixed)
+	}
 	f.before = f.routes
 	f.touch = f.touch[:0]
 	f.ruin()
@@ -40,6 +43,9 @@ func (f *flat) iterate(temperature float64) {
 	} else {
 		copy(f.state, f.was)
 		copy(f.wide, f.past)
+		if f.dense != nil {
+			f.dense.copy(&f.denseWas, f.mixed)
+		}
 		f.routes = f.before
 		c.used = append(c.used[:0], c.usedWas...)
 	}
@@ -71,6 +77,10 @@ func (f *flat) ruin() {
 			f.cutString(v, longest)
 			count--
 		}
+	}
+	if f.dense != nil {
+		f.unlink()
+		return
 	}
 	for i := 0; i < len(c.removed); i++ {
 		if r := f.route[c.removed[i]]; r >= 0 {
@@ -277,9 +287,6 @@ func (f *flat) find(v int32, cost float64) (int32, float64) {
 	c := f.rchain
 	k := &c.kinds[0]
 	a := &f.ask
-	row := int(v) * f.stride
-	a.row, a.in, a.out = &f.rows[row], &f.ins[row], &f.outs[row]
-	a.end = int64(f.base) + int64(lanes(f.routes))
 	a.most = max(-flatTime, min(below(cost*c.perRate[0]), flatTime))
 	a.get, a.give = 2*flatBar, 2*flatBar
 	if q := c.amounts[v].del; q > 0 {
@@ -289,10 +296,17 @@ func (f *flat) find(v int32, cost float64) (int32, float64) {
 		a.give = q
 	}
 	a.toll = float32(float64(float64(c.weights[0])*c.toll) * c.perRate[0])
-	s := &f.spans[v]
-	a.early, a.late, a.service = s.early, s.late, s.service
+	if f.dense == nil {
+		row := int(v) * f.stride
+		a.row, a.in, a.out = &f.rows[row], &f.ins[row], &f.outs[row]
+		a.end = int64(f.base) + int64(lanes(f.routes))
+		s := &f.spans[v]
+		a.early, a.late, a.service = s.early, s.late, s.service
+	} else {
+		f.askDense(v)
+	}
 	c.moves += int64(len(c.tasks) + f.routes)
-	delta, at := flatBest(a)
+	delta, at := f.best()
 	if at < 0 {
 		return -1, cost
 	}
@@ -310,6 +324,14 @@ func (f *flat) find(v int32, cost float64) (int32, float64) {
 	return -1, cost
 }
 
+// best is the cheapest position for whom ask tells of.
+func (f *flat) best() (int32, int32) {
+	if f.dense != nil {
+		return f.denseBest()
+	}
+	return flatBest(&f.ask)
+}
+
 // overlook is the cheapest position but those that are overlooked, the one at hand first.
 func (f *flat) overlook(delta, at int32) (int32, int32) {
 	c := f.rchain
@@ -317,19 +339,23 @@ func (f *flat) overlook(delta, at int32) (int32, int32) {
 	n := 0
 	for c.wait == 0 && at >= 0 && n < len(gone) {
 		c.wait = c.blink()
-		gone[n] = struct{ at, leg int32 }{at, f.leg[at]}
+		gone[n] = struct{ at, leg int32 }{at, f.legAt(at)}
 		n++
-		f.leg[at] = absentLeg
-		delta, at = flatBest(&f.ask)
+		f.setLeg(at, absentLeg)
+		delta, at = f.best()
 	}
 	for _, g := range gone[:n] {
-		f.leg[g.at] = g.leg
+		f.setLeg(g.at, g.leg)
 	}
 	return delta, at
 }
 
 // put inserts a customer behind a position.
 func (f *flat) put(v, p int32) {
+	if f.dense != nil {
+		f.putDense(v, p)
+		return
+	}
 	c := f.rchain
 	r := f.route[p]
 	f.note(r)
@@ -408,7 +434,7 @@ func (f *flat) retype(r int32) {
 		if int32(i) == was || c.used[i] >= k.count {
 			continue
 		}
-		dist := f.dist[r] - int64(f.leg[h]) - int64(f.leg[last]) + int64(k.dist.at(k.start, first)) + int64(k.dist.at(last, k.end))
+		dist := f.dist[r] - int64(f.legAt(h)) - int64(f.legAt(last)) + int64(k.dist.at(k.start, first)) + int64(k.dist.at(last, k.end))
 		if k.fixed+float64(float64(dist)*k.perDist) >= now {
 			continue
 		}

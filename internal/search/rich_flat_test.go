@@ -221,10 +221,14 @@ func TestFlatOverlooks(t *testing.T) {
 
 // What put, compact and keep make of a route's lists is what refresh makes of them.
 func TestFlatListsAreThoseOfTheRoutes(t *testing.T) {
-	for _, name := range []string{"vrpmbltw", "mdvrpbltw", "mdovrpmb"} {
+	densely(t)
+	for _, name := range []string{"vrpmbltw", "mdvrpbltw", "mdovrpmb", "vrpmbl", "mdvrpbl", "mdcvrp", "ovrpb"} {
 		set, err := testset.RouteFinder(name, 50)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if set.Problems[2].Windows == nil && name != "mdovrpmb" {
+			set.Round()
 		}
 		c := flatten(t, set.Problems[2])
 		f := c.flat
@@ -234,6 +238,10 @@ func TestFlatListsAreThoseOfTheRoutes(t *testing.T) {
 				c.step(c.leg / 3)
 			}
 			was, wide := slices.Clone(f.state), slices.Clone(f.wide)
+			var lists dense
+			if f.dense != nil {
+				lists = *f.dense
+			}
 			for r := range int32(f.routes) {
 				if !f.refresh(r) {
 					t.Fatalf("%s: after %d iterations route %d breaks a limit", name, 5*(step+1), r)
@@ -241,6 +249,9 @@ func TestFlatListsAreThoseOfTheRoutes(t *testing.T) {
 			}
 			if !slices.Equal(was, f.state) || !slices.Equal(wide, f.wide) {
 				t.Fatalf("%s: after %d iterations the lists are not those of the routes", name, 5*(step+1))
+			}
+			if f.dense != nil && *f.dense != lists {
+				t.Fatalf("%s: after %d iterations dense lists are not those of the routes", name, 5*(step+1))
 			}
 		}
 	}

@@ -1,0 +1,7 @@
+//go:build !amd64
+
+package search
+
+const denseQuick = false
+
+func denseBestQuick(a *denseAsk) (cost, at int32) { return denseBestGo(a) }

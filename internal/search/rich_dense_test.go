@@ -1,0 +1,215 @@
+package search
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"haul/internal/vrp"
+	"haul/internal/vrp/testset"
+)
+
+// densely lets routes be dense, whatever the processor.
+func densely(t *testing.T) {
+	was := denseOn
+	denseOn = true
+	t.Cleanup(func() { denseOn = was })
+}
+
+// The quick version finds the position that plain Go finds, at the same cost: over random lists
+// with many equal costs, numbers up to the largest, bars, tolls, and customers without amounts.
+func TestDenseBestIsTheSameEverywhere(t *testing.T) {
+	if !denseQuick {
+		t.Skip("this processor has one version")
+	}
+	s := newStream(7, 8)
+	found := 0
+	for round := range 20_000 {
+		wide := 1 << (1 + s.below(13)) // few values: many positions cost the same
+		pick := func(lo, hi int) int16 { return int16(lo + s.below(hi-lo)) }
+		var in, out [denseBase]int16
+		var d dense
+		a := &denseAsk{in: &in[0], out: &out[0], lists: &d, places: int64(denseLanes * (1 + s.below(4))), starts: int64(denseLanes * (1 + s.below(2))),
+			most: int32(s.below(2*wide) - wide/2), get: denseNone, give: denseNone, mixed: int32(s.below(2))}
+		if s.below(4) == 0 {
+			a.most = denseCost
+		}
+		a.charge(float32(s.unit() * float64(int(1)<<s.below(14))))
+		bars, amounts := s.below(2), 1<<(1+s.below(13))
+		for v := range in {
+			in[v], out[v] = pick(0, wide), pick(0, wide)
+			if bars > 0 && s.below(4) == 0 {
+				in[v] = denseBar
+			}
+			if bars > 0 && s.below(4) == 0 {
+				out[v] = denseBar
+			}
+		}
+		for p := range d.leg {
+			d.to[p], d.leg[p], d.route[p] = pick(0, denseBase), pick(0, wide), pick(0, denseRoutes)
+			if s.below(6) == 0 {
+				d.leg[p], d.route[p] = denseAbsent, -1
+			}
+			d.pre[p], d.suf[p] = pick(0, amounts), pick(0, amounts)
+		}
+		for r := range d.gets {
+			d.gets[r], d.gives[r] = pick(-6, 9), pick(-6, 9)
+			if a.mixed > 0 {
+				d.gets[r] = pick(0, amounts)
+			}
+			d.extra[r], d.spare[r], d.from[r] = pick(0, 1+s.below(denseTolls)), pick(-wide, wide), pick(0, denseBase)
+			switch s.below(4) {
+			case 0:
+				d.spare[r] = denseBar
+			case 1:
+				d.spare[r] = -denseBar
+			}
+		}
+		if s.below(3) > 0 {
+			a.get = int32(1 + s.below(amounts))
+		}
+		if s.below(3) == 0 {
+			a.give = int32(1 + s.below(amounts))
+		}
+		cost, at := denseBestGo(a)
+		if at >= 0 {
+			found++
+		}
+		if c, p := denseBestQuick(a); p != at || p >= 0 && c != cost {
+			t.Fatalf("round %d: position %d at %d, plain Go %d at %d", round, p, c, at, cost)
+		}
+	}
+	if found < 5_000 {
+		t.Errorf("%d rounds have a position", found)
+	}
+}
+
+// A detour that 16 bits do not hold with its toll is found all the same.
+func TestDenseBestBeyondSixteenBits(t *testing.T) {
+	densely(t)
+	var in, out [denseBase]int16
+	f := &flat{dense: new(dense)}
+	f.dense.clear()
+	in[5], out[7] = denseMost, denseMost
+	a := &f.denseAsk
+	*a = denseAsk{in: &in[0], out: &out[0], lists: f.dense, places: denseLanes, starts: denseLanes, most: flatTime, get: 3, give: denseNone}
+	a.charge(1e6)
+	d := f.dense
+	d.leg[5], d.to[5], d.extra[0] = 1, 7, 9
+	if cost, at := f.denseBest(); at != 5 || cost != 2*denseMost-1+3_000_000 {
+		t.Errorf("position %d at %d", at, cost)
+	}
+	a.most = 2*denseMost - 1 + 3_000_000
+	if _, at := f.denseBest(); at >= 0 {
+		t.Errorf("position %d, which is not below what it may cost", at)
+	}
+}
+
+// Distances and amounts past what 16 bits hold with room to spare, windows, and many routes leave
+// routes flat.
+func TestDenseLeavesTheRest(t *testing.T) {
+	densely(t)
+	far := func(length float64) func(p *vrp.Problem) {
+		return func(p *vrp.Problem) {
+			all, n := uphill(p), len(p.Demand)
+			all.Duration = nil
+			all.Distance[3*n+4], all.Distance[4*n+3] = length, length
+			p.Profiles = []vrp.Profile{all}
+		}
+	}
+	load := func(amount int32) func(p *vrp.Problem) {
+		return func(p *vrp.Problem) {
+			for i := p.DepotCount(); i < len(p.Demand); i++ {
+				p.Demand[i], p.Pickup[i] = amount, amount
+			}
+		}
+	}
+	for name, row := range map[string]struct {
+		set   string
+		dense bool
+		ask   func(p *vrp.Problem)
+	}{
+		"nothing":         {"mdovrp", true, func(p *vrp.Problem) {}},
+		"windows":         {"ovrptw", false, func(p *vrp.Problem) {}},
+		"the farthest":    {"mdovrp", true, far(denseMost / 1000.)},
+		"one more":        {"mdovrp", false, far((denseMost + 1) / 1000.)},
+		"the most loaded": {"vrpmb", true, load(31)},
+		"one more each":   {"vrpmb", false, load(32)},
+	} {
+		set, err := testset.RouteFinder(row.set, 50)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set.Round()
+		p := set.Problems[0]
+		row.ask(p)
+		m, err := compile(context.Background(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := newRichChain(m, newStream(3, 1)).flat; f == nil || f.small != row.dense {
+			t.Errorf("%s: dense routes: %v, want %v", name, f != nil && f.small, row.dense)
+		}
+	}
+	set, err := testset.RouteFinder("mdovrp", 50)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set.Round()
+	f := flatten(t, set.Problems[0]).flat
+	for _, routes := range []int{denseRoutes, denseRoutes + flatLanes, denseRoutes} {
+		if f.allot(routes); (f.dense != nil) != (routes <= denseRoutes) {
+			t.Errorf("%d routes: dense ones: %v", routes, f.dense != nil)
+		}
+	}
+}
+
+// Dense routes are searched draw by draw as flat ones, with the same routes, prices and draws.
+func TestDenseSearchesAsFlatDoes(t *testing.T) {
+	densely(t)
+	for _, name := range []string{"vrpb", "mdvrpbl", "vrpmbl", "mdvrpmb", "mdovrp", "mdcvrp", "ovrpmb", "ovrpb", "vrpl"} {
+		for turn := range 3 {
+			set, err := testset.RouteFinder(name, 50)
+			if err != nil {
+				t.Fatal(err)
+			}
+			set.Round()
+			p := set.Problems[turn]
+			for i := p.DepotCount(); turn == 1 && p.Pickup != nil && i < len(p.Demand); i += 7 {
+				p.Demand[i], p.Pickup[i] = 3, 4
+			}
+			for i := range p.Fleet {
+				if turn == 2 {
+					p.Fleet[i].MaxStops = 8
+				}
+			}
+			denseOn = true
+			a := flatten(t, p)
+			denseOn = false
+			b := flatten(t, p)
+			for step := range 100 {
+				for _, c := range []*rchain{a, b} {
+					c.ease(10)
+					for range 10 {
+						c.step(c.leg * []float64{3, 1, 0.3, 0.1}[step%4])
+					}
+				}
+				if a.cost != b.cost || a.over != b.over || a.state != b.state || a.wait != b.wait || !slices.Equal(a.used, b.used) {
+					t.Fatalf("%s: after %d iterations dense routes cost %g with %d too much, flat ones %g with %d", name, 10*(step+1), a.cost, a.over, b.cost, b.over)
+				}
+				f, g := a.flat, b.flat
+				if f.routes != g.routes {
+					t.Fatalf("%s: %d dense routes, and %d", name, f.routes, g.routes)
+				}
+				for r := range int32(f.routes) {
+					if !slices.Equal(f.stops(r), g.stops(r)) {
+						t.Fatalf("%s: after %d iterations dense route %d is %v, and %v", name, 10*(step+1), r, f.stops(r), g.stops(r))
+					}
+				}
+			}
+			if a.flat.dense == nil || b.flat.dense != nil {
+				t.Fatalf("%s: routes are not dense, or both are", name)
+			}
+		}
+	}
+}
