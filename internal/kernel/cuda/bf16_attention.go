@@ -125,7 +125,7 @@ func (b *binder) bf16Causal(o *kernel.CausalAttention, bits *kernel.Tensor) ([]l
 		return s.shortCausal(o, bits, batch, args), nil
 	}
 	if s.pipedHolds() && bits != nil && o.Drop.Threshold() != 0 {
-		return s.pipedCausal(o, batch, args, false), nil
+		return b.pipedCausal(o, s, batch, args, false), nil
 	}
 	return []launch{{module: "bf16_attention", kernel: s.name("bf16_attention", o.Drop, bits, "_made"), grid: dim3{batch * o.Heads / each, 1, 1}, block: dim3{32 * s.warps(), 1, 1},
 		shared: s.shared(each), args: append(args, i32(t), i32(o.Heads), i32(s.hd), i32(each), headScale(d, o.Heads))}}, nil

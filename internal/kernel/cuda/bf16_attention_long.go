@@ -83,7 +83,7 @@ func (b *binder) longCausal(o *kernel.CausalAttention, s bf16Head, bits *kernel.
 	batch, t, d := o.Dims()
 	if bits != nil && o.Drop.Threshold() != 0 {
 		args := append([]any{b.addr(o.Y), b.addr(o.LogSum), b.addr(bits), b.addr(o.QKV), b.addr(o.First)}, b.weightArgs(o.Drop)...)
-		return s.pipedCausal(o, batch, args, true), s.fits(o, s.pipedShared(), b.maxShared)
+		return b.pipedCausal(o, s, batch, args, true), s.fits(o, s.pipedShared(), b.maxShared)
 	}
 	args := append([]any{b.addr(o.Y), b.addr(o.LogSum), b.addr(o.QKV), b.addr(o.First)}, b.weightArgs(o.Drop)...)
 	return []launch{{module: "bf16_attention_long", kernel: s.name("bf16_attention_long", o.Drop, nil, ""), grid: dim3{batch * o.Heads * ceil(t, 16*longWarps), 1, 1},
@@ -97,32 +97,48 @@ func (b *binder) longCausalGrad(o *kernel.CausalAttentionGrad, s bf16Head, bits 
 	rows := bf16Group * ceil(t, bf16Group)
 	count := batch * o.Heads * rows
 	chunks := b.scratch(s.chunkBytes() * (count / bf16Group))
-	shares := s.shares(batch, b.sms)
+	share := s.longGradShare(batch*o.Heads, b.sms)
 	var sums uint64 // of the queries' gradients, between passes and of every share
 	if rows > bf16Group*s.gradWarps() {
-		sums = b.scratch(4 * count * s.wide * shares)
+		sums = b.scratch(4 * rows * s.wide * share.blocks())
 	}
 	args := append([]any{b.addr(o.DQKV), chunks, sums, b.addr(bits), b.addr(o.QKV)}, b.weightArgs(o.Drop)...)
 	out := []launch{
 		{module: "bf16_attention_long_grad", kernel: fmt.Sprintf("bf16_attention_rows_%d", s.wide), grid: dim3{ceil(count, statsBlock), 1, 1}, block: dim3{statsBlock, 1, 1},
 			args: []any{chunks, b.addr(o.QKV), b.addr(o.DY), b.addr(o.Y), b.addr(o.LogSum), b.addr(o.First), headScale(d, o.Heads), o.Drop.Scale(), i32(rows / bf16Group), i32(t), i32(o.Heads), i32(s.hd), i32(count)}},
-		{module: "bf16_attention_long_grad", kernel: s.name("bf16_attention_long_grad", o.Drop, bits, "_kept"), grid: dim3{batch * o.Heads * shares, 1, 1},
-			block: dim3{32 * s.gradWarps(), 1, 1}, shared: s.longSharedGrad(), args: append(args, i32(t), i32(o.Heads), i32(s.hd), i32(shares), headScale(d, o.Heads))},
+		{module: "bf16_attention_long_grad", kernel: s.name("bf16_attention_long_grad", o.Drop, bits, "_kept"), grid: dim3{share.blocks(), 1, 1},
+			block: dim3{32 * s.gradWarps(), 1, 1}, shared: s.longSharedGrad(),
+			args: append(args, i32(t), i32(o.Heads), i32(s.hd), i32(share.wholes), i32(share.rest), i32(share.shares), headScale(d, o.Heads))},
 	}
-	if shares > 1 {
-		tiles := batch * o.Heads * ceil(t, 16)
+	if share.rest > 0 {
+		tiles := share.rest * ceil(t, 16)
 		out = append(out, launch{module: "bf16_attention_long_grad", kernel: fmt.Sprintf("bf16_attention_long_queries_%d", s.wide), grid: dim3{ceil(tiles, statsBlock/32), 1, 1},
 			block: dim3{statsBlock, 1, 1},
-			args:  []any{b.addr(o.DQKV), chunks, sums, headScale(d, o.Heads) * o.Drop.Scale(), i32(t), i32(o.Heads), i32(s.hd), i32(shares), i32(s.gradWarps()), i32(tiles)}})
+			args:  []any{b.addr(o.DQKV), chunks, sums, headScale(d, o.Heads) * o.Drop.Scale(), i32(t), i32(o.Heads), i32(s.hd), i32(share.wholes), i32(share.rest), i32(share.shares), i32(s.gradWarps()), i32(tiles)}})
 	}
 	return out, s.fits(o, s.longSharedGrad(), b.maxShared)
 }
 
-// longBlocks are the gradient's blocks for every multiprocessor, one after the other, where heads
-// have the passes for it.
+// longBlocks are the shares of heads for every multiprocessor, one after the other, where heads
+// have the passes for it; 0: a block for every head.
 var longBlocks = 8
 
-// shares says among how many blocks a head's keys are shared out, each with a pass at least.
-func (s bf16Head) shares(batch, sms int) int {
-	return max(1, min(ceil(longBlocks*sms, batch*s.heads), ceil(s.t, bf16Group*s.gradWarps())))
+// longGradShare is how heads are shared out among the gradient's blocks. Blocks for whole heads
+// add up their queries' gradients themselves, and there are as many as fill the card a whole
+// number of times. Those of the rest are small, so that they end together; where the rest fills
+// three quarters of the card, that gains less than it costs.
+func (s bf16Head) longGradShare(heads, sms int) shareOut {
+	slots := sms
+	if s.wide <= keptHeadMost {
+		slots *= 2
+	}
+	rest := heads % slots
+	if rest == 0 || rest < heads && 4*rest > 3*slots {
+		return shareOut{heads, 0, 1}
+	}
+	shares := min(ceil(longBlocks*sms, rest), ceil(s.t, bf16Group*s.gradWarps()))
+	if shares < 2 {
+		return shareOut{heads, 0, 1}
+	}
+	return shareOut{heads - rest, rest, shares}
 }

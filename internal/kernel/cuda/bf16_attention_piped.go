@@ -8,7 +8,10 @@ const (
 	pipedWarps     = 8   // of a block that streams keys, 16 queries each
 	pipedTile      = 256 // keys brought at a time
 	pipedSlots     = 4   // tiles that a block holds
-	pipedHeldWarps = 5   // of a block that holds a head's keys
+	pipedBlocks    = 2   // of those on a multiprocessor at a time
+	pipedLate      = 4   // times that blocks of heads in no order of their own fill the card at the end
+	pipedHeldWarps = 4   // of a block that holds a head's keys
+	pipedHeldMost  = 3   // of those on a multiprocessor at a time
 	pipedHeldFrom  = 768 // tokens of a row
 )
 
@@ -31,13 +34,35 @@ func pipedName(kernel string, drop kernel.Drop) string {
 	return kernel + "_16"
 }
 
-// pipedCausal is attention's launch with the arguments of bf16Causal up to the row's length.
-func (s bf16Head) pipedCausal(o *kernel.CausalAttention, batch int, args []any, streamed bool) []launch {
-	args = append(args, i32(s.t), i32(s.heads), i32(s.hd), headScale(s.heads*s.hd, s.heads))
-	if streamed {
-		return []launch{{module: "bf16_attention_piped", kernel: pipedName("bf16_attention_piped", o.Drop), grid: dim3{batch * s.heads * ceil(s.t, 16*pipedWarps), 1, 1},
-			block: dim3{32 * pipedWarps, 1, 1}, shared: s.pipedShared(), args: args}}
+// shareOut is how heads are shared out among blocks: `wholes` of them have a block each, of each of
+// the rest so many share it.
+type shareOut struct{ wholes, rest, shares int }
+
+func (s shareOut) blocks() int { return s.wholes + s.rest*s.shares }
+
+// pipedHeldShare has a block for every head as long as they fill the card; with the rest, which
+// would leave it idle in part, the card is filled once by as many blocks as there is room for, each
+// with a tile for every warp at least.
+func (s bf16Head) pipedHeldShare(heads, sms, most int) shareOut {
+	slots := sms * max(1, min(pipedHeldMost, most/s.pipedHeldShared()))
+	rest := heads % slots
+	if rest == 0 || slots/rest < 2 {
+		return shareOut{heads, 0, 1}
 	}
-	return []launch{{module: "bf16_attention_piped_held", kernel: pipedName("bf16_attention_piped_held", o.Drop), grid: dim3{batch * s.heads, 1, 1},
-		block: dim3{32 * pipedHeldWarps, 1, 1}, shared: s.pipedHeldShared(), args: args}}
+	return shareOut{heads - rest, rest, min(slots/rest, ceil(s.t, 16)/pipedHeldWarps)}
+}
+
+// pipedCausal is attention's launch with the arguments of bf16Causal up to the row's length.
+func (b *binder) pipedCausal(o *kernel.CausalAttention, s bf16Head, batch int, args []any, streamed bool) []launch {
+	heads, scale := batch*s.heads, headScale(s.heads*s.hd, s.heads)
+	args = append(args, i32(s.t), i32(s.heads), i32(s.hd))
+	if streamed {
+		each := ceil(s.t, 16*pipedWarps)
+		late := min(heads, ceil(pipedLate*pipedBlocks*b.sms, each))
+		return []launch{{module: "bf16_attention_piped", kernel: pipedName("bf16_attention_piped", o.Drop), grid: dim3{heads * each, 1, 1},
+			block: dim3{32 * pipedWarps, 1, 1}, shared: s.pipedShared(), args: append(args, i32(heads-late), i32(late), scale)}}
+	}
+	share := s.pipedHeldShare(heads, b.sms, b.maxShared)
+	return []launch{{module: "bf16_attention_piped_held", kernel: pipedName("bf16_attention_piped_held", o.Drop), grid: dim3{share.blocks(), 1, 1},
+		block: dim3{32 * pipedHeldWarps, 1, 1}, shared: s.pipedHeldShared(), args: append(args, i32(share.wholes), i32(share.shares), scale)}}
 }

@@ -146,18 +146,43 @@ func TestLongRows(t *testing.T) {
 	}
 }
 
-// TestShares: few long heads are shared out among blocks, many or short ones are not, and no block
-// is left without keys.
+// TestShares: heads that fill the card have a block each; few long ones, and those left over, are
+// shared out among blocks, none of which is left without keys.
 func TestShares(t *testing.T) {
-	for _, c := range []struct{ batch, tokens, columns, want int }{
-		{164, 1024, 16, 1}, {132, 1024, 16, 1}, {131, 1024, 16, 2}, {41, 4096, 16, 4}, {1, 4032, 16, 21}, {1, 4033, 16, 22}, {1, 4096, 64, 32}, {1, 192, 16, 1}, {1, 193, 16, 2},
+	for _, c := range []struct {
+		batch, tokens, columns int
+		want                   shareOut
+	}{
+		{164, 1024, 16, shareOut{1312, 0, 1}}, {132, 1024, 16, shareOut{1056, 0, 1}}, {41, 4096, 16, shareOut{264, 64, 17}}, {33, 4096, 16, shareOut{264, 0, 1}},
+		{57, 1300, 16, shareOut{264, 192, 6}}, {58, 1300, 16, shareOut{464, 0, 1}}, {32, 4096, 16, shareOut{0, 256, 5}}, {1, 4032, 16, shareOut{0, 8, 21}},
+		{1, 4033, 16, shareOut{0, 8, 22}}, {1, 4096, 64, shareOut{0, 8, 32}}, {20, 4096, 64, shareOut{132, 28, 32}}, {1, 192, 16, shareOut{8, 0, 1}}, {1, 193, 16, shareOut{0, 8, 2}},
 	} {
 		s, err := newBF16Head(&kernel.CausalAttention{}, c.tokens, 8*c.columns, 8)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := s.shares(c.batch, 132); got != c.want {
-			t.Errorf("%d rows of %d tokens, heads of %d columns: %d shares, want %d", c.batch, c.tokens, c.columns, got, c.want)
+		if got := s.longGradShare(8*c.batch, 132); got != c.want {
+			t.Errorf("%d rows of %d tokens, heads of %d columns: %v, want %v", c.batch, c.tokens, c.columns, got, c.want)
+		}
+	}
+}
+
+// TestHeldShares: of heads whose keys a block holds, those left over are shared out among as many
+// blocks as fill the card, and every warp has queries.
+func TestHeldShares(t *testing.T) {
+	for _, c := range []struct {
+		batch, tokens int
+		want          shareOut
+	}{
+		{164, 1024, shareOut{1188, 124, 3}}, {99, 1024, shareOut{792, 0, 1}}, {96, 1024, shareOut{768, 0, 1}}, {74, 1024, shareOut{396, 196, 2}}, {1, 1024, shareOut{0, 8, 16}},
+		{50, 769, shareOut{396, 4, 12}}, {164, 1472, shareOut{1312, 0, 1}},
+	} {
+		s, err := newBF16Head(&kernel.CausalAttention{}, c.tokens, 8*16, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.pipedHeldShare(8*c.batch, 132, 227<<10); got != c.want {
+			t.Errorf("%d rows of %d tokens: %v, want %v", c.batch, c.tokens, got, c.want)
 		}
 	}
 }

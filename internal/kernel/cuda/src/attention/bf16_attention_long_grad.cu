@@ -6,8 +6,10 @@
 // on. So at step s of such a pass warp w has chunk C0 + w + s, and a chunk goes through the warps
 // from the last to the first. Its dq is a sum in shared memory that every warp adds to, after the
 // warp behind it. Warp 0 ends a chunk's pass: it writes dq, or leaves it in `wide` for the next
-// pass. Where heads are too few for a card, several blocks share a head's passes out, each with
-// sums of its own, which bf16_attention_long_queries adds up. So every sum has one order.
+// pass. `wholes` heads have a block each. Of each of the `rest`, which would not fill the card,
+// `shares` blocks share the passes out, each with sums of its own, which
+// bf16_attention_long_queries adds up. So every sum has one order. First shares, which have most
+// to do, come before second ones.
 //
 // Chunks lie in a ring, `slots` of them: those of all passes follow each other there, each its
 // turn. No barrier of the block holds a step or parts two passes: gates say that a chunk is
@@ -88,12 +90,13 @@ __device__ __forceinline__ void hold4(u32 at, f4 v) { asm volatile("st.shared.v4
 // v [32][HD] of two passes. wide: dq [chunks·32·HD] of every share.
 template <int HD, int W, int DROP>
 __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Chunk<HD> *all, float *wide, const u32 *bits, const Bf16 *qkv, const State *state, Masks masks,
-                                            float keepScale, int tokens, int heads, int hd, int shares, float scale) {
+                                            float keepScale, int tokens, int heads, int hd, int wholes, int rest, int split, float scale) {
   extern __shared__ float smem[] __attribute__((aligned(16)));
   constexpr int K = HD / 16, slots = 2 * W + ahead<HD>, sums = sizeof(Chunk<HD>), kept = sums + 128 * HD, gates = kept + (HD == 16 ? 128 * W : 0), slot = gates + (8 * (W + 1) + 15) / 16 * 16;
   static_assert(slot % 16 == 0, "slots of whole pieces");
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32, g = lane / 4, t = lane % 4;
-  const int whole = blockIdx_x / shares, share = blockIdx_x % shares, b = whole / heads, head = whole % heads, d = heads * hd, chunks = (tokens + group - 1) / group, pairs = (tokens + 63) / 64;
+  const int after = blockIdx_x - wholes, shares = after < 0 ? 1 : split, share = after < 0 ? 0 : after / rest, whole = after < 0 ? blockIdx_x : wholes + after % rest;
+  const int b = whole / heads, head = whole % heads, d = heads * hd, chunks = (tokens + group - 1) / group, pairs = (tokens + 63) / 64;
   qkv += (long)b * tokens * 3 * d + head * hd, dqkv += (long)b * tokens * 3 * d + head * hd;
   all += (long)whole * chunks, wide += (long)blockIdx_x * chunks * group * HD;
   const u32 at = shared_at(smem);
@@ -312,20 +315,21 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Chunk<HD> *all, fl
   wait_copies<0>();
 }
 
-// add_queries adds up the shares' dq, a warp a tile, in the order of shares. A share has seen a
-// chunk where the last of its passes that begins by the chunk has.
+// add_queries adds up the shares' dq, a warp a tile of the heads that have any, in the order of
+// shares. A share has seen a chunk where the last of its passes that begins by the chunk has.
 template <int HD>
-__device__ __forceinline__ void add_queries(Bf16 *dqkv, const Chunk<HD> *all, const float *wide, float back, int tokens, int heads, int hd, int shares, int W, int count) {
+__device__ __forceinline__ void add_queries(Bf16 *dqkv, const Chunk<HD> *all, const float *wide, float back, int tokens, int heads, int hd, int wholes, int rest, int shares,
+                                            int W, int count) {
   constexpr int K = HD / 16;
   const int e = blockIdx_x * 8 + threadIdx_x / 32, lane = threadIdx_x % 32, d = heads * hd, tiles = (tokens + 15) / 16, chunks = (tokens + group - 1) / group;
   if (e >= count) return;
-  const int whole = e / tiles, r = e % tiles, c = r / 2, b = whole / heads, head = whole % heads;
+  const int whole = wholes + e / tiles, r = e % tiles, c = r / 2, b = whole / heads, head = whole % heads;
   const int begin = all[(long)whole * chunks + c].first[0];
   float dq[2 * K][4] = {};
   for (int share = 0; share < shares && share <= c / W; share++) {
     const int pass = (c / W - share) / shares * shares + share;
     if (begin >= group * W * (pass + 1)) continue;
-    const float *from = wide + (((long)whole * shares + share) * chunks * group + 16 * r) * HD + lane * 4;
+    const float *from = wide + (((long)share * rest + whole) * chunks * group + 16 * r) * HD + lane * 4;
 #pragma unroll
     for (int n = 0; n < 2 * K; n++) unpack(dq[n], pack(dq[n]) + load4(from + n * 128));
   }
@@ -333,8 +337,8 @@ __device__ __forceinline__ void add_queries(Bf16 *dqkv, const Chunk<HD> *all, co
 }
 
 #define ADD_QUERIES(NAME, HD)                                                                                                                    \
-  KERNEL __launch_bounds__(256) NAME(Bf16 *dqkv, const Chunk<HD> *all, const float *wide, float back, int tokens, int heads, int hd, int shares, int warps, int count) { \
-    add_queries<HD>(dqkv, all, wide, back, tokens, heads, hd, shares, warps, count);                                                          \
+  KERNEL __launch_bounds__(256) NAME(Bf16 *dqkv, const Chunk<HD> *all, const float *wide, float back, int tokens, int heads, int hd, int wholes, int rest, int shares, int warps, int count) { \
+    add_queries<HD>(dqkv, all, wide, back, tokens, heads, hd, wholes, rest, shares, warps, count);                                            \
   }
 ADD_QUERIES(bf16_attention_long_queries_16, 16)
 ADD_QUERIES(bf16_attention_long_queries_32, 32)
@@ -343,8 +347,8 @@ ADD_QUERIES(bf16_attention_long_queries_64, 64)
 // W warps a block; LEAST blocks on a multiprocessor bound the registers.
 #define ATTEND_GRAD(NAME, HD, W, DROP, LEAST)                                                                                                    \
   KERNEL __launch_bounds__(32 * W, LEAST) NAME(Bf16 *dqkv, const Chunk<HD> *all, float *wide, const u32 *bits, const Bf16 *qkv, const State *state, u32 site, \
-                                               float kept, DECIDED_BY, int tokens, int heads, int hd, int shares, float scale) {               \
-    attend_grad<HD, W, DROP>(dqkv, all, wide, bits, qkv, state, Masks{WHAT_DECIDES, site}, kept, tokens, heads, hd, shares, scale); \
+                                               float kept, DECIDED_BY, int tokens, int heads, int hd, int wholes, int rest, int shares, float scale) { \
+    attend_grad<HD, W, DROP>(dqkv, all, wide, bits, qkv, state, Masks{WHAT_DECIDES, site}, kept, tokens, heads, hd, wholes, rest, shares, scale); \
   }
 ATTEND_GRAD(bf16_attention_long_grad_16, 16, 6, WHOLE, 2)
 ATTEND_GRAD(bf16_attention_long_grad_32, 32, 8, WHOLE, 1)

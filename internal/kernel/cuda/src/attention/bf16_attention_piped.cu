@@ -25,13 +25,15 @@ __device__ __forceinline__ int larger_of(int a, int b) { return a > b ? a : b; }
 // Shared: slots of k and v [tile][HD] | gates.
 template <u32 RATE>
 __device__ __forceinline__ void attend(Bf16 *y, float *logSum, u32 *bits, const Bf16 *qkv, const int *first, const State *state, Masks masks, float keepScale, int tokens,
-                                       int heads, int hd, float scale) {
+                                       int heads, int hd, int early, int late, float scale) {
   extern __shared__ float smem[] __attribute__((aligned(16)));
   constexpr int slot = 4 * tile * HD, pairs_of = tile / 64, across = HD / 8;
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32;
   const int tiles = (tokens + 15) / 16, groups = (tokens + 31) / 32, pairs = (tokens + 63) / 64, d = heads * hd;
-  // The last queries see most keys: their blocks begin.
-  const int blocks = (tiles + maxWarps - 1) / maxWarps, whole = blockIdx_x / blocks, share = blocks - 1 - blockIdx_x % blocks;
+  // The last queries see most keys: their blocks begin, in `early` heads one head after the other,
+  // in the `late` others for all of them, so that a card's last blocks are short.
+  const int blocks = (tiles + maxWarps - 1) / maxWarps, after = blockIdx_x - early * blocks;
+  const int whole = after < 0 ? blockIdx_x / blocks : early + after % late, share = blocks - 1 - (after < 0 ? blockIdx_x % blocks : after / late);
   const int b = whole / heads, head = whole % heads, r = share * maxWarps + warp;
   const u32 at = shared_at(smem), full = at + slots * slot, done = full + 8 * slots;
   const float unit2 = scale * LOG2E;
@@ -131,8 +133,8 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, u32 *bits, const 
 // RATE is that of dropout in 65,536ths, 0 for any: that of Masks.
 #define ATTEND(NAME, RATE)                                                                                                                              \
   KERNEL __launch_bounds__(threads, 2) NAME(Bf16 *y, float *logSum, u32 *bits, const Bf16 *qkv, const int *first, const State *state, u32 site,         \
-                                                 float kept, DECIDED_BY, int tokens, int heads, int hd, float scale) {                                  \
-    attend<RATE>(y, logSum, bits, qkv, first, state, Masks{WHAT_DECIDES, site}, kept, tokens, heads, hd, scale);                                         \
+                                                 float kept, DECIDED_BY, int tokens, int heads, int hd, int early, int late, float scale) {             \
+    attend<RATE>(y, logSum, bits, qkv, first, state, Masks{WHAT_DECIDES, site}, kept, tokens, heads, hd, early, late, scale);                            \
   }
 ATTEND(bf16_attention_piped_16, 0)
 ATTEND(bf16_attention_piped_tenth_16, 6554)

@@ -1,18 +1,21 @@
 // Causal attention over bf16 for long rows of narrow heads that a block holds and whose masks are
 // kept: bf16_attention.cu with steps of 16 keys that overlap, as bf16_attention_piped.cuh has them.
 //
-// What a reader could break: it takes 128 registers. Keys and values lie as turned_row says, in
-// whole groups of 32: those past the end are zeros.
+// What a reader could break: `wholes` heads have a block each. Of every other one `parts` blocks
+// share out the queries, and each holds all keys, so that a card's last blocks are short. Keys and
+// values lie as turned_row says, in whole groups of 32: those past the end are zeros.
 #include "bf16_attention_piped.cuh"
 
-constexpr int HD = 16, warps = 5, least_blocks = 3;
+constexpr int HD = 16, warps = 4, least_blocks = 3;
 
 // Shared: k and v [rows][HD]. rows is tokens in whole groups.
 template <u32 RATE>
 __device__ __forceinline__ void attend(Bf16 *y, float *logSum, u32 *bits, const Bf16 *qkv, const int *first, const State *state, Masks masks, float keepScale, int tokens,
-                                       int heads, int hd, float scale) {
+                                       int heads, int hd, int wholes, int parts, float scale) {
   extern __shared__ float smem[] __attribute__((aligned(16)));
-  const int lane = threadIdx_x % 32, warp = threadIdx_x / 32, b = blockIdx_x / heads, head = blockIdx_x % heads;
+  const int lane = threadIdx_x % 32, after = blockIdx_x - wholes, whole = after < 0 ? blockIdx_x : wholes + after / parts, b = whole / heads, head = whole % heads;
+  // This warp among all of the head's.
+  const int warp = threadIdx_x / 32 + (after < 0 ? 0 : after % parts * warps), all = after < 0 ? warps : parts * warps;
   const int groups = (tokens + 31) / 32, rows = (tokens + 63) & ~63, tiles = (tokens + 15) / 16, d = heads * hd, pairs = (tokens + 63) / 64;
   const u32 at = shared_at(smem);
   const float unit2 = scale * LOG2E;
@@ -31,11 +34,11 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, u32 *bits, const 
   const Tiles<HD> keys(at), values(keys, at + 2 * rows * HD);
   // Warps take tiles from the last, which sees most keys, to the first, in turns there and back, so
   // that they have about as much to do.
-  const int there = 2 * (warps - warp) - 1, back = 2 * warp + 1;
+  const int there = 2 * (all - warp) - 1, back = 2 * warp + 1;
   const int start = tiles - 1 - warp; // below 0: nothing for this warp
   Queries<1> next;
   next.read(qkv, first, start > 0 ? start : 0, tokens, d, hd);
-  bits += kept_at(blockIdx_x, 2 * groups, pairs, 0, 0) + lane;
+  bits += kept_at(whole, 2 * groups, pairs, 0, 0) + lane;
   wait_copies<0>();
   sync();
 #pragma unroll 1
@@ -87,15 +90,15 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, u32 *bits, const 
       if (careful || !ballot(own.steep())) break;
       own.begin();
     }
-    own.write(y + (long)b * tokens * d + head * hd, logSum + (long)blockIdx_x * tokens, keepScale, tokens, d, hd);
+    own.write(y + (long)b * tokens * d + head * hd, logSum + (long)whole * tokens, keepScale, tokens, d, hd);
   }
 }
 
 // RATE is that of dropout in 65,536ths, 0 for any: that of Masks.
 #define ATTEND(NAME, RATE)                                                                                                                              \
   KERNEL __launch_bounds__(32 * warps, least_blocks) NAME(Bf16 *y, float *logSum, u32 *bits, const Bf16 *qkv, const int *first, const State *state, u32 site, \
-                                                          float kept, DECIDED_BY, int tokens, int heads, int hd, float scale) {                         \
-    attend<RATE>(y, logSum, bits, qkv, first, state, Masks{WHAT_DECIDES, site}, kept, tokens, heads, hd, scale);                                         \
+                                                          float kept, DECIDED_BY, int tokens, int heads, int hd, int wholes, int parts, float scale) {  \
+    attend<RATE>(y, logSum, bits, qkv, first, state, Masks{WHAT_DECIDES, site}, kept, tokens, heads, hd, wholes, parts, scale);                          \
   }
 ATTEND(bf16_attention_piped_held_16, 0)
 ATTEND(bf16_attention_piped_held_tenth_16, 6554)
