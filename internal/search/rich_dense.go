@@ -10,9 +10,9 @@ import "unsafe"
 // forbids is at denseBar.
 const (
 	denseLanes     = 32
-	denseBase      = 128 // places at most, and the position of the first route's start
+	densePlaces    = 128 // at most, and the length of a row
 	denseRoutes    = 64
-	densePositions = denseBase + denseRoutes
+	densePositions = densePlaces + denseRoutes
 	denseMost      = 1<<13 - 1 // a distance at most
 	denseTolls     = 64        // overload that has a toll
 	denseBar       = 1<<15 - 1
@@ -25,23 +25,26 @@ const (
 type dense struct {
 	// by position
 	to, leg, route [densePositions]int16
+	at             [densePositions]int16 // the place where the way begins
 	// by route
 	gets  [denseRoutes]int16 // as in flat; where the order matters, the most on board without more overload
 	gives [denseRoutes]int16
 	extra [denseRoutes]int16
 	spare [denseRoutes]int16
-	from  [denseRoutes]int16 // where it starts
 	// by position, where the order matters
 	pre, suf [densePositions]int16
+	load     [densePositions]int16 // what is on board there
 }
 
 // denseAsk is a customer, and the lists.
 type denseAsk struct {
-	in, out         *int16 // by place: the distance from there, and to there
+	in, out         *int16 // by customer and place: the distance from there, and to there
+	row             int64  // the customer's
 	lists           *dense
-	places, starts  int64 // positions of customers and of starts, whole numbers of lanes
+	plain, end      int64 // positions, whole numbers of lanes: those below plain are all places
 	most, get, give int32
-	mixed           int32
+	mixed, limited  int32
+	wide            int32 // there are more than 64 places
 	toll            float32
 	tolls           [denseTolls]int16 // by amount
 }
@@ -53,7 +56,7 @@ var denseOn = denseQuick
 // amounts of customers at most, so that all amounts together are at most denseMost.
 func (f *flat) fits() bool {
 	c := f.rchain
-	if !denseOn || c.prompt || c.nodes >= denseBase || f.overMost >= denseTolls {
+	if !denseOn || c.prompt || c.nodes >= densePlaces || f.overMost >= denseTolls {
 		return false
 	}
 	for i := range c.kinds {
@@ -69,7 +72,7 @@ func (f *flat) fits() bool {
 // denseTables makes the rows of distances.
 func (f *flat) denseTables() {
 	c := f.rchain
-	f.in = make([]int16, (c.nodes+1)*denseBase)
+	f.in = make([]int16, (c.nodes+1)*densePlaces)
 	f.out = f.in
 	if c.sided {
 		f.out = make([]int16, len(f.in))
@@ -77,7 +80,7 @@ func (f *flat) denseTables() {
 	for v := range c.nodes + 1 {
 		for w := range c.nodes + 1 {
 			x := int16(f.rows[v*f.stride+w])
-			i := v*denseBase + w
+			i := v*densePlaces + w
 			f.in[i], f.out[i] = x, x
 			// A delivery goes behind no pickup, a pickup before no delivery.
 			if c.sided && c.side[v]&2 != 0 && c.side[w]&1 != 0 {
@@ -93,16 +96,14 @@ func (f *flat) denseTables() {
 // denseBestGo is the last of the cheapest positions below most, and what it costs; -1: none.
 func denseBestGo(a *denseAsk) (int32, int32) {
 	d := a.lists
-	in, out := unsafe.Slice(a.in, denseBase), unsafe.Slice(a.out, denseBase)
+	rows := int(a.row+1) * densePlaces
+	in, out := unsafe.Slice(a.in, rows)[rows-densePlaces:], unsafe.Slice(a.out, rows)[rows-densePlaces:]
 	cost, at := a.most-1, int32(-1)
-	for p := range densePositions {
-		if p >= int(a.places) && p < denseBase || p >= denseBase+int(a.starts) || d.leg[p] == denseAbsent {
+	for p := range a.end {
+		if d.leg[p] == denseAbsent {
 			continue
 		}
-		r, from := d.route[p]&(denseRoutes-1), p
-		if p >= denseBase {
-			from = int(d.from[p-denseBase])
-		}
+		r, from := d.route[p]&(denseRoutes-1), d.at[p]
 		before, behind := int32(in[from]), int32(out[d.to[p]])
 		delta := before + behind - int32(d.leg[p])
 		if before == denseBar || behind == denseBar || delta > int32(d.spare[r]) {
@@ -152,17 +153,79 @@ func (f *flat) denseBest() (int32, int32) {
 	return cost, at
 }
 
-// askDense makes denseAsk of ask.
-func (f *flat) askDense(v int32) {
-	a, from := &f.denseAsk, &f.ask
-	row := int(v) * denseBase
-	a.in, a.out, a.lists = &f.in[row], &f.out[row], f.dense
-	a.places, a.starts = int64(denseWhole(f.nodes+1)), int64(denseWhole(f.routes))
-	a.most, a.get, a.give = max(denseAbsent+1, from.most), max(denseNone, from.get), max(denseNone, from.give)
-	if f.mixed {
-		a.mixed = 1
+// denseKind is what a kind of vehicle allows, denseCustomer what a customer asks.
+type (
+	denseKind struct {
+		room, maxStops int32
+		maxDist        int64
 	}
-	a.charge(from.toll)
+	denseCustomer struct{ get, give int32 }
+)
+
+// denseLimits makes them.
+func (f *flat) denseLimits() {
+	c := f.rchain
+	for i := range c.kinds {
+		k := &c.kinds[i]
+		f.limits = append(f.limits, denseKind{min(k.cap[0], denseMost), int32(k.maxStops), min(k.maxDist, 1<<40)})
+	}
+	f.wants = make([]denseCustomer, c.nodes)
+	for v := range f.wants {
+		w := denseCustomer{denseNone, denseNone}
+		if q := c.amounts[v].del; q > 0 {
+			w.get = q
+		}
+		if q := c.amounts[v].pick; q > 0 {
+			w.give = q
+		}
+		f.wants[v] = w
+	}
+}
+
+// pointDense points denseAsk to the lists.
+func (f *flat) pointDense() {
+	a := &f.denseAsk
+	a.in, a.out, a.lists = &f.in[0], &f.out[0], f.dense
+	a.plain = int64(f.base) &^ (denseLanes - 1)
+	flag := func(set bool) int32 {
+		if set {
+			return 1
+		}
+		return 0
+	}
+	a.mixed, a.limited, a.wide = flag(f.mixed), flag(f.limited), flag(f.base > 64)
+}
+
+// prime makes denseAsk ready for the insertions of an iteration.
+func (f *flat) prime() {
+	c, a := f.rchain, &f.denseAsk
+	a.charge(float32(float64(float64(c.weights[0])*c.toll) * c.perRate[0]))
+}
+
+// findDense is find.
+func (f *flat) findDense(v int32, cost float64) (int32, float64) {
+	c, a := f.rchain, &f.denseAsk
+	w := &f.wants[v]
+	a.row, a.get, a.give = int64(v), w.get, w.give
+	a.most = max(denseAbsent+1, min(below(cost*c.perRate[0]), flatTime))
+	a.end = int64(denseWhole(int(f.base) + f.routes))
+	c.moves += int64(len(c.tasks) + f.routes)
+	delta, at := f.denseBest()
+	if at < 0 {
+		return -1, cost
+	}
+	if c.wait == 0 {
+		delta, at = f.overlook(delta, at)
+		if at < 0 {
+			return -1, cost
+		}
+	} else {
+		c.wait--
+	}
+	if sum := float64(float64(delta) * c.kinds[0].perDist); sum < cost {
+		return at, sum
+	}
+	return -1, cost
 }
 
 func denseWhole(n int) int { return (n + denseLanes - 1) &^ (denseLanes - 1) }
@@ -196,34 +259,10 @@ func (d *dense) copy(of *dense, mixed bool) {
 func (d *dense) clear() {
 	*d = dense{}
 	for p := range d.leg {
-		d.leg[p] = denseAbsent
+		d.leg[p], d.at[p] = denseAbsent, int16(p)
 	}
 	for r := range d.spare {
 		d.spare[r] = denseBar
-	}
-}
-
-// level sets what insertions into a route ask of it.
-func (f *flat) level(r, peak int32, k *kind) {
-	d := f.dense
-	room := min(k.cap[0], denseMost)
-	over := max(0, peak-room)
-	var extra int32
-	if f.soft {
-		extra = max(0, f.overMost-over)
-	}
-	d.extra[r] = int16(extra)
-	if f.limited {
-		spare := int16(max(-denseBar, min(denseBar, k.maxDist-f.dist[r])))
-		if int(f.count[r]) >= k.maxStops {
-			spare = -denseBar
-		}
-		d.spare[r] = spare
-	}
-	if room += over; f.mixed {
-		d.gets[r] = int16(room)
-	} else {
-		d.gets[r], d.gives[r] = int16(room-f.del[r]), int16(room-f.pick[r])
 	}
 }
 
@@ -232,7 +271,7 @@ func (f *flat) refreshDense(r int32) bool {
 	d := f.dense
 	k := &f.kinds[f.kind[r]]
 	h := f.base + r
-	d.from[r], d.route[h] = int16(k.start), int16(r)
+	d.at[h], d.route[h] = int16(k.start), int16(r)
 	var dist int64
 	var count, del, pick int32
 	from := k.start
@@ -241,7 +280,7 @@ func (f *flat) refreshDense(r int32) bool {
 		if v >= 0 {
 			to = v
 		}
-		leg := f.in[int(to)*denseBase+int(from)]
+		leg := f.in[int(to)*densePlaces+int(from)]
 		d.to[p], d.leg[p] = int16(to), leg
 		dist += int64(leg)
 		if v < 0 {
@@ -254,32 +293,57 @@ func (f *flat) refreshDense(r int32) bool {
 		p, from = v, v
 	}
 	f.dist[r], f.count[r], f.del[r], f.pick[r] = dist, count, del, pick
-	return f.settle(r, k)
+	if f.mixed {
+		f.densePeaks(r)
+	}
+	return f.settle(r)
 }
 
 // settle brings what stands by route up to its customers. It is false where the route breaks a
 // limit.
-func (f *flat) settle(r int32, k *kind) bool {
-	peak := max(f.del[r], f.pick[r])
+func (f *flat) settle(r int32) bool {
+	d := f.dense
+	k := &f.limits[f.kind[r]]
+	del, pick := f.del[r], f.pick[r]
+	peak := max(del, pick)
 	if f.mixed {
-		peak = f.densePeaks(r)
+		peak = int32(d.suf[f.base+r])
+		del, pick = 0, 0
 	}
-	f.over[r] = f.excess(peak, k, 0, 0)
-	f.level(r, peak, k)
-	return f.dist[r] <= k.maxDist && int(f.count[r]) <= k.maxStops && (f.soft || f.over[r] == 0)
+	over := max(0, peak-k.room)
+	f.over[r] = int64(over) * f.weights[0]
+	most := int32(0)
+	if f.soft {
+		most = f.overMost
+	}
+	room := k.room + over
+	i := r & (denseRoutes - 1)
+	d.extra[i] = int16(max(0, most-over))
+	d.gets[i], d.gives[i] = int16(room-del), int16(room-pick)
+	ok := f.soft || over == 0
+	if f.limited {
+		left := k.maxDist - f.dist[r]
+		ok = ok && left >= 0 && f.count[r] <= k.maxStops
+		if f.count[r] >= k.maxStops {
+			left = -denseBar
+		}
+		d.spare[i] = int16(max(-denseBar, min(denseBar, left)))
+	}
+	return ok
 }
 
-// densePeaks is peaks.
-func (f *flat) densePeaks(r int32) int32 {
+// densePeaks sets what is on board along a route.
+func (f *flat) densePeaks(r int32) {
 	d := f.dense
+	succ, pred := (*[densePositions]int32)(f.succ), (*[densePositions]int32)(f.pred)
 	h := f.base + r
 	load := f.del[r]
 	most := load
 	p := h
 	for {
 		most = max(most, load)
-		d.pre[p], d.suf[p] = int16(most), int16(load)
-		v := f.succ[p]
+		d.pre[p], d.load[p] = int16(most), int16(load)
+		v := succ[p]
 		if v < 0 {
 			break
 		}
@@ -287,73 +351,145 @@ func (f *flat) densePeaks(r int32) int32 {
 		load += a.pick - a.del
 		p = v
 	}
-	peak := most
-	for tail := int16(0); ; p = f.pred[p] {
-		tail = max(tail, d.suf[p])
+	for tail := int16(0); ; p = pred[p] {
+		tail = max(tail, d.load[p])
 		d.suf[p] = tail
 		if p == h {
-			return peak
+			return
 		}
+	}
+}
+
+// board brings what is on board along a route up to a customer who was put behind a position.
+func (f *flat) board(r, v, p int32) {
+	d := f.dense
+	succ, pred := (*[densePositions]int32)(f.succ), (*[densePositions]int32)(f.pred)
+	a := &f.amounts[v]
+	del, pick := int16(a.del), int16(a.pick)
+	next := succ[v]
+	load := d.load[p] + pick
+	tail := int16(0)
+	if next >= 0 {
+		tail = d.suf[next] + pick
+	}
+	tail = max(tail, load)
+	d.load[v], d.suf[v] = load, tail
+	switch {
+	case pick == 0:
+		// more to deliver before
+		most := d.pre[p] + del
+		for q := p; ; q = pred[q] {
+			load = d.load[q] + del
+			tail = max(tail, load)
+			d.load[q], d.suf[q] = load, tail
+			d.pre[q] += del
+			if q >= f.base {
+				break
+			}
+		}
+		d.pre[v] = most
+		for q := next; q >= 0 && d.pre[q] < most; q = succ[q] {
+			d.pre[q] = most
+		}
+	case del == 0:
+		// more that was picked up behind
+		most := max(d.pre[p], load)
+		d.pre[v] = most
+		for q := next; q >= 0; q = succ[q] {
+			load = d.load[q] + pick
+			most = max(most, load)
+			d.load[q], d.pre[q] = load, most
+			d.suf[q] += pick
+		}
+		for q := p; d.suf[q] < tail; q = pred[q] {
+			d.suf[q] = tail
+			if q >= f.base {
+				break
+			}
+		}
+	default:
+		f.densePeaks(r)
 	}
 }
 
 // putDense is put.
 func (f *flat) putDense(v, p int32) {
 	d := f.dense
-	r := f.route[p]
+	succ, pred, route := (*[densePositions]int32)(f.succ), (*[densePositions]int32)(f.pred), (*[densePositions]int32)(f.route)
+	r := route[p]
 	f.note(r)
-	k := &f.kinds[f.kind[r]]
 	over := f.over[r]
-	next, to, from := f.succ[p], d.to[p], p
-	if p >= f.base {
-		from = int32(d.from[r])
-	}
-	row := int(v) * denseBase
+	next, to, from := succ[p], d.to[p], d.at[p]
+	row := int(v) * densePlaces
 	first, second := f.in[row+int(from)], f.out[row+int(to)]
 	detour := int64(first) + int64(second) - int64(d.leg[p])
-	f.succ[p], f.pred[v], f.succ[v] = v, p, next
+	succ[p], pred[v], succ[v] = v, p, next
 	if next >= 0 {
-		f.pred[next] = v
+		pred[next] = v
 	}
-	f.route[v], d.route[v] = r, int16(r)
+	route[v], d.route[v] = r, int16(r)
 	d.to[v], d.to[p] = to, int16(v)
 	d.leg[p], d.leg[v] = first, second
 	f.dist[r] += detour
 	f.count[r]++
 	a := &f.amounts[v]
 	f.del[r], f.pick[r] = f.del[r]+a.del, f.pick[r]+a.pick
-	f.settle(r, k)
-	f.book(float64(float64(detour)*k.perDist), f.over[r]-over)
+	if f.mixed {
+		f.board(r, v, p)
+	}
+	f.settle(r)
+	f.book(float64(float64(detour)*f.kinds[f.kind[r]].perDist), f.over[r]-over)
 }
 
 // unlink takes the removed customers out of their routes.
 func (f *flat) unlink() {
 	c, d := f.rchain, f.dense
+	succ, pred, route := (*[densePositions]int32)(f.succ), (*[densePositions]int32)(f.pred), (*[densePositions]int32)(f.route)
+	taken, tick := c.taken, c.tick
 	for _, v := range c.removed {
-		r := f.route[v]
-		if f.seenAt[r] != c.tick {
+		r := route[v]
+		if r < 0 {
+			continue
+		}
+		if f.seenAt[r] != tick {
 			f.note(r)
 			f.priceWas[r], f.overWas[r] = f.price(r), f.over[r]
 		}
-		p, next, to := f.pred[v], f.succ[v], d.to[v]
-		from := p
-		if p >= f.base {
-			from = int32(d.from[r])
+		// all that leave from here on
+		p := pred[v]
+		legs := int64(d.leg[p])
+		to := int16(0)
+		var count, del, pick int32
+		for {
+			legs += int64(d.leg[v])
+			count++
+			a := &f.amounts[v]
+			del, pick = del+a.del, pick+a.pick
+			d.leg[v] = denseAbsent
+			route[v] = -1
+			next := succ[v]
+			if next >= 0 && taken[next] == tick {
+				v = next
+				continue
+			}
+			to = d.to[v]
+			succ[p] = next
+			if next >= 0 {
+				pred[next] = p
+			}
+			break
 		}
-		f.succ[p] = next
-		if next >= 0 {
-			f.pred[next] = p
-		}
-		leg := f.in[int(to)*denseBase+int(from)]
-		f.dist[r] += int64(leg) - int64(d.leg[p]) - int64(d.leg[v])
-		d.to[p], d.leg[p], d.leg[v] = to, leg, denseAbsent
-		f.route[v] = -1
-		f.count[r]--
-		a := &f.amounts[v]
-		f.del[r], f.pick[r] = f.del[r]-a.del, f.pick[r]-a.pick
+		leg := f.in[int(to)*densePlaces+int(d.at[p])]
+		d.to[p], d.leg[p] = to, leg
+		f.dist[r] += int64(leg) - legs
+		f.count[r] -= count
+		f.del[r], f.pick[r] = f.del[r]-del, f.pick[r]-pick
 	}
 	for _, r := range f.touch {
-		if f.count[r] > 0 && !f.settle(r, &f.kinds[f.kind[r]]) {
+		if f.mixed {
+			f.densePeaks(r)
+		}
+		if f.count[r] > 0 && !f.settle(r) {
 			for v := f.succ[f.base+r]; v >= 0; v = f.succ[v] {
 				c.taken[v] = c.tick
 				c.removed = append(c.removed, v)
@@ -368,4 +504,5 @@ func (f *flat) unlink() {
 		}
 		c.book(f.price(r)-f.priceWas[r], f.over[r]-f.overWas[r])
 	}
+	f.prime()
 }

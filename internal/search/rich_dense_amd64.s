@@ -11,62 +11,113 @@ DATA denseIndex<>+48(SB)/8, $0x001b001a00190018
 DATA denseIndex<>+56(SB)/8, $0x001f001e001d001c
 GLOBL denseIndex<>(SB), RODATA|NOPTR, $64
 
-// The detour over the positions at AX, whose ways begin at in: Z2. Z8 to Z11: the distances to all
-// places. Z31: 64 in each lane.
-#define DETOUR(in) \
+// The distances to where the ways at AX lead: Z2. Z8 to Z11: those to all places. Z31: 64 in each
+// lane.
+#define TO64 \
+	VMOVDQU16 dense_to(SI)(AX*1), Z2 \
+	VPERMI2W Z9, Z8, Z2
+
+#define TO128 \
 	VMOVDQU16 dense_to(SI)(AX*1), Z2 \
 	VPTESTMW Z31, Z2, K1             \
 	VMOVDQA64 Z2, Z3                 \
 	VPERMI2W Z9, Z8, Z2              \
 	VPERMI2W Z11, Z10, Z3            \
-	VMOVDQU16 Z3, K1, Z2             \
-	VPADDSW in, Z2, Z2               \
-	VPSUBSW dense_leg(SI)(AX*1), Z2, Z2
+	VMOVDQU16 Z3, K1, Z2
 
-// Where the order does not matter: Z6, Z7: what a route adds to a detour. Z14, Z15: its spare.
+// The distances from where they begin are added. Z27 to Z30: those from all places.
+#define FROM64 \
+	VMOVDQU16 dense_at(SI)(AX*1), Z3 \
+	VPERMI2W Z28, Z27, Z3            \
+	VPADDSW Z3, Z2, Z2
+
+#define FROM128 \
+	VMOVDQU16 dense_at(SI)(AX*1), Z3 \
+	VPTESTMW Z31, Z3, K1             \
+	VMOVDQA64 Z3, Z4                 \
+	VPERMI2W Z28, Z27, Z3            \
+	VPERMI2W Z30, Z29, Z4            \
+	VMOVDQU16 Z4, K1, Z3             \
+	VPADDSW Z3, Z2, Z2
+
+// Where the order does not matter: Z6, Z7: what a route adds to a detour.
 #define ROUTES \
+	VMOVDQU16 dense_route(SI)(AX*1), Z3 \
+	VPERMI2W Z7, Z6, Z3                 \
+	VPADDSW Z3, Z2, Z2                  \
+	VPCMPW $2, Z0, Z2, K2
+
+// With limits. Z14, Z15: a route's spare.
+#define ROUTESLIMITED \
 	VMOVDQU16 dense_route(SI)(AX*1), Z3 \
 	VMOVDQA64 Z3, Z4                    \
 	VPERMI2W Z15, Z14, Z3               \
 	VPERMI2W Z7, Z6, Z4                 \
 	VPCMPW $2, Z3, Z2, K2               \
-	VPADDSW Z4, Z2, Z2
+	VPADDSW Z4, Z2, Z2                  \
+	VPCMPW $2, Z0, Z2, K2, K2
 
 // Where it does: Z6, Z7: the load that a route has room for. Z12, Z13: tolls. Z20, Z21: extra.
 #define LOADS \
-	VMOVDQU16 dense_route(SI)(AX*1), Z3      \
-	VMOVDQA64 Z3, Z4                         \
-	VMOVDQA64 Z3, Z5                         \
-	VPERMI2W Z15, Z14, Z3                    \
-	VPERMI2W Z7, Z6, Z4                      \
-	VPERMI2W Z21, Z20, Z5                    \
-	VPCMPW $2, Z3, Z2, K2                    \
-	VPADDW dense_pre(SI)(AX*1), Z17, Z3      \
-	VPADDW dense_suf(SI)(AX*1), Z18, Z16     \
-	VPMAXSW Z16, Z3, Z3                      \
-	VPSUBW Z4, Z3, Z3                        \
-	VPCMPW $2, Z5, Z3, K2, K2                \
-	VPMAXSW Z23, Z3, Z3                      \
-	VPERMI2W Z13, Z12, Z3                    \
-	VPADDSW Z3, Z2, Z2
+	VMOVDQU16 dense_route(SI)(AX*1), Z5  \
+	VMOVDQA64 Z5, Z4                     \
+	VPERMI2W Z7, Z6, Z4                  \
+	VPERMI2W Z21, Z20, Z5                \
+	VPADDW dense_pre(SI)(AX*1), Z17, Z3  \
+	VPADDW dense_suf(SI)(AX*1), Z18, Z16 \
+	VPMAXSW Z16, Z3, Z3                  \
+	VPSUBW Z4, Z3, Z3                    \
+	VPCMPW $2, Z5, Z3, K2                \
+	VPMAXSW Z23, Z3, Z3                  \
+	VPERMI2W Z13, Z12, Z3                \
+	VPADDSW Z3, Z2, Z2                   \
+	VPCMPW $2, Z0, Z2, K2, K2
+
+#define LOADSLIMITED \
+	VMOVDQU16 dense_route(SI)(AX*1), Z5  \
+	VMOVDQA64 Z5, Z3                     \
+	VMOVDQA64 Z5, Z4                     \
+	VPERMI2W Z15, Z14, Z3                \
+	VPERMI2W Z7, Z6, Z4                  \
+	VPERMI2W Z21, Z20, Z5                \
+	VPCMPW $2, Z3, Z2, K2                \
+	VPADDW dense_pre(SI)(AX*1), Z17, Z3  \
+	VPADDW dense_suf(SI)(AX*1), Z18, Z16 \
+	VPMAXSW Z16, Z3, Z3                  \
+	VPSUBW Z4, Z3, Z3                    \
+	VPCMPW $2, Z5, Z3, K2, K2            \
+	VPMAXSW Z23, Z3, Z3                  \
+	VPERMI2W Z13, Z12, Z3                \
+	VPADDSW Z3, Z2, Z2                   \
+	VPCMPW $2, Z0, Z2, K2, K2
 
 // The cheaper of what was found and of the positions at AX.
 #define TAKE \
-	VPCMPW $2, Z0, Z2, K2, K2 \
-	VMOVDQU16 Z2, K2, Z0      \
-	VMOVDQU16 Z26, K2, Z1     \
-	VPADDW Z25, Z26, Z26      \
+	VMOVDQU16 Z2, K2, Z0  \
+	VMOVDQU16 Z26, K2, Z1 \
+	VPADDW Z25, Z26, Z26  \
 	ADDQ $64, AX
 
-// The distance from the starts at BX: Z19. Z27 to Z30: the distances from all places.
-#define STARTS \
-	VMOVDQU16 (BX), Z19    \
-	VPTESTMW Z31, Z19, K1  \
-	VMOVDQA64 Z19, Z22     \
-	VPERMI2W Z28, Z27, Z19 \
-	VPERMI2W Z30, Z29, Z22 \
-	VMOVDQU16 Z22, K1, Z19 \
-	ADDQ $64, BX
+// All positions: plain ones, whose ways begin at the place of the same number, and the others.
+#define SCAN(plain, others, TO, FROM, ROUTE) \
+plain:                                  \
+	CMPQ AX, R10                        \
+	JGE others                          \
+	TO                                  \
+	VPADDSW (R8)(AX*1), Z2, Z2          \
+	VPSUBSW dense_leg(SI)(AX*1), Z2, Z2 \
+	ROUTE                               \
+	TAKE                                \
+	JMP plain                           \
+others:                                 \
+	TO                                  \
+	FROM                                \
+	VPSUBSW dense_leg(SI)(AX*1), Z2, Z2 \
+	ROUTE                               \
+	TAKE                                \
+	CMPQ AX, R11                        \
+	JLT others                          \
+	JMP reduce
 
 // What a route adds to a detour: the toll of its overload, or denseBar.
 #define ADDED(at, sum) \
@@ -86,15 +137,23 @@ TEXT ·denseBestQuick(SB), NOSPLIT, $0-16
 	MOVQ a+0(FP), DI
 	MOVQ denseAsk_in(DI), R8
 	MOVQ denseAsk_out(DI), R9
+	MOVQ denseAsk_row(DI), AX
+	SHLQ $8, AX // a row has 256 bytes
+	ADDQ AX, R8
+	ADDQ AX, R9
 	MOVQ denseAsk_lists(DI), SI
-	MOVQ denseAsk_places(DI), R10
+	MOVQ denseAsk_plain(DI), R10
 	SHLQ $1, R10
-	MOVQ denseAsk_starts(DI), R11
+	MOVQ denseAsk_end(DI), R11
 	SHLQ $1, R11
 	VMOVDQU16 (R9), Z8
 	VMOVDQU16 64(R9), Z9
 	VMOVDQU16 128(R9), Z10
 	VMOVDQU16 192(R9), Z11
+	VMOVDQU16 (R8), Z27
+	VMOVDQU16 64(R8), Z28
+	VMOVDQU16 128(R8), Z29
+	VMOVDQU16 192(R8), Z30
 	VMOVDQU16 denseAsk_tolls(DI), Z12
 	VMOVDQU16 denseAsk_tolls+64(DI), Z13
 	VMOVDQU16 dense_spare(SI), Z14
@@ -111,67 +170,43 @@ TEXT ·denseBestQuick(SB), NOSPLIT, $0-16
 	VPSLLW $6, Z31, Z31          // 64
 	VMOVDQU16 denseIndex<>(SB), Z26
 	XORQ AX, AX
-	LEAQ dense_from(SI), BX
+	MOVL denseAsk_limited(DI), BX
+	MOVL denseAsk_wide(DI), CX
 	CMPL denseAsk_mixed(DI), $0
 	JNE mixed
 
 	ADDED(0, Z6)
 	ADDED(64, Z7)
+	TESTL CX, CX
+	JNE wide
+	TESTL BX, BX
+	JNE plainL
+	SCAN(plain, others, TO64, FROM64, ROUTES)
+	SCAN(plainL, othersL, TO64, FROM64, ROUTESLIMITED)
 
-customers:
-	DETOUR((R8)(AX*1))
-	ROUTES
-	TAKE
-	CMPQ AX, R10
-	JLT customers
-
-	MOVQ $(2*const_denseBase), AX
-	ADDQ AX, R11
-	VMOVDQU16 (R8), Z27
-	VMOVDQU16 64(R8), Z28
-	VMOVDQU16 128(R8), Z29
-	VMOVDQU16 192(R8), Z30
-	VPSLLW $1, Z31, Z26          // 128
-	VPADDW denseIndex<>(SB), Z26, Z26
-
-starts:
-	STARTS
-	DETOUR(Z19)
-	ROUTES
-	TAKE
-	CMPQ AX, R11
-	JLT starts
-	JMP reduce
+wide:
+	TESTL BX, BX
+	JNE plainWL
+	SCAN(plainW, othersW, TO128, FROM128, ROUTES)
+	SCAN(plainWL, othersWL, TO128, FROM128, ROUTESLIMITED)
 
 mixed:
 	VMOVDQU16 dense_gets(SI), Z6
 	VMOVDQU16 dense_gets+64(SI), Z7
 	VMOVDQU16 dense_extra(SI), Z20
 	VMOVDQU16 dense_extra+64(SI), Z21
+	TESTL CX, CX
+	JNE mixedWide
+	TESTL BX, BX
+	JNE plainML
+	SCAN(plainM, othersM, TO64, FROM64, LOADS)
+	SCAN(plainML, othersML, TO64, FROM64, LOADSLIMITED)
 
-mixedCustomers:
-	DETOUR((R8)(AX*1))
-	LOADS
-	TAKE
-	CMPQ AX, R10
-	JLT mixedCustomers
-
-	MOVQ $(2*const_denseBase), AX
-	ADDQ AX, R11
-	VMOVDQU16 (R8), Z27
-	VMOVDQU16 64(R8), Z28
-	VMOVDQU16 128(R8), Z29
-	VMOVDQU16 192(R8), Z30
-	VPSLLW $1, Z31, Z26
-	VPADDW denseIndex<>(SB), Z26, Z26
-
-mixedStarts:
-	STARTS
-	DETOUR(Z19)
-	LOADS
-	TAKE
-	CMPQ AX, R11
-	JLT mixedStarts
+mixedWide:
+	TESTL BX, BX
+	JNE plainMWL
+	SCAN(plainMW, othersMW, TO128, FROM128, LOADS)
+	SCAN(plainMWL, othersMWL, TO128, FROM128, LOADSLIMITED)
 
 	// The cheapest of all lanes, and of those that cost the same the last position. The least
 	// number without a sign is found at once.

@@ -27,10 +27,14 @@ func TestDenseBestIsTheSameEverywhere(t *testing.T) {
 	for round := range 20_000 {
 		wide := 1 << (1 + s.below(13)) // few values: many positions cost the same
 		pick := func(lo, hi int) int16 { return int16(lo + s.below(hi-lo)) }
-		var in, out [denseBase]int16
+		var in, out [densePlaces]int16
 		var d dense
-		a := &denseAsk{in: &in[0], out: &out[0], lists: &d, places: int64(denseLanes * (1 + s.below(4))), starts: int64(denseLanes * (1 + s.below(2))),
-			most: int32(s.below(2*wide) - wide/2), get: denseNone, give: denseNone, mixed: int32(s.below(2))}
+		base := 1 + s.below(densePlaces)
+		a := &denseAsk{in: &in[0], out: &out[0], lists: &d, plain: int64(base) &^ (denseLanes - 1), end: int64(denseWhole(base + 1 + s.below(denseRoutes))),
+			most: int32(s.below(2*wide) - wide/2), get: denseNone, give: denseNone, mixed: int32(s.below(2)), limited: int32(s.below(2))}
+		if base > 64 {
+			a.wide = 1
+		}
 		if s.below(4) == 0 {
 			a.most = denseCost
 		}
@@ -46,7 +50,10 @@ func TestDenseBestIsTheSameEverywhere(t *testing.T) {
 			}
 		}
 		for p := range d.leg {
-			d.to[p], d.leg[p], d.route[p] = pick(0, denseBase), pick(0, wide), pick(0, denseRoutes)
+			d.to[p], d.leg[p], d.route[p], d.at[p] = pick(0, base), pick(0, wide), pick(0, denseRoutes), int16(p)
+			if p >= base {
+				d.at[p] = pick(0, base)
+			}
 			if s.below(6) == 0 {
 				d.leg[p], d.route[p] = denseAbsent, -1
 			}
@@ -57,11 +64,11 @@ func TestDenseBestIsTheSameEverywhere(t *testing.T) {
 			if a.mixed > 0 {
 				d.gets[r] = pick(0, amounts)
 			}
-			d.extra[r], d.spare[r], d.from[r] = pick(0, 1+s.below(denseTolls)), pick(-wide, wide), pick(0, denseBase)
-			switch s.below(4) {
-			case 0:
+			d.extra[r], d.spare[r] = pick(0, 1+s.below(denseTolls)), pick(-wide, wide)
+			switch x := s.below(4); {
+			case x == 0 || a.limited == 0:
 				d.spare[r] = denseBar
-			case 1:
+			case x == 1:
 				d.spare[r] = -denseBar
 			}
 		}
@@ -87,12 +94,12 @@ func TestDenseBestIsTheSameEverywhere(t *testing.T) {
 // A detour that 16 bits do not hold with its toll is found all the same.
 func TestDenseBestBeyondSixteenBits(t *testing.T) {
 	densely(t)
-	var in, out [denseBase]int16
+	var in, out [densePlaces]int16
 	f := &flat{dense: new(dense)}
 	f.dense.clear()
 	in[5], out[7] = denseMost, denseMost
 	a := &f.denseAsk
-	*a = denseAsk{in: &in[0], out: &out[0], lists: f.dense, places: denseLanes, starts: denseLanes, most: flatTime, get: 3, give: denseNone}
+	*a = denseAsk{in: &in[0], out: &out[0], lists: f.dense, end: denseLanes, most: flatTime, get: 3, give: denseNone}
 	a.charge(1e6)
 	d := f.dense
 	d.leg[5], d.to[5], d.extra[0] = 1, 7, 9

@@ -89,6 +89,8 @@ type flat struct {
 	in, out  []int16 // by customer: distances, denseBar where the order forbids them
 	priceWas []float64
 	overWas  []int64
+	limits   []denseKind
+	wants    []denseCustomer
 }
 
 // flattens is whether the routes of a chain may be kept so.
@@ -145,11 +147,12 @@ func newFlat(c *rchain) *flat {
 	}
 	f.overMost = int32(min(flatTime, tollMost/c.weights[0]))
 	if f.small = f.fits(); f.small {
-		f.stride, f.base = denseBase, denseBase
+		f.stride = densePlaces
 	}
 	f.tables()
 	if f.small {
 		f.denseTables()
+		f.denseLimits()
 	}
 	f.sortKeys()
 	narrow := func(x int64) int32 { return int32(max(-flatTime, min(flatTime, x))) }
@@ -177,6 +180,10 @@ func newFlat(c *rchain) *flat {
 // allot makes lists for a number of routes at most.
 func (f *flat) allot(routes int) {
 	n := f.stride + routes
+	f.base = int32(f.stride)
+	if f.dense = nil; f.small && routes <= denseRoutes {
+		f.dense, n, f.base = new(dense), densePositions, int32(f.nodes+1)
+	}
 	f.size = n
 	lists := []*[]int32{&f.succ, &f.pred, &f.route, &f.from, &f.to, &f.leg, &f.gets, &f.extra}
 	// What does not change is not copied.
@@ -191,9 +198,8 @@ func (f *flat) allot(routes int) {
 	part(f.limited, &f.spare)
 	part(f.prompt, &f.drive, &f.ready, &f.due)
 	part(f.mixed, &f.pre, &f.suf)
-	f.dense = nil
-	if f.small && routes <= denseRoutes {
-		f.dense, lists, still = new(dense), lists[:3], nil
+	if f.dense != nil {
+		lists, still = lists[:3], nil
 		f.priceWas, f.overWas = make([]float64, routes), make([]int64, routes)
 	}
 	f.state = make([]int32, len(lists)*n+4*routes)
@@ -215,7 +221,9 @@ func (f *flat) allot(routes int) {
 	f.kind, f.count, f.del, f.pick = next(routes), next(routes), next(routes), next(routes)
 	f.dist, f.over = f.wide[:routes:routes], f.wide[routes:]
 	f.cutAt, f.seenAt = make([]int64, routes), make([]int64, routes)
-	if f.dense == nil {
+	if f.dense != nil {
+		f.pointDense()
+	} else {
 		f.point()
 	}
 }

@@ -284,9 +284,15 @@ func (f *flat) place(v int32, most float64) bool {
 
 // find is the cheapest position of a customer below a cost; -1: none.
 func (f *flat) find(v int32, cost float64) (int32, float64) {
+	if f.dense != nil {
+		return f.findDense(v, cost)
+	}
 	c := f.rchain
 	k := &c.kinds[0]
 	a := &f.ask
+	row := int(v) * f.stride
+	a.row, a.in, a.out = &f.rows[row], &f.ins[row], &f.outs[row]
+	a.end = int64(f.base) + int64(lanes(f.routes))
 	a.most = max(-flatTime, min(below(cost*c.perRate[0]), flatTime))
 	a.get, a.give = 2*flatBar, 2*flatBar
 	if q := c.amounts[v].del; q > 0 {
@@ -296,17 +302,10 @@ func (f *flat) find(v int32, cost float64) (int32, float64) {
 		a.give = q
 	}
 	a.toll = float32(float64(float64(c.weights[0])*c.toll) * c.perRate[0])
-	if f.dense == nil {
-		row := int(v) * f.stride
-		a.row, a.in, a.out = &f.rows[row], &f.ins[row], &f.outs[row]
-		a.end = int64(f.base) + int64(lanes(f.routes))
-		s := &f.spans[v]
-		a.early, a.late, a.service = s.early, s.late, s.service
-	} else {
-		f.askDense(v)
-	}
+	s := &f.spans[v]
+	a.early, a.late, a.service = s.early, s.late, s.service
 	c.moves += int64(len(c.tasks) + f.routes)
-	delta, at := f.best()
+	delta, at := flatBest(a)
 	if at < 0 {
 		return -1, cost
 	}
