@@ -20,6 +20,9 @@ type Matrix struct {
 	Rows, Cols int
 	Stride     int // numbers from row to row, a multiple of 8
 	Box        int
+	// the matrix is so many, one behind the other: 64 of its columns each, all of its rows; 0: it is
+	// one of rows
+	Blocks int
 }
 
 // CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, CU_TENSOR_MAP_SWIZZLE_128B and
@@ -32,7 +35,7 @@ const (
 	TileBytes  = 128 // of a description: CUtensorMap
 	mapAligned = 64
 
-	matrixColumns = 64
+	MatrixColumns = 64 // of a box
 )
 
 // Tiles is the description that a kernel gives the copy engine, for memory of the card at a
@@ -46,9 +49,13 @@ func (c *Context) Tiles(m Matrix) ([]byte, error) {
 	room := make([]byte, TileBytes+mapAligned)
 	from := (mapAligned - int(uintptr(unsafe.Pointer(unsafe.SliceData(room)))%mapAligned)) % mapAligned
 	out := room[from : from+TileBytes]
-	sizes, strides := [2]uint64{uint64(m.Cols), uint64(m.Rows)}, [1]uint64{2 * uint64(m.Stride)}
-	box, steps := [2]uint32{matrixColumns, uint32(m.Box)}, [2]uint32{1, 1}
-	r, _, _ := purego.SyscallN(calls.Encode, uintptr(unsafe.Pointer(unsafe.SliceData(out))), mapBF16, uintptr(len(sizes)), uintptr(m.At),
+	dims, sizes, strides := 2, [3]uint64{uint64(m.Cols), uint64(m.Rows)}, [2]uint64{2 * uint64(m.Stride)}
+	if m.Blocks > 0 {
+		dims, sizes[0], sizes[2] = 3, MatrixColumns, uint64(m.Blocks)
+		strides[0], strides[1] = 2*MatrixColumns, 2*MatrixColumns*uint64(m.Rows)
+	}
+	box, steps := [3]uint32{MatrixColumns, uint32(m.Box), 1}, [3]uint32{1, 1, 1}
+	r, _, _ := purego.SyscallN(calls.Encode, uintptr(unsafe.Pointer(unsafe.SliceData(out))), mapBF16, uintptr(dims), uintptr(m.At),
 		uintptr(unsafe.Pointer(&sizes)), uintptr(unsafe.Pointer(&strides)), uintptr(unsafe.Pointer(&box)), uintptr(unsafe.Pointer(&steps)),
 		0, mapSwizzled, mapPromotion, 0)
 	runtime.KeepAlive(room)

@@ -122,7 +122,7 @@ func (b *binder) bf16Causal(o *kernel.CausalAttention, bits *kernel.Tensor) ([]l
 	each := s.split()
 	args := append([]any{b.addr(o.Y), b.addr(o.LogSum), b.addr(bits), b.addr(o.QKV), b.addr(o.First)}, b.weightArgs(o.Drop)...)
 	if s.short() && o.Heads%shortHeads == 0 {
-		return s.shortCausal(o, bits, batch, args), nil
+		return s.shortCausal(o, bits, b.portions(batch, t), args), nil
 	}
 	if s.pipedHolds() && bits != nil && o.Drop.Threshold() != 0 {
 		return b.pipedCausal(o, s, batch, args, false), nil
@@ -146,7 +146,7 @@ func (b *binder) bf16CausalGrad(o *kernel.CausalAttentionGrad, bits *kernel.Tens
 	if s.short() {
 		args := append([]any{b.addr(o.DQKV), b.addr(o.DY), b.addr(o.Y), b.addr(o.LogSum), b.addr(bits), b.addr(o.QKV), b.addr(o.First)},
 			b.weightArgs(o.Drop)...)
-		return s.shortCausalGrad(o, bits, batch, args), nil
+		return s.shortCausalGrad(o, bits, b.portions(batch, t), args), nil
 	}
 	var sums uint64 // of the queries' gradients, where they do not fit shared memory
 	if s.wide == bf16HeadMost {

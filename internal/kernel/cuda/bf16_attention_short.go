@@ -1,6 +1,10 @@
 package cuda
 
-import "haul/internal/kernel"
+import (
+	"slices"
+
+	"haul/internal/kernel"
+)
 
 // Sizes of src/attention/bf16_attention_short.cu and bf16_attention_grad_short.cu.
 const (
@@ -32,17 +36,28 @@ func (s bf16Head) sharedShortGrad(kept bool) int {
 	return n
 }
 
-// shortCausal is attention's launch with the arguments of bf16Causal up to the row's length.
-func (s bf16Head) shortCausal(o *kernel.CausalAttention, bits *kernel.Tensor, batch int, args []any) []launch {
-	return []launch{{module: "bf16_attention_short", kernel: s.name("bf16_attention_short", o.Drop, bits, "_made"),
-		grid: dim3{batch * s.heads / shortHeads, 1, 1}, block: dim3{shortThreads, 1, 1}, shared: s.sharedShort(),
-		args: append(args, i32(s.t), i32(s.heads), i32(s.hd), headScale(s.heads*s.hd, s.heads))}}
+// shortCausal is attention's launches with the arguments of bf16Causal up to the row's length, one
+// for each part of the batch.
+func (s bf16Head) shortCausal(o *kernel.CausalAttention, bits *kernel.Tensor, parts []portion, args []any) (out []launch) {
+	made := "_made"
+	if o.Drop.Threshold() == pipedRate {
+		made = "_tenth"
+	}
+	for _, p := range parts {
+		out = append(out, launch{module: "bf16_attention_short", kernel: s.name("bf16_attention_short", o.Drop, bits, made),
+			grid: dim3{p.count * s.heads / shortHeads, 1, 1}, block: dim3{shortThreads, 1, 1}, shared: s.sharedShort(), part: p.part,
+			args: append(slices.Clip(args), i32(s.t), i32(s.heads), i32(s.hd), headScale(s.heads*s.hd, s.heads), i32(p.from))})
+	}
+	return out
 }
 
 // shortCausalGrad is its gradient's.
-func (s bf16Head) shortCausalGrad(o *kernel.CausalAttentionGrad, bits *kernel.Tensor, batch int, args []any) []launch {
-	return []launch{{module: "bf16_attention_grad_short", kernel: s.name("bf16_attention_grad_short", o.Drop, bits, "_kept"),
-		grid: dim3{batch * s.heads, 1, 1}, block: dim3{32 * shortGradWarp, 1, 1},
-		shared: s.sharedShortGrad(o.Drop.Threshold() != 0 && bits != nil),
-		args:   append(args, i32(s.t), i32(s.heads), i32(s.hd), headScale(s.heads*s.hd, s.heads))}}
+func (s bf16Head) shortCausalGrad(o *kernel.CausalAttentionGrad, bits *kernel.Tensor, parts []portion, args []any) (out []launch) {
+	for _, p := range parts {
+		out = append(out, launch{module: "bf16_attention_grad_short", kernel: s.name("bf16_attention_grad_short", o.Drop, bits, "_kept"),
+			grid: dim3{p.count * s.heads, 1, 1}, block: dim3{32 * shortGradWarp, 1, 1}, part: p.part,
+			shared: s.sharedShortGrad(o.Drop.Threshold() != 0 && bits != nil),
+			args:   append(slices.Clip(args), i32(s.t), i32(s.heads), i32(s.hd), headScale(s.heads*s.hd, s.heads), i32(p.from))})
+	}
+	return out
 }

@@ -37,6 +37,7 @@ type binder struct {
 	sums         []string     // the metrics', by place
 	reduced      reduction
 	joins        joins
+	layered      bool              // there are joined layers, whose passes may be done in parts of the batch
 	rotations    map[[2]int]uint64 // tables of Rotate, by width and positions
 }
 
@@ -89,6 +90,7 @@ func (b *binder) coefficient(name string) int32 { return i32(slices.Index(b.coef
 // what an op launches: a later writer adds to what an earlier one leaves.
 func (b *binder) bindAll(ops []kernel.Op) ([][]launch, error) {
 	out := make([][]launch, len(ops))
+	b.layered = slices.ContainsFunc(ops, func(op kernel.Op) bool { _, ok := op.(*layerTail); return ok })
 	for i, op := range ops {
 		var err error
 		if out[i], err = b.bind(op); err != nil {

@@ -37,3 +37,10 @@ func SetHeadPiece(rows int) (restore func()) {
 	headPiece = rows
 	return func() { headPiece = before }
 }
+
+// SetBatchParts has joined layers done in so many parts of the batch, until restore is called.
+func SetBatchParts(parts int) (restore func()) {
+	before := batchParts
+	batchParts = parts
+	return func() { batchParts = before }
+}

@@ -185,7 +185,7 @@ func (r *runner) graph(from, to int, exchange bool) (*cu.Exec, int, error) {
 	}
 	nodes := 0
 	// what an op's followers wait for: its last node or, where it has none, what it would wait for
-	ends := make([][]cu.Node, len(r.launches))
+	ends := newEndings[cu.Node](len(r.launches))
 	foreign := map[cu.Node]bool{} // not kernels of this package
 	earlier := ancestors[cu.Node]{}
 	var asides []cu.Node // what only ops over the flat buffers wait for
@@ -193,22 +193,7 @@ func (r *runner) graph(from, to int, exchange bool) (*cu.Exec, int, error) {
 		if i < from || i >= to {
 			continue // in another graph, which the stream keeps apart
 		}
-		wait := waitFor(deps, ends)
-		if _, flat := r.op(i).(kernel.Flat); flat {
-			wait, asides = append(wait, asides...), nil
-		}
-		if o, ok := r.op(i).(*kernel.Exchange); ok {
-			if ends[i] = wait; !exchange {
-				continue
-			}
-			if wait, err = r.exchange(g, inGraph(o), wait); err != nil {
-				return nil, 0, err
-			}
-			for _, n := range wait {
-				foreign[n] = true
-			}
-		}
-		ends[i], err = chain(r.launches[i], wait, func(l ready, wait []cu.Node) (cu.Node, error) {
+		add := func(l ready, wait []cu.Node) (cu.Node, error) {
 			nodes++
 			if r.small {
 				wait = earlier.essential(wait)
@@ -222,10 +207,37 @@ func (r *runner) graph(from, to int, exchange bool) (*cu.Exec, int, error) {
 				asides = append(asides, n)
 			}
 			return n, r.rank(g, n, r.op(i), l)
-		})
+		}
+		if ls := r.launches[i]; len(ls) > 0 && ls[0].part != 0 {
+			for _, l := range ls { // one for each part
+				last, err := chain([]ready{l}, ends.wait(deps, l.part), add)
+				if err != nil {
+					return nil, 0, err
+				}
+				ends.set(i, l.part, last)
+			}
+			continue
+		}
+		wait := ends.wait(deps, 0)
+		if _, flat := r.op(i).(kernel.Flat); flat {
+			wait, asides = append(wait, asides...), nil
+		}
+		if o, ok := r.op(i).(*kernel.Exchange); ok {
+			if ends.set(i, 0, wait); !exchange {
+				continue
+			}
+			if wait, err = r.exchange(g, inGraph(o), wait); err != nil {
+				return nil, 0, err
+			}
+			for _, n := range wait {
+				foreign[n] = true
+			}
+		}
+		last, err := chain(r.launches[i], wait, add)
 		if err != nil {
 			return nil, 0, err
 		}
+		ends.set(i, 0, last)
 	}
 	e, err := g.Instantiate()
 	return e, nodes, err

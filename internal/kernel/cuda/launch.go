@@ -29,6 +29,8 @@ type launch struct {
 	// only ops over the flat buffers read what it leaves, and no op adds to it (bindAll): no other
 	// followers need wait for it
 	aside bool
+	// of the batch it does this part, from 1; 0: all. It waits for that part alone of ops in parts
+	part int
 }
 
 // key names the kernel among all.

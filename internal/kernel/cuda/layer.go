@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"math"
 
-	"haul/internal/cu"
 	"haul/internal/kernel"
 )
 
@@ -16,12 +15,13 @@ const (
 	layerPiece      = 16384
 	layerGroup      = 16384 // a group's matrix
 	layerAside      = 2 * 32768
-	layerShared     = layerAside + 9*(layerPiece+16) + 4*(layerFeed+5*layerWidth)        // layer_tail.cu
-	layerGradShared = 4*layerGroup + layerAside + 6*(layerPiece+16) + 4*layerFeed + 8*12 // layer_tail_grad.cu
+	layerPadding    = 2 * layerGroupRows * 32                                                    // between rows that are laid aside
+	layerShared     = layerAside + layerPadding + 9*(layerPiece+16) + 4*(layerFeed+5*layerWidth) // layer_tail.cu
+	layerGradShared = 4*layerGroup + layerAside + 6*(layerPiece+16) + 4*layerFeed + 8*12         // layer_tail_grad.cu
 	layerTailBytes  = 18 * layerPiece
 	layerQKVBytes   = 6 * 16384
 	layerQKVThreads = 256
-	layerQKVShared  = 2*layerGroup + layerQKVBytes
+	layerQKVShared  = layerQKVBytes + 2*(layerQKVBytes/2+layerGroup) + 8*5 // layer_qkv_grad.cu
 
 	layerAtTail     = 0
 	layerAtTailGrad = layerTailBytes
@@ -156,14 +156,6 @@ func (o *layerMasks) bind(b *binder) ([]launch, error) {
 		args: append(args, b.dropArgs(o.down.Drop)[1:]...)}}, nil
 }
 
-// masksOf is where a dropout's masks are; 0 where it drops nothing.
-func (b *binder) masksOf(d kernel.Drop, masks *kernel.Tensor) uint64 {
-	if d.Threshold() == 0 {
-		return 0
-	}
-	return b.address(masks)
-}
-
 // layerTail is a layer from attention's result on, and the first norm and product of the layer
 // behind it.
 type layerTail struct{ *layer }
@@ -187,36 +179,29 @@ func (o *layerTail) Cost() kernel.Cost {
 }
 
 func (o *layerTail) bind(b *binder) ([]launch, error) {
+	var out []launch
 	at := b.address(o.packed)
-	args := []any{b.address(o.down.Y), b.address(o.norm2.Y), b.address(o.norm2.Rstd), b.masksOf(o.out.Drop, o.masks1),
-		b.masksOf(o.down.Drop, o.masks2), b.address(o.norm1.X), b.address(o.attention.Y), at + layerAtTail,
-		b.address(o.out.Bias), at + layerAtUpBias, b.address(o.down.Bias),
-		i32(o.down.Y.Rows()), float32(kernel.NormEps), o.out.Drop.Scale(), o.down.Drop.Scale()}
-	l := launch{module: "layer_tail", kernel: "layer_tail", grid: o.grid(b, layerRows),
-		block: dim3{layerThreads, 1, 1}, shared: layerShared}
-	if n := o.next; n != nil {
-		l.kernel = "layer_tail_qkv"
-		args = append(args, b.address(n.norm1.Y), b.address(n.norm1.Rstd), b.address(n.qkv.Y), b.address(n.packed)+layerAtBehind,
-			b.address(n.packed)+layerAtQKVBias)
+	for _, p := range b.rowsOf(o.layer) {
+		args := []any{p.at(b, o.down.Y), p.at(b, o.norm2.Y), p.numbers(b, o.norm2.Rstd), p.masks(b, o.out.Drop, o.masks1),
+			p.masks(b, o.down.Drop, o.masks2), p.at(b, o.norm1.X), p.at(b, o.attention.Y), at + layerAtTail,
+			b.address(o.out.Bias), at + layerAtUpBias, b.address(o.down.Bias),
+			i32(p.count), float32(kernel.NormEps), o.out.Drop.Scale(), o.down.Drop.Scale()}
+		l := launch{module: "layer_tail", kernel: "layer_tail", grid: p.grid(b), part: p.part,
+			block: dim3{layerThreads, 1, 1}, shared: layerShared}
+		if n := o.next; n != nil {
+			l.kernel = "layer_tail_qkv"
+			args = append(args, p.at(b, n.norm1.Y), p.numbers(b, n.norm1.Rstd), p.at(b, n.qkv.Y), b.address(n.packed)+layerAtBehind,
+				b.address(n.packed)+layerAtQKVBias)
+		}
+		l.args = args
+		out = append(out, l)
 	}
-	l.args = args
-	return []launch{l}, nil
-}
-
-// grid is as many blocks as run at once, each with so many rows at a time.
-func (l *layer) grid(b *binder, rows int) dim3 {
-	return dim3{min(b.sms, ceil(l.down.Y.Rows(), rows)), 1, 1}
-}
-
-// streamRows describes the stream or its gradient, in fp32, to the copy engine as pairs of 16-bit
-// numbers: a warpgroup's rows of 32 columns at a time.
-func (b *binder) streamRows(t *kernel.Tensor) uint64 {
-	return b.tiled(cu.Matrix{At: b.address(t), Rows: t.Rows(), Cols: 2 * t.Cols(), Stride: 2 * t.Stride, Box: layerGroupRows})
+	return out, nil
 }
 
 // layerTailGrad is the gradient of layerTail and, before it, of the first product and norm of the
 // layer behind, without those of weights. It leaves the GELU in Pre's place, which nothing else
-// uses.
+// uses. That and DX lie as blocks of 64 columns there, for layerWeights alone.
 type layerTailGrad struct{ *layer }
 
 func (o *layerTailGrad) Kind() string { return "layer.tail.grad" }
@@ -238,20 +223,24 @@ func (o *layerTailGrad) Cost() kernel.Cost {
 }
 
 func (o *layerTailGrad) bind(b *binder) ([]launch, error) {
+	var out []launch
 	at := b.address(o.packed)
-	args := []any{b.address(o.grad2.DX), b.address(o.kept2), b.address(o.downX.DX), b.address(o.kept1), b.address(o.outX.DX),
-		b.address(o.up.Pre), b.stages(o.norm2.Y, layerGroupRows), b.address(o.norm2.Rstd), b.masksOf(o.out.Drop, o.masks1),
-		b.masksOf(o.down.Drop, o.masks2), at + layerAtTailGrad, at + layerAtUpBias, i32(o.down.Y.Rows()), o.out.Drop.Scale(), o.down.Drop.Scale(),
-		b.streamRows(o.grad2.DX)}
-	l := launch{module: "layer_tail_grad", kernel: "layer_tail_grad", grid: o.grid(b, layerRows),
-		block: dim3{layerThreads, 1, 1}, shared: layerGradShared}
-	if n := o.next; n != nil {
-		l.kernel = "layer_tail_qkv_grad"
-		args = append(args, b.stages(n.attentionGrad.DQKV, layerRows), b.stages(n.norm1.Y, layerGroupRows), b.address(n.norm1.Rstd),
-			b.address(n.packed)+layerAtQKVGrad)
+	for _, p := range b.rowsOf(o.layer) {
+		args := []any{p.at(b, o.grad2.DX), p.at(b, o.kept2), p.blocks(b, o.downX.DX), p.at(b, o.kept1), p.at(b, o.outX.DX),
+			p.blocks(b, o.up.Pre), p.stages(b, o.norm2.Y, layerGroupRows), p.numbers(b, o.norm2.Rstd), p.masks(b, o.out.Drop, o.masks1),
+			p.masks(b, o.down.Drop, o.masks2), at + layerAtTailGrad, at + layerAtUpBias, i32(p.count), i32(o.down.Y.Rows()), o.out.Drop.Scale(),
+			o.down.Drop.Scale(), p.streamRows(b, o.grad2.DX)}
+		l := launch{module: "layer_tail_grad", kernel: "layer_tail_grad", grid: p.grid(b), part: p.part,
+			block: dim3{layerThreads, 1, 1}, shared: layerGradShared}
+		if n := o.next; n != nil {
+			l.kernel = "layer_tail_qkv_grad"
+			args = append(args, p.stages(b, n.attentionGrad.DQKV, layerRows), p.stages(b, n.norm1.Y, layerGroupRows), p.numbers(b, n.norm1.Rstd),
+				b.address(n.packed)+layerAtQKVGrad)
+		}
+		l.args = args
+		out = append(out, l)
 	}
-	l.args = args
-	return []launch{l}, nil
+	return out, nil
 }
 
 // layerQKVGrad is the gradient of layerQKV and the norm before it, without those of weights, of a
@@ -268,10 +257,10 @@ func (o *layerQKVGrad) Args(f func(*kernel.Tensor, kernel.Access)) {
 func (o *layerQKVGrad) Cost() kernel.Cost { return costOf(o, o.qkvX, o.grad1) }
 
 func (o *layerQKVGrad) bind(b *binder) ([]launch, error) {
-	rows, grid := o.down.Y.Rows(), o.grid(b, layerQKVThreads/2)
-	grid.x = min(grid.x, max(1, b.sms-besideInputs(b.sms)))
+	rows := o.down.Y.Rows()
+	grid := dim3{min(ceil(rows, layerRows), max(1, b.sms-besideInputs(b.sms))), 1, 1}
 	return []launch{{module: "layer_qkv_grad", kernel: "layer_qkv_grad", grid: grid,
 		block: dim3{layerQKVThreads, 1, 1}, shared: layerQKVShared,
-		args: []any{b.address(o.grad1.DX), b.address(o.attentionGrad.DQKV), b.address(o.norm1.Y), b.address(o.norm1.Rstd),
+		args: []any{b.address(o.grad1.DX), b.stages(o.attentionGrad.DQKV, layerGroupRows), b.stages(o.norm1.Y, layerGroupRows), b.address(o.norm1.Rstd),
 			b.address(o.packed) + layerAtQKVGrad, i32(rows)}}}, nil
 }

@@ -90,6 +90,11 @@ func (b *binder) stages(t *kernel.Tensor, rows int) uint64 {
 	return b.tiled(cu.Matrix{At: b.address(t), Rows: t.Rows(), Cols: t.Cols(), Stride: t.Stride, Box: rows})
 }
 
+// columnStages is the same for one that lies as blocks of 64 columns.
+func (b *binder) columnStages(t *kernel.Tensor, rows int) uint64 {
+	return b.tiled(cu.Matrix{At: b.address(t), Rows: t.Rows(), Cols: t.Cols(), Stride: t.Stride, Box: rows, Blocks: t.Cols() / cu.MatrixColumns})
+}
+
 // besideInputs is how many multiprocessors the first layer's weight has, whose gradient is made
 // beside layerQKVGrad; that has the others.
 func besideInputs(sms int) int { return max(1, sms/3) }
@@ -122,7 +127,14 @@ func (o *layerWeights) bind(b *binder) ([]launch, error) {
 		parts[i] = b.scratch(4 * shares[i] * (t.n*t.k + t.n))
 		grid += t.count() * shares[i]
 		shared = max(shared, t.shared())
-		args = append(args, parts[i], b.stages(jobs[i].dy, t.stage), b.stages(jobs[i].x, t.stage), i32(shares[i]))
+		dy, x := b.stages, b.stages
+		switch i { // as layerTailGrad leaves them
+		case downWeight:
+			x = b.columnStages
+		case upWeight:
+			dy = b.columnStages
+		}
+		args = append(args, parts[i], dy(jobs[i].dy, t.stage), x(jobs[i].x, t.stage), i32(shares[i]))
 	}
 	return []launch{{module: "layer_dw", kernel: "layer_dw", grid: dim3{grid, 1, 1}, block: dim3{layerWeightThreads, 1, 1}, shared: shared,
 		args: append(args, i32(rows)), first: true}, o.fold(b, parts, shares)}, nil

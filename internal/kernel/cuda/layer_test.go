@@ -217,15 +217,15 @@ func TestLayerSizesMatchSource(t *testing.T) {
 			t.Errorf("%s is %d in the sources, %d here", name, got, want)
 		}
 	}
-	// What a pass has in shared memory: its groups' matrices, what they lay aside, its weights' slots
-	// with two barriers each, its biases, barriers of its own.
+	// What a pass has in shared memory: its groups' matrices, what they lay aside, with bytes between
+	// rows, its weights' slots with two barriers each, its biases, barriers of its own.
 	for name, want := range map[string]int{"layer_tail.cu": layerShared, "layer_tail_grad.cu": layerGradShared} {
 		b, err := os.ReadFile("src/sequence/" + name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		m := regexp.MustCompile(`(?s)LAYER_MATRICES (\d+).*LAYER_BIASES \(?layerFeed(?: \+ (\d+) \* layerWidth\))?\n` +
-			`.*LAYER_SLOTS (\d+)(?:\n#define LAYER_BARRIERS (\d+))?`).FindStringSubmatch(string(b))
+			`.*LAYER_SLOTS (\d+)(?:\n#define LAYER_BARRIERS (\d+))?(?:\n#define LAYER_PADDING (\d+))?`).FindStringSubmatch(string(b))
 		if m == nil {
 			t.Errorf("%s does not say what it has in shared memory", name)
 			continue
@@ -234,7 +234,8 @@ func TestLayerSizesMatchSource(t *testing.T) {
 		biases, _ := strconv.Atoi(m[2])
 		slots, _ := strconv.Atoi(m[3])
 		barriers, _ := strconv.Atoi(m[4])
-		if got := 2*matrices*layerGroup + layerAside + slots*(layerPiece+16) + 4*(layerFeed+biases*layerWidth) + 8*barriers; got != want || got > 227<<10 {
+		padding, _ := strconv.Atoi(m[5])
+		if got := 2*matrices*layerGroup + layerAside + layerRows*padding + slots*(layerPiece+16) + 4*(layerFeed+biases*layerWidth) + 8*barriers; got != want || got > 227<<10 {
 			t.Errorf("a block of %s takes %d bytes of shared memory, %d here", name, got, want)
 		}
 	}
@@ -248,8 +249,10 @@ func TestLayerTilesMatchSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	var built []layerTile
-	for _, m := range regexp.MustCompile(`(?m)^  TILES\((\d), (\d+), (\d+), (\d+), (\d+), (\d+), (\d+), (\d+)\)$`).FindAllStringSubmatch(string(b), -1) {
+	var blocks []string // whether DY and X lie as blocks of columns
+	for _, m := range regexp.MustCompile(`(?m)^  TILES\((\d), (\d+), (\d+), (\d+), (\d+), (\d+), (\d+), (\d+), (\w+, \w+)\)$`).FindAllStringSubmatch(string(b), -1) {
 		var n [8]int // its place, N, K, groups, their blocks down and across, a stage's rows, stages
+		blocks = append(blocks, m[9])
 		for i := range n {
 			n[i], _ = strconv.Atoi(m[i+1])
 		}
@@ -257,6 +260,9 @@ func TestLayerTilesMatchSource(t *testing.T) {
 			t.Errorf("weight %d stands at place %d", n[0], len(built))
 		}
 		built = append(built, layerTile{n[1], n[2], 64 * n[3] * n[4], 128 * n[5], n[3], n[6], n[7]})
+	}
+	if want := []string{"false, true", "true, false", "false, false", "false, false"}; !slices.Equal(blocks, want) {
+		t.Errorf("operands in blocks of columns: %v, want the GELU and what comes through it", blocks)
 	}
 	if !slices.Equal(built, layerTiles[:]) {
 		t.Errorf("tiles are %+v in the sources, %+v here", built, layerTiles)
@@ -269,15 +275,20 @@ func TestLayerTilesMatchSource(t *testing.T) {
 }
 
 // TestStagesAreWholeBoxes: what the copy engine is told of a weight's operands, and of the rows
-// of a tail's gradient: whole boxes of 64 columns, as many rows as a stage, a warpgroup or a block
-// has, at places that it can read.
+// of a tail's gradient, part by part: whole boxes of 64 columns, as many rows as a stage, a
+// warpgroup or a block has, at places that it can read. The GELU and what comes through it are
+// blocks of 64 columns.
 func TestStagesAreWholeBoxes(t *testing.T) {
+	const rows = 1024 * 164
 	j := joinLayers(agentStep(t, 1024, 164, agentShape(2, 0.1)))
 	b := testBinder(j, BF16)
 	boxes := map[[2]int]int{} // by columns and rows of a box
 	b.tiled = func(m cu.Matrix) uint64 {
-		if m.At%16 != 0 || m.Stride%8 != 0 || m.Cols%64 != 0 || m.Rows != 1024*164 || m.Stride != m.Cols {
+		if m.At%16 != 0 || m.Stride%8 != 0 || m.Cols%64 != 0 || m.Rows != rows && m.Rows != rows/batchParts || m.Stride != m.Cols {
 			t.Errorf("%+v is no matrix for the copy engine", m)
+		}
+		if (m.Cols == layerFeed) != (m.Blocks > 0) || m.Blocks > 0 && (m.Blocks != layerFeed/64 || m.Rows != rows) {
+			t.Errorf("%+v has %d blocks", m, m.Blocks)
 		}
 		boxes[[2]int{m.Cols, m.Box}]++
 		return 1 << 20
@@ -290,9 +301,11 @@ func TestStagesAreWholeBoxes(t *testing.T) {
 		want[[2]int{tile.n, tile.stage}] += 2
 		want[[2]int{tile.k, tile.stage}] += 2
 	}
-	want[[2]int{layerWidth, layerGroupRows}] += 3     // the second norm of both layers, the first of the second
-	want[[2]int{2 * layerWidth, layerGroupRows}] += 2 // the stream's gradient as pairs
-	want[[2]int{3 * layerWidth, layerRows}]++         // dqkv of the second
+	want[[2]int{layerWidth, layerGroupRows}] += 3 * batchParts     // the second norm of both layers, the first of the second
+	want[[2]int{2 * layerWidth, layerGroupRows}] += 2 * batchParts // the stream's gradient as pairs
+	want[[2]int{3 * layerWidth, layerRows}] += batchParts          // dqkv of the second
+	want[[2]int{layerWidth, layerGroupRows}]++                     // and the first layer's own
+	want[[2]int{3 * layerWidth, layerGroupRows}]++
 	if !maps.Equal(boxes, want) {
 		t.Errorf("boxes %v, want %v", boxes, want)
 	}

@@ -74,23 +74,39 @@ func TestLongAgents(t *testing.T) {
 	}
 }
 
-// TestTenthAgents: kernels for one rate of dropout leave the bits of those for any, held and
-// streamed.
+// TestTenthAgents: kernels for one rate of dropout leave the bits of those for any, of short rows,
+// of held and of streamed ones.
 func TestTenthAgents(t *testing.T) {
 	card := open(t, cuda.BF16)
 	defer card.Close()
-	for _, streamed := range []bool{false, true} {
-		if streamed {
+	for _, c := range []struct {
+		tokens   int
+		streamed bool
+	}{{164, false}, {801, false}, {801, true}} {
+		if c.streamed {
 			defer cuda.SetStreamed(1)()
 		}
-		want, _ := gradientsOf(t, card, 801, 2, 8, false, 1, 0.1)
+		want, _ := gradientsOf(t, card, c.tokens, 2, 8, false, 1, 0.1)
 		restore := cuda.SetPipedRate(0)
-		got, _ := gradientsOf(t, card, 801, 2, 8, false, 1, 0.1)
+		got, _ := gradientsOf(t, card, c.tokens, 2, 8, false, 1, 0.1)
 		restore()
 		for name, w := range want {
 			if !slices.Equal(got[name], w) {
-				t.Errorf("streamed %v: %s differs", streamed, name)
+				t.Errorf("%+v: %s differs", c, name)
 			}
+		}
+	}
+}
+
+// TestPartsLeaveTheBits: a step in parts of its batch leaves the bits of one that is not.
+func TestPartsLeaveTheBits(t *testing.T) {
+	card := open(t, cuda.BF16)
+	defer card.Close()
+	got := gradients(t, card, 255)
+	defer cuda.SetBatchParts(1)()
+	for name, w := range gradients(t, card, 255) {
+		if !slices.Equal(got[name], w) {
+			t.Errorf("%s differs", name)
 		}
 	}
 }

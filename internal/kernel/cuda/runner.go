@@ -20,6 +20,7 @@ type ready struct {
 	first    bool
 	after    bool
 	aside    bool
+	part     int
 }
 
 // ready finds the kernel and packs the arguments. On the context's thread.
@@ -29,7 +30,7 @@ func (d *Device) ready(l launch) (ready, error) {
 		return ready{}, fmt.Errorf("%s: %w", l.kernel, err)
 	}
 	f, err := d.function(l)
-	return ready{function: f, args: a, beside: l.beside, first: l.first, after: l.after, aside: l.aside, geometry: cu.Geometry{Grid: [3]int{l.grid.x, l.grid.y, l.grid.z},
+	return ready{function: f, args: a, beside: l.beside, first: l.first, after: l.after, aside: l.aside, part: l.part, geometry: cu.Geometry{Grid: [3]int{l.grid.x, l.grid.y, l.grid.z},
 		Block: [3]int{l.block.x, l.block.y, l.block.z}, Shared: l.shared}}, err
 }
 

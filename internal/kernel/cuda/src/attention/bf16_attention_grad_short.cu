@@ -116,16 +116,16 @@ __device__ __forceinline__ void bring(const Room &room, Bf16 *smem, const Bf16 *
 
 template <int DROP>
 __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Bf16 *dy, const Bf16 *y, const float *logSum, const u32 *bits, const Bf16 *qkv, const int *first, const State *state,
-                                            Masks masks, float keepScale, int tokens, int heads, int hd, float scale) {
+                                            Masks masks, float keepScale, int tokens, int heads, int hd, float scale, int from) {
   extern __shared__ float smem[] __attribute__((aligned(16)));
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32, g = lane / 4, t = lane % 4;
-  const int b = blockIdx_x / heads, head = blockIdx_x % heads, d = heads * hd, rows = (tokens + 15) & ~15, tiles = rows / 16, groups = (tokens + group - 1) / group, pairs = (tokens + 63) / 64;
+  const int b = blockIdx_x / heads + from, head = blockIdx_x % heads, d = heads * hd, rows = (tokens + 15) & ~15, tiles = rows / 16, groups = (tokens + group - 1) / group, pairs = (tokens + 63) / 64;
   const Room room(smem, tokens, rows, groups, DROP == KEPT);
   // Places in memory are worked out where they are used: kept, they spill.
   auto placed = [&](auto *all) { return all + (long)apart(b) * tokens * 3 * d + head * hd; };
   dy += (long)b * tokens * d + head * hd, y += (long)b * tokens * d + head * hd;
-  bring(room, (Bf16 *)smem, placed(qkv), dy, y, logSum + (long)blockIdx_x * tokens, first + (long)b * tokens,
-        DROP == KEPT ? bits + kept_at(blockIdx_x, 2 * groups, pairs, 0, 0) : nullptr, keepScale, scale * LOG2E, tokens, rows, groups, d, hd);
+  bring(room, (Bf16 *)smem, placed(qkv), dy, y, logSum + (long)(b * heads + head) * tokens, first + (long)b * tokens,
+        DROP == KEPT ? bits + kept_at(b * heads + head, 2 * groups, pairs, 0, 0) : nullptr, keepScale, scale * LOG2E, tokens, rows, groups, d, hd);
   if (DROP == MASKED) masks.of(state->instances + b);
   const Lines down = lines_of<HD>(16);
   const u32 diagonal = g / 2 == t ? g % 2 ? 0x3c000000u : 0x3c00u : 0;
@@ -213,8 +213,8 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Bf16 *dy, const Bf
 
 #define ATTEND_GRAD(NAME, DROP)                                                                                                       \
   KERNEL __launch_bounds__(threads, 4) NAME(Bf16 *dqkv, const Bf16 *dy, const Bf16 *y, const float *logSum, const u32 *bits, const Bf16 *qkv, const int *first,  \
-                                           const State *state, u32 site, float kept, DECIDED_BY, int tokens, int heads, int hd, float scale) { \
-    attend_grad<DROP>(dqkv, dy, y, logSum, bits, qkv, first, state, Masks{WHAT_DECIDES, site}, kept, tokens, heads, hd, scale); \
+                                           const State *state, u32 site, float kept, DECIDED_BY, int tokens, int heads, int hd, float scale, int from) { \
+    attend_grad<DROP>(dqkv, dy, y, logSum, bits, qkv, first, state, Masks{WHAT_DECIDES, site}, kept, tokens, heads, hd, scale, from); \
   }
 ATTEND_GRAD(bf16_attention_grad_short_16, WHOLE)
 ATTEND_GRAD(bf16_attention_grad_short_drop_16, MASKED)

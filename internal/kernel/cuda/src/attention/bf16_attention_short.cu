@@ -38,12 +38,12 @@ __device__ __forceinline__ void bring(u32 at, u32 queries, u32 begins, const Bf1
   commit_copies();
 }
 
-template <int DROP>
+template <int DROP, u32 RATE>
 __device__ __forceinline__ void attend(Bf16 *y, float *logSum, u32 *bits, const Bf16 *qkv, const int *first, const State *state, Masks masks, float keepScale, int tokens, int heads,
-                                       int hd, float scale) {
+                                       int hd, float scale, int from) {
   extern __shared__ float smem[] __attribute__((aligned(16)));
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32, g = lane / 4;
-  const int blocks = heads / each, b = blockIdx_x / blocks, head0 = blockIdx_x % blocks * each, head = head0 + warp / share;
+  const int blocks = heads / each, b = blockIdx_x / blocks + from, head0 = blockIdx_x % blocks * each, head = head0 + warp / share;
   const int rows = (tokens + 15) & ~15, d = heads * hd, groups = (tokens + 31) / 32, pairs = (tokens + 63) / 64;
   const u32 at = shared_at(smem), queries = at + 4 * each * rows * HD + 32 * HD, begins = queries + 2 * each * rows * HD;
   const int *begin = (const int *)smem + (begins - at) / 4;
@@ -69,7 +69,7 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, u32 *bits, const 
 #pragma unroll 1
       for (int P = r / 4; 2 * P + 1 >= attending.lowest && P >= 0; P--) {
         u32 word = 0;
-        if (DROP) word = masks.word(draw + 2 * P);
+        if (DROP) word = masks.word<RATE>(draw + 2 * P);
         if (DROP == MADE) bits[(r * pairs + P) * 32] = word;
         attending.pair(keys, values, word, P, careful);
       }
@@ -81,11 +81,13 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, u32 *bits, const 
   }
 }
 
-#define ATTEND(NAME, DROP)                                                                                                              \
+// RATE is that of dropout in 65,536ths, 0 for any: that of Masks. `from` is the first instance.
+#define ATTEND(NAME, DROP, RATE)                                                                                                        \
   KERNEL __launch_bounds__(threads, 5) NAME(Bf16 *y, float *logSum, u32 *bits, const Bf16 *qkv, const int *first, const State *state, u32 site, \
-                                                      float kept, DECIDED_BY, int tokens, int heads, int hd, float scale) {                \
-    attend<DROP>(y, logSum, bits, qkv, first, state, Masks{WHAT_DECIDES, site}, kept, tokens, heads, hd, scale);   \
+                                                      float kept, DECIDED_BY, int tokens, int heads, int hd, float scale, int from) {      \
+    attend<DROP, RATE>(y, logSum, bits, qkv, first, state, Masks{WHAT_DECIDES, site}, kept, tokens, heads, hd, scale, from);                             \
   }
-ATTEND(bf16_attention_short_16, WHOLE)
-ATTEND(bf16_attention_short_drop_16, MASKED)
-ATTEND(bf16_attention_short_made_16, MADE)
+ATTEND(bf16_attention_short_16, WHOLE, 0)
+ATTEND(bf16_attention_short_drop_16, MASKED, 0)
+ATTEND(bf16_attention_short_made_16, MADE, 0)
+ATTEND(bf16_attention_short_tenth_16, MADE, 6554)

@@ -32,9 +32,6 @@ __device__ __forceinline__ void barrier_init(u32 at, u32 arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(at), "r"(arrivals) : "memory"); }
 __device__ __forceinline__ void barrier_inited() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 __device__ __forceinline__ void barrier_arrive(u32 at) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at) : "memory"); }
-// The same for so many arrivals at once.
-__device__ __forceinline__ void barrier_arrive(u32 at, u32 count) {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(count) : "memory"); }
 // barrier_expect arrives and lets the phase wait for that many bytes of bulk copies.
 __device__ __forceinline__ void barrier_expect(u32 at, u32 bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes) : "memory"); }
@@ -55,6 +52,11 @@ __device__ __forceinline__ void bulk_copy(u32 to, const void *from, u32 bytes, u
 __device__ __forceinline__ void bring_tile(u32 to, const void *matrix, int column, int row, u32 barrier) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(to),
       "l"(matrix), "r"(column), "r"(row), "r"(barrier) : "memory");
+}
+// The same of a matrix that lies as blocks of 64 columns, one behind the other: rows of one block.
+__device__ __forceinline__ void bring_block(u32 to, const void *matrix, int row, int block, u32 barrier) {
+  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(to),
+      "l"(matrix), "r"(0), "r"(row), "r"(block), "r"(barrier) : "memory");
 }
 // bulk_prefetch brings `bytes`, a multiple of 16, into the card's cache.
 __device__ __forceinline__ void bulk_prefetch(const void *from, u32 bytes) {
@@ -154,6 +156,19 @@ __device__ __forceinline__ void begin_made(float (&sums)[32], const u32 (&left)[
 __device__ __forceinline__ void begin_taken(float (&sums)[64], const u32 (&first)[8], const u32 (&second)[8], u64 right) {
   asm volatile(FOUR_STEPS("0", "2", "4", "6") : SUMS64(sums) : LEFT8(first), LEFT8(second), "l"(right) : "memory");
 }
+// The same with left in shared memory, a tile of 64 rows; `begin_all` begins the sums anew.
+#define FOUR_TILE_STEPS(add)                                                                                                \
+  STEPS_BEGIN STEP("m64n128k16", NAMES_0_63, "%64", "%65", add, "0, 0") NEXT_STEP("m64n128k16", NAMES_0_63, "%64", "%65", "2") \
+  NEXT_STEP("m64n128k16", NAMES_0_63, "%64", "%65", "4") NEXT_STEP("m64n128k16", NAMES_0_63, "%64", "%65", "6") "}"
+__device__ __forceinline__ void begin_taken(float (&sums)[64], u64 left, u64 right) {
+  asm volatile(FOUR_TILE_STEPS("yes") : SUMS64(sums) : "l"(left), "l"(right) : "memory");
+}
+__device__ __forceinline__ void begin_all(float (&sums)[64], u64 left, u64 right) {
+  asm volatile(FOUR_TILE_STEPS("no")
+               : FRESH16(sums, 0), FRESH16(sums, 16), FRESH16(sums, 32), FRESH16(sums, 48)
+               : "l"(left), "l"(right)
+               : "memory");
+}
 // begin_turned starts sums[64×128] += left·right over 64 terms, which are rows of right: two tiles
 // of 64 columns (turned_at).
 __device__ __forceinline__ void begin_turned(float (&sums)[64], const u32 (&first)[8], const u32 (&second)[8], u64 right) {
@@ -163,12 +178,4 @@ __device__ __forceinline__ void begin_turned(float (&sums)[64], const u32 (&firs
 // the next 64 columns `apart` bytes on. The next 16 terms are 128 further on.
 __device__ __forceinline__ u64 turned_at(u32 shared, int apart) {
   return 1ull << 62 | 64ull << 32 | (u64)(apart >> 4) << 16 | (shared & 0x3ffff) >> 4;
-}
-
-// product_taken is begin_taken, waited for.
-__device__ __forceinline__ void product_taken(float (&sums)[64], const u32 (&first)[8], const u32 (&second)[8], u64 right) {
-  begin_products();
-  begin_taken(sums, first, second, right);
-  end_products();
-  wait_products(sums);
 }

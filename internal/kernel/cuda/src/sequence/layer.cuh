@@ -16,11 +16,14 @@
 
 constexpr int layerWidth = 128, layerFeed = 512;
 // What a pass has in shared memory, if it says so before it includes this: a group's matrices, its
-// biases, and the slots of its weights.
+// biases, the slots of its weights, and bytes between two rows that are laid aside.
 #ifndef LAYER_MATRICES
 #define LAYER_MATRICES 1
 #define LAYER_BIASES 0
 #define LAYER_SLOTS 2
+#endif
+#ifndef LAYER_PADDING
+#define LAYER_PADDING 0
 #endif
 constexpr int groupRows = 64, layerGroups = 2, blockRows = layerGroups * groupRows, layerThreads = 384;
 static_assert(layerThreads == 128 * (layerGroups + 1), "the groups, and one that brings weights");
@@ -28,7 +31,7 @@ static_assert(layerThreads == 128 * (layerGroups + 1), "the groups, and one that
 // of their use: two for attention's output matrix, and two for every 64 hidden columns, of the
 // product that makes them and of the one that takes them.
 constexpr int pieceBytes = 16384, pieces = 18, slots = LAYER_SLOTS;
-constexpr int groupBytes = groupRows * layerWidth * 2, aside = groupRows * layerWidth * 4;
+constexpr int groupBytes = groupRows * layerWidth * 2, asideRow = layerWidth * 4 + LAYER_PADDING, aside = groupRows * asideRow;
 // Shared memory: each group's matrices in bf16, what each thread lays aside, the slots, biases,
 // barriers.
 constexpr int atAside = layerGroups * LAYER_MATRICES * groupBytes, atSlots = atAside + layerGroups * aside;
@@ -91,12 +94,12 @@ template <int COUNT> struct Pieces {
 };
 
 // lay_aside keeps a warp's sums in shared memory while its registers have other uses: sixteen rows,
-// where block j of eight columns of row r is at j ^ r%8. aside_at is where a thread has the two
-// numbers of block j of row g + 8h.
-constexpr int warpAside = aside / 4, asideRow = 4 * layerWidth; // bytes of a warp, and of a row
+// 32 bytes apart so that eight of them are in different banks. aside_at is where a thread has the
+// two numbers of block j of row g + 8h.
+constexpr int warpAside = aside / 4; // bytes of a warp
 __device__ __forceinline__ f2 *aside_at(int j, int h, int thread) {
   const int lane = thread % 32, g = lane / 4;
-  return (f2 *)(room + atAside + thread / 32 * warpAside + (g + 8 * h) * asideRow + (j ^ g) * 32 + lane % 4 * 8);
+  return (f2 *)(room + atAside + thread / 32 * warpAside + (g + 8 * h) * asideRow + j * 32 + lane % 4 * 8);
 }
 __device__ __forceinline__ void lay_aside(const float (&v)[64]) {
   const int thread = apart((int)threadIdx_x); // places are worked out here: kept, they spill
@@ -114,7 +117,7 @@ __device__ __forceinline__ void stream_aside(const float *x, int first, int m) {
   const u32 to = shared_at(room + atAside + thread / 32 * warpAside);
 #pragma unroll
   for (int r = 0; r < 16; r++)
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to + r * asideRow + (lane / 2 ^ r % 8) * 32 + lane % 2 * 16),
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to + r * asideRow + lane * 16),
         "l"(x + (long)(first + r < m ? first + r : m - 1) * layerWidth + 4 * lane) : "memory");
   commit_copies();
 }
@@ -157,6 +160,12 @@ struct Kept {
 #pragma unroll
     for (int h = 0; h < 2; h++) bits[h] = masks ? masks[4l * row[h].at + threadIdx_x % 4] : 0xffffffff;
   }
+  // add is x and what is left of element i of a lane's sums.
+  __device__ __forceinline__ float add(float x, float v, int i) const {
+    asm("{.reg .pred kept; .reg .b32 bit;\n\tand.b32 bit, %2, %3; setp.ne.u32 kept, bit, 0;\n\t@kept fma.rn.f32 %0, %1, %4, %0;}"
+        : "+f"(x) : "f"(v), "r"(bits[i / 2 % 2]), "r"(1u << (i / 4 + 16 * (i % 2))), "f"(scale));
+    return x;
+  }
   // of is what is left of element i of a lane's sums.
   __device__ __forceinline__ float of(float v, int i) const { return bits[i / 2 % 2] & 1u << (i / 4 + 16 * (i % 2)) ? v * scale : 0; }
 };
@@ -170,8 +179,8 @@ __device__ __forceinline__ void put(char *matrix, int row, int j, float a, float
 __device__ __forceinline__ u32 get(const char *matrix, int row, int j) {
   return *(const u32 *)(matrix + j / 8 * (groupBytes / 2) + tile_place(row, j % 8) + threadIdx_x % 4 * 4);
 }
-// save_rows copies the warp's rows to memory, load_rows back: whole lines at a time. Between them
-// and put or get stands syncwarp.
+// save_rows copies the warp's rows to memory, whole lines at a time. Between put and it stands
+// syncwarp.
 __device__ __forceinline__ void save_rows(Bf16 *to, const char *matrix, int first, int m) {
   const int thread = apart((int)threadIdx_x); // places are worked out here: kept, they spill
   const int lane = thread % 32, q = lane % 16, base = thread / 32 % 4 * 16;
@@ -182,22 +191,6 @@ __device__ __forceinline__ void save_rows(Bf16 *to, const char *matrix, int firs
     if (first + r < m) stream_out(to + (long)(first + r) * layerWidth + 8 * q, v);
   }
 }
-struct Lines { u4 v[8]; };
-__device__ __forceinline__ void fetch_rows(Lines &to, const Bf16 *from, int first, int m) {
-  const int lane = apart((int)threadIdx_x) % 32;
-#pragma unroll
-  for (int i = 0; i < 8; i++) {
-    const int r = first + 2 * i + lane / 16;
-    to.v[i] = stream4(from + (long)(r < m ? r : m - 1) * layerWidth + 8 * (lane % 16));
-  }
-}
-__device__ __forceinline__ void put_rows(char *matrix, const Lines &from) {
-  const int thread = apart((int)threadIdx_x); // places are worked out here: kept, they spill
-  const int lane = thread % 32, q = lane % 16, base = thread / 32 % 4 * 16;
-#pragma unroll
-  for (int i = 0; i < 8; i++) *(u4 *)(matrix + q / 8 * (groupBytes / 2) + tile_place(base + 2 * i + lane / 16, q % 8)) = from.v[i];
-}
-
 // vector reads the left operand of 32 terms straight from memory, in slots' order, where it stands:
 // the assembler puts loads of memory that nobody writes (.nc) right before the product that takes
 // them, and so waits for memory at every product.

@@ -38,12 +38,19 @@ template <int THREADS> __device__ __forceinline__ void sync_first() { asm volati
 
 extern __shared__ char stages[] __attribute__((aligned(1024)));
 
+// bring_columns brings rows of 64 columns, of a matrix of rows or of one of such blocks.
+template <bool BLOCKS> __device__ __forceinline__ void bring_columns(u32 to, const void *matrix, int block, int row, u32 barrier) {
+  if (BLOCKS) bring_block(to, matrix, row, block, barrier);
+  else bring_tile(to, matrix, 64 * block, row, barrier);
+}
+
 // GROUPS warpgroups, each with DOWN blocks of 64 rows and ACROSS blocks of 128 columns of DW; STAGE
 // rows at a time. While the products of a stage are under way those of the one before end and the
 // one after comes, so STAGES-2 are ahead. Block (tile, share) sums stages share, share+shares, ...
 // into part `share`: N·K numbers of DW, then N column sums of DY. So all blocks are near the same
-// rows at any time, and those of one share read them from memory once.
-template <int GROUPS, int DOWN, int ACROSS, int STAGE, int STAGES>
+// rows at any time, and those of one share read them from memory once. YBLOCKS,
+// XBLOCKS: the matrix lies as blocks of 64 columns.
+template <int GROUPS, int DOWN, int ACROSS, int STAGE, int STAGES, bool YBLOCKS, bool XBLOCKS>
 __device__ __forceinline__ void gradient(float *parts, const void *dy, const void *x, int m, int n, int k, int shares, int at) {
   constexpr int threads = 128 * GROUPS, rows = GROUPS * DOWN * 64, columns = ACROSS * 128, block = STAGE * tileRowBytes,
       yBytes = rows / 64 * block, bytes = yBytes + columns / 64 * block, stageBytes = bytes + (ACROSS == 1 ? block : 0);
@@ -70,9 +77,9 @@ __device__ __forceinline__ void gradient(float *parts, const void *dy, const voi
     const int row = (round * shares + share) * STAGE;
     barrier_expect(barrier, bytes);
 #pragma unroll
-    for (int i = 0; i < rows / 64; i++) bring_tile(at + i * block, dy, n0 + 64 * i, row, barrier);
+    for (int i = 0; i < rows / 64; i++) bring_columns<YBLOCKS>(at + i * block, dy, n0 / 64 + i, row, barrier);
 #pragma unroll
-    for (int i = 0; i < columns / 64; i++) bring_tile(at + yBytes + i * block, x, k0 + 64 * i, row, barrier);
+    for (int i = 0; i < columns / 64; i++) bring_columns<XBLOCKS>(at + yBytes + i * block, x, k0 / 64 + i, row, barrier);
   };
 #pragma unroll 1
   for (int i = 0; i < STAGES - 2; i++) begin(i);
@@ -118,20 +125,20 @@ __device__ __forceinline__ void gradient(float *parts, const void *dy, const voi
 // for each, a weight's blocks after those of the one before. A weight without shares is not asked
 // for.
 #define JOB(i) float *parts##i, const void *dy##i, const void *x##i, int shares##i
-#define TILES(i, N, K, GROUPS, DOWN, ACROSS, STAGE, STAGES)                                                                 \
+#define TILES(i, N, K, GROUPS, DOWN, ACROSS, STAGE, STAGES, YBLOCKS, XBLOCKS)                                               \
   {                                                                                                                         \
     constexpr int tiles = N / (64 * GROUPS * DOWN) * (K / (128 * ACROSS));                                                  \
     if (at < tiles * shares##i) {                                                                                           \
       if (threadIdx_x < 128 * GROUPS)                                                                                       \
-        gradient<GROUPS, DOWN, ACROSS, STAGE, STAGES>(parts##i, dy##i, x##i, m, N, K, shares##i, at);                       \
+        gradient<GROUPS, DOWN, ACROSS, STAGE, STAGES, YBLOCKS, XBLOCKS>(parts##i, dy##i, x##i, m, N, K, shares##i, at);     \
       return;                                                                                                               \
     }                                                                                                                       \
     at -= tiles * shares##i;                                                                                                \
   }
 KERNEL __launch_bounds__(384, 1) layer_dw(JOB(0), JOB(1), JOB(2), JOB(3), int m) {
   int at = blockIdx_x;
-  TILES(0, 128, 512, 2, 1, 2, 32, 9)
-  TILES(1, 512, 128, 2, 2, 1, 32, 8)
-  TILES(2, 128, 128, 2, 1, 1, 64, 5)
-  TILES(3, 384, 128, 3, 2, 1, 32, 6)
+  TILES(0, 128, 512, 2, 1, 2, 32, 9, false, true)
+  TILES(1, 512, 128, 2, 2, 1, 32, 8, true, false)
+  TILES(2, 128, 128, 2, 1, 1, 64, 5, false, false)
+  TILES(3, 384, 128, 3, 2, 1, 32, 6, false, false)
 }

@@ -3,6 +3,8 @@
 // order (layer.cuh), with each norm's scale and shift folded into the weight behind it:
 //
 //   W' = W·diag(gamma), b' = b + W·beta
+//
+// The tail itself has half of W₁: its GELU takes one instruction less.
 #include "layer.cuh"
 
 constexpr int packThreads = 256, tailBytes = pieces * pieceBytes, pairBytes = 2 * pieceBytes, qkvBytes = 6 * 16384;
@@ -32,7 +34,7 @@ __device__ __forceinline__ float packed(const Layer &l, int at, int e) {
     return l.qkv[(tile / 2 * layerWidth + column_of(r)) * layerWidth + term] * l.gamma1[term];
   }
   if (byte >= atQKVGrad) {
-    const int tile = (byte - atQKVGrad) / 16384, r = byte % 16384 / tileRowBytes, term = column_of(64 * tile + term_of(r, q, e));
+    const int tile = (byte - atQKVGrad) / 16384, r = byte % 16384 / tileRowBytes, term = 64 * tile + term_of(r, q, e);
     return l.qkv[term * layerWidth + r] * l.gamma1[r];
   }
   const bool grad = byte >= atTailGrad;
@@ -45,7 +47,8 @@ __device__ __forceinline__ float packed(const Layer &l, int at, int e) {
   }
   if (grad || within < 16384) { // two tiles of 64 hidden rows: W₁, and for the gradient first W₂
     const int r = within % 8192 / tileRowBytes, hidden = 64 * c + column_of(r), term = within % 16384 / 8192 * 64 + term_of(r, q, e);
-    return grad && within < 16384 ? l.down[term * layerFeed + hidden] : l.up[hidden * layerWidth + term] * l.gamma2[term];
+    if (grad && within < 16384) return l.down[term * layerFeed + hidden];
+    return l.up[hidden * layerWidth + term] * l.gamma2[term] * (grad ? 1.0f : 0.5f);
   }
   const int r = (within - 16384) / tileRowBytes, hidden = 64 * c + column_of(term_of(r, q, e));
   return l.down[r * layerFeed + hidden];

@@ -10,8 +10,9 @@
 //
 // What a reader could break: a piece of W₁, 64 hidden rows, is the right operand of two products,
 // as it lies for pre and turned for dhat, so it is done with only after the second. The copy engine
-// brings rows to where others have been read: every thread that read or wrote a place passes `seal`
-// before it arrives at the place's barrier.
+// brings rows to where others have been read: every thread that read or wrote a place arrives at
+// its barrier, behind `seal` where threads write. dpre and GELU(pre) lie as blocks of 64 columns,
+// each of all `all` rows, for layer_dw.cu.
 #define LAYER_MATRICES 2
 #define LAYER_BIASES layerFeed
 #define LAYER_SLOTS 6
@@ -27,9 +28,9 @@ constexpr int beforePieces = 6;
 constexpr int boxBytes = groupRows * tileRowBytes;
 
 // Ring is what passes through the slots, COUNT pieces for each tile of rows: `place` says where
-// piece i is once it has come, `done` that products of this warp need it no more, `read` that this
-// thread does not. `bring(i, tile, to, barrier)` starts the copy of one. The first are on their way
-// before the threads of a block have met.
+// piece i is once it has come, `done` that products of this warp need it no more. `bring(i, tile,
+// to, barrier)` starts the copy of one. The first are on their way before the threads of a block
+// have met.
 template <int COUNT> struct Ring {
   u32 at;    // of shared memory
   u32 round; // tiles of rows that this block has done
@@ -37,7 +38,7 @@ template <int COUNT> struct Ring {
   template <class F> __device__ __forceinline__ explicit Ring(F bring) : at(shared_at(room)), round(0) {
     static_assert(slots <= COUNT, "the first are those of one tile");
     if (threadIdx_x == 128 * layerGroups) { // who brings the others
-      for (int s = 0; s < slots; s++) barrier_init(full(s), 1), barrier_init(empty(s), 128 * layerGroups);
+      for (int s = 0; s < slots; s++) barrier_init(full(s), 1), barrier_init(empty(s), 4 * layerGroups);
       barrier_inited();
       seal();
       for (int s = 0; s < slots; s++) start(s, s, blockIdx_x, bring);
@@ -52,9 +53,8 @@ template <int COUNT> struct Ring {
     return at + atSlots + s % slots * pieceBytes;
   }
   __device__ __forceinline__ void done(int i) const {
-    if (threadIdx_x % 32 == 0) barrier_arrive(empty(round * COUNT + i), 32);
+    if (threadIdx_x % 32 == 0) barrier_arrive(empty(round * COUNT + i));
   }
-  __device__ __forceinline__ void read(int i) const { barrier_arrive(empty(round * COUNT + i)); }
   template <class F> __device__ __forceinline__ void start(u32 s, int i, int tile, F bring) const {
     barrier_expect(full(s), pieceBytes);
     bring(i, tile, at + atSlots + s % slots * pieceBytes, full(s));
@@ -73,21 +73,6 @@ template <int COUNT> struct Ring {
   }
 };
 
-// held_vector reads the left operand of terms 32b to 32b + 31 of a row and of the eighth behind it
-// from a tile of rows in shared memory, in slots' order.
-__device__ __forceinline__ void held_vector(u32 (&a)[8], u32 tile, int row, int b) {
-#pragma unroll
-  for (int h = 0; h < 2; h++) {
-    u4 v;
-    asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "r"(tile + tile_place(row + 8 * h, 4 * b + threadIdx_x % 4)) : "memory");
-    a[h] = v.x, a[2 + h] = v.y, a[4 + h] = v.z, a[6 + h] = v.w;
-  }
-}
-// held keeps the registers of a left operand until here, behind the wait for the product that takes
-// them.
-__device__ __forceinline__ void held(u32 (&a)[8]) { asm volatile("" : HELD8(a)); }
-
 // Coming is the rows of a group on their way, each to a place of its own with two barriers: one
 // says that they are there, at the other every thread arrives that is done with them.
 enum Rows { streamRows = 0, hat2Rows = 16, hat1Rows = 32, rowBarriers = 48 };
@@ -101,7 +86,7 @@ struct Coming {
   }
   __device__ __forceinline__ void wait(int which) const { barrier_wait(at + which, round % 2); }
   __device__ __forceinline__ void done(int which) const {
-    seal();
+    if (which == hat1Rows) seal(); // threads write there too
     barrier_arrive(at + which + 8);
   }
   // free waits until rows may come; `round` is the tile's that they are of
@@ -118,8 +103,8 @@ __device__ __forceinline__ f2 stream_at(const char *rows, int r, int j) {
 // layer_qkv_grad.cu, and what it makes of dx stays on the chip.
 template <bool JOINED>
 __device__ __forceinline__ void tail_grad(float *dx, Bf16 *kept2, Bf16 *dpre, Bf16 *kept1, Bf16 *dattended, Bf16 *gelu, const void *hat2,
-    const float *rstd2, const u32 *masks1, const u32 *masks2, const char *weights, const float *upBias, int m, float scale1, float scale2,
-    const void *stream, const void *dqkv, const void *hat1, const float *rstd1, const char *before) {
+    const float *rstd2, const u32 *masks1, const u32 *masks2, const char *weights, const float *upBias, int m, int all, float scale1,
+    float scale2, const void *stream, const void *dqkv, const void *hat1, const float *rstd1, const char *before) {
   constexpr int first = JOINED ? 2 * beforePieces : 0, count = first + pieces; // first of its own
   const int warp = threadIdx_x / 32, lane = threadIdx_x % 32, t = lane % 4, group = shfl(warp, 0) / 4,
       tiles = (m + blockRows - 1) / blockRows, own = warp % 4 * 16 + lane / 4;
@@ -180,28 +165,20 @@ __device__ __forceinline__ void tail_grad(float *dx, Bf16 *kept2, Bf16 *dpre, Bf
     float rstdBehind[2];
     if constexpr (JOINED) {
       rstdBehind[0] = rstd1[row[0].at], rstdBehind[1] = rstd1[row[1].at];
-      u32 a[2 * beforePieces][8];
-#pragma unroll
-      for (int i = 0; i < 64; i++) sums[i] = 0;
 #pragma unroll
       for (int i = 0; i < beforePieces; i++) {
-        const u32 rows = w.place(2 * i) + group * boxBytes;
-        held_vector(a[2 * i], rows, own, 0), held_vector(a[2 * i + 1], rows, own, 1);
-        const u32 right = w.place(2 * i + 1);
+        const u64 rows = tile_at(w.place(2 * i) + group * boxBytes), right = tile_at(w.place(2 * i + 1));
         begin_products();
-        begin_taken(sums, a[2 * i], a[2 * i + 1], tile_at(right));
+        if (i) begin_taken(sums, rows, right);
+        else begin_all(sums, rows, right);
         end_products();
-        seal();
-        w.read(2 * i);
         if (i) {
           wait_earlier();
-          w.done(2 * i - 1);
+          w.done(2 * i - 2), w.done(2 * i - 1);
         }
       }
       wait_products(sums);
-      w.done(first - 1);
-#pragma unroll
-      for (int i = 0; i < 2 * beforePieces; i++) held(a[i]);
+      w.done(first - 2), w.done(first - 1);
     }
     coming.wait(streamRows);
     if constexpr (JOINED) {
@@ -277,7 +254,7 @@ __device__ __forceinline__ void tail_grad(float *dx, Bf16 *kept2, Bf16 *dpre, Bf
 #pragma unroll
         for (int h = 0; h < 2; h++)
           if (row[h].real) {
-            const long at = (long)row[h].at * layerFeed + hiddenColumns * c + 32 * b + 8 * t;
+            const long at = ((long)c * all + row[h].at) * hiddenColumns + 32 * b + 8 * t;
             stream_out(dpre + at, hidden_row(a[b], h)), stream_out(gelu + at, hidden_row(made, h));
           }
       }
@@ -349,8 +326,8 @@ __device__ __forceinline__ void tail_grad(float *dx, Bf16 *kept2, Bf16 *dpre, Bf
 
 #define PASS                                                                                                                              \
   float *dx, Bf16 *kept2, Bf16 *dpre, Bf16 *kept1, Bf16 *dattended, Bf16 *gelu, const void *hat2, const float *rstd2, const u32 *masks1, \
-      const u32 *masks2, const char *weights, const float *upBias, int m, float scale1, float scale2, const void *stream
-#define THE_PASS dx, kept2, dpre, kept1, dattended, gelu, hat2, rstd2, masks1, masks2, weights, upBias, m, scale1, scale2, stream
+      const u32 *masks2, const char *weights, const float *upBias, int m, int all, float scale1, float scale2, const void *stream
+#define THE_PASS dx, kept2, dpre, kept1, dattended, gelu, hat2, rstd2, masks1, masks2, weights, upBias, m, all, scale1, scale2, stream
 KERNEL __launch_bounds__(layerThreads, 1) layer_tail_grad(PASS) { tail_grad<false>(THE_PASS, nullptr, nullptr, nullptr, nullptr); }
 KERNEL __launch_bounds__(layerThreads, 1)
     layer_tail_qkv_grad(PASS, const void *dqkv, const void *hat1, const float *rstd1, const char *before) {

@@ -1,0 +1,78 @@
+package cuda
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestEndings: a part waits for the same part of ops in parts and for all of others, and what is
+// whole waits for every part, each once.
+func TestEndings(t *testing.T) {
+	e := newEndings[string](4)
+	e.set(0, 0, []string{"all"})
+	e.set(1, 1, []string{"b1"})
+	e.set(1, 2, []string{"b2"})
+	e.set(2, 1, []string{"c1"})
+	e.set(2, 2, []string{"c2"})
+	for _, c := range []struct {
+		part int
+		want []string
+	}{{0, []string{"all", "b1", "b2", "c1", "c2"}}, {1, []string{"all", "b1", "c1"}}, {2, []string{"all", "b2", "c2"}}} {
+		if got := e.wait([]int{0, 1, 2, 0}, c.part); !slices.Equal(got, c.want) {
+			t.Errorf("part %d waits for %v, want %v", c.part, got, c.want)
+		}
+	}
+}
+
+// TestPartsCoverTheBatch: the passes and the attention of a large batch are done in parts that have
+// every row once, on their shares of the card; a small batch, long rows and other programs in one.
+func TestPartsCoverTheBatch(t *testing.T) {
+	for _, c := range []struct{ batch, tokens, parts int }{{1024, 164, batchParts}, {1023, 164, batchParts}, {205, 164, 0}, {1024, 200, 0}} {
+		j := joinLayers(agentStep(t, c.batch, c.tokens, agentShape(2, 0.1)))
+		j = keepMasks(j)
+		b := testBinder(j, BF16)
+		all, err := b.bindAll(j.PerShard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, op := range j.PerShard {
+			rows, per := 0, 0 // and of them per unit of what is counted
+			switch op.(type) {
+			case *layerTail, *layerTailGrad:
+				per = 1
+			case *keptCausal:
+				per = c.tokens * shortHeads
+			case *keptCausalGrad:
+				per = c.tokens
+			default:
+				if slices.ContainsFunc(all[i], func(l launch) bool { return l.part != 0 }) {
+					t.Errorf("%+v: %s is in parts", c, op.Kind())
+				}
+				continue
+			}
+			if len(all[i]) != max(1, c.parts) && per == 1 {
+				t.Errorf("%+v: %s has %d launches", c, op.Kind(), len(all[i]))
+			}
+			blocks := 0
+			for n, l := range all[i] {
+				if c.parts > 0 && l.part != n+1 || c.parts == 0 && l.part != 0 {
+					t.Errorf("%+v: launch %d of %s is part %d", c, n, op.Kind(), l.part)
+				}
+				if blocks += l.grid.x; per == 1 {
+					const count = 11 // its place among the pass's arguments; the gradient's is one on
+					at := count
+					if _, ok := op.(*layerTailGrad); ok {
+						at++
+					}
+					rows += int(l.args[at].(int32))
+				}
+			}
+			if per == 1 && (rows != c.batch*c.tokens || blocks > b.sms) || per > 1 && c.parts > 0 && blocks*per != 8*c.batch*c.tokens {
+				t.Errorf("%+v: %s has %d rows in %d blocks", c, op.Kind(), rows, blocks)
+			}
+		}
+	}
+	if p := newBinder(step(t, 512, 101, 128, 4, 1, 0)).portions(4096, 164); len(p) != 1 {
+		t.Errorf("without joined layers there are %d parts", len(p))
+	}
+}
