@@ -193,6 +193,7 @@ func (f *flat) pointDense() {
 		}
 		return 0
 	}
+	f.perDist = f.kinds[0].perDist // of all kinds
 	a.mixed, a.limited, a.wide = flag(f.mixed), flag(f.limited), flag(f.base > 64)
 }
 
@@ -222,7 +223,7 @@ func (f *flat) findDense(v int32, cost float64) (int32, float64) {
 	} else {
 		c.wait--
 	}
-	if sum := float64(float64(delta) * c.kinds[0].perDist); sum < cost {
+	if sum := float64(float64(delta) * f.perDist); sum < cost {
 		return at, sum
 	}
 	return -1, cost
@@ -438,7 +439,7 @@ func (f *flat) putDense(v, p int32) {
 		f.board(r, v, p)
 	}
 	f.settle(r)
-	f.book(float64(float64(detour)*f.kinds[f.kind[r]].perDist), f.over[r]-over)
+	f.book(float64(float64(detour)*f.perDist), f.over[r]-over)
 }
 
 // unlink takes the removed customers out of their routes.

@@ -29,8 +29,8 @@ func TestDenseBestIsTheSameEverywhere(t *testing.T) {
 		pick := func(lo, hi int) int16 { return int16(lo + s.below(hi-lo)) }
 		var in, out [densePlaces]int16
 		var d dense
-		base := 1 + s.below(densePlaces)
-		a := &denseAsk{in: &in[0], out: &out[0], lists: &d, plain: int64(base) &^ (denseLanes - 1), end: int64(denseWhole(base + 1 + s.below(denseRoutes))),
+		base, routes := 1+s.below(densePlaces), 1+s.below(denseRoutes)
+		a := &denseAsk{in: &in[0], out: &out[0], lists: &d, plain: int64(base) &^ (denseLanes - 1), end: int64(denseWhole(base + routes)),
 			most: int32(s.below(2*wide) - wide/2), get: denseNone, give: denseNone, mixed: int32(s.below(2)), limited: int32(s.below(2))}
 		if base > 64 {
 			a.wide = 1
@@ -50,12 +50,12 @@ func TestDenseBestIsTheSameEverywhere(t *testing.T) {
 			}
 		}
 		for p := range d.leg {
-			d.to[p], d.leg[p], d.route[p], d.at[p] = pick(0, base), pick(0, wide), pick(0, denseRoutes), int16(p)
+			d.to[p], d.leg[p], d.route[p], d.at[p] = pick(0, base), pick(0, wide), pick(0, routes), int16(p)
 			if p >= base {
 				d.at[p] = pick(0, base)
 			}
 			if s.below(6) == 0 {
-				d.leg[p], d.route[p] = denseAbsent, -1
+				d.leg[p], d.route[p] = denseAbsent, pick(-1, denseRoutes)
 			}
 			d.pre[p], d.suf[p] = pick(0, amounts), pick(0, amounts)
 		}

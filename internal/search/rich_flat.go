@@ -37,6 +37,7 @@ type flat struct {
 	state, was []int32 // all lists of positions, one behind the other
 	wide, past []int64 // and of routes
 	before     int     // the routes that was has
+	saved      bool    // it has the present ones
 
 	// by position
 	succ  []int32 // the next customer; -1: the route ends
@@ -66,8 +67,9 @@ type flat struct {
 	spans  []flatSpan
 	starts []flatSpan // by kind: service is when the vehicle leaves
 	ends   []flatSpan
-	alone  []int64 // by kind and customer: the way out and back; -1: it may not be
-	cutAt  []int64 // by route: tick of its last cut, and of its last change
+	worth  []float64 // by customer: the price of leaving it out
+	alone  []int64   // by kind and customer: the way out and back; -1: it may not be
+	cutAt  []int64   // by route: tick of its last cut, and of its last change
 	seenAt []int64
 	touch  []int32 // routes changed by this iteration
 	line   []int32
@@ -91,6 +93,7 @@ type flat struct {
 	overWas  []int64
 	limits   []denseKind
 	wants    []denseCustomer
+	perDist  float64
 }
 
 // flattens is whether the routes of a chain may be kept so.
@@ -154,10 +157,12 @@ func newFlat(c *rchain) *flat {
 		f.denseTables()
 		f.denseLimits()
 	}
+	f.keys = make([]uint64, 0, rankMost)
 	f.sortKeys()
 	narrow := func(x int64) int32 { return int32(max(-flatTime, min(flatTime, x))) }
 	for v := range c.places {
 		at := &c.places[v]
+		f.worth = append(f.worth, at.price)
 		f.spans = append(f.spans, flatSpan{narrow(at.early), narrow(at.late), narrow(at.service)})
 	}
 	for i := range c.kinds {
@@ -272,7 +277,7 @@ func (f *flat) load() bool {
 			return false
 		}
 	}
-	f.live = true
+	f.live, f.saved = true, false
 	return true
 }
 

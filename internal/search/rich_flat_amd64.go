@@ -35,3 +35,11 @@ func flatBestAVX512(a *flatAsk) (cost, at int32)
 //
 //go:noescape
 func flatBestAVX2(a *flatAsk) (cost, at int32)
+
+// rankMost is how many rankAVX512 sorts.
+const rankMost = 32
+
+// rankAVX512 is sortByKey of n customers, from a copy of the list. There is room for rankMost keys.
+//
+//go:noescape
+func rankAVX512(keys *uint64, n int, list, of *int32)

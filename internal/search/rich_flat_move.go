@@ -21,17 +21,15 @@ func (f *flat) iterate(temperature float64) {
 	c.removed, c.change, c.more = c.removed[:0], 0, 0
 	c.usedWas = append(c.usedWas[:0], c.used...)
 	if f.eased != c.soft {
-		f.eased = c.soft
+		f.eased, f.saved = c.soft, false
 		for r := range int32(f.routes) {
 			f.refresh(r)
 		}
 	}
-	copy(f.was, f.state)
-	copy(f.past, f.wide)
-	if f.dense != nil {
-		f.denseWas.copy(f.dense, f.mixed)
+	if !f.saved {
+		f.save()
 	}
-	f.before = f.routes
+	f.saved = false
 	f.touch = f.touch[:0]
 	f.ruin()
 	limit := temperature*c.exponential() + 1e-9
@@ -41,17 +39,32 @@ func (f *flat) iterate(temperature float64) {
 			f.remember()
 		}
 	} else {
-		copy(f.state, f.was)
-		copy(f.wide, f.past)
-		if f.dense != nil {
-			f.dense.copy(&f.denseWas, f.mixed)
-		}
-		f.routes = f.before
+		f.undo()
 		c.used = append(c.used[:0], c.usedWas...)
 	}
 	if c.soft {
 		c.levy()
 	}
+}
+
+// save copies all lists, and undo gives them back.
+func (f *flat) save() {
+	copy(f.was, f.state)
+	copy(f.past, f.wide)
+	if f.dense != nil {
+		f.denseWas.copy(f.dense, f.mixed)
+	}
+	f.before = f.routes
+}
+
+func (f *flat) undo() {
+	copy(f.state, f.was)
+	copy(f.wide, f.past)
+	if f.dense != nil {
+		f.dense.copy(&f.denseWas, f.mixed)
+	}
+	f.routes = f.before
+	f.saved = true
 }
 
 // ruin is rchain.ruin.
@@ -196,15 +209,27 @@ func (f *flat) order() {
 	}
 	list := f.sorts[rule]
 	f.keys = f.keys[:0]
-	removed := c.removed
-	for i, v := range removed {
-		key := c.next()>>32 | uint64(list[v])<<32
-		j := i
-		f.keys = append(f.keys, key)
-		for ; j > 0 && f.keys[j-1] > key; j-- {
-			f.keys[j], removed[j] = f.keys[j-1], removed[j-1]
+	for _, v := range c.removed {
+		f.keys = append(f.keys, c.next()>>32|uint64(list[v])<<32)
+	}
+	if n := len(f.keys); flatAVX512 && n > 0 && n <= rankMost {
+		// Which of two comes first is a toss: ranks are counted without a branch.
+		f.line = append(f.line[:0], c.removed...)
+		f.keys = f.keys[:rankMost]
+		rankAVX512(&f.keys[0], n, &c.removed[0], &f.line[0])
+		return
+	}
+	sortByKey(c.removed, f.keys)
+}
+
+// sortByKey sorts a short list by keys, which are sorted as well.
+func sortByKey(list []int32, keys []uint64) {
+	for i, key := range keys {
+		v, j := list[i], i
+		for ; j > 0 && keys[j-1] > key; j-- {
+			keys[j], list[j] = keys[j-1], list[j-1]
 		}
-		f.keys[j], removed[j] = key, v
+		keys[j], list[j] = key, v
 	}
 }
 
@@ -243,7 +268,7 @@ func (f *flat) sortKeys() {
 // place gives a customer its cheapest position; false where there is none below a cost.
 func (f *flat) place(v int32, most float64) bool {
 	c := f.rchain
-	at, cost := f.find(v, min(c.places[v].price, most))
+	at, cost := f.find(v, min(f.worth[v], most))
 	kind := int32(-1)
 	// a route of its own, as in findNew
 	if c.routes() < c.most {

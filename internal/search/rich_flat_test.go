@@ -256,3 +256,29 @@ func TestFlatListsAreThoseOfTheRoutes(t *testing.T) {
 		}
 	}
 }
+
+// Ranks put a list into the order of its keys, and leave equal ones as they are.
+func TestRanksSortByKey(t *testing.T) {
+	if !flatAVX512 {
+		t.Skip("this processor sorts by plain Go")
+	}
+	s := newStream(7, 9)
+	for round := range 20_000 {
+		n := s.below(rankMost + 1)
+		keys := make([]uint64, rankMost)
+		for i := range keys {
+			if keys[i] = s.next() >> 1; round%2 == 0 {
+				keys[i] = uint64(s.below(8)) << 30
+			}
+		}
+		got, want := make([]int32, max(n, 1)), make([]int32, n)
+		for i := range want {
+			want[i] = int32(i)
+		}
+		rankAVX512(&keys[0], n, &got[0], &slices.Concat(want, []int32{0})[0])
+		sortByKey(want, slices.Clone(keys[:n]))
+		if !slices.Equal(got[:n], want) {
+			t.Fatalf("round %d: %v, want %v", round, got, want)
+		}
+	}
+}
