@@ -2,12 +2,12 @@ package search
 
 import "unsafe"
 
-// Flat routes of problems whose numbers are so small that 16 bits hold them: up to 127 places, no
-// windows. What a route asks of an insertion stands by route and not by position, so that an
-// insertion changes a few numbers, and thirty-two positions are judged at once. What a reader could
-// break: no sum of numbers that are looked at passes 16 bits but one that is too long in any case,
-// and the order of deliveries and pickups shows in the rows of distances: a neighbour whom it
-// forbids is at denseBar.
+// Flat routes of problems whose numbers are so small that 16 bits hold them, or all but distances:
+// up to 127 places, no windows. What a route asks of an insertion stands by route and not by
+// position, so that an insertion changes a few numbers, and thirty-two positions are judged at
+// once, sixteen where distances take 32 bits. What a reader could break: no sum of numbers that are
+// looked at wraps but one that is too long in any case, and the order of deliveries and pickups
+// shows in the rows of distances: a neighbour whom it forbids is at denseBar or longBar.
 const (
 	denseLanes     = 32
 	densePlaces    = 128 // at most, and the length of a row
@@ -19,10 +19,17 @@ const (
 	denseAbsent    = -1 << 15             // the leg of a position that is not in use
 	denseCost      = denseBar - denseMost // below every detour that is barred
 	denseNone      = -2 * (denseMost + 1) // the amount of a customer who gets none
+
+	// the same where distances take 32 bits
+	longRoutes, longTolls = 32, 32
+	longBar               = 1<<29 - 1
+	longCost              = longBar - flatMost
 )
 
 // dense is the lists that an insertion reads.
 type dense struct {
+	long  [densePositions]int32 // legs that take 32 bits
+	slack [denseRoutes]int32    // and spares
 	// by position
 	to, leg, route [densePositions]int16
 	at             [densePositions]int16 // the place where the way begins
@@ -47,6 +54,9 @@ type denseAsk struct {
 	wide            int32 // there are more than 64 places
 	toll            float32
 	tolls           [denseTolls]int16 // by amount
+	far             int32             // distances take 32 bits, as below
+	longIn, longOut *int32
+	longTolls       [longTolls]int32
 }
 
 // denseOn is whether routes may be dense: flat ones are quicker in plain Go.
@@ -61,54 +71,73 @@ func (f *flat) fits() bool {
 	}
 	for i := range c.kinds {
 		for _, x := range c.kinds[i].dist.cell {
-			if x > denseMost {
-				return false
-			}
+			f.long = f.long || x > denseMost
 		}
 	}
-	return true
+	return !f.long || f.overMost < longTolls
 }
 
 // denseTables makes the rows of distances.
 func (f *flat) denseTables() {
+	if f.long {
+		f.longIn, f.longOut = sidedRows[int32](f, longBar)
+	} else {
+		f.in, f.out = sidedRows[int16](f, denseBar)
+	}
+}
+
+// sidedRows is the distances from all places and to them, by customer.
+func sidedRows[T int16 | int32](f *flat, bar T) (in, out []T) {
 	c := f.rchain
-	f.in = make([]int16, (c.nodes+1)*densePlaces)
-	f.out = f.in
+	in = make([]T, (c.nodes+1)*densePlaces)
+	out = in
 	if c.sided {
-		f.out = make([]int16, len(f.in))
+		out = make([]T, len(in))
 	}
 	for v := range c.nodes + 1 {
 		for w := range c.nodes + 1 {
-			x := int16(f.rows[v*f.stride+w])
+			x := T(f.rows[v*f.stride+w])
 			i := v*densePlaces + w
-			f.in[i], f.out[i] = x, x
+			in[i], out[i] = x, x
 			// A delivery goes behind no pickup, a pickup before no delivery.
 			if c.sided && c.side[v]&2 != 0 && c.side[w]&1 != 0 {
-				f.in[i] = denseBar
+				in[i] = bar
 			}
 			if c.sided && c.side[v]&1 != 0 && c.side[w]&2 != 0 {
-				f.out[i] = denseBar
+				out[i] = bar
 			}
 		}
 	}
+	return in, out
+}
+
+// wayFrom is the distance from a place of a row.
+func (f *flat) wayFrom(i int) int32 {
+	if f.long {
+		return f.longIn[i]
+	}
+	return int32(f.in[i])
 }
 
 // denseBestGo is the last of the cheapest positions below most, and what it costs; -1: none.
 func denseBestGo(a *denseAsk) (int32, int32) {
 	d := a.lists
-	rows := int(a.row+1) * densePlaces
-	in, out := unsafe.Slice(a.in, rows)[rows-densePlaces:], unsafe.Slice(a.out, rows)[rows-densePlaces:]
+	i := uintptr(a.row) * densePlaces
 	cost, at := a.most-1, int32(-1)
 	for p := range a.end {
-		if d.leg[p] == denseAbsent {
+		r, from, to := d.route[p]&(denseRoutes-1), i+uintptr(d.at[p]), i+uintptr(d.to[p])
+		var before, behind, leg, spare, bar, absent int32
+		if a.far != 0 {
+			before, behind = nth(a.longIn, from), nth(a.longOut, to)
+			leg, spare, bar, absent = d.long[p], d.slack[r], longBar, absentLeg
+		} else {
+			before, behind = int32(nth(a.in, from)), int32(nth(a.out, to))
+			leg, spare, bar, absent = int32(d.leg[p]), int32(d.spare[r]), denseBar, denseAbsent
+		}
+		if leg == absent || before == bar || behind == bar || before+behind-leg > spare {
 			continue
 		}
-		r, from := d.route[p]&(denseRoutes-1), d.at[p]
-		before, behind := int32(in[from]), int32(out[d.to[p]])
-		delta := before + behind - int32(d.leg[p])
-		if before == denseBar || behind == denseBar || delta > int32(d.spare[r]) {
-			continue
-		}
+		delta := before + behind - leg
 		more := max(a.get-int32(d.gets[r]), a.give-int32(d.gives[r]))
 		if a.mixed != 0 {
 			more = max(a.get+int32(d.pre[p]), a.give+int32(d.suf[p])) - int32(d.gets[r])
@@ -126,6 +155,11 @@ func denseBestGo(a *denseAsk) (int32, int32) {
 	return cost, at
 }
 
+// nth is an element of a list.
+func nth[T any](list *T, i uintptr) T {
+	return *(*T)(unsafe.Add(unsafe.Pointer(list), i*unsafe.Sizeof(*list)))
+}
+
 // charge sets what overload costs.
 func (a *denseAsk) charge(toll float32) {
 	if a.toll == toll {
@@ -135,6 +169,9 @@ func (a *denseAsk) charge(toll float32) {
 	for i := range a.tolls {
 		a.tolls[i] = int16(min(float32(i)*toll, denseBar))
 	}
+	for i := range a.longTolls {
+		a.longTolls[i] = int32(min(float32(i)*toll, tollCap))
+	}
 }
 
 // denseBest is denseBestGo by the quickest version.
@@ -143,10 +180,17 @@ func (f *flat) denseBest() (int32, int32) {
 	if !denseQuick {
 		return denseBestGo(a)
 	}
-	most := a.most
-	a.most = min(most, denseCost)
-	cost, at := denseBestQuick(a)
-	if at < 0 && most > denseCost {
+	most, limit := a.most, int32(denseCost)
+	var cost, at int32
+	if f.long {
+		limit = longCost
+		a.most = min(most, limit)
+		cost, at = denseLongQuick(a)
+	} else {
+		a.most = min(most, limit)
+		cost, at = denseBestQuick(a)
+	}
+	if at < 0 && most > limit {
 		a.most = most
 		return denseBestGo(a)
 	}
@@ -185,7 +229,12 @@ func (f *flat) denseLimits() {
 // pointDense points denseAsk to the lists.
 func (f *flat) pointDense() {
 	a := &f.denseAsk
-	a.in, a.out, a.lists = &f.in[0], &f.out[0], f.dense
+	a.lists = f.dense
+	if f.least = denseAbsent + 1; f.long {
+		a.longIn, a.longOut, a.far, f.least = &f.longIn[0], &f.longOut[0], 1, -flatTime
+	} else {
+		a.in, a.out = &f.in[0], &f.out[0]
+	}
 	a.plain = int64(f.base) &^ (denseLanes - 1)
 	flag := func(set bool) int32 {
 		if set {
@@ -208,7 +257,7 @@ func (f *flat) findDense(v int32, cost float64) (int32, float64) {
 	c, a := f.rchain, &f.denseAsk
 	w := &f.wants[v]
 	a.row, a.get, a.give = int64(v), w.get, w.give
-	a.most = max(denseAbsent+1, min(below(cost*c.perRate[0]), flatTime))
+	a.most = max(f.least, min(below(cost*c.perRate[0]), flatTime))
 	a.end = int64(denseWhole(int(f.base) + f.routes))
 	c.moves += int64(len(c.tasks) + f.routes)
 	delta, at := f.denseBest()
@@ -233,37 +282,47 @@ func denseWhole(n int) int { return (n + denseLanes - 1) &^ (denseLanes - 1) }
 
 // legAt is the distance of a position's way, setLeg sets it; absentLeg: it is not in use.
 func (f *flat) legAt(p int32) int32 {
-	if f.dense != nil {
-		return int32(f.dense.leg[p])
+	if d := f.dense; d != nil {
+		if f.long {
+			return d.long[p]
+		}
+		return int32(d.leg[p])
 	}
 	return f.leg[p]
 }
 
 func (f *flat) setLeg(p, leg int32) {
-	if f.dense != nil {
-		f.dense.leg[p] = int16(max(denseAbsent, leg))
-		return
+	d := f.dense
+	switch {
+	case d == nil:
+		f.leg[p] = leg
+	case f.long:
+		d.long[p] = leg
+	default:
+		d.leg[p] = int16(max(denseAbsent, leg))
 	}
-	f.leg[p] = leg
 }
 
-// copy takes the lists of another.
-func (d *dense) copy(of *dense, mixed bool) {
-	size := unsafe.Offsetof(d.pre)
-	if mixed {
-		size = unsafe.Sizeof(*d)
+// copy takes the lists of another that are in use.
+func (d *dense) copy(of *dense, long, mixed bool) {
+	from, to := unsafe.Offsetof(d.to), unsafe.Offsetof(d.pre)
+	if long {
+		from = 0
 	}
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(d)), size), unsafe.Slice((*byte)(unsafe.Pointer(of)), size))
+	if mixed {
+		to = unsafe.Sizeof(*d)
+	}
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(d)), to)[from:], unsafe.Slice((*byte)(unsafe.Pointer(of)), to)[from:])
 }
 
 // clear leaves no position in use.
 func (d *dense) clear() {
 	*d = dense{}
 	for p := range d.leg {
-		d.leg[p], d.at[p] = denseAbsent, int16(p)
+		d.leg[p], d.long[p], d.at[p] = denseAbsent, absentLeg, int16(p)
 	}
 	for r := range d.spare {
-		d.spare[r] = denseBar
+		d.spare[r], d.slack[r] = denseBar, flatTime
 	}
 }
 
@@ -281,8 +340,9 @@ func (f *flat) refreshDense(r int32) bool {
 		if v >= 0 {
 			to = v
 		}
-		leg := f.in[int(to)*densePlaces+int(from)]
-		d.to[p], d.leg[p] = int16(to), leg
+		leg := f.wayFrom(int(to)*densePlaces + int(from))
+		d.to[p] = int16(to)
+		f.setLeg(p, leg)
 		dist += int64(leg)
 		if v < 0 {
 			break
@@ -326,9 +386,13 @@ func (f *flat) settle(r int32) bool {
 		left := k.maxDist - f.dist[r]
 		ok = ok && left >= 0 && f.count[r] <= k.maxStops
 		if f.count[r] >= k.maxStops {
-			left = -denseBar
+			left = -flatTime
 		}
-		d.spare[i] = int16(max(-denseBar, min(denseBar, left)))
+		if f.long {
+			d.slack[i] = int32(max(-flatTime, min(flatTime, left)))
+		} else {
+			d.spare[i] = int16(max(-denseBar, min(denseBar, left)))
+		}
 	}
 	return ok
 }
@@ -422,15 +486,22 @@ func (f *flat) putDense(v, p int32) {
 	over := f.over[r]
 	next, to, from := succ[p], d.to[p], d.at[p]
 	row := int(v) * densePlaces
-	first, second := f.in[row+int(from)], f.out[row+int(to)]
-	detour := int64(first) + int64(second) - int64(d.leg[p])
+	var detour int64
+	if f.long {
+		first, second := f.longIn[row+int(from)], f.longOut[row+int(to)]
+		detour = int64(first) + int64(second) - int64(d.long[p])
+		d.long[p], d.long[v] = first, second
+	} else {
+		first, second := f.in[row+int(from)], f.out[row+int(to)]
+		detour = int64(first) + int64(second) - int64(d.leg[p])
+		d.leg[p], d.leg[v] = first, second
+	}
 	succ[p], pred[v], succ[v] = v, p, next
 	if next >= 0 {
 		pred[next] = v
 	}
 	route[v], d.route[v] = r, int16(r)
 	d.to[v], d.to[p] = to, int16(v)
-	d.leg[p], d.leg[v] = first, second
 	f.dist[r] += detour
 	f.count[r]++
 	a := &f.amounts[v]
@@ -446,7 +517,7 @@ func (f *flat) putDense(v, p int32) {
 func (f *flat) unlink() {
 	c, d := f.rchain, f.dense
 	succ, pred, route := (*[densePositions]int32)(f.succ), (*[densePositions]int32)(f.pred), (*[densePositions]int32)(f.route)
-	taken, tick := c.taken, c.tick
+	taken, tick, long := c.taken, c.tick, f.long
 	for _, v := range c.removed {
 		r := route[v]
 		if r < 0 {
@@ -458,15 +529,20 @@ func (f *flat) unlink() {
 		}
 		// all that leave from here on
 		p := pred[v]
-		legs := int64(d.leg[p])
+		legs := int64(f.legAt(p))
 		to := int16(0)
 		var count, del, pick int32
 		for {
-			legs += int64(d.leg[v])
+			if long {
+				legs += int64(d.long[v])
+				d.long[v] = absentLeg
+			} else {
+				legs += int64(d.leg[v])
+				d.leg[v] = denseAbsent
+			}
 			count++
 			a := &f.amounts[v]
 			del, pick = del+a.del, pick+a.pick
-			d.leg[v] = denseAbsent
 			route[v] = -1
 			next := succ[v]
 			if next >= 0 && taken[next] == tick {
@@ -480,8 +556,9 @@ func (f *flat) unlink() {
 			}
 			break
 		}
-		leg := f.in[int(to)*densePlaces+int(d.at[p])]
-		d.to[p], d.leg[p] = to, leg
+		leg := f.wayFrom(int(to)*densePlaces + int(d.at[p]))
+		d.to[p] = to
+		f.setLeg(p, leg)
 		f.dist[r] += int64(leg) - legs
 		f.count[r] -= count
 		f.del[r], f.pick[r] = f.del[r]-del, f.pick[r]-pick
@@ -494,7 +571,8 @@ func (f *flat) unlink() {
 			for v := f.succ[f.base+r]; v >= 0; v = f.succ[v] {
 				c.taken[v] = c.tick
 				c.removed = append(c.removed, v)
-				f.route[v], d.leg[v] = -1, denseAbsent
+				f.route[v] = -1
+				f.setLeg(v, absentLeg)
 			}
 			f.count[r] = 0
 		}

@@ -9,3 +9,9 @@ var denseQuick = cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW
 //
 //go:noescape
 func denseBestQuick(a *denseAsk) (cost, at int32)
+
+// denseLongQuick is denseBestGo for sixteen positions at a time where distances take 32 bits, for
+// costs below longCost.
+//
+//go:noescape
+func denseLongQuick(a *denseAsk) (cost, at int32)

@@ -16,8 +16,9 @@ func densely(t *testing.T) {
 	t.Cleanup(func() { denseOn = was })
 }
 
-// The quick version finds the position that plain Go finds, at the same cost: over random lists
-// with many equal costs, numbers up to the largest, bars, tolls, and customers without amounts.
+// The quick versions find the position that plain Go finds, at the same cost: over random lists
+// with many equal costs, numbers up to the largest, bars, tolls, and customers without amounts, in
+// 16 and in 32 bits.
 func TestDenseBestIsTheSameEverywhere(t *testing.T) {
 	if !denseQuick {
 		t.Skip("this processor has one version")
@@ -26,6 +27,12 @@ func TestDenseBestIsTheSameEverywhere(t *testing.T) {
 	found := 0
 	for round := range 20_000 {
 		wide := 1 << (1 + s.below(13)) // few values: many positions cost the same
+		unit := 1 << s.below(16)       // in 32 bits
+		if s.below(3) == 0 {
+			unit = 1<<15 + 4
+		}
+		quick := denseBestQuick
+		var longIn, longOut [densePlaces]int32
 		pick := func(lo, hi int) int16 { return int16(lo + s.below(hi-lo)) }
 		var in, out [densePlaces]int16
 		var d dense
@@ -38,7 +45,14 @@ func TestDenseBestIsTheSameEverywhere(t *testing.T) {
 		if s.below(4) == 0 {
 			a.most = denseCost
 		}
-		a.charge(float32(s.unit() * float64(int(1)<<s.below(14))))
+		toll := s.unit() * float64(int(1)<<s.below(14))
+		if round%2 == 1 {
+			quick, a.far, a.longIn, a.longOut = denseLongQuick, 1, &longIn[0], &longOut[0]
+			a.most, toll = int32(min(int(a.most)*unit, longCost)), toll*float64(unit)
+			routes = 1 + s.below(longRoutes)
+			a.end = int64(denseWhole(base + routes))
+		}
+		a.charge(float32(toll))
 		bars, amounts := s.below(2), 1<<(1+s.below(13))
 		for v := range in {
 			in[v], out[v] = pick(0, wide), pick(0, wide)
@@ -49,6 +63,15 @@ func TestDenseBestIsTheSameEverywhere(t *testing.T) {
 				out[v] = denseBar
 			}
 		}
+		scale := func(x, bar int16, long int32) int32 {
+			if x == bar {
+				return long
+			}
+			return int32(min(int(x)*unit, flatMost))
+		}
+		for v := range in {
+			longIn[v], longOut[v] = scale(in[v], denseBar, longBar), scale(out[v], denseBar, longBar)
+		}
 		for p := range d.leg {
 			d.to[p], d.leg[p], d.route[p], d.at[p] = pick(0, base), pick(0, wide), pick(0, routes), int16(p)
 			if p >= base {
@@ -57,6 +80,7 @@ func TestDenseBestIsTheSameEverywhere(t *testing.T) {
 			if s.below(6) == 0 {
 				d.leg[p], d.route[p] = denseAbsent, pick(-1, denseRoutes)
 			}
+			d.long[p] = scale(d.leg[p], denseAbsent, absentLeg)
 			d.pre[p], d.suf[p] = pick(0, amounts), pick(0, amounts)
 		}
 		for r := range d.gets {
@@ -64,12 +88,15 @@ func TestDenseBestIsTheSameEverywhere(t *testing.T) {
 			if a.mixed > 0 {
 				d.gets[r] = pick(0, amounts)
 			}
-			d.extra[r], d.spare[r] = pick(0, 1+s.below(denseTolls)), pick(-wide, wide)
+			d.extra[r], d.spare[r] = pick(0, 1+s.below(longTolls<<(1-a.far))), pick(-wide, wide)
 			switch x := s.below(4); {
 			case x == 0 || a.limited == 0:
 				d.spare[r] = denseBar
 			case x == 1:
 				d.spare[r] = -denseBar
+			}
+			if d.slack[r] = scale(d.spare[r], denseBar, flatTime); d.spare[r] == -denseBar {
+				d.slack[r] = -flatTime
 			}
 		}
 		if s.below(3) > 0 {
@@ -82,7 +109,7 @@ func TestDenseBestIsTheSameEverywhere(t *testing.T) {
 		if at >= 0 {
 			found++
 		}
-		if c, p := denseBestQuick(a); p != at || p >= 0 && c != cost {
+		if c, p := quick(a); p != at || p >= 0 && c != cost {
 			t.Fatalf("round %d: position %d at %d, plain Go %d at %d", round, p, c, at, cost)
 		}
 	}
@@ -94,26 +121,34 @@ func TestDenseBestIsTheSameEverywhere(t *testing.T) {
 // A detour that 16 bits do not hold with its toll is found all the same.
 func TestDenseBestBeyondSixteenBits(t *testing.T) {
 	densely(t)
-	var in, out [densePlaces]int16
-	f := &flat{dense: new(dense)}
-	f.dense.clear()
-	in[5], out[7] = denseMost, denseMost
-	a := &f.denseAsk
-	*a = denseAsk{in: &in[0], out: &out[0], lists: f.dense, end: denseLanes, most: flatTime, get: 3, give: denseNone}
-	a.charge(1e6)
-	d := f.dense
-	d.leg[5], d.to[5], d.extra[0] = 1, 7, 9
-	if cost, at := f.denseBest(); at != 5 || cost != 2*denseMost-1+3_000_000 {
-		t.Errorf("position %d at %d", at, cost)
-	}
-	a.most = 2*denseMost - 1 + 3_000_000
-	if _, at := f.denseBest(); at >= 0 {
-		t.Errorf("position %d, which is not below what it may cost", at)
+	for _, long := range []bool{false, true} {
+		var in, out [densePlaces]int16
+		var longIn, longOut [densePlaces]int32
+		f := &flat{dense: new(dense), long: long}
+		f.dense.clear()
+		in[5], out[7], longIn[5], longOut[7] = denseMost, denseMost, flatMost, flatMost
+		a := &f.denseAsk
+		*a = denseAsk{in: &in[0], out: &out[0], longIn: &longIn[0], longOut: &longOut[0], lists: f.dense, end: denseLanes, most: flatTime, get: 3, give: denseNone}
+		a.charge(1e6)
+		d := f.dense
+		d.to[5], d.extra[0] = 7, 9
+		f.setLeg(5, 1)
+		want := int32(2*denseMost - 1 + 3_000_000)
+		if long {
+			a.far, want = 1, 2*flatMost-1+3_000_000
+		}
+		if cost, at := f.denseBest(); at != 5 || cost != want {
+			t.Errorf("position %d at %d, want %d", at, cost, want)
+		}
+		a.most = want
+		if _, at := f.denseBest(); at >= 0 {
+			t.Errorf("position %d, which is not below what it may cost", at)
+		}
 	}
 }
 
-// Distances and amounts past what 16 bits hold with room to spare, windows, and many routes leave
-// routes flat.
+// Amounts past what 16 bits hold with room to spare, windows, and many routes leave routes flat;
+// distances past that take 32 bits.
 func TestDenseLeavesTheRest(t *testing.T) {
 	densely(t)
 	far := func(length float64) func(p *vrp.Problem) {
@@ -124,24 +159,29 @@ func TestDenseLeavesTheRest(t *testing.T) {
 			p.Profiles = []vrp.Profile{all}
 		}
 	}
-	load := func(amount int32) func(p *vrp.Problem) {
+	load := func(amount int32, scale float64) func(p *vrp.Problem) {
 		return func(p *vrp.Problem) {
+			for i := range p.X {
+				p.X[i], p.Y[i] = scale*p.X[i], scale*p.Y[i]
+			}
 			for i := p.DepotCount(); i < len(p.Demand); i++ {
 				p.Demand[i], p.Pickup[i] = amount, amount
 			}
 		}
 	}
 	for name, row := range map[string]struct {
-		set   string
-		dense bool
-		ask   func(p *vrp.Problem)
+		set         string
+		dense, long bool
+		ask         func(p *vrp.Problem)
 	}{
-		"nothing":         {"mdovrp", true, func(p *vrp.Problem) {}},
-		"windows":         {"ovrptw", false, func(p *vrp.Problem) {}},
-		"the farthest":    {"mdovrp", true, far(denseMost / 1000.)},
-		"one more":        {"mdovrp", false, far((denseMost + 1) / 1000.)},
-		"the most loaded": {"vrpmb", true, load(31)},
-		"one more each":   {"vrpmb", false, load(32)},
+		"nothing":          {"mdovrp", true, false, func(p *vrp.Problem) {}},
+		"windows":          {"ovrptw", false, false, func(p *vrp.Problem) {}},
+		"the farthest":     {"mdovrp", true, false, far(denseMost / 1000.)},
+		"one more":         {"mdovrp", true, true, far((denseMost + 1) / 1000.)},
+		"the most loaded":  {"vrpmb", true, false, load(31, 1)},
+		"one more each":    {"vrpmb", false, false, load(32, 1)},
+		"and far":          {"vrpmb", true, true, load(15, 10)},
+		"one more and far": {"vrpmb", false, true, load(16, 10)},
 	} {
 		set, err := testset.RouteFinder(row.set, 50)
 		if err != nil {
@@ -154,7 +194,7 @@ func TestDenseLeavesTheRest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f := newRichChain(m, newStream(3, 1)).flat; f == nil || f.small != row.dense {
+		if f := newRichChain(m, newStream(3, 1)).flat; f == nil || f.small != row.dense || f.long != row.long {
 			t.Errorf("%s: dense routes: %v, want %v", name, f != nil && f.small, row.dense)
 		}
 	}
@@ -164,9 +204,17 @@ func TestDenseLeavesTheRest(t *testing.T) {
 	}
 	set.Round()
 	f := flatten(t, set.Problems[0]).flat
-	for _, routes := range []int{denseRoutes, denseRoutes + flatLanes, denseRoutes} {
+	set, err = testset.RouteFinder("mdovrp", 50)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := flatten(t, set.Problems[0]).flat
+	for _, routes := range []int{denseRoutes, longRoutes, denseRoutes + flatLanes, denseRoutes, longRoutes} {
 		if f.allot(routes); (f.dense != nil) != (routes <= denseRoutes) {
 			t.Errorf("%d routes: dense ones: %v", routes, f.dense != nil)
+		}
+		if g.allot(routes); (g.dense != nil) != (routes <= longRoutes) {
+			t.Errorf("%d routes, 32 bits: dense ones: %v", routes, g.dense != nil)
 		}
 	}
 }
@@ -175,12 +223,15 @@ func TestDenseLeavesTheRest(t *testing.T) {
 func TestDenseSearchesAsFlatDoes(t *testing.T) {
 	densely(t)
 	for _, name := range []string{"vrpb", "mdvrpbl", "vrpmbl", "mdvrpmb", "mdovrp", "mdcvrp", "ovrpmb", "ovrpb", "vrpl"} {
-		for turn := range 3 {
+		for i := range 6 {
+			turn := i % 3
 			set, err := testset.RouteFinder(name, 50)
 			if err != nil {
 				t.Fatal(err)
 			}
-			set.Round()
+			if i < 3 {
+				set.Round()
+			}
 			p := set.Problems[turn]
 			for i := p.DepotCount(); turn == 1 && p.Pickup != nil && i < len(p.Demand); i += 7 {
 				p.Demand[i], p.Pickup[i] = 3, 4
@@ -214,7 +265,7 @@ func TestDenseSearchesAsFlatDoes(t *testing.T) {
 					}
 				}
 			}
-			if a.flat.dense == nil || b.flat.dense != nil {
+			if a.flat.dense == nil || b.flat.dense != nil || a.flat.long != (i >= 3) {
 				t.Fatalf("%s: routes are not dense, or both are", name)
 			}
 		}

@@ -83,17 +83,22 @@ type flat struct {
 	overMost        int32 // overload of a route at most, in amounts
 	eased           bool  // c.soft, as extra has it
 
-	// What stands for the lists from from to extra where 16 bits hold them; nil: they do not.
+	// what stands for the lists from from to extra, where numbers are small (rich_dense); nil: they
+	// are not
 	dense    *dense
 	denseWas dense
 	denseAsk denseAsk
-	small    bool    // 16 bits hold all numbers; few routes are dense
+	small    bool    // they are, and few routes are dense
 	in, out  []int16 // by customer: distances, denseBar where the order forbids them
 	priceWas []float64
 	overWas  []int64
 	limits   []denseKind
 	wants    []denseCustomer
 	perDist  float64
+	long     bool    // distances take 32 bits
+	longIn   []int32 // as in and out
+	longOut  []int32
+	least    int32 // costs are not looked for below
 }
 
 // flattens is whether the routes of a chain may be kept so.
@@ -186,7 +191,7 @@ func newFlat(c *rchain) *flat {
 func (f *flat) allot(routes int) {
 	n := f.stride + routes
 	f.base = int32(f.stride)
-	if f.dense = nil; f.small && routes <= denseRoutes {
+	if f.dense = nil; f.small && routes <= denseRoutes && (!f.long || routes <= longRoutes) {
 		f.dense, n, f.base = new(dense), densePositions, int32(f.nodes+1)
 	}
 	f.size = n

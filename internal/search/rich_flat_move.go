@@ -52,7 +52,7 @@ func (f *flat) save() {
 	copy(f.was, f.state)
 	copy(f.past, f.wide)
 	if f.dense != nil {
-		f.denseWas.copy(f.dense, f.mixed)
+		f.denseWas.copy(f.dense, f.long, f.mixed)
 	}
 	f.before = f.routes
 }
@@ -61,7 +61,7 @@ func (f *flat) undo() {
 	copy(f.state, f.was)
 	copy(f.wide, f.past)
 	if f.dense != nil {
-		f.dense.copy(&f.denseWas, f.mixed)
+		f.dense.copy(&f.denseWas, f.long, f.mixed)
 	}
 	f.routes = f.before
 	f.saved = true
