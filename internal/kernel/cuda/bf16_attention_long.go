@@ -103,9 +103,14 @@ func (b *binder) longCausalGrad(o *kernel.CausalAttentionGrad, s bf16Head, bits 
 		sums = b.scratch(4 * rows * s.wide * share.blocks())
 	}
 	args := append([]any{b.addr(o.DQKV), chunks, sums, b.addr(bits), b.addr(o.QKV)}, b.weightArgs(o.Drop)...)
-	out := []launch{
-		{module: "bf16_attention_long_grad", kernel: fmt.Sprintf("bf16_attention_rows_%d", s.wide), grid: dim3{ceil(count, statsBlock), 1, 1}, block: dim3{statsBlock, 1, 1},
-			args: []any{chunks, b.addr(o.QKV), b.addr(o.DY), b.addr(o.Y), b.addr(o.LogSum), b.addr(o.First), headScale(d, o.Heads), o.Drop.Scale(), i32(rows / bf16Group), i32(t), i32(o.Heads), i32(s.hd), i32(count)}},
+	gather := launch{module: "bf16_attention_long_grad", kernel: fmt.Sprintf("bf16_attention_rows_%d", s.wide), block: dim3{statsBlock, 1, 1},
+		args: []any{chunks, b.addr(o.QKV), b.addr(o.DY), b.addr(o.Y), b.addr(o.LogSum), b.addr(o.First), headScale(d, o.Heads), o.Drop.Scale(), i32(rows / bf16Group), i32(t), i32(o.Heads), i32(s.hd)}}
+	if s.wide == 16 { // a chunk of all heads for every block
+		gather.grid, gather.shared = dim3{batch * rows / bf16Group, 1, 1}, 4*(bf16Group+1)*o.Heads
+	} else {
+		gather.grid, gather.args = dim3{ceil(count, statsBlock), 1, 1}, append(gather.args, i32(count))
+	}
+	out := []launch{gather,
 		{module: "bf16_attention_long_grad", kernel: s.name("bf16_attention_long_grad", o.Drop, bits, "_kept"), grid: dim3{share.blocks(), 1, 1},
 			block: dim3{32 * s.gradWarps(), 1, 1}, shared: s.longSharedGrad(),
 			args: append(args, i32(t), i32(o.Heads), i32(s.hd), i32(share.wholes), i32(share.rest), i32(share.shares), headScale(d, o.Heads))},

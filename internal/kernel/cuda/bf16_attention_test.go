@@ -98,7 +98,7 @@ func TestBF16BoundsMatchSource(t *testing.T) {
 		{"attention/bf16_attention_long.cu", `stages = (\d+)`, longStages}, {"attention/bf16_attention_long_grad.cu", `group = (\d+)`, bf16Group},
 		{"attention/bf16_attention_long_grad.cu", `ahead = HD == 64 \? 1 : (\d+)`, longAhead}, {"attention/bf16_attention_long_grad.cu", `long_grad_32, 32, (\d+)`, bf16Head{wide: 32}.gradWarps()},
 		{"attention/bf16_attention_long_grad.cu", `long_grad_16, 16, (\d+)`, bf16Head{wide: 16}.gradWarps()}, {"attention/bf16_attention_long_grad.cu", `long_grad_kept_16, 16, (\d+)`, bf16Head{wide: 16}.gradWarps()},
-		{"attention/bf16_attention_long_grad.cu", `long_grad_64, 64, (\d+)`, bf16Head{wide: 64}.gradWarps()},
+		{"attention/bf16_attention_long_grad.cu", `long_grad_64, 64, (\d+)`, bf16Head{wide: 64}.gradWarps()}, {"attention/bf16_attention_long_grad.cu", `gatherers = (\d+)`, statsBlock},
 		{"attention/bf16_attention_short.cu", `HD = (\d+)`, shortWidth}, {"attention/bf16_attention_short.cu", `each = (\d+)`, shortHeads},
 		{"attention/bf16_attention_short.cu", `share = (\d+)`, shortThreads / 32 / shortHeads}, {"attention/bf16_attention_short.cu", `mostTokens = (\d+)`, shortTokens},
 		{"attention/bf16_attention_grad_short.cu", `HD = (\d+)`, shortWidth}, {"attention/bf16_attention_grad_short.cu", `group = (\d+)`, bf16Group},
