@@ -164,21 +164,7 @@ func (f *flat) findDense(v int32, cost float64) (int32, float64) {
 	a.end = int64(denseWhole(int(f.base) + f.routes))
 	c.moves += int64(len(c.tasks) + f.routes)
 	delta, at := f.denseBest()
-	if at < 0 {
-		return -1, cost
-	}
-	if c.wait == 0 {
-		delta, at = f.overlook(delta, at)
-		if at < 0 {
-			return -1, cost
-		}
-	} else {
-		c.wait--
-	}
-	if sum := float64(float64(delta) * f.perDist); sum < cost {
-		return at, sum
-	}
-	return -1, cost
+	return f.chosen(delta, at, cost, f.perDist)
 }
 
 func denseWhole(n int) int { return (n + denseLanes - 1) &^ (denseLanes - 1) }

@@ -331,6 +331,13 @@ func (f *flat) find(v int32, cost float64) (int32, float64) {
 	a.early, a.late, a.service = s.early, s.late, s.service
 	c.moves += int64(len(c.tasks) + f.routes)
 	delta, at := flatBest(a)
+	return f.chosen(delta, at, cost, k.perDist)
+}
+
+// chosen is the cheapest position and its cost, or another where it is overlooked; -1: none below a
+// cost.
+func (f *flat) chosen(delta, at int32, cost, perDist float64) (int32, float64) {
+	c := f.rchain
 	if at < 0 {
 		return -1, cost
 	}
@@ -342,7 +349,7 @@ func (f *flat) find(v int32, cost float64) (int32, float64) {
 	} else {
 		c.wait--
 	}
-	if sum := float64(float64(delta) * k.perDist); sum < cost {
+	if sum := float64(float64(delta) * perDist); sum < cost {
 		return at, sum
 	}
 	return -1, cost
