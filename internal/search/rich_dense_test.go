@@ -169,12 +169,21 @@ func TestDenseLeavesTheRest(t *testing.T) {
 			}
 		}
 	}
+	grow := func(places int) func(p *vrp.Problem) {
+		return func(p *vrp.Problem) {
+			for len(p.Demand) < places {
+				p.X, p.Y, p.Demand = append(p.X, p.X[5]), append(p.Y, p.Y[5]), append(p.Demand, 1)
+			}
+		}
+	}
 	for name, row := range map[string]struct {
 		set         string
 		dense, long bool
 		ask         func(p *vrp.Problem)
 	}{
 		"nothing":          {"mdovrp", true, false, func(p *vrp.Problem) {}},
+		"the most places":  {"mdovrp", true, false, grow(densePlaces - 1)},
+		"one place more":   {"mdovrp", false, false, grow(densePlaces)},
 		"windows":          {"ovrptw", false, false, func(p *vrp.Problem) {}},
 		"the farthest":     {"mdovrp", true, false, far(denseMost / 1000.)},
 		"one more":         {"mdovrp", true, true, far((denseMost + 1) / 1000.)},

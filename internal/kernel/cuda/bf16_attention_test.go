@@ -167,6 +167,13 @@ func TestShares(t *testing.T) {
 	}
 }
 
+// A block for every whole head, and all shares of the others.
+func TestBlocksOfShares(t *testing.T) {
+	if got := (shareOut{264, 64, 17}).blocks(); got != 1352 {
+		t.Errorf("%d blocks, want 264 and 64 times 17", got)
+	}
+}
+
 // TestHeldShares: of heads whose keys a block holds, those left over are shared out among as many
 // blocks as fill the card, and every warp has queries.
 func TestHeldShares(t *testing.T) {
