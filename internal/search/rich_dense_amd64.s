@@ -1,5 +1,6 @@
 #include "textflag.h"
 #include "go_asm.h"
+#include "rich_lanes_amd64.h"
 
 DATA denseIndex<>+0(SB)/8, $0x0003000200010000
 DATA denseIndex<>+8(SB)/8, $0x0007000600050004
@@ -121,13 +122,13 @@ others:                                 \
 
 // What a route adds to a detour: the toll of its overload, or denseBar.
 #define ADDED(at, sum) \
-	VPSUBW dense_gets+at(SI), Z17, Z2   \
-	VPSUBW dense_gives+at(SI), Z18, Z3  \
-	VPMAXSW Z3, Z2, Z2                  \
+	VPSUBW dense_gets+at(SI), Z17, Z2     \
+	VPSUBW dense_gives+at(SI), Z18, Z3    \
+	VPMAXSW Z3, Z2, Z2                    \
 	VPCMPW $2, dense_extra+at(SI), Z2, K1 \
-	VPMAXSW Z23, Z2, Z2                 \
-	VPERMI2W Z13, Z12, Z2               \
-	VMOVDQA64 Z24, sum                  \
+	VPMAXSW Z23, Z2, Z2                   \
+	VPERMI2W Z13, Z12, Z2                 \
+	VMOVDQA64 Z24, sum                    \
 	VMOVDQU16 Z2, K1, sum
 
 // func denseBestQuick(a *denseAsk) (cost, at int32)
@@ -169,44 +170,7 @@ TEXT ·denseBestQuick(SB), NOSPLIT, $0-16
 	VPSLLW $5, Z31, Z25          // 32
 	VPSLLW $6, Z31, Z31          // 64
 	VMOVDQU16 denseIndex<>(SB), Z26
-	XORQ AX, AX
-	MOVL denseAsk_limited(DI), BX
-	MOVL denseAsk_wide(DI), CX
-	CMPL denseAsk_mixed(DI), $0
-	JNE mixed
-
-	ADDED(0, Z6)
-	ADDED(64, Z7)
-	TESTL CX, CX
-	JNE wide
-	TESTL BX, BX
-	JNE plainL
-	SCAN(plain, others, TO64, FROM64, ROUTES)
-	SCAN(plainL, othersL, TO64, FROM64, ROUTESLIMITED)
-
-wide:
-	TESTL BX, BX
-	JNE plainWL
-	SCAN(plainW, othersW, TO128, FROM128, ROUTES)
-	SCAN(plainWL, othersWL, TO128, FROM128, ROUTESLIMITED)
-
-mixed:
-	VMOVDQU16 dense_gets(SI), Z6
-	VMOVDQU16 dense_gets+64(SI), Z7
-	VMOVDQU16 dense_extra(SI), Z20
-	VMOVDQU16 dense_extra+64(SI), Z21
-	TESTL CX, CX
-	JNE mixedWide
-	TESTL BX, BX
-	JNE plainML
-	SCAN(plainM, othersM, TO64, FROM64, LOADS)
-	SCAN(plainML, othersML, TO64, FROM64, LOADSLIMITED)
-
-mixedWide:
-	TESTL BX, BX
-	JNE plainMWL
-	SCAN(plainMW, othersMW, TO128, FROM128, LOADS)
-	SCAN(plainMWL, othersMWL, TO128, FROM128, LOADSLIMITED)
+	SCANASKED(64, VMOVDQU16)
 
 	// The cheapest of all lanes, and of those that cost the same the last position. The least
 	// number without a sign is found at once.

@@ -1,5 +1,6 @@
 #include "textflag.h"
 #include "go_asm.h"
+#include "rich_lanes_amd64.h"
 
 DATA longIndex<>+0(SB)/8, $0x0003000200010000
 DATA longIndex<>+8(SB)/8, $0x0007000600050004
@@ -88,26 +89,26 @@ GLOBL longIndex<>(SB), RODATA|NOPTR, $32
 	VPCMPD $2, Z0, Z2, K2, K2
 
 // Where it does: Z6, Z7: the load that a route has room for. Z20, Z21: extra. Z22, Z23: tolls.
-#define LOAD \
-	VPERMI2D Z7, Z6, Z4                  \
-	VPERMI2D Z21, Z20, Z5                \
-	VPMOVSXWD dense_pre(SI)(AX*1), Z3    \
-	VPMOVSXWD dense_suf(SI)(AX*1), Z28   \
-	VPADDD Z16, Z3, Z3                   \
-	VPADDD Z17, Z28, Z28                 \
-	VPMAXSD Z28, Z3, Z3                  \
+#define OVERLOAD \
+	VPERMI2D Z7, Z6, Z4                \
+	VPERMI2D Z21, Z20, Z5              \
+	VPMOVSXWD dense_pre(SI)(AX*1), Z3  \
+	VPMOVSXWD dense_suf(SI)(AX*1), Z28 \
+	VPADDD Z16, Z3, Z3                 \
+	VPADDD Z17, Z28, Z28               \
+	VPMAXSD Z28, Z3, Z3                \
 	VPSUBD Z4, Z3, Z3
 
 #define TOLL \
-	VPMAXSD Z24, Z3, Z3       \
-	VPERMI2D Z23, Z22, Z3     \
-	VPADDD Z3, Z2, Z2         \
+	VPMAXSD Z24, Z3, Z3   \
+	VPERMI2D Z23, Z22, Z3 \
+	VPADDD Z3, Z2, Z2     \
 	VPCMPD $2, Z0, Z2, K2, K2
 
 #define LOADS \
 	VPMOVZXWD dense_route(SI)(AX*1), Z5 \
 	VMOVDQA64 Z5, Z4                    \
-	LOAD                                \
+	OVERLOAD                            \
 	VPCMPD $2, Z5, Z3, K2               \
 	TOLL
 
@@ -117,7 +118,7 @@ GLOBL longIndex<>(SB), RODATA|NOPTR, $32
 	VMOVDQA64 Z5, Z3                    \
 	VPERMI2D Z19, Z18, Z3               \
 	VPCMPD $2, Z3, Z2, K2               \
-	LOAD                                \
+	OVERLOAD                            \
 	VPCMPD $2, Z5, Z3, K2, K2           \
 	TOLL
 
@@ -130,23 +131,23 @@ GLOBL longIndex<>(SB), RODATA|NOPTR, $32
 
 // All positions: plain ones, whose ways begin at the place of the same number, and the others.
 #define SCAN(plain, others, TO, FROM, ROUTE) \
-plain:                         \
-	CMPQ AX, R10               \
-	JGE others                 \
-	TO                         \
-	VPADDD (R8)(AX*2), Z2, Z2  \
-	LEG                        \
-	ROUTE                      \
-	TAKE                       \
-	JMP plain                  \
-others:                        \
-	TO                         \
-	FROM                       \
-	LEG                        \
-	ROUTE                      \
-	TAKE                       \
-	CMPQ AX, R11               \
-	JLT others                 \
+plain:                        \
+	CMPQ AX, R10              \
+	JGE others                \
+	TO                        \
+	VPADDD (R8)(AX*2), Z2, Z2 \
+	LEG                       \
+	ROUTE                     \
+	TAKE                      \
+	JMP plain                 \
+others:                       \
+	TO                        \
+	FROM                      \
+	LEG                       \
+	ROUTE                     \
+	TAKE                      \
+	CMPQ AX, R11              \
+	JLT others                \
 	JMP reduce
 
 // What a route adds to a detour: the toll of its overload, or as much as makes it too long.
@@ -203,70 +204,7 @@ TEXT ·denseLongQuick(SB), NOSPLIT, $0-16
 	VPSLLD $5, Z31, Z30          // 32
 	VPSLLD $6, Z31, Z31          // 64
 	VPMOVZXWD longIndex<>(SB), Z26
-	XORQ AX, AX
-	MOVL denseAsk_limited(DI), BX
-	MOVL denseAsk_wide(DI), CX
-	CMPL denseAsk_mixed(DI), $0
-	JNE mixed
+	SCANASKED(32, VPMOVSXWD)
 
-	ADDED(0, Z6)
-	ADDED(32, Z7)
-	TESTL CX, CX
-	JNE wide
-	TESTL BX, BX
-	JNE plainL
-	SCAN(plain, others, TO64, FROM64, ROUTES)
-	SCAN(plainL, othersL, TO64, FROM64, ROUTESLIMITED)
-
-wide:
-	TESTL BX, BX
-	JNE plainWL
-	SCAN(plainW, othersW, TO128, FROM128, ROUTES)
-	SCAN(plainWL, othersWL, TO128, FROM128, ROUTESLIMITED)
-
-mixed:
-	VPMOVSXWD dense_gets(SI), Z6
-	VPMOVSXWD dense_gets+32(SI), Z7
-	VPMOVSXWD dense_extra(SI), Z20
-	VPMOVSXWD dense_extra+32(SI), Z21
-	TESTL CX, CX
-	JNE mixedWide
-	TESTL BX, BX
-	JNE plainML
-	SCAN(plainM, othersM, TO64, FROM64, LOADS)
-	SCAN(plainML, othersML, TO64, FROM64, LOADSLIMITED)
-
-mixedWide:
-	TESTL BX, BX
-	JNE plainMWL
-	SCAN(plainMW, othersMW, TO128, FROM128, LOADS)
-	SCAN(plainMWL, othersMWL, TO128, FROM128, LOADSLIMITED)
-
-	// The cheapest of all lanes, and of those that cost the same the last position.
 reduce:
-	VEXTRACTI64X4 $1, Z0, Y2
-	VPMINSD Y2, Y0, Y2
-	VEXTRACTI128 $1, Y2, X3
-	VPMINSD X3, X2, X2
-	VPSHUFD $0x4e, X2, X3
-	VPMINSD X3, X2, X2
-	VPSHUFD $0xb1, X2, X3
-	VPMINSD X3, X2, X2
-	VPBROADCASTD X2, Z3
-	VPCMPEQD Z3, Z0, K1
-	VPTERNLOGD $0xff, Z4, Z4, Z4
-	VMOVDQA32 Z1, K1, Z4
-	VEXTRACTI64X4 $1, Z4, Y5
-	VPMAXSD Y5, Y4, Y4
-	VEXTRACTI128 $1, Y4, X5
-	VPMAXSD X5, X4, X4
-	VPSHUFD $0x4e, X4, X5
-	VPMAXSD X5, X4, X4
-	VPSHUFD $0xb1, X4, X5
-	VPMAXSD X5, X4, X4
-	VMOVD X2, AX
-	MOVL AX, cost+8(FP)
-	VMOVD X4, AX
-	MOVL AX, at+12(FP)
-	VZEROUPPER
-	RET
+	CHEAPEST
