@@ -112,19 +112,7 @@ func (f *flat) cutString(v int32, longest float64) {
 	for p := f.pred[v]; p < f.base; p = f.pred[p] {
 		at++
 	}
-	size := 1 + int(c.unit()*min(longest, float64(count)))
-	kept := 0
-	if size > 1 && size < count && c.unit() < splitChance {
-		for kept = 1; size+kept < count && c.unit() < c.deeper; kept++ {
-		}
-	}
-	span := size + kept
-	lo := max(0, at-span+1)
-	lo += c.below(min(at, count-span) - lo + 1)
-	hole := lo + span
-	if kept > 0 {
-		hole = lo + 1 + c.below(size-1)
-	}
+	lo, span, hole, kept := c.drawString(at, count, longest)
 	w := v
 	for ; at > lo; at-- {
 		w = f.pred[w]

@@ -200,6 +200,24 @@ func (c *rchain) compactAll() {
 // splitDeeperSmall is splitDeeper for small problems, whose routes are hardly longer than a string.
 const splitDeeperSmall = 0.6
 
+// drawString draws a run that the position at is in, in a route of count positions: span positions
+// from lo on, of which kept from hole on stay.
+func (c *rchain) drawString(at, count int, longest float64) (lo, span, hole, kept int) {
+	size := 1 + int(c.unit()*min(longest, float64(count)))
+	if size > 1 && size < count && c.unit() < splitChance {
+		for kept = 1; size+kept < count && c.unit() < c.deeper; kept++ {
+		}
+	}
+	span = size + kept
+	lo = max(0, at-span+1)
+	lo += c.below(min(at, count-span) - lo + 1)
+	hole = lo + span
+	if kept > 0 {
+		hole = lo + 1 + c.below(size-1)
+	}
+	return lo, span, hole, kept
+}
+
 // cutString marks a run of customers around v in its route as removed; sometimes a longer run from
 // which a few in the middle stay.
 func (c *rchain) cutString(v int32, longest float64) {
@@ -223,19 +241,7 @@ func (c *rchain) cutString(v int32, longest float64) {
 	if count <= 0 || at < 0 {
 		return
 	}
-	size := 1 + int(c.unit()*min(longest, float64(count)))
-	kept := 0
-	if size > 1 && size < count && c.unit() < splitChance {
-		for kept = 1; size+kept < count && c.unit() < c.deeper; kept++ {
-		}
-	}
-	span := size + kept
-	lo := max(0, at-span+1)
-	lo += c.below(min(at, count-span) - lo + 1)
-	hole := lo + span
-	if kept > 0 {
-		hole = lo + 1 + c.below(size-1)
-	}
+	lo, span, hole, kept := c.drawString(at, count, longest)
 	for i := lo; i < lo+span; i++ {
 		if i >= hole && i < hole+kept {
 			continue
@@ -442,16 +448,7 @@ func (c *rchain) sortRemoved() {
 		}
 		c.keys[v] = key
 	}
-	list := c.removed
-	for i := 1; i < len(list); i++ {
-		v := list[i]
-		k := c.keys[v]
-		j := i
-		for ; j > 0 && c.keys[list[j-1]] > k; j-- {
-			list[j] = list[j-1]
-		}
-		list[j] = v
-	}
+	sortByKeys(c.removed, c.keys)
 }
 
 // polish gives the touched routes better vehicles and drops reloads that they do not need.

@@ -246,12 +246,16 @@ func (c *chain) order() {
 		}
 		c.keys[v] = key
 	}
-	list := c.removed
+	sortByKeys(c.removed, c.keys)
+}
+
+// sortByKeys sorts customers by their keys, the least first. The lists are short.
+func sortByKeys(list []int32, keys []uint64) {
 	for i := 1; i < len(list); i++ {
 		v := list[i]
-		k := c.keys[v]
+		k := keys[v]
 		j := i
-		for ; j > 0 && c.keys[list[j-1]] > k; j-- {
+		for ; j > 0 && keys[list[j-1]] > k; j-- {
 			list[j] = list[j-1]
 		}
 		list[j] = v

@@ -48,7 +48,7 @@ const changedKernels = 8
 
 // Compare explains the difference of two reports.
 func Compare(before, after *Report) *Diff {
-	d := &Diff{Before: before, After: after, DeltaMS: after.StepMS - before.StepMS, Gone: []string{}, Come: []string{}, Stayed: []Change{}}
+	d := &Diff{Before: before, After: after, DeltaMS: after.StepMS - before.StepMS}
 	d.Parts = changes(before.parts(), after.parts())
 	b, c := before.PerStep, after.PerStep
 	d.Counts = []Change{
@@ -72,20 +72,27 @@ func Compare(before, after *Report) *Diff {
 		}
 		return out
 	}
-	was, is := costs(before), costs(after)
+	d.Gone, d.Come, d.Stayed = compareFindings(costs(before), costs(after))
+	return d
+}
+
+// compareFindings says which findings, by id with what each costs, are gone, have come and stayed.
+// No list is nil, since JSON has an empty list for none.
+func compareFindings(was, is map[string]float64) (gone, come []string, stayed []Change) {
+	gone, come, stayed = []string{}, []string{}, []Change{}
 	for _, id := range slices.Sorted(maps.Keys(was)) {
 		if ms, ok := is[id]; ok {
-			d.Stayed = append(d.Stayed, change(id, was[id], ms))
+			stayed = append(stayed, change(id, was[id], ms))
 		} else {
-			d.Gone = append(d.Gone, id)
+			gone = append(gone, id)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(is)) {
 		if _, ok := was[id]; !ok {
-			d.Come = append(d.Come, id)
+			come = append(come, id)
 		}
 	}
-	return d
+	return gone, come, stayed
 }
 
 // onCPU is the part of a step that a job without a GPU computes in.

@@ -3,9 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
-	"maps"
 	"math"
-	"slices"
 	"strings"
 
 	"haul/internal/doctor/phrase"
@@ -35,7 +33,7 @@ const (
 
 // CompareRanks explains the difference of two jobs.
 func CompareRanks(before, after *Ranks) *RanksDiff {
-	d := &RanksDiff{Before: before, After: after, DeltaMS: after.StepMS - before.StepMS, Gone: []string{}, Come: []string{}, Stayed: []Change{}}
+	d := &RanksDiff{Before: before, After: after, DeltaMS: after.StepMS - before.StepMS}
 	mean := func(j *Ranks, of func(r *Report) map[string]float64) map[string]float64 {
 		out := map[string]float64{}
 		for _, r := range j.Ranks {
@@ -55,19 +53,7 @@ func CompareRanks(before, after *Ranks) *RanksDiff {
 	d.Counts = []Change{change("ranks", float64(len(before.Ranks)), float64(len(after.Ranks))),
 		change("collectives matched", float64(before.Matched), float64(after.Matched)),
 		change("ms that a rank waits for others", waits(before), waits(after))}
-	was, is := costsByID(before.Findings), costsByID(after.Findings)
-	for _, id := range slices.Sorted(maps.Keys(was)) {
-		if ms, ok := is[id]; ok {
-			d.Stayed = append(d.Stayed, change(id, was[id], ms))
-		} else {
-			d.Gone = append(d.Gone, id)
-		}
-	}
-	for _, id := range slices.Sorted(maps.Keys(is)) {
-		if _, ok := was[id]; !ok {
-			d.Come = append(d.Come, id)
-		}
-	}
+	d.Gone, d.Come, d.Stayed = compareFindings(costsByID(before.Findings), costsByID(after.Findings))
 	return d
 }
 
