@@ -166,10 +166,7 @@ With --steps times that were measured elsewhere, by haul bench step, take the pl
 			return a.table(m.print)
 		},
 	}
-	configs.register(cmd)
-	configs.config = "tiny_1"
-	cmd.Flags().Lookup("config").DefValue = configs.config
-	cmd.Flags().Lookup("config").Usage = "shipped settings by name, or a YAML file"
+	configs.registerAs(cmd, "tiny_1")
 	devices.register(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().StringSliceVar(&steps, "steps", nil, "steps measured elsewhere, rows=time of two batches or more, the largest first: 512=10.4ms,256=5.4ms")

@@ -91,10 +91,7 @@ The work of a step is counted by formula from the model and the lengths of the r
 			return a.table(r.print)
 		},
 	}
-	configs.register(cmd)
-	configs.config = "small"
-	cmd.Flags().Lookup("config").DefValue = configs.config
-	cmd.Flags().Lookup("config").Usage = "shipped settings by name, or a YAML file"
+	configs.registerAs(cmd, "small")
 	devices.register(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().StringSliceVar(&customers, "customers", []string{"20", "50", "100", "200"}, "sizes to time, in rising order")

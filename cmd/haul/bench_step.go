@@ -98,10 +98,7 @@ only predicts.`,
 			return a.table(func(w io.Writer) { r.print(w, a) })
 		},
 	}
-	f.configFlags.register(cmd)
-	f.config = "tiny_1"
-	cmd.Flags().Lookup("config").Usage = "shipped settings by name, or a YAML file"
-	cmd.Flags().Lookup("config").DefValue = f.config
+	f.configFlags.registerAs(cmd, "tiny_1")
 	f.deviceFlags.register(cmd)
 	cmd.Flags().IntVar(&f.rounds, "rounds", 201, "rounds of which the median is taken: a step each, 25 on a GPU")
 	cmd.Flags().StringVar(&f.beside, "beside", "", "a precision or an instruction set to take in turn with: how many times longer its step takes")

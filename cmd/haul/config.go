@@ -41,6 +41,14 @@ func (f *configFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.sets, "set", nil, "change one setting: --set training.batch_size=256 (repeatable)")
 }
 
+// registerAs is register of a verb that takes other settings where none are named.
+func (f *configFlags) registerAs(cmd *cobra.Command, name string) {
+	f.register(cmd)
+	f.config = name
+	flag := cmd.Flags().Lookup("config")
+	flag.DefValue, flag.Usage = name, "shipped settings by name, or a YAML file"
+}
+
 // registerModel adds --model, which says whose settings are meant where no file tells.
 func registerModel(cmd *cobra.Command, model *string, use string) {
 	cmd.Flags().StringVar(model, "model", "", use+": "+strings.Join(config.Recipes(), ", "))
