@@ -30,35 +30,39 @@ func (a *app) newAct() *cobra.Command {
 	var f actFlags
 	cmd := &cobra.Command{
 		Use:   "act",
-		Short: "Let trained in-context agents act in a world that another program plays",
-		Long: `Let trained in-context agents act in a world that another program plays. Each keeps its context, with its key-value cache, in this process: what it
-learns of a task in one episode it uses in the next.
+		Short: "Let trained in-context agents act in a world that another program runs",
+		Long: `Each agent keeps its context in this process, so that what it learns of a task in one episode helps it in the next. The other
+program and haul act exchange lines of JSON.
 
-Lines of JSON go both ways. The first line written says what is expected:
+haul act first writes what it expects:
 
   {"agents": 2, "fields": ["x", "y"], "actions": 5, "temperature": 0.4, "search_temperature": 1}
 
-Every line read tells all agents what they observe and what their last action paid, which is not read of their first:
+The other program then writes one line per step, with the observation of every agent and the reward of its last action (ignored before
+the first action):
 
   {"obs": [[4, 4], [4, 4]], "reward": [0, 0]}
 
-and every line written is what they do: {"action": [1, 3]}, with a "note" where a reward is none that they know. When an episode ends, the next line has the first observation of the next, and the reward that
-ended the last. "forget": [true, false] begins a new life before the observation is read: another task. A line that cannot be understood is answered by
-{"error": "..."}, and nobody has been told anything. The end of input ends the program.
+haul act answers with one action per agent, and a "note" if a reward is unlike those of training:
 
-A run that chose temperatures on goals kept for validation has its agents act at them, where --temperature does not say otherwise. In Python:
-haul.Agent(run).act(obs, reward).`,
+  {"action": [1, 3]}
+
+When an episode ends, the next line holds the first observation of the next episode and the reward that ended the last one.
+"forget": [true, false] empties the context of the first agent before its observation is read, for a new task. A line that cannot
+be read is answered by {"error": "..."} and changes no agent. The end of input ends the program.
+
+In Python: haul.Agent(run).act(obs, reward).`,
 		Example: "  haul act --checkpoint runs/ad_dr_compressed-001 --agents 8",
 		Args:    atMost(0),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.act(cmd, &f) },
 	}
 	f.deviceFlags.register(cmd)
 	fs := cmd.Flags()
-	fs.StringVar(&f.checkpoint, "checkpoint", "", "run folder, or a .safetensors file")
-	fs.IntVar(&f.agents, "agents", 1, "agents, each with a context of its own")
-	fs.Float64Var(&f.temperature, "temperature", 0, "of the actions' distribution, 0 the most likely one (default: what the run chose, else eval_temperature)")
-	fs.Float64Var(&f.search, "search", 0, "the temperature in its place while an agent's context holds no reward")
-	fs.Uint64Var(&f.seed, "seed", 0, "seed of the actions, in place of the settings'")
+	fs.StringVar(&f.checkpoint, "checkpoint", "", "run folder or .safetensors file of the trained agent")
+	fs.IntVar(&f.agents, "agents", 1, "number of agents, each with its own context")
+	fs.Float64Var(&f.temperature, "temperature", 0, "sampling temperature of actions; 0 takes the most likely action (default: what the run chose, else eval_temperature)")
+	fs.Float64Var(&f.search, "search", 0, "sampling temperature while an agent's context holds no reward yet (default: what the run chose, else eval_search)")
+	fs.Uint64Var(&f.seed, "seed", 0, "random seed of the actions, instead of the settings'")
 	return cmd
 }
 

@@ -13,11 +13,9 @@ import (
 func (a *app) newBench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure parts of this program on this machine",
-		Long: `Measure parts of this program on this machine.
-
-A benchmark runs its contenders in turn, round after round, and reports the median of each: what the
-machine does meanwhile touches them alike. Compare the ratio; times belong to the machine.`,
+		Short: "Time parts of Haul on this machine",
+		Long: `A benchmark runs its contenders in turn, round after round, and reports the median of each, so that other work on the machine slows
+all contenders alike. Compare ratios: times belong to the machine.`,
 		Example: "  haul bench cost\n  haul bench matmul --json\n  haul bench step",
 	}
 	cmd.AddCommand(a.newBenchCost(), a.newBenchMatmul(), a.newBenchStep(), a.newBenchExchange(), a.newBenchScale(), a.newBenchSizes(), a.newBenchWorlds(), a.newBenchXLand())

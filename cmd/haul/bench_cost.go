@@ -39,9 +39,9 @@ func (a *app) newBenchCost() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "cost",
-		Short: "The cost of a batch of routes, against a plain loop over routes",
-		Long: `Time the cost of a whole batch of routes on one core, against a plain loop that costs one route after
-another, both in this run and checked against each other first.`,
+		Short: "Time the cost of a batch of routes, against a plain loop",
+		Long: `The cost of a whole batch of routes is computed on one core, and compared with a plain loop that costs one route after another.
+Both results are checked against each other first.`,
 		Example: "  haul bench cost --rounds 201",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -72,7 +72,7 @@ another, both in this run and checked against each other first.`,
 			})
 		},
 	}
-	cmd.Flags().IntVar(&rounds, "rounds", 101, "rounds of which the median is taken")
+	cmd.Flags().IntVar(&rounds, "rounds", 101, "number of rounds; the median is reported")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

@@ -33,10 +33,11 @@ func (a *app) newBenchExchange() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "exchange",
-		Short: "The exchange of gradients between ranks, against the library's all-reduce",
-		Long: `Time what ranks do with their gradients after a step: each adds up its own lanes, then all ranks are summed in the fixed order of a
-tree, whose bits do not depend on the number of ranks: every rank gets its piece of all sums, adds the pieces up and sends the result to all. (In training on CPUs
-it sends the weights that it has made of it, as many bytes.) Beside it MPI_Allreduce of the same sums, whose bits do. The sum is checked once. Start it with mpirun.`,
+		Short: "Time the exchange of gradients between ranks, against MPI_Allreduce",
+		Long: `After a step each rank adds up its own gradients, then all ranks are summed in the fixed order of a tree, so that the bits do not
+depend on the number of ranks: each rank receives its piece of all sums, adds the pieces up and sends the result to all. (In training
+on CPUs it sends the updated weights instead, which are as many bytes.) MPI_Allreduce of the same sums is timed beside it; its bits
+depend on the number of ranks. The sum is checked once. Start this with mpirun.`,
 		Example: "  mpirun -n 2 --bind-to none haul bench exchange\n  mpirun -n 4 --bind-to none haul bench exchange --megabytes 2.4,20 --json",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -81,8 +82,8 @@ it sends the weights that it has made of it, as many bytes.) Beside it MPI_Allre
 			return nil
 		},
 	}
-	cmd.Flags().IntVar(&rounds, "rounds", 41, "rounds; medians are reported")
-	cmd.Flags().Float64SliceVar(&sizes, "megabytes", []float64{2.4, 20}, "`sizes` of the gradient, parted by commas")
+	cmd.Flags().IntVar(&rounds, "rounds", 41, "number of rounds; the median is reported")
+	cmd.Flags().Float64SliceVar(&sizes, "megabytes", []float64{2.4, 20}, "`sizes` of the gradient in megabytes, with commas between them")
 	cmd.Flags().Lookup("megabytes").DefValue = "2.4,20"
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd

@@ -24,16 +24,14 @@ func (a *app) newBenchMatmul() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "matmul",
-		Short: "The matrix products of a training step, as shares of the multiply-add peak",
-		Long: `Time the matrix products of tiny_1's training step, forward and both gradients, over the whole batch
-(its rows split over the workers) and as the shards run them (a shard per worker).
+		Short: "Time the matrix products of a training step, as a share of the peak",
+		Long: `The matrix products are those of tiny_1's training step: forward and both gradients, over the whole batch (rows split over the
+workers) and as training runs them (one shard per worker).
 
-Each product alternates with a loop of nothing but multiply-adds, on every worker at once, in slices of
-a millisecond; the share is the product's rate over that loop's beside it, the median of all rounds.
-A neighbour on the same core slows the two by different amounts, so the fastest tenth of both is
-compared too ("quietest"). In bf16 the loop is one of tile products where the processor has AMX, over
-numbers, and a product's time has the packing of its operands to bf16 in it, weights apart, which
-the optimizer packs.`,
+Each product alternates with a loop that only multiplies and adds, on every worker, in slices of a millisecond. The share is the
+product's rate divided by the rate of that loop, the median of all rounds. The column "quietest" compares the fastest tenth of both,
+because other programs on a core slow the two differently. In bf16 the loop multiplies tiles, if the processor has AMX, and the time of
+a product includes packing its operands to bf16, except weights, which the optimizer packs.`,
 		Example: "  haul bench matmul\n  haul bench matmul --precision bf16\n  haul bench matmul --workers 1 --set-name avx2 --json",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -61,10 +59,10 @@ the optimizer packs.`,
 			return a.table(func(w io.Writer) { printProducts(w, products) })
 		},
 	}
-	cmd.Flags().IntVar(&rounds, "rounds", 101, "rounds of which the median is taken")
-	cmd.Flags().IntVar(&opt.Workers, "workers", device.PerformanceCores(), "cores to load at the same time")
+	cmd.Flags().IntVar(&rounds, "rounds", 101, "number of rounds; the median is reported")
+	cmd.Flags().IntVar(&opt.Workers, "workers", device.PerformanceCores(), "CPU cores to use at the same time")
 	cmd.Flags().StringVar(&opt.Set, "set-name", "", "instruction set: avx512, avx2, sse, neon or go; in bf16 also amx, avx512_bf16 or neon_bf16 (default: the fastest here)")
-	cmd.Flags().StringVar(&opt.Precision, "precision", "fp32", "what operands are rounded to: fp32 or bf16")
+	cmd.Flags().StringVar(&opt.Precision, "precision", "fp32", "precision of the operands: fp32 or bf16")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

@@ -127,12 +127,13 @@ func (a *app) newBenchScale() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "scale",
-		Short: "What more ranks would bring, on paper: measured steps and a model of links",
-		Long: `Time training steps of several batch sizes on this device, fit a fixed part and a part per row, and work out what 2 to 64 such devices would do that
-share a step: over NVLink, InfiniBand or Ethernet, with the same batch cut (strong scaling) or a batch for each (weak). The last column is the
-batch of each rank that keeps efficiency at 90 %. Nothing of the exchange is taken to be hidden; links are assumptions, printed beside the table.
+		Short: "Estimate the speed of more ranks from measured steps and a model of links",
+		Long: `Training steps of several batch sizes are timed on this device, and a fixed part and a part per row are fitted. From these the table
+estimates what 2 to 64 such devices would do that share a step, over NVLink, InfiniBand or Ethernet, with the same batch divided (strong
+scaling) or a batch for each device (weak scaling). The last column is the batch per rank that keeps efficiency at 90 %. The estimate
+assumes that communication overlaps with nothing; the assumed links are printed beside the table.
 
-With --steps times that were measured elsewhere, by haul bench step, take the place of this device's.`,
+--steps takes times that haul bench step measured on another machine instead.`,
 		Example: "  haul bench scale --config large --device cuda:0 --plot scale.svg\n  haul bench scale --config ad_dr_compressed --device cuda:0 --json\n  haul bench scale --config large --steps 512=10.37ms,256=5.40ms,128=3.00ms",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -169,8 +170,8 @@ With --steps times that were measured elsewhere, by haul bench step, take the pl
 	configs.registerAs(cmd, "tiny_1")
 	devices.register(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	cmd.Flags().StringSliceVar(&steps, "steps", nil, "steps measured elsewhere, rows=time of two batches or more, the largest first: 512=10.4ms,256=5.4ms")
-	cmd.Flags().StringVar(&plot, "plot", "", "draw efficiency against ranks: a name that ends in .svg or .png")
+	cmd.Flags().StringSliceVar(&steps, "steps", nil, "step times measured elsewhere, as batch=time, for two or more batches, the largest first: 512=10.4ms,256=5.4ms")
+	cmd.Flags().StringVar(&plot, "plot", "", "draw efficiency against ranks to this .svg or .png file")
 	return cmd
 }
 

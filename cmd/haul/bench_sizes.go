@@ -51,13 +51,12 @@ func (a *app) newBenchSizes() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "sizes",
-		Short: "Instances per second of training against the customers of an instance",
-		Long: `Time the training step of a routing config with instances of several sizes, and draw the curve: instances per second against N, and the
-operations per second that they come to. A step that leaves the fast way of its device shows as a drop in the second.
+		Short: "Time training steps of several instance sizes",
+		Long: `For each size the table and the picture have instances per second and floating-point operations per second. A step that leaves the fast
+path of its device shows as a drop in the second curve. The work of a step is counted by formula from the model and the lengths of the
+routes.
 
-The work of a step is counted by formula from the model and the lengths of the routes drawn.
-
---reports draws curves of files that --json wrote, each device one, instead of timing anything.`,
+--reports draws the curves of files that --json wrote, one device per file, instead of timing anything.`,
 		Example: "  haul bench sizes --config tiny_1 --set training.batch_size=8 --customers 5,10,20 --plot sizes.svg\n  haul bench sizes --config large --device cuda:0 --json",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -94,9 +93,9 @@ The work of a step is counted by formula from the model and the lengths of the r
 	configs.registerAs(cmd, "small")
 	devices.register(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	cmd.Flags().StringSliceVar(&customers, "customers", []string{"20", "50", "100", "200"}, "sizes to time, in rising order")
-	cmd.Flags().StringVar(&plot, "plot", "", "draw the curve: a name that ends in .svg or .png")
-	cmd.Flags().StringSliceVar(&reports, "reports", nil, "draw these `files` of --json in one picture, and time nothing")
+	cmd.Flags().StringSliceVar(&customers, "customers", []string{"20", "50", "100", "200"}, "customers per instance (N) to time, in rising order")
+	cmd.Flags().StringVar(&plot, "plot", "", "draw the curve to this .svg or .png file")
+	cmd.Flags().StringSliceVar(&reports, "reports", nil, "draw these `files`, written by --json, in one picture instead of timing anything")
 	return cmd
 }
 

@@ -58,20 +58,20 @@ func (a *app) newBenchStep() *cobra.Command {
 	var f stepFlags
 	cmd := &cobra.Command{
 		Use:   "step",
-		Short: "A whole training step, as a share of the multiply-add peak",
-		Long: `Time the training step of a config: drawing instances, encoding, routing, the baseline, every gradient, clipping
-and the optimizer, as training replays it. An agent's step draws its rows from random walks, which stand in for learning histories.
+		Short: "Time a whole training step, as a share of the peak",
+		Long: `The step is all of training: drawing instances, encoding, routing, the baseline, every gradient, clipping and the optimizer. An
+agent's step draws its rows from random walks instead of learning histories.
 
-On the processor each step alternates with a loop of nothing but multiply-adds, on every worker at once; the share is the step's
-rate over that loop's beside it, the median of all rounds. The work of a step is counted by formula from the model and the lengths of the
-routes drawn: forward, twice that for gradients, and the baseline's forward.
+On a CPU each step alternates with a loop that only multiplies and adds, on every worker at once. The share is the step's rate divided
+by the rate of that loop, the median of all rounds. The work of a step is counted by formula from the model and the lengths of the
+routes: forward, twice that for gradients, and the baseline's forward.
 
---beside times the same step in another precision or by another instruction set too (haul devices lists them; go is plain Go), in turn with
-it and without the loop, and says how many times longer it takes: the median of the turns, which a busy machine moves little.
-HAUL_SET=sse, or another of these names, forces the instruction set of the step itself.
+--beside times the same step in another precision or instruction set too, in turn with it, and prints how many times as long that takes.
+haul devices lists the instruction sets; go is plain Go. HAUL_SET=sse, or another of these names, forces the instruction set of the
+step itself.
 
---share prints one line with the processor, the kernels and the figures, to paste into an issue: for machines that docs/benchmarks.md
-only predicts.`,
+--share prints one line with the processor, the kernels and the figures, to paste into an issue. It helps for machines whose speed
+docs/benchmarks.md only predicts.`,
 		Example: "  haul bench step\n  haul bench step --share\n  haul bench step --precision bf16 --beside fp32\n  haul bench step --config quick --workers 1 --json\n  haul bench step --config ad_dr_compressed --device cuda:0",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -100,8 +100,8 @@ only predicts.`,
 	}
 	f.configFlags.registerAs(cmd, "tiny_1")
 	f.deviceFlags.register(cmd)
-	cmd.Flags().IntVar(&f.rounds, "rounds", 201, "rounds of which the median is taken: a step each, 25 on a GPU")
-	cmd.Flags().StringVar(&f.beside, "beside", "", "a precision or an instruction set to take in turn with: how many times longer its step takes")
+	cmd.Flags().IntVar(&f.rounds, "rounds", 201, "number of rounds (one step each, 25 on a GPU); the median is reported")
+	cmd.Flags().StringVar(&f.beside, "beside", "", "precision or instruction set to compare with: prints how many times as long its step takes")
 	cmd.Flags().BoolVar(&f.share, "share", false, "print one line to paste into an issue")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
 	return cmd

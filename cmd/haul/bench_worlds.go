@@ -132,32 +132,34 @@ func (a *app) newBenchWorlds() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "worlds [SET ...]",
-		Short: "Train in-context agents on the published sets of histories, and set them beside print",
-		Long: `Train in-context agents on sets of histories as Tarasov et al. ("Yes, Q-Learning Helps Offline In-Context RL") publish them, and set them beside
-print: the mean return of the 100th episode on goals never learned from, and the area under the curve of returns over an expert's. For every set and
-seed: haul data tabular SET --seed S, then haul train --config ad_tabular --seed S with the set's published context (K2D13-1000-5, whose
-histories are the most: with twice the iterations). Dark Room is judged on all other goals, Key-to-Door on 100. ± is the standard error over seeds; each run's own, over goals, is in its result.json.
+		Short: "Train agents on the published sets of histories and compare them with published figures",
+		Long: `The sets and figures are those of Tarasov et al. ("Yes, Q-Learning Helps Offline In-Context RL"). The table has the mean return of the
+100th episode on held-out goals, and the area under the curve of returns divided by an expert's. For every set and seed this runs haul
+data tabular SET --seed S, then haul train --config ad_tabular --seed S with the context length that is published for the set
+(K2D13-1000-5, which has the most histories, with twice the iterations). Agents are tested on all other goals of Dark Room, and on 100
+goals of Key-to-Door. ± is the standard error over seeds; the result.json of each run has the error over goals.
 
-XLand-trivial is haul data xland --learner search --learn 8000 --held 1024 --seed S, then haul train --config ad_xland --seed S: trivial tasks of
-XLand-MiniGrid, judged on the 1,024 held out. Its histories are of a learner that knows which goals there are, the published ones of recurrent PPO.
-XLand-trivial-LEARN-HELD has other numbers of tasks.
+XLand-trivial runs haul data xland --learner search --learn 8000 --held 1024 --seed S, then haul train --config ad_xland --seed S, and
+tests on the 1,024 held-out tasks. Its histories are those of a learner that knows which goals exist; the published ones are those
+of recurrent PPO. XLand-trivial-LEARN-HELD has other numbers of tasks.
 
-Sets: ` + strings.Join(names, ", ") + ` (all where none is named), or any other name of haul data tabular. What has ended in --out is not trained
-again, and what was interrupted goes on, so that a table may be made in parts; with other settings it is refused. The table is also written there, as
-worlds.md, row by row. Small networks do not fill a GPU: --at-once 6 trains as many seeds beside each other, with the same figures.`,
+SET is DR9-70-5, DR19-300-5, K2D9-250-1, K2D13-250-1, K2D13-250-5, K2D13-1000-5, XLand-trivial (default: all of them), or another name of
+haul data tabular. Runs in --out that have ended are not trained again, and interrupted ones continue, so a table can be made in
+parts; runs with other settings are refused. The table is also written to worlds.md there. Small networks do not fill a GPU: --at-once 6
+trains six runs at the same time, with the same results.`,
 		Example: "  haul bench worlds DR9-70-5 --seeds 1..3 --at-once 3 --device cuda:0\n  haul bench worlds DR5-18-5 --device cpu --iterations 300 --context 60",
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.benchWorlds(cmd, args, &f) },
 	}
 	f.deviceFlags.register(cmd)
 	fs := cmd.Flags()
-	fs.StringVar(&f.config, "config", "", "settings of the agents (default: ad_tabular, of XLand-trivial ad_xland)")
+	fs.StringVar(&f.config, "config", "", "settings of the agents (default: ad_tabular; for XLand-trivial ad_xland)")
 	fs.StringArrayVar(&f.sets, "set", nil, "change one setting of the agents (repeatable)")
-	fs.StringVar(&f.seeds, "seeds", "1..3", "seeds of goals, learners and agents: 1..3 or 1,5,9")
-	fs.IntVar(&f.iterations, "iterations", 0, "iterations of each run, in place of train_timesteps")
-	fs.IntVar(&f.context, "context", 0, "tokens of a context (default: the published of each set, else the settings')")
-	fs.IntVar(&f.atOnce, "at-once", 1, "runs beside each other, of all sets and seeds")
-	fs.StringVar(&f.out, "out", "runs/worlds", "folder of histories, runs and the table")
-	fs.BoolVar(&f.force, "force", false, "train again what has ended in --out")
+	fs.StringVar(&f.seeds, "seeds", "1..3", "random seeds of goals, learners and agents: 1..3 or 1,5,9")
+	fs.IntVar(&f.iterations, "iterations", 0, "iterations per run, instead of train_timesteps")
+	fs.IntVar(&f.context, "context", 0, "tokens per context (default: as published for the set, else the settings')")
+	fs.IntVar(&f.atOnce, "at-once", 1, "number of runs at the same time")
+	fs.StringVar(&f.out, "out", "runs/worlds", "folder for histories, runs and the table")
+	fs.BoolVar(&f.force, "force", false, "train again the runs of --out that have ended")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object")
 	return cmd
 }

@@ -50,11 +50,12 @@ func (a *app) newBenchXLand() *cobra.Command {
 	var f benchXLandFlags
 	cmd := &cobra.Command{
 		Use:   "xland [ENV]",
-		Short: "Steps per second of XLand-MiniGrid under random actions",
-		Long: `Step environments of XLand-MiniGrid under random actions, on all cores and on one, and print steps per second. ENV is as the Python package names it,
-XLand-MiniGrid-R1-9x9 or short R1-9x9. A step takes an action, applies rules, looks for the goal, draws a start where the episode ended, and writes the
-view. Every environment has a task of its own, drawn as the public generator draws them. scripts/xland_beside.py runs this beside the Python package. With --device cuda:0 environments step on a GPU, a
-launch for each step, as an agent's would, and again all steps of a round in one launch.`,
+		Short: "Time steps of XLand-MiniGrid under random actions",
+		Long: `Environments step under random actions, on all cores and on one. ENV is the environment by the name of the Python package,
+XLand-MiniGrid-R1-9x9 or R1-9x9 for short. A step takes an action, applies the rules, looks for the goal, draws a new start if the
+episode ended, and writes the view. Every environment has its own task, drawn as the public generator draws them. With --device cuda:0
+environments step on a GPU: one launch per step, as an agent needs it, and then all steps of a round in one launch.
+scripts/xland_beside.py compares this with the Python package.`,
 		Example: "  haul bench xland\n  haul bench xland R4-13x13 --tasks small --envs 8192 --json\n  haul bench xland --device cuda:0 --envs 65536",
 		Args:    atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -66,12 +67,12 @@ launch for each step, as an agent's would, and again all steps of a round in one
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.tasks, "tasks", "trivial", strings.Join(xland.RecipeNames(), ", "))
-	fs.IntVar(&f.envs, "envs", 4096, "environments that step together")
-	fs.IntVar(&f.steps, "steps", 256, "steps of each environment in a round")
-	fs.IntVar(&f.rounds, "rounds", 5, "rounds of which the median is taken")
-	fs.IntVar(&f.workers, "workers", 0, "cores (default: all)")
-	fs.StringVar(&f.device, "device", "cpu", "cpu or cuda:K")
+	fs.StringVar(&f.tasks, "tasks", "trivial", "kind of tasks: "+strings.Join(xland.RecipeNames(), ", "))
+	fs.IntVar(&f.envs, "envs", 4096, "environments that step at the same time")
+	fs.IntVar(&f.steps, "steps", 256, "steps per environment and round")
+	fs.IntVar(&f.rounds, "rounds", 5, "number of rounds; the median is reported")
+	fs.IntVar(&f.workers, "workers", 0, "CPU cores to use (default: all)")
+	fs.StringVar(&f.device, "device", "cpu", "where to compute: cpu or cuda:K")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object")
 	return cmd
 }

@@ -111,7 +111,7 @@ func TestBadInput(t *testing.T) {
 		{"a program for routes", []string{"solve", square, "--check", write(t, "x.sol", "\x7fELF\x00\x01")}, exitFailed, "not a text file"},
 		{"past the stream's end", []string{"gen", "--first", "18446744073709551615", "--count", "2", "--out", "x"}, exitUsage, "pass the end of the stream"},
 		{"windows and a policy of plain CVRP", []string{"solve", windows, "--capacity", "5", "--distance", "exact", "--policy", "cvrp20"}, exitFailed, "the policy cannot route it: it has time windows: --policy vrp50 can"},
-		{"windows on the globe", []string{"solve", globe, "--capacity", "5", "--speed", "50", "--policy", "auto"}, exitFailed, "no policy that comes with the program fits: its distances are not those of straight lines"},
+		{"windows on the globe", []string{"solve", globe, "--capacity", "5", "--speed", "50", "--policy", "auto"}, exitFailed, "no shipped policy fits: its distances are not those of straight lines"},
 		{"auto where no problem is", []string{"eval", "--policy", "auto"}, exitUsage, `no policy "auto": there are cvrp20`},
 		{"a table without a column", []string{"solve", write(t, "a.csv", "id,x,y\n0,1,2\n"), "--capacity", "5"}, exitFailed, `no column "demand"`},
 		{"a table with a NaN", []string{"solve", write(t, "a.csv", "id,x,y,demand\n0,1,2,0\n1,NaN,2,1\n"), "--capacity", "5"}, exitFailed, "a.csv:3"},

@@ -83,9 +83,9 @@ func (a *app) newConfigShow() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "show",
-		Short: "Print the settings in full, defaults merged in",
-		Long: "Print the settings in full: the named file over the defaults, --set over both. Keys that are accepted without effect are left\n" +
-			"out, as they are of a run's config.yaml; haul config explain names them.\n\nShipped settings:" +
+		Short: "Print all settings, defaults included",
+		Long: "The file of --config overrides the defaults, and --set overrides both. Keys without effect, which are accepted so that settings of\n" +
+			"other programs load, are left out; haul config explain lists them.\n\nShipped settings:" +
 			shippedSettings(),
 		Example: "  haul config show --config tiny_1 --set training.batch_size=256\n  haul config show --config ad_dr_compressed",
 		Args:    atMost(0),
@@ -113,7 +113,7 @@ func (a *app) newConfigShow() *cobra.Command {
 		},
 	}
 	f.register(cmd)
-	registerModel(cmd, &model, "whose settings they are; the file's keys tell without it")
+	registerModel(cmd, &model, "kind of model that the settings are for (without it, the file's keys decide)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
@@ -134,8 +134,8 @@ func (a *app) newConfigCheck() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:     "check FILE",
-		Short:   "Check a settings file: keys, types, ranges, and what must fit together",
-		Long:    "Check a settings file: keys, types, ranges, and what must fit together. Every mistake is a line. - is standard input, here and in --config.",
+		Short:   "Check a settings file: keys, types, ranges and combinations",
+		Long:    "Every mistake is reported in a line of its own. - is standard input, here and in --config.",
 		Example: "  haul config check docs/examples/my.yaml",
 		Args:    atMost(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -174,7 +174,7 @@ func (a *app) newConfigCheck() *cobra.Command {
 			return err
 		},
 	}
-	registerModel(cmd, &model, "whose settings they are; the file's keys tell without it")
+	registerModel(cmd, &model, "kind of model that the settings are for (without it, the file's keys decide)")
 	cmd.Flags().StringArrayVar(&sets, "set", nil, "change one setting before checking: --set training.batch_size=256 (repeatable)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
@@ -215,8 +215,8 @@ func (a *app) newConfigExplain() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:     "explain [KEY]",
-		Short:   "Say what a setting does, its default, and what it may be",
-		Long:    "Say what a setting does, its default, and what it may be. A section explains all its keys, the last word of a key all that end in it; no key, all there are.",
+		Short:   "Explain what a setting does, its default and its range",
+		Long:    "KEY is a key (baseline.type), a section, or the last word of keys (gpu). Without KEY all settings are explained.",
 		Example: "  haul config explain baseline.type\n  haul config explain gpu\n  haul config explain --model AD",
 		Args:    atMost(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -244,7 +244,7 @@ func (a *app) newConfigExplain() *cobra.Command {
 			return err
 		},
 	}
-	registerModel(cmd, &model, "whose settings; all without it")
+	registerModel(cmd, &model, "kind of model whose settings are explained (without it, all)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

@@ -24,7 +24,7 @@ import (
 func (a *app) newData() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "data",
-		Short:   "Make what the in-context agent learns from",
+		Short:   "Make the learning histories that in-context agents are trained on",
 		Example: "  haul data darkroom\n  haul data import docs/examples/learners.npz --out data/mine.hist\n  haul data keydoor --set grid_size=5 --set horizon=20",
 	}
 	for i := range rooms {
@@ -43,26 +43,27 @@ type dataRoom struct {
 
 const historyHelp = `
 
-The file is a function of the settings alone, whatever the number of workers. It appears when it is whole: Ctrl-C leaves nothing. Beside it the
-learners' curves are drawn, as .svg and .png. haul config explain --model PPO names the settings.`
+The same settings give the same file, whatever the number of workers. The file appears when it is complete: Ctrl-C leaves nothing.
+The learners' curves are drawn beside it, as .svg and .png. haul config explain --model PPO lists the settings.`
 
 var rooms = []dataRoom{
 	{name: config.EnvDarkRoom, config: config.DefaultPPO, out: recipe.HistoryFile,
-		short: "Let PPO learners live through Dark Room and keep their histories",
-		long: `Dark Room is a square of cells. One of them, unseen, pays 1 for every step that ends on it; an episode starts in the centre. Every cell is a goal
-once: one learner takes it up knowing nothing, acts in --streams environments at a time and ends, after --steps steps of all of them together, walking
-straight to it. The file keeps every step on the way. The in-context agent learns from most goals how learning goes, and is tried on the others;
-env_split_seed says which.`,
+		short: "Write the histories of PPO learners in Dark Room",
+		long: `Dark Room is a square of cells. One cell is the goal, which the learner cannot see. Each step that ends on the goal pays 1, and
+each episode starts in the centre. Every cell is the goal of one learner. A learner starts without knowledge, acts in --streams
+environments at a time, and after --steps steps in all of them together it walks straight to its goal. The file keeps every step. An
+in-context agent is trained on most goals and tested on the others; env_split_seed chooses which.`,
 		example: `  haul data darkroom
   haul data darkroom --streams 100 --steps 100000 --out data/darkroom.hist --force
   haul data darkroom --set grid_size=5 --streams 20 --steps 40000 --out data/small.hist`},
 	{name: config.EnvKeyDoor, config: "keydoor", out: "data/keydoor.hist",
-		short: "Let PPO learners live through Dark Key-to-Door and keep their histories",
-		long: `Dark Key-to-Door is a square of cells with a key in one and a door in another, both unseen. The first step of an episode that ends on the key pays 1,
-and after it the first that ends on the door pays 1: an agent that does best earns 2. Any two cells are a goal, 6,480 of them in a room of 9 by 9,
-so that histories are made of a sample (n_goal), which holds goals to learn from and goals held out as the whole room does (train_env_ratio,
-env_split_seed). A learner sees where it is and whether it holds the key; the file keeps where it was, what it did and what it was paid, and the
-in-context agent that reads it has to remember whether it was paid for the key. Train one on a small room's histories with haul train --config ad_keydoor --history FILE.`,
+		short: "Write the histories of PPO learners in Dark Key-to-Door",
+		long: `Dark Key-to-Door is a square of cells with a key in one cell and a door in another. The learner sees neither. In each episode the
+first step onto the key pays 1, and after it the first step onto the door pays 1, so that the best return is 2. A goal is a pair of
+cells. A room of 9 by 9 cells has 6,480 goals, so histories are made for a sample of n_goal goals, split into goals for training and
+held-out goals (train_env_ratio, env_split_seed). A learner sees where it is and whether it holds the key. The file keeps positions,
+actions and rewards only: the in-context agent has to remember whether it was paid for the key. Train an agent on a small room with haul
+train --config ad_keydoor --history FILE.`,
 		example: `  haul data keydoor
   haul data keydoor --set grid_size=5 --set horizon=20 --steps 100000 --out data/doors5.hist`},
 }
@@ -95,7 +96,7 @@ func (a *app) newDataRoom(room *dataRoom) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     room.name,
 		Short:   room.short,
-		Long:    room.short + ".\n\n" + room.long + historyHelp,
+		Long:    room.long + historyHelp,
 		Example: room.example,
 		Args:    atMost(0),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.dataRoom(cmd, &f) },
@@ -103,11 +104,11 @@ func (a *app) newDataRoom(room *dataRoom) *cobra.Command {
 	fs := cmd.Flags()
 	fs.StringVar(&f.config, "config", "", "shipped settings by name, or a YAML file (default "+room.config+")")
 	fs.StringArrayVar(&f.sets, "set", nil, "change one setting: --set gamma=0.95 (repeatable)")
-	fs.IntVar(&f.streams, "streams", 0, "environments of a learner, in place of n_stream")
-	fs.IntVar(&f.steps, "steps", 0, "steps of a learner in all its environments together, in place of total_source_timesteps")
-	fs.Uint64Var(&f.seed, "seed", 0, "seed of the learners, in place of alg_seed")
-	fs.IntVar(&f.workers, "workers", 0, "learners at a time, in place of n_process; the file does not depend on it")
-	fs.StringVar(&f.out, "out", room.out, "file to write; its folder is made when missing")
+	fs.IntVar(&f.streams, "streams", 0, "environments per learner, instead of n_stream")
+	fs.IntVar(&f.steps, "steps", 0, "steps per learner, over all its environments, instead of total_source_timesteps")
+	fs.Uint64Var(&f.seed, "seed", 0, "random seed of the learners, instead of alg_seed")
+	fs.IntVar(&f.workers, "workers", 0, "learners at the same time, instead of n_process; the file does not depend on it")
+	fs.StringVar(&f.out, "out", room.out, "file to write; a missing folder is created")
 	fs.BoolVar(&f.force, "force", false, "replace the file in --out")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object")
 	return cmd

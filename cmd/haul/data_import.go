@@ -24,30 +24,30 @@ func (a *app) newDataImport() *cobra.Command {
 	var f importFlags
 	cmd := &cobra.Command{
 		Use:   "import FILE.npz|FOLDER",
-		Short: "Make learning histories of arrays that another program saved",
-		Long: `Make learning histories of arrays that another program saved: an .npz file, or a folder of .npy files. One row per transition, in the order in which
-they happened:
+		Short: "Make learning histories from the arrays of another program",
+		Long: `FILE.npz holds the arrays, or FOLDER holds them as .npy files. Each array has one row per transition, in the order in which the
+transitions happened:
 
-  observations  [N] or [N, fields]: whole numbers 0 to 255, or floating point: a field of more than 256 different numbers is cut into 256
-                levels by quantiles
-  actions       [N]: whole numbers 0 to 63
-  rewards       [N]: any finite numbers; more than 256 different ones are cut into 64 levels
-  dones         [N]: not 0 where an episode ends (or terminals, or terminations with truncations)
-  tasks         [N]: a number per task, whose learners' streams follow one another; all 0 where there is none
-  streams       [N]: a number that changes where another learner of the same task begins; optional
+  observations  [N] or [N, fields]: integers 0 to 255, or floating point
+  actions       [N]: integers 0 to 63
+  rewards       [N]: any finite numbers
+  dones         [N]: not 0 if the episode ends (or: terminals; terminations, truncations)
+  tasks         [N]: number of the task, in one block per task; all 0 for one task
+  streams       [N], optional: a number that changes where another learner begins
 
-The arrays are read a stretch at a time and may be larger than memory; so may the file, which training reads where it lies. What is wrong is said in one
-line, and no file is left. haul data show says what a file holds; haul train --config ad_any --history FILE trains an agent on it. docs/formats.md.`,
+A floating-point field of more than 256 different numbers is cut into 256 levels by quantiles; more than 256 different rewards are cut
+into 64 levels. Arrays and file may be larger than memory. An error is one line and leaves no file. haul data show shows
+what a file holds, haul train --config ad_any --history FILE trains an agent on it. docs/formats.md has the details.`,
 		Example: "  haul data import docs/examples/learners.npz\n  haul data import docs/examples/learners.npz --out data/mine.hist --title \"my bandit\" --actions 4",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.dataImport(cmd, args[0], &f) },
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.out, "out", "data/imported.hist", "file to write; its folder is made when missing")
-	fs.StringVar(&f.title, "title", "", "what the world is called (default: the name of what is read)")
-	fs.IntVar(&f.actions, "actions", 0, "how many actions there are (default: one more than the largest seen)")
-	fs.Uint64Var(&f.seed, "split-seed", 0, "seed by which tasks are held out")
-	fs.Float64Var(&f.ratio, "train-ratio", 0.9, "share of the tasks to learn from")
+	fs.StringVar(&f.out, "out", "data/imported.hist", "file to write; a missing folder is created")
+	fs.StringVar(&f.title, "title", "", "name of the world, for reports (default: the name of the input)")
+	fs.IntVar(&f.actions, "actions", 0, "number of actions (default: the largest action in the arrays, plus 1)")
+	fs.Uint64Var(&f.seed, "split-seed", 0, "random seed that chooses the held-out tasks")
+	fs.Float64Var(&f.ratio, "train-ratio", 0.9, "share of the tasks that are for training")
 	fs.BoolVar(&f.force, "force", false, "replace the file in --out")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object")
 	return cmd
@@ -82,13 +82,13 @@ func (a *app) newDataShow() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "show FILE",
-		Short:   "Say what a file of learning histories holds, and what is wrong with it",
-		Long:    "Say what a file of learning histories holds, and what is wrong with it for an agent that is to learn from it: no improvement, one task, short streams.\n\nEvery byte is checked. --plot draws the learners' mean return.",
+		Short:   "Show what a file of learning histories holds, and what may be wrong with it",
+		Long:    "Every byte of the file is checked. Warnings name what would keep an agent from learning: learners that do not improve, a single task, short streams.",
 		Example: "  haul data import docs/examples/learners.npz --out data/mine.hist\n  haul data show data/mine.hist --plot curves.svg",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(_ *cobra.Command, args []string) error { return a.dataShow(args[0], plot, asJSON) },
 	}
-	cmd.Flags().StringVar(&plot, "plot", "", "draw the learners' curve as .svg or .png")
+	cmd.Flags().StringVar(&plot, "plot", "", "draw the learners' mean return as .svg or .png")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

@@ -27,31 +27,33 @@ func (a *app) newDataTabular() *cobra.Command {
 	var f tabularFlags
 	cmd := &cobra.Command{
 		Use:   "tabular NAME",
-		Short: "Let tabular learners live through Dark Room or Key-to-Door as published, and keep their histories",
-		Long: `Let tabular learners live through Dark Room or Key-to-Door of any size up to 64, and keep their histories: what Tarasov et al. ("Yes, Q-Learning Helps
-Offline In-Context RL") compare methods on. NAME is as print has it: DR19-300-5 is Dark Room of 19 by 19 cells, 300 goals to learn from, 5 histories of
-each; K2D13-250-1 is Key-to-Door of 13 by 13 cells. Dark Room begins in the centre and pays 1 on the goal; Key-to-Door begins anywhere and pays 1 for
-the key and 1 for the door. An episode ends when the task is done. Of Dark Room all other goals are held out, of Key-to-Door 100 of them.
+		Short: "Write the histories of tabular learners in the published sets of Dark Room and Key-to-Door",
+		Long: `The sets are those on which Tarasov et al. ("Yes, Q-Learning Helps Offline In-Context RL") compare methods, and sets like them in rooms
+of up to 64 by 64 cells. NAME follows the paper: DR19-300-5 is Dark Room of 19 by 19 cells with 300 goals for training and 5 histories
+per goal; K2D13-250-1 is Key-to-Door of 13 by 13 cells. Dark Room starts in the centre and pays 1 on the goal. Key-to-Door starts in any
+cell and pays 1 for the key and 1 for the door. An episode ends when the task is done. In Dark Room all other goals are held out, in
+Key-to-Door 100 of them.
 
-A history is 200 episodes of tabular Q-learning (discount 0.9, exploration falling linearly to none over nine tenths of them; in Key-to-Door a state
-tells whether the key is held). --learner noise takes an expert in its place whose actions are random less and less often (AD-ε, Zisman et al. 2024).
---epsilon-last 0.8 leaves four actions of five random to the end: poor histories, which imitation cannot learn much from (method iql can).
+A history is 200 episodes of tabular Q-learning with discount 0.9. The share of random actions falls linearly to zero over the first
+nine tenths of the episodes. In Key-to-Door the learner's state includes whether it holds the key. --learner noise replaces the learner by
+an expert whose share of random actions falls (AD-ε, Zisman et al. 2024). --epsilon-last 0.8 keeps four of five actions random to the
+end: imitation learns little from such histories, and method iql can learn more.
 
-The file is a function of NAME and flags alone, whatever the number of workers. haul train --config ad_tabular --history FILE trains an agent on it.
-haul bench worlds makes the published table.`,
+The same NAME and flags give the same file, whatever the number of workers. haul train --config ad_tabular --history FILE trains an agent
+on it. haul bench worlds measures the published table.`,
 		Example: "  haul data tabular DR9-70-5\n  haul data tabular K2D5-40-2 --seed 1 --out data/doors.hist\n  haul data tabular DR9-70-5 --learner noise --out data/noise.hist",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.dataTabular(cmd, args[0], &f) },
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.learner, "learner", string(episodic.QLearning), "q (tabular Q-learning) or noise (an expert with noise that falls)")
-	fs.IntVar(&f.episodes, "episodes", episodic.Published().Episodes, "episodes of each history")
+	fs.StringVar(&f.learner, "learner", string(episodic.QLearning), "who makes the histories: q (tabular Q-learning) or noise (an expert with falling noise)")
+	fs.IntVar(&f.episodes, "episodes", episodic.Published().Episodes, "episodes per history")
 	fs.Float64Var(&f.first, "epsilon-first", episodic.Published().First, "share of random actions in the first episode")
 	fs.Float64Var(&f.last, "epsilon-last", episodic.Published().Final, "share of random actions in the last tenth of the episodes")
-	fs.IntVar(&f.horizon, "horizon", 0, "most steps of an episode (default: the published, or by the room's size)")
-	fs.Uint64Var(&f.seed, "seed", 0, "seed of the goals and the learners")
-	fs.IntVar(&f.workers, "workers", 0, "learners at a time (default: one for each core); the file does not depend on it")
-	fs.StringVar(&f.out, "out", "", "file to write; its folder is made when missing (default data/NAME.hist)")
+	fs.IntVar(&f.horizon, "horizon", 0, "longest episode in steps (default: as published, or by the size of the room)")
+	fs.Uint64Var(&f.seed, "seed", 0, "random seed of the goals and the learners")
+	fs.IntVar(&f.workers, "workers", 0, "learners at the same time (default: one per core); the file does not depend on it")
+	fs.StringVar(&f.out, "out", "", "file to write; a missing folder is created (default data/NAME.hist)")
 	fs.BoolVar(&f.force, "force", false, "replace the file in --out")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object")
 	return cmd

@@ -41,20 +41,24 @@ func (a *app) newDataXLand() *cobra.Command {
 	rules, search := xland.DefaultSchedule(), xland.DefaultSearching()
 	cmd := &cobra.Command{
 		Use:   "xland [ENV]",
-		Short: "Let learners with a memory live through tasks of XLand-MiniGrid and keep their histories",
-		Long: `Let learners live through tasks of XLand-MiniGrid (Nikulin et al. 2023, https://arxiv.org/abs/2312.12044) and keep their histories. ENV is as the Python
-package names it: XLand-MiniGrid-R1-9x9 (the default) or R1-9x9 is one room of 9 by 9 cells, R4-13x13 four rooms. An agent sees 5 by 5 cells ahead of it,
-turns, walks, picks up, puts down and opens doors. A task is a goal that nobody tells it, and rules by which objects turn into others; the goal pays
-1 - 0.9·steps/limit and ends the episode, and every episode begins with the objects elsewhere. Steps, views and starts are those of the package.
+		Short: "Write the histories of learners with a memory in tasks of XLand-MiniGrid",
+		Long: `ENV is the environment by the name of the Python package xminigrid (Nikulin et al. 2023, https://arxiv.org/abs/2312.12044):
+XLand-MiniGrid-R1-9x9 (the default), or R1-9x9 for short, is one room of 9 by 9 cells, and R4-13x13 is four rooms. An agent sees the 5
+by 5 cells ahead of it; it can turn, walk, pick up, put down and open doors. A task is a hidden goal, and rules that turn objects into
+others. Reaching the goal pays 1 - 0.9·steps/limit and ends the episode; every episode begins with the objects in other places. Steps,
+views and starts are those of the package.
 
---tasks trivial, small, medium or high draws tasks as the package's public generator does, from its seed 42; the name of a file reads a benchmark of the
-package (a pickle, packed by bzip2). Tasks 0 to --learn-1 are learned from; the next --held, of rulesets that are not among them, are held out.
+Tasks. --tasks trivial, small, medium or high draws tasks as the package's public generator does; the name of a file reads a benchmark of
+the package (a pickle packed by bzip2). The first --learn tasks are for training. The next --held tasks whose rulesets are not among those
+are held out.
 
-The learner is Q-learning whose values are sums over the objects that it remembers seeing in the episode: by tile, by what it holds and by where they
-lie. It knows where it stands and faces; the file keeps its views alone, and in every record the action that it would take there in the end
-(labels: best). --learner search takes one that knows which goals tasks without rules may have, and not which of them its own has: it tries the nearest
-that nothing speaks against, by the shortest way over what it has seen, and from the first goal reached on those alone that this may have been. Its
-histories have about --steps transitions; up to --noise of its actions are random, and the best action is what it meant to do. The file is a function of flags alone, whatever the number of workers. haul train --config ad_xland --history FILE trains an agent on it.`,
+Learners. --learner q is Q-learning whose values are sums over the objects that the learner remembers from the episode: by tile, by what
+it holds, and by where they lie. --learner search knows which goals a task without rules may have, but not which goal its own task has. It
+tries the nearest goal that is still possible, by the shortest way over the cells that it has seen, until one pays. Each of its
+histories has about --steps transitions, and up to --noise of its actions are random. In both cases the file keeps views only, and
+records the action that the learner holds best (labels: best).
+
+The same flags give the same file, whatever the number of workers. haul train --config ad_xland --history FILE trains an agent on it.`,
 		Example: "  haul data xland --learner search --learn 8000 --held 1024 --out data/xland.hist\n  haul data xland R2-9x9 --tasks small --learn 100 --held 16 --episodes 400 --out data/small.hist",
 		Args:    atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -66,24 +70,24 @@ histories have about --steps transitions; up to --noise of its actions are rando
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.tasks, "tasks", "trivial", strings.Join(xland.RecipeNames(), ", ")+", or a benchmark file of the package")
-	fs.Uint32Var(&f.taskSeed, "task-seed", xland.PublicSeed, "seed that tasks are drawn from")
-	fs.IntVar(&f.learn, "learn", 500, "tasks to learn from")
-	fs.IntVar(&f.held, "held", 64, "tasks held out")
-	fs.IntVar(&f.histories, "histories", 1, "histories of each task to learn from")
-	fs.IntVar(&f.view, "view", 5, "cells along a side of the view: 3, 5 or 7")
-	fs.IntVar(&f.horizon, "horizon", 0, "most steps of an episode (default: 3·height·width)")
-	fs.BoolVar(&f.opaque, "opaque", false, "walls and closed doors hide what lies behind them")
-	fs.StringVar(&f.learner, "learner", "q", "q: Q-learning with a memory; search: one that tries goals one after another, for tasks without rules")
-	fs.IntVar(&f.episodes, "episodes", rules.Episodes, "episodes of each history of --learner q")
-	fs.IntVar(&f.steps, "steps", search.Steps, "steps after which a history of --learner search ends with its episode")
-	fs.Float64Var(&f.noise, "noise", search.Noise, "most random actions of an episode of --learner search, as a share: each has its own")
-	fs.StringVar(&f.agent, "agent", "", "run folder or .safetensors file whose agents live through every second history of --learner search, beside a searcher that says what it would do")
-	fs.StringVar(&f.device, "device", "auto", "where --agent computes: cpu, cuda:K, or auto")
-	fs.StringVar(&f.precision, "precision", "", "of --agent: fp32, bf16, on a GPU tf32, or auto")
-	fs.Uint64Var(&f.seed, "seed", 0, "seed of the learners and the starts")
-	fs.IntVar(&f.workers, "workers", 0, "learners at a time (default: one for each core); the file does not depend on it")
-	fs.StringVar(&f.out, "out", "", "file to write; its folder is made when missing (default data/xland-TASKS.hist)")
+	fs.StringVar(&f.tasks, "tasks", "trivial", "kind of tasks: "+strings.Join(xland.RecipeNames(), ", ")+", or a benchmark file of the package")
+	fs.Uint32Var(&f.taskSeed, "task-seed", xland.PublicSeed, "random seed of the tasks")
+	fs.IntVar(&f.learn, "learn", 500, "tasks for training")
+	fs.IntVar(&f.held, "held", 64, "held-out tasks")
+	fs.IntVar(&f.histories, "histories", 1, "histories per task for training")
+	fs.IntVar(&f.view, "view", 5, "side of the square view, in cells: 3, 5 or 7")
+	fs.IntVar(&f.horizon, "horizon", 0, "longest episode in steps (default: 3·height·width)")
+	fs.BoolVar(&f.opaque, "opaque", false, "let walls and closed doors hide what lies behind them")
+	fs.StringVar(&f.learner, "learner", "q", "who makes the histories: q (Q-learning with a memory) or search (tries goals one after another; for tasks without rules)")
+	fs.IntVar(&f.episodes, "episodes", rules.Episodes, "episodes per history, with --learner q")
+	fs.IntVar(&f.steps, "steps", search.Steps, "with --learner search: a history ends with the first episode that ends after this many steps")
+	fs.Float64Var(&f.noise, "noise", search.Noise, "with --learner search: largest share of random actions in an episode; each episode has its own")
+	fs.StringVar(&f.agent, "agent", "", "with --learner search: trained agent (run folder or .safetensors file) that makes every second history, labelled with the searcher's actions")
+	fs.StringVar(&f.device, "device", "auto", "where --agent computes: cpu, cuda:K, or auto for the fastest")
+	fs.StringVar(&f.precision, "precision", "", "precision of --agent: fp32, bf16, tf32 (on a GPU), or auto")
+	fs.Uint64Var(&f.seed, "seed", 0, "random seed of the learners and the starts")
+	fs.IntVar(&f.workers, "workers", 0, "learners at the same time (default: one per core); the file does not depend on it")
+	fs.StringVar(&f.out, "out", "", "file to write; a missing folder is created (default data/xland-TASKS.hist)")
 	fs.BoolVar(&f.force, "force", false, "replace the file in --out")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object")
 	return cmd

@@ -21,9 +21,9 @@ type deviceFlags struct {
 }
 
 func (f *deviceFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.name, "device", "auto", "cpu, cuda:K, or auto: the fastest here")
-	cmd.Flags().StringVar(&f.precision, "precision", "", "matrix products: fp32, bf16, on a GPU tf32, or auto: the fastest (default: fp32 on the CPU, tf32 or what the settings say on a GPU)")
-	cmd.Flags().IntVar(&f.workers, "workers", device.PerformanceCores(), "cores to use; results do not depend on it")
+	cmd.Flags().StringVar(&f.name, "device", "auto", "where to compute: cpu, cuda:K, or auto, which times each and takes the fastest")
+	cmd.Flags().StringVar(&f.precision, "precision", "", "precision of matrix products: fp32, bf16, tf32 (on a GPU), or auto for the fastest (default: fp32 on a CPU, tf32 or what the settings say on a GPU)")
+	cmd.Flags().IntVar(&f.workers, "workers", device.PerformanceCores(), "CPU cores to use; results do not depend on it")
 	f.named = func() bool { return cmd.Flags().Changed("workers") }
 }
 

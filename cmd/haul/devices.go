@@ -50,18 +50,19 @@ func (a *app) newDevices() *cobra.Command {
 	var asJSON, prepare bool
 	cmd := &cobra.Command{
 		Use:   "devices",
-		Short: "List the processors and graphics cards found here",
-		Long: `List the processor with its instruction sets, and the graphics cards that the CUDA driver shows.
+		Short: "List the processors and GPUs of this machine",
+		Long: `The list has the processor with its instruction sets, and the GPUs that the CUDA driver shows. --device cpu or --device cuda:K chooses
+one of them for train, eval, solve --checkpoint, profile, bench step and lab run. --device auto, the default, times the job on each
+device and takes the fastest.
 
-train, eval, solve --checkpoint, profile, bench step and lab run compute on either: --device cpu or --device cuda:K, as named here.
---device auto, which is the default, times the job itself on each and takes the fastest.
+GPU kernels are compiled by the driver when a command first needs them, and kept in the driver's cache (~/.nv/ComputeCache, or
+CUDA_CACHE_PATH). --prepare compiles all of them now, for every GPU: in a container image, or before a job that is timed.
 
-On macOS the matrix products of Accelerate are checked against sums in float64 and timed against the kernels here, and one word says
-what became of them: used, wrong, slow or missing. HAUL_BLAS=PATH tries another library with sgemm_, on Linux too, and HAUL_BLAS=off none. Each
-call of this verb judges anew; other verbs go by the verdict it left. HAUL_SET=NAME forces one of the kernels named here.
+HAUL_SET=NAME forces one of the instruction sets of the list.
 
-A graphics card's kernels are compiled by its driver when a command first needs them, and kept in the driver's own cache (~/.nv/ComputeCache,
-or CUDA_CACHE_PATH). --prepare compiles all of them now, for every card: in a container's image, or before a job that is timed.`,
+On macOS, matrix products of Accelerate are checked against float64 sums and timed against Haul's own. The list says what became of
+them: used, wrong, slow or missing. HAUL_BLAS=PATH tries another library that has sgemm_, on Linux too; HAUL_BLAS=off tries none. Each
+haul devices checks again; other commands use its last result.`,
 		Example: "  haul devices\n  haul devices --json\n  haul devices --prepare",
 		Args:    atMost(0),
 		RunE: func(*cobra.Command, []string) error {
@@ -77,7 +78,7 @@ or CUDA_CACHE_PATH). --prepare compiles all of them now, for every card: in a co
 			return a.table(func(w io.Writer) { r.print(w) })
 		},
 	}
-	cmd.Flags().BoolVar(&prepare, "prepare", false, "compile all kernels for every graphics card here, and keep them")
+	cmd.Flags().BoolVar(&prepare, "prepare", false, "compile all kernels for every GPU of this machine, and keep them")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

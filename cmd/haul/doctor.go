@@ -66,17 +66,17 @@ func (a *app) newDoctor() *cobra.Command {
 	var opt doctorOptions
 	cmd := &cobra.Command{
 		Use:   "doctor TRACE...",
-		Short: "Say why a run is slow, from its profiler's trace",
-		Long: `Read what a profiler recorded and say how busy the GPU was, what it waited for, and what that cost:
-the causes in order, each with its evidence, its place in the code where stacks were recorded, its
-remedy and the most it would win back. Every idle moment of the GPU is given to one cause.
+		Short: "Explain why a run is slow, from its profiler's trace",
+		Long: `The report says how busy the GPU was, what it waited for, and what that cost. It lists the causes by cost, each with its evidence, its
+place in the code (if stacks were recorded), its remedy, and the most time that the remedy can win back. Every idle moment of the GPU is given
+to one cause.
 
-Read are traces of PyTorch (export_chrome_trace) on CUDA, ROCm and CPUs, of JAX (trace.json.gz or
-xplane.pb), of Nsight Systems (nsys export --type sqlite), of rocprofv3 (JSON) and of Haul itself; plain,
-gzip, zst, bz2, xz, zip or tar, and - for standard input. Several traces, or a folder, are the ranks of one job: the doctor matches
-their collectives and says who waits for whom, and why. With --diff, two traces are before and after.
+TRACE is a trace of PyTorch (export_chrome_trace; CUDA, ROCm and CPUs), JAX (trace.json.gz or xplane.pb), Nsight Systems (nsys export
+--type sqlite), rocprofv3 (JSON) or Haul itself: plain, gzip, zst, bz2, xz, zip or tar. - is standard input. Several traces, or a
+folder, are the ranks of one job: the doctor matches their collectives and says which rank waits for which, and why. With --diff, two
+traces are before and after a change.
 
-Recording with PyTorch needs schedule= for the steps to be marked:
+To record PyTorch, pass schedule= so that steps are marked:
 
   from torch.profiler import ProfilerActivity, profile, schedule
   with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
@@ -87,7 +87,7 @@ Recording with PyTorch needs schedule= for the steps to be marked:
           train_step(batch)
           prof.step()
 
-docs/doctor.md has the same for JAX and nsys, and what each finding means.`,
+docs/doctor.md says how to record JAX and nsys, and what each finding means.`,
 		Example: `  haul doctor docs/examples/trace.json.gz
   haul doctor docs/examples/trace.json.gz --html page.html --breakdown
   haul doctor docs/examples/ranks                      # a folder: the ranks of one job
@@ -128,15 +128,15 @@ docs/doctor.md has the same for JAX and nsys, and what each finding means.`,
 		},
 	}
 	cmd.Flags().BoolVar(&opt.json, "json", false, "print one JSON object")
-	cmd.Flags().StringVar(&opt.page, "html", "", "write one self-contained page with the timeline to this file; - is standard output")
-	cmd.Flags().BoolVar(&opt.force, "force", false, "replace a page that is there already")
-	cmd.Flags().BoolVar(&opt.breakdown, "breakdown", false, "print where the step's time goes too: the critical path, operators against the roofline, modules and ranges, memory, kernel families, copies, collectives, the queue")
-	cmd.Flags().BoolVar(&opt.diff, "diff", false, "compare two traces, or the folders of two jobs, before and after")
-	cmd.Flags().StringVar(&opt.failOn, "fail-on", "", "exit with 1 where a finding is at least this severe: note, warning or critical")
-	cmd.Flags().Float64Var(&opt.from, "from", 0, "judge from this many ms after the first event on")
-	cmd.Flags().Float64Var(&opt.to, "to", 0, "judge up to this many ms after the first event (0: to the end)")
-	cmd.Flags().StringVar(&opt.capture, "capture", "", "a trace in which the CUDA graph was captured: --breakdown then names the operators inside its replays")
-	cmd.Flags().StringVar(&opt.within, "range", "", "judge the stretches of this annotation (record_function); each is a step")
+	cmd.Flags().StringVar(&opt.page, "html", "", "write a self-contained HTML page with a timeline to this file; - is standard output")
+	cmd.Flags().BoolVar(&opt.force, "force", false, "replace a page that exists")
+	cmd.Flags().BoolVar(&opt.breakdown, "breakdown", false, "also print where the step's time goes: critical path, operators against the roofline, modules and ranges, memory, kernel families, copies, collectives, queue")
+	cmd.Flags().BoolVar(&opt.diff, "diff", false, "compare two traces, or the folders of two jobs: before and after a change")
+	cmd.Flags().StringVar(&opt.failOn, "fail-on", "", "exit with code 1 if a finding is at least this severe: note, warning or critical")
+	cmd.Flags().Float64Var(&opt.from, "from", 0, "start of the part to read, in ms after the first event")
+	cmd.Flags().Float64Var(&opt.to, "to", 0, "end of the part to read, in ms after the first event (0: the end of the trace)")
+	cmd.Flags().StringVar(&opt.capture, "capture", "", "trace of the capture of the CUDA graph: --breakdown then names the operators inside its replays")
+	cmd.Flags().StringVar(&opt.within, "range", "", "read only the ranges with this annotation (record_function), each as one step")
 	cmd.AddCommand(a.newDoctorWatch())
 	return cmd
 }

@@ -22,10 +22,9 @@ func (a *app) newDoctorWatch() *cobra.Command {
 	var every time.Duration
 	var json, all bool
 	cmd := &cobra.Command{
-		Use:   "watch DIR",
-		Short: "Judge each trace in a folder as it is written, until Ctrl-C",
-		Long: `Look into a folder again and again, and judge each trace once it has been written: one line per
-trace, or with --json one object per line. It ends with Ctrl-C.`,
+		Use:     "watch DIR",
+		Short:   "Report on each trace in a folder as it is written, until Ctrl-C",
+		Long:    `The folder is read again and again. Each trace gives one line once it has been written, or with --json one object.`,
 		Example: `  haul doctor watch docs/examples --all`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -40,9 +39,9 @@ trace, or with --json one object per line. It ends with Ctrl-C.`,
 			return a.watchTraces(cmd.Context(), args[0], every, json, all)
 		},
 	}
-	cmd.Flags().DurationVar(&every, "every", 2*time.Second, "how often to look")
+	cmd.Flags().DurationVar(&every, "every", 2*time.Second, "time between two looks at the folder")
 	cmd.Flags().BoolVar(&json, "json", false, "print one JSON object per trace")
-	cmd.Flags().BoolVar(&all, "all", false, "judge the traces that are there already, too")
+	cmd.Flags().BoolVar(&all, "all", false, "also report on the traces that are in the folder at the start")
 	return cmd
 }
 

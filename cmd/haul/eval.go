@@ -31,8 +31,9 @@ func (a *app) newEval() *cobra.Command {
 	var f evalFlags
 	cmd := &cobra.Command{
 		Use:   "eval",
-		Short: "Judge a trained model against the optimum",
-		Long: `The checkpoint says which model it holds; --model only makes sure.
+		Short: "Test a trained model against the optimum",
+		Long: `Name what to test: a run folder or a checkpoint with --checkpoint, or a shipped policy with --policy. The report depends on the kind of
+model that it holds:
 
 ` + paragraphs(func(i *run.About) string { return i.Eval }),
 		Example: `  haul eval --checkpoint runs/quick-001
@@ -44,14 +45,14 @@ func (a *app) newEval() *cobra.Command {
 		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.eval(cmd, &f) },
 	}
-	cmd.Flags().StringVar(&f.policy.checkpoint, "checkpoint", "", "a .safetensors file, or a run folder: "+used())
+	cmd.Flags().StringVar(&f.policy.checkpoint, "checkpoint", "", "a .safetensors file, or a run folder ("+used()+")")
 	cmd.Flags().StringVar(&f.policy.policy, "policy", "", policyUsage())
 	f.deviceFlags.register(cmd)
 	f.recipeFlags.register(cmd, func(i *run.About) []run.Flag { return i.EvalFlags })
-	cmd.Flags().StringVar(&f.model, "model", "", "what the checkpoint must hold: "+strings.Join(recipe.Names(), ", "))
-	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the instances, or of the actions (default: the training run's)")
+	cmd.Flags().StringVar(&f.model, "model", "", "refuse a checkpoint of another kind than this: "+strings.Join(recipe.Names(), ", "))
+	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "random seed of the instances or the actions (default: the training run's)")
 	cmd.Flags().StringVar(&f.plot, "plot", "", "draw the result as .svg or .png")
-	cmd.Flags().BoolVar(&f.force, "force", false, "replace pictures that are there already")
+	cmd.Flags().BoolVar(&f.force, "force", false, "replace pictures that exist")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
 	return cmd
 }
@@ -62,7 +63,7 @@ func used() string {
 	for _, r := range recipe.All {
 		text := fmt.Sprintf("of %s its %s", r.About().Name, strings.TrimSuffix(r.About().Use, ".safetensors"))
 		if r.About().UseBest != nil {
-			text += " (the best where it was chosen on goals kept for that)"
+			text += " (its best if validation goals chose it)"
 		}
 		all = append(all, text)
 	}
@@ -71,7 +72,7 @@ func used() string {
 
 func (a *app) eval(cmd *cobra.Command, f *evalFlags) (err error) {
 	if _, ok := f.policy.given(); !ok {
-		return usagef("--checkpoint is missing: name a run folder or a .safetensors file, or --policy one that comes with the program")
+		return usagef("--checkpoint is missing: name a run folder or a .safetensors file, or a shipped policy with --policy")
 	}
 	if err := firstOf(knownModel(f.model), f.checkValues(), f.check(a)); err != nil {
 		return err

@@ -31,25 +31,20 @@ func (a *app) newGen() *cobra.Command {
 	var f genFlags
 	cmd := &cobra.Command{
 		Use:   "gen",
-		Short: "Write generated instances, or a public test set, as .vrp, .npz or .pkl",
-		Long: `Write generated instances, or a public test set, as CVRPLIB .vrp files or as one file of all.
+		Short: "Write generated instances or a public test set as .vrp, .npz or .pkl",
+		Long: `An instance depends on its seed and index alone: --first 500 --count 1 writes the same file as number 500 of a longer run. --out names a
+folder for .vrp files, or one file: .npz with the arrays depot, locs, demand and capacity (as RL4CO reads them), or .pkl (as Kool's code
+reads it). - is standard output, for one .vrp.
 
-An instance is a function of seed and index alone: --first 500 --count 1 writes the same file as
-number 500 of a longer run. --out names a folder for .vrp files, or one file: .npz with the arrays
-depot, locs, demand and capacity as RL4CO and others read them, or .pkl as Kool's code reads it; -
-is standard output, for one .vrp.
+In .vrp files, grid instances keep their integer coordinates and uniform instances are scaled by 1,000,000; COMMENT holds the scale.
+Solve them with --distance exact to get the distances of the generated instance, times the scale.
 
-In .vrp files grid keeps its integers, uniform is scaled by 1,000,000; the COMMENT holds the scale.
-Solve them with --distance exact to get the generated problem's own distances, times the scale.
+--testset kool makes the public test sets of Kool et al. (2019) again, digit for digit: 10,000 instances of 10, 20, 50 or 100 customers,
+drawn by NumPy's generator from seed 1234 (--split validation: 4321). Larger sets, of 200, 500 and 1000 customers, are drawn as later papers
+draw them, with capacity 80, 100 and 200.
 
---testset kool makes the public test sets of Kool et al. (2019) again, digit for digit: 10,000
-instances of 10, 20, 50 or 100 customers, as NumPy draws them from seed 1234 (--split validation:
-from 4321). Of 200, 500 and 1000 customers it draws what later papers do, with capacity 80, 100
-and 200.
-
---testset routefinder makes those of RouteFinder (Berto et al., 2024): --variant names one of 48
-problems, with 50 or 100 customers, 1,000 instances each. Plain ones are written as .vrp files,
-those with further parts as .json.`,
+--testset routefinder makes the public test sets of RouteFinder (Berto et al., 2024): 1,000 instances for each of 48 variants (--variant)
+with 50 or 100 customers. Plain problems are written as .vrp files, the others as .json.`,
 		Example: `  haul gen --customers 20 --capacity 30 --count 3 --out instances
   haul gen --distribution uniform --customers 100 --capacity 50 --count 1000 --out mine.npz
   haul gen --single-tour --customers 12 --count 3 --out tours
@@ -61,7 +56,7 @@ those with further parts as .json.`,
 	}
 	f.src.register(cmd, 1)
 	f.testset.register(cmd, "")
-	cmd.Flags().StringVar(&f.out, "out", "", "folder to write .vrp files to (made when missing), or one file: .npz or .pkl")
+	cmd.Flags().StringVar(&f.out, "out", "", "folder for .vrp files (created if missing), or one .npz or .pkl file")
 	cmd.Flags().BoolVar(&f.force, "force", false, "replace files that are there already")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
 	return cmd

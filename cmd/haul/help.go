@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"strconv"
@@ -37,7 +36,8 @@ func (a *app) helpWidth() int {
 	return widestHelp
 }
 
-// layHelp has the help of a verb laid out when somebody asks for it.
+// layHelp has the help of a verb laid out when somebody asks for it: what it does in a line, its
+// use, examples, the details, its flags.
 func (a *app) layHelp(root *cobra.Command) {
 	width := a.helpWidth()
 	cobra.AddTemplateFunc("flagUsages", func(cmd *cobra.Command, inherited bool) string {
@@ -55,16 +55,21 @@ func (a *app) layHelp(root *cobra.Command) {
 	cobra.AddTemplateFunc("more", func(cmd *cobra.Command) string {
 		return reflow(fmt.Sprintf("%s VERB --help says more about a verb.", cmd.CommandPath()), width)
 	})
+	// a command without words of its own only holds others: its own line would promise flags
+	cobra.AddTemplateFunc("acts", func(cmd *cobra.Command) bool {
+		return cmd.Runnable() && (!cmd.HasAvailableSubCommands() || strings.Contains(cmd.Use, " "))
+	})
 	template := root.UsageTemplate()
 	template = strings.ReplaceAll(template, ".LocalFlags.FlagUsages | trimTrailingWhitespaces", "flagUsages . false")
 	template = strings.ReplaceAll(template, "{{rpad .Name .NamePadding }} {{.Short}}", "{{short .}}")
 	template = strings.ReplaceAll(template, `Use "{{.CommandPath}} [command] --help" for more information about a command.`, "{{more .}}")
+	template = strings.ReplaceAll(template, "{{if .Runnable}}", "{{if acts .}}")
+	template = strings.ReplaceAll(template, "{{.Example}}{{end}}", "{{.Example}}{{end}}{{if .Long}}\n\n{{.Long}}{{end}}")
 	template = strings.ReplaceAll(template, ".InheritedFlags.FlagUsages | trimTrailingWhitespaces", "flagUsages . true")
 	root.SetUsageTemplate(template)
-	help := root.HelpFunc()
-	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		cmd.Long, cmd.Example = reflow(cmp.Or(cmd.Long, cmd.Short), width), reflow(cmd.Example, width)
-		help(cmd, args)
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		cmd.Long, cmd.Example = reflow(cmd.Long, width), reflow(cmd.Example, width)
+		fmt.Fprintf(cmd.OutOrStdout(), "%s\n\n%s", reflow(cmd.Short+".", width), cmd.UsageString())
 	})
 }
 

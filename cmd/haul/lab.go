@@ -19,9 +19,9 @@ import (
 func (a *app) newLab() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lab",
-		Short: "Test the claims of the original program's five reports on this machine",
-		Long: `Test the claims of the original program's five reports on this machine: each is an experiment that prints the claim, what
-was measured, and a verdict computed from the two.`,
+		Short: "Test the claims of five reports on a slow PyTorch trainer on this machine",
+		Long: `Each claim is an experiment. It prints the claim, what was measured, and a verdict that is computed from the two. docs/reports.md
+summarises the reports.`,
 		Example: "  haul lab list\n  haul lab run cost-cpu\n  haul lab run all --device cuda:0 --page docs/lab.md",
 	}
 	cmd.AddCommand(a.newLabList(), a.newLabRun())
@@ -67,11 +67,9 @@ func (a *app) newLabRun() *cobra.Command {
 	var f labFlags
 	cmd := &cobra.Command{
 		Use:   "run NAME|all",
-		Short: "Run one experiment, or all",
-		Long: `Run one experiment, or all. Those for the CPU run anywhere; those for a GPU say so in a line where there is none. An experiment
-that fails is reported and the rest go on; the exit code is then 1.
-
-With --page the results are also written as a page of Markdown, pictures in the folder "pictures" beside it.`,
+		Short: "Run one experiment or all",
+		Long: `Experiments for the CPU run anywhere. Those for a GPU say in one line that there is none. If an experiment fails, the others still run,
+and the exit code is 1. --page also writes the results as a page of Markdown, with pictures in the folder "pictures" beside it.`,
 		Example: "  haul lab run all --device cpu\n  haul lab run transfers --device cuda:0 --json",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -81,9 +79,9 @@ With --page the results are also written as a page of Markdown, pictures in the 
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return a.labRun(cmd, &f, args[0]) },
 	}
-	cmd.Flags().StringVar(&f.device, "device", "auto", "cpu, cuda:K, or auto: a GPU where there is one")
-	cmd.Flags().IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "cores to use")
-	cmd.Flags().StringVar(&f.page, "page", "", "write the results as a page of Markdown to this file")
+	cmd.Flags().StringVar(&f.device, "device", "auto", "where to compute: cpu, cuda:K, or auto (a GPU if there is one)")
+	cmd.Flags().IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "CPU cores to use")
+	cmd.Flags().StringVar(&f.page, "page", "", "write the results to this Markdown file")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object per experiment")
 	return cmd
 }

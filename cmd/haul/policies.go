@@ -33,14 +33,12 @@ func (a *app) newPolicies() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "policies [NAME]",
-		Short: "List the trained policies that come with the program, or print a model card",
-		Long: `List the trained routing policies that come with the program, each with the instances that
-it learned from and the time that this took, over all runs that made it; with a name, print that
-policy's model card: its runs, its curve, how it fares, and the commands that made it.
+		Short: "List the shipped trained policies, or print a model card",
+		Long: `Without NAME, each shipped policy is listed with the instances that it learned from and its training time, over all of its runs.
+With NAME, that policy's model card is printed: its runs, its curve, its results, and the commands that trained it.
 
-A policy routes problems of any size, best those like the ones it was trained on. It is used by
-haul solve FILE --policy NAME and judged by haul eval --policy NAME; --out writes its weights as a
-checkpoint, for other programs.`,
+A policy routes problems of any size, best those like the ones that it was trained on. haul solve FILE --policy NAME uses it, haul eval --policy
+NAME tests it, and --out writes its weights as a checkpoint, for other programs.`,
 		Example: `  haul policies
   haul policies cvrp20
   haul policies cvrp20 --out cvrp20.safetensors
@@ -195,15 +193,12 @@ func (a *app) newPack() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "pack CHECKPOINT",
-		Short: "Make a small file of a trained policy, to be shared or shipped",
-		Long: `Make a small file of a routing run's best checkpoint, or of the .safetensors file that is named:
-weights and settings alone, an eighth of the size in bf16. It is used like any checkpoint
-(--checkpoint FILE); a run cannot be continued from it.
+		Short: "Make a small file of a trained policy, to share it",
+		Long: `CHECKPOINT is a run folder (its best checkpoint is taken) or a .safetensors file. The new file holds weights and settings only; in bf16 it
+has an eighth of the size. It is used like any checkpoint (--checkpoint FILE), but a run cannot continue from it.
 
-The file says what the weights learned from and how long that took, over all runs: one that began with
-other weights (haul train --from) remembers the runs before it. A run of an older build may not: --began
-names what it began with, the first first, in place of whatever it remembers; the first that is named
-brings along what it remembers itself.`,
+The file records what the weights learned from and how long that took, over all runs: a run that started from other weights (haul train
+--from) remembers the runs before it. For a run that does not remember them, --began names these runs, oldest first.`,
 		Example: `  haul policies pack runs/quick-001 --out quick.safetensors
   haul policies pack runs/quick-001/last.safetensors --type fp32 --out last.safetensors
   haul policies pack runs/quick-002 --began runs/quick-001 --out second.safetensors`,
@@ -222,10 +217,10 @@ brings along what it remembers itself.`,
 			return a.pack(args[0], out, kind, as, began, force, asJSON)
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "", "file to write")
+	cmd.Flags().StringVar(&out, "out", "", ".safetensors file to write")
 	cmd.Flags().StringVar(&kind, "type", "bf16", "type of the weights: bf16 or fp32")
-	cmd.Flags().StringArrayVar(&began, "began", nil, "a run whose weights it began with, where it does not know; repeatable, the first first")
-	cmd.Flags().BoolVar(&force, "force", false, "replace a file that is there already")
+	cmd.Flags().StringArrayVar(&began, "began", nil, "run whose weights this run started from, if the checkpoint does not know (repeatable, oldest first)")
+	cmd.Flags().BoolVar(&force, "force", false, "replace a file that exists")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

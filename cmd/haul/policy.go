@@ -25,10 +25,10 @@ type policyFlags struct {
 }
 
 func (f *policyFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.policy, "policy", "", policyUsage()+"; auto: the one that fits the problem")
-	cmd.Flags().StringVar(&f.checkpoint, "checkpoint", "", "trained policy: a .safetensors file, or a run folder's best")
+	cmd.Flags().StringVar(&f.policy, "policy", "", policyUsage()+"; auto takes the one that fits the problem")
+	cmd.Flags().StringVar(&f.checkpoint, "checkpoint", "", "trained policy: a .safetensors file, or a run folder (its best checkpoint)")
 	cmd.Flags().StringVar(&f.decode, "decode", "", policy.DecodeUsage+
-		fmt.Sprintf("; default: pomo8 up to %d customers, pomo up to %d, else greedy; pomo8:1 near the size that a policy with start_views was trained on",
+		fmt.Sprintf(" (default: pomo8 up to %d customers, pomo up to %d, else greedy; pomo8:1 for policies with model.start_views, near the size of their training)",
 			policy.MostForPomo8, policy.MostForPomo))
 }
 
@@ -56,7 +56,7 @@ func slow(d policy.Decode, n int) bool {
 }
 
 func policyUsage() string {
-	return "trained policy that comes with the program: see haul policies"
+	return "shipped trained policy by name (see haul policies)"
 }
 
 // given says whether a policy was named, and by which flag.
@@ -86,7 +86,7 @@ func (f *policyFlags) fit(p *vrp.Problem) error {
 	} else if _, err := p.Variant(); err != nil {
 		why = err.Error()
 	}
-	return fmt.Errorf("--policy auto: no policy that comes with the program fits: %s: leave --policy out to search", why)
+	return fmt.Errorf("--policy auto: no shipped policy fits: %s: leave --policy out to search", why)
 }
 
 // load reads the checkpoint that is meant, as far as its settings. The path is that of the file

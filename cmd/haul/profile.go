@@ -26,21 +26,21 @@ func (a *app) newProfile() *cobra.Command {
 	var f profileFlags
 	cmd := &cobra.Command{
 		Use:   "profile",
-		Short: "Say where a training step's time goes",
-		Long: `Replay a training step and take it apart: time by stage and by op, arithmetic and bytes against what this device was
-measured to do in the same run, launches, waits, copies, allocations, and workers with nothing to do. An agent's step draws its rows
-from random walks, which stand in for learning histories.
+		Short: "Show where the time of a training step goes",
+		Long: `One training step is replayed and measured: time by stage and by op; arithmetic and bytes against the limits that were measured on
+this device in the same run; launches, waits, copies, allocations, and workers without work. An agent's step draws its rows from
+random walks instead of learning histories.
 
-The three largest costs come first, in words. Stages add up to the step's time, on several cores times their number. The
-instrumented step is compared with plain ones, and the difference stated. --trace writes that step as a Chrome trace, which
-Perfetto (ui.perfetto.dev) and haul doctor open.`,
+The three largest costs come first, in words. The times of all stages add up to the step's time, on several cores to its multiple. The
+measured step is compared with plain ones, and the difference is printed. --trace writes the step as a Chrome trace, which Perfetto
+(ui.perfetto.dev) and haul doctor open.`,
 		Example: "  haul profile --config tiny_1\n  haul profile --config ad_dr\n  haul profile --config small --device cpu --trace step.json.gz",
 		Args:    atMost(0),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.profile(cmd.Context(), &f) },
 	}
 	f.configFlags.register(cmd)
 	f.deviceFlags.register(cmd)
-	cmd.Flags().IntVar(&f.steps, "steps", 20, "plain steps to count and to take the median of")
+	cmd.Flags().IntVar(&f.steps, "steps", 20, "plain steps to compare with; their median is taken")
 	cmd.Flags().StringVar(&f.trace, "trace", "", "write the step as a Chrome trace to this file (.json or .json.gz)")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
 	return cmd

@@ -37,12 +37,12 @@ type rankFlags struct {
 
 func (f *rankFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.IntVar(&f.processes, "processes", 1, "start this many ranks on this machine, which share every step")
-	flags.IntVar(&f.ranks, "ranks", 0, "ranks in all, where no launcher says so (with --rank and --rendezvous)")
-	flags.IntVar(&f.rank, "rank", 0, "this process's rank, from 0")
+	flags.IntVar(&f.processes, "processes", 1, "start this many ranks on this machine; they share every step")
+	flags.IntVar(&f.ranks, "ranks", 0, "total number of ranks, if no launcher sets it (needs --rank and --rendezvous)")
+	flags.IntVar(&f.rank, "rank", 0, "rank of this process, from 0")
 	f.rankGiven = func() bool { return flags.Changed("rank") }
-	flags.StringVar(&f.rendezvous, "rendezvous", "", "host:port where rank 0 is met")
-	flags.BoolVar(&f.perRank, "per-rank", false, "tell of every rank at the end, not of rank 0 alone")
+	flags.StringVar(&f.rendezvous, "rendezvous", "", "host:port of rank 0")
+	flags.BoolVar(&f.perRank, "per-rank", false, "report every rank at the end, not only rank 0")
 }
 
 // mostProcesses keeps a slip of the hand from filling the machine: ranks that share a core only

@@ -64,13 +64,12 @@ var forRelease []func(*app) *cobra.Command
 func (a *app) newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "haul",
-		Short: "Small decision-making transformers: trained fast, judged, and what each step costs",
-		Long: `Haul trains two kinds of small transformers as fast as the hardware allows: policies for capacitated vehicle routing, and agents that
-learn a task inside their context. It makes and solves the problems, judges the results, and shows where every millisecond went, its
-own and that of any PyTorch run that left a trace.
+		Short: "Solve routing problems, train small decision-making transformers, and find where time goes",
+		Long: `Haul solves vehicle routing problems, trains small transformers as fast as the hardware allows (policies that route vehicles, and
+agents that learn a task inside their context), and shows where every millisecond went, in its own runs and in PyTorch's.
 
-Results go to standard output, words and progress to standard error; --json prints one object.
-Exit codes: 0 done, 1 failed, 2 wrong use, 3 customers who had to be served are not; interrupted: 130 by Ctrl-C, 143 by SIGTERM.`,
+Results go to standard output, notes and progress to standard error. With --json, results are JSON.
+Exit codes: 0 done, 1 failed, 2 wrong use, 3 required customers are unserved, 130 interrupted by Ctrl-C, 143 by SIGTERM.`,
 		Example: `  haul train
   haul solve --customers 10 --capacity 30 --count 1000 --method exact
   haul solve docs/examples/grid20.vrp --out x.sol --plot routes.svg
@@ -101,7 +100,7 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 customers who had to be served are 
 	for _, verb := range forRelease {
 		root.AddCommand(verb(a))
 	}
-	root.PersistentFlags().BoolVar(&a.quiet, "quiet", false, "results and errors alone: no notes, no progress")
+	root.PersistentFlags().BoolVar(&a.quiet, "quiet", false, "print results and errors only: no notes, no progress")
 	root.SetCompletionCommandGroupID(groupMeasure)
 	a.parent(root)
 	complete(root)

@@ -46,20 +46,21 @@ func (a *app) newServe() *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Show runs, routes and traces in a browser, and answer over HTTP",
-		Long: `Serve one page with three rooms, and the HTTP API behind it, from this binary alone:
+		Short: "Show runs, routes and traces in a browser, and serve an HTTP API",
+		Long: `The page has three parts:
 
-  Runs    every run of a folder as it learns: curves over each other, gap, speed, settings, pictures
-  Routes  place customers or drop a file, and solve them by a policy, a search or exactly
-  Doctor  drop a profiler's trace and read why the run is slow
+  Runs    training runs of a folder as they learn: curves, gaps, speed, settings, pictures
+  Routes  place customers or open a file, and solve by a policy, by search or exactly
+  Doctor  open a profiler's trace and read why the run is slow
 
-Only this machine can connect unless --addr says otherwise, and then only who has the token, which is
-printed at the start unless it comes from --token-file or HAUL_TOKEN. The server reads the folder of
-runs and writes nothing there, unless --train lets the page start runs; others may start, go on and
-end meanwhile. Long solves are jobs, which
-survive a restart with --jobs. The API is described at /api/v1/openapi.json, metrics for Prometheus
-are at /metrics, liveness at /healthz, readiness at /readyz. Ctrl-C ends it. docs/serve.md has the
-whole story, docs/deploy.md how to run it as a service.`,
+Access. Only this machine can connect unless --addr says otherwise. Others then need a token, from --token, --token-file or HAUL_TOKEN; if
+none is given, one is made and printed.
+
+Files. The server reads the folder of runs and writes nothing to it, unless --train lets the page start runs. Runs may start, continue
+and end while the server is up. Long solves are jobs; with --jobs they survive a restart.
+
+API. /api/v1/openapi.json describes the API, /metrics has metrics for Prometheus, /healthz and /readyz say whether the server is alive
+and ready. Ctrl-C ends the server. docs/serve.md has the details, docs/deploy.md says how to run it as a service.`,
 		Example: `  haul serve
   haul serve --runs runs --addr 127.0.0.1:8420 --open
   haul serve --addr 0.0.0.0:8420 --host lab.example
@@ -67,18 +68,18 @@ whole story, docs/deploy.md how to run it as a service.`,
 		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), &f) },
 	}
-	cmd.Flags().StringVar(&f.runs, "runs", "runs", "folder of the runs to show; it may come into being later")
+	cmd.Flags().StringVar(&f.runs, "runs", "runs", "folder of the runs to show; it may be created later")
 	cmd.Flags().StringVar(&f.addr, "addr", "127.0.0.1:8420", "address and port to listen on; port 0 takes a free one")
-	cmd.Flags().StringArrayVar(&f.hosts, "host", nil, "name that browsers may reach this machine by, beside its addresses (repeatable)")
-	cmd.Flags().StringVar(&f.token, "token", "", "what others must show; made up where --addr reaches beyond this machine")
-	cmd.Flags().StringVar(&f.tokenFile, "token-file", "", "file whose first line is the token; HAUL_TOKEN holds one too")
-	cmd.Flags().StringVar(&f.jobs, "jobs", "", "folder that keeps jobs, so that they survive a restart; without it they are in memory")
+	cmd.Flags().StringArrayVar(&f.hosts, "host", nil, "host name by which browsers may reach this machine, beside its addresses (repeatable)")
+	cmd.Flags().StringVar(&f.token, "token", "", "token that clients must send (default: made and printed if --addr accepts other machines)")
+	cmd.Flags().StringVar(&f.tokenFile, "token-file", "", "file whose first line is the token (or set HAUL_TOKEN)")
+	cmd.Flags().StringVar(&f.jobs, "jobs", "", "folder that keeps jobs, so that they survive a restart (default: jobs are in memory)")
 	cmd.Flags().StringVar(&f.log, "log", "", "log each request on standard error: text or json")
-	cmd.Flags().Float64Var(&f.rate, "rate", 0, "requests per second of one address at most, twice as many at once; 0: any number")
-	cmd.Flags().StringArrayVar(&f.proxies, "proxy", nil, "address or network of a reverse proxy whose X-Forwarded-For is believed (repeatable)")
-	cmd.Flags().BoolVar(&f.train, "train", false, "let who has the token start and stop training runs from the page, one at a time")
+	cmd.Flags().Float64Var(&f.rate, "rate", 0, "most requests per second from one address, with bursts of twice as many; 0: no limit")
+	cmd.Flags().StringArrayVar(&f.proxies, "proxy", nil, "address or network of a reverse proxy whose X-Forwarded-For is trusted (repeatable)")
+	cmd.Flags().BoolVar(&f.train, "train", false, "let clients with the token start and stop training runs, one at a time")
 	cmd.Flags().BoolVar(&f.open, "open", false, "open the page in the browser")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object with the address when it listens")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object with the address once the server listens")
 	return cmd
 }
 

@@ -60,52 +60,49 @@ func (a *app) newSolve() *cobra.Command {
 	var f solveFlags
 	cmd := &cobra.Command{
 		Use:   "solve [FILE]",
-		Short: "Solve generated instances or a routing problem of a file, or check a solution",
-		Long: `Solve generated instances, or the routing problem of a file, and report what the routes cost.
+		Short: "Solve a routing problem from a file or generated ones, or check a solution",
+		Long: `With FILE, routes are found for its problem, and written (--out) and drawn (--plot). With --check, routes of a file are judged instead.
+Without FILE, generated instances are solved, and their mean cost per customer (CPC) is printed. A validator checks every route before
+it is reported.
 
-Without a file, instances are generated and the mean cost per customer (CPC) is printed with its
-standard error. With a file, its routes are found, and written and drawn where asked; with --check, a
-.sol file is judged instead. Every route is judged by the validator before it is reported.
+Methods. The default is exact up to 12 customers, and search above that; savings for generated instances that are too large for exact.
+  search    improves routes until --time (default 1s) or --iterations is over: ruin and recreate
+  exact     dynamic programming over sets of customers; optimal, for small problems only
+  savings   Clarke and Wright's savings with local search; quick
 
-Methods: search improves routes for as long as --time (default 1s) or --iterations allow: ruin and recreate
-under annealing, then the best choice among all routes seen. exact is dynamic programming over sets of customers,
-optimal and for small N only. savings is Clarke-Wright with local search and a fixed budget. Files default
-to exact up to 12 customers and to search beyond, generated instances to exact where it fits and to savings
-beyond. With --iterations equal seeds give equal routes, for any number of workers; with --time the clock decides. Ctrl-C
-ends a search early: the best routes so far are reported and written, with exit code 130.
+With --iterations, equal seeds give equal routes for any number of workers. Ctrl-C ends a search: the best routes so far are reported
+and written, and the exit code is 130. Required customers without a place in any route are listed with the reason, and the exit code is 3.
 
-A file is VRPLIB's .vrp in PyVRP's dialect, TSPLIB's, Solomon's, Li and Lim's or Cordeau's format, JSON of Haul's own or VROOM's,
-or a table of customers (.csv, .tsv, .xlsx, GeoJSON points) with a header: id,x,y,demand, or id,lat,lon,demand for great-circle
-distances in metres, and columns for windows, service, skills and more; the first row is the depot. Vehicles, depots, shipments
-and matrices are sheets of the .xlsx or files beside it (--fleet, --depots, --shipments, --distances, --durations); --capacity is
-needed where no vehicles are given, --speed where places have lat and lon and times count. What is not honoured is refused by name.
-- is standard input. --open leaves out the way back to the depot. --out writes .sol, .json, .csv, .xlsx or .geojson, by its extension;
---out - writes .sol to standard output and the report to standard error. --check and --start take - as well. Customers who had to be
-served and find no place are listed with the reason, and the exit code is 3.
-CVRPLIB's rounding of distances applies to files unless --distance exact.
+Files. FILE is told by its content: VRPLIB's .vrp (also PyVRP's dialect), TSPLIB, Solomon, Li and Lim, Cordeau, Haul's own JSON, VROOM's JSON, or
+a table of customers (.csv, .tsv, .xlsx, GeoJSON points). - is standard input, also for --check and --start. What Haul cannot honour is refused by
+name. Distances of CVRPLIB's files are rounded to integers, unless --distance says otherwise.
 
-With --policy, one of those that come with the program (haul policies), or with --checkpoint, one of your own runs, a trained policy
-solves the file, whatever its N: coordinates are scaled to the unit square, and of
-the routes that --decode asks for the best by the file's own distances counts. Without --decode it is what takes about a second: pomo8
-up to 200 customers, pomo up to 400, greedy past that; a policy whose starts are viewed, as cvrp20's are, draws them (pomo8:1) up to
-twice the customers that it was trained on. With --time or --iterations as well, the search starts from the policy's
-routes, greedy ones unless --decode says otherwise. --decode eas:I and eas8:I learn on the file itself for I iterations (default 200), or
-with --time for as long; no search follows within that time, and Ctrl-C ends it with the best routes so far.
+Tables. The first row is the depot. The header is id,x,y,demand, or id,lat,lon,demand for great-circle distances in metres, with further
+columns for time windows, service, skills and more (docs/formats.md). Vehicles, depots, shipments and matrices are sheets of the .xlsx, or
+files (--fleet, --depots, --shipments, --distances, --durations). --capacity is required without a table of vehicles; --speed is required
+with lat and lon if times count.
 
---testset kool solves the public test sets of Kool et al. (2019) for --customers 10, 20, 50 or 100, digit for digit, all 10,000
-instances or --count of them; --customers 200, 500 and 1000 are drawn by their generator, with capacity 80, 100 and 200; --testset FILE reads instances (.npz, Kool's .pkl, POMO's .pt, a folder of .vrp) and, where it has an
-array reference or hgs, reports the gap to those costs. With --method search each instance gets --time-per-instance or --iterations; costs are cached by content, so that
-an interrupted run goes on where it stopped.`,
-		Example: `  haul solve --customers 10 --capacity 30 --count 1000 --method exact
-  haul solve --distribution uniform --customers 100 --capacity 50 --count 100 --best-known 0.15563
+Output. --out writes .sol, .json, .csv, .xlsx or .geojson, by its extension; --out - writes .sol to standard output and the report to
+standard error.
+
+Policies. --policy (a shipped one) or --checkpoint (your own) lets a trained policy solve FILE, with any number of customers. Coordinates are scaled
+to the unit square; the routes that are best by the file's own distances count. Without --decode, the decoder is one that takes
+about a second. With --time or --iterations too, the search starts from the policy's routes. --decode eas:I instead learns on FILE
+for I iterations (default 200), or for --time; no search follows.
+
+Test sets. --testset kool or routefinder solves a public test set, --testset FILE the instances of an .npz, .pkl or .pt file or of a folder of .vrp
+files. Costs are compared with --reference, or with the array reference or hgs of an .npz. With --method search each instance gets
+--time-per-instance or --iterations; costs are cached, so an interrupted run continues where it stopped.`,
+		Example: `  haul solve docs/examples/deliveries.xlsx --speed 35 --out plan.xlsx --plot plan.svg
+  haul solve docs/examples/stops.csv --capacity 100 --vehicles 8 --open --out routes.geojson
   haul solve docs/examples/grid20.vrp --time 10s --best-known 587 --out x.sol --plot routes.svg
   haul solve docs/examples/grid20.vrp --iterations 100000 --seed 7 --json
-  haul solve docs/examples/stops.csv --capacity 100 --vehicles 8 --open --out routes.geojson
-  haul solve docs/examples/deliveries.xlsx --speed 35 --out plan.xlsx --plot plan.svg
   haul solve --testset kool --customers 100 --count 100 --method search --time-per-instance 0.5s
   haul solve docs/examples/grid20.vrp --policy cvrp20
   haul solve docs/examples/grid20.vrp --checkpoint runs/quick-001 --decode sgbs8
-  haul solve docs/examples/grid20.vrp --check x.sol`,
+  haul solve docs/examples/grid20.vrp --check x.sol
+  haul solve --customers 10 --capacity 30 --count 1000 --method exact
+  haul solve --distribution uniform --customers 100 --capacity 50 --count 100 --best-known 0.15563`,
 		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.begun = time.Now()
@@ -144,28 +141,28 @@ an interrupted run goes on where it stopped.`,
 	fs := cmd.Flags()
 	f.src.register(cmd, 1000)
 	f.policy.register(cmd)
-	fs.StringVar(&f.device.name, "device", "auto", "where a policy computes: cpu, cuda:K, or auto: the fastest here")
-	fs.StringVar(&f.method, "method", "", strings.Join(solve.Named(), ", ")+" (default: see above)")
-	fs.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "cores: instances solved at the same time, or parts of a file's problem")
-	fs.DurationVar(&f.search.time, "time", searchTime, "wall time of the search on a file")
-	fs.DurationVar(&f.search.each, "time-per-instance", searchEach, "wall time of the search on a generated instance, on one core")
-	fs.IntVar(&f.search.iterations, "iterations", 0, "budget of the search in iterations instead of time")
-	fs.Float64Var(&f.search.target, "target", 0, "stop the search at this cost")
-	fs.StringVar(&f.search.start, "start", "", "improve the routes of this file: .sol, or what --out writes")
-	fs.StringVar(&f.search.fix, "fix", "", "routes of --start that stay as they are: 2 is route 2, 2:4 its first four stops, all is every route; several with commas")
-	fs.StringVar(&f.search.curve, "curve", "", "draw cost over time as .svg or .png")
-	fs.IntVar(&f.vehicles, "vehicles", 0, "routes at most (default: the file's VEHICLES, else any number; 0 lifts the file's limit)")
-	fs.StringVar(&f.goal, "objective", "", "what counts: cost, vehicles (as few as possible, then the cost) or longest_route (as short as possible, then the cost; default: as the file says, else cost)")
-	fs.BoolVar(&f.open, "open", false, "open routes: the way back to the depot costs nothing")
+	fs.StringVar(&f.device.name, "device", "auto", "where a policy computes: cpu, cuda:K, or auto for the fastest")
+	fs.StringVar(&f.method, "method", "", "how to solve: "+strings.Join(solve.Named(), ", ")+" (default: see above)")
+	fs.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "CPU cores to use")
+	fs.DurationVar(&f.search.time, "time", searchTime, "wall time of the search on FILE, including reading it")
+	fs.DurationVar(&f.search.each, "time-per-instance", searchEach, "wall time of the search per instance of a set, on one core")
+	fs.IntVar(&f.search.iterations, "iterations", 0, "iterations of the search, instead of a time")
+	fs.Float64Var(&f.search.target, "target", 0, "stop the search once the cost is this or less")
+	fs.StringVar(&f.search.start, "start", "", "start from the routes of this file (.sol or another format of --out) and improve them")
+	fs.StringVar(&f.search.fix, "fix", "", "keep these routes of --start: 2 is route 2, 2:4 its first four stops, all is every route; 1,2:4 keeps several")
+	fs.StringVar(&f.search.curve, "curve", "", "draw cost over time to this .svg or .png file")
+	fs.IntVar(&f.vehicles, "vehicles", 0, "most vehicles to use (default: the file's limit, if any; 0 lifts it)")
+	fs.StringVar(&f.goal, "objective", "", "what to minimise: cost; vehicles (then the cost); longest_route (then the cost) (default: as FILE says, else cost)")
+	fs.BoolVar(&f.open, "open", false, "open routes: vehicles do not return to the depot")
 	f.tables.register(fs)
-	fs.BoolVar(&f.force, "force", false, "replace files that are there already")
+	fs.BoolVar(&f.force, "force", false, "replace output files that exist")
 	f.testset.register(cmd, ", or a file: .npz, .pkl, .pt, a folder of .vrp")
 	f.testset.registerRounded(cmd)
-	fs.Float64Var(&f.bestKnown, "best-known", 0, "print the gap to this value: a mean CPC, or a file's cost")
-	fs.StringVar(&f.distance, "distance", "", "distances of a file: rounded, exact, dimacs (one decimal), ceil or trunc (default: as its format says)")
-	fs.StringVar(&f.out, "out", "", "write the routes of a file as .sol, .json, .csv, .xlsx or .geojson; -: as .sol to standard output")
-	fs.StringVar(&f.plot, "plot", "", "draw the routes of a file as .svg or .png")
-	fs.StringVar(&f.check, "check", "", "judge these routes, a .sol file or what --out writes, against the file instead of solving it")
+	fs.Float64Var(&f.bestKnown, "best-known", 0, "print the gap to this cost (of generated instances: to this mean CPC)")
+	fs.StringVar(&f.distance, "distance", "", "rounding of FILE's distances: rounded, exact, dimacs (cut to one decimal), ceil or trunc (default: by FILE's format)")
+	fs.StringVar(&f.out, "out", "", "write the routes to this .sol, .json, .csv, .xlsx or .geojson file; - writes .sol to standard output")
+	fs.StringVar(&f.plot, "plot", "", "draw the routes to this .svg or .png file")
+	fs.StringVar(&f.check, "check", "", "check the routes of this file (.sol or another format of --out) instead of solving FILE")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object")
 	return cmd
 }

@@ -26,13 +26,13 @@ type tableFlags struct {
 var tableFlagNames = []string{"fleet", "depots", "shipments", "distances", "durations", "speed", "times"}
 
 func (f *tableFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.fleet, "fleet", "", "table of vehicles beside a table of customers: name, count, capacity, shift_start, shift_end, fixed_cost, skills ...")
-	fs.StringVar(&f.depots, "depots", "", "table of depots beside a table of customers: id, x, y, ready, due")
+	fs.StringVar(&f.fleet, "fleet", "", "table of vehicles, beside a table of customers: name, count, capacity, shift_start, shift_end, fixed_cost, skills ...")
+	fs.StringVar(&f.depots, "depots", "", "table of depots, beside a table of customers: id, x, y, ready, due")
 	fs.StringVar(&f.shipments, "shipments", "", "table of shipments: pickup, delivery (ids of customers) and amount, or pickup_lat, pickup_lon, delivery_lat ...")
 	fs.StringVar(&f.distances, "distances", "", "matrix of distances: .csv, .npy, or the JSON of OSRM's or Valhalla's table service")
-	fs.StringVar(&f.durations, "durations", "", "matrix of durations, in the same forms")
-	fs.Float64Var(&f.speed, "speed", 0, "how fast vehicles of a table are: km/h where places have lat and lon, else distance per unit of time")
-	fs.StringVar(&f.times, "times", "minutes", "what plain numbers of time in a table count: minutes, seconds or hours")
+	fs.StringVar(&f.durations, "durations", "", "matrix of durations, in the same formats")
+	fs.Float64Var(&f.speed, "speed", 0, "speed of the vehicles of a table: km/h if places have lat and lon, else distance per unit of time")
+	fs.StringVar(&f.times, "times", "minutes", "unit of plain numbers of time in a table: minutes, seconds or hours")
 }
 
 // check refuses what contradicts itself.

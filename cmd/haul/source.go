@@ -32,15 +32,15 @@ var sourceFlagNames = []string{"customers", "capacity", "count", "seed", "first"
 
 func (f *sourceFlags) register(cmd *cobra.Command, count int) {
 	fs := cmd.Flags()
-	fs.IntVar(&f.customers, "customers", 10, "customers in an instance (N)")
-	fs.Int32Var(&f.capacity, "capacity", 30, "what a vehicle carries")
+	fs.IntVar(&f.customers, "customers", 10, "customers per generated instance (N)")
+	fs.Int32Var(&f.capacity, "capacity", 30, "capacity of a vehicle")
 	fs.IntVar(&f.count, "count", count, "number of instances")
-	fs.Uint64Var(&f.seed, "seed", 42, "seed of the random stream")
-	fs.Uint64Var(&f.first, "first", 0, "index of the first instance in the stream")
-	fs.StringVar(&f.distribution, "distribution", string(vrp.Grid), "grid (integers 0..coord-range) or uniform (unit square)")
-	fs.StringVar(&f.demandRange, "demand-range", "", "smallest and largest demand (default 1,10 for grid and 1,9 for uniform)")
-	fs.Int32Var(&f.coordRange, "coord-range", gridRange, "largest coordinate of the grid")
-	fs.BoolVar(&f.single, "single-tour", false, "one vehicle that carries all: the travelling salesman problem; --capacity and --demand-range are then not asked")
+	fs.Uint64Var(&f.seed, "seed", 42, "random seed")
+	fs.Uint64Var(&f.first, "first", 0, "index of the first instance that is generated")
+	fs.StringVar(&f.distribution, "distribution", string(vrp.Grid), "where generated customers lie: grid (integers 0..coord-range) or uniform (unit square)")
+	fs.StringVar(&f.demandRange, "demand-range", "", "smallest and largest generated demand (default 1,10 for grid and 1,9 for uniform)")
+	fs.Int32Var(&f.coordRange, "coord-range", gridRange, "largest coordinate of grid instances")
+	fs.BoolVar(&f.single, "single-tour", false, "travelling salesman problem: one vehicle without a capacity (--capacity and --demand-range are ignored)")
 }
 
 // source checks the flags; whatever is wrong with them is wrong use.

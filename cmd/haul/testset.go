@@ -28,15 +28,15 @@ type testsetFlags struct {
 }
 
 func (f *testsetFlags) register(cmd *cobra.Command, files string) {
-	cmd.Flags().StringVar(&f.name, "testset", "", "kool: the public sets of Kool et al. (--customers 10, 20, 50 or 100; 200, 500 and 1000 by their generator); routefinder: those of RouteFinder (--customers 50 or 100)"+files)
-	cmd.Flags().StringVar(&f.variant, "variant", "cvrp", "which of RouteFinder's 48 problems: cvrp, vrptw, ovrpbl, mdvrpmbltw, ...")
-	cmd.Flags().StringVar(&f.split, "split", testset.Test, "which of Kool's sets: test or validation")
-	cmd.Flags().StringVar(&f.costs, "reference", "", "costs to compare a test set's with: .npz, .pkl, .csv (column reference or cost), or a number per line")
+	cmd.Flags().StringVar(&f.name, "testset", "", "public test set: kool (Kool et al.; --customers 10, 20, 50 or 100; also 200, 500 and 1000 from its generator) or routefinder (--customers 50 or 100)"+files)
+	cmd.Flags().StringVar(&f.variant, "variant", "cvrp", "variant of --testset routefinder, one of 48: cvrp, vrptw, ovrpbl, mdvrpmbltw, ...")
+	cmd.Flags().StringVar(&f.split, "split", testset.Test, "part of --testset kool: test or validation")
+	cmd.Flags().StringVar(&f.costs, "reference", "", "file of costs to compare a test set's with: .npz, .pkl, .csv (column reference or cost), or one number per line")
 }
 
 // registerRounded is for commands that compare with references.
 func (f *testsetFlags) registerRounded(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.rounded, "rounded", false, "RouteFinder's problems as its references solve them: distances, windows, services and limits to the nearest thousandth")
+	cmd.Flags().BoolVar(&f.rounded, "rounded", false, "with --testset routefinder: round distances, windows, services and limits to thousandths, as its references do")
 }
 
 // check refuses flags that describe instances which the set fixes.

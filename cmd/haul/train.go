@@ -50,23 +50,22 @@ func (a *app) newTrain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "train",
 		Short: "Train " + trained(),
-		Long: `Train a model. The settings say which; --model says so where no settings are named.
+		Long: `The settings (--config, --set) say what is trained; without settings, --model chooses the kind of model.
 
 ` + paragraphs(func(i *run.About) string { return i.Train }) + `
 
-A run folder (--out, else a new one under runs/) holds the settings, the last and the best checkpoint, the history as CSV
-and TensorBoard events, and pictures: curves, and what the model does with its task.
+Results. The run folder (--out, or a new folder under runs/) holds the settings, the last and the best checkpoint, curves as CSV and
+TensorBoard events, and pictures. With --json, every record and the end of the run are JSON objects on standard output.
 
-Ctrl-C saves and says how to resume. A resumed run continues in its precision unless --precision names another, bit for bit on the
-same kind of device. --time 9m does the same by itself after nine minutes and exits with 0, so that a long run fits a machine that
-is there for minutes; its schedules follow the steps that the settings plan, wherever it is cut. With --json every record, and how
-the run ended, is an object on standard output.
+Stopping and resuming. Ctrl-C saves the run and prints how to resume it. A resumed run keeps its precision unless --precision names
+another. On the same kind of device it ends with the same bits as a run that was never stopped. --time 9m stops by itself after nine
+minutes and exits with 0. Learning-rate schedules follow the steps that the settings plan, wherever a run is stopped.
 
---from begins a new run with the weights of a trained network, for example a policy that comes with the program: to train on, or to learn
-other instances than it has seen.
+Trained weights. --from starts a new run with the weights of a shipped policy, a checkpoint or a run: to train it further, or to
+train it on other instances.
 
-Several processes may share every step, on one machine or many (docs/distributed.md): started by mpirun, srun or torchrun, or by
---processes. Ranks on CPUs give the same weights, bit for bit, as one process.`,
+Several processes. mpirun, srun, torchrun or --processes start ranks that share every step, on one machine or several
+(docs/distributed.md). Ranks on CPUs end with the same weights, bit for bit, as one process.`,
 		Example: `  haul train
   haul train --config tiny_1 --set training.learning_rate=5e-4 --out runs/mine
   haul train --resume runs/mine --epochs 20
@@ -85,15 +84,15 @@ Several processes may share every step, on one machine or many (docs/distributed
 	f.deviceFlags.register(cmd)
 	f.rankFlags.register(cmd)
 	f.recipeFlags.register(cmd, func(i *run.About) []run.Flag {
-		return append([]run.Flag{{Name: i.Unit + "s", Default: 0, Usage: i.Unit + "s in all, in place of " + lengths(i.Unit)}}, i.Flags...)
+		return append([]run.Flag{{Name: i.Unit + "s", Default: 0, Usage: "total " + i.Unit + "s, instead of " + lengths(i.Unit)}}, i.Flags...)
 	})
-	flags.StringVar(&f.model, "model", "", "what to train: "+strings.Join(recipe.Names(), ", ")+" (default: what the settings are for)")
-	flags.Uint64Var(&f.seed, "seed", 0, "seed, in place of the settings'")
-	flags.StringVar(&f.seeds, "seeds", "", "train once for each of these seeds (1..5, or 1,4,9), in folders seed-N of --out, and print a table")
+	flags.StringVar(&f.model, "model", "", "kind of model to train: "+strings.Join(recipe.Names(), ", ")+" (default: the one that the settings are for)")
+	flags.Uint64Var(&f.seed, "seed", 0, "random seed, instead of the settings'")
+	flags.StringVar(&f.seeds, "seeds", "", "train once per seed (1..5 or 1,4,9), in folders seed-N of --out, and print a table")
 	flags.StringVar(&f.out, "out", "", "run folder (default: a new "+runsDir+"/<config>-<NNN>)")
 	flags.StringVar(&f.resume, "resume", "", "continue the run in this folder")
-	flags.StringVar(&f.from, "from", "", "begin with the weights of this policy (haul policies), .safetensors file or run folder")
-	flags.DurationVar(&f.time, "time", 0, "stop after this long (9m, 90s): save, say how to go on, exit with 0")
+	flags.StringVar(&f.from, "from", "", "start with the weights of this shipped policy, .safetensors file or run folder")
+	flags.DurationVar(&f.time, "time", 0, "stop after this long (9m, 90s), save, and exit with 0")
 	flags.BoolVar(&f.force, "force", false, "overwrite the run in --out")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object per record")
 	return cmd

@@ -32,9 +32,9 @@ type Decode struct {
 func (d Decode) Draws() bool { return d.Samples > 0 || d.Drawn }
 
 // DecodeUsage tells a user of the decoders.
-const DecodeUsage = "greedy, sample:K, pomo (a route from every customer), pomo:T (drawn at temperature T), sample8:K, pomo8 or pomo8:T " +
-	"(and under 8 symmetries), sgbs or sgbs8 (beam search from there), eas:I or eas8:I (I iterations of active search, which learns on the instance); " +
-	"+join behind any of many routes but a beam's puts the shortest routes of different tours together"
+const DecodeUsage = "how to make routes: greedy; sample:K (the best of K samples); pomo (one greedy solution from every first customer); pomo:T (the same, sampled at temperature T); " +
+	"sgbs (beam search); eas:I (active search: I iterations that learn on the instance). An 8, as in pomo8, pomo8:T, sample8:K, sgbs8 and eas8:I, adds the 8 symmetries of the square. " +
+	"+join, as in pomo8:1+join, combines routes of different solutions (not after greedy or sgbs)"
 
 // Greedy is one route an instance, the most likely node at every step.
 var Greedy = Decode{Symmetries: 1}

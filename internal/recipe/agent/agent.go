@@ -39,12 +39,12 @@ type Recipe struct{}
 var about = run.About{
 	Name:   Name,
 	Trains: "an in-context agent",
-	Train: `an in-context agent, from learning histories that haul data darkroom or haul data keydoor makes (--history). It is
-tested on goals that were held out: by its loss on their histories, and by what it earns there, episode after episode, in its own context.`,
-	Eval: `put agents on goals that were held out (--goals), many at once, and let them live for some episodes. Nothing is learned
-but in their contexts: a key-value cache, pruned to the latest region whenever an agent ends one. The return of each episode stands
-beside that of the source learner and the optimum. --tune chooses the temperature on the goals that the run kept for
-validation (validation_goals), never on those that are judged. --plot draws that curve, and next to it, as NAME-episodes, a first and a last walk.`,
+	Train: `an in-context agent, trained on the learning histories of a file (--history) that haul data makes. It is tested on held-out
+goals: by its loss on their histories, and by the returns of the episodes that it plays there.`,
+	Eval: `many agents play episodes on held-out goals (--goals). The weights stay fixed: agents learn only inside their contexts. The
+report has the return of each episode, beside the return of the learner that made the histories and the optimum. --tune chooses the
+temperature on the goals that the run kept for validation (validation_goals), never on those of the report. --plot draws the returns, and
+in a second picture, NAME-episodes, the walk of a first and of a last episode.`,
 	Config:        config.DefaultAD,
 	Unit:          "iteration",
 	Length:        "train_timesteps",
@@ -58,17 +58,17 @@ validation (validation_goals), never on those that are judged. --plot draws that
 	Use:     run.LastName,
 	UseBest: func(s config.Settings) bool { return s.(*config.AD).ValidationGoals > 0 },
 	Flags: []run.Flag{
-		{Name: "history", Default: HistoryFile, Usage: "learning histories, as haul data makes them; a resumed run remembers its own"},
-		{Name: "data", Default: DataAuto, Usage: "where histories live: device (nothing is copied), host (the loader feeds the device), auto (device if they fit)", Check: checkData},
+		{Name: "history", Default: HistoryFile, Usage: "file of learning histories, made by haul data; a resumed run remembers its own"},
+		{Name: "data", Default: DataAuto, Usage: "where histories are kept: device (no copies per step), host (a loader feeds the device), or auto (device if they fit)", Check: checkData},
 	},
 	EvalFlags: []run.Flag{
-		{Name: "history", Default: "", Usage: "learning histories whose goals, split and learners' curves are taken (default: those that the run remembers)"},
-		{Name: "goals", Default: "held-out", Usage: "held-out, validation (of a run that keeps some), train or all", Check: checkGoals},
-		{Name: "episodes", Default: 0, Usage: "episodes of each agent (default: eval_episodes)", Check: atLeastOne("episodes")},
-		{Name: "agents", Default: 0, Usage: "agents on each goal (default: eval_agents)", Check: atLeastOne("agents")},
-		{Name: "temperature", Default: 0.0, Usage: "of the actions' distribution, 0 the most likely one (default: eval_temperature)", Check: checkTemperature},
-		{Name: "search", Default: 0.0, Usage: "the temperature in its place while an agent's context holds no reward (default: eval_search)", Check: checkSearch},
-		{Name: "tune", Default: "", Usage: "temperatures to try on the goals kept for validation, 0.5,0.7:1 for example, with :T one to search at: the best is then used (default: eval_tune)", Check: checkTune},
+		{Name: "history", Default: "", Usage: "file of learning histories that gives the goals, their split and the learners' curves (default: the run's own)"},
+		{Name: "goals", Default: "held-out", Usage: "goals to play on: held-out, validation (if the run kept some), train or all", Check: checkGoals},
+		{Name: "episodes", Default: 0, Usage: "episodes per agent (default: eval_episodes)", Check: atLeastOne("episodes")},
+		{Name: "agents", Default: 0, Usage: "agents per goal (default: eval_agents)", Check: atLeastOne("agents")},
+		{Name: "temperature", Default: 0.0, Usage: "sampling temperature of actions; 0 takes the most likely action (default: eval_temperature)", Check: checkTemperature},
+		{Name: "search", Default: 0.0, Usage: "sampling temperature while an agent's context holds no reward yet (default: eval_search)", Check: checkSearch},
+		{Name: "tune", Default: "", Usage: "temperatures to try on the validation goals; the best is used. 0.5,0.7:1 tries 0.5, and 0.7 with --search 1 (default: eval_tune)", Check: checkTune},
 	},
 }
 

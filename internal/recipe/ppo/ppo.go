@@ -27,10 +27,11 @@ type Recipe struct{}
 var about = run.About{
 	Name:   Name,
 	Trains: "a learner of one goal",
-	Train: `an actor and a critic on one goal of a dark room by proximal policy optimization: the learner whose histories the in-context
-agent reads, as a run of its own. The setting goal says what pays; an iteration is one round of acting and learning.`,
-	Eval: `what the policy earns per episode, worked out exactly from its probabilities in every cell, and by its most likely actions.
---plot draws a walk by the most likely actions beside a sampled one.`,
+	Train: `an actor and a critic, trained by proximal policy optimization (PPO) on one goal of Dark Room or Dark Key-to-Door. Learners like this
+one make the histories that in-context agents are trained on. The setting goal chooses the goal; an iteration is one round of acting
+and learning.`,
+	Eval: `the expected return per episode, computed exactly from the policy's probabilities in every cell, and the return of its most
+likely actions. --plot draws a walk by the most likely actions beside a sampled one.`,
 	Config: config.DefaultPPO,
 	Unit:   "iteration",
 	Length: "total_source_timesteps (of all environments together)",

@@ -26,14 +26,14 @@ type Recipe struct {
 var about = run.About{
 	Name:   config.RecipeGT,
 	Trains: "a routing policy",
-	Train: `a routing policy by policy gradient, tested against the optimum, or against a search past 12 customers. Without flags the
-shipped settings "quick" run: about a minute on two cores.`,
-	Eval: `route test instances with a trained policy and report cost per customer (CPC) and the gap, each route against its own
-instance's optimum, or against a search past 12 customers. The validator judges every route that counts.
-The instances are of the kind the policy was trained on, from a stream that neither trained it nor picked it;
---seed draws others. References are solved once and cached. --plot draws the first instance by policy and reference.
-With --instances or --testset the policy routes the instances of a file or of a public test set instead, and is compared with the
-costs that the file brings or that --reference gives.`,
+	Train: `a routing policy (graph transformer), trained by policy gradient. Without flags the shipped settings "quick" are used, which take
+about a minute on two cores. The policy is tested against the exact optimum up to 12 customers, and against a search above that.`,
+	Eval: `the policy routes test instances. The report has the cost per customer (CPC) and the gap: how much longer the routes are than
+the reference, instance by instance. The reference is the exact optimum up to 12 customers, and a search above that; references
+are solved once and cached. A validator checks every route. The instances resemble those of training, but were used neither for
+training nor for choosing a checkpoint; --seed draws others. --instances routes the instances of a file, --testset those of a public test
+set; their references come from the file or from --reference. --plot draws the first instance, routed by the policy and by the
+reference.`,
 	Config:        config.DefaultName,
 	Unit:          "epoch",
 	Length:        "training.num_epochs",
@@ -49,17 +49,17 @@ costs that the file brings or that --reference gives.`,
 	EvalFlags: []run.Flag{
 		{Name: "decode", Default: "greedy", Usage: policy.DecodeUsage,
 			Check: func(f run.Flags) error { _, err := policy.ParseDecode(f.String("decode")); return err }},
-		{Name: "count", Default: 10000, Usage: "number of instances; of a file or a test set the first so many, all where not said", Check: checkCount},
-		{Name: "instances", Default: "", Usage: "route these: " + testset.Formats, Check: checkSet},
-		{Name: "reference", Default: "", Usage: "costs to compare with: .npz, .pkl, .csv (column reference or cost), or a number per line"},
-		{Name: "testset", Default: "", Usage: "route a public test set: kool, with --customers 10, 20, 50 or 100 (200, 500 and 1000 by its generator), or routefinder, with 50 or 100", Check: checkSet},
-		{Name: "variant", Default: "cvrp", Usage: "which of RouteFinder's problems: cvrp, ovrp, vrptw, ...; all: a table of every one that the policy has learned", Check: checkSet},
-		{Name: "first", Default: 0, Usage: "of a file or a test set: number of the first instance, from 0", Check: checkSet},
-		{Name: "customers", Default: 0, Usage: "customers of the instances that are drawn, or which of the public sets (default: the size that the policy was trained on, of a range the largest)"},
-		{Name: "split", Default: testset.Test, Usage: "which of Kool's sets: test or validation", Check: checkSet},
-		{Name: "distance", Default: "rounded", Usage: "distances of .vrp files: rounded as CVRPLIB does, or exact", Check: checkSet},
-		{Name: "time", Default: "", Usage: "of a set: decode, then sample more routes (by eas: iterate) until this wall time is over, for example 60s", Check: checkSet},
-		{Name: "out", Default: "", Usage: "of a set: a folder for costs.csv and the routes of each instance as .sol"},
+		{Name: "count", Default: 10000, Usage: "number of instances; of a file or a test set the first ones (default there: all)", Check: checkCount},
+		{Name: "instances", Default: "", Usage: "route the instances of this file: " + testset.Formats, Check: checkSet},
+		{Name: "reference", Default: "", Usage: "file of costs to compare with: .npz, .pkl, .csv (column reference or cost), or one number per line"},
+		{Name: "testset", Default: "", Usage: "route a public test set: kool (--customers 10, 20, 50 or 100; also 200, 500 and 1000 from its generator) or routefinder (50 or 100)", Check: checkSet},
+		{Name: "variant", Default: "cvrp", Usage: "variant of --testset routefinder: cvrp, ovrp, vrptw, ...; all prints a table of every variant that the policy has learned", Check: checkSet},
+		{Name: "first", Default: 0, Usage: "index of the first instance of a file or test set, from 0", Check: checkSet},
+		{Name: "customers", Default: 0, Usage: "customers per instance, generated or of the public set (default: as in training; of a range the largest)"},
+		{Name: "split", Default: testset.Test, Usage: "which part of --testset kool: test or validation", Check: checkSet},
+		{Name: "distance", Default: "rounded", Usage: "distances of .vrp files: rounded to integers as in CVRPLIB, or exact", Check: checkSet},
+		{Name: "time", Default: "", Usage: "with --instances or --testset: sample more routes (eas: iterate) until this wall time is over, for example 60s", Check: checkSet},
+		{Name: "out", Default: "", Usage: "with --instances or --testset: folder for costs.csv and a .sol file per instance"},
 	},
 }
 
