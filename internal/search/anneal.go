@@ -9,10 +9,10 @@ import (
 	"haul/internal/vrp"
 )
 
-// The course of a search: cycles of annealing, each ended by a cover over the routes seen. What a
-// reader could break: a round is the only place where workers meet. They share no chain, no pool
-// and no stream; what a part's chain does depends on its routes, its temperature and the number of
-// the part.
+// The course of a search for plain problems: cycles of annealing, each ended by the best choice
+// among all routes seen (cover.go). What a reader could break: workers exchange results only
+// between rounds. They share no chain, no pool and no random stream, and the result of a part
+// depends only on its routes, its temperature and its number.
 
 // Temperatures are in mean legs of the start.
 const (

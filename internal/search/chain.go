@@ -1,9 +1,9 @@
 package search
 
-// The routes of one region while they are annealed. What a reader could break: a route lives in a
-// slot, and a slot that the accepted routes use is never written to. An iteration's first change of
-// a route copies it into a free slot (touch); keeping the change frees the old slot, undoing it the
-// new one, and neither copies anything.
+// The routes of one region while they are annealed. What a reader could break: a route lies in a
+// slot, and a slot of the accepted routes is never written to. The first change of a route in an
+// iteration copies it into a free slot (touch). Keeping the change frees the old slot, undoing
+// it frees the new one; neither copies anything.
 
 // stop is a visit and the leg that leads to it. The first and the last stop of a route are the
 // depot.

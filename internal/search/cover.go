@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// The best solution that can be put together from the pool's routes: a set partitioning problem.
-// Multipliers of the customers (Lagrangian relaxation, improved by subgradients) give every route a
-// reduced cost; routes that no better solution can use are dropped, and a depth-first search over
-// the rest takes the least reduced cost first. What a reader could break: all of it is bounded by
-// counts, never by a clock, so that a result depends on the pool alone.
+// The best solution that can be combined from the routes of a pool: a set partitioning problem.
+// Lagrange multipliers of the customers, improved by subgradients, give every route a reduced
+// cost. Routes that no better solution can contain are dropped, and a depth-first search over
+// the rest tries the least reduced cost first. What a reader could break: all work is bounded by
+// counts, never by a clock, so that the result depends only on the pool.
 
 const (
 	coverSteps   = 600  // of the subgradient

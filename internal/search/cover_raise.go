@@ -2,11 +2,12 @@ package search
 
 import "slices"
 
-// A lower bound of a cover by the volume algorithm (Barahona and Anbil, 2000): a step goes from
-// the best multipliers along the mean of the subgradients so far. It comes as near as the linear
-// programme allows, where subgradients alone stop at twice that distance from the best cost, and
-// the search behind it is exponential in that distance. What a reader could break: lower is the
-// bound at price, and price is never left for multipliers that have a lower one.
+// A lower bound of the cover by the volume algorithm (Barahona and Anbil, 2000): each step
+// starts from the best multipliers and follows the mean of the subgradients so far. The bound
+// comes close to that of the linear programme. Plain subgradients stop at twice its distance
+// from the best cost, and the search that follows is exponential in that distance. What a reader
+// could break: lower is the bound at price, and price is never replaced by multipliers with a
+// lower bound.
 
 const (
 	raiseSteps = 400 // from nothing

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Keeping to a number of vehicles. What a reader could break: while routes are being given up, some
-// customers are in none; they wait in absent, and every iteration tries them again.
+// Searching within a limit of vehicles. What a reader could break: while routes are being
+// removed, some customers are in no route. They are in absent, and every iteration tries to
+// insert them.
 
 // budget is a number of iterations, or a deadline where that is 0.
 type budget struct {

@@ -2,8 +2,9 @@ package search
 
 import "slices"
 
-// A pool of routes seen in good solutions, for the cover at the end. What a reader could break: a
-// route is known by the set of its customers, and only the shortest order of a set is kept.
+// A pool of routes from good solutions, for the cover at the end of a cycle. What a reader could
+// break: a route is identified by the set of its customers, and only the shortest order of a set
+// is kept.
 
 // poolMost bounds the routes kept.
 const poolMost = 20000

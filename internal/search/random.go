@@ -7,10 +7,10 @@ import (
 	"haul/internal/rng"
 )
 
-// What a reader could break: a stream begins at a Philox word of (seed, index) and then runs on by
-// itself, because a step of Philox costs as much as a tenth of an iteration. A result is a function
-// of the seed and of how many numbers were drawn, so no draw may depend on a clock or on a map's
-// order.
+// What a reader could break: a stream starts with a Philox word of (seed, index) and then
+// continues by itself, because a step of Philox would cost a tenth of an iteration. A result
+// depends on the seed and on the number of draws, so no draw may depend on a clock or on the
+// order of a map.
 
 // stream is the generator known as wyrand: one multiplication a number.
 type stream struct{ state uint64 }

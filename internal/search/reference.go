@@ -15,10 +15,10 @@ import (
 	"haul/internal/vrp"
 )
 
-// Costs of many small problems, solved once: what a policy's gap is measured against where the
-// optimum is out of reach. What a reader could break: a cost in the cache is trusted as long as its
-// key matches. The key is a hash of everything the cost depends on; a change to the search's
-// results must raise referenceVersion, or richVersion where it leaves plain problems alone.
+// Costs of many small problems, solved once: the reference of a policy's gap for sizes that
+// cannot be solved exactly. What a reader could break: a cached cost is trusted if its key
+// matches. The key is a hash of everything that the cost depends on. A change of the search's
+// results must raise referenceVersion, or richVersion if plain problems keep theirs.
 
 const (
 	referenceVersion = 1

@@ -7,10 +7,10 @@ import (
 	"haul/internal/vrp"
 )
 
-// Distances as the inner loop reads them. What a reader could break: they are 32-bit fixed point,
-// so that sums are exact in any order and a route's cost never drifts; a leg is at most longestLeg,
-// so that the sum of three fits. Costs in these units guide the search; what is reported is
-// vrp.Problem.Cost of the routes.
+// Distances in the form that the inner loop reads. What a reader could break: they are 32-bit
+// fixed point, so that sums are exact in any order and a route's cost never drifts. A leg is at
+// most longestLeg, so that the sum of three fits. Costs in these units guide the search; the
+// reported cost is vrp.Problem.Cost.
 
 const (
 	longestLeg = 1 << 28

@@ -6,11 +6,12 @@ import (
 	"slices"
 )
 
-// The best choice among routes, by branch and bound over a linear programme: a pair of tasks that
-// shares routes in about half of its solution is kept together, then apart (Ryan and Foster, 1981).
-// What a reader could break: a branch forbids routes and never adds any, so that the prices stay
-// feasible and dual goes on from its parent's basis; routes whose reduced cost at a branch exceeds
-// what is left to upper are out of that branch.
+// The best choice among given routes, by branch and bound over a linear programme. A branch
+// takes two tasks that share a route in about half of the fractional solution, and first keeps
+// them together, then apart (Ryan and Foster, 1981). What a reader could break: a branch forbids
+// routes and never adds any, so that the prices stay feasible and dual continues from the
+// parent's basis. Routes whose reduced cost at a branch exceeds the distance to upper are left
+// out of that branch.
 
 const (
 	branchPairs = 6    // that a branch is tried with first

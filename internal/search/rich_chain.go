@@ -2,9 +2,10 @@ package search
 
 import "math"
 
-// The routes of a problem of any parts while they are annealed. What a reader could break: a slot
-// that the accepted routes use is never written to (touch copies it, keep and undo swap), and every
-// change of a slot's stops is followed by refresh, or its segments tell of other stops.
+// The routes of a problem with any constraints while they are annealed. What a reader could
+// break: a slot of the accepted routes is never written to (touch copies it, keep and undo
+// swap), and every change of a slot's stops is followed by refresh; otherwise its segments
+// describe other stops.
 
 // rslot is a route: its stops with both depots, and the segments from the beginning of its trip to
 // each stop, and from each stop to the end of its trip.

@@ -2,11 +2,12 @@ package search
 
 import "haul/internal/vrp"
 
-// Routes whose times are clocked stop by stop: several windows per place, breaks, setup times and
-// open starts, where nobody asks how long a route takes. Serving as soon as possible is then all
-// that counts, so that what lies before a position is known and only what follows is driven. What a
-// reader could break: breaks are taken in their order, at a stop, as rich_rest has them, and tail
-// knows no breaks: it refuses positions, and never admits one by itself where there are any.
+// Routes whose times are computed stop by stop: several windows per place, breaks, setup times
+// and free start times, where the duration of a route is neither limited nor priced. The
+// earliest service is then always the best, so the times before a position are known, and only
+// the stops behind it are walked. What a reader could break: breaks are taken in their order, at
+// a stop, as in rich_rest. tail does not know breaks: with breaks it may only reject positions,
+// never accept one.
 
 // restMost is how many breaks of a vehicle are clocked.
 const restMost = 3

@@ -8,8 +8,8 @@ import (
 	"haul/internal/vrp"
 )
 
-// Making the model of a problem. What a reader could break: every part that vrp.Problem has is read
-// here; one that is overlooked would be called kept.
+// Building the search's model of a problem. What a reader could break: every field of
+// vrp.Problem is read here; the constraint of a field that is overlooked would not be kept.
 
 // compile makes the model. The problem has been checked.
 func compile(ctx context.Context, p *vrp.Problem) (*model, error) {

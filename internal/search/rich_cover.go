@@ -8,10 +8,9 @@ import (
 	"haul/internal/vrp"
 )
 
-// The routes that a search over any parts has seen, and the best solution that can be put together
-// from them. What a reader could break: a row of the cover is a task, and leaving it out is a
-// column of its own at the task's price; a solution of the cover counts only once the chain has
-// evaluated it.
+// The routes that the search has seen, and the best solution that can be combined from them.
+// What a reader could break: a row of the cover is a task, and leaving it out is a column at the
+// task's price. A solution of the cover counts only after the chain has evaluated it.
 
 // seenRoute is a route at its best order, with the tasks that it serves.
 type seenRoute struct {

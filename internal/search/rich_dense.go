@@ -2,12 +2,12 @@ package search
 
 import "unsafe"
 
-// Flat routes of problems whose numbers are so small that 16 bits hold them, or all but distances:
-// up to 127 places, no windows. What a route asks of an insertion stands by route and not by
-// position, so that an insertion changes a few numbers, and thirty-two positions are judged at
-// once, sixteen where distances take 32 bits. What a reader could break: no sum of numbers that are
-// looked at wraps but one that is too long in any case, and the order of deliveries and pickups
-// shows in the rows of distances: a neighbour whom it forbids is at denseBar or longBar.
+// Routes of problems whose numbers fit 16 bits (distances may take 32): up to 127 places,
+// without windows. What limits an insertion is stored per route, not per position, so that an
+// insertion changes a few numbers, and thirty-two positions are judged at once (sixteen with
+// 32-bit distances). What a reader could break: a sum that is compared may wrap only if it is
+// too long in any case. The order of deliveries and pickups is part of the distance rows: a
+// forbidden neighbour is at denseBar or longBar.
 const (
 	denseLanes     = 32
 	densePlaces    = 128 // at most, and the length of a row

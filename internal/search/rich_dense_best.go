@@ -2,9 +2,9 @@ package search
 
 import "unsafe"
 
-// The cheapest position of a customer in dense routes: what assembly does for thirty-two positions
-// at a time. What a reader could break: denseBestGo is what every other version is held to, to the
-// bit.
+// The cheapest position of a customer in dense routes; assembly does this for thirty-two
+// positions at a time. What a reader could break: denseBestGo is the reference, and every other
+// version returns the same bits.
 
 // denseAsk is a customer, and the lists.
 type denseAsk struct {

@@ -1,7 +1,8 @@
 package search
 
-// How customers leave dense routes and enter them. What a reader could break: what is on board
-// along a route, and what it leaves to insertions, is brought up to date with every customer.
+// Removing customers from dense routes and inserting them. What a reader could break: every
+// removal and insertion updates the loads along the route and the room that they leave for
+// further insertions.
 
 // densePeaks sets what is on board along a route.
 func (f *flat) densePeaks(r int32) {

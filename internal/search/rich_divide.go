@@ -2,9 +2,10 @@ package search
 
 import "math"
 
-// Fleets of several sizes: a route in a large vehicle may cost less as two in small ones, which no
-// insertion of single customers sees. What a reader could break: the halves are priced by distance
-// and load alone, so problems with times, trips or an order of loads never come here.
+// Fleets of several sizes: a route of a large vehicle may cost less as two routes of small ones,
+// which no insertion of single customers finds. What a reader could break: the halves are priced
+// by distance and load only, so problems with times, trips or an order of loads must not come
+// here.
 
 // divides is whether routes may be cut in two: kinds of one family, and nothing that a half could
 // break but its load and length.

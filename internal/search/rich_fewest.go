@@ -10,9 +10,9 @@ import (
 	"haul/internal/vrp"
 )
 
-// Objectives beside the cost: fewer vehicles, and a shorter longest route. What a reader could
-// break: both are limits that are tightened as long as all required customers still find a place;
-// the last routes that served them all are what the annealing begins with.
+// Objectives other than the cost: fewer vehicles, and a shorter longest route. What a reader
+// could break: both are limits that are tightened as long as all required customers fit.
+// Annealing then starts from the last routes that served all of them.
 
 // fewest gives up route after route.
 func (d *richDriver) fewest(ctx context.Context, c *rchain) {

@@ -6,12 +6,12 @@ import (
 	"haul/internal/vrp"
 )
 
-// The routes of a problem that asks least (rich_lean), by customer: what lies behind each of them,
-// in lists that an insertion reads from one end to the other, whatever the routes are. What a
-// reader could break: a position is a customer, or a route's start, and stands for the way from
-// there to the next stop. A position that is not in use has a leg of absentLeg, so that no detour
-// over it is short. All that an iteration changes lies in two lists, and is given back by copying
-// them.
+// The routes of the simplest problems (see rich_lean) as lists by customer: what follows each
+// customer in its route. An insertion reads the lists from end to end, without looking at
+// routes. What a reader could break: a position is a customer, or the start of a route, and
+// means the leg from there to the next stop. An unused position has the leg absentLeg, so that
+// no detour over it is short. All that an iteration changes is in two lists, and copying them
+// undoes it.
 
 // Numbers of 32 bits hold the sum of any two distances, of a time, a service and a drive, and of a
 // detour and its toll.

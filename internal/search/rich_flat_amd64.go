@@ -2,7 +2,7 @@ package search
 
 import "golang.org/x/sys/cpu"
 
-// flatBests are the versions that this processor has, the quickest first.
+// flatBests are the versions that this processor has, the fastest first.
 var flatBests = func() (list []func(*flatAsk) (int32, int32)) {
 	if cpu.X86.HasAVX512F {
 		list = append(list, flatBestAVX512)

@@ -2,10 +2,10 @@ package search
 
 import "unsafe"
 
-// The cheapest position of a customer among all: what assembly does for sixteen positions at a
-// time. What a reader could break: flatBestGo is what every other version is held to, to the bit:
-// sums are of whole numbers, the toll is rounded to 32 bits and cut to a whole number, and of equal
-// positions the last counts.
+// The cheapest position of a customer among all; assembly does this for sixteen positions at a
+// time. What a reader could break: flatBestGo is the reference, and every other version returns
+// the same bits: sums are of integers, the toll is rounded to 32 bits and truncated to an
+// integer, and of equal positions the last one is taken.
 
 // flatLanes is how many positions are evaluated at once.
 const flatLanes = 16

@@ -2,9 +2,9 @@ package search
 
 import "math"
 
-// An iteration over flat routes: the draws and the positions are those of rich_ruin and rich_lean.
-// What a reader could break: every list of a route that a later insertion reads is brought up to
-// date by put and compact; undo copies all of them back.
+// An iteration over flat routes, with the random draws and positions of rich_ruin and rich_lean.
+// What a reader could break: put and compact update every list of a route that a later insertion
+// reads; undo copies all of them back.
 
 // step is one iteration at a temperature, over flat routes where the problem allows.
 func (c *rchain) step(temperature float64) {

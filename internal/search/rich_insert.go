@@ -4,9 +4,9 @@ import (
 	"math"
 )
 
-// Where a customer costs least: the positions that are looked at, and the customer put into the
-// best. What a reader could break: a position is first held against the best so far by its distance
-// alone, which nearly all of them fail (rich_spot.go does the rest).
+// Inserting a customer where it costs least. What a reader could break: a position is first
+// compared with the best so far by its distance only, which rejects nearly all positions
+// (rich_spot.go does the rest).
 
 // fullMost is the number of customers up to which an insertion looks at every position; beyond it,
 // it looks beside the nearest customers and at the ends of routes.

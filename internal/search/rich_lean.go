@@ -6,11 +6,10 @@ import (
 	"haul/internal/vrp"
 )
 
-// Every position of a customer, for the problems that ask least: one dimension of load, one table
-// of distances that are the same both ways at one price, no kind that serves some customers alone,
-// and no time beside windows. What a reader could break: the positions found are those of sweep,
-// which looks at the same ones in the same order; only which of them are overlooked is drawn
-// otherwise.
+// Trying every position of a customer, for the simplest problems: one dimension of load, one
+// symmetric table of distances at one price, vehicles that all may serve all customers, and no
+// limit of time but windows. What a reader could break: the positions are those of sweep, in the
+// same order; only the choice of skipped positions is drawn differently.
 
 // leans is whether sweepLean may stand for sweep.
 func (c *rchain) leans() bool {

@@ -6,11 +6,11 @@ import (
 	"haul/internal/vrp"
 )
 
-// A problem of any parts as the search reads it: places with their amounts and times in whole
-// units, vehicle types with their limits, distances and durations in tables. What a reader could
-// break: durations, services and openings are rounded up and closings down, so that routes which
-// keep the limits here keep them in the problem's own numbers; costs guide the search and are
-// reported from vrp.
+// A problem with any constraints in the form that the search reads: places with their amounts
+// and times in integer units, vehicle types with their limits, distances and durations in
+// tables. What a reader could break: durations, services and opening times are rounded up and
+// closing times down, so that routes that keep these limits keep the problem's own. Costs here
+// guide the search; reported costs come from package vrp.
 
 const (
 	// richTable is the number of places up to which tables hold every distance and duration.

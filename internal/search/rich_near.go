@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// Who is near whom, where problems have further parts: the customers that a removal reaches for.
+// Neighbours of customers in problems with further constraints: a removal takes customers from
+// these lists.
 
 // richNear is the length of the neighbour lists.
 const richNear = 100

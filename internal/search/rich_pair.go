@@ -1,8 +1,8 @@
 package search
 
-// Where a shipment costs least: its pickup and its delivery in one route, in this order. What a
-// reader could break: the run between the two is extended stop by stop, and ends at the first that
-// time or load forbids; later ones only are worse.
+// Inserting a shipment where it costs least: its pickup and its delivery in one route, in this
+// order. What a reader could break: the stretch between the two is extended stop by stop, and
+// ends at the first stop that time or load forbids, because longer stretches are forbidden too.
 
 // findPair is the best spot of a shipment, by its pickup.
 func (c *rchain) findPair(p int32, best *spot) {

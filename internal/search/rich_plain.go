@@ -8,10 +8,10 @@ import (
 	"haul/internal/vrp"
 )
 
-// Problems that say in the words of a fleet what a plain one can say: one type of vehicle, as many
-// as are needed, with a capacity and a limit of length or duration. The plain path is several times
-// as fast. What a reader could break: a field of VehicleType that is not looked at here would be
-// called kept.
+// Problems that are plain although they describe a fleet: one type of vehicle, in any number,
+// with a capacity and a limit of length or duration. The search for plain problems is several
+// times as fast. What a reader could break: the limit of a field of VehicleType that is not
+// looked at here would not be kept.
 
 // plainOf is the same problem without a fleet; nil where it needs one, or where somebody fits on no
 // route, whom only the general path lists.

@@ -7,10 +7,11 @@ import (
 	"slices"
 )
 
-// Routes that are worth their customers' prices, by a dynamic programme from the routes' ends: a
-// label is the end of a route from one customer on, and is dropped where another end of the same
-// customer costs no more and leaves as much time, room and length before it. What a reader could
-// break: dominance compares everything that a customer put before the label may be refused for.
+// Routes that are worth more than they cost at given prices of the customers, by a dynamic
+// programme from the routes' ends. A label is the rest of a route from one customer on. It is
+// dropped if another rest from the same customer costs no more and leaves as much time, room and
+// length. What a reader could break: dominance compares everything for which a customer in front
+// of the label may be refused.
 
 const (
 	priceSlots = 1 << 12 // lists of labels by time or load at most

@@ -1,8 +1,8 @@
 package search
 
-// Every route below a reduced cost: from the depot on, customer by customer, as long as some ending
-// completes the route below it. What a reader could break: where routes cannot come back to a
-// customer in time, endings are exact, and every branch leads to a route.
+// All routes below a reduced cost: from the depot on, customer by customer, as long as some rest
+// can complete the route below that cost. What a reader could break: where no route can return
+// to a customer in time, the rests are exact, and every branch leads to a route.
 
 // prefix is the beginning of a route.
 type prefix struct {

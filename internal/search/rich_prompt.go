@@ -2,10 +2,10 @@ package search
 
 import "haul/internal/vrp"
 
-// Routes whose time is bound by windows alone: nobody asks how long they take, and nothing is
-// released later. Of a stop, the soonest departure and the latest arrival are then all that counts,
-// and both grow along a route, so that a window leaves a run of positions. What a reader could
-// break: both lists are padded with never to whole lots of promptLot, and the padding is counted as
+// Routes whose times are limited by windows only: durations do not matter, and nothing is
+// released later. A stop then needs only its earliest departure and its latest arrival. Both
+// increase along a route, so the window of a customer leaves a range of positions. What a reader
+// could break: both lists are padded with never to multiples of promptLot, and padding counts as
 // too late.
 
 // promptLot is how many stops are compared at once, without a branch.

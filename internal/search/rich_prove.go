@@ -10,12 +10,12 @@ import (
 	"haul/internal/vrp"
 )
 
-// Proof that routes cost least, for problems whose windows leave few of them: column generation
-// bounds the cost of all solutions (rich_price, simplex); all routes that a better solution could
-// have are listed; cuts raise the bound over those; and branches choose the best (rich_branch).
-// What a reader could break: a list of routes is all that a solution below bound + gap may have,
-// and only such solutions are judged by it; without a clock all work is counted; whoever was
-// stopped has proven nothing.
+// Proofs that routes cost least, for problems whose windows allow few routes. Column generation
+// bounds the cost of all solutions (rich_price, simplex), all routes that a better solution
+// could contain are listed, cuts raise the bound over these routes, and branches find the best
+// choice (rich_branch). What a reader could break: the list contains every route of any solution
+// below bound + gap, and says nothing about other solutions. Without a clock all work is
+// counted. A search that was stopped has proven nothing.
 
 const (
 	// Of the first cycle, the part that is annealed before, and how long that takes at most.

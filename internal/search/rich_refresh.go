@@ -2,9 +2,9 @@ package search
 
 import "haul/internal/vrp"
 
-// What a route's segments, loads and cost are after a change. What a reader could break: refresh is
-// told the first stop whose beginning changed and the last whose end did; those outside keep their
-// segments.
+// Updating the segments, loads and cost of a changed route. What a reader could break: refresh
+// gets the first stop whose beginning changed and the last stop whose end changed; stops outside
+// keep their segments.
 
 func (c *rchain) inner(s *rslot, i int) bool {
 	return i > 0 && i < len(s.stops)-1 && int(s.stops[i].node) < c.depots

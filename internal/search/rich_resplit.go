@@ -2,10 +2,10 @@ package search
 
 import "math"
 
-// Fleets of several sizes: the customers of a few routes, one route behind the other, are cut anew
-// into routes with the kinds of vehicles that cost least, by the dynamic programme of Prins (2004).
-// What a reader could break: a route is priced by distance and load alone, as in divide, and the
-// number of vehicles of each kind is looked at once the cuts are known.
+// Fleets of several sizes: the customers of a few routes, one route behind the other, are
+// divided again into the cheapest routes and vehicles by the dynamic programme of Prins (2004).
+// What a reader could break: a route is priced by distance and load only, as in divide, and the
+// number of vehicles of each kind is checked once the division is known.
 
 // resplitMost is how many customers are cut anew at most.
 const resplitMost = 100

@@ -4,9 +4,10 @@ import (
 	"math"
 )
 
-// Ruin and recreate over tasks: strings of visits leave neighbouring routes, and each task goes
-// where it costs least, or stays out where leaving it out costs less. What a reader could break:
-// change is the difference of cost that the iteration made, the prices of tasks left out included.
+// Ruin and recreate over tasks: strings of visits leave neighbouring routes, and each task is
+// inserted where it costs least, or stays out if that costs less. What a reader could break:
+// change is the difference of cost of the iteration, including the prices of tasks that are left
+// out.
 
 // mark takes a customer's task out of the routes. Its customers' stops are cut by the caller.
 func (c *rchain) mark(v int32) {

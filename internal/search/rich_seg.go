@@ -1,8 +1,8 @@
 package search
 
-// Segments: what a run of visits asks of the vehicle that makes it, and how two runs that follow
-// each other join in constant time. What a reader could break: joining is associative, so a route
-// may be evaluated from any cut; a segment that cannot be driven in time is never kept.
+// Segments: what a sequence of visits needs from its vehicle, and how two adjacent sequences
+// join in constant time. What a reader could break: joining is associative, so that a route can
+// be evaluated from any cut, and a segment that cannot be driven in time is never kept.
 
 // tseg is a run's time: how long it takes at least, the earliest and latest moment at which it
 // begins so that it takes no longer than that, and the latest release among its customers.

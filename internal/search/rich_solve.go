@@ -12,10 +12,11 @@ import (
 	"haul/internal/vrp"
 )
 
-// The course of a search over a problem of any parts: routes are built greedily, brought to as few
-// vehicles or to as short a longest route as the objective asks, and annealed. What a reader could
-// break: with a budget of iterations there is one chain and no clock, whatever the number of
-// workers; what is returned is checked by vrp's validator and never is worse than the start.
+// The course of a search for problems with any constraints: routes are built greedily, then
+// reduced to few vehicles or to a short longest route if the objective asks for it, and
+// annealed. What a reader could break: with a budget of iterations there is one chain and no
+// clock, whatever the number of workers. The result passes vrp's validator and is never worse
+// than the start.
 
 // Temperatures are in mean legs of the start.
 const (

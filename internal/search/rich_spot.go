@@ -6,8 +6,8 @@ import (
 	"haul/internal/vrp"
 )
 
-// What a position costs, and whether a route may have it. What a reader could break: distance comes
-// first, then order, load and time, each only where the cost so far is below the best.
+// The cost of a position, and whether the route allows it. What a reader could break: distance
+// is checked first, then order, load and time, each only if the cost so far is below the best.
 
 // spot is a place in the routes for a task, and what it adds to their cost.
 type spot struct {

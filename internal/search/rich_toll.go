@@ -2,9 +2,10 @@ package search
 
 import "slices"
 
-// What an overloaded vehicle costs. Where capacities leave no slack, hardly any customer fits into
-// another route, and a search that stays within them stands still. What a reader could break: the
-// price follows the routes alone, never a clock, and routes with overload are never the best.
+// The price of an overloaded vehicle. If capacities leave no slack, hardly any customer fits
+// into another route, and a search that always keeps them does not move. What a reader could
+// break: the price follows the routes, never a clock, and overloaded routes are never the best
+// ones.
 
 const (
 	tollOne   = 1 << 16     // the weight of a customer's mean amount

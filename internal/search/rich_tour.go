@@ -2,10 +2,11 @@ package search
 
 import "math"
 
-// The best route through tasks that are worth something: a dynamic programme over labels. A task
-// that is left out is worth its price, one of another route what its removal saves there. What a
-// reader could break: the programme only proposes. It keeps few labels per customer and follows
-// short lists of neighbours; what its route changes is evaluated by the chain's own arithmetic.
+// The best route through tasks that have a value, by a dynamic programme over labels. A task
+// that is left out is worth its price; a task of another route is worth what its removal saves
+// there. What a reader could break: the programme only proposes. It keeps few labels per
+// customer and follows short lists of neighbours; the chain evaluates the changes of its route
+// by its own arithmetic.
 
 const (
 	tourLabels  = 6   // kept per customer

@@ -1,7 +1,7 @@
 package search
 
-// Trips of one vehicle with reloads between. What a reader could break: two depots never stand side
-// by side in a route; a trip that lost its customers goes with its reload.
+// Trips of one vehicle with reloads between them. What a reader could break: two depots are
+// never adjacent in a route, and a trip that lost its customers is removed with its reload.
 
 // findTrip looks at a trip of its own for v, with its delivery where it is a shipment's pickup, at
 // every end of a trip of vehicles that may reload.

@@ -2,10 +2,10 @@ package search
 
 import "math"
 
-// Ventures: a route that is opened for tasks left out, or given up. Either pays off with many tasks
-// at once, or not at all, which no insertion of single tasks sees. What a reader could break: a
-// venture is tried on the present routes, searched around for a while, and taken back as a whole
-// where it did not pay; the caller has seen the best routes before.
+// Ventures: a whole route is opened for tasks that are left out, or removed. This pays off with
+// many tasks at once or not at all, so insertions of single tasks do not find it. What a reader
+// could break: a venture starts from the present routes, is searched around for a while, and is
+// undone as a whole if it did not pay; the caller has saved the best routes before.
 
 const (
 	ventureEach   = 4000 // iterations between two ventures

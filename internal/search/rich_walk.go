@@ -4,10 +4,10 @@ import (
 	"haul/internal/vrp"
 )
 
-// Routes evaluated by walking them: breaks, several windows per place, soft windows, setup times,
-// last in first out, shipments that stay on board over a reload, and open starts with a latest
-// start. What a reader could break: a walk takes time in proportion to the route, so problems
-// without these parts never come here.
+// Routes that are evaluated by walking them: breaks, several windows per place, soft windows,
+// setup times, last in first out, shipments that stay on board over a reload, and free starts
+// with a latest start. What a reader could break: a walk takes time in proportion to the route,
+// so problems without these constraints must not come here.
 
 // span is a window in units.
 type span struct{ from, to int64 }

@@ -1,9 +1,9 @@
 package search
 
-// Slack induction by string removals (Christiaens and Vanden Berghe, 2020): take strings of
-// customers out of neighbouring routes, put each back where it is cheapest. What a reader could
-// break: ruin and recreate work on touched routes alone, and change is the exact difference of cost
-// they make.
+// Slack induction by string removals (Christiaens and Vanden Berghe, 2020): remove strings of
+// customers from neighbouring routes, and reinsert each where it is cheapest. What a reader
+// could break: ruin and recreate change only touched routes, and change is the exact difference
+// of cost.
 
 // The method's own constants.
 const (

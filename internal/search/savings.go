@@ -9,9 +9,9 @@ import (
 	"slices"
 )
 
-// The classical yardstick. What a reader could break: it is deterministic. Equal savings are
-// taken in order of customer numbers, so a problem and a budget fix the routes; a map range or a
-// clock here would end that.
+// Clarke and Wright's savings. What a reader could break: the method is deterministic. Equal
+// savings are taken in order of customer numbers, so problem and budget fix the routes; no map
+// range and no clock may be used here.
 
 // SavingsOptions sets how far Savings searches.
 type SavingsOptions struct {

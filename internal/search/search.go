@@ -1,11 +1,12 @@
-// Package search finds routes as good as the time allows, for every kind of problem that
-// vrp.Problem describes: slack induction by string removals (Christiaens and Vanden Berghe, 2020)
-// under simulated annealing, set partitioning over the routes seen, and decomposition where a
-// problem is large or several cores work on it.
+// Package search finds routes as good as the time allows, for every problem that vrp.Problem
+// describes: slack induction by string removals (Christiaens and Vanden Berghe, 2020) under
+// simulated annealing, set partitioning over the routes seen, and decomposition if the problem
+// is large or several cores work on it. Plain problems have their own files; problems with
+// further constraints use the files rich_*.go.
 //
-// What a reader could break: with a budget of iterations nothing may ask a clock, because the
-// result is then a function of problem, seed and budget; and what is returned never costs more than
-// the start, by vrp.Problem.Cost, which is not the arithmetic that guides the search.
+// What a reader could break: with a budget of iterations nothing may read a clock, because the
+// result is then a function of problem, seed and budget. The result never costs more than the
+// start by vrp.Problem.Cost, which is not the arithmetic that guides the search.
 package search
 
 import (

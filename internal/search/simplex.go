@@ -3,8 +3,9 @@ package search
 import "math"
 
 // The linear programme of a set partitioning problem with cuts, by the simplex method with an
-// explicit inverse: every task is covered at least once, every cut is kept, columns come and go.
-// What a reader could break: row i of inv belongs to the basic column base[i]; duals are price.
+// explicit inverse. Every task is covered at least once and every cut holds; columns can be
+// added and removed. What a reader could break: row i of inv belongs to the basic column
+// base[i], and price holds the duals.
 
 const (
 	lpSmall  = 1e-9 // of a pivot

@@ -2,9 +2,10 @@ package search
 
 import "slices"
 
-// The columns and rows of a linear programme, and its basis as they change. What a reader could
-// break: a column's rows are its tasks and the cuts that have two of these; rebuild makes them anew
-// after every change of the cuts, and the inverse goes along without being made anew.
+// Changing the columns and rows of a linear programme together with its basis. What a reader
+// could break: the rows of a column are its tasks and the cuts that contain two of them. rebuild
+// computes them again after every change of the cuts, and the inverse is updated, not computed
+// again.
 
 // room makes space for so many rows.
 func (p *lp) room(rows int) {

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Cutting a solution into parts. What a reader could break: routes stay whole, so that parts
-// together are a solution whatever happens inside them; cuts fall elsewhere every time, or no two
-// routes across one would ever meet.
+// Dividing a solution into parts. What a reader could break: routes stay whole, so that the
+// parts together are a solution whatever happens inside them. The cuts change every time;
+// otherwise two routes on both sides of a cut would never be improved together.
 
 // split halves the present routes again and again, each time across a direction drawn at random,
 // until there are as many groups as asked for, of about equal numbers of customers.

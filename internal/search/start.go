@@ -10,10 +10,11 @@ import (
 	"haul/internal/vrp"
 )
 
-// The start of a search that has a clock. What a reader could break: with a budget of iterations
-// nothing here looks at the time, and lists are as long as ever. With a clock the start is over
-// when startShare of the time is: lists are shortened to what a sample of them foretells, joining
-// routes and descending stop where they are, and routes along a curve stand behind all of it.
+// The first routes of a search with a clock. What a reader could break: with a budget of
+// iterations nothing here reads the time, and lists have their full length. With a clock the
+// first routes take at most startShare of the time: a sample predicts how long lists may be,
+// joining and descending stop where they are when the time is over, and routes along a curve
+// replace worse ones.
 
 const (
 	startShare  = 0.25 // of the time, for lists and first routes, as foretold

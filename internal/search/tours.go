@@ -2,9 +2,9 @@ package search
 
 import "haul/internal/vrp"
 
-// The state every move works on. What a reader could break: route, pos, cum and skew mirror
-// routes, and are refreshed by renumber alone. A change to routes[r] that is not followed by
-// renumber(r, first changed index) makes every later O(1) evaluation wrong without a sign.
+// The state that every move works on. What a reader could break: route, pos, cum and skew mirror
+// routes, and only renumber refreshes them. After a change of routes[r] without renumber(r,
+// first changed index), later evaluations in constant time are silently wrong.
 
 // matrixNodes is the number of nodes up to which distances are tabulated (32 MB); larger
 // problems compute each distance when asked.

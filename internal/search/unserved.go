@@ -2,8 +2,8 @@ package search
 
 import "slices"
 
-// Required customers on no route. What a reader could break: of a group one visit serves all, and
-// of a shipment both halves are listed.
+// Required customers that are on no route. What a reader could break: one visit serves a whole
+// group, and both halves of a shipment are listed.
 
 // without is those of the customers that are required: not optional, and of a required group none
 // visited, in which case its first member stands for it.
