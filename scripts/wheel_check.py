@@ -39,7 +39,9 @@ def doctests():
         sys.exit(f"{tried} lines of doctests were found: the search is broken")
     print(f"{tried} lines of doctests passed")
     arguments()
+    misuse()
     leaving()
+    undocumented()
 
 
 def arguments():
@@ -71,6 +73,118 @@ def arguments():
     finally:
         _solve.call = real
     print("what is asked for reaches the program")
+
+
+class Array:
+    """What the package sees of an array of NumPy's, a column of pandas' or one of their numbers."""
+
+    def __init__(self, values, to_numpy=False):
+        self.values, self.ndim = values, 1 if isinstance(values, list) else 0
+        if to_numpy:
+            self.to_numpy = lambda: Array(values)
+
+    def tolist(self):
+        return self.values
+
+    def __float__(self):
+        if self.ndim:
+            raise TypeError("only length-1 arrays can be converted to Python scalars")
+        return float(self.values)
+
+    def __iter__(self):
+        return iter(self.values)
+
+    def __len__(self):
+        return len(self.values)
+
+
+def misuse():
+    """What is not of its kind is a ValueError that names it; numbers and arrays of other packages are numbers and arrays."""
+    import pickle
+
+    from haul.stop import MaxIterations
+
+    spots, loads, nan = [(0, 0), (3, 4), (6, 8)], [0, 1, 1], float("nan")
+
+    def model(start=None, stop=MaxIterations(5), edge=None, vehicle=(), **client):
+        m = haul.Model()
+        depot = m.add_depot(x=Array(0), y=0)
+        m.add_vehicle_type(**{"capacity": Array([9]), "start_depot": depot, "end_depot": depot, "fixed_cost": Array(2), **dict(vehicle)})
+        for x, y in spots[1:]:
+            m.add_client(x=x, y=y, **{"delivery": Array([1]), "tw_early": Array(0.0), "service_duration": Array(1), **client})
+        if edge is not None:
+            m.add_edge(depot, m.clients[0], edge)
+        return m.solve(stop, initial_solution=start)
+
+    def solve(coords=spots, demands=loads, capacity=9, **others):
+        return haul.solve(coords, demands, capacity, **{"iterations": 5, **others})
+
+    frame = Array([[0, 0], [3, 4], [6, 8]], to_numpy=True)
+    for taken in (
+        solve(frame, Array(loads, to_numpy=True), Array(9)),
+        solve((iter(p) for p in spots), iter(loads)),
+        haul.Problem.of(frame, loads, 9, service=Array([0, 1, 1])).solve(iterations=5),
+        haul.read({"haul": 1, "coords": frame, "demands": Array(loads), "capacity": 9}).solve(iterations=5),
+        model(), model(start=[Array([1, 2])], edge=Array(3)), model(start=model()),
+    ):
+        assert taken.cost if isinstance(taken, haul.Solution) else taken.is_feasible(), taken
+    table = type("Frame", (), {"to_csv": lambda self, index: "id,x,y,demand\na,0,0,0\nb,3,4,1\n"})()
+    kept = pickle.loads(pickle.dumps(haul.read(table, capacity=2)))
+    assert kept.solve(method="exact").cost() == 10, "a frame's problem does not outlive a pickle"
+    for call, says in (
+        (lambda: solve([(0, 0), (None, 4), (6, 8)]), "point 1 is (None, 4)"),
+        (lambda: solve([0, 0, 3, 4]), "point 0 is 0"),
+        (lambda: solve(["00", "34", "68"]), "point 0 is '00'"),
+        (lambda: solve(set(spots)), "coords is a set"),
+        (lambda: solve(dict(enumerate(spots))), "coords is a dict"),
+        (lambda: solve(3), "coords is a int"),
+        (lambda: solve(demands="011"), "demands is a str"),
+        (lambda: solve(demands=[0, None, 1]), "the demand of point 1 is None"),
+        (lambda: solve(demands=[0, [1], 1]), "the demand of point 1 is [1]"),
+        (lambda: solve(capacity=None), "the capacity is None"),
+        (lambda: solve(time="soon"), "time is 'soon'"),
+        (lambda: solve(time=float("inf"), iterations=0), "time is inf"),
+        (lambda: solve(method=3, iterations=0), "haul solve was given 3"),
+        (lambda: model(tw_early=nan), "tw_early is nan"),
+        (lambda: model(tw_late=None), "tw_late is None"),
+        (lambda: model(prize=float("inf"), required=False), "prize is inf"),
+        (lambda: model(name=3), "name is 3"),
+        (lambda: model(vehicle={"max_distance": nan}), "max_distance is nan"),
+        (lambda: model(edge=nan), "distance is nan"),
+        (lambda: model(stop=nan), "stop is nan"),
+        (lambda: model(start=[1, 2]), "route 0 of initial_solution is 1"),
+        (lambda: haul.Problem.of(spots, loads, 9, windows=[[], [nan, 3], []]).solve(), "windows[1][0] is nan"),
+        (lambda: haul.read(None), "None is a NoneType"),
+        (lambda: haul.read({}, json=True), "json says what is printed"),
+        (lambda: haul.doctor(None), "None is a NoneType"),
+        (lambda: haul.solve_many("a.csv"), "problems is one str"),
+    ):
+        try:
+            call()
+        except ValueError as e:
+            assert says in str(e), f"{says!r} is not in {e}"
+        else:
+            raise AssertionError(f"nothing says {says!r}")
+    for call, says in ((lambda: model(start=[[1, 1]]), "initial_solution is not"), (lambda: haul.doctor("-x"), "open ./-x")):
+        try:
+            call()
+        except haul.HaulError as e:
+            assert str(e).startswith(says), f"{e} does not begin with {says!r}"
+        else:
+            raise AssertionError(f"nothing says {says!r}")
+    print("what is not of its kind is named")
+
+
+def undocumented():
+    """Whatever the package exports says what it is."""
+    import inspect
+
+    for name in haul.__all__:
+        thing = getattr(haul, name)
+        parts = [(a, v) for a, v in vars(thing).items() if not a.startswith("_") and (callable(v) or isinstance(v, property))] if inspect.isclass(thing) else []
+        for what, v in [(name, thing), *((f"{name}.{a}", v) for a, v in parts)]:
+            if not inspect.getdoc(v):
+                sys.exit(f"haul.{what} says nothing of itself: help() shows no more than its name")
 
 
 def leaving():

@@ -16,7 +16,7 @@ import threading
 from pathlib import Path
 from typing import Any, Callable, Sequence
 
-from ._binary import HaulError, binary, call, failure, remark
+from ._binary import HaulError, binary, call, failure, remark, texts
 
 
 class Agent:
@@ -38,7 +38,7 @@ class Agent:
         for name, value in (("--temperature", temperature), ("--search", search), ("--seed", seed)):
             if value is not None:
                 arguments += [name, str(value)]
-        self._process = subprocess.Popen([binary(), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8")
+        self._process = subprocess.Popen([binary(), *texts(arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8", errors="replace")
         self._words: list[str] = []
         # the pipe of words is read beside: a full one would stop the program
         self._reader = threading.Thread(target=lambda: self._words.extend(self._process.stderr or []), daemon=True)
@@ -329,7 +329,7 @@ def from_hdf5(path: str | Path, out: str | Path, *, force: bool = False, **names
     `haul data import`. names say where an array lies under another name (`observations="obs"`). Observations of more than 64
     numbers are refused by the program.
     """
-    import h5py  # type: ignore[import-untyped]
+    import h5py  # type: ignore[import-untyped,import-not-found,unused-ignore]
     import numpy as np
 
     for name in names:

@@ -76,10 +76,18 @@ def run(*arguments: str, check: bool = True) -> "subprocess.CompletedProcess[str
     >>> print(haul.run("config", "show", "--config", "quick").stdout.splitlines()[0][:1] != "")
     True
     """
-    done = subprocess.run([binary(), *arguments], capture_output=True, text=True, encoding="utf-8")
+    done = subprocess.run([binary(), *texts(arguments)], capture_output=True, text=True, encoding="utf-8", errors="replace")
     if check and done.returncode not in (0, UNSERVED):
         raise failure(done.stderr, done.returncode)
     return done
+
+
+def texts(arguments: Sequence[Any]) -> list[str]:
+    """Arguments as the program takes them: text, and paths as text."""
+    for a in arguments:
+        if not isinstance(a, (str, os.PathLike)):
+            raise ValueError(f"haul {arguments[0]} was given {a!r}: text is needed")
+    return [os.fsdecode(a) for a in arguments]
 
 
 UNSERVED = 3  # exit code of haul solve: routes were found, and some customers who had to be served are on none
@@ -125,7 +133,7 @@ def call(arguments: Sequence[str], file: str = "", name: str = "") -> dict[str, 
 
 def stream(arguments: Sequence[str]) -> Iterator[dict[str, Any]]:
     """The objects that a verb prints with --json, as they come. The program ends when the reader stops reading."""
-    with subprocess.Popen([binary(), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8") as process:
+    with subprocess.Popen([binary(), *texts(arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8", errors="replace") as process:
         assert process.stdout is not None and process.stderr is not None
         words: list[str] = []
         import threading

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ._binary import call
+from ._values import named
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def doctor(path: str | Path, *more: str | Path) -> Diagnosis:
     for f in d.findings:
         print(f.id, f.saves_ms, f.remedy)
     """
-    report = call(["doctor", str(path), *map(str, more), "--json"])
+    report = call(["doctor", *map(named, (path, *more)), "--json"])
     findings = [
         Finding(
             id=f["id"],

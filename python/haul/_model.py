@@ -11,14 +11,14 @@ import math
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Sequence, Union
+from typing import Any, Iterable, Sequence, SupportsFloat, SupportsIndex, Union
 
 from ._binary import HaulError, call
 from ._plan import Plan, Route, plan_of
-from ._solve import whole
+from ._values import encoded, listed, named, number, whole
 from .stop import MaxIterations, MaxRuntime
 
-Amount = Union[int, Sequence[int]]
+Amount = Union[SupportsIndex, SupportsFloat, Iterable[Any]]
 Stopping = Union[MaxRuntime, MaxIterations, float, int]
 ENDLESS = 1 << 62  # PyVRP's largest numbers, and what is past them, limit nothing
 
@@ -112,9 +112,11 @@ class Result:
         return self.best.cost if self.best.is_feasible() else math.inf
 
     def is_feasible(self) -> bool:
+        """Whether everybody who had to be served is."""
         return self.best.is_feasible()
 
     def summary(self) -> str:
+        """One line: cost, routes, clients, iterations, seconds."""
         served = f"{self.best.num_clients()} clients" + (f", {len(self.best.unserved)} not served" if self.best.unserved else "")
         return f"cost {self.best.cost:g}, {self.best.num_routes()} routes, {served}, {self.num_iterations} iterations in {self.runtime:.2f} s"
 
@@ -160,34 +162,42 @@ class Model:
 
     @property
     def locations(self) -> list[Location]:
+        """Every location, in the order in which they were added."""
         return list(self._locations)
 
     @property
     def depots(self) -> list[Depot]:
+        """Every depot; their order gives their places, from 0 on."""
         return list(self._depots)
 
     @property
     def clients(self) -> list[Client]:
+        """Every client; their places follow the depots'."""
         return list(self._clients)
 
     @property
     def shipments(self) -> list[Shipment]:
+        """Every shipment; their places follow the clients', pickup and delivery in turn."""
         return list(self._shipments)
 
     @property
     def groups(self) -> list[ClientGroup]:
+        """Every group of clients."""
         return list(self._groups)
 
     @property
     def profiles(self) -> list[Profile]:
+        """Every profile."""
         return list(self._profiles)
 
     @property
     def vehicle_types(self) -> list[VehicleType]:
+        """Every vehicle type."""
         return list(self._vehicles)
 
     def add_location(self, x: float, y: float, *, name: str = "") -> Location:
-        at = Location(float(x), float(y), name)
+        """A point of the plane. Depots, clients and edges refer to it; several may stand at one."""
+        at = Location(float(number(x, "x")), float(number(y, "y")), text(name, "name"))
         self._locations.append(at)
         return at
 
@@ -200,10 +210,16 @@ class Model:
             raise ValueError("The given location is not in this model instance.")
         return location
 
+    @staticmethod
+    def _times(early: float, late: float, service: float, of: str = "") -> tuple[float, float, float]:
+        return number(early, of + "tw_early"), number(late, of + "tw_late", endless=True), number(service, of + "service_duration")
+
     def add_depot(
         self, location: Location | None = None, tw_early: float = 0, tw_late: float = ENDLESS, service_duration: float = 0, *, x: float | None = None, y: float | None = None, name: str = ""
     ) -> Depot:
-        depot = Depot(self._at(location, x, y, "depot"), tw_early, tw_late, service_duration, name)
+        """A depot at a location, or at x and y. tw_early and tw_late say when it is open; service_duration is what a vehicle spends
+        there before it leaves."""
+        depot = Depot(self._at(location, x, y, "depot"), *self._times(tw_early, tw_late, service_duration), text(name, "name"))
         self._depots.append(depot)
         return depot
 
@@ -224,11 +240,18 @@ class Model:
         y: float | None = None,
         name: str = "",
     ) -> Client:
+        """A client at a location, or at x and y, with what is delivered to it and picked up there: an amount, or one per dimension.
+
+        Its service begins within tw_early and tw_late and takes service_duration; its goods leave the depot from release_time on.
+        With required=False it is left out where its prize is worth less than the way, or where its group is served by another."""
         if group is not None and not any(group is known for known in self._groups):
             raise ValueError("The given group is not in this model instance.")
         if group is not None and required:
             raise ValueError("Required client in mutually exclusive group.")
-        client = Client(self._at(location, x, y, "client"), amounts(delivery), amounts(pickup), service_duration, tw_early, tw_late, release_time, prize, required, group, name)
+        early, late, service = self._times(tw_early, tw_late, service_duration)
+        client = Client(
+            self._at(location, x, y, "client"), amounts(delivery), amounts(pickup), service, early, late, number(release_time, "release_time"), number(prize, "prize"), bool(required), group, text(name, "name")
+        )
         self._clients.append(client)
         return client
 
@@ -248,25 +271,36 @@ class Model:
         *,
         name: str = "",
     ) -> Shipment:
-        pickup = Client(self._at(pickup_location, None, None, "pickup"), [], [], pickup_service_duration, pickup_tw_early, pickup_tw_late, 0, prize, required, None, f"{name} pickup".strip())
-        delivery = Client(self._at(delivery_location, None, None, "delivery"), [], [], delivery_service_duration, delivery_tw_early, delivery_tw_late, 0, 0, required, None, f"{name} delivery".strip())
+        """A pickup and a delivery of amount by one vehicle, in this order, each with its own window and service."""
+        early, late, service = self._times(pickup_tw_early, pickup_tw_late, pickup_service_duration, "pickup_")
+        pickup = Client(self._at(pickup_location, None, None, "pickup"), [], [], service, early, late, 0, number(prize, "prize"), bool(required), None, f"{name} pickup".strip())
+        early, late, service = self._times(delivery_tw_early, delivery_tw_late, delivery_service_duration, "delivery_")
+        delivery = Client(self._at(delivery_location, None, None, "delivery"), [], [], service, early, late, 0, 0, bool(required), None, f"{name} delivery".strip())
         shipment = Shipment(pickup, delivery, amounts(amount))
         self._shipments.append(shipment)
         return shipment
 
     def add_client_group(self, required: bool = True, *, name: str = "") -> ClientGroup:
+        """A group of clients of which one is served, or at most one where it is not required."""
         group = ClientGroup(required, name)
         self._groups.append(group)
         return group
 
     def add_profile(self, *, name: str = "") -> Profile:
+        """A profile of vehicles: edges that are added with it are those of its vehicle types alone."""
         profile = Profile(name)
         self._profiles.append(profile)
         return profile
 
     def add_edge(self, frm: Location | Depot | Client, to: Location | Depot | Client, distance: float, duration: float = 0, profile: Profile | None = None) -> Edge:
+        """The way from one place to another, and only in this direction; of two for one pair the last counts. As soon as a model has an
+        edge, those that it lacks are missing_value long (see solve)."""
+        for end in (frm, to):
+            if not isinstance(end, (Location, Depot, Client)):
+                raise ValueError(f"an edge leads between locations, depots and clients of this model, not to {end!r}")
         a = frm if isinstance(frm, Location) else frm.location
         b = to if isinstance(to, Location) else to.location
+        distance, duration = number(distance, "distance"), number(duration, "duration")
         if distance < 0 or duration < 0:
             raise ValueError("Cannot have negative edge distance or duration.")
         edge = Edge(a, b, distance, duration)
@@ -299,10 +333,10 @@ class Model:
     ) -> VehicleType:
         """One vehicle type; max_duration is what PyVRP calls shift_duration since its version 0.12."""
         if max_duration is not None:
-            shift_duration = min(shift_duration, max_duration)
+            shift_duration = min(number(shift_duration, "shift_duration", endless=True), number(max_duration, "max_duration", endless=True))
         if max_overtime or unit_overtime_cost:
             raise ValueError("max_overtime and unit_overtime_cost are not honoured: leave them out")
-        if num_available < 1:
+        if not num_available >= 1:
             raise ValueError("num_available must be positive.")
         if profile is not None and not any(profile is known for known in self._profiles):
             raise ValueError("The given profile is not in this model.")
@@ -310,27 +344,30 @@ class Model:
             "count": whole(num_available, "num_available"),
             "start": self._depot(start_depot, "start depot"),
             "end": self._depot(end_depot, "end depot"),
-            "distance_cost": unit_distance_cost,
+            "distance_cost": number(unit_distance_cost, "unit_distance_cost"),
         }
         optional = {
             "capacity": amounts(capacity),
-            "fixed_cost": fixed_cost,
-            "duration_cost": unit_duration_cost,
+            "fixed_cost": number(fixed_cost, "fixed_cost"),
+            "duration_cost": number(unit_duration_cost, "unit_duration_cost"),
             "initial_load": amounts(initial_load),
             "reloads": [self._depot(d, "reload depot") for d in reload_depots],
-            "name": name,
+            "name": text(name, "name"),
         }
         fields.update({k: v for k, v in optional.items() if v})
-        if tw_early > 0 or tw_late < ENDLESS:
-            fields["shift"] = span(tw_early, tw_late)
-        for key, limit in (("max_duration", shift_duration), ("max_distance", max_distance), ("latest_start", ENDLESS if start_late is None else start_late)):
+        early, late, _ = self._times(tw_early, tw_late, 0)
+        if early > 0 or late < ENDLESS:
+            fields["shift"] = span(early, late)
+        limits = {"max_duration": shift_duration, "max_distance": max_distance, "latest_start": ENDLESS if start_late is None else start_late}
+        for key, limit in limits.items():
+            limit = number(limit, key, endless=True)
             if limit < ENDLESS:
                 fields[key] = limit
         if fields.get("reloads"):
             if max_reloads == 0:
                 del fields["reloads"]
             elif max_reloads < ENDLESS:
-                fields["max_reloads"] = max_reloads
+                fields["max_reloads"] = whole(max_reloads, "max_reloads")
         vehicle = VehicleType(fields, profile, name)
         self._vehicles.append(vehicle)
         return vehicle
@@ -397,15 +434,15 @@ class Model:
         """Matrices between places, of the edges between their locations; without any edge, distances are Euclidean."""
         if not self._edges and not any(p.edges for p in self._profiles):
             return
-        number = {id(at): i for i, at in enumerate(self._locations)}
-        row = [number[id(p.location)] for p in places]
+        order = {id(at): i for i, at in enumerate(self._locations)}
+        row = [order[id(p.location)] for p in places]
         n = len(self._locations)
         d["profiles"] = []
         for profile in self._profiles or [Profile()]:
-            distance = [[0.0 if i == j else float(missing_value) for j in range(n)] for i in range(n)]
+            distance = [[0.0 if i == j else number(missing_value, "missing_value") for j in range(n)] for i in range(n)]
             duration = [list(r) for r in distance]
             for e in [*self._edges, *profile.edges]:
-                i, j = number.get(id(e.frm)), number.get(id(e.to))
+                i, j = order.get(id(e.frm)), order.get(id(e.to))
                 if i is None or j is None:
                     raise ValueError("an edge leads to a location that is not in this model")
                 if i == j and (e.distance or e.duration):
@@ -422,33 +459,40 @@ class Model:
         collect_stats: bool = True,
         display: bool = False,
         missing_value: float = 1e9,
-        initial_solution: Plan | Sequence[Sequence[int]] | None = None,
+        initial_solution: Result | Plan | Sequence[Sequence[int]] | None = None,
         workers: int = 1,
     ) -> Result:
-        """Searches until `stop` says so: MaxRuntime(seconds), MaxIterations(n), or a number of seconds."""
+        """Searches until `stop` says so: MaxRuntime(seconds), MaxIterations(n), or a number of seconds. initial_solution is what
+        another search found, or lists of places."""
         return solve_data(self.data(missing_value), stop, seed, display, initial_solution, workers)
 
 
-def solve_data(data: dict[str, Any], stop: Stopping, seed: int = 0, display: bool = False, initial_solution: Plan | Sequence[Sequence[int]] | None = None, workers: int = 1) -> Result:
+def solve_data(data: dict[str, Any], stop: Stopping, seed: int = 0, display: bool = False, initial_solution: Result | Plan | Sequence[Sequence[int]] | None = None, workers: int = 1) -> Result:
     """Solves a problem in Haul's own JSON."""
     with tempfile.TemporaryDirectory(prefix="haul") as folder:
         file = Path(folder) / "model.json"
-        file.write_text(json.dumps(data), encoding="utf-8")
+        file.write_text(encoded(data), encoding="utf-8")
         arguments = ["--method", "search", "--seed", str(seed), "--workers", str(workers)]
         if isinstance(stop, MaxIterations):
             arguments += ["--iterations", str(stop.max_iterations)]
         else:
-            seconds = stop.max_runtime if isinstance(stop, MaxRuntime) else MaxRuntime(float(stop)).max_runtime
+            seconds = number(stop.max_runtime if isinstance(stop, MaxRuntime) else stop, "stop")
+            seconds = MaxRuntime(seconds).max_runtime
             arguments += ["--time", f"{seconds:.9f}s"]
+        if isinstance(initial_solution, Result):
+            initial_solution = initial_solution.best
         if initial_solution is not None:
             start = Path(folder) / "start.json"
             routes = initial_solution.routes() if isinstance(initial_solution, Plan) else initial_solution
             types = [r.type for r in initial_solution.routes()] if isinstance(initial_solution, Plan) else None
-            lists = [r.visits() if isinstance(r, Route) else list(r) for r in routes]
+            lists = [r.visits() if isinstance(r, Route) else visits(r, i) for i, r in enumerate(listed(routes, "initial_solution"))]
             start.write_text(json.dumps({"routes": lists, **({"types": types} if types else {})}), encoding="utf-8")
             arguments += ["--start", str(start)]
         coords = tuple((float(x), float(y)) for x, y in data.get("coords", ()))
-        result = solve_file(file, arguments, "the model", coords, int(data.get("depots") or 1), first_shipment(data))
+        try:
+            result = solve_file(file, arguments, "the model", coords, int(data.get("depots") or 1), first_shipment(data))
+        except HaulError as e:  # a caller knows no file
+            raise HaulError(str(e).replace(str(Path(folder) / "start.json"), "initial_solution"), e.code) from None
     if display:
         print(result.summary())
     return result
@@ -465,7 +509,7 @@ def solve_file(file: Path, arguments: Sequence[str], name: str, coords: tuple[tu
     with tempfile.TemporaryDirectory(prefix="haul") as folder:
         plan_file = Path(folder) / "a.plan.json"
         try:
-            r = call(["solve", str(file), "--json", *arguments, "--out", str(plan_file)], str(file), name)
+            r = call(["solve", named(file), "--json", *arguments, "--out", str(plan_file)], str(file), name)
         except HaulError as e:
             raise HaulError(str(e).replace(str(file), name), e.code) from None
         plan = json.loads(plan_file.read_text(encoding="utf-8"))["plan"]
@@ -485,7 +529,26 @@ def amounts(x: Amount) -> list[int]:
         ...
     ValueError: an amount is 1.7: a whole number is needed
     """
-    return [whole(a, "an amount") for a in (x if isinstance(x, Sequence) else [x])]
+    several = hasattr(x, "__len__") and not isinstance(x, str) and getattr(x, "ndim", 1) > 0
+    each: Iterable[Any] = listed(x, "an amount") if several else [x]
+    return [whole(a, "an amount") for a in each]
+
+
+def visits(route: Any, i: int) -> list[int]:
+    """The places of a route that a caller lists."""
+    try:
+        return [whole(place, f"a place of route {i}") for place in route]
+    except TypeError:
+        raise ValueError(f"route {i} of initial_solution is {route!r}: a list of places is needed") from None
+
+
+def text(value: Any, what: str) -> str:
+    """A name, where none is no name."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise ValueError(f"{what} is {value!r}: text is needed")
+    return value
 
 
 def span(early: float, late: float) -> list[float]:

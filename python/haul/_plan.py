@@ -36,46 +36,58 @@ class Stop:
     part: str = "client"  # depot, client, pickup, delivery or break
 
     def is_depot(self) -> bool:
+        """Whether it is at a depot: a start, an end or a reload."""
         return self.part == "depot"
 
     def is_client(self) -> bool:
+        """Whether a client is visited."""
         return self.part == "client"
 
     def is_pickup(self) -> bool:
+        """Whether a shipment is loaded."""
         return self.part == "pickup"
 
     def is_delivery(self) -> bool:
+        """Whether a shipment is unloaded."""
         return self.part == "delivery"
 
     def is_shipment(self) -> bool:
+        """Whether it is either end of a shipment."""
         return self.part in ("pickup", "delivery")
 
     @property
     def activity(self) -> Stop:
+        """Itself, as PyVRP names what a stop does."""
         return self
 
     @property
     def start_time(self) -> float:
+        """When service begins."""
         return self.begin
 
     @property
     def start_service(self) -> float:
+        """When service begins."""
         return self.begin
 
     @property
     def end_time(self) -> float:
+        """When the vehicle leaves."""
         return self.depart
 
     @property
     def duration(self) -> float:
+        """How long service takes."""
         return self.service
 
     @property
     def wait_duration(self) -> float:
+        """How long the vehicle waits before service."""
         return self.wait
 
     @property
     def time_warp(self) -> float:
+        """How much too late it is."""
         return self.late
 
     def __str__(self) -> str:
@@ -111,12 +123,15 @@ class Route:
         return " ".join("|" if s.kind == "reload" else str(s) for s in self.stops if s.kind in ("customer", "reload"))
 
     def num_clients(self) -> int:
+        """Clients that it visits; both ends of a shipment count as none."""
         return sum(s.kind == "customer" and s.part == "client" for s in self.stops)
 
     def num_shipments(self) -> int:
+        """Shipments that it carries."""
         return sum(s.is_pickup() for s in self.stops)
 
     def num_trips(self) -> int:
+        """How often the vehicle leaves a depot loaded: one more than its reloads."""
         return 1 + sum(s.kind == "reload" for s in self.stops)
 
     def is_feasible(self) -> bool:
@@ -124,24 +139,31 @@ class Route:
         return True
 
     def schedule(self) -> list[Stop]:
+        """Its stops, depots included, as PyVRP names them."""
         return list(self.stops)
 
     def vehicle_type(self) -> int:
+        """The number of its vehicle type, from 0 on."""
         return self.type
 
     def distance(self) -> float:
+        """Its length."""
         return self.figures["distance"]
 
     def duration(self) -> float:
+        """From its start to its end, waiting and service included."""
         return self.figures["duration"]
 
     def wait_duration(self) -> float:
+        """How long the vehicle waits in all."""
         return self.figures["wait"]
 
     def start_time(self) -> float:
+        """When the vehicle leaves its first depot."""
         return self.figures["start"]
 
     def end_time(self) -> float:
+        """When it is at its last."""
         return self.figures["end"]
 
 
@@ -167,9 +189,11 @@ class Plan:
     coords: tuple[tuple[float, float], ...] = field(repr=False, default=())
 
     def routes(self) -> list[Route]:
+        """Every route that is used."""
         return list(self.all)
 
     def num_routes(self) -> int:
+        """How many vehicles are used."""
         return len(self.all)
 
     def __str__(self) -> str:
@@ -180,12 +204,15 @@ class Plan:
         return sum(r.num_clients() for r in self.all)
 
     def num_shipments(self) -> int:
+        """Shipments that are carried."""
         return sum(r.num_shipments() for r in self.all)
 
     def num_trips(self) -> int:
+        """Trips of all vehicles."""
         return sum(r.num_trips() for r in self.all)
 
     def num_missing_clients(self) -> int:
+        """Customers who had to be served and are not."""
         return self.missing
 
     def is_feasible(self) -> bool:

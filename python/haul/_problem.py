@@ -12,11 +12,12 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Iterable, Mapping, Sequence, Union
+from typing import Any, Iterable, Mapping, Sequence, SupportsIndex, Union
 
 from ._binary import HaulError, run
 from ._model import Model, Result, first_shipment, solve_file
-from ._solve import Point, budget, listed, pair, whole
+from ._solve import budget, seconds
+from ._values import Point, Table, encoded, listed, named, pair, short, whole
 
 
 @dataclass(frozen=True)
@@ -33,12 +34,13 @@ class Problem:
     file: Path | None = None  # what it is read from
     flags: tuple[str, ...] = ()
     data: Mapping[str, Any] | None = field(default=None, repr=False)  # or itself, in Haul's own JSON
+    table: str = field(default="", repr=False)  # or a frame's text, where there is neither
 
     @classmethod
-    def of(cls, coords: Iterable[Point], demands: Iterable[Any], capacity: int, *, name: str = "problem", **parts: Any) -> Problem:
+    def of(cls, coords: Iterable[Point] | Table, demands: Iterable[Any], capacity: SupportsIndex | float, *, name: str = "problem", **parts: Any) -> Problem:
         """A problem of numbers; parts are keys of Haul's own JSON (docs/formats.md): windows, service, fleet, ..."""
-        at = [list(pair(p, i)) for i, p in enumerate(listed(coords))]
-        loads = [whole(d, f"the demand of point {i}") for i, d in enumerate(demands)]
+        at = [list(pair(p, i)) for i, p in enumerate(listed(coords, "coords"))]
+        loads = [whole(d, f"the demand of point {i}") for i, d in enumerate(listed(demands, "demands"))]
         return cls(name, data={"haul": 1, "name": name, "coords": at, "demands": loads, "capacity": whole(capacity, "the capacity"), **parts})
 
     @property
@@ -49,7 +51,8 @@ class Problem:
     @property
     def coords(self) -> tuple[tuple[float, float], ...]:
         """Of the places, depots first; none where only the program has read the file."""
-        return tuple((float(x), float(y)) for x, y in self.data.get("coords") or ()) if self.data is not None else ()
+        at = self.data.get("coords") if self.data is not None else None
+        return tuple(pair(p, i) for i, p in enumerate(listed(at, "coords"))) if at is not None else ()
 
     def solve(
         self,
@@ -71,16 +74,17 @@ class Problem:
         budget(time, iterations, method or "search")
         if iterations:
             arguments += ["--iterations", str(iterations)]
-        elif time is not None:
-            if not time > 0:
-                raise ValueError(f"time is {time}: seconds above 0 are needed")
-            arguments += ["--time", f"{time:.9f}s"]
+        elif (most := seconds(time)) is not None:
+            arguments += ["--time", f"{most:.9f}s"]
         if self.file is not None:
             return solve_file(self.file, arguments, str(self.file))
-        assert self.data is not None
         with tempfile.TemporaryDirectory(prefix="haul") as folder:
+            if self.data is None:
+                file = Path(folder) / "table.csv"
+                file.write_text(self.table, encoding="utf-8")
+                return solve_file(file, arguments, "the table")
             file = Path(folder) / "problem.json"
-            file.write_text(json.dumps(dict(self.data)), encoding="utf-8")
+            file.write_text(encoded(dict(self.data)), encoding="utf-8")
             return solve_file(file, arguments, self.name, self.coords, int(self.data.get("depots") or 1), first_shipment(dict(self.data)))
 
 
@@ -110,6 +114,9 @@ def read(source: Any, *, capacity: int | None = None, distance: str | None = Non
     haul._binary.HaulError: --capacity is missing: a table of stops does not say what a vehicle carries; or give a table of vehicles with --fleet
     """
     words: list[str] = []
+    for name in ("out", "json", "help"):
+        if name in flags:
+            raise ValueError(f"{name} says what is printed, and is no part of a problem: leave it out")
     for name, value in {"capacity": capacity, "distance": distance, "vehicles": vehicles, **flags}.items():
         if value is True:
             words.append("--" + name.replace("_", "-"))
@@ -118,29 +125,14 @@ def read(source: Any, *, capacity: int | None = None, distance: str | None = Non
     if isinstance(source, Mapping):
         return Problem(str(source.get("name") or "problem"), None, tuple(words), dict(source))
     if hasattr(source, "to_csv"):
-        folder = Scratch()
-        file = folder.path / "table.csv"
-        source.to_csv(file, index=False)
-        return Scratched("table", file, tuple(words), scratch=folder)
-    path = Path(source)
+        return Problem("table", None, tuple(words), None, str(source.to_csv(index=False)))
+    try:
+        path = Path(source)
+    except TypeError:
+        raise ValueError(f"{short(source)} is a {type(source).__name__}: the name of a file, a DataFrame or a dict is needed") from None
     if not path.exists():
         raise HaulError(f"{path}: no such file")
     return Problem(path.stem, path, tuple(words))
-
-
-class Scratch:
-    """A folder that goes away with the last problem that needs it."""
-
-    def __init__(self) -> None:
-        self.folder = tempfile.TemporaryDirectory(prefix="haul")
-        self.path = Path(self.folder.name)
-
-
-@dataclass(frozen=True)
-class Scratched(Problem):
-    """A problem whose file this process made."""
-
-    scratch: Scratch | None = field(default=None, repr=False)
 
 
 def solve_many(
@@ -161,13 +153,18 @@ def solve_many(
     True 8
     True 8
     """
+    if isinstance(problems, (Problem, Model, Mapping, str, Path)):
+        raise ValueError(f"problems is one {type(problems).__name__}: a list of them is needed")
+    if workers < 0:
+        raise ValueError(f"workers is {workers}: at least 1 is needed, or 0 for one per core")
     asked = [p if isinstance(p, Problem) else read(p.data()) if isinstance(p, Model) else read(p) for p in problems]
     with ThreadPoolExecutor(max_workers=workers or os.cpu_count() or 1) as pool:
         return list(pool.map(lambda p: p.solve(time, **options), asked))
 
 
 def generate(customers: int = 20, capacity: int = 30, count: int = 1, *, seed: int = 42, distribution: str = "uniform", first: int = 0) -> list[Problem]:
-    """Instances as `haul gen` draws them: on the unit square, or with distribution="grid" on whole numbers to 100.
+    """Instances as `haul gen` draws them: on the unit square, in whole numbers of a millionth, or with distribution="grid" on whole
+    numbers to 100. Costs of the unit square are those of the result divided by 1,000,000.
 
     >>> import haul
     >>> a, b = haul.generate(customers=5, count=2, seed=7)
@@ -233,8 +230,9 @@ def evaluate(policy: str | Path, count: int = 1000, *, decode: str | None = None
     >>> 6 < haul.evaluate("cvrp20", count=10, decode="greedy", device="cpu")["mean_cost"] < 7
     True
     """
-    named = not Path(policy).exists() and any(p.name == str(policy) for p in policies())
-    arguments = ["eval", "--policy" if named else "--checkpoint", str(policy), "--count", str(count), "--device", device, "--json"]
+    path = named(policy)
+    shipped = not Path(path).exists() and any(p.name == path for p in policies())
+    arguments = ["eval", "--policy" if shipped else "--checkpoint", path, "--count", str(count), "--device", device, "--json"]
     for flag, value in (("--decode", decode), ("--seed", seed), ("--instances", instances)):
         if value is not None:
             arguments += [flag, str(value)]

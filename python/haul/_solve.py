@@ -7,14 +7,12 @@ import html
 import math
 import tempfile
 from dataclasses import dataclass, field
-from operator import index
 from pathlib import Path
-from typing import Any, Iterable, Sequence, SupportsFloat, SupportsIndex, Tuple, Union
+from typing import Any, Iterable, SupportsIndex
 
 from ._binary import HaulError, call
 from ._plan import Unserved
-
-Point = Union[Tuple[SupportsFloat, SupportsFloat], Sequence[SupportsFloat]]
+from ._values import Point, Table, listed, number, pair, whole
 
 
 @dataclass(frozen=True)
@@ -65,28 +63,14 @@ class Solution:
         return f"<p>cost {self.cost:g}, {len(self.routes)} routes by {html.escape(self.method)}</p><table><thead><tr><th>route</th><th>stops</th><th>load</th><th>customers</th></tr></thead><tbody>{lines}</tbody></table>"
 
 
-def whole(value: SupportsIndex | float, what: str) -> int:
-    """A whole number, also one that came as 4.0, as arrays have it."""
-    try:
-        return index(value)  # type: ignore[arg-type]
-    except TypeError:
-        number = float(value)  # type: ignore[arg-type,unused-ignore]
-    if not number.is_integer():
-        raise ValueError(f"{what} is {value}: a whole number is needed")
-    return int(number)
-
-
-def listed(coords: Any) -> Iterable[Point]:
-    """Points as they are, or the rows of a DataFrame, which iterates over its columns."""
-    rows: Iterable[Point] = coords.to_numpy().tolist() if hasattr(coords, "to_numpy") else coords
-    return rows
-
-
-def pair(point: Point, i: int) -> tuple[float, float]:
-    """x and y, and nothing beside them that would be passed over."""
-    if len(point) != 2:
-        raise ValueError(f"point {i} has {len(point)} numbers: two are needed, x and y")
-    return float(point[0]), float(point[1])
+def seconds(time: float | None) -> float | None:
+    """A time above 0, or none."""
+    if time is None:
+        return None
+    x = number(time, "time")
+    if not x > 0:
+        raise ValueError(f"time is {time}: seconds above 0 are needed")
+    return x
 
 
 def budget(time: float | None, iterations: int, method: str) -> None:
@@ -98,7 +82,7 @@ def budget(time: float | None, iterations: int, method: str) -> None:
 
 
 def solve(
-    coords: Iterable[Point],
+    coords: Iterable[Point] | Table,
     demands: Iterable[SupportsIndex | float],
     capacity: SupportsIndex | float,
     time: float | None = None,
@@ -141,6 +125,14 @@ def solve(
     Traceback (most recent call last):
         ...
     ValueError: point 0 has 3 numbers: two are needed, x and y
+    >>> haul.solve([(0, 0), None], [0, 1], capacity=2)
+    Traceback (most recent call last):
+        ...
+    ValueError: point 1 is None: two numbers are needed, x and y
+    >>> haul.solve([(0, 0), (3, 4)], [0, 1], capacity=2, method=None)
+    Traceback (most recent call last):
+        ...
+    ValueError: haul solve was given None: text is needed
     >>> haul.solve([(0, 0), (3, 4)], [0, 1], capacity=2, time=1, iterations=10)
     Traceback (most recent call last):
         ...
@@ -160,8 +152,8 @@ def solve(
         ...
     ValueError: a policy solves it, and no other method: leave method out
     """
-    points = [pair(p, i) for i, p in enumerate(listed(coords))]
-    loads = [whole(d, f"the demand of point {i}") for i, d in enumerate(demands)]
+    points = [pair(p, i) for i, p in enumerate(listed(coords, "coords"))]
+    loads = [whole(d, f"the demand of point {i}") for i, d in enumerate(listed(demands, "demands"))]
     if len(points) != len(loads):
         raise ValueError(f"{len(loads)} demands for {len(points)} points: one per point is needed, 0 for the depot")
     if len(points) < 2:
@@ -178,8 +170,7 @@ def solve(
             raise ValueError(f"decode is {decode!r} and no policy is named: give policy or checkpoint")
     elif method != "search":
         raise ValueError("a policy solves it, and no other method: leave method out")
-    if time is not None and not time > 0:
-        raise ValueError(f"time is {time}: seconds above 0 are needed")
+    time = seconds(time)
     budget(time, iterations, method)
     with tempfile.TemporaryDirectory(prefix="haul") as folder:
         file = Path(folder) / "problem.csv"
@@ -193,7 +184,7 @@ def solve(
         elif checkpoint is not None:
             arguments += ["--checkpoint", str(checkpoint)]
         if policy is not None or checkpoint is not None:
-            arguments += ["--decode", decode] if decode else []
+            arguments += ["--decode", decode] if decode is not None else []
             arguments += ["--seed", str(seed)] if seed is not None else []
             if iterations:
                 arguments += ["--iterations", str(iterations)]

@@ -112,7 +112,7 @@ def plot_route_schedule(data: Mapping[str, Any], route: Route, load_dimension: i
     ax = axes(ax)
     way: list[float] = []
     times: list[float] = []
-    loads: list[tuple[float, int]] = []
+    loads: list[tuple[float, float]] = []
     travelled = 0.0
     windows: Sequence[Sequence[Sequence[float]]] = data.get("windows") or []
     for s in route:
