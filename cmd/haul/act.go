@@ -17,7 +17,7 @@ import (
 	"haul/internal/recipe"
 )
 
-// actFlags are those of haul act.
+// actFlags are the flags of haul act.
 type actFlags struct {
 	deviceFlags
 	checkpoint          string

@@ -13,8 +13,7 @@ import (
 	"haul/internal/run"
 )
 
-// beside is a step in another precision or instruction set, taken in turn with the one that is
-// measured.
+// beside is a step in another precision or instruction set, timed in turn with the measured one.
 type beside struct {
 	Device    string  `json:"device"`
 	Precision string  `json:"precision"`

@@ -13,7 +13,7 @@ import (
 	"haul/internal/kernel"
 )
 
-// exchangeLanes is in how many lanes a gradient is summed.
+// exchangeLanes is the number of lanes in which a gradient is summed.
 const exchangeLanes = 8
 
 // exchangeRow is the exchange of one size of gradient between ranks.

@@ -19,10 +19,10 @@ import (
 	"haul/internal/run"
 )
 
-// What a reader could break: the model has three parts and no more, so that each can be looked up.
-// A step of B rows takes fixed + B·row on one device, which is measured here; n ranks run B/n rows
-// each; an exchange of M bytes takes latency·(1 + log2 n) + 2·(n-1)/n·M/bandwidth, nothing of it
-// hidden. Links are assumptions, printed beside the table.
+// What a reader could break: the model has three parts, so that each can be looked up. A step of
+// B rows takes fixed + B·row on one device, which is measured here; n ranks run B/n rows each;
+// an exchange of M bytes takes latency·(1 + log2 n) + 2·(n-1)/n·M/bandwidth, and none of it is
+// overlapped. Links are assumptions, printed beside the table.
 
 // link is a way between ranks: what a rank can send at a time, and what starting costs.
 type link struct {

@@ -20,7 +20,7 @@ import (
 	"haul/internal/run"
 )
 
-// keyCustomers is the setting that instances grow with.
+// keyCustomers is the setting of an instance's size.
 const keyCustomers = "problem.num_customers"
 
 // sizesReport is instances per second against the size of an instance.

@@ -20,7 +20,7 @@ import (
 	"haul/internal/world/history"
 )
 
-// newData holds the makers of training data.
+// newData holds the verbs that make learning histories.
 func (a *app) newData() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "data",

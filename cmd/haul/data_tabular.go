@@ -9,7 +9,7 @@ import (
 	"haul/internal/world/history"
 )
 
-// tabularFlags say what learners to let live.
+// tabularFlags say which learners make histories.
 type tabularFlags struct {
 	learner  string
 	episodes int

@@ -12,7 +12,7 @@ import (
 	"haul/internal/world/xland"
 )
 
-// xlandFlags say what learners to let live in XLand-MiniGrid.
+// xlandFlags say which learners make histories of XLand-MiniGrid.
 type xlandFlags struct {
 	tasks     string
 	taskSeed  uint32

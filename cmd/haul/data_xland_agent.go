@@ -13,8 +13,8 @@ import (
 	"haul/internal/world/xland"
 )
 
-// What a reader could break: who lives a history is a function of its number, and what agents draw
-// of the seed: the file does not depend on the number of cores.
+// What a reader could break: who makes a history is a function of its number, and what agents
+// draw is a function of the seed, so the file does not depend on the number of cores.
 
 // xlandTogether is how many histories at most are lived at a time where agents live some of them.
 const xlandTogether = 1024

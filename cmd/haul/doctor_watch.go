@@ -15,8 +15,8 @@ import (
 	"haul/internal/doctor"
 )
 
-// A trace is judged once its size has stood still from one look to the next: profilers write a file
-// in pieces, and half of one is no trace. A file that cannot be read is told and passed over.
+// A trace is read once its size has not changed from one look to the next, because profilers
+// write a file in pieces. A file that cannot be read is reported and skipped.
 
 func (a *app) newDoctorWatch() *cobra.Command {
 	var every time.Duration

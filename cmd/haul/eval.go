@@ -57,7 +57,7 @@ model that it holds:
 	return cmd
 }
 
-// used says which checkpoint of a folder each recipe puts to use.
+// used says which checkpoint of a run folder each recipe uses.
 func used() string {
 	var all []string
 	for _, r := range recipe.All {

@@ -14,9 +14,9 @@ import (
 	"haul/internal/run"
 )
 
-// The exit codes are a contract with scripts: 2 means that the command line itself is wrong, which
-// can be told without reading a file; 3 that haul solve has routes which do not serve everybody;
-// everything else that goes wrong is 1. A signal that ended the work is 128 and its number.
+// The exit codes are a contract with scripts: 2 means that the command line itself is wrong,
+// which can be decided without reading a file; 3 means that required customers are on no route
+// of haul solve; every other error is 1. After a signal the code is 128 plus its number.
 const (
 	exitDone        = 0
 	exitFailed      = 1

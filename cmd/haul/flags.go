@@ -15,9 +15,8 @@ import (
 	"haul/internal/config"
 )
 
-// badFlag words what is wrong with a flag for whoever typed it: the nearest flag for a name that
-// does not exist, and for a value what it must be, without the words of the library that tried to
-// read it.
+// badFlag words an error in a flag for a user: it suggests the nearest flag for a name that does
+// not exist, and says what a value must be, without the parsing library's words.
 func badFlag(cmd *cobra.Command, err error) error {
 	see := fmt.Sprintf("(see %s --help)", cmd.CommandPath())
 	if unknown := new(pflag.NotExistError); errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {

@@ -20,7 +20,7 @@ import (
 	"haul/policies"
 )
 
-// policyReport is a policy that comes with the program.
+// policyReport is a shipped policy.
 type policyReport struct {
 	Name  string `json:"name"`
 	Bytes int    `json:"bytes"`

@@ -83,8 +83,8 @@ func (a *app) profile(ctx context.Context, f *profileFlags) (err error) {
 	return l.WriteText(a.columnWriter())
 }
 
-// columnWriter takes a ledger's tables: on a screen that is too narrow for all columns the least
-// telling ones go.
+// columnWriter takes a ledger's tables; on a screen that is too narrow for all columns the least
+// important ones are left out.
 func (a *app) columnWriter() io.Writer {
 	s, screen := a.stdout.(*screenWriter)
 	if !screen {

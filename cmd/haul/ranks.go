@@ -24,7 +24,7 @@ import (
 	"haul/internal/run"
 )
 
-// rankFlags say who this process is among several, where no launcher does.
+// rankFlags give a process its rank among several, if no launcher does.
 type rankFlags struct {
 	processes   int
 	rank, ranks int

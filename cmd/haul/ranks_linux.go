@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// dieWithParent leaves no rank behind when whoever started it is killed.
+// dieWithParent ends a rank when the process that started it is killed.
 func dieWithParent(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} }

@@ -18,7 +18,8 @@ import (
 	"haul/internal/run"
 )
 
-// recipeFlags are the flags that recipes add to a verb, each registered once however many have it.
+// recipeFlags are the flags that recipes add to a verb; a flag that several recipes have is
+// registered once.
 type recipeFlags struct {
 	set    *pflag.FlagSet
 	owners map[string][]string // by flag: the recipes that have it

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// What a reader could break: a result takes its name only when all of it is on the disk, and a
-// process that is killed meanwhile leaves nothing behind. Where the system has files without a name
-// (replace_linux.go), the content is written to one and named at its end. Elsewhere, and in the
-// moment in which such a file takes the place of another, it is a hidden file beside the result,
-// which a later write of the same result takes away.
+// What a reader could break: a result gets its name only when all of it is on the disk, and a
+// killed process leaves nothing behind. On systems with unnamed files (replace_linux.go) the
+// content is written to one, which gets its name at the end. On others, and while such a file
+// replaces an existing one, it is a hidden file beside the result, which a later write of the
+// same result removes.
 
 // replaceFile puts a file in the place of one that may be there.
 func replaceFile(path string, data []byte) error {

@@ -9,8 +9,8 @@ import (
 	"haul/internal/report"
 )
 
-// What a reader could break: only a screen gets its lines broken. A pipe takes every line whole,
-// and JSON is whole everywhere.
+// What a reader could break: only a screen gets its lines broken. A pipe gets whole lines, and
+// JSON is never broken.
 
 // screenWriter breaks lines of results at words, where the terminal would break them within one.
 // What goes on hangs below the text that it goes on with.

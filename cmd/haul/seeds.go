@@ -19,7 +19,7 @@ import (
 	"haul/internal/stats"
 )
 
-// maxSeeds bounds a list of seeds, so that a slip of the finger does not ask for years.
+// maxSeeds bounds a list of seeds, so that a typing error does not start years of work.
 const maxSeeds = 1000
 
 // parseSeeds reads 1..5, or 1,2,7, or both.

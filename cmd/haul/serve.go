@@ -25,7 +25,7 @@ import (
 	"haul/policies"
 )
 
-// serveFlags say what is shown, where and to whom.
+// serveFlags say what the server shows, where it listens and who may connect.
 type serveFlags struct {
 	runs  string
 	addr  string

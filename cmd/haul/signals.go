@@ -12,7 +12,7 @@ import (
 	"haul/internal/comm"
 )
 
-// signalled is why a context ended: somebody asked the process to end.
+// signalled is the cause of a context that ended because somebody asked the process to end.
 type signalled struct{ signal syscall.Signal }
 
 func (s *signalled) Error() string { return fmt.Sprintf("ended by signal: %v", s.signal) }

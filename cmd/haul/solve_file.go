@@ -23,7 +23,7 @@ import (
 	"haul/internal/vrp/files"
 )
 
-// keepInputs refuses to write over what the problem is read from, whatever --force says.
+// keepInputs refuses to overwrite the files that the problem is read from, even with --force.
 func (f *solveFlags) keepInputs(path, out string) error {
 	for flag, to := range map[string]string{"out": out, "plot": f.plot, "curve": f.search.curve} {
 		written, err := os.Stat(to)

@@ -15,7 +15,7 @@ import (
 	"haul/internal/vrp/files"
 )
 
-// What haul solve tells of a file: the report, the plan, and the files that it writes.
+// What haul solve prints and writes for a file: the report, the plan, and the output files.
 
 type fileReport struct {
 	File        string    `json:"file"`

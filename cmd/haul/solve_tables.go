@@ -12,8 +12,8 @@ import (
 	"haul/internal/vrp/files"
 )
 
-// Tables of a problem: that of the customers, and what is given beside it. What a reader could
-// break: these flags mean nothing for a file that says all of it by itself, and are refused there.
+// Tables of a problem: the table of customers, and the files given beside it. What a reader
+// could break: these flags are refused for a file format that contains their information itself.
 
 // tableFlags name the files beside a table of customers, and what no column says.
 type tableFlags struct {

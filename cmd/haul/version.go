@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is that of the newest release in CHANGELOG.md; a test holds the two together. A build
-// between two releases tells itself apart by its revision.
+// version is the newest release in CHANGELOG.md; a test compares the two. The revision
+// distinguishes builds between two releases.
 const version = "0.1.0"
 
 type versionReport struct {

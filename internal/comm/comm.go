@@ -1,13 +1,13 @@
-// Package comm is the ranks of a run: processes that train the same weights, each on its share of
-// every step. It finds out who it is from the launcher's variables, opens MPI or NCCL at run time,
-// and sums gradients in a fixed order.
+// Package comm connects the ranks of a run: processes that train the same weights, each on its
+// share of every step. It reads a process's rank from the launcher's variables, opens MPI or
+// NCCL at run time, and sums gradients in a fixed order.
 //
-// What a reader could break: collectives are called by all ranks in the same order, from the
-// goroutine that drives the run. Whatever decides that order (settings, an interruption, an error)
-// must be agreed on first: see Agree and Stop. The sum over ranks continues kernel.Tree from where
-// a rank's own lanes left it, so any number of ranks gives the bits of one process.
+// What a reader could break: all ranks call collectives in the same order, from the goroutine
+// that drives the run. Whatever decides that order (settings, an interruption, an error) must be
+// agreed on first: see Agree and Stop. The sum over ranks continues kernel.Tree from where a
+// rank's own lanes left it, so any number of ranks gives the bits of one process.
 //
-// A nil World is one process alone: it opens no library, waits for nobody and costs nothing.
+// A nil World is a single process: it opens no library and waits for nobody.
 package comm
 
 import (

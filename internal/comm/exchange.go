@@ -9,10 +9,10 @@ import (
 	"haul/internal/kernel"
 )
 
-// What a reader could break: every rank cuts a flat buffer alike (kernel.Share.Piece), so that
-// whoever has added a piece up is the one that updates it and sends it on. The sum over ranks
-// continues the tree from where a rank's own lanes left it. Nothing here allocates once a buffer's
-// size is known.
+// What a reader could break: every rank divides a flat buffer in the same way
+// (kernel.Share.Piece), so that the rank that adds up a piece also updates it and sends it to
+// the others. The sum over ranks continues the tree from where a rank's own lanes left it.
+// Nothing here allocates once the size of a buffer is known.
 
 // pending is what the links' thread is asked for.
 type pending struct{ recv, p unsafe.Pointer }

@@ -7,9 +7,8 @@ import (
 	"unsafe"
 )
 
-// local is links within a process: ranks are goroutines, each with a device of its own. What a
-// reader could break: a rank that fails says so by World.Fail, or the others would wait for it for
-// ever.
+// local connects ranks within a process: each rank is a goroutine with its own device. What a
+// reader could break: a rank that fails must call World.Fail, or the others wait for it forever.
 type local struct {
 	rank int
 	hub  *hub

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// meeting is where ranks find each other: rank 0 listens, the others call. A connection opens with
-// lines that prove which run, what for and who (token.go); what follows belongs to whoever asked
-// for it. No gradient ever crosses these connections.
+// meeting is where ranks find each other: rank 0 listens, and the others connect. A connection
+// starts with lines that prove the run, the purpose and the rank (token.go); what follows is up
+// to the caller. Gradients never use these connections.
 type meeting struct {
 	token string
 	conns map[string]map[int]net.Conn // rank 0's: by purpose and rank

@@ -11,7 +11,7 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// abi is what differs between libraries of MPI: the values of handles.
+// abi holds the values of MPI's handles, which differ between libraries.
 type abi struct {
 	name          string
 	world, byte   uintptr

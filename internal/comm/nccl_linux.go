@@ -12,12 +12,12 @@ import (
 	"haul/internal/cu"
 )
 
-// nccl is NVIDIA's library for cards that exchange by themselves. One communicator serves a run; it
-// is made, used and ended on the thread of the card's context.
+// nccl is NVIDIA's library for exchanges between GPUs. A run has one communicator, which is
+// made, used and ended on the thread of the GPU's context.
 //
 // What a reader could break: a graph that holds the library's nodes must be destroyed before the
-// communicator goes, and ncclCommDestroy was seen to wait for ever where one lives; so a run leaves
-// by ncclCommAbort, after its graphs are gone.
+// communicator ends. ncclCommDestroy can wait forever while such a graph exists, so a run ends
+// with ncclCommAbort, after its graphs are gone.
 type nccl struct {
 	file    string
 	version int32

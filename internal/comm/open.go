@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// Open joins the ranks that a launcher has started; a process that is alone gets a nil World. gpu
-// says that gradients cross between cards: by NCCL, which needs no MPI, or, where a rank is without
-// it or HAUL_NCCL=off says so, by MPI through the host. Waiting for ranks that have not come ends
-// with the context; waiting inside a library does not.
+// Open joins the ranks that a launcher has started; a single process gets a nil World. With gpu,
+// gradients are exchanged between GPUs: by NCCL, which needs no MPI, or by MPI through the host
+// if a rank has no NCCL or HAUL_NCCL=off. The end of ctx stops waiting for missing ranks, but
+// not waiting inside a library.
 func Open(ctx context.Context, p Place, gpu bool) (*World, error) {
 	if alone := p.Size <= 1; alone && !(gpu && p.Launcher == Hand) {
 		return nil, nil

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Place is who a process is among its ranks, as its launcher says.
+// Place is a process's rank, by its launcher's variables.
 type Place struct {
 	Launcher  string // "mpirun", "torchrun", "srun", "haul"
 	MPI       string // the kind of MPI that the launcher speaks for: OpenMPI, MPICH, or "" for none

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// pmi is a server of PMI-1, the few lines of text by which MPICH's processes find each other. A
-// launcher of MPI has one; where ranks were started by anything else (torchrun, srun without a
-// plugin, haul itself), rank 0 serves it, and MPICH needs no launcher.
+// pmi is a server of PMI-1, the text protocol by which MPICH's processes find each other. MPI's
+// launchers have one. If ranks were started otherwise (torchrun, srun without a plugin, haul
+// itself), rank 0 runs this server, and MPICH needs no launcher.
 type pmi struct {
 	n, local int
 	mu       sync.Mutex

@@ -16,9 +16,10 @@ import (
 	"time"
 )
 
-// What a reader could break: whoever reaches the port must not take a rank's place. Both ends prove
-// that they know the run's token, over numbers that each end draws for this one connection; the
-// token itself never crosses it, and proofs are compared in constant time.
+// What a reader could break: a stranger who can reach the port must not take a rank's place.
+// Both ends prove that they know the run's token, over random numbers that each end draws for
+// this connection. The token itself never crosses the network, and proofs are compared in
+// constant time.
 
 // tokenLeast is how long a token that somebody chose must be.
 const tokenLeast = 16

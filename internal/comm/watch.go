@@ -14,13 +14,14 @@ import (
 	"time"
 )
 
-// watch tells every rank of one that has died, hangs or has failed: a survivor inside MPI or NCCL
-// would wait for ever. Each rank holds a connection to rank 0, which passes news on. A connection
-// that ends without a goodbye is a death; one that is silent for too long is a rank that was
-// stopped.
+// watch tells every rank when one has died, hangs or has failed, because survivors inside MPI or
+// NCCL would wait forever. Each rank has a connection to rank 0, which passes news on. A
+// connection that ends without a goodbye means a death; one that is silent for too long means a
+// stopped rank.
 //
-// What a reader could break: news must end the process without asking MPI, which is what hangs; and
-// whoever was itself stopped for a while must not take the others' silence for their death.
+// What a reader could break: news of a death must end the process without calling MPI, which is
+// what hangs. A rank that was itself stopped for a while must not take the others' silence for
+// their death.
 type watch struct {
 	rank, n int
 	conns   []*line // rank 0's by rank; of the others [0] alone

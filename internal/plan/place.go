@@ -6,8 +6,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// span is the life of a shard tensor: from the op that first writes it to the op that last touches
-// it.
+// span is the lifetime of a shard tensor: from the op that first writes it to the op that last
+// uses it.
 type span struct {
 	t           *kernel.Tensor
 	first, last int

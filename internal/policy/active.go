@@ -13,15 +13,15 @@ import (
 	"haul/internal/vrp"
 )
 
-// Efficient active search (Hottung et al. 2022, https://arxiv.org/abs/2106.05126, the kind that
-// learns embeddings). The encoder reads a problem once; then the embeddings of its nodes are
-// parameters of the problem alone. Per iteration routes are drawn from every start, and the
-// embeddings move by the policy gradient that training would have passed to the encoder, and
-// towards the best routes so far. The policy's weights stay as they are.
+// Efficient active search (Hottung et al. 2022, https://arxiv.org/abs/2106.05126, the variant
+// that learns embeddings). The encoder reads a problem once; the embeddings of its nodes are
+// then parameters of that problem. Each iteration draws routes from every start, and moves the
+// embeddings along the policy gradient that training would pass to the encoder and towards the
+// best routes so far. The policy's weights do not change.
 //
-// What a reader could break: rows share no parameter and no sum, and what a row draws is a function
-// of its problem's place and the iteration. So routes do not depend on the batch, nor on the number
-// of workers.
+// What a reader could break: rows share no parameter and no sum, and what a row draws is a
+// function of its problem's index and the iteration. So routes depend neither on the batch nor
+// on the number of workers.
 
 // How embeddings learn. Rate and weight were chosen on a few instances of 50 customers by cvrp50:
 // docs/policies.md says what else was tried.

@@ -15,9 +15,9 @@ import (
 	"haul/internal/vrp"
 )
 
-// batch is the program that decodes given problems of one size and capacity, a row for each of
-// their symmetries, with what goes to the device and what comes back. It serves one caller at a
-// time.
+// batch is the program that decodes given problems of one size and capacity, with a row for each
+// of their symmetries, and the buffers that go to the device and come back. It serves one caller
+// at a time.
 type batch struct {
 	n        int
 	count    int // nodes of a problem

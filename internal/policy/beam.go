@@ -15,15 +15,16 @@ import (
 	"haul/internal/vrp"
 )
 
-// Simulation-guided beam search (Choo et al. 2022). A hypothesis is the beginning of a tour and the
-// rest that the policy would make of it. Per step, each of the beam's hypotheses is continued by
-// the policy's most likely nodes, the device completes all of them greedily, and the shortest stay,
-// one of each state.
+// Simulation-guided beam search (Choo et al. 2022). A hypothesis is the beginning of a tour
+// together with the policy's completion of it. Per step, each hypothesis of the beam is
+// continued by the policy's most likely nodes, the device completes all of them greedily, and
+// the shortest are kept, one of each state.
 //
-// What a reader could break: the continuation that a hypothesis has already is one of its children
-// and needs no completion, so that there are width·(expand-1) rows to complete. The host decides
-// which nodes are likely by the reference's decoder, from the projections that the device made;
-// only the device completes, so that its choices and its lengths are those of every other decoder.
+// What a reader could break: one of a hypothesis's children is the continuation that it already
+// has, and needs no completion, so there are width·(expand-1) rows to complete. The host decides
+// which nodes are likely, by the reference's decoder from the projections that the device
+// computed. Only the device completes tours, so that its choices and lengths are those of every
+// other decoder.
 
 // beamSearch continues where a batch's starts have ended.
 type beamSearch struct {

@@ -9,7 +9,8 @@ import (
 	"haul/internal/config"
 )
 
-// Decode is how routes are made from a policy; of all routes of an instance the shortest counts.
+// Decode says how routes are made from a policy. The shortest of all solutions of an instance
+// counts.
 type Decode struct {
 	Samples int // routes drawn at random; 0: the most likely node at every step
 	// a route from every customer, begun there by force; drawn by a policy with views, begun as seen

@@ -8,8 +8,9 @@ import (
 	"haul/internal/vrp"
 )
 
-// Evaluate routes generated instances, of any size. Temperature 0 stands for
-// inference.default_temperature. Where ctx ends it returns the first instances beside the error.
+// Evaluate routes generated instances of any size. Temperature 0 means
+// inference.default_temperature. If ctx ends, it returns the first instances together with the
+// error.
 func (p *Policy) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, error) {
 	if o.Temperature == 0 {
 		o.Temperature = p.Config.Inference.DefaultTemperature

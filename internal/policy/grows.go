@@ -9,9 +9,10 @@ import (
 	"haul/internal/rng"
 )
 
-// Grows names the weights of `from` that are the beginning of those of `to`, with the axis, and
-// what the network of `from` does not see. That is so where the features and the context of one
-// rule set begin with those of the other: from a policy of one depot's problems to one of several.
+// Grows names the weights of `from` that are the first part of the weights of `to`, with the
+// axis, and what the network of `from` does not see. There are such weights if the features and
+// the context of one rule set begin with those of the other: for example from a policy of one
+// depot to one of several.
 func Grows(from, to *config.Config) (axes map[string]int, sees string) {
 	old, new := rulesOf(SourceOf(from, rng.TrainInstances)), rulesOf(SourceOf(to, rng.TrainInstances))
 	features, context := new.Features(), new.Context()

@@ -2,7 +2,7 @@ package policy
 
 import "haul/internal/run"
 
-// Info is what a checkpoint tells of its policy.
+// Info is what a checkpoint says about its policy.
 type Info struct {
 	Customers    int       `json:"customers"` // of the problems that it was trained on
 	Capacity     int       `json:"capacity"`

@@ -7,12 +7,12 @@ import (
 	"haul/internal/vrp"
 )
 
-// What several tours of one problem come to together: wherever some routes of one tour serve the
-// same customers as some routes of another, the shorter ones stay. A vehicle knows nothing of the
-// routes before its own, so routes of different tours may stand side by side.
+// Combining several tours of one problem: if some routes of one tour serve the same customers as
+// some routes of another, the shorter ones are kept. Routes do not depend on each other, so
+// routes of different tours may stand side by side.
 //
-// What a reader could break: routes are exchanged only by whole groups that serve the same
-// customers, so that every customer is served once. Lengths are the problem's own.
+// What a reader could break: only whole groups of routes that serve the same customers are
+// exchanged, so that every customer is served once. Lengths are the problem's own.
 
 // joiner holds what joining the tours of one problem needs.
 type joiner struct {

@@ -7,9 +7,10 @@ import (
 	"haul/internal/vrp"
 )
 
-// An active search draws tours of a problem again and again. Joining all of them each time would
-// take longer than to draw them, so what was found is kept: the best tour takes over from the
-// shortest of the new ones, and now and then from all routes that were among those.
+// Combining tours during an active search, which draws tours of a problem again and again.
+// Combining all of them each time would take longer than drawing them, so the best tour takes
+// improvements from the shortest of the new tours, and now and then from all routes that were
+// among those.
 
 const (
 	keptTours  = 100 // of an iteration, the shortest: all 800 take ten times as long and gain no more

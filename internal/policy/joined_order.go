@@ -2,7 +2,7 @@ package policy
 
 import "slices"
 
-// joinedRoute is a route of some tour: its customers by the policy's numbers.
+// joinedRoute is a route of some tour: its customers in the policy's numbering.
 type joinedRoute struct {
 	depot     int32
 	customers []int32

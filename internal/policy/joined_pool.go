@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Routes of any tours side by side: two or three routes of the best tour give way to others that
-// serve the same customers, each from a tour of its own.
+// Combining routes of any tours: two or three routes of the best tour are replaced by others
+// that serve the same customers, each from another tour.
 //
 // What a reader could break: a replacement serves exactly the customers of what it replaces.
 

@@ -1,8 +1,8 @@
-// Package policy is a trained routing network at work: it reads checkpoints, shows problems to the
-// network, decodes routes, searches by beams and routes many problems at once. Training is not its
-// business; internal/recipe/routing trains what is used here.
+// Package policy is a trained routing network at work: it reads checkpoints, feeds problems to
+// the network, decodes routes, does beam search and routes many problems at once.
+// internal/recipe/routing does the training.
 //
-// What a reader could break: files stand in an order, and none uses what stands above it. The order
+// What a reader could break: files stand in an order, and none uses what is above it. The order
 // is in internal/lint/files_test.go.
 package policy
 

@@ -9,7 +9,7 @@ import (
 )
 
 // What a reader could break: training, evaluation and given problems record their programs with
-// the functions of this file, so that a policy meets in use what it met in training.
+// the functions of this file, so that a policy gets the same inputs in use as in training.
 
 // FromEveryCustomer is how the starts of an instance differ: each has a customer to begin at, or to
 // be seen from.

@@ -22,8 +22,9 @@ import (
 	"haul/internal/vrp"
 )
 
-// What a reader could break: a cached cost is trusted as long as its key matches. The key holds
-// everything the costs depend on; a change to a solver's results must raise referenceVersion.
+// What a reader could break: a cached cost is trusted if its key matches. The key holds
+// everything that the costs depend on; a change of a solver's results must raise
+// referenceVersion.
 
 const referenceVersion = 2
 

@@ -7,8 +7,8 @@ import (
 	"haul/internal/vrp"
 )
 
-// Routed is a problem's best routes so far, judged by the validator, and their cost by its own
-// metric.
+// Routed is a problem's best routes so far, checked by the validator, and their cost by the
+// problem's own distances.
 type Routed struct {
 	Solution   vrp.Solution
 	Cost       float64

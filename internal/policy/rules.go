@@ -13,9 +13,9 @@ import (
 	"haul/internal/vrp"
 )
 
-// What a reader could break: this file alone knows which rule set settings and problems mean.
-// Training, evaluation and given problems go through it, so that a policy meets in use the rules
-// that it was trained by.
+// What a reader could break: only this file decides which rule set belongs to settings and
+// problems. Training, evaluation and given problems use it, so that a policy meets in use the
+// rules of its training.
 
 // SourceOf is where the settings' instances of that purpose come from. The same source on the host
 // and in a device's generate op gives the same bits.

@@ -7,10 +7,10 @@ import (
 	"haul/internal/vrp"
 )
 
-// What a policy of many kinds of problems (kernel.VRP, MDVRP) makes of a given one. What a reader
-// could break: routes are judged by exact numbers, and a device adds up float32, so limits and
-// windows go to the device a little tighter than they are. A vehicle at the depot is not held to
-// them, but by the bits of kernel.MDVRP.
+// Given problems in the form of a policy for many kinds of problems (kernel.VRP, MDVRP). What a
+// reader could break: routes are checked with exact numbers, but a device adds up float32, so
+// limits and windows go to the device slightly tighter than they are. They do not apply to a
+// vehicle at the depot, except through the bits of kernel.MDVRP.
 
 // tighter is by how much, of the longest sums.
 const tighter = 1e-5

@@ -9,9 +9,9 @@ import (
 	"haul/internal/vrp"
 )
 
-// Stepper is the program that routes problems of one size and capacity, a row for each of their
-// symmetries. It serves one caller at a time, again and again: equal problems get equal routes,
-// whatever came before.
+// Stepper is the program that routes problems of one size and capacity, with a row for each of
+// their symmetries. It serves one caller at a time, again and again: equal problems get equal
+// routes, whatever came before.
 type Stepper struct {
 	*batch
 	beam   *beamSearch   // nil: the routes are all

@@ -9,9 +9,9 @@ import (
 	"haul/internal/vrp"
 )
 
-// What a reader could break: the policy has only ever seen the unit square and demands as shares of
-// the capacity. A problem goes to the device in that form, and the routes that come back are costed
-// by the problem's own metric.
+// What a reader could break: a policy has been trained on the unit square, with demands as
+// shares of the capacity. A problem goes to the device in that form, and the cost of the
+// returned routes is computed with the problem's own distances.
 
 // routable says what keeps a policy from a problem.
 func routable(prob *vrp.Problem, set kernel.RuleSet) error {

@@ -8,8 +8,8 @@ import (
 	"haul/internal/world/history"
 )
 
-// The learning histories that PPO's learners write and AD reads: what `haul data` makes. It goes
-// through here because recipes are imported by their list alone.
+// The learning histories that PPO's learners write and AD reads: `haul data` makes them. They
+// are reached through this package, because only its list imports recipes.
 type (
 	HistoryOptions  = ppo.HistoryOptions
 	HistoryProgress = ppo.HistoryProgress

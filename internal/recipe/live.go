@@ -5,7 +5,7 @@ import (
 	"haul/internal/recipe/agent"
 )
 
-// Agents in somebody else's loop: what `haul act` holds.
+// Agents in another program's loop, for `haul act`.
 type (
 	Live        = agent.Live
 	LiveOptions = agent.LiveOptions

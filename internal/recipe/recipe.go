@@ -13,7 +13,7 @@ import (
 	"haul/internal/run"
 )
 
-// All are the recipes; the first is what runs where nothing is asked for.
+// All are the recipes; the first is the default.
 var All = []run.Recipe{
 	routing.Recipe{},
 	routing.Recipe{GAT: true},

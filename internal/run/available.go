@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// What a reader could break: a process may take no more than the smallest limit above it. A
-// container's is that of its control group, of which free memory says nothing; past it the kernel
-// ends the process without a word.
+// What a reader could break: a process may take no more memory than the smallest limit that
+// applies to it. A container's limit is that of its control group, which the machine's free
+// memory does not show; beyond it the kernel kills the process silently.
 
 // AvailableMemory is what can be taken without swapping: on Linux the smaller of what the machine
 // has free, by the kernel's estimate, and what the control groups of this process still allow; on

@@ -2,9 +2,9 @@ package run
 
 import "haul/internal/kernel"
 
-// What a reader could break: an interval that is interrupted while it is closed is closed again
-// when the run goes on, and must find the mean as it was. So Advance can be taken back, until all
-// that follows the interval is known.
+// What a reader could break: if a run is interrupted while an interval is closed, the interval
+// is closed again on resume and must find the mean unchanged. So Advance can be undone, until
+// everything that follows the interval is known.
 
 // PrefixAverage marks the mean's parameters in a checkpoint.
 const PrefixAverage = "average."

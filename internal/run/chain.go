@@ -1,8 +1,8 @@
 package run
 
-// What a reader could break: a chain of runs is counted once. A run that begins with weights takes
-// over the chain of their checkpoint and adds that checkpoint's own run to its end; its own part
-// stays in Updates and Elapsed, so that nothing is in both.
+// What a reader could break: a chain of runs is counted once. A run that starts from weights
+// takes over the chain of their checkpoint and appends that checkpoint's own run. Its own part
+// stays in Updates and Elapsed, so that nothing is counted twice.
 
 // Past is a run whose weights another one began with, directly or through runs between them.
 type Past struct {

@@ -7,7 +7,7 @@ import (
 	"haul/internal/config"
 )
 
-// SameSettings says in one line where settings differ that runs would differ by.
+// SameSettings says in one line which differences of settings would make the runs differ.
 func SameSettings(was, is config.Settings) error { return sameText(was, is) }
 
 // sameText compares settings as they are written, line by line: what has no effect is not written,

@@ -1,4 +1,4 @@
 package run
 
-// freeDisk is not asked for on Windows.
+// freeDisk is unknown on Windows.
 func freeDisk(string) (int64, bool) { return 0, false }

@@ -7,8 +7,7 @@ import (
 	"haul/internal/report"
 )
 
-// ErrTimeUp is the cause of a context whose end was planned: the run has used the time it was
-// given.
+// ErrTimeUp is the cause of a context that ended as planned: the run has used its time.
 var ErrTimeUp = errors.New("time is up")
 
 // CutShort is the end of an evaluation whose context ended; the result that comes with it is of

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// What a reader could break: a GPU takes updates faster than it makes them, and the host learns of
-// the time they took only when it waits for them. So a run whose time is limited waits about once
-// per second: else it would still have a queue of many seconds when its time is up.
+// What a reader could break: a GPU accepts updates faster than it computes them, and the host
+// learns how long they take only by waiting. So a run with a time limit waits about once per
+// second; otherwise many seconds of work would still be queued when the time is over.
 
 // Updates between two waits take about this long.
 const (

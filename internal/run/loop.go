@@ -12,8 +12,8 @@ import (
 )
 
 // What a reader could break: updates run in intervals, and everything else (reports, tests,
-// evaluations, checkpoints) happens between two intervals. Where a run is cut into intervals must
-// change no weight.
+// evaluations, checkpoints) happens between two intervals. How a run is divided into intervals
+// must change no weight.
 
 // tickEvery is how often a listener may hear about updates.
 const tickEvery = 100 * time.Millisecond

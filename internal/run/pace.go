@@ -8,8 +8,8 @@ import (
 	"haul/internal/report"
 )
 
-// What a reader could break: whoever starts a run that will take days should hear so while it costs
-// nothing to stop, and once.
+// What a reader could break: a user whose run will take days should be told once, early, while
+// stopping costs nothing.
 
 // Updates say how long a run will take once they have run for this long; a run that will take
 // longer than longRun is worth a note.

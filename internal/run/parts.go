@@ -7,9 +7,9 @@ import (
 	"haul/internal/kernel"
 )
 
-// What a reader could break: ranks try the same numbers of parts in the same order, and all of them
-// go on to the next where one has no room. The number that was found is written into the run's
-// settings, so that a resumed run is cut as it was.
+// What a reader could break: ranks try the same numbers of parts in the same order, and all of
+// them try the next number if one has no room. The number that fits is written into the run's
+// settings, so that a resumed run is divided in the same way.
 
 // MostParts is the most parts that a step is cut into.
 const MostParts = 64

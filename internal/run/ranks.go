@@ -14,9 +14,9 @@ import (
 	"haul/internal/kernel"
 )
 
-// What a reader could break: ranks make the same calls in the same order. Everything that decides
-// what a rank does next is either the same number on all of them (weights, validation, settings) or
-// has been agreed on (interruption).
+// What a reader could break: ranks make the same calls in the same order. Everything that
+// decides what a rank does next is either the same number on all of them (weights, validation,
+// settings) or has been agreed on (interruption).
 
 // LoadShared reads a checkpoint once, on rank 0, for all ranks: the others need not see the folder.
 func LoadShared(w *comm.World, path, recipe string) (*Checkpoint, error) {

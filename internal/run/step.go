@@ -9,8 +9,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// Step is a training step, compiled and ready to replay from the settings' initial weights: for
-// whoever measures steps and trains nothing.
+// Step is a training step, compiled and ready to replay from the settings' initial weights, for
+// measuring steps without training.
 type Step struct {
 	Runner  kernel.Runner
 	Stores  []kernel.Store // of the step alone

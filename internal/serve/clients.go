@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// What a reader could break: an address that a client states counts only where the connection comes
-// from a proxy that whoever started the server named. Anybody can state one.
+// What a reader could break: the address in X-Forwarded-For counts only if the connection comes
+// from a proxy that the server was started with. Any client can send that header.
 
 // address is whom a request counts for: the other end of its connection, or where that is a proxy
 // of ours, whom the proxy says that it speaks for.

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// What a reader could break: health answers whatever the rest does. A connection past a limit is
-// therefore not closed unheard: it goes through a side door that reads one header, answers a
-// question for health, and turns everything else away. The side door holds few connections for a
-// short time, and the oldest leaves for the next one, so that silent ones cannot fill it.
+// What a reader could break: /healthz answers under any load. A connection beyond the limit is
+// therefore not closed at once: a side door reads one header, answers if it asks for health, and
+// refuses everything else. The side door holds few connections for a short time, and the oldest
+// gives way to the next, so that silent connections cannot fill it.
 
 // crowd lets in so many connections in all and so many of one address. Who is in is served on.
 type crowd struct {

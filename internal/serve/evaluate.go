@@ -13,7 +13,7 @@ import (
 	"haul/internal/vrp"
 )
 
-// evaluateRequest is what POST /api/v1/evaluate takes.
+// evaluateRequest is the body of POST /api/v1/evaluate.
 type evaluateRequest struct {
 	Policy    string  `json:"policy,omitempty"`
 	Customers int     `json:"customers,omitempty"` // 0: as it was trained

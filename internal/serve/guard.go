@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// What a reader could break: the order. A page of another origin, or one whose name was rebound to
-// this machine's address, must be turned away before its request is looked at; then the token; only
-// then the route.
+// What a reader could break: the order of checks. A page of another origin, or one whose name
+// was rebound to this machine's address, must be refused before its request is read; then comes
+// the token, then the route.
 
 // pageCSP is the policy of the page: its own files, no script inline, and of styles inline the one
 // sheet, by its sum.

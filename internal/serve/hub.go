@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// hub passes events on to those who listen. An event is encoded once, and nobody waits for a
-// listener: one whose queue is full is let go, and comes back to a fresh start.
+// hub passes events on to listeners. An event is encoded once, and no sender waits for a
+// listener: one whose queue is full is disconnected, and starts again when it reconnects.
 type hub struct {
 	mu     sync.Mutex
 	in     map[*listener]struct{}

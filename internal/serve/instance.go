@@ -22,7 +22,7 @@ import (
 	"haul/internal/vrp/testset"
 )
 
-// instance is a problem as the API speaks of it: Haul's own JSON.
+// instance is a problem in the API's form: Haul's own JSON.
 type instance struct{ files.Document }
 
 // problem checks what a client sent and gives it its type.

@@ -17,9 +17,9 @@ import (
 	"haul/internal/vrp/files"
 )
 
-// What a reader could break: a job that was answered for is not lost. With a folder, its request is
-// on the disk before the client hears its id, and its result before anybody hears of it; a server
-// that starts again takes up what had not ended. A job's fields change under jobs.mu alone.
+// What a reader could break: a job that was accepted is not lost. With a folder, its request is
+// on the disk before the client gets its id, and its result before anybody can read it. A server
+// that starts again continues unfinished jobs. A job's fields change under jobs.mu only.
 
 // States of a job. The last three are its end.
 const (

@@ -14,7 +14,7 @@ import (
 	"haul/internal/run"
 )
 
-// jobStore is where jobs are kept: in memory, or in a folder that outlives the server.
+// jobStore holds jobs: in memory, or in a folder that outlives the server.
 type jobStore interface {
 	begin(one *job, request []byte) error // before anybody hears of the job
 	request(id string) ([]byte, error)

@@ -14,7 +14,7 @@ import (
 	"haul/internal/run"
 )
 
-// ledgers are the accounts of steps that were measured, by run.
+// ledgers are the measured steps, by run.
 type ledgers struct {
 	mu  sync.Mutex    // guards all
 	one chan struct{} // a single measurement at a time: two would measure each other

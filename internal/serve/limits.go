@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Limits bound what requests may take. Zero fields are the defaults.
+// Limits bound the work and memory of requests. Zero fields mean the defaults.
 type Limits struct {
 	Body        int64         // bytes of a JSON body
 	File        int64         // bytes of a file with an instance

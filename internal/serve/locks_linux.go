@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// locks are the inodes that some process holds by flock. They are read from the kernel's table:
-// trying a lock would take it for a moment, and a run that starts in that moment would find its
-// folder in use.
+// locks are the inodes that some process holds by flock, read from the kernel's table. Trying a
+// lock would hold it for a moment, and a run that starts in that moment would find its folder in
+// use.
 type locks map[string]bool
 
 func flocks() locks {

@@ -4,7 +4,7 @@ package serve
 
 import "io/fs"
 
-// locks are not seen here: a run counts as running while its folder is written to.
+// locks cannot be read here: a run counts as running while its folder is written to.
 type locks struct{}
 
 func flocks() locks { return locks{} }

@@ -18,10 +18,10 @@ import (
 	"sync"
 )
 
-// The page is files of this folder, sent as they are but for the style sheet, which stands inside
-// the page: a browser that has just started takes as long to ask for it as for all else before the
-// first paint. No template, nothing made per request. What a run, a trace or a file is called
-// reaches it as JSON and is put in place as text, never as markup.
+// The page is files of this folder, sent unchanged, except that the style sheet is placed inside
+// the page: a browser that has just started takes as long to request it as for everything else
+// before the first paint. There are no templates, and nothing is made per request. Names of
+// runs, traces and files reach the page as JSON and are inserted as text, never as markup.
 
 //go:embed page
 var pageFiles embed.FS

@@ -21,9 +21,9 @@ import (
 	"haul/internal/vrp"
 )
 
-// What a reader could break: a bench (a device of one core with the policies and programs that it
-// keeps ready) serves one request at a time. A request takes a bench out of the channel and puts it
-// back when its work has ended; nothing else locks.
+// What a reader could break: a bench (a one-core device with its loaded policies and programs)
+// serves one request at a time. A request takes a bench out of the channel and puts it back when
+// its work has ended; there are no other locks.
 
 // policies are the trained policies at hand: those that ship with the program, and the best of
 // every routing run.

@@ -16,8 +16,7 @@ import (
 	"haul/internal/vrp/files"
 )
 
-// problem is what an API answers where it cannot do what was asked (RFC 9457). Detail is one line
-// for a person.
+// problem is an error answer of the API (RFC 9457). Detail is one line for a person.
 type problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`

@@ -1,11 +1,11 @@
-// Package serve is Haul's window: a page with three rooms (runs, routes, doctor) and the HTTP API
-// behind it.
+// Package serve is the server of haul serve: a page with three parts (runs, routes, doctor) and
+// the HTTP API behind it.
 //
-// What a reader could break: the server only reads. No request writes to the folder of runs, but
-// for runs that it may start where it was told so (train.go), or names a path; runs are read
-// through an os.Root, which no name and no link leaves. Every handler is reached through guard,
-// which judges Host, Origin and token before anything else looks at a request, and every piece of
-// work passes a gate, so that what is asked for at once stays bounded.
+// What a reader could break: the server only reads. No request writes to the folder of runs,
+// except starting and stopping runs with --train (train.go), and no request names a path: runs
+// are read through an os.Root, which no name and no link leaves. Every handler is reached
+// through guard, which checks Host, Origin and token before anything else reads a request, and
+// all work passes a gate, so that the work at one time is bounded.
 package serve
 
 import (

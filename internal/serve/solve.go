@@ -15,7 +15,8 @@ import (
 	"haul/internal/vrp/files"
 )
 
-// exactMost is how many customers are solved exactly here: more would hold a core for minutes.
+// exactMost is the largest number of customers that the server solves exactly: more would hold a
+// core for minutes.
 const exactMost = 18
 
 // bounds are the customers that each method takes here.

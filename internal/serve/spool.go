@@ -8,9 +8,9 @@ import (
 	"os"
 )
 
-// What a reader could break: an upload holds no place of the doctor's while it comes in. A client
-// may take ten minutes over it; a place is taken when all of it is here, and what was put aside is
-// gone when the request ends, however it ends.
+// What a reader could break: an upload takes none of the doctor's places while it arrives. A
+// client may take ten minutes to send it; a place is taken once all of it is here. The temporary
+// file is removed when the request ends, however it ends.
 
 // spoolMemory is how much of an upload is held in memory; what is larger goes into a temporary
 // file.

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// table is a run's CSV file as it grows. Rows are kept as JSON, encoded once. The slice only ever
-// gets longer, or is begun anew: whoever holds an earlier one may go on reading it.
+// table is a run's CSV file as it grows. Rows are kept as JSON, encoded once. The slice only
+// grows, or is replaced by a new one, so a reader of an earlier slice may keep reading it.
 type table struct {
 	Columns []string          `json:"columns"`
 	Rows    []json.RawMessage `json:"rows"`

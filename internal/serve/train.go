@@ -13,9 +13,10 @@ import (
 	"time"
 )
 
-// Runs that are started over HTTP. What a reader could break: the server is told which program,
-// settings and devices there are, and a request chooses among them by name; nothing of it becomes
-// a path or a flag but a number of seconds. One run at a time is the server's, and ends with it.
+// Runs that are started over HTTP. What a reader could break: the server knows which settings
+// and devices exist, and a request chooses among them by name. Nothing of a request becomes a
+// path or a flag, except a number of seconds. The server starts one run at a time, which ends
+// with it.
 
 // Training is what runs may be started with.
 type Training struct {

@@ -11,9 +11,9 @@ import (
 	"haul/internal/vrp/files"
 )
 
-// POST / as vroom-express answers it, and POST /optimization as openrouteservice does: VROOM's JSON
-// in and out. What a reader could break: a refusal
-// is VROOM's object with code and error, because its clients read nothing else.
+// POST / as in vroom-express, and POST /optimization as in openrouteservice: VROOM's JSON in and
+// out. What a reader could break: a refusal is VROOM's object with code and error, because its
+// clients read nothing else.
 
 // vroomMost bounds the tasks of a request: their matrices are places × places.
 const vroomMost = 2000

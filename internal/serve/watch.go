@@ -16,8 +16,9 @@ import (
 	"haul/internal/run"
 )
 
-// watcher reads the folder of runs again and again, once for all clients, and tells the hub what is
-// new. One goroutine reads; what it has read is handed out under the lock and changed no more.
+// watcher reads the folder of runs again and again, once for all clients, and tells the hub what
+// changed. One goroutine reads; its results are handed out under the lock and never changed
+// afterwards.
 type watcher struct {
 	folder string
 	hub    *hub

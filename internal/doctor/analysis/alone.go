@@ -2,8 +2,8 @@ package analysis
 
 import "haul/internal/doctor/trace"
 
-// Kernels run side by side, on streams of their own: what one of them wastes is won back only where
-// nothing else runs beside it. That is the part of it on the critical path.
+// Kernels may run side by side on different streams. What a kernel wastes is won back only while
+// nothing else runs beside it: that is its part of the critical path.
 
 // Alone is what a set of kernels holds of the steps.
 type Alone struct {

@@ -6,9 +6,9 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// What the files of this package hand to each other, and to the rules. Sums are totals over the
-// steps; PerStep and Ms divide. No file below this one may be used here: the parts of an Analysis
-// are declared before anything fills them.
+// What the files of this package pass to each other and to the rules. Sums are totals over the
+// steps; PerStep and Ms divide them. The parts of an Analysis are declared before anything fills
+// them: this file uses no later file of the package.
 
 // IdleKind is what a GPU without work waited for.
 type IdleKind uint8

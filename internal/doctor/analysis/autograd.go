@@ -8,10 +8,11 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// Autograd numbers the nodes of its graph as forward operators make them, thread by thread, and the
-// backward names the numbers that it walks. A node that was made and never walked was made for
-// nothing: its result reaches no loss. Numbers are compared inside one recording only, so a node
-// whose backward may lie behind the end says nothing.
+// Autograd numbers the nodes of its graph in the order in which forward operators make them,
+// thread by thread, and the backward names the numbers that it visits. A node that is never
+// visited was made for nothing: its result reaches no loss. Numbers are compared within one
+// recording only, so a node whose backward may come after the end of the recording proves
+// nothing.
 
 // Graph is what became of the nodes that a recording's operators made.
 type Graph struct {

@@ -8,9 +8,9 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// Ranks that run the same operators on the same shapes have the same work. What one of them takes
-// longer for the same operator, now and then, is the machine's doing: cores that others use too.
-// What it takes longer each time is its own: a slower core.
+// Ranks that run the same operators on the same shapes have the same work. If one of them takes
+// longer for the same operator now and then, the machine is the cause: other programs use the
+// cores too. If it takes longer each time, its core is slower.
 
 // steadyRank is the part of its middle time that the quarter point of an operator's runs is on a
 // rank that has its core for itself, over all operators.

@@ -6,8 +6,8 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// Ranks with the same work run the same operators. One whose operators all take longer, whatever
-// they do, has a slower core, or one that others use too.
+// Ranks with the same work run the same operators. A rank whose operators all take longer,
+// whatever they do, has a slower core, or one that other programs use too.
 
 const (
 	paceRuns  = 8   // an operator with fewer runs tells nothing of a core

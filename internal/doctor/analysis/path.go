@@ -8,10 +8,9 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// The path in order tells one step, the middle one, from its start to its end: stretches of work by
-// the part of the step that issued it, and between them what stands out: pauses, each with what it
-// waits for, and communication that nothing hides. Its legs follow one another without a gap and
-// together are the step.
+// The critical path in order shows the median step from its start to its end: work by the part
+// of the step that issued it, and between these the pauses, each with what it waits for, and
+// exposed communication. Its parts follow one another without a gap and add up to the step.
 
 // PathLeg is one leg of the critical path of the middle step.
 type PathLeg struct {

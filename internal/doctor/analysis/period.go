@@ -7,10 +7,10 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// A step is a window of time. The profiler marks it on the CPU; where the CPU runs ahead, what the
-// GPU does meanwhile belongs to an earlier step, so the GPU's own windows are used instead: from
-// the end of one step's last kernel to the end of the next one's. Both lists have one entry a step,
-// in order, and entry i of both is the same step.
+// A step is a window of time. The profiler marks it on the CPU. If the CPU runs ahead, the work
+// of the GPU at that time belongs to an earlier step, so the GPU's own windows are used: from
+// the end of one step's last kernel to the end of the next one's. Both lists have one entry per
+// step, in order, and entry i of both is the same step.
 
 const (
 	// aheadShare is how far the GPU's end of a step must lie behind the CPU's, as a share of the step,

@@ -1,9 +1,8 @@
 package analysis
 
-// Release lets go of what the ranks of a job are not compared by. What is left: the steps, the
-// collectives, the idle time with its causes, the first GPU's gaps, Python's frames, how long each
-// operator takes, by how much kernels take longer now and then, and, without a GPU, the main
-// thread's operators.
+// Release frees what the comparison of a job's ranks does not need. What remains: the steps, the
+// collectives, the idle time with its causes, the first GPU's gaps, Python's frames, the time of
+// each operator, the excess of slow kernels, and, without a GPU, the main thread's operators.
 func (a *Analysis) Release() {
 	a.Pace()
 	a.Spikes()

@@ -6,8 +6,8 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// On a card that others use too, a kernel sometimes takes many times as long as it otherwise does:
-// the card is theirs for a while in between. A rank with more to do, or with a slower card, has
+// On a GPU that other programs use too, a kernel sometimes takes many times as long as
+// otherwise, because the others run in between. A rank with more work, or with a slower GPU, has
 // kernels that take longer each time.
 
 const (

@@ -13,7 +13,8 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// lateness is what a late rank did before its collectives that the others did not do before theirs.
+// lateness is what a late rank did before its collectives and the others did not do before
+// theirs.
 type lateness struct {
 	why, where string
 	// Where work that the recording does not hold is the most of it, or stands beside launches, how

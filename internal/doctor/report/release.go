@@ -1,7 +1,7 @@
 package report
 
-// Release lets go of the events, which are most of a report's memory: JoinRanks, Compare and the
-// text need none of them. The page does, and cannot be written any more.
+// Release frees the events, which are most of a report's memory: JoinRanks, Compare and the text
+// need none of them. The page needs them, and cannot be written any more.
 func (r *Report) Release() {
 	if r.released {
 		return

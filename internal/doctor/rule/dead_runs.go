@@ -9,13 +9,13 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// In a network most operators have parameters, and equal layers repeat with other weights, so that
-// repetition alone proves nothing. Autograd does: where the same operators with the same shapes run
-// again and again in a step, and the backward walks one run of them only, the others reached no
-// loss. Sampling is passed over: a decoder's steps repeat, and their results are used.
+// In a network most operators have parameters, and equal layers repeat with other weights, so
+// repetition alone proves nothing. Autograd does: if the same operators with the same shapes run
+// again and again in a step, and the backward visits only one of these runs, the others reached
+// no loss. Sampling is left out, because a decoder's steps repeat and their results are used.
 //
-// Threshold: half of the operators that make nodes are never walked though later ones are, each in
-// a run that came three times, and they hold 5 % of the step.
+// Threshold: half of the operators that make nodes are never visited although later ones are,
+// each in a run that came three times, and they hold 5 % of the step.
 
 const (
 	repeatShare = 0.05

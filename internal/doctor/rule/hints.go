@@ -9,8 +9,8 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// A remedy that names what the trace shows is worth more than one that names what usually helps.
-// The hints here read the trace for it; each returns nothing where the trace does not show it.
+// Hints make a remedy name what the trace shows instead of what usually helps. Each returns
+// nothing if the trace does not show it.
 
 const (
 	zeroedTensors   = 32 // per step, from where on clearing them one by one is worth a word

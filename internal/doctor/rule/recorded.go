@@ -9,10 +9,10 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// What was recorded is said before any finding: a first use, the capture of a graph, a step cut out
-// of a longer run or a program too small to judge tell nothing about how the run behaves once warm.
-// Where one of these holds most of the idle time, the findings are kept as notes and no verdict is
-// given.
+// What was recorded is reported before any finding: a first use, the capture of a graph, a step
+// cut out of a longer run, or a program too small to judge say nothing about the behaviour of a
+// warm run. If one of these holds most of the idle time, findings become notes and there is no
+// verdict.
 
 // The words of Report.Recorded.
 const (

@@ -10,10 +10,10 @@ import (
 	"haul/internal/world"
 )
 
-// What a reader could break: agents are independent. What agent i does is a function of the seed,
-// of i and of what its own context holds, so neither the others nor their number change it. Where
-// several temperatures are tried at once, agents of one number draw the same words at each. Nothing
-// here allocates once a batch is made.
+// What a reader could break: agents are independent. What agent i does is a function of the
+// seed, of i and of its own context, so neither the other agents nor their number change it. If
+// several temperatures are tried at once, agents with the same number draw the same random words
+// at each. Nothing here allocates once a batch is made.
 
 // forwarder is the network as agents use it: it reads one token a row and writes the logits of that
 // row's actions and token types. The slices are index [rows·fields of a token], at [rows], of

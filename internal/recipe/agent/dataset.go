@@ -18,9 +18,9 @@ import (
 	"haul/internal/world/history"
 )
 
-// dataset are the parts of the learning histories that a run reads: those of the goals to learn
-// from and, apart from them, of the goals that it is tested on. The words are as kernel.RegionSpec
-// reads them.
+// dataset holds the parts of the learning histories that a run reads: those of the training
+// goals and, apart from them, those of the test goals. The words have the form that
+// kernel.RegionSpec reads.
 type dataset struct {
 	world       world.World
 	space       world.Space

@@ -19,7 +19,7 @@ import (
 	"haul/internal/world/history"
 )
 
-// EvalOptions say on which goals agents are put and for how long.
+// EvalOptions say on which goals agents play and for how long.
 type EvalOptions struct {
 	History     history.History // whose goals, split and learners' curves are taken
 	Goals       []int           // indices into the history's goals; nil: those held out

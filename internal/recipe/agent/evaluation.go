@@ -16,7 +16,7 @@ import (
 	"haul/internal/world/history"
 )
 
-// evaluated is an evaluation as a command tells of it.
+// evaluated is an evaluation in the form that a command reports.
 type evaluated struct {
 	*Evaluation
 	path, device, name string

@@ -10,8 +10,8 @@ import (
 	"haul/internal/run"
 )
 
-// feed drives a program whose rows come from the host. One batch is on its way to the device while
-// the one before it is given back. All of it belongs to the goroutine that drives the device.
+// feed drives a program whose rows come from the host. One batch is on its way to the device
+// while the previous one is returned. All of it belongs to the goroutine that drives the device.
 type feed struct {
 	feeder kernel.Feeder
 	source *loader.Loader

@@ -8,8 +8,8 @@ import (
 	"haul/internal/run"
 )
 
-// What is wrong with a flag is said before any file is read: checkpoints and histories may be
-// large, and a slip of the hand has nothing to do with them.
+// Errors in flags are reported before any file is read: checkpoints and histories may be large,
+// and a typing error has nothing to do with them.
 
 func checkData(f run.Flags) error {
 	switch data := f.String("data"); data {

@@ -13,10 +13,10 @@ import (
 	"haul/internal/world"
 )
 
-// What a reader could break: agents that live in somebody else's loop act by the rules of those
-// that this program evaluates (context.go, batch.go). They act together, so that one who has read
-// everything waits for those who read a pruned context again: it is fed its last token once more,
-// which writes the same keys and values to the same place.
+// What a reader could break: agents that act in another program's loop follow the rules of those
+// that this program evaluates (context.go, batch.go). They act together: an agent that has read
+// everything waits for those that read a pruned context again. Meanwhile it is fed its last
+// token once more, which writes the same keys and values to the same place.
 
 // Live is agents with contexts of their own, whose world is elsewhere. It belongs to one goroutine.
 type Live struct {

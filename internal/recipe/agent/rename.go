@@ -8,8 +8,8 @@ import (
 	"haul/internal/world"
 )
 
-// What a reader could break: a sequence has one name for a thing, from its first token to its last,
-// in all fields of observations; labels, actions and rewards keep theirs.
+// What a reader could break: a sequence has one name for an object, from its first token to its
+// last, in all fields of observations; labels, actions and rewards keep theirs.
 
 // renamer gives things that differ by name alone other names.
 type renamer struct {

@@ -2,8 +2,7 @@ package agent
 
 import "haul/internal/report"
 
-// Report is what the iterations since the last report came to, every summary_interval and at the
-// end.
+// Report summarises the iterations since the last report, every summary_interval and at the end.
 type Report struct {
 	Iteration  int `json:"iteration" csv:"iteration"`
 	Iterations int `json:"iterations"`

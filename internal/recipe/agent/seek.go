@@ -11,8 +11,8 @@ import (
 )
 
 // What a reader could break: a label of a search is a function of the tokens up to its own, of
-// where actions lead and, where several actions are equally good, of chance. It knows nothing of
-// the task, so that an agent learns to search for goals that no history has, too.
+// where actions lead and, if several actions are equally good, of chance. It uses nothing of the
+// task, so that an agent learns to search also for goals that no history has.
 
 // seeker makes the labels of a search. Until a context has shown where a stage of the task is paid
 // (Dark Room has one stage, Key-to-Door the key and the door), the label is an action of a shortest

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 )
 
-// lived is what a rank's agents came to together.
+// lived is the result of a rank's agents together.
 type lived struct {
 	Runs, Tokens int64
 	Count        int64

@@ -11,9 +11,9 @@ import (
 	"haul/internal/world/history"
 )
 
-// CompileStep records the step that an agent's run with these settings would replay, its histories
-// on the device, and compiles it with the initial weights. h may be nil: random transitions
-// then stand in for the histories, at the same cost.
+// CompileStep records the training step of an agent with these settings, its histories on the
+// device, and compiles it with the initial weights. h may be nil: random transitions then
+// replace the histories, at the same cost.
 func CompileStep(dev kernel.Device, c *config.AD, h history.History) (step *run.Step, err error) {
 	var l *dataset
 	if h == nil {

@@ -9,7 +9,7 @@ import (
 	"haul/internal/run"
 )
 
-// view is an agent's run in words and pictures.
+// view describes an agent's run in words and pictures.
 type view struct {
 	info    *report.Info
 	cfg     *config.AD

@@ -8,9 +8,9 @@ import (
 	"haul/internal/world/grid"
 )
 
-// begun is where a round began, so that one that is given up halfway has never happened. What a
-// reader could break: it holds all that a round moves and a checkpoint keeps. Sums are taken after
-// every round, so that those of a broken one are all there are, and are dropped.
+// begun is the state at the start of a round, so that a round that is given up halfway has no
+// effect. What a reader could break: it holds everything that a round changes and a checkpoint
+// keeps. Sums are taken after every round, so those of a broken round can simply be dropped.
 type begun struct {
 	weights, m, v []float32
 	state         kernel.State

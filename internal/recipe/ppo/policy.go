@@ -15,8 +15,8 @@ import (
 	"haul/internal/world/grid"
 )
 
-// expected is the policy's mean return of an episode, exactly: where it may stand is carried from
-// step to step.
+// expected is the policy's exact mean return of an episode: the probabilities of its positions
+// are carried from step to step.
 func (p *policyTable) expected(room grid.Room, goal grid.Goal) float64 {
 	var at, next [grid.NumStates]float64
 	at[grid.StateOf(room.Start(), 0)] = 1

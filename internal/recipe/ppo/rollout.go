@@ -9,8 +9,8 @@ import (
 	"haul/internal/world/grid"
 )
 
-// rollout is what a learner gathers between two updates, in streams that run in step. An episode
-// may cross from one rollout to the next.
+// rollout is what a learner gathers between two updates, in streams that advance together. An
+// episode may continue from one rollout to the next.
 //
 // What a reader could break: samples are ordered [step, stream], histories [stream, step].
 type rollout struct {

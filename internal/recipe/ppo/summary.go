@@ -12,8 +12,8 @@ import (
 	"haul/internal/world/history"
 )
 
-// HistorySummary is what the learners of a file came to. A share is a return by the best possible
-// on the same goal.
+// HistorySummary summarises the learners of a file. A share is a return divided by the best
+// possible one on the same goal.
 type HistorySummary struct {
 	Goals    int          `json:"goals"`
 	Streams  int          `json:"streams"`

@@ -15,7 +15,7 @@ import (
 	"haul/internal/world/grid"
 )
 
-// state is where a learner stands between two rounds, beside its weights.
+// state is a learner's state between two rounds, except its weights.
 type state struct {
 	Pass   uint64       `json:"pass"`   // over samples, in all rounds
 	Steps  int          `json:"steps"`  // of each environment

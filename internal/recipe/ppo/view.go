@@ -12,8 +12,8 @@ import (
 	"haul/internal/world/grid"
 )
 
-// Iteration is what one round of acting and learning came to. Return is of the episodes that ended
-// in it, by the policy as it was; Expected and Greedy are of the policy as it is.
+// Iteration summarises one round of acting and learning. Return is over the episodes that ended
+// in it, by the policy before the update; Expected and Greedy are of the policy after it.
 type Iteration struct {
 	Iteration  int      `json:"iteration" csv:"iteration"`
 	Iterations int      `json:"iterations"`

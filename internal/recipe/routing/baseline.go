@@ -12,7 +12,7 @@ import (
 	"haul/internal/vrp"
 )
 
-// evalCount is the size of the rollout baseline's evaluation set, of which there are so many.
+// evalCount is the number of instances in the rollout baseline's evaluation set.
 func evalCount(c *config.Config, sets int) int {
 	return (c.Baseline.EvalBatches*c.Training.BatchSize + sets - 1) / sets
 }

@@ -6,8 +6,8 @@ import (
 	"haul/internal/config"
 )
 
-// lostShare is how far above the best validation a policy is called lost. Validations of a run that
-// learns differ by a few per cent.
+// lostShare is how far above the best validation the policy counts as lost. Validations of a run
+// that learns differ by a few per cent.
 const lostShare = 0.5
 
 // collapse says that a run has lost what it had learned, or "": a validation far above the best one

@@ -17,7 +17,7 @@ import (
 	"haul/internal/vrp"
 )
 
-// Evaluated is how a policy fared on test instances.
+// Evaluated is a policy's result on test instances.
 type Evaluated struct {
 	Epoch              int     `json:"epoch"`
 	Decode             string  `json:"decode"`

@@ -13,7 +13,7 @@ import (
 	"haul/internal/vrp/testset"
 )
 
-// ByVariant is how a policy fared on every variant that it has learned.
+// ByVariant is a policy's result on every variant that it has learned.
 type ByVariant struct {
 	Variants []*Compared `json:"variants"`
 	Left     []string    `json:"not_learned,omitempty"` // variants of the test sets that it has not learned

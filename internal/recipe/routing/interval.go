@@ -19,7 +19,7 @@ import (
 	"haul/internal/vrp"
 )
 
-// EndInterval closes an epoch: test of the baseline, validation, schedules.
+// EndInterval closes an epoch: the test of the baseline, validation, schedules.
 func (t *trainer) EndInterval(ctx context.Context, s *run.Interval) (*run.Outcome, error) {
 	row := t.report(s)
 	var v verdict

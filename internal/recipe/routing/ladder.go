@@ -11,12 +11,12 @@ import (
 )
 
 // ladder replays the steps of a run whose instances have several sizes: a program for each size,
-// all over the same weights, gradients and moments.
+// all with the same weights, gradients and moments.
 //
 // What a reader could break: the size of a step is a function of the run's seed and of the
-// instances drawn before it. All ranks, and a run that is resumed, therefore draw the same one. The
-// state (steps, instances, powers of β) belongs to the runner that ran last, and is handed over
-// before another runs.
+// number of instances before it. So all ranks, and a resumed run, draw the same sizes. The state
+// (steps, instances, powers of β) belongs to the runner that ran last, and is handed over before
+// another one runs.
 type ladder struct {
 	seed  uint64
 	batch uint64 // instances of a step, of all ranks

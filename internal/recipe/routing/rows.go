@@ -10,11 +10,11 @@ import (
 	"haul/internal/vrp"
 )
 
-// Epoch is what an epoch came to: a row of the history, whose first ten columns are named as the
-// original PyTorch program names them; its last five hold five of those again, under the names that
-// JSON has for them. Pointers are nil (null) where nothing was measured. Costs
-// are per customer (CPC), by the mean that MeanType names, except BaselineCPC, which is always
-// arithmetic. Seconds is generation and steps, without validation and baseline.
+// Epoch summarises an epoch: a row of the history. Its first ten columns are named as in the
+// original PyTorch program; its last five repeat five of those under JSON's names. Pointers are
+// nil (null) if nothing was measured. Costs are per customer (CPC), by the mean that MeanType
+// names, except BaselineCPC, which is always arithmetic. Seconds counts generation and steps,
+// without validation and baseline.
 type Epoch struct {
 	Epoch        int      `json:"epoch" csv:"epoch"` // from 1
 	Epochs       int      `json:"epochs"`

@@ -11,8 +11,8 @@ import (
 	"haul/internal/run"
 )
 
-// CompileStep records the step that a run with these settings would replay and compiles it, with
-// the first epoch's schedules. The baseline, where it is a frozen policy, is the initial one.
+// CompileStep records the training step of a run with these settings and compiles it, with the
+// first epoch's schedules. A baseline that is a frozen policy is the initial one.
 func CompileStep(dev kernel.Device, c *config.Config) (step *run.Step, err error) {
 	s := &run.Setup{Device: dev, Note: func(string) {}} // Shape says what was found
 	_, err = s.Fit(partsOf(c, dev), func(parts int) (err error) {
