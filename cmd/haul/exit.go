@@ -21,7 +21,7 @@ const (
 	exitDone        = 0
 	exitFailed      = 1
 	exitUsage       = 2
-	exitUnserved    = 3 // routes were found and reported, and customers who had to be served are on none
+	exitUnserved    = 3 // routes were found and reported, and required customers are on none
 	exitInterrupted = 130
 )
 

@@ -102,7 +102,7 @@ func (f *policyFlags) load() (path string, ck *run.Checkpoint, err error) {
 	return f.policy, ck, err
 }
 
-// shippedPolicy is a policy that comes with the program.
+// shippedPolicy is a policy of the binary.
 func shippedPolicy(name string) (*run.Checkpoint, error) {
 	data, err := policies.Read(name)
 	if err != nil {

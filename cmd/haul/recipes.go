@@ -72,7 +72,7 @@ func (f *recipeFlags) checkValues() error {
 	return nil
 }
 
-// others refuses flags that the recipe does not have, which it would pass over in silence.
+// others refuses flags that the recipe does not have, which it would ignore silently.
 func (f *recipeFlags) others(name, what string) (err error) {
 	f.set.Visit(func(flag *pflag.Flag) {
 		owners := f.owners[flag.Name]

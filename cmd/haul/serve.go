@@ -233,7 +233,7 @@ func servedHosts(given []string, host string) []string {
 	return append(slices.Clone(given), host)
 }
 
-// shippedPolicies are those that come with the program.
+// shippedPolicies are the policies of the binary.
 func shippedPolicies() (out []serve.Shipped) {
 	for _, name := range policies.Names() {
 		out = append(out, serve.Shipped{Name: name, Read: func() ([]byte, error) { return policies.Read(name) }})
@@ -241,7 +241,7 @@ func shippedPolicies() (out []serve.Shipped) {
 	return out
 }
 
-// trainable is what runs can be started with here: the settings that come with the program, the
+// trainable is what runs can be started with here: the shipped settings, the
 // quick ones first, and the devices.
 func trainable() (*serve.Training, error) {
 	program, err := os.Executable()

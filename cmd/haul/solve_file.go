@@ -139,13 +139,12 @@ func printRoutes(w io.Writer, p *vrp.Problem, s vrp.Solution, cost float64) erro
 	return files.WriteSolutionJSON(w, p, s, plan)
 }
 
-// unserved ends a solve whose routes leave out customers who had to be served. In VROOM's words
-// nobody has to be.
+// unserved ends a solve whose routes leave out required customers. VROOM has no required ones.
 func (a *app) unserved(f *solveFlags, missing int) error {
 	if missing == 0 || f.vroom != nil {
 		return nil
 	}
-	a.complain(fmt.Sprintf("%s who had to be served %s on no route", report.Plural(int64(missing), "customer"), map[bool]string{true: "is", false: "are"}[missing == 1]))
+	a.complain(fmt.Sprintf("%s %s on no route", report.Plural(int64(missing), "required customer"), map[bool]string{true: "is", false: "are"}[missing == 1]))
 	return exitCode(exitUnserved)
 }
 

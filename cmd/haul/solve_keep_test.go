@@ -13,13 +13,13 @@ import (
 	"haul/internal/vrp/files"
 )
 
-// TestUnservedHasItsExitCode: routes that leave out customers who had to be served are reported
+// TestUnservedHasItsExitCode: routes that leave out required customers are reported
 // with reasons, and the exit code tells.
 func TestUnservedHasItsExitCode(t *testing.T) {
 	square, out := write(t, "square.vrp", squareVRP), filepath.Join(t.TempDir(), "x.sol")
 	var stdout, stderr bytes.Buffer
 	code := execute(t.Context(), []string{"solve", square, "--vehicles", "1", "--iterations", "200", "--out", out}, &stdout, &stderr)
-	if code != exitUnserved || !strings.Contains(stderr.String(), "2 customers who had to be served are on no route") ||
+	if code != exitUnserved || !strings.Contains(stderr.String(), "2 required customers are on no route") ||
 		!strings.Contains(stderr.String(), "1 vehicle of capacity 10 carries 10, the customers demand 20: at least 2 vehicles are needed") {
 		t.Errorf("code %d, %q", code, stderr.String())
 	}
@@ -155,7 +155,7 @@ func TestVROOMInEveryFormat(t *testing.T) {
 		if code := execute(t.Context(), []string{"solve", in, "--iterations", "300", "--out", out}, &stdout, &stderr); code != exitDone {
 			t.Fatalf("%s: code %d, %s", ext, code, stderr.String())
 		}
-		if text := stdout.String(); strings.Contains(text, "had to be served") || !strings.Contains(text, "26,621") || !strings.Contains(text, "not served: 103:") {
+		if text := stdout.String(); strings.Contains(text, "required") || !strings.Contains(text, "26,621") || !strings.Contains(text, "not served: 103:") {
 			t.Errorf("%s:\n%s", ext, text)
 		}
 		for _, args := range [][]string{{"--check", out}, {"--start", out, "--iterations", "20"}} {

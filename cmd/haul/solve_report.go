@@ -122,7 +122,7 @@ func (a *app) reportFile(r fileReport, asJSON bool) error {
 			fmt.Fprintf(w, "time\t%s\n", took)
 		}
 		if r.Missing > 0 {
-			fmt.Fprintf(w, "unserved\t%s that had to be served\n", report.Plural(int64(r.Missing), "customer"))
+			fmt.Fprintf(w, "unserved\t%s\n", report.Plural(int64(r.Missing), "required customer"))
 		}
 		if r.Out != "" {
 			fmt.Fprintf(w, "written\t%s\n", r.Out)

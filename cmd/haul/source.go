@@ -24,7 +24,7 @@ type sourceFlags struct {
 // maxCustomers keeps a slip of the finger from asking for more memory than there is.
 const maxCustomers = 1_000_000
 
-// gridRange is the largest coordinate of the grid where nobody says another.
+// gridRange is the default largest coordinate of the grid.
 const gridRange = 100
 
 // sourceFlagNames are the flags that mean nothing for an instance read from a file.

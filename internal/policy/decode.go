@@ -40,16 +40,14 @@ const DecodeUsage = "how to make routes: greedy; sample:K (the best of K samples
 // Greedy is one route an instance, the most likely node at every step.
 var Greedy = Decode{Symmetries: 1}
 
-// Sizes up to which one problem is decoded as thoroughly as about a second on two cores allows,
-// where nobody says how: all of its routes together take a time that grows with the cube of its
-// customers.
+// Sizes up to which the default decoder of one problem is as thorough as about a second on two
+// cores allows: the time of all of its routes grows with the cube of its customers.
 const (
 	MostForPomo8 = 200
 	MostForPomo  = 2 * MostForPomo8 // an eighth of the routes, of twice the length
 )
 
-// DecodeFor is how a policy with these settings routes one problem of n customers where nobody says
-// how.
+// DecodeFor is the default decoder of a policy with these settings for one problem of n customers.
 func DecodeFor(c *config.Config, n int) Decode {
 	d := Thorough(c, n)
 	switch {
@@ -91,7 +89,7 @@ func (d Decode) DrawnFor(c *config.Config, n int) string {
 // maxSamples keeps a slip of the hand from asking for all memory.
 const maxSamples = 1 << 16
 
-// What a beam search keeps and tries where nothing is said, and at most.
+// What a beam search keeps and tries by default, and at most.
 const (
 	beamWidth = 4
 	maxBeam   = 64

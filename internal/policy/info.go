@@ -11,12 +11,12 @@ type Info struct {
 	Layers       int       `json:"layers"`
 	Width        int       `json:"width"`
 	Parameters   int       `json:"parameters"`
-	Decode       string    `json:"decode"`    // of a problem of that size, where nobody says how
+	Decode       string    `json:"decode"`    // default for a problem of that size
 	Updates      int       `json:"updates"`   // of all runs that made its weights, as far as the file knows them
 	Instances    int       `json:"instances"` // of those
 	Settings     string    `json:"settings"`  // the name of the last run's
 	Seconds      float64   `json:"train_seconds"`
-	Runs         []PastRun `json:"runs"` // the first first; each later one began with the weights of the one before
+	Runs         []PastRun `json:"runs"` // oldest first; each later one began with the weights of the one before
 }
 
 // PastRun is one of the runs that made a policy.

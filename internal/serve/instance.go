@@ -181,7 +181,7 @@ func (k *known) testSet(text []byte, ext string, index int) (*vrp.Problem, error
 	return set.Problems[index], nil
 }
 
-// onlyKnown refuses parameters that a request does not have, which would be passed over in silence:
+// onlyKnown refuses parameters that a request does not have, which would be ignored silently:
 // the page's own address, for example, has n where the API has customers.
 func onlyKnown(q url.Values, names ...string) error {
 	for _, key := range slices.Sorted(maps.Keys(q)) {
@@ -241,8 +241,8 @@ type exportRequest struct {
 	Title string `json:"title,omitempty"` // under the picture
 }
 
-// judge is the validator's word on the routes. As many customers as the answer stated may be on
-// none, though they had to be served: the file lists them, as the answer did.
+// judge checks the routes by the validator. As many required customers as the answer stated may be
+// on none: the file lists them, as the answer did.
 func (ask *exportRequest) judge(p *vrp.Problem) error {
 	left := 0
 	for _, bad := range vrp.Violations(p, vrp.Solution{Routes: ask.Routes, Types: ask.Types}) {
@@ -252,7 +252,7 @@ func (ask *exportRequest) judge(p *vrp.Problem) error {
 		left++
 	}
 	if left != ask.Missing {
-		return fmt.Errorf("%d customers who had to be served are on none, and unserved_required is %d", left, ask.Missing)
+		return fmt.Errorf("%d required customers are on no route, and unserved_required is %d", left, ask.Missing)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ type Options struct {
 	Train   *Training      // what runs may be started with; nil: none are
 }
 
-// Shipped is a trained routing policy that comes with the program.
+// Shipped is a trained routing policy of the binary.
 type Shipped struct {
 	Name string
 	Read func() ([]byte, error) // the checkpoint

@@ -253,7 +253,7 @@ func TestAnswersAreTaken(t *testing.T) {
 		}
 	}
 	const few = `{"coords": [[0,0],[1,0],[0,1]], "demands": [0,1,1], "capacity": 2, "routes": [[1]], "unserved_required": %d}`
-	x.refused(x.do("POST", "/api/v1/export/csv", fmt.Sprintf(few, 2)), 422, "1 customers who had to be served are on none, and unserved_required is 2")
+	x.refused(x.do("POST", "/api/v1/export/csv", fmt.Sprintf(few, 2)), 422, "1 required customers are on no route, and unserved_required is 2")
 	x.refused(x.do("POST", "/api/v1/instances?name=a.json&index=1", `{"coords": [[0,0],[1,0]], "demands": [0,1], "capacity": 2}`), 422, "index is 1: a.json is no file of many instances")
 	// A part that a method does not know is refused, not passed over, and judged in what is
 	// exported.

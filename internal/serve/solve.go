@@ -51,7 +51,7 @@ type solved struct {
 	Gap        *float64  `json:"gap,omitempty"`     // a fraction of the optimum
 
 	Types   []int32     `json:"types,omitempty"`             // the vehicle type of each route, where there are several
-	Missing int         `json:"unserved_required,omitempty"` // customers that had to be served and are not
+	Missing int         `json:"unserved_required,omitempty"` // required customers that are on no route
 	Plan    *files.Plan `json:"plan,omitempty"`              // where routes have times
 
 	interrupted bool // the context ended first: the best routes so far
@@ -167,7 +167,7 @@ func (ask *solveRequest) meant() string {
 	return ask.Method
 }
 
-// idle refuses what the method has no use for, which would be passed over in silence. A time is no
+// idle refuses fields that the method does not use, instead of ignoring them silently. A time is no
 // such thing: other methods are done within it.
 func (ask *solveRequest) idle() error {
 	for _, part := range []struct {

@@ -37,7 +37,7 @@ type Result struct {
 	Interrupted bool             // the context ended before the budget: these are the best routes so far
 	Optimal     bool             // there is no lower cost
 	Reasons     map[int32]string // of customers on no route
-	Missing     int              // how many of them had to be served
+	Missing     int              // how many of them are required
 	Note        string           // what else a user should know of how they were made
 }
 
@@ -47,7 +47,7 @@ type job struct {
 	p   *vrp.Problem
 	o   Options
 	out *Result
-	// the method may leave out customers who had to be served; they are listed
+	// the method may leave out required customers; they are listed
 	partial bool
 }
 

@@ -19,7 +19,7 @@ func (m *Method) Solve(ctx context.Context, p *vrp.Problem, o Options) (*Result,
 		j.out.Method = Search
 	}
 	j.out.Seconds = time.Since(begun).Seconds()
-	// Who had to be served and is not does not end the solve: they are listed with their reasons. A
+	// Unserved required customers do not end the solve: they are listed with their reasons. A
 	// method that serves everybody is held to that.
 	judged := p
 	if j.partial {

@@ -38,7 +38,7 @@ func left(p *vrp.Problem, s vrp.Solution) []int32 {
 	return out
 }
 
-// missing are those of them who had to be served: neither optional, nor in a group, of which one
+// missing are those of them that are required: neither optional, nor in a group, of which one
 // stands for the others.
 func missing(p *vrp.Problem, list []int32) (out []int32) {
 	for _, v := range list {
@@ -180,7 +180,7 @@ func nearest(validator *vrp.RouteValidator, p *vrp.Problem, s vrp.Solution, v in
 	return reason
 }
 
-// fit takes in customers who had to be served and whom the validator lets in: a search in fixed
+// fit inserts required customers that the validator allows in: a search in fixed
 // point cannot tell a limit that is touched to the last digit from one that is broken, and one
 // that was short may have overlooked them. Each goes where its ways cost least of the places that
 // are tried.

@@ -90,7 +90,7 @@ def texts(arguments: Sequence[Any]) -> list[str]:
     return [os.fsdecode(a) for a in arguments]
 
 
-UNSERVED = 3  # exit code of haul solve: routes were found, and some customers who had to be served are on none
+UNSERVED = 3  # exit code of haul solve: routes were found, and some required customers are on none
 
 
 def failure(words: str, code: int) -> HaulError:
@@ -119,7 +119,7 @@ def call(arguments: Sequence[str], file: str = "", name: str = "") -> dict[str, 
     ...     warnings.simplefilter("always")
     ...     s = haul.solve([(0, 0), (1, 1), (2, 2)], [0, 5, 5], capacity=5, vehicles=1, iterations=10)
     >>> [str(w.message) for w in told][-1], all(w.category is haul.HaulWarning for w in told)
-    ('1 customer who had to be served is on no route', True)
+    ('1 required customer is on no route', True)
     """
     done = run(*arguments)
     out = done.stdout.strip().splitlines()

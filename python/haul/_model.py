@@ -108,11 +108,11 @@ class Result:
     method: str
 
     def cost(self) -> float:
-        """The cost of the best routes; infinite where somebody who had to be served is not."""
+        """The cost of the best routes; infinite if a required client is unserved."""
         return self.best.cost if self.best.is_feasible() else math.inf
 
     def is_feasible(self) -> bool:
-        """Whether everybody who had to be served is."""
+        """Whether all required clients are served."""
         return self.best.is_feasible()
 
     def summary(self) -> str:
@@ -513,7 +513,7 @@ def solve_file(file: Path, arguments: Sequence[str], name: str, coords: tuple[tu
         except HaulError as e:
             raise HaulError(str(e).replace(str(file), name), e.code) from None
         plan = json.loads(plan_file.read_text(encoding="utf-8"))["plan"]
-    if "summary" in r:  # VROOM's words, where nobody has to be served
+    if "summary" in r:  # VROOM's form, which has no required tasks
         r = {"cost": r["summary"]["cost"], "seconds": r["summary"]["computing_times"]["solving"] / 1000, "method": "search"}
     best = plan_of(float(r["cost"]), int(r.get("unserved_required", 0)), plan, coords, depots, shipments)
     return Result(best=best, num_iterations=int(r.get("iterations", 0)), runtime=float(r["seconds"]), method=str(r["method"]))

@@ -185,7 +185,7 @@ class Plan:
     duration: float
     all: tuple[Route, ...] = field(repr=False)
     unserved: tuple[Unserved, ...]
-    missing: int  # of the unserved: how many had to be served
+    missing: int  # how many of the unserved customers are required
     coords: tuple[tuple[float, float], ...] = field(repr=False, default=())
 
     def routes(self) -> list[Route]:
@@ -212,11 +212,11 @@ class Plan:
         return sum(r.num_trips() for r in self.all)
 
     def num_missing_clients(self) -> int:
-        """Customers who had to be served and are not."""
+        """Required customers that are on no route."""
         return self.missing
 
     def is_feasible(self) -> bool:
-        """Everybody who had to be served is: what is served keeps every rule, or the program would have refused it."""
+        """Whether all required customers are served. Routes always keep every rule, or the program would have refused them."""
         return self.missing == 0
 
     def rows(self) -> list[dict[str, Any]]:

@@ -200,18 +200,18 @@ def drawn(file: Path) -> Problem:
 
 @dataclass(frozen=True)
 class Policy:
-    """A trained policy that comes with the program."""
+    """A shipped trained policy."""
 
     name: str
     customers: int  # of the instances that it learned from
     capacity: int
     parameters: int
-    decode: str  # how it builds routes where nobody says how
+    decode: str  # the default decoder
     card: str = field(repr=False)  # its model card
 
 
 def policies() -> list[Policy]:
-    """The policies that come with the program.
+    """The shipped policies.
 
     >>> import haul
     >>> [p.customers for p in haul.policies() if p.name == "cvrp20"]
