@@ -36,7 +36,7 @@ func (a *app) stepsBeside(ctx context.Context, f *stepFlags, dev kernel.Device, 
 		name, steps = "cpu", 1
 	}
 	if name == "auto" {
-		return nil, usagef("--beside: name the card, as in --device cuda:0")
+		return nil, usagef("--beside needs a named device, as in --device cuda:0")
 	}
 	o := device.Options{Workers: f.workers, Precision: f.beside}
 	if !besidePrecision(f.beside) {

@@ -227,7 +227,7 @@ func (a *app) benchScale(ctx context.Context, f *configFlags, d *deviceFlags, gi
 	}
 	key := r.About().Batch
 	if key == "" {
-		return nil, usagef("--config %s: steps of %s are not shared out", f.config, cfg.Recipe())
+		return nil, usagef("--config %s: ranks cannot share steps of %s", f.config, cfg.Recipe())
 	}
 	if given != nil { // a step of any size on any device tells how long the gradient is
 		d.name = "cpu"

@@ -41,7 +41,7 @@ func TestBenchScale(t *testing.T) {
 	if _, err := os.Stat(picture); err != nil {
 		t.Error(err)
 	}
-	refused(t, []string{"bench", "scale", "--config", "ppo_darkroom"}, exitUsage, "are not shared out")
+	refused(t, []string{"bench", "scale", "--config", "ppo_darkroom"}, exitUsage, "ranks cannot share steps of")
 }
 
 // TestBenchScaleOfGivenSteps: times of another machine give its table without its card; what does

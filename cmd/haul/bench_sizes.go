@@ -102,7 +102,7 @@ routes.
 // drawReports draws what earlier runs wrote, the last as the one to look at.
 func drawReports(cmd *cobra.Command, paths []string, plot string) error {
 	if plot == "" {
-		return usagef("--reports are drawn: --plot says where to")
+		return usagef("--reports needs --plot, the picture to write")
 	}
 	for _, name := range []string{"config", "set", "device", "customers", "json"} {
 		if cmd.Flags().Changed(name) {
@@ -135,7 +135,7 @@ func sizesOf(words []string) (out []int, err error) {
 	for _, w := range words {
 		n, err := strconv.Atoi(strings.TrimSpace(w))
 		if err != nil || n < 1 {
-			return nil, usagef("--customers %s: whole numbers of 1 or more are needed, apart by commas", strings.Join(words, ","))
+			return nil, usagef("--customers %s: whole numbers of 1 or more are needed, with commas between them", strings.Join(words, ","))
 		}
 		if len(out) > 0 && n <= out[len(out)-1] {
 			return nil, usagef("--customers %s: each size must be larger than the one before", strings.Join(words, ","))

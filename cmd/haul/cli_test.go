@@ -152,7 +152,7 @@ func TestBadInput(t *testing.T) {
 		{"a test set of nobody", []string{"eval", "--policy", "cvrp20", "--device", "cpu", "--testset", "kool", "--customers", "0"}, exitUsage, "10, 20, 50 or 100"},
 		{"a split of nothing", []string{"gen", "--split", "validation", "--out", "x"}, exitUsage, "--testset kool"},
 		{"no such split", []string{"gen", "--testset", "kool", "--split", "train", "--out", "x.npz"}, exitUsage, "test or validation"},
-		{"a test set to make from a file", []string{"gen", "--testset", "x.npz", "--out", "y.npz"}, exitUsage, "kool and routefinder are"},
+		{"a test set to make from a file", []string{"gen", "--testset", "x.npz", "--out", "y.npz"}, exitUsage, "use kool or routefinder"},
 		{"a test set and a seed", []string{"gen", "--testset", "kool", "--seed", "5", "--out", "x.npz"}, exitUsage, "leave --seed out"},
 		{"past a test set's end", []string{"gen", "--testset", "kool", "--first", "9999", "--count", "2", "--out", "x.npz"}, exitUsage, "pass the 10000 instances"},
 		{"unknown method", []string{"solve", "--method", "magic"}, exitUsage, `unknown method "magic"`},

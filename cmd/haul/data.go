@@ -140,7 +140,7 @@ func (f *darkroomFlags) settings(cmd *cobra.Command) (*config.PPO, error) {
 	}
 	c, err := config.LoadPPO(name, sets)
 	if err == nil && c.Env != f.room.name {
-		err = usagef("the settings %s are of env %s: its histories are made by haul data %s", c.Name, c.Env, c.Env)
+		err = usagef("the settings %s are for env %s: make its histories with haul data %s", c.Name, c.Env, c.Env)
 	}
 	return c, err
 }

@@ -113,19 +113,19 @@ func (a *app) dataXLand(cmd *cobra.Command, env string, f *xlandFlags) (failed e
 	switch f.learner {
 	case "q":
 		if given("steps") || given("noise") {
-			return usagef("--steps and --noise are of --learner search, and the learner is q")
+			return usagef("--steps and --noise need --learner search, and the learner is q")
 		}
 		if f.agent != "" {
-			return usagef("--agent lives beside searchers: it wants --learner search")
+			return usagef("--agent needs --learner search")
 		}
 	case "search":
 		if given("episodes") {
-			return usagef("--episodes is of --learner q: searchers live for --steps")
+			return usagef("--episodes needs --learner q; with --learner search use --steps")
 		}
 		o.Search = &xland.Searching{Steps: f.steps, Noise: f.noise}
 		check = o.Search.Check
 	default:
-		return usagef("--learner is %q: want q or search", f.learner)
+		return usagef("--learner is %q: use q or search", f.learner)
 	}
 	if err := check(); err != nil {
 		return asUsage(err)
@@ -135,7 +135,7 @@ func (a *app) dataXLand(cmd *cobra.Command, env string, f *xlandFlags) (failed e
 	if _, known := xland.Recipes[f.tasks]; !known {
 		var err error
 		if file, err = xland.OpenFile(f.tasks); err != nil {
-			return usagef("--tasks is neither one of %s nor a benchmark that can be read: %v", strings.Join(xland.RecipeNames(), ", "), err)
+			return usagef("--tasks is neither one of %s nor a readable benchmark file: %v", strings.Join(xland.RecipeNames(), ", "), err)
 		}
 		if given("task-seed") {
 			return usagef("--task-seed draws tasks, and --tasks names a file of them")

@@ -54,7 +54,7 @@ func (a *app) withAgents(cmd *cobra.Command, f *xlandFlags, o *history.XLandOpti
 	}
 	closing = func() error { return firstOf(live.Close(), dev.Close()) }
 	if w, ok := live.World.(xland.World); !ok || w.View != o.World.View || w.Layout != o.World.Layout || w.Size != o.World.Size || w.Horizon != o.World.Horizon {
-		return nil, firstOf(usagef("--agent: the agents of %s know a %v, and the tasks are of a %v", path, live.World, o.World), closing())
+		return nil, firstOf(usagef("--agent: the agents of %s were trained in %v, and the tasks are in %v", path, live.World, o.World), closing())
 	}
 	g := &guided{live: live, world: o.World, rules: *o.Search, seed: o.Seed, workers: o.Workers}
 	o.Lives, o.Together = g.lives, together&^1

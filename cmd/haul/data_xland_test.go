@@ -63,14 +63,14 @@ func TestXLandRefusals(t *testing.T) {
 		{"--tasks ../../internal/world/xland/testdata/benchmark.bz2 --task-seed 3", "--task-seed draws tasks"},
 		{"R3-9x9", "unknown layout"},
 		{"R1-5x5 --tasks small", "9 free cells"},
-		{"--learner ppo", "want q or search"},
-		{"--steps 40", "--steps and --noise are of --learner search"},
-		{"--learner search --episodes 3", "--episodes is of --learner q"},
+		{"--learner ppo", "use q or search"},
+		{"--steps 40", "--steps and --noise need --learner search"},
+		{"--learner search --episodes 3", "--episodes needs --learner q"},
 		{"--learner search --steps 0", "0 steps of a history"},
 		{"--learner search --noise 1.5", "a share of 1.5"},
 		{"--learner search --tasks medium", "has rules, which searchers do not know"},
 		{"R4-13x13 --learner search", "searchers know one room"},
-		{"--agent nowhere", "--agent lives beside searchers"},
+		{"--agent nowhere", "--agent needs --learner search"},
 	} {
 		r := haul(t, append([]string{"data", "xland", "--out", out}, strings.Fields(c.args)...)...)
 		if r.code != exitUsage || !strings.Contains(r.stderr, c.why) {
@@ -151,7 +151,7 @@ func TestXLandAgentsLiveBesideSearchers(t *testing.T) {
 			t.Errorf("history %d: %d actions are not what the searcher meant", i, slips)
 		}
 	}
-	if r := data("c.hist", "--agent", path("run"), "--device", "cpu", "--view", "3"); r.code != exitUsage || !strings.Contains(r.stderr, "know a XLand-MiniGrid-R1-9x9") {
+	if r := data("c.hist", "--agent", path("run"), "--device", "cpu", "--view", "3"); r.code != exitUsage || !strings.Contains(r.stderr, "were trained in XLand-MiniGrid-R1-9x9") {
 		t.Errorf("%d: %s", r.code, r.stderr)
 	}
 }

@@ -104,16 +104,16 @@ docs/doctor.md says how to record JAX and nsys, and what each finding means.`,
 				return usagef("--diff compares two traces, before and after; got %d (see %s --help)", len(args), cmd.CommandPath())
 			}
 			if opt.diff && opt.breakdown {
-				return usagef("--breakdown is of one trace or job, and --diff compares two: leave one of them out (--diff --json has both breakdowns)")
+				return usagef("--breakdown describes one trace or job, and --diff compares two: leave one of them out (--diff --json has both breakdowns)")
 			}
 			if opt.failOn != "" && !slices.Contains(severities, opt.failOn) {
-				return usagef("--fail-on %q: it is %s", opt.failOn, strings.Join(severities, ", "))
+				return usagef("--fail-on is %q: use one of %s", opt.failOn, strings.Join(severities, ", "))
 			}
 			if opt.within != "" && (opt.from != 0 || opt.to != 0) {
 				return usagef("--range and --from or --to both say which part: use one of them")
 			}
 			if !(opt.from >= 0 && opt.to >= 0) || opt.to > 0 && opt.to <= opt.from {
-				return usagef("--from %v --to %v: milliseconds since the first event, the first one less", opt.from, opt.to)
+				return usagef("--from is %v and --to %v: --from must be below --to (milliseconds after the first event)", opt.from, opt.to)
 			}
 			if opt.page == standardOutput && opt.json {
 				return usagef("--html - and --json would both go to standard output: use one of them")

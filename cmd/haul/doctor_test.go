@@ -43,7 +43,7 @@ func TestDoctorNamesWhatIsWrong(t *testing.T) {
 		{"not JSON", []string{"doctor", write(t, "a.json", "hello")}, exitFailed, "a.json: not a trace"},
 		{"empty", []string{"doctor", write(t, "b.json", `{"traceEvents":[]}`)}, exitFailed, "b.json: the trace holds no events"},
 		{"cut off", []string{"doctor", write(t, "c.json", `{"traceEvents":[{"ph":"X"`)}, exitFailed, "c.json: the JSON is cut off"},
-		{"a time that is none", []string{"doctor", recording, "--from", "nan"}, exitUsage, "--from NaN --to 0: milliseconds since the first event"},
+		{"a time that is none", []string{"doctor", recording, "--from", "nan"}, exitUsage, "--from is NaN and --to 0: --from must be below --to"},
 		{"a trace twice", []string{"doctor", recording, recording}, exitUsage, "is given twice: each trace is a rank of its own"},
 		{"a trace in its folder", []string{"doctor", recording, filepath.Dir(recording)}, exitUsage, "is given twice"},
 		{"page nowhere", []string{"doctor", recording, "--html", filepath.Join(t.TempDir(), "no", "page.html")}, exitFailed, "cannot write"},

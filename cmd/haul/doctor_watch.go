@@ -28,7 +28,7 @@ func (a *app) newDoctorWatch() *cobra.Command {
 		Example: `  haul doctor watch docs/examples --all`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("one folder is watched; got %d (see haul doctor watch --help)", len(args))
+				return usagef("name one folder to watch; got %d (see haul doctor watch --help)", len(args))
 			}
 			return nil
 		},
@@ -76,7 +76,7 @@ func (a *app) watchTraces(ctx context.Context, dir string, every time.Duration, 
 	if info, err := os.Stat(dir); err != nil {
 		return err
 	} else if !info.IsDir() {
-		return usagef("%s is no folder: watch takes one; haul doctor %s judges a trace", dir, dir)
+		return usagef("%s is not a folder: to read one trace, use haul doctor %s", dir, dir)
 	}
 	if !all {
 		if _, err := look(); err != nil {

@@ -109,7 +109,7 @@ func (a *app) gen(cmd *cobra.Command, f *genFlags) error {
 			file = func(i int) *vrp.Problem { return testset.FileProblem(set.Problems[i]) }
 		}
 	default:
-		return usagef("--testset %s is not one that can be made: kool and routefinder are", f.testset.name)
+		return usagef("--testset %s cannot be made: use kool or routefinder", f.testset.name)
 	}
 	if f.out == standardOutput && (r.Instances > 1 || f.json) {
 		return usagef("--out - takes one .vrp and nothing else: give --count 1 and no --json, or name a folder")

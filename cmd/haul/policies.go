@@ -76,7 +76,7 @@ func (a *app) writePolicy(names []string, path string) error {
 		return asUsage(err)
 	}
 	if _, err := os.Lstat(path); err == nil {
-		return usagef("--out %s: this file is there already: name another", path)
+		return usagef("--out %s: this file exists: name another", path)
 	}
 	if err := run.WriteAtomic(path, func(w io.Writer) error { _, err := w.Write(data); return err }); err != nil {
 		return err

@@ -56,9 +56,9 @@ func (f *rankFlags) validate() error {
 	case f.processes > mostProcesses():
 		return usagef("--processes is %d: at most %d start on this machine, which has %d cores", f.processes, mostProcesses(), runtime.NumCPU())
 	case f.ranks < 0 || f.rank < 0 || f.ranks > 0 && f.rank >= f.ranks:
-		return usagef("--rank is %d and --ranks is %d: a rank is at least 0 and below their number", f.rank, f.ranks)
+		return usagef("--rank is %d and --ranks is %d: the rank must be at least 0 and below --ranks", f.rank, f.ranks)
 	case f.ranks > 1 && f.rendezvous == "":
-		return usagef("--ranks needs --rendezvous: host:port where rank 0 is met")
+		return usagef("--ranks needs --rendezvous, the host:port of rank 0")
 	case f.ranks == 0 && (f.rendezvous != "" || f.rankGiven()):
 		return usagef("--rank and --rendezvous need --ranks")
 	}

@@ -125,14 +125,14 @@ func (a *app) trainSeeds(cmd *cobra.Command, f *trainFlags) error {
 	case cmd.Flags().Changed("seed") || f.resume != "":
 		return usagef("--seeds begins a run for each seed: leave --seed and --resume out")
 	case f.out == "":
-		return usagef("--seeds writes a run folder for each seed: name theirs with --out")
+		return usagef("--seeds writes a run folder for each seed: name their parent folder with --out")
 	}
 	c, _, err := f.settings(cmd)
 	if err != nil {
 		return err
 	}
 	if ad, ok := c.(*config.AD); !ok || ad.ValidationGoals == 0 || !ad.EvalTune {
-		return usagef("--seeds compares agents on goals held out: it wants a model AD with validation_goals and eval_tune, as ad_dr_compressed has them")
+		return usagef("--seeds compares agents on held-out goals: it needs a model AD with validation_goals and eval_tune, for example ad_dr_compressed")
 	}
 	args := append([]string{"train"}, given(cmd, "seeds", "out", "json", "force")...)
 	var rows []seedRow

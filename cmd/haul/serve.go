@@ -115,7 +115,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 		return err
 	}
 	if !(f.rate >= 0) || math.IsInf(f.rate, 0) {
-		return usagef("--rate %g: a number of requests per second is needed, 0 for any", f.rate)
+		return usagef("--rate %g: a number of requests per second is needed, 0 for no limit", f.rate)
 	}
 	var training *serve.Training
 	if f.train {
@@ -183,10 +183,10 @@ func (f *serveFlags) readToken() (secret bool, err error) {
 		f.token, from, secret = os.Getenv("HAUL_TOKEN"), "HAUL_TOKEN", true
 	}
 	if f.token != "" && len(f.token) < 16 {
-		return false, usagef("%s has %d characters: at least 16 are needed, or none for one that is made up", from, len(f.token))
+		return false, usagef("%s has %d characters: at least 16 are needed (without a token, one is made)", from, len(f.token))
 	}
 	if strings.Trim(f.token, tokenLetters) != "" {
-		return false, usagef("%s has characters that an address or a cookie would change: letters, digits, - and _ are what it takes", from)
+		return false, usagef("%s has other characters than letters, digits, - and _: an address or a cookie would change them", from)
 	}
 	return secret, nil
 }

@@ -189,7 +189,7 @@ func TestCostsHaveTheirUnit(t *testing.T) {
 func TestFlagsThatWouldDoNothing(t *testing.T) {
 	square, picture := write(t, "square.vrp", squareVRP), filepath.Join(t.TempDir(), "x.svg")
 	refused(t, []string{"solve", square, "--iterations", "10", "--plot", picture, "--curve", filepath.Dir(picture) + "/./x.svg"}, exitUsage, "--plot and --curve would both write "+picture)
-	refused(t, []string{"doctor", "--diff", "a.json", "b.json", "--breakdown"}, exitUsage, "--breakdown is of one trace or job, and --diff compares two")
+	refused(t, []string{"doctor", "--diff", "a.json", "b.json", "--breakdown"}, exitUsage, "--breakdown describes one trace or job, and --diff compares two")
 	for _, name := range []string{"x.xlsx", "x.geojson", "x.sol"} {
 		refused(t, []string{"gen", "--customers", "3", "--out", filepath.Join(t.TempDir(), name)}, exitUsage, "instances are written as .npz or .pkl, or as .vrp files into a folder")
 	}

@@ -185,7 +185,7 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 		case !file && slices.Contains(fileFlagNames, flag.Name):
 			err = usagef("--%s needs a file to solve: haul solve FILE.vrp --%s ...", flag.Name, flag.Name)
 		case f.check != "" && slices.Contains([]string{"method", "out", "workers", "policy", "checkpoint", "time", "iterations", "target", "start", "fix", "curve", "seed"}, flag.Name):
-			err = usagef("--%s solves, --check judges: use one of them", flag.Name)
+			err = usagef("--%s solves, --check only checks: use one of them", flag.Name)
 		case policy && flag.Name == "method":
 			err = usagef("--method and --%s both say how to solve: use one of them", by)
 		case flag.Name == "fix" && f.search.start == "":

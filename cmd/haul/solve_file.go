@@ -32,7 +32,7 @@ func (f *solveFlags) keepInputs(path, out string) error {
 		}
 		for _, from := range []string{path, f.tables.fleet, f.tables.depots, f.tables.shipments, f.tables.distances, f.tables.durations} {
 			if st, err := os.Stat(from); from != "" && err == nil && os.SameFile(st, written) {
-				return usagef("--%s %s is what the problem is read from: name another file", flag, to)
+				return usagef("--%s %s is a file that the problem is read from: name another file", flag, to)
 			}
 		}
 	}
@@ -179,7 +179,7 @@ func (a *app) solveBy(ctx context.Context, p *vrp.Problem, f *solveFlags) (*outc
 	name := f.method
 	if f.vroom != nil && f.vroom.Plan {
 		if _, ok := f.policy.given(); ok || name != "" {
-			return nil, usagef("options.c asks for the times of the plan, and nothing is solved: leave out --method, --policy and what is about the search")
+			return nil, usagef("options.c asks for the times of the plan, and nothing is solved: leave out --method, --policy and the flags of the search")
 		}
 		return f.planned(), nil
 	}

@@ -109,7 +109,7 @@ func TestSolveKeepsWhatItReads(t *testing.T) {
 	stops, vans := write(t, "stops.csv", table), write(t, "vans.csv", fleet)
 	for _, args := range [][]string{{"--out", stops}, {"--out", vans}, {"--out", filepath.Join(filepath.Dir(stops), ".", "stops.csv")}} {
 		r := haul(t, append([]string{"solve", stops, "--fleet", vans, "--iterations", "10", "--force"}, args...)...)
-		if r.code != exitUsage || !strings.Contains(r.stderr, "is what the problem is read from") {
+		if r.code != exitUsage || !strings.Contains(r.stderr, "is a file that the problem is read from") {
 			t.Errorf("%v: %+v", args, r)
 		}
 	}

@@ -40,7 +40,7 @@ func (f *tableFlags) check(fs *pflag.FlagSet, table bool) error {
 	f.capacity = fs.Changed("capacity")
 	for _, name := range tableFlagNames {
 		if fs.Changed(name) && !table && fs.NArg() > 0 {
-			return usagef("--%s goes with a table of customers (.csv, .tsv, .xlsx, .geojson): %s says it itself", name, fs.Arg(0))
+			return usagef("--%s is for tables of customers (.csv, .tsv, .xlsx, .geojson): %s has this information itself", name, fs.Arg(0))
 		}
 	}
 	if fs.Changed("speed") && !(f.speed > 0) {

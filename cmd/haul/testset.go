@@ -45,10 +45,10 @@ func (f *testsetFlags) check(fs *pflag.FlagSet) error {
 		return usagef("--variant is about RouteFinder's test sets: name them with --testset routefinder")
 	}
 	if f.name != testsetRouteFinder && f.rounded {
-		return usagef("--rounded is about RouteFinder's test sets, whose references were made so: name them with --testset routefinder")
+		return usagef("--rounded is about RouteFinder's test sets: name them with --testset routefinder")
 	}
 	if f.name == testsetRouteFinder && fs.Changed("split") {
-		return usagef("--split is about the sets of Kool et al.: RouteFinder has test sets alone")
+		return usagef("--split is about the sets of Kool et al.: RouteFinder has only test sets")
 	}
 	if f.name == "" && f.costs != "" {
 		return usagef("--reference is about a test set: name it with --testset")
