@@ -8,12 +8,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"haul/internal/draw"
+	"haul/internal/world"
 	"haul/internal/world/history"
 )
 
 type importFlags struct {
 	out, title string
 	actions    int
+	sizes      []int
 	seed       uint64
 	ratio      float64
 	force      bool
@@ -31,9 +33,14 @@ transitions happened:
   observations  [N] or [N, fields]: integers 0 to 255, or floating point
   actions       [N]: integers 0 to 63
   rewards       [N]: any finite numbers
-  dones         [N]: not 0 if the episode ends (or: terminals; terminations, truncations)
+  dones         [N]: not 0 if the episode ends (or: terminals, terminations); truncations
+                beside it or alone
   tasks         [N]: number of the task, in one block per task; all 0 for one task
   streams       [N], optional: a number that changes where another learner begins
+
+The rows of one learner must lie together; a note reports rows of several that take turns.
+--actions and --sizes give the numbers of actions and of values that the world has, where the
+arrays do not contain all of them: agents then act on values that were never seen, too.
 
 A floating-point field of more than 256 different numbers is cut into 256 levels by quantiles; more than 256 different rewards are cut
 into 64 levels. Arrays and file may be larger than memory. An error is one line and leaves no file. haul data show shows
@@ -46,6 +53,7 @@ what a file holds, haul train --config ad_any --history FILE trains an agent on 
 	fs.StringVar(&f.out, "out", "data/imported.hist", "file to write; a missing folder is created")
 	fs.StringVar(&f.title, "title", "", "name of the world, for reports (default: the name of the input)")
 	fs.IntVar(&f.actions, "actions", 0, "number of actions (default: the largest action in the arrays, plus 1)")
+	fs.IntSliceVar(&f.sizes, "sizes", nil, "number of values of each integer field, such as 9,9 (default: the largest in the arrays, plus 1)")
 	fs.Uint64Var(&f.seed, "split-seed", 0, "random seed that chooses the held-out tasks")
 	fs.Float64Var(&f.ratio, "train-ratio", 0.9, "share of the tasks that are for training")
 	fs.BoolVar(&f.force, "force", false, "replace the file in --out")
@@ -60,12 +68,17 @@ func (a *app) dataImport(cmd *cobra.Command, from string, f *importFlags) error 
 	if f.actions < 0 || f.actions > 64 {
 		return usagef("--actions is %d: it must be 0 to 64", f.actions)
 	}
+	for i, n := range f.sizes {
+		if n < 1 || n > world.MaxSize {
+			return usagef("--sizes has %d for field %d: it must be 1 to %d", n, i, world.MaxSize)
+		}
+	}
 	if err := (&darkroomFlags{out: f.out, force: f.force}).free(); err != nil {
 		return err
 	}
 	bar := a.newBar(100, "percent")
 	var notes []string
-	err := history.Import(cmd.Context(), history.ImportOptions{From: from, To: f.out, Title: f.title, Actions: f.actions, SplitSeed: f.seed, TrainRatio: f.ratio,
+	err := history.Import(cmd.Context(), history.ImportOptions{From: from, To: f.out, Title: f.title, Actions: f.actions, Sizes: f.sizes, SplitSeed: f.seed, TrainRatio: f.ratio,
 		Progress: func(done, of int) { bar.set(100 * done / of) }, Note: func(line string) { notes = append(notes, line) }})
 	bar.end()
 	if err != nil {

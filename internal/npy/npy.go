@@ -53,7 +53,7 @@ func Open(path string) (*Set, error) {
 	}
 	z, err := zip.OpenReader(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s is neither a folder of .npy files nor an .npz file: %v", path, err)
+		return nil, fmt.Errorf("%s: %v", kindOf(path), err)
 	}
 	s.close = z.Close
 	for _, f := range z.File {
@@ -62,6 +62,24 @@ func Open(path string) (*Set, error) {
 		}
 	}
 	return s, nil
+}
+
+// kindOf says what a file is that is no .npz file, by how it begins.
+func kindOf(path string) string {
+	var head [8]byte
+	if f, err := os.Open(path); err == nil {
+		n, _ := io.ReadFull(f, head[:])
+		f.Close()
+		switch begins := string(head[:n]); {
+		case begins == "\x89HDF\r\n\x1a\n":
+			return "an HDF5 file, which the Python package reads (haul.from_hdf5)"
+		case strings.HasPrefix(begins, magic):
+			return "a single array, where a folder of .npy files or an .npz file is wanted"
+		case strings.HasPrefix(begins, "PK"):
+			return "an .npz file that is cut short or damaged"
+		}
+	}
+	return "neither a folder of .npy files nor an .npz file"
 }
 
 // Close closes the file; arrays that are open end with it.
@@ -88,8 +106,25 @@ func (s *Set) Array(names ...string) (*Array, error) {
 		}
 		return a, nil
 	}
-	return nil, fmt.Errorf("no array %s: %w", strings.Join(names, " or "), fs.ErrNotExist)
+	return nil, noArray{want: names, has: s.Names()}
 }
+
+// noArray says that none of these arrays is there. It is fs.ErrNotExist.
+type noArray struct{ want, has []string }
+
+func (e noArray) Error() string {
+	const most = 12
+	text := "no array " + strings.Join(e.want, " or ")
+	switch {
+	case len(e.has) == 0:
+		return text + ": there are no arrays"
+	case len(e.has) > most:
+		return fmt.Sprintf("%s; there are %s and %d others", text, strings.Join(e.has[:most], ", "), len(e.has)-most)
+	}
+	return text + "; there are " + strings.Join(e.has, ", ")
+}
+
+func (noArray) Is(target error) bool { return target == fs.ErrNotExist }
 
 // Read is the array of one .npy file, at its first number.
 func Read(r io.Reader, name string) (*Array, error) { return newArray(name, io.NopCloser(r)) }
@@ -104,9 +139,13 @@ type Array struct {
 	in     *bufio.Reader
 	number func([]byte) float64
 	width  int
+	big    bool // big endian
 	buf    []byte
 	done   int64
+	total  int64
 }
+
+const magic = "\x93NUMPY"
 
 var header = regexp.MustCompile(`^\{'descr': '([<>|=]?[a-z][0-9])', 'fortran_order': (True|False), 'shape': \(([0-9, ]*)\), \}\s*$`)
 
@@ -121,11 +160,9 @@ func newArray(name string, r io.ReadCloser) (*Array, error) {
 	}
 	m := header.FindStringSubmatch(text)
 	if m == nil {
-		return nil, fmt.Errorf("not an array of plain numbers: %.60q", text)
+		return nil, notNumbers(text)
 	}
-	if strings.HasPrefix(m[1], ">") {
-		return nil, errors.New("its numbers are big endian: save a copy made by .astype with a little-endian type")
-	}
+	a.big = strings.HasPrefix(m[1], ">")
 	total := int64(1)
 	for s := range strings.FieldsFuncSeq(m[3], func(r rune) bool { return r == ',' || r == ' ' }) {
 		k, err := strconv.Atoi(s)
@@ -141,10 +178,32 @@ func newArray(name string, r io.ReadCloser) (*Array, error) {
 	kind := m[1][len(m[1])-2:]
 	var ok bool
 	if a.number, a.width, ok = numbers(kind); !ok {
-		return nil, fmt.Errorf("not supported: numbers of kind %s", kind)
+		return nil, notNumbers(text)
 	}
-	a.Float = kind[0] == 'f'
+	a.Float, a.total = kind[0] == 'f', total
 	return a, nil
+}
+
+// described finds the type in a header that holds no plain numbers.
+var described = regexp.MustCompile(`'descr': '[<>|=]?([a-zA-Z]\w*)`)
+
+// notNumbers says what an array holds in place of numbers, and what to do.
+func notNumbers(header string) error {
+	m := described.FindStringSubmatch(header)
+	if m == nil {
+		return fmt.Errorf("not an array of plain numbers: %.60q", header)
+	}
+	switch kind := m[1]; {
+	case kind[0] == 'U' || kind[0] == 'S' || kind[0] == 'a':
+		return errors.New("it holds text: save a number for each word, as numpy.unique(x, return_inverse=True)[1] does")
+	case kind[0] == 'O':
+		return errors.New("it holds Python objects: save numbers, as numpy.asarray(x, dtype=float) makes them")
+	case kind[0] == 'c':
+		return errors.New("it holds complex numbers: save their parts as fields")
+	case kind == "f16" || kind == "f12":
+		return errors.New("it holds long doubles: save a copy made by .astype(float)")
+	}
+	return fmt.Errorf("not an array of plain numbers: %.60q", header)
 }
 
 // numbers decodes a kind of number; half precision is NumPy's f2, a truth value b1.
@@ -179,7 +238,7 @@ func half(h uint16) float64 {
 // head reads an array's header.
 func (a *Array) head() (string, error) {
 	var fixed [12]byte
-	if _, err := io.ReadFull(a.in, fixed[:8]); err != nil || string(fixed[:6]) != "\x93NUMPY" {
+	if _, err := io.ReadFull(a.in, fixed[:8]); err != nil || string(fixed[:6]) != magic {
 		return "", errors.New("not an array of NumPy's")
 	}
 	wide := 2
@@ -217,7 +276,8 @@ func (a *Array) Cols() int {
 	return n
 }
 
-// Next reads the numbers that follow into dst.
+// Next reads the numbers that follow into dst. With the last of them it looks for the end: only
+// there does a member of an .npz file tell whether its bytes are those that were saved.
 func (a *Array) Next(dst []float64) error {
 	if n := len(dst) * a.width; len(a.buf) < n {
 		a.buf = make([]byte, n)
@@ -226,10 +286,23 @@ func (a *Array) Next(dst []float64) error {
 	if n, err := io.ReadFull(a.in, body); err != nil {
 		return fmt.Errorf("%s is cut short after %d numbers of the %v that its header names", a.Name, a.done+int64(n/a.width), a.Shape)
 	}
+	if a.big && a.width > 1 {
+		for at := 0; at < len(body); at += a.width {
+			slices.Reverse(body[at:][:a.width])
+		}
+	}
 	for i := range dst {
 		dst[i] = a.number(body[i*a.width:])
 	}
-	a.done += int64(len(dst))
+	if a.done += int64(len(dst)); a.done < a.total {
+		return nil
+	}
+	switch _, err := a.in.ReadByte(); {
+	case err == nil:
+		return fmt.Errorf("%s goes on after the %d numbers that its header names: it is damaged", a.Name, a.total)
+	case err != io.EOF:
+		return fmt.Errorf("%s is damaged: %w", a.Name, err)
+	}
 	return nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
+	"unicode"
 )
 
 // EnvRecorded names a world that is known from histories alone.
@@ -33,7 +35,17 @@ func (r Recorded) Name() string { return EnvRecorded }
 // Describe is the world in words.
 func (r Recorded) Describe() string {
 	s := r.Declared
-	return fmt.Sprintf("%s: %d fields, %d actions, %d values of a reward, episodes of at most %d steps", r.Title, len(s.Fields), s.Actions, len(s.Rewards), r.Longest)
+	return fmt.Sprintf("%s: %d fields, %d actions, %d values of a reward, episodes of at most %d steps", shown(r.Title), len(s.Fields), s.Actions, len(s.Rewards), r.Longest)
+}
+
+// shown is a title on one line, since a file may be anybody's.
+func shown(title string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsPrint(c) {
+			return c
+		}
+		return ' '
+	}, title)
 }
 
 // Space is what an agent sees, does and is paid.

@@ -22,11 +22,12 @@ const (
 )
 
 // Field is one integer of an observation: 0 to Size-1. A field that measures a number has Size-1
-// edges, ascending, and its integer is how many of them are at or below the number.
+// edges, ascending, and its integer is how many of them are at or below the number: none of them
+// where all numbers are one, which nil Edges would not say.
 type Field struct {
 	Name  string    `json:"name"`
 	Size  int       `json:"size"`
-	Edges []float64 `json:"edges,omitempty"`
+	Edges []float64 `json:"edges,omitzero"`
 }
 
 // Space is what an agent sees, does and is paid.

@@ -23,11 +23,11 @@ import (
 
 // The names that arrays go by.
 var (
-	observationNames = []string{"observations", "states", "obs"}
-	actionNames      = []string{"actions"}
-	rewardNames      = []string{"rewards"}
-	endNames         = []string{"dones", "terminals", "terminations"}
-	cutNames         = []string{"truncations", "timeouts"} // beside terminations: the limit of time
+	observationNames = []string{"observations", "states", "obs", "observation"}
+	actionNames      = []string{"actions", "action"}
+	rewardNames      = []string{"rewards", "reward"}
+	endNames         = []string{"dones", "terminals", "terminations", "done", "terminated"}
+	cutNames         = []string{"truncations", "timeouts", "truncated"} // the limit of time, beside ends or alone
 	taskNames        = []string{"tasks", "task"}
 	streamNames      = []string{"streams", "stream"}
 )
@@ -37,6 +37,7 @@ type ImportOptions struct {
 	From, To   string
 	Title      string // of the world; empty: the name of From
 	Actions    int    // 0: one more than the largest seen
+	Sizes      []int  // values that each field of whole numbers takes; nil: one more than the largest seen
 	SplitSeed  uint64
 	TrainRatio float64
 	Progress   func(done, of int) // transitions; it may be nil
@@ -91,6 +92,10 @@ type importer struct {
 	rewards []float64 // the values, or where there are more the edges between levels
 	binned  bool
 	cut     int // fields of more numbers than levels
+
+	streams int // pairs of a task and a stream's number
+	apart   int // of them: those whose rows do not lie together
+	open    int // pieces whose last episode does not end, the last piece left out
 }
 
 // notes say which arrays were not read, and what was cut into levels.
@@ -120,7 +125,30 @@ func (im *importer) notes() (out []string) {
 	if im.binned {
 		out = append(out, fmt.Sprintf("the rewards have more than %d different values: they are cut into %d levels, each of which counts as its mean", world.MaxRewards, len(im.world.Declared.Rewards)))
 	}
+	if im.apart > 0 {
+		line := fmt.Sprintf("the rows of %d of %d streams do not lie together: each piece is taken for a learner of its own", im.apart, im.streams)
+		if im.open > 0 {
+			line += fmt.Sprintf(", and %d pieces end within an episode", im.open)
+		}
+		out = append(out, line+"; sort the rows by task and stream to join them")
+	}
 	return out
+}
+
+// sizeless says why observations are not of the sizes that were given.
+func (im *importer) sizeless(float bool, r *row, field int) error {
+	switch {
+	case float:
+		return errors.New("--sizes are of fields of whole numbers: these observations are floating point")
+	case len(im.o.Sizes) != len(r.seen):
+		return fmt.Errorf("--sizes names %d fields, the observations have %d", len(im.o.Sizes), len(r.seen))
+	}
+	return fmt.Errorf("the observation of transition %d has %v in field %d: --sizes has %d for it, values 0 to %d", r.at, r.seen[field], field, im.o.Sizes[field], im.o.Sizes[field]-1)
+}
+
+// has tells whether an array of one of these names is there.
+func (im *importer) has(names []string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(im.set.Names(), n) })
 }
 
 // row is one transition as it is read.
@@ -138,7 +166,7 @@ func (im *importer) each(ctx context.Context, pass int, f func(r *row) error) er
 	columns := []struct {
 		names    []string
 		optional bool
-	}{{observationNames, false}, {actionNames, false}, {rewardNames, false}, {endNames, false}, {cutNames, true}, {taskNames, true}, {streamNames, true}}
+	}{{observationNames, false}, {actionNames, false}, {rewardNames, false}, {endNames, im.has(cutNames)}, {cutNames, true}, {taskNames, true}, {streamNames, true}}
 	arrays := make([]*npy.Array, len(columns))
 	for i, c := range columns {
 		a, err := im.set.Array(c.names...)
@@ -182,9 +210,15 @@ func (im *importer) each(ctx context.Context, pass int, f func(r *row) error) er
 		}
 		for k := range m {
 			r.at, r.seen = done+k, values[0][k*width:][:width]
-			r.action, r.reward, r.ends = values[1][k], values[2][k], values[3][k] != 0
-			if values[4] != nil {
-				r.ends = r.ends || values[4][k] != 0
+			r.action, r.reward, r.ends = values[1][k], values[2][k], false
+			for i := 3; i <= 4; i++ {
+				if values[i] == nil {
+					continue
+				}
+				if math.IsNaN(values[i][k]) {
+					return fmt.Errorf("%s has NaN for transition %d: want 0, or another number where an episode ends", arrays[i].Name, r.at)
+				}
+				r.ends = r.ends || values[i][k] != 0
 			}
 			r.task, r.stream = 0, 0
 			if values[5] != nil {
@@ -220,6 +254,7 @@ func (im *importer) measure(ctx context.Context) error {
 	rewards := map[float64]bool{}
 	var rewardSample []float64
 	actions, episode, longest, ended, last := 0, 0, 1, 0, row{}
+	pieces := map[[2]float64]int{} // of each task and stream
 	err = im.each(ctx, 0, func(r *row) error {
 		if most == nil {
 			most, samples, values = make([]float64, len(r.seen)), make([][]float64, len(r.seen)), make([]map[float64]bool, len(r.seen))
@@ -230,6 +265,9 @@ func (im *importer) measure(ctx context.Context) error {
 			}
 			if !float && (v < 0 || v >= world.MaxSize) {
 				return fmt.Errorf("the observation of transition %d has %v in field %d: integers must be 0 to %d (save it as floating point to have it measured)", r.at, v, i, world.MaxSize-1)
+			}
+			if im.o.Sizes != nil && (float || len(im.o.Sizes) != len(r.seen) || v >= float64(im.o.Sizes[i])) {
+				return im.sizeless(float, r, i)
 			}
 			most[i] = max(most[i], v)
 			if float {
@@ -254,16 +292,23 @@ func (im *importer) measure(ctx context.Context) error {
 		}
 		actions = max(actions, int(r.action)+1)
 		if r.task != math.Trunc(r.task) || math.Abs(r.task) > 1<<53 {
-			return fmt.Errorf("the task of transition %d is %v: want a whole number", r.at, r.task)
+			return fmt.Errorf("the task of transition %d is %v: want a whole number of at most 2^53 in size", r.at, r.task)
 		}
 		if math.IsNaN(r.stream) {
 			return fmt.Errorf("the stream of transition %d is NaN", r.at)
 		}
-		if r.at > 0 && (r.task != last.task || r.stream != last.stream) {
+		if r.at == 0 || r.task != last.task || r.stream != last.stream {
+			key := [2]float64{r.task, r.stream}
+			if pieces[key]++; pieces[key] == 2 {
+				im.apart++
+			}
+			if episode > 0 {
+				im.open++
+			}
 			episode = 0
 		}
 		if episode++; episode > 1<<20 {
-			return fmt.Errorf("an episode of more than %d transitions ends nowhere before transition %d: mark ends in %s", 1<<20, r.at, strings.Join(endNames, " or "))
+			return fmt.Errorf("an episode of more than %d transitions ends nowhere before transition %d: mark ends in %s", 1<<20, r.at, strings.Join(endNames[:3], " or "))
 		}
 		if longest = max(longest, episode); r.ends {
 			ended++
@@ -276,12 +321,16 @@ func (im *importer) measure(ctx context.Context) error {
 		return err
 	}
 	if ended == 0 {
-		return fmt.Errorf("no episode ends in %d transitions: mark ends in %s", last.at+1, strings.Join(endNames, " or "))
+		return fmt.Errorf("no episode ends in %d transitions: mark ends in %s", last.at+1, strings.Join(endNames[:3], " or "))
 	}
+	im.streams = len(pieces)
 	im.world = world.Recorded{Env: world.EnvRecorded, Title: im.o.Title, Longest: longest}
 	space := world.Space{Actions: max(2, actions, im.o.Actions)}
 	for i := range most {
 		f := world.Field{Name: fmt.Sprint("o", i), Size: int(most[i]) + 1}
+		if im.o.Sizes != nil {
+			f.Size = im.o.Sizes[i]
+		}
 		if float {
 			if f.Edges = slices.Sorted(maps.Keys(values[i]))[1:]; len(values[i]) > fieldLevels {
 				f.Edges = edges(samples[i], fieldLevels)

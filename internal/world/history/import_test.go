@@ -345,6 +345,126 @@ func TestImportRefuses(t *testing.T) {
 	}
 }
 
+// TestAFieldOfOneNumberTakesIt: floating point that never changes is one level, whatever the number
+// is, in the file that is read back as well.
+func TestAFieldOfOneNumberTakesIt(t *testing.T) {
+	l := newLearners()
+	arrays := l.arrays()
+	arrays["observations"] = npyBytes("<f4", "240,", slices.Repeat([]float32{7.5}, 240))
+	h, err := imported(t, saveNPZ(t, arrays))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := h.World().Space().Fields[0]; f.Size != 1 || f.Edges == nil || f.Level(7.5) != 0 {
+		t.Errorf("%+v", f)
+	}
+	whole, err := imported(t, saveNPZ(t, l.arrays()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := whole.World().Space().Fields[0]; f.Edges != nil {
+		t.Errorf("whole numbers are measured: %+v", f)
+	}
+}
+
+// TestImportTakesSizes: a world may have values that no history has; those that are too small are
+// refused.
+func TestImportTakesSizes(t *testing.T) {
+	l := newLearners()
+	from := saveNPZ(t, l.arrays())
+	measured := l.arrays()
+	measured["observations"] = npyBytes("<f4", "240,", slices.Repeat([]float32{0.5}, 240))
+	for _, c := range []struct {
+		from  string
+		sizes []int
+		want  string
+	}{
+		{from, []int{4, 4}, ""}, {from, []int{256, 9}, ""},
+		{from, []int{4, 3}, "has 3 in field 1: --sizes has 3 for it, values 0 to 2"},
+		{from, []int{4}, "--sizes names 1 fields, the observations have 2"},
+		{saveNPZ(t, measured), []int{4}, "--sizes are of fields of whole numbers: these observations are floating point"},
+	} {
+		to := filepath.Join(t.TempDir(), "x.hist")
+		err := Import(t.Context(), ImportOptions{From: c.from, To: to, TrainRatio: 0.5, Sizes: c.sizes})
+		if c.want != "" {
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v: %v", c.sizes, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := Open(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, f := range h.World().Space().Fields {
+			if f.Size != c.sizes[i] {
+				t.Errorf("%v: field %d has %d values", c.sizes, i, f.Size)
+			}
+		}
+		h.Close()
+	}
+}
+
+// TestImportTellsOfRowsThatTakeTurns: rows of several learners that take turns make pieces, which
+// is told; where a learner's rows lie together nothing is.
+func TestImportTellsOfRowsThatTakeTurns(t *testing.T) {
+	for _, c := range []struct {
+		turn int // rows
+		want string
+	}{
+		{1, "the rows of 4 of 4 streams do not lie together: each piece is taken for a learner of its own, and 216 pieces end within an episode; sort the rows by task and stream to join them"},
+		{10, "the rows of 4 of 4 streams do not lie together: each piece is taken for a learner of its own; sort the rows by task and stream to join them"},
+		{60, ""},
+	} {
+		l := newLearners()
+		for i := range l.dones {
+			l.tasks[i], l.dones[i] = int32(i/c.turn%4), uint8(i%10/9)
+		}
+		arrays := l.arrays()
+		delete(arrays, "streams")
+		said := ""
+		to := filepath.Join(t.TempDir(), "x.hist")
+		if err := Import(t.Context(), ImportOptions{From: saveNPZ(t, arrays), To: to, TrainRatio: 0.5, Note: func(s string) { said = s }}); err != nil {
+			t.Fatal(err)
+		}
+		if said != c.want {
+			t.Errorf("turns of %d rows: %q", c.turn, said)
+		}
+	}
+}
+
+// TestImportTakesTruncationsAlone: where every episode ends by its limit of time no other array
+// needs to say so; an end that is NaN is none.
+func TestImportTakesTruncationsAlone(t *testing.T) {
+	l := newLearners()
+	want, err := imported(t, saveNPZ(t, l.arrays()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	arrays := l.arrays()
+	arrays["truncations"] = arrays["dones"]
+	delete(arrays, "dones")
+	got, err := imported(t, saveNPZ(t, arrays))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got.starts, want.starts) {
+		t.Error("episodes begin elsewhere")
+	}
+	for _, name := range []string{"dones", "truncations"} {
+		ends := make([]float64, len(l.dones))
+		ends[9], ends[7] = 1, math.NaN()
+		arrays := l.arrays()
+		arrays[name] = npyBytes("<f8", "240,", ends)
+		if _, err := imported(t, saveNPZ(t, arrays)); err == nil || !strings.Contains(err.Error(), name+" has NaN for transition 7") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func saveText(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "x.npz")
 	if err := os.WriteFile(path, []byte("words"), 0o644); err != nil {
