@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -80,8 +81,8 @@ func (a *app) act(cmd *cobra.Command, f *actFlags) (err error) {
 		return usagef("--checkpoint is missing: name a run folder or a .safetensors file")
 	case f.agents < 1 || f.agents > 1<<20:
 		return usagef("--agents is %d: it must be 1 to %d", f.agents, 1<<20)
-	case !(f.temperature >= 0) || !(f.search >= 0):
-		return usagef("--temperature and --search must not be below 0")
+	case !(f.temperature >= 0) || !(f.search >= 0) || math.IsInf(f.temperature, 0) || math.IsInf(f.search, 0):
+		return usagef("--temperature and --search must be finite and not below 0")
 	}
 	if err := f.check(a); err != nil {
 		return err
@@ -171,18 +172,45 @@ func (a *app) converse(in io.Reader, live *recipe.Live) error {
 	}
 }
 
-// answer lets agents act on one line.
-func answer(live *recipe.Live, actions []int, line []byte) error {
-	t := told{}
+// readTold reads a line: one object of known keys, and nothing behind it.
+func readTold(line []byte) (t told, err error) {
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&t); err != nil {
-		return fmt.Errorf("not a line of this kind: %v%w", err, recipe.ErrLine)
+	wrong := (*json.UnmarshalTypeError)(nil)
+	switch err = d.Decode(&t); {
+	case errors.As(err, &wrong) && wrong.Field != "":
+		return t, fmt.Errorf("%s: want a list of truth values%w", wrong.Field, recipe.ErrLine)
+	case errors.As(err, &wrong) || err == nil && t.Obs == nil:
+		return t, fmt.Errorf(`not a line of this kind: want an object such as {"obs": [[4, 4]], "reward": [0]}%w`, recipe.ErrLine)
+	case err != nil:
+		return t, fmt.Errorf("not a line of this kind: %s%w", strings.TrimPrefix(err.Error(), "json: "), recipe.ErrLine)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return t, fmt.Errorf("a line holds one object: want a line break before the next%w", recipe.ErrLine)
+	}
+	return t, nil
+}
+
+// answer lets agents act on one line.
+func answer(live *recipe.Live, actions []int, line []byte) error {
+	t, err := readTold(line)
+	if err != nil {
+		return err
 	}
 	n := live.Agents()
-	var obs [][]float64
-	if err := json.Unmarshal(t.Obs, &obs); err != nil {
-		return fmt.Errorf("obs: want a list of %d observations, each a list of numbers%w", n, recipe.ErrLine)
+	seen := fmt.Errorf("obs: want a list of %d observations, each a list of numbers%w", n, recipe.ErrLine)
+	var given [][]*float64 // JSON's null is no number, which a float64 would not tell
+	if err := json.Unmarshal(t.Obs, &given); err != nil || len(given) != n {
+		return seen
+	}
+	obs := make([][]float64, n)
+	for i, fields := range given {
+		for _, v := range fields {
+			if v == nil {
+				return seen
+			}
+			obs[i] = append(obs[i], *v)
+		}
 	}
 	paid := make([]*float64, n)
 	if len(t.Reward) > 0 && !bytes.Equal(t.Reward, []byte("null")) {

@@ -56,7 +56,7 @@ func TestActAnswersLineByLine(t *testing.T) {
 	if len(lines) != 12 {
 		t.Fatalf("%d lines: %s", len(lines), out.String())
 	}
-	for i, want := range []string{`"agents":2`, "", "field x: want whole numbers from 0 to 3", "reward: want a list of 2 numbers", "unknown field", "",
+	for i, want := range []string{`"agents":2`, "", "field x: want whole numbers from 0 to 3", "obs: want a list of 2 observations", "unknown field", "",
 		"agent 0 is not told what its last action paid: give reward, or let it forget", "agent 1 is not told what its last action paid", "", "",
 		`"note":"a reward of 1.5 is none that the agent has learned from (0 to 1) and is taken for 1; so are others like it"`, ""} {
 		var reply struct{ Action []int }
@@ -71,6 +71,35 @@ func TestActAnswersLineByLine(t *testing.T) {
 		}
 		if len(reply.Action) != 2 || min(reply.Action[0], reply.Action[1]) < 0 || max(reply.Action[0], reply.Action[1]) > 4 {
 			t.Errorf("line %d: %s", i, lines[i])
+		}
+	}
+	for line, want := range map[string]string{
+		`[]`:                           `want an object such as {"obs": [[4, 4]], "reward": [0]}`,
+		`null`:                         "want an object such as",
+		`{}`:                           "want an object such as",
+		`{"obs": null}`:                "obs: want a list of 2 observations, each a list of numbers",
+		`{"obs": [[2, 2]]}`:            "obs: want a list of 2 observations",
+		`{"obs": [[2, null], [2, 2]]}`: "obs: want a list of 2 observations",
+		`{"obs": [[2, 2], null], "reward": [0, 0]}`:           "the observation of agent 1 has 0 fields",
+		`{"obs": [[2, 2], [2, 2]], "forget": [1, 0]}`:         "forget: want a list of truth values",
+		`{"obs": [[2, 2], [2, 2]], "forget": "all"}`:          "forget: want a list of truth values",
+		`{"obs": [[2, 2], [2, 2]], "reward": [NaN]}`:          "not a line of this kind: invalid character 'N'",
+		`{"obs": [[2, 2], [2, 2]]} {"obs": [[2, 2], [2, 2]]}`: "a line holds one object",
+		`{"obs": [[2, 2], [2, 2]]}]`:                          "a line holds one object",
+		`{"obs": [[2, 2], [2, 2]], "rewards": [0, 0]}`:        `not a line of this kind: unknown field \"rewards\"`,
+	} {
+		var out strings.Builder
+		if err := (&app{stdout: &out}).converse(strings.NewReader(line), live); err != nil {
+			t.Fatal(err)
+		}
+		_, said, _ := strings.Cut(strings.TrimSpace(out.String()), "\n")
+		if !strings.HasPrefix(said, `{"error":`) || !strings.Contains(strings.ReplaceAll(said, `\"obs\"`, `"obs"`), strings.ReplaceAll(want, `"reward"`, `\"reward\"`)) || strings.Contains(said, "Go ") {
+			t.Errorf("%s is answered by %s; want %q", line, said, want)
+		}
+	}
+	for _, flag := range []string{"--temperature", "--search"} {
+		for _, v := range []string{"-1", "NaN", "Inf"} {
+			refused(t, []string{"act", "--checkpoint", run, flag, v}, exitUsage, "--temperature and --search must be finite and not below 0")
 		}
 	}
 	refused(t, []string{"act"}, exitUsage, "--checkpoint is missing")
