@@ -121,7 +121,12 @@ def call(arguments: Sequence[str], file: str = "", name: str = "") -> dict[str, 
     >>> [str(w.message) for w in told][-1], all(w.category is haul.HaulWarning for w in told)
     ('1 required customer is on no route', True)
     """
-    done = run(*arguments)
+    try:
+        done = run(*arguments)
+    except HaulError as e:
+        if not file:
+            raise
+        raise HaulError(str(e).replace(file, name), e.code) from None
     out = done.stdout.strip().splitlines()
     if not out:
         raise HaulError(f"haul {arguments[0]} printed nothing")

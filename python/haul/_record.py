@@ -1,0 +1,385 @@
+"""Learners that live in anybody's environments, and the histories that they leave.
+
+What a reader could break: what is recorded is what the environment gave, number for number; what a learner makes of it (bins) is its own.
+An environment that cannot be recorded as it is, is refused before anybody lives in it.
+"""
+
+from __future__ import annotations
+
+import array
+import operator
+import random
+from pathlib import Path
+from typing import Any, Callable, Sequence
+
+from ._agent import each, finite, number, row
+from ._binary import HaulError
+from ._histories import Numbers, load_histories
+
+
+class _QLearner:
+    """Tabular Q-learning over observations that are cut into bins where they are floating point."""
+
+    def __init__(self, actions: int, bins: int, rate: float, discount: float, seed: int) -> None:
+        self.actions, self.bins, self.rate, self.discount = actions, bins, rate, discount
+        self.random = random.Random(seed)
+        self.table: dict[tuple[int, ...], list[float]] = {}
+        self.low: list[float] = []
+        self.high: list[float] = []
+
+    def measure(self, seen: list[list[float]]) -> None:
+        """Sets the bins by what was seen."""
+        self.low, self.high = [min(v) for v in zip(*seen)], [max(v) for v in zip(*seen)]
+
+    def state(self, obs: list[float]) -> tuple[int, ...]:
+        if not self.low:
+            return tuple(int(v) for v in obs)
+        # by halves: the span of two large numbers may be infinite
+        return tuple(min(self.bins - 1, max(0, int(self.bins * ((v / 2 - a / 2) / (b / 2 - a / 2))))) if b > a else 0 for v, a, b in zip(obs, self.low, self.high))
+
+    def values(self, state: tuple[int, ...]) -> list[float]:
+        return self.table.setdefault(state, [0.0] * self.actions)
+
+    def choose(self, state: tuple[int, ...], epsilon: float) -> int:
+        if self.random.random() < epsilon:
+            return self.random.randrange(self.actions)
+        q = self.values(state)
+        most = max(q)
+        return self.random.choice([a for a, v in enumerate(q) if v == most])
+
+    def learn(self, state: tuple[int, ...], action: int, reward: float, after: tuple[int, ...], ended: bool) -> None:
+        q = self.values(state)
+        target = reward + (0.0 if ended else self.discount * max(self.values(after)))
+        q[action] += self.rate * (target - q[action])
+
+
+class _Life:
+    """A learner and all of its transitions, in order."""
+
+    def __init__(self, job: "_Job", stream: int, actions: int) -> None:
+        self.task, self.stream = job.place, stream
+        self.learner = _QLearner(actions, job.bins, job.rate, job.discount, job.seed * 1_000_003 + job.place * 1009 + stream)
+        self.observations, self.rewards = array.array("d"), array.array("d")
+        self.actions, self.ends = array.array("q"), array.array("B")
+        self.episodes, self.steps = 0, 0  # lived through, and of the present one
+        self.who = f"task {job.task!r}, episode %d, step %d"
+
+    def step(self, now: list[float], action: int, reward: Any, after: list[float], ended: bool, over: bool) -> None:
+        """A transition. ended says that nothing follows it; over that the next observation is another episode's first."""
+        paid = finite([number(reward)], "the reward of " + self.who % (self.episodes, self.steps))[0]
+        finite(now, "the observation of " + self.who % (self.episodes, self.steps))
+        finite(after, "the observation after " + self.who % (self.episodes, self.steps))
+        self.learner.learn(self.learner.state(now), action, paid, self.learner.state(after), ended)
+        self.observations.extend(now)
+        self.actions.append(action)
+        self.rewards.append(paid)
+        self.ends.append(over)
+        self.steps += 1
+        if over:
+            self.episodes, self.steps = self.episodes + 1, 0
+
+
+class _Job:
+    """One task that learners live through: what a process is given."""
+
+    def __init__(self, make_env: Callable[[Any], Any], task: Any, place: int, stream: int, episodes: int, limit: int, bins: int, rate: float, discount: float, seed: int) -> None:
+        self.make_env, self.task, self.place, self.stream = make_env, task, place, stream
+        self.episodes, self.limit, self.bins, self.rate, self.discount, self.seed = episodes, limit, bins, rate, discount, seed
+
+    def epsilon(self, episode: int) -> float:
+        return max(0.0, 1 - episode / (0.8 * self.episodes))
+
+
+def _spaces(env: Any) -> tuple[Any, Any]:
+    """What is observed and done, of one of a vectorised environment's."""
+    try:
+        if hasattr(env, "num_envs"):
+            return env.single_observation_space, env.single_action_space
+        return env.observation_space, env.action_space
+    except AttributeError:
+        raise HaulError(f"make_env gave {repr(env)[:60]}, which has no observation_space and action_space: want a Gymnasium environment") from None
+
+
+def _actions(space: Any) -> int:
+    """How many actions there are.
+
+    >>> from types import SimpleNamespace as Space
+    >>> _actions(Space(n=4)), _actions(Space(n=4, shape=(), start=0))
+    (4, 4)
+    >>> for other in (Space(n=3, shape=(3,)), Space(n=3, start=1), Space(n=1), Space(nvec=[2, 2])):
+    ...     try:
+    ...         _actions(other)
+    ...     except HaulError as e:
+    ...         print(str(e).split(": ")[1])
+    want one whole number from 0 on, Gymnasium's Discrete; a wrapper can turn each combination into a number of its own
+    begin with 1
+    with one action there is nothing to choose
+    want one whole number from 0 on, Gymnasium's Discrete; a wrapper can turn each combination into a number of its own
+    """
+    if not hasattr(space, "n") or getattr(space, "shape", ()) not in ((), None):
+        raise HaulError(f"actions of {repr(space)[:60]}: want one whole number from 0 on, Gymnasium's Discrete; a wrapper can turn each combination into a number of its own")
+    if getattr(space, "start", 0) != 0:
+        raise HaulError(f"the actions: begin with {space.start}: agents count them from 0; gymnasium.wrappers.TransformAction brings them there")
+    if space.n < 2:
+        raise HaulError("the actions: with one action there is nothing to choose")
+    return int(space.n)
+
+
+def _whole(space: Any) -> bool:
+    """Whether all numbers of an observation are whole.
+
+    >>> from types import SimpleNamespace as Space
+    >>> whole, box = Space(n=4, dtype="int64"), Space(dtype="float32")
+    >>> _whole(whole), _whole(box), _whole(Space(spaces=(whole, box))), _whole(Space(spaces={"a": whole}))
+    (True, False, False, True)
+    """
+    parts = _parts(space)
+    if parts is not None:
+        return all(_whole(p) for p in parts)
+    return not str(getattr(space, "dtype", "int")).startswith("float")
+
+
+def _parts(space: Any) -> list[Any] | None:
+    """The spaces of a tuple or a dict, in the order of row; None of another space."""
+    spaces = getattr(space, "spaces", None)
+    if spaces is None:
+        return None
+    return [spaces[k] for k in sorted(spaces, key=str)] if hasattr(spaces, "keys") else list(spaces)
+
+
+def _sizes(space: Any) -> list[int] | None:
+    """How many values each number of an observation takes, where all are whole numbers from 0 to 255; else None.
+
+    >>> from types import SimpleNamespace as Space
+    >>> five, pair = Space(n=5, start=0, dtype="int64"), Space(nvec=[3, 4], dtype="int64")
+    >>> _sizes(five), _sizes(pair), _sizes(Space(spaces={"b": five, "a": pair})), _sizes(Space(n=2, shape=(3,), dtype="int8"))
+    ([5], [3, 4], [3, 4, 5], [2, 2, 2])
+    >>> _sizes(Space(n=5, start=3)), _sizes(Space(n=5, start=-3)), _sizes(Space(n=256)), _sizes(Space(n=257)), _sizes(Space(spaces=(five, Space(dtype="float32"))))
+    ([8], None, [256], None, None)
+    >>> _sizes(Space(dtype="int64", low=[0, 0], high=[8, 9])), _sizes(Space(dtype="int64", low=[-1], high=[8])), _sizes(Space(dtype="uint8", low=[0], high=[256]))
+    ([9, 10], None, None)
+    """
+    parts = _parts(space)
+    out: list[int] = []
+    if parts is not None:
+        for p in parts:
+            more = _sizes(p)
+            if more is None:
+                return None
+            out += more
+        return out
+    if not _whole(space):
+        return None
+    if hasattr(space, "nvec"):
+        starts = row(getattr(space, "start", 0))
+        if any(starts):
+            return None
+        out = [int(v) for v in row(space.nvec)]
+    elif getattr(space, "shape", None):
+        count = 1
+        for k in space.shape:
+            count *= k
+        if hasattr(space, "n"):  # MultiBinary
+            out = [2] * count
+    elif hasattr(space, "n"):
+        out = [int(space.n) + int(getattr(space, "start", 0))] if getattr(space, "start", 0) >= 0 else []
+    if not out and hasattr(space, "high"):
+        low, high = row(space.low), row(space.high)
+        if any(v < 0 for v in low) or any(v > 255 for v in high):
+            return None
+        out = [int(v) + 1 for v in high]
+    return out if out and all(1 <= v <= 256 for v in out) else None
+
+
+def _live(job: _Job) -> list[_Life]:
+    """Learners' lives in one task: one of an environment, as many as there are of a vectorised one."""
+    env = job.make_env(job.task)
+    seen, acts = _spaces(env)
+    actions = _actions(acts)
+    many = hasattr(env, "num_envs")
+    lives = [_Life(job, job.stream * env.num_envs + i if many else job.stream, actions) for i in range(env.num_envs if many else 1)]
+    try:
+        (_live_many if many else _live_one)(env, job, lives, _whole(seen))
+    finally:
+        if hasattr(env, "close"):
+            env.close()
+    return lives
+
+
+def _live_one(env: Any, job: _Job, lives: list[_Life], whole: bool) -> None:
+    life = lives[0]
+    learner = life.learner
+    if not whole:
+        obs, _ = env.reset(seed=job.seed + job.place)
+        seen = [finite(row(obs), "the first observation of " + repr(job.task))]
+        for _ in range(2000):  # what a walk at random sees sets the bins
+            obs, _, ended, cut, _ = env.step(learner.random.randrange(learner.actions))
+            seen.append(finite(row(obs), "an observation of task " + repr(job.task)))
+            if ended or cut:
+                obs, _ = env.reset()
+        learner.measure(seen)
+    for episode in range(job.episodes):
+        obs, _ = env.reset(seed=job.seed * 7919 + job.stream * job.episodes + episode)
+        now = row(obs)
+        for t in range(job.limit):
+            action = learner.choose(learner.state(finite(now, "an observation of task " + repr(job.task))), job.epsilon(episode))
+            obs, reward, ended, cut, _ = env.step(action)
+            after = row(obs)
+            over = bool(ended or cut or t == job.limit - 1)
+            life.step(now, action, reward, after, bool(ended), over)
+            now = after
+            if over:
+                break
+
+
+def _live_many(env: Any, job: _Job, lives: list[_Life], whole: bool) -> None:
+    """The lives of a vectorised environment, a learner in each of its parts. They go on until all have had their episodes; what a
+    part does afterwards is not kept."""
+    n = len(lives)
+    mode = str(getattr(mode := getattr(env, "metadata", {}).get("autoreset_mode"), "value", mode))
+    if mode not in ("NextStep", "SameStep", "Disabled"):
+        raise HaulError(f"{repr(env)[:60]} does not say in metadata[\"autoreset_mode\"] when its parts begin their next episodes (gymnasium.vector.AutoresetMode)")
+
+    def rows(obs: Any) -> list[list[float]]:
+        return [finite(row(o), "an observation of task " + repr(job.task)) for o in each(obs, n)]
+
+    def step(actions: list[int], now: list[list[float]]) -> tuple[Any, ...]:
+        """Observations after the step, those that the next episode begins with where it has begun, and what else a step gives."""
+        obs, rewards, ended, cut, infos = env.step(_packed(actions))
+        after = rows(obs)
+        over = [bool(a or b) for a, b in zip(ended, cut)]
+        then = list(after)
+        if mode == "SameStep":
+            final = infos.get("final_obs", infos.get("final_observation"))
+            for i in range(n):
+                if over[i]:  # without its last observation nothing is known to follow
+                    after[i] = row(final[i]) if final is not None and final[i] is not None else now[i]
+        elif mode == "Disabled" and any(over):
+            obs, _ = env.reset(options={"reset_mask": _packed(over)})
+            then = rows(obs)
+        return after, then, rewards, ended, over
+
+    begins = [False] * n  # parts whose present step only begins an episode
+    now = rows(env.reset(seed=job.seed * 7919 + job.stream * job.episodes * n)[0])
+    if not whole:
+        seen: list[list[list[float]]] = [[o] for o in now]
+        for _ in range(2000):
+            after, now, _, _, over = step([x.learner.random.randrange(x.learner.actions) for x in lives], now)
+            begins = [o and mode == "NextStep" for o in over]
+            for i in range(n):
+                seen[i] += [after[i], now[i]]
+        for x, s in zip(lives, seen):
+            x.learner.measure(s)
+        begins = [False] * n
+        now = rows(env.reset(seed=job.seed * 7919 + job.stream * job.episodes * n)[0])
+    while any(x.episodes < job.episodes for x in lives):
+        actions = [x.learner.choose(x.learner.state(o), job.epsilon(x.episodes)) for x, o in zip(lives, now)]
+        after, then, rewards, ended, over = step(actions, now)
+        for i, x in enumerate(lives):
+            if begins[i] or x.episodes == job.episodes:
+                continue
+            x.step(now[i], actions[i], rewards[i], after[i], bool(ended[i]), over[i])
+            if x.steps > job.limit:
+                raise HaulError(f"an episode of more than limit={job.limit} steps in task {job.task!r}: a part of a vectorised environment cannot be stopped; give it a limit of its own")
+        begins = [o and not b and mode == "NextStep" for o, b in zip(over, begins)]
+        now = then
+
+
+def _packed(values: list[Any]) -> Any:
+    """An array, where there is NumPy: Gymnasium's vectorised environments want one, and bring it."""
+    try:
+        import numpy
+    except ImportError:
+        return values
+    return numpy.array(values)
+
+
+def _numbered(tasks: Any) -> list[Any]:
+    """What make_env is given for each task.
+
+    >>> _numbered(3), _numbered(["maze", "pole"]), _numbered(range(2, 4))
+    ([0, 1, 2], ['maze', 'pole'], [2, 3])
+    >>> _numbered([1, 2, 1])
+    Traceback (most recent call last):
+        ...
+    haul._binary.HaulError: task 1 is there twice: streams= lets several learners live through each task
+    """
+    try:
+        listed: list[Any] = list(range(operator.index(tasks)))
+    except TypeError:
+        listed = [operator.index(t) if hasattr(t, "__index__") else t for t in tasks]
+    for i, t in enumerate(listed):
+        if t in listed[:i]:
+            raise HaulError(f"task {t!r} is there twice: streams= lets several learners live through each task")
+    return listed
+
+
+def record(
+    make_env: Callable[[Any], Any],
+    tasks: int | Sequence[Any],
+    out: str | Path,
+    *,
+    episodes: int = 200,
+    streams: int = 1,
+    limit: int = 1000,
+    bins: int = 8,
+    rate: float = 0.5,
+    discount: float = 0.9,
+    seed: int = 0,
+    processes: int = 1,
+    title: str | None = None,
+    train_ratio: float = 0.9,
+    force: bool = False,
+) -> dict[str, Any]:
+    """Lets a learner live through every task of a Gymnasium environment, and keeps all of its history in a file that
+    `haul train --config ad_any --history FILE` reads. It returns what `haul data show` says of the file.
+
+    make_env(task) makes the environment of a task; tasks are how many, or their numbers or names (the file has the places of names).
+    Its actions are discrete and count from 0; observations are discrete, multi-discrete, multi-binary, boxes of whole or
+    floating-point numbers, or tuples and dicts of such. The learner is tabular Q-learning whose exploration falls linearly; floating
+    point is cut into bins for it (what is recorded is not). streams learners live through each task, processes of them at a time
+    (make_env must be a function of a module then). Of a vectorised environment (`gymnasium.make_vec`) each part has a learner of its
+    own, whose stream is kept apart.
+    """
+    for name, value in (("episodes", episodes), ("streams", streams), ("limit", limit), ("bins", bins), ("processes", processes)):
+        if value < 1:
+            raise HaulError(f"{name}={value}: it must be at least 1")
+    listed = _numbered(tasks)
+    if not listed:
+        raise HaulError("no tasks: an agent learns how learning goes from many")
+    places = [t if isinstance(t, int) else i for i, t in enumerate(listed)]
+    if len(set(places)) != len(places):
+        raise HaulError("tasks are numbers and names: want either")
+    probe = make_env(listed[0])
+    seen, acts = _spaces(probe)
+    actions, whole, sizes = _actions(acts), _whole(seen), _sizes(seen)
+    if hasattr(probe, "close"):
+        probe.close()
+    jobs = [_Job(make_env, t, p, s, episodes, limit, bins, rate, discount, seed) for t, p in zip(listed, places) for s in range(streams)]
+    if processes > 1:
+        import multiprocessing
+        import pickle
+
+        try:
+            pickle.dumps(make_env)
+        except (pickle.PicklingError, AttributeError, TypeError) as e:
+            raise HaulError(f"processes={processes} hand make_env to others, which cannot be done ({e}): make it a function of a module") from None
+        with multiprocessing.Pool(processes) as pool:
+            lives = [x for of in pool.map(_live, jobs) for x in of]
+    else:
+        lives = [x for j in jobs for x in _live(j)]
+    width = len(lives[0].observations) // len(lives[0].actions)
+    rows = [len(x.actions) for x in lives]
+    for x, n in zip(lives, rows):
+        if len(x.observations) != n * width:
+            raise HaulError(f"observations of {width} numbers in one task and others elsewhere (task {x.task}): want as many of each")
+    small = whole and all(0 <= v < 256 and v == int(v) for x in lives for v in x.observations)
+    arrays = {
+        "observations": Numbers("|u1" if small else "<f8", [array.array("B", map(int, x.observations)) if small else x.observations for x in lives], width),
+        "actions": Numbers("<i8", [x.actions for x in lives]),
+        "rewards": Numbers("<f8", [x.rewards for x in lives]),
+        "dones": Numbers("|u1", [x.ends for x in lives]),
+        "tasks": Numbers("<i8", [array.array("q", [x.task]) * n for x, n in zip(lives, rows)]),
+        "streams": Numbers("<i8", [array.array("q", [x.stream]) * n for x, n in zip(lives, rows)]),
+    }
+    return load_histories(arrays, out, title=title or Path(out).stem, actions=actions, sizes=sizes if small else None, train_ratio=train_ratio, force=force)

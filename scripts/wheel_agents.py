@@ -1,0 +1,257 @@
+"""What scripts/wheel --check tries of agents in Python: histories that are recorded and read, and agents that are told what they see.
+
+  python scripts/wheel_agents.py
+
+HDF5 files are tried where NumPy and h5py are; nothing else needs them.
+"""
+
+import pathlib
+import sys
+import tempfile
+import types
+import warnings
+
+import needs
+
+needs.flags(__doc__).parse_args()
+needs.packages("haul")
+
+import haul
+
+
+class Parts:
+    """A vectorised environment whose parts count their steps: part i pays as many as it has made, and ends after 3 + i of them."""
+
+    def __init__(self, mode, n=3):
+        self.num_envs, self.metadata = n, {"autoreset_mode": types.SimpleNamespace(value=mode)}
+        self.single_action_space = types.SimpleNamespace(n=2)
+        self.single_observation_space = types.SimpleNamespace(n=9, dtype="int64")
+        self.waits = [False] * n
+
+    def reset(self, *, seed=None, options=None):
+        begin = (options or {}).get("reset_mask", [True] * self.num_envs)
+        self.clock = [0 if b else t for b, t in zip(begin, getattr(self, "clock", [0] * self.num_envs))]
+        return list(self.clock), {}
+
+    def step(self, actions):
+        mode, paid, ended, final = self.metadata["autoreset_mode"].value, [], [], [None] * self.num_envs
+        for i in range(self.num_envs):
+            if self.waits[i]:
+                self.clock[i], self.waits[i] = 0, False
+                paid, ended = [*paid, 99.0], [*ended, False]
+                continue
+            self.clock[i] += 1
+            paid, ended = [*paid, float(self.clock[i])], [*ended, self.clock[i] == 3 + i]
+            if ended[i] and mode == "NextStep":
+                self.waits[i] = True
+            if ended[i] and mode == "SameStep":
+                final[i], self.clock[i] = self.clock[i], 0
+        return list(self.clock), paid, [False] * self.num_envs, ended, {"final_obs": final}
+
+
+class Measured:
+    """An environment that shows one number of float64 and one that never changes; two arms, of which the task's pays."""
+
+    def __init__(self, task, base=1e9):
+        self.pays, self.base = (task if isinstance(task, int) else ord(task)) % 2, base
+        self.action_space = types.SimpleNamespace(n=2)
+        self.observation_space = types.SimpleNamespace(shape=(2,), dtype="float64")
+
+    def reset(self, *, seed=None, options=None):
+        self.left = 5
+        return [self.base, 0.5], {}
+
+    def step(self, arm):
+        self.left -= 1
+        return [self.base + self.left % 3, 0.5], float(arm == self.pays), False, self.left == 0, {}
+
+
+def refused(want, call, *given, **named):
+    try:
+        call(*given, **named)
+    except haul.HaulError as e:
+        assert want in str(e) and "\n" not in str(e), f"{e}; want {want}"
+        return
+    sys.exit(f"not refused: {want}")
+
+
+def agents():
+    """What is recorded is what was lived, agents are told what they are told, and what cannot be is refused in a line."""
+    from haul import _record
+
+    written, load = {}, _record.load_histories
+    _record.load_histories = lambda arrays, out, **named: (written.clear(), written.update(arrays), load(arrays, out, **named))[-1]
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            recording(folder, written)
+            living(folder)
+            left = [p.name for p in pathlib.Path(folder).iterdir() if p.name.startswith(".haul-")]
+            assert not left, left
+            try:
+                import h5py
+                import numpy
+            except ImportError:
+                print("no NumPy and h5py here: HDF5 files were not tried")
+            else:
+                saved(folder, h5py, numpy)
+    finally:
+        _record.load_histories = load
+
+
+def recording(folder, written):
+    Space = types.SimpleNamespace
+
+    def column(name):
+        return [v for part in written[name].parts for v in part]
+
+    for mode in ("NextStep", "SameStep", "Disabled"):
+        shown = haul.record(lambda task: Parts(mode), tasks=2, out=f"{folder}/parts.hist", episodes=4, streams=2, force=True)
+        assert (shown["streams"], shown["episodes"]) == (12, 48), shown
+        lives = [[t for _ in range(4) for t in range(3 + i)] for _ in range(4) for i in range(3)]
+        assert column("observations") == sum(lives, []), mode
+        assert column("rewards") == [t + 1.0 for t in sum(lives, [])], mode
+        assert column("streams") == [k for _ in range(2) for k, x in enumerate(lives[:6]) for _ in x], mode
+    refused("autoreset_mode", haul.record, lambda task: Parts("Never"), tasks=2, out=f"{folder}/no.hist")
+    refused("more than limit=3 steps", haul.record, lambda task: Parts("NextStep"), tasks=2, out=f"{folder}/no.hist", limit=3)
+    shown = haul.record(Measured, tasks=8, out=f"{folder}/measured.hist", episodes=12)
+    assert shown["tasks"] == 8 and sorted(set(column("observations"))) == [0.5, 1e9, 1e9 + 1, 1e9 + 2], sorted(set(column("observations")))
+    mixed = Space(spaces=(Space(n=3, dtype="int64"), Space(shape=(1,), dtype="float32")))
+
+    class Mixed(Measured):
+        def __init__(self, task):
+            super().__init__(task, 0.25)
+            self.observation_space = mixed
+
+    haul.record(Mixed, tasks=["b", "a"], out=f"{folder}/mixed.hist", episodes=12)
+    assert sorted(set(column("observations"))) == [0.25, 0.5, 1.25, 2.25] and set(column("tasks")) == {0, 1}
+    for want, change in {
+        "Gymnasium's Discrete": {"action_space": Space(n=2, shape=(2,))},
+        "begin with 1": {"action_space": Space(n=2, start=1)},
+        "nothing to choose": {"action_space": Space(n=1)},
+        "'north' is no number": {"reset": lambda **_: ("north", {})},
+        "observation of task 0 is nan": {"reset": lambda **_: (float("nan"), {}), "observation_space": Space(n=2, dtype="int64")},
+        "the reward of task 0, episode 0, step 0 is nan": {"step": lambda arm: ([0, 0], float("nan"), False, True, {})},
+    }.items():
+        def changed(task):
+            env = Measured(task)
+            vars(env).update(change)
+            return env
+
+        refused(want, haul.record, changed, tasks=2, out=f"{folder}/no.hist")
+    for name in ("episodes", "streams", "limit", "bins", "processes"):
+        refused(f"{name}=0", haul.record, Measured, tasks=2, out=f"{folder}/no.hist", **{name: 0})
+    refused("is there twice", haul.record, Measured, tasks=[1, 1], out=f"{folder}/no.hist")
+    refused("which has no observation_space", haul.record, lambda task: None, tasks=2, out=f"{folder}/no.hist")
+    refused("a function of a module", haul.record, lambda task: Measured(task), tasks=2, out=f"{folder}/no.hist", processes=2)
+    print("what is recorded is what was lived")
+
+
+def living(folder):
+    small = dict(tf_n_embd=16, tf_n_layer=1, tf_n_head=2, compress_interval=20, compress_min=5, n_transit=44, train_batch_size=4, test_batch_size=4, num_warmup_steps=1)
+    list(haul.train("ad_any", out=f"{folder}/run", iterations=2, device="cpu", settings=small, flags={"history": f"{folder}/measured.hist"}))
+    seen = [[1e9, 0.5]] * 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with haul.Agent(f"{folder}/run", agents=3) as three, haul.Agent(f"{folder}/run", agents=3) as again:
+            assert three.act(seen) == again.act(seen) and len(three.act(seen, [0, 1, 0])) == 3
+            again.act(seen, [0, 1, 0])
+            three.forget([True, False, True])
+            again.forget([0, 2])
+            assert three.act(seen, [None, 1, None]) == again.act({"b": [0.5] * 3, "a": [1e9] * 3}, [None, 1, None])
+            refused("agent 0 is not told what its last action paid", three.act, seen)
+            refused("the observation of agent 1 has nan in field 0", three.act, [seen[0], [float("nan"), 0], seen[0]], [0, 0, 0])
+            refused("the reward of agent 2 is inf", three.act, seen, [0, 0, float("inf")])
+            refused("one reward for 3 agents", three.act, seen, 1)
+            refused("one observation for 3 agents", three.act, 1, [0, 0, 0])
+            refused("want a list of 3 observations", three.act, seen[:2], [0, 0])
+            refused("2 truth values for 3 agents", three.forget, [True, False])
+            refused("agent 3 is none of 3", three.forget, [3])
+    refused("these agents were closed", three.act, seen)
+    print("agents are told what they are told")
+
+
+def saved(folder, h5py, np):
+    """Layouts of HDF5 files, their numbers kept, and what cannot be read."""
+    def made(build, **names):
+        path = f"{folder}/x.h5"
+        with h5py.File(path, "w") as f:
+            build(f)
+        return haul.from_hdf5(path, f"{folder}/x.hist", force=True, **names)
+
+    def minari(f, obs=None, actions=None, rewards=True):
+        for e in (3, 10, 1, 2):
+            g = f.create_group(f"episode_{e}")
+            o = obs(e) if obs else np.full((6, 2), e)
+            for name, values in (o.items() if isinstance(o, dict) else ()):
+                g.create_dataset(f"observations/{name}", data=values)
+            if not isinstance(o, dict):
+                g.create_dataset("observations", data=o, compression="gzip", chunks=True)
+            g.create_dataset("actions", data=np.arange(5) % 3 if actions is None else actions)
+            if rewards:
+                g.create_dataset("rewards", data=np.full(5, float(e)))
+            g.create_dataset("terminations", data=np.zeros(5, bool))
+            g.create_dataset("truncations", data=np.zeros(5, bool))
+            g.attrs["task"] = e % 2
+
+    shown = made(minari)
+    assert (shown["tasks"], shown["streams"], shown["transitions"], shown["fields"]) == (2, 2, 20, 2), shown
+    assert (shown["first_return"], shown["last_return"]) == (7.5, 32.5), shown  # episodes 1, 3 and 2, 10, in order
+    assert made(lambda f: minari(f, obs=lambda e: {"_index_10": np.zeros(6), "_index_2": np.full((6, 2), e)}))["fields"] == 3
+    refused("the action of transition 1 is 0.5", made, lambda f: minari(f, actions=np.arange(5) / 2))
+    refused("actions has the shape (5, 2): want one number", made, lambda f: minari(f, actions=np.zeros((5, 2))))
+    refused("has no rewards", made, lambda f: minari(f, rewards=False))
+    refused("observations of type |S1", made, lambda f: minari(f, obs=lambda e: np.array([b"x"] * 6)))
+    refused("elsewhere of 2", made, lambda f: minari(f, obs=lambda e: np.zeros((6, 1 + (e < 10)))))
+
+    def xland(f, dones=True):
+        for k in ("0", "1", "10", "2"):
+            g = f.create_group(k)
+            for name, values in {"states": np.full((2, 20, 5, 5), int(k), np.uint8), "actions": np.zeros((2, 20), np.uint8), "rewards": np.full((2, 20), int(k), np.float16)}.items():
+                g.create_dataset(name, data=values, compression="gzip")
+            if dones:
+                g.create_dataset("dones", data=np.tile(np.arange(20) % 5 == 4, (2, 1)))
+
+    shown = made(xland)
+    assert (shown["tasks"], shown["streams"], shown["episodes"], shown["fields"], shown["rewards"]) == (4, 8, 32, 25, [0, 1, 2, 10]), shown
+    refused("0 has no dones", made, lambda f: xland(f, dones=False))
+
+    def vintix(f, actions=np.arange(30) % 2):
+        for k in range(3):
+            at = slice(10 * k, 10 * k + 10)
+            for name, values in {"proprio_observation": np.arange(60.0).reshape(30, 2), "action": actions, "reward": np.ones(30), "step_num": np.arange(30) % 6}.items():
+                f.create_dataset(f"{10 * k}-{10 * k + 10}/{name}", data=values[at])
+
+    for i in (1, 2):
+        with h5py.File(f"{folder}/t{i}.h5", "w") as f:
+            vintix(f)
+    shown = haul.from_hdf5([f"{folder}/t1.h5", f"{folder}/t2.h5"], f"{folder}/x.hist", force=True)
+    assert (shown["tasks"], shown["streams"], shown["transitions"], shown["episodes"]) == (2, 2, 60, 10), shown
+    refused("the action of transition 1 is 0.1", made, lambda f: vintix(f, np.arange(30) / 10))
+
+    def plain(f, **given):
+        n = np.arange(60)
+        for name, values in {"observations": n % 5, "actions": n % 2, "rewards": n % 2, "dones": n // 3 % 5 == 4, "tasks": n % 3, **given}.items():
+            if values is not None:
+                f.create_dataset(name, data=values)
+
+    shown = made(plain)
+    assert (shown["streams"], shown["episodes"]) == (3, 12), shown
+    assert made(lambda f: plain(f, tasks=np.array([b"a", b"b", b"c"])[np.arange(60) % 3]))["tasks"] == 3
+    assert made(lambda f: plain(f, dones=None, timeouts=np.arange(60) // 3 % 5 == 4))["episodes"] == 12
+    refused("tasks holds 0.5", made, lambda f: plain(f, tasks=np.arange(60) / 2))
+    refused("holds no transitions", made, lambda f: plain(f, **{k: [] for k in ("observations", "actions", "rewards", "dones", "tasks")}))
+    refused("neither episodes of Minari's", made, lambda f: None)
+    refused("no such file", haul.from_hdf5, f"{folder}/none.h5", f"{folder}/x.hist")
+    cut = pathlib.Path(f"{folder}/x.h5")
+    made(xland)
+    cut.write_bytes(cut.read_bytes()[:-1000])
+    refused("is no HDF5 file, or is damaged", haul.from_hdf5, cut, f"{folder}/x.hist")
+    n = np.arange(60)
+    shown = haul.load_histories({"observations": np.stack([n - 5, n]).T, "actions": (n % 2).astype(">i8"), "rewards": list(range(60)), "dones": n % 5 == 4, "tasks": ["a"] * 30 + ["b"] * 30,
+                                 "streams": None}, f"{folder}/x.hist", force=True)
+    assert (shown["tasks"], shown["fields"], shown["episodes"]) == (2, 2, 12), shown
+    print("HDF5 files keep their numbers")
+
+
+if __name__ == "__main__":
+    needs.run(agents)
