@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// Attributes are what an instance of a mix has beyond capacities, as a set of bits. What a reader
-// could break: kernel.Attributes has the same bits, and a mix of them is part of every checkpoint.
+// Attributes are an instance's constraints beyond capacities, as a set of bits. What a reader
+// could break: kernel.Attributes has the same bits, and every checkpoint stores the attributes
+// that it was trained on.
 type Attributes uint8
 
 // The attributes.

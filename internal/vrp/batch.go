@@ -1,7 +1,7 @@
 package vrp
 
-// Batch is B instances of N customers, one array a field: node j of instance i sits at
-// i*Nodes()+j. Generators fill it, batched costs read it; nothing in it points anywhere else.
+// Batch is B instances of N customers, with one array per field: node j of instance i is at
+// i*Nodes()+j. Generators fill it and batched costs read it; nothing in it points elsewhere.
 type Batch struct {
 	B, N     int
 	Capacity int32

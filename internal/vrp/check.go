@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// What a problem must be before anybody solves, writes or validates it. What a reader could break:
-// every solver indexes slices and matrices by place without asking again, so each shape is checked
-// here; and a message names a place by what its file calls it.
+// Checks of a problem before it is solved, written or validated. What a reader could break:
+// every solver indexes slices and matrices by place without checking again, so each shape is
+// checked here. Messages name a place as its file does.
 //
-// Check checks what the data say, not whether routes exist: a customer that no vehicle can serve is
-// Unservable's to name, except in the plain problem, where one comparison tells.
+// Check looks at the data, not at whether routes exist: Unservable names customers that no
+// vehicle can serve, except in plain problems, where one comparison is enough.
 
 // Check says in one line what makes the problem impossible to solve, or nil.
 func (p *Problem) Check() error {

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// checkFleet checks vehicle types. What a reader could break: where there is a fleet, the fields
-// that stand for one (Vehicles, MaxDuration, Open) must be silent, or one of the two would be
+// checkFleet checks vehicle types. What a reader could break: a problem with a fleet may not use
+// the fields that describe a plain one (Vehicles, MaxDuration, Open), or one of the two would be
 // ignored.
 func (p *Problem) checkFleet() error {
 	if p.Fleet == nil {

@@ -6,11 +6,12 @@ import (
 	"math"
 )
 
-// Several depots in a batch. What a reader could break: a batch and the visits of a policy number
-// the first depot 0, customers from 1 to N and further depots from N+1 on, so that a customer's
-// number does not depend on the depots; a Problem has all depots first. A depot among the visits is
-// where the next vehicle leaves from: the one before returns to its own. The first vehicle leaves
-// from the depot that is nearest to its first customer, unless a depot comes first.
+// Several depots in a batch. What a reader could break: in a batch, and in the visits of a
+// policy, the first depot is 0, customers are 1 to N and further depots N+1 and above, so that a
+// customer's number does not depend on the depots. In a Problem all depots come first. A depot
+// among the visits is where the next vehicle starts; the previous vehicle returns to its own
+// depot. The first vehicle starts at the depot that is nearest to its first customer, unless a
+// depot comes first.
 
 // EachRoute calls route for each route of visits as a policy makes them: its depot, and its
 // customers by the policy's numbers, a part of visits.

@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// What routes cost and when their vehicles are where. What a reader could break: Evaluate shares
-// nothing with any solver, and every cost that is printed or compared comes from here (or, for a
-// plain problem, from Cost's loop, which gives the same).
+// The costs and times of routes. What a reader could break: Evaluate shares nothing with any
+// solver, and every cost that is printed or compared comes from here (or, for a plain problem,
+// from Cost's loop, which gives the same).
 
 // Stop is one visit of a route, the depots at its ends included.
 type Stop struct {

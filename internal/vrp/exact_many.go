@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// What a reader could break: a result depends on its instance alone. Workers take whole chunks and
-// write to the slots of those instances, so neither their number nor their order shows.
+// What a reader could break: a result depends on its instance only. Workers take whole chunks
+// and write to the slots of those instances, so neither the number of workers nor their order
+// matters.
 
 // exactBudget bounds the tables of all workers together; large N gets fewer workers, never more
 // memory.

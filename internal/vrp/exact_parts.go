@@ -8,12 +8,13 @@ import (
 	"slices"
 )
 
-// The exact optimum of small problems with optional parts: the best route of every set of customers
-// for every vehicle type, then the best choice of sets. What a reader could break: a way through a
-// set is dropped only where another through the same set, with the same end, is no worse in every
-// number that what follows can depend on (way.beats). It is a referee for searches and shares
-// nothing with them; routes that no such label tells (reloads, breaks, several windows, prices of
-// lateness, LIFO) are tried one by one and priced by Evaluate's own plan.
+// The exact optimum of small problems with optional constraints: the best route of every set of
+// customers for every vehicle type, then the best choice of sets. What a reader could break: a
+// path through a set is dropped only if another path through the same set, with the same end, is
+// no worse in every number that the rest of the route can depend on (way.beats). This is the
+// reference for searches and shares nothing with them. Constraints that labels cannot describe
+// (reloads, breaks, several windows, prices of lateness, LIFO) are tried route by route and
+// priced by Evaluate.
 
 // The most customers that it takes: by labels, and one by one.
 const (

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// part is one optional part: its words in a refusal, and whether a problem has it.
+// part is an optional constraint: its name in a refusal, and whether a problem has it.
 type part struct {
 	words string
 	has   func(p *Problem) bool

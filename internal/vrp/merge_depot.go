@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Customers at the depot's place. What a reader could break: a route to them costs nothing, so no
-// solver that goes by the cost alone has a reason to end one, and a vehicle is a cost that people
-// have. MergeAtDepot never makes routes dearer, and never more of them.
+// Customers at the depot's place. What a reader could break: a route to them costs nothing, so a
+// solver that looks at costs only has no reason to avoid one, but people pay for a vehicle.
+// MergeAtDepot never makes routes more expensive, and never makes more of them.
 
 // MergeAtDepot puts customers at the depot's place (or as near as the metric can tell) into routes
 // that have room for them, so that none has a vehicle to itself for want of a reason. The routes

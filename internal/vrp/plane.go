@@ -2,9 +2,9 @@ package vrp
 
 import "math"
 
-// Places on the globe as places on a plane. What a reader could break: longitude and latitude are
-// no coordinates to measure or to draw by. A degree of longitude is the cosine of the latitude as
-// long as one of latitude, half of it in Oslo, and ±180° is the same meridian.
+// Places on the globe as places on a plane. What a reader could break: longitude and latitude
+// must not be measured or drawn as they are. A degree of longitude is shorter than one of
+// latitude by the cosine of the latitude, half as long in Oslo, and ±180° is the same meridian.
 
 // Plane is where the nodes lie for whoever draws them or looks at them as a map: X and Y
 // themselves, and for places on the globe, degrees of latitude in both directions, counted in x

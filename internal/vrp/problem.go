@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Metric says how the distance between two nodes is made from the data.
+// Metric says how the distance between two nodes is computed from the data.
 type Metric int
 
 // The metrics of the formats, and Exact for unrounded Euclidean distances. Those that round to a

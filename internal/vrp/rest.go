@@ -2,9 +2,9 @@ package vrp
 
 import "math"
 
-// Breaks of a vehicle. What a reader could break: a break is taken at a stop, after its service or
-// before it, in the order of the type's list, and where the route then ends soonest. Its window
-// never gives way: a break that finds no place is told as not taken.
+// Breaks of a vehicle. What a reader could break: a break is taken at a stop, before or after
+// its service, in the order of the type's list, where the route then ends earliest. Its window
+// never gives way: a break without a place is reported as not taken.
 
 // slot is where a break is taken: after the service of a visit, or before it.
 type slot struct {

@@ -3,7 +3,7 @@ package vrp
 import "fmt"
 
 // Violation is a rule that a solution breaks. Positions count visits from 0 in the whole tour,
-// depot visits included; they are told by validateTour, and by Validate for a plain problem.
+// depot visits included; validateTour reports them, and so does Validate for a plain problem.
 // Routes count from 1 in the solution's order.
 type Violation struct {
 	Rule     Rule

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// When a route's vehicle is where. What a reader could break: this is the validator's own clock and
-// shares nothing with any solver. A route leaves so that its duration is the shortest there is, and
-// of such times as early as it can. Where a stop cannot be reached in time, the clock is set back
-// to the window's end and the difference counted as time warp, as PyVRP does: one late stop is one
-// violation, not as many as there are stops behind it.
+// The times of a route's vehicle. What a reader could break: this is the validator's own clock
+// and shares nothing with any solver. A route starts such that its duration is the shortest
+// possible, and among such times as early as possible. If a stop cannot be reached in time, the
+// clock is set back to the window's end and the difference is counted as time warp, as in PyVRP:
+// one late stop is one violation, not one for every stop after it.
 
 // slackOf forgives the rounding of sums of float64 at a limit.
 func slackOf(limit float64) float64 { return 1e-9 * (1 + math.Abs(limit)) }

@@ -1,7 +1,7 @@
 package vrp
 
-// What a reader could break: this is the referee. It shares nothing with the code that makes
-// routes (no masks, no loads carried over, no cost) and looks only at what was visited, in order.
+// What a reader could break: this is the validator. It shares nothing with the code that makes
+// routes (no masks, no carried loads, no costs) and looks only at what was visited, in order.
 
 // validateTour checks one visit sequence: it starts and ends at the depot, visits every customer
 // once, and no route between two depot visits carries more than the capacity. Repeated depot visits

@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// The validator of problems with any parts. What a reader could break: it validates the routes that
-// it is handed, by Evaluate's clock and loads, and asks no solver for anything. Each rule reports
-// where it is broken and by how much; one broken rule hides no other.
+// The validator of problems with any constraints. What a reader could break: it checks the given
+// routes with Evaluate's clock and loads, and asks no solver. Each rule reports where it is
+// broken and by how much; one broken rule hides no other.
 
 // Violations lists every rule that a solution breaks, in the order of the routes; nil: it is valid.
 // The problem must pass Check.

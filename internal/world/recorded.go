@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// EnvRecorded names a world that is known from histories alone.
+// EnvRecorded names a world that is known only from histories.
 const EnvRecorded = "recorded"
 
 // Recorded is a world that somebody else played: its space, and nothing of its rules.

@@ -1,9 +1,9 @@
-// Package world says what a world of the in-context agent is: fields of integers that the agent
-// sees, a number of actions, and the values that a reward takes. Network, files and evaluation read
-// the declaration and know no game; the games are packages below (grid).
+// Package world defines a world of the in-context agent: fields of integers that the agent sees,
+// a number of actions, and the values that a reward takes. Network, files and evaluation read
+// this declaration and know no game; the games are packages below.
 //
-// What a reader could break: the order of a space's fields is that of the embedding tables in every
-// checkpoint, and a reward is known to the network by its index in Rewards.
+// What a reader could break: the order of a space's fields is that of the embedding tables in
+// every checkpoint, and the network knows a reward by its index in Rewards.
 package world
 
 import (

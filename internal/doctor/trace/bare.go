@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// JAX's profiler writes events without a category: the name of the process says which device they
-// belong to, the name of the thread which stream. A trace of any other tool that has no categories
-// is left alone, since nothing tells what its events are.
+// JAX's profiler writes events without a category: the process's name gives their device, the
+// thread's name their stream. Traces without categories from other tools are not interpreted,
+// because nothing says what their events are.
 
 const FormatJAX = "JAX"
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// A trace that marks no steps is measured from its first to its last event, strays left out.
+// A trace without marked steps is measured from its first to its last event, without strays.
 
 // Extent is the stretch from the first to the last event: the one step of a trace that marks none.
 // An event that stands far from all the others, as one with a clock of its own does, is not part of

@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// A kernel's family is read from the names of the vendors' libraries and of PyTorch's own kernels.
-// It is a figure for people; no finding depends on it but what the names of collectives decide.
+// A kernel's family is read from the names of the vendors' libraries and of PyTorch's own
+// kernels. It is shown to people; of the findings, only those about collectives depend on it.
 
 // family is what a kernel computes.
 type family uint8

@@ -13,8 +13,8 @@ import (
 	"haul/internal/doctor/xplane"
 )
 
-// Other profilers' files become the same events that a Chrome trace holds and are filed by the same
-// builder, so that every rule and every figure means the same for all.
+// Other profilers' files become the events of a Chrome trace and go through the same builder, so
+// that every rule and every figure means the same for all.
 
 // looksLikeXplane tells the start of an XSpace message: a plane, whose first field is its number or
 // name.

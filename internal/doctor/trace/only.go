@@ -8,7 +8,7 @@ import (
 	"haul/internal/doctor/phrase"
 )
 
-// A part of a recording is judged by making it the steps: whatever is counted, is counted inside.
+// A part of a recording is analysed by making it the steps: only what is inside them is counted.
 // Both functions must run before the trace is analysed.
 
 // Only keeps the part between two moments, in ns since the first event; to may be 0 for the end.

@@ -22,9 +22,9 @@ import (
 	"haul/internal/sqlite"
 )
 
-// What a file is, its first bytes decide, not its name: traces are renamed, and archives hold
-// several. Packing is peeled off layer by layer (zstd, gzip, bzip2), archives are walked (zip,
-// tar), and what is left is read by the reader of its kind. A file that no reader knows is refused
+// The first bytes of a file decide its format, not its name: traces are renamed, and archives
+// hold several. Compression is removed layer by layer (zstd, gzip, bzip2), archives are walked
+// (zip, tar), and the reader of the format takes the rest. A file without a reader is refused
 // with what to do instead.
 
 // ReadFile reads the one trace of a file.

@@ -1,7 +1,7 @@
 package trace
 
-// Release lets go of the events that only rules and pages read, and of every thread's operators but
-// those of the one that is kept, nil for none. Names, frames and what the job tells of itself stay.
+// Release frees the events that only rules and pages read, and the operators of all threads
+// except one (or none, for nil). Names, frames and the job's own information stay.
 func (t *Trace) Release(keep *Thread) {
 	t.GPU, t.Memory, t.Aimed, t.Notes = log[Work]{}, log[Alloc]{}, log[aim]{}, nil
 	for _, th := range t.Threads {

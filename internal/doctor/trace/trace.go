@@ -1,7 +1,7 @@
 // Package trace reads what a profiler recorded into compact records: Load opens files of any
-// packing, Read turns a Chrome trace into events (scan.go, event.go), and the readers of other
-// formats file the same events. Every name of a vendor's that anything above may know stands in
-// vendor.go and family.go.
+// format and compression, Read turns a Chrome trace into events (scan.go, event.go), and the
+// readers of other formats produce the same events. vendor.go and family.go hold all names of
+// vendors that other packages use.
 package trace
 
 import (

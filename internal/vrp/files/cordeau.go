@@ -10,8 +10,8 @@ import (
 
 // Cordeau's text format of problems with several depots: kind, vehicles per depot, customers and
 // depots, then the limits of duration and load of each depot's vehicles, then customers, then
-// depots. What a reader could break: the file lists depots last, and here they are first; a
-// customer's number stays its place in the file, as ID.
+// depots. What a reader could break: the file lists depots last, and a Problem has them first; a
+// customer keeps its place in the file as ID.
 
 // The kinds that are read, by their number in the file.
 const (

@@ -13,9 +13,9 @@ import (
 	"haul/internal/vrp"
 )
 
-// The formats of problems. What a reader could break: a file is told by what is in it, not by its
-// name, and the first format of the table that knows it reads it; VRPLIB, the last, knows whatever
-// is left and names what it does not.
+// The formats of problems. What a reader could break: the content of a file decides, not its
+// name, and the first format of the table that recognises it reads it. VRPLIB, the last one,
+// takes every other file and names what it does not know.
 
 // Format is one of them.
 type Format struct {

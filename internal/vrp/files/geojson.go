@@ -10,8 +10,8 @@ import (
 	"haul/internal/vrp"
 )
 
-// Routes as a map. What a reader could break: longitude and latitude of a route over the date line
-// are cut there, or a map leads the line once around the world.
+// Routes as a map. What a reader could break: a route across the date line is cut there, or a
+// map draws its line once around the world.
 
 // WriteSolutionGeoJSON writes a LineString per route with its customers, and the depot as a Point.
 // Coordinates are the problem's own, which is a map where they are degrees: a route over the date

@@ -13,7 +13,7 @@ import (
 )
 
 // Places of a map: a GeoJSON collection of points, whose properties are the columns of a table.
-// What a reader could break: what is no point is named, not dropped.
+// What a reader could break: features that are not points are named, not dropped.
 
 // LooksGeoJSON tells a collection of features.
 func LooksGeoJSON(text []byte) bool {

@@ -10,7 +10,8 @@ import (
 	"haul/internal/vrp"
 )
 
-// Version is that of Haul's own JSON. A reader takes documents of this version and of none.
+// Version is that of Haul's own JSON. A reader accepts documents of this version and documents
+// without one.
 const Version = 1
 
 // Document is a problem in Haul's own JSON: the same on the command line, over HTTP, in Python and

@@ -11,9 +11,9 @@ import (
 	"haul/internal/vrp"
 )
 
-// ReadSolutionJSON reads routes out of what haul solve --json printed, what it wrote, or what the
-// server answered: of several objects the last with routes. The cost is NaN where none is stated.
-// Keys beside routes, types and cost are a report's and pass.
+// ReadSolutionJSON reads routes from the output of haul solve --json, from what it wrote, or
+// from the server's answer: of several objects the last one with routes. The cost is NaN if none
+// is stated. Keys other than routes, types and cost belong to a report and are ignored.
 func ReadSolutionJSON(r io.Reader, name string) (vrp.Solution, float64, error) {
 	text, err := io.ReadAll(r)
 	if err != nil {

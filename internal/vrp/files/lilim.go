@@ -9,10 +9,10 @@ import (
 	"haul/internal/vrp"
 )
 
-// Li and Lim's text format of shipments with windows: vehicles, capacity and speed, then a row per
-// place with its amount (negative where it is delivered), its window, its service and the numbers
-// of its pickup and of its delivery. What a reader could break: the two halves of a shipment say
-// the same of it, or the file is refused.
+// Li and Lim's text format of shipments with windows: vehicles, capacity and speed, then a row
+// per place with its amount (negative for a delivery), its window, its service and the numbers
+// of its pickup and of its delivery. What a reader could break: the two halves of a shipment
+// must agree, or the file is refused.
 
 // isLiLim tells such a file by its numbers: three in the first line, nine in the second.
 func isLiLim(text []byte) bool { return shapeOf(text, 3, 9, 9) }

@@ -12,10 +12,10 @@ import (
 	"haul/internal/vrp"
 )
 
-// Matrices of distances and durations beside tables: .csv, .npy, a sheet, or what OSRM's and
-// Valhalla's table services answer. What a reader could break: a road engine counts metres and
-// seconds, and what it answers is brought to the table's unit of time; everything else is taken as
-// it stands. Rows and columns that are named by ids are put into the places' order.
+// Matrices of distances and durations beside tables: .csv, .npy, a sheet, or answers of OSRM's
+// and Valhalla's table services. What a reader could break: a road engine counts metres and
+// seconds, and its answer is converted to the table's unit of time; everything else is taken
+// unchanged. Rows and columns that are named by ids are put into the order of the places.
 
 // matrices are what one file gives: either may be nil.
 type matrices struct {

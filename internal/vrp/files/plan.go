@@ -12,8 +12,8 @@ import (
 	"haul/internal/vrp"
 )
 
-// A plan is a solution with its times, as every output has it. What a reader could break: all of
-// its numbers are vrp.Evaluate's; nothing is computed twice.
+// A plan is a solution with its times, for every output. What a reader could break: all of its
+// numbers come from vrp.Evaluate, and nothing is computed twice.
 
 // Plan is what each vehicle does, and who is not served.
 type Plan struct {

@@ -14,8 +14,8 @@ import (
 	"haul/internal/vrp"
 )
 
-// Tables as rows of cells, wherever they come from: .csv, .tsv, .xlsx, GeoJSON. What a reader could
-// break: a row keeps the number of its line, because every message names it.
+// Tables as rows of cells, from .csv, .tsv, .xlsx or GeoJSON. What a reader could break: a row
+// keeps the number of its line, because every message names it.
 
 // Farthest is how far from 0 a coordinate may lie where distances are not rounded: its routes are
 // still told apart to a ten-thousandth.

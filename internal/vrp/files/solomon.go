@@ -10,10 +10,10 @@ import (
 	"haul/internal/vrp"
 )
 
-// Solomon's text format, which Gehring and Homberger's problems have too: a name, the number and
+// Solomon's text format, which Gehring and Homberger's problems use too: a name, the number and
 // the capacity of vehicles, then a row per place with its window and its service time. What a
-// reader could break: vehicles are counted first in this literature, so the objective is
-// FewestVehicles only where the caller asks for it; a file states none.
+// reader could break: this literature minimises vehicles first, but a file does not say so; the
+// objective is FewestVehicles only if the caller asks for it.
 
 // isSolomon tells such a file by its words.
 func isSolomon(text []byte) bool {

@@ -13,9 +13,9 @@ import (
 )
 
 // A problem from tables: customers, and beside them vehicles, depots, shipments and matrices, as
-// sheets of one file or as files of their own. What a reader could break: a row's id is kept beside
-// the number it gets here, and every output names customers by it; amounts with decimals are whole
-// numbers of a fraction, which Problem.Fractions tells.
+// sheets of one file or as files. What a reader could break: a row's id is kept beside the
+// number it gets here, and every output names customers by it. Amounts with decimals become
+// integers of a fraction, which Problem.Fractions states.
 
 // Input is a file that is read beside another.
 type Input struct {

@@ -14,9 +14,9 @@ import (
 	"haul/internal/vrp"
 )
 
-// How cells read: times, spans, amounts, words. What a reader could break: a plain number of time
-// counts in its column's unit, and is taken as it stands where that names none; a clock's 08:30 and
-// a span's "20 min" are brought to the unit of the whole table.
+// Reading cells: times, spans, amounts, words. What a reader could break: a plain number of time
+// counts in its column's unit, and is taken unchanged if the column names none; times of day
+// such as 08:30 and spans such as "20 min" are converted to the unit of the whole table.
 
 // Units of time that a table may count in, in minutes.
 var timeUnits = map[string]float64{"": 1, "minutes": 1, "seconds": 1.0 / 60, "hours": 60}

@@ -9,9 +9,9 @@ import (
 	"haul/internal/vrp"
 )
 
-// The columns of tables. What a reader could break: no column is dropped in silence. One that is
-// known is read into its part of the problem; one that sounds like a constraint and is not known is
-// refused; any other is named in Problem.Notes, but for those that only describe a place.
+// The columns of tables. What a reader could break: no column is dropped silently. A known one
+// is read into its part of the problem; one that sounds like a constraint and is not known is
+// refused; any other is named in Problem.Notes, except those that only describe a place.
 
 // column is one that a table may have: its name, what else people call it, and how a cell of it
 // reads into a row. Empty cells are not read.

@@ -9,8 +9,8 @@ import (
 	"haul/internal/vrp"
 )
 
-// From places to a problem. What a reader could break: a part is there where a row says something
-// of it, so that columns that say nothing leave a plain problem.
+// From places to a problem. What a reader could break: a constraint exists only if some row has
+// a value for it, so that empty columns leave a plain problem.
 
 // fill makes the problem's places.
 func (t *tables) fill() error {

@@ -8,8 +8,8 @@ import (
 	"haul/internal/vrp"
 )
 
-// Settings of a spreadsheet: a sheet of two columns, what is set and to what. A flag that says the
-// same goes before it.
+// Settings of a spreadsheet: a sheet of two columns, name and value. A flag for the same setting
+// overrides it.
 
 // settingNames are the keys.
 const settingNames = "capacity, vehicles, speed, times, max_duration, open, backhauls, lifo, objective"

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Shipments of a table: a row each, whose halves are customers by id, or places of their own with
-// coordinates and windows. What a reader could break: a half that is a place of its own is called
-// by the shipment's id and what happens there.
+// Shipments of a table: a row each, whose halves are customers by id, or places of their own
+// with coordinates and windows. What a reader could break: a half that is a place of its own is
+// named by the shipment's id and whether it is the pickup or the delivery.
 
 // halfWords are what people put before a column of a half.
 var halfWords = [2][]string{{"pickup_", "from_", "origin_", "collect_", "source_"}, {"delivery_", "to_", "destination_", "dropoff_", "drop_", "target_"}}

@@ -13,8 +13,8 @@ import (
 	"haul/internal/vrp"
 )
 
-// Problems as tables. What a reader could break: what a table cannot say is refused by name, and
-// what it says is read back as the same problem.
+// Problems as tables. What a reader could break: what a table cannot express is refused by name,
+// and a written table is read back as the same problem.
 
 // outSheet is a table to be written.
 type outSheet struct {

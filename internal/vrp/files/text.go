@@ -9,7 +9,7 @@ import (
 	"haul/internal/vrp"
 )
 
-// What the plain text formats of Solomon, of Li and Lim and of Cordeau share: lines of numbers.
+// Shared by the plain text formats of Solomon, of Li and Lim and of Cordeau: lines of numbers.
 // What a reader could break: a line is read whole or refused with its number.
 
 // textFile is a file of lines.

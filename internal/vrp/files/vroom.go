@@ -10,10 +10,10 @@ import (
 	"haul/internal/vrp"
 )
 
-// VROOM's JSON (github.com/VROOM-Project/vroom, docs/API.md). What a reader could break: each task
-// is a place of its own behind the depots, jobs first, then the two halves of every shipment, and
-// VROOM.tasks has them in that order. Every key of the format stands in the types below; one that
-// is not honoured is refused by name in check or where it would be used.
+// VROOM's JSON (github.com/VROOM-Project/vroom, docs/API.md). What a reader could break: each
+// task is a place of its own after the depots, jobs first, then the two halves of every
+// shipment, and VROOM.tasks has them in that order. The types below have every key of the
+// format; a key that is not honoured is refused by name, in check or where it would be used.
 
 // VROOM is a problem that came in VROOM's JSON, with what its answer needs.
 type VROOM struct {

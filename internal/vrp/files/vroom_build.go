@@ -9,9 +9,9 @@ import (
 	"haul/internal/vrp"
 )
 
-// From VROOM's words to a problem's. What a reader could break: a profile's Distance is what the
-// vehicle pays for a way, which by default is its duration; MaxDistance therefore is
-// max_travel_time where time is what is paid for.
+// Converting VROOM's input to a Problem. What a reader could break: a profile's Distance is what
+// the vehicle pays for a leg, by default its duration; so MaxDistance is max_travel_time if the
+// vehicle pays for time.
 
 // build makes the problem.
 func (v *VROOM) build(in *vroomInput) error {

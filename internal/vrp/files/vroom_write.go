@@ -10,7 +10,7 @@ import (
 	"haul/internal/vrp"
 )
 
-// VROOM's output. Numbers are whole, as VROOM prints them; what Haul adds is reason in unassigned.
+// VROOM's output. Numbers are integers, as in VROOM; Haul adds reason to each of unassigned.
 
 type vroomOutput struct {
 	Code       int               `json:"code"`

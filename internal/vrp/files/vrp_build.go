@@ -9,8 +9,9 @@ import (
 	"haul/internal/vrp"
 )
 
-// From a file's parts to a Problem. What a reader could break: the depot moves to node 0 in every
-// part by the same order (see order), and the weights' format decides which cell a number fills.
+// From a file's sections to a Problem. What a reader could break: every section moves the depot
+// to node 0 in the same order (see order), and the weights' format decides which cell a number
+// fills.
 
 func (v *vrpFile) problem(o Options) (*vrp.Problem, error) {
 	dim, err := v.positive("DIMENSION")

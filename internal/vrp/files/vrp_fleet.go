@@ -8,9 +8,9 @@ import (
 	"haul/internal/vrp"
 )
 
-// Vehicles of PyVRP's dialect. What a reader could break: the file lists vehicles one by one, and
-// .sol files number routes by them, so a type keeps the numbers of its vehicles; types are those of
-// equal vehicles, in the order in which the file first has them.
+// Vehicles of PyVRP's dialect. What a reader could break: the file lists vehicles one by one,
+// and .sol files number routes by them, so a type keeps the numbers of its vehicles. Equal
+// vehicles are one type, in the order of their first vehicle in the file.
 
 // byVehicle are the sections and keys that make a fleet of vehicles which are not all alike, or
 // that a plain problem has no field for.

@@ -6,9 +6,9 @@ import (
 	"haul/internal/vrp"
 )
 
-// The sections of PyVRP's dialect of VRPLIB beyond CVRPLIB's. What a reader could break: a row's
-// first number names its place or its vehicle, counted from 1, each once; how many values follow
-// is part of the form, and a row with more or fewer is refused with its line.
+// The sections of PyVRP's dialect of VRPLIB that CVRPLIB does not have. What a reader could
+// break: a row's first number is its place or vehicle, counted from 1, each once; the form fixes
+// how many values follow, and a row with more or fewer is refused with its line.
 
 // tableRow is a row of such a section: what it is about, and its values.
 type tableRow struct {

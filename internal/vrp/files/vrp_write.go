@@ -10,9 +10,10 @@ import (
 	"haul/internal/vrp"
 )
 
-// Writing .vrp files, CVRPLIB's and PyVRP's dialect of them. What a reader could break: what is
-// written reads back equal. The format has no word for distances that are unrounded or rounded to a
-// fraction: they are written as EUC_2D and read back with ExactDistance or DimacsDistance.
+// Writing .vrp files: CVRPLIB's and PyVRP's dialect. What a reader could break: a written file
+// is read back as an equal problem. The format cannot express distances that are unrounded or
+// rounded to a fraction: they are written as EUC_2D and read back with ExactDistance or
+// DimacsDistance.
 
 // WriteProblem writes a problem as a .vrp file, the depots as its first nodes. Explicit distances
 // go out as UPPER_ROW if they are the same both ways, else as FULL_MATRIX. What the format has no

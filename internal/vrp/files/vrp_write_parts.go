@@ -9,9 +9,9 @@ import (
 	"haul/internal/vrp"
 )
 
-// The parts of PyVRP's dialect. What a reader could break: a section of the dialect lists every
-// node or every vehicle, so a part that only some of them have is written where a value for the
-// others says the same, and refused where none does.
+// Sections of PyVRP's dialect. What a reader could break: a section lists every node or every
+// vehicle. A constraint that only some of them have is written if a value for the others means
+// the same, and refused otherwise.
 
 // expressible says what of a problem the format cannot say.
 func expressible(p *vrp.Problem) error {

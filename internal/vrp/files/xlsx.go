@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// Spreadsheets of Office Open XML (.xlsx): the sheets' cells as text, formulas by the value that
-// was saved with them. What a reader could break: dates and times are numbers whose format alone
-// says so, and they are given as 08:30:00 or 2024-05-01 08:30:00; nothing in a file is trusted
-// before its size is judged.
+// Spreadsheets of Office Open XML (.xlsx): the sheets' cells as text, formulas by their saved
+// values. What a reader could break: dates and times are numbers that only their cell format
+// identifies, and are given as 08:30:00 or 2024-05-01 08:30:00. Nothing in a file is trusted
+// before its size is checked.
 
 const (
 	xlsxMost  = 256 << 20 // bytes that a part may unpack to

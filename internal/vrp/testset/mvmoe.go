@@ -10,13 +10,13 @@ import (
 	"haul/internal/vrp"
 )
 
-// The pickles of MVMoE (Zhou et al., 2024): tuples of a depot, customers, demands and a capacity as
-// Kool's, behind which may come a limit of a route's length, and services with the beginnings and
-// the ends of windows.
+// The pickles of MVMoE (Zhou et al., 2024): tuples of a depot, customers, demands and a capacity
+// as in Kool's, optionally followed by a limit of a route's length, and by services with the
+// beginnings and the ends of windows.
 //
-// What a reader could break: a service must have ended when its window does, and here it must have
-// begun, so that the window ends earlier by the service. A vehicle is back at 4.6, which no file
-// says. Nor does one say whether routes are open: its name does.
+// What a reader could break: in MVMoE a service must have ended when its window does, here it
+// must have begun, so the window ends earlier by the service. A vehicle must be back at 4.6,
+// which no file says. Only a file's name says whether its routes are open.
 
 // limited is what an instance has beside Kool's parts.
 type limited struct {

@@ -9,8 +9,8 @@ import (
 	"haul/internal/vrp"
 )
 
-// readPickle reads Kool's .pkl: a list of (depot, customers, demands, capacity), the same with what
-// MVMoE has behind it (mvmoe.go), or a dictionary of arrays by the names of an .npz.
+// readPickle reads Kool's .pkl: a list of (depot, customers, demands, capacity), the same with
+// MVMoE's further fields (mvmoe.go), or a dictionary of arrays with the names of an .npz.
 func readPickle(data []byte) (*Set, error) {
 	v, err := pickle.Decode(data)
 	if err != nil {

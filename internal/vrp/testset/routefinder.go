@@ -10,9 +10,9 @@ import (
 )
 
 // The 96 test sets of RouteFinder (Berto et al., 2024), 48 variants of two sizes. What a reader
-// could break: the order of draws. NumPy is seeded anew for each set and draws whole arrays of all
-// instances: places, linehauls, the mask and the amounts of backhauls, services, widths and starts
-// of windows, limits. Numbers are kept as float32, as the published files have them.
+// could break: the order of draws. NumPy is seeded again for each set and draws whole arrays of
+// all instances: places, linehauls, the mask and the amounts of backhauls, services, widths and
+// starts of windows, limits. Numbers are kept as float32, as in the published files.
 
 const (
 	routeFinderInstances = 1000

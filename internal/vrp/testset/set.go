@@ -1,8 +1,8 @@
-// Package testset holds sets of CVRP instances that people compare solvers on: the public ones,
-// made again from their seed, and the files that they are passed around in.
+// Package testset holds sets of CVRP instances on which people compare solvers: the public ones,
+// generated again from their seed, and the file formats of such sets.
 //
-// What a reader could break: an instance is what its file says. Coordinates keep every digit, and
-// demands that were divided by the capacity become whole numbers again only where that is exact
+// What a reader could break: an instance is what its file says. Coordinates keep every digit,
+// and demands that were divided by the capacity become integers again only if that is exact
 // within the file's own precision.
 package testset
 

@@ -8,8 +8,8 @@ import (
 	"haul/internal/world/grid"
 )
 
-// Set is a set of histories as print names them: DR19-300-5 is Dark Room of 19 by 19 cells, 300
-// goals to learn from, 5 histories of each.
+// Set is a set of histories, named as in the paper: DR19-300-5 is Dark Room of 19 by 19 cells,
+// 300 goals for training, 5 histories of each.
 type Set struct {
 	Name      string
 	Room      Room

@@ -1,6 +1,6 @@
-// Package episodic is Dark Room and Dark Key-to-Door as offline in-context reinforcement learning
-// is compared in them (Tarasov et al. 2025): rooms of any size whose episodes end when the task is
-// done, and the tabular learners that live in them. An agent sees its cell alone.
+// Package episodic is Dark Room and Dark Key-to-Door as offline in-context reinforcement
+// learning compares methods on them (Tarasov et al. 2025): rooms of any size whose episodes end
+// when the task is done, and tabular learners. An agent sees only its cell.
 //
 // What a reader could break: a goal's packing and the order of the actions are part of every
 // history on disk, and a learner's draws are those of a published table's seeds.

@@ -6,7 +6,7 @@ import (
 	"haul/internal/world"
 )
 
-// A room as a world: the agent sees the column and the row, and is paid 0 or 1.
+// A room as a world: the agent sees the column and the row, and earns 0 or 1.
 
 // Space is what an agent in the room sees, does and is paid.
 func (r Room) Space() world.Space {

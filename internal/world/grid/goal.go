@@ -11,8 +11,8 @@ import (
 	"haul/internal/rng"
 )
 
-// What a reader could break: a goal's number picks its learner's random numbers, and the order of a
-// room's goals is that of a split: both are part of every history and result on disk.
+// What a reader could break: a goal's number selects its learner's random numbers, and a split
+// uses the order of a room's goals. Both are part of every history and result on disk.
 
 // Goal is what pays. In Dark Room it is the number of a cell, which pays every step that ends on
 // it. In Dark Key-to-Door it is a key and a door, two cells: the key pays once, and after it the

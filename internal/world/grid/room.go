@@ -1,10 +1,10 @@
-// Package grid is the grid worlds of the in-context agent, Dark Room and Dark Key-to-Door. An agent
-// starts in the centre of a square room and looks for what it cannot see: in Dark Room a
+// Package grid is the grid worlds of the in-context agent, Dark Room and Dark Key-to-Door. An
+// agent starts in the centre of a square room and looks for what it cannot see: in Dark Room a
 // goal that pays every step that ends on it, in Dark Key-to-Door (Laskin et al. 2023) a key and
 // then a door, which pay once each. The package knows no tensors.
 //
-// What a reader could break: a cell's packing, the order of the actions and the reward's rule are
-// part of every history on disk, and the agent's embeddings are indexed by them.
+// What a reader could break: a cell's packing, the order of the actions and the reward's rule
+// are part of every history on disk, and the agent's embeddings are indexed by them.
 package grid
 
 import (

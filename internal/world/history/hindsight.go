@@ -6,8 +6,8 @@ import (
 	"haul/internal/world/grid"
 )
 
-// PackBest is Pack with the action that hindsight holds best in a byte more of each record: the
-// best by all that the goal's streams have shown, of equally good ones the learner's own.
+// PackBest is Pack with one more byte per record: the best action in hindsight, by everything
+// that the goal's streams have shown; of equally good actions the learner's own.
 func (h *Rooms) PackBest(goals []int, streams, steps int) (*Data, error) {
 	plain, err := h.Pack(goals, streams, steps)
 	if err != nil {

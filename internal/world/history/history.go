@@ -1,8 +1,8 @@
-// Package history is the files of learning histories: what learners did in a world, task by task,
-// from knowing nothing to knowing the task. The in-context agent is trained on them.
+// Package history reads and writes files of learning histories: what learners did in a world,
+// task by task, from the first episode to the last. The in-context agent is trained on them.
 //
 // What a reader could break: files are kept for years. A version's bytes keep their meaning, and
-// what a file says is judged before anything indexes a table with it.
+// everything in a file is checked before it indexes a table.
 package history
 
 import (

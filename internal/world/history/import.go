@@ -17,9 +17,9 @@ import (
 	"haul/internal/world"
 )
 
-// What a reader could break: an import reads its arrays twice, in step and a stretch at a time, so
-// that they may be larger than memory. The first pass judges every number and learns the space; the
-// second writes.
+// What a reader could break: an import reads its arrays twice, all of them together, a part at a
+// time, so that they may be larger than memory. The first pass checks every number and finds the
+// space; the second writes.
 
 // The names that arrays go by.
 var (

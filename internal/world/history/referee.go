@@ -6,9 +6,9 @@ import (
 	"haul/internal/world/grid"
 )
 
-// referee judges streams by the room's rules: each starts an episode, every step leads where the
-// action leads, and nothing but the goal pays, by its rule. What passes is safe to index tables
-// with.
+// referee checks streams by the room's rules: each starts an episode, every step leads where its
+// action leads, and only the goal pays, by its rule. Streams that pass are safe as indices into
+// tables.
 type referee struct {
 	room grid.Room
 	next [grid.NumActions][256]grid.Cell

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Summary is what a file holds, and what is wrong with it for an agent that is to learn from it.
+// Summary is what a file holds, and what would keep an agent from learning from it.
 type Summary struct {
 	World       string    `json:"world"`
 	Env         string    `json:"env"`

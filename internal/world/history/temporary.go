@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// What a reader could break: a temporary file belongs to the process that holds its lock, which the
-// system takes back however the process ends. Names and process numbers prove nothing: numbers are
-// used again, and mean something else in each container.
+// What a reader could break: a temporary file belongs to the process that holds its lock, which
+// the system releases however the process ends. Names and process numbers prove nothing: numbers
+// are used again, and mean something else in each container.
 
 const tempSuffix = ".tmp"
 

@@ -2,8 +2,8 @@ package xland
 
 import "fmt"
 
-// Choose picks tasks of a benchmark: the first ones to learn from, and of those after them the
-// first whose ruleset, objects included, is not among them.
+// Choose takes tasks of a benchmark: the first ones for training, and as held-out tasks the next
+// ones whose ruleset, objects included, is not among them.
 type Choose struct {
 	Learn, Held int
 

@@ -8,9 +8,9 @@ import (
 	"haul/internal/rng"
 )
 
-// Recipe is how rulesets of a benchmark are drawn: goals whose tiles come of rules, whose tiles
-// come of rules, Depth levels of them; branches that are cut with probability Prune; and what leads
-// nowhere.
+// Recipe says how rulesets of a benchmark are drawn: goals whose tiles are made by rules, from
+// tiles that are made by rules, Depth levels deep; branches that are cut with probability Prune;
+// and objects and rules that lead nowhere.
 type Recipe struct {
 	Depth       int     // levels of rules behind the goal
 	Prune       float64 // a tile lies in the grid from the start, in place of its rule

@@ -2,8 +2,8 @@ package xland
 
 import "haul/internal/rng"
 
-// Guided is a task that somebody else plays, beside a searcher that sees and is paid the same and
-// says what it would do. Observe and Take come in turns.
+// Guided is a task that an agent plays, beside a searcher that gets the same views and rewards
+// and says what it would do. Observe and Take alternate.
 type Guided struct {
 	env          *Env
 	searcher     *searcher

@@ -7,9 +7,8 @@ import (
 	"haul/internal/rng"
 )
 
-// What a reader could break: what a searcher does follows from what it has seen and been paid,
-// never from the task's own goal. So whoever imitates it learns nothing that its context does not
-// show.
+// What a reader could break: what a searcher does depends on its views and rewards, never on the
+// task's goal. So an agent that imitates it learns nothing that its context does not show.
 
 // searcher is a learner that knows which goals a task without rules may have, and not which of them
 // its own has. It keeps the goals that nothing speaks against: of the tiles it has met, all but

@@ -2,8 +2,8 @@ package xland
 
 import "fmt"
 
-// Tables are a world with some of its tasks as a device steps it: what environments share, and the
-// tasks' programs.
+// Tables are a world with some of its tasks in the form that a device steps: the data that
+// environments share, and the tasks' programs.
 type Tables struct {
 	Room     []int32   // layout, size, stride, view, opaque, horizon, margin, cells, bytes of a program, ahead [4], window [4, 3]
 	Blank    []uint8   // the grid without doors and objects, with its margin

@@ -1,10 +1,10 @@
 // Package xland is XLand-MiniGrid (Nikulin et al. 2023, https://arxiv.org/abs/2312.12044): rooms
-// with objects, a goal that is not told, and rules by which objects turn into others. It plays as
-// the Python package xminigrid 0.9.3 does, step by step and start by start.
+// with objects, a hidden goal, and rules that turn objects into others. Steps and starts equal
+// those of the Python package xminigrid 0.9.3.
 //
-// What a reader could break: parity. Numbers of tiles, colours, actions, goals and rules are those
-// of the package's encodings, and every draw of a start is spent in the package's order; testdata
-// holds checksums of a million of the package's steps.
+// What a reader could break: parity. Numbers of tiles, colours, actions, goals and rules are
+// those of the package's encodings, and every draw of a start happens in the package's order;
+// testdata holds checksums of a million of the package's steps.
 package xland
 
 import "fmt"
