@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Control is the block a host may change between steps: schedules that move by epoch. It is one
-// upload of 64 bytes.
+// Control is the block that a host may change between steps, for schedules that change by epoch.
+// It is one upload of 64 bytes.
 type Control struct {
 	LearningRate float32
 	Temperature  float32

@@ -6,7 +6,7 @@ import (
 )
 
 // Drop says which elements of a tensor a dropout keeps. The mask is Philox by (global instance,
-// Site, element), so that a gradient makes it again and nothing is stored.
+// Site, element), so that a gradient can draw it again and nothing is stored.
 type Drop struct {
 	Rate  float32 // in steps of 2⁻¹⁶; 0: nothing is dropped
 	Site  int     // which dropout of the model, below 256

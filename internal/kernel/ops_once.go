@@ -2,8 +2,8 @@ package kernel
 
 // What a reader could break: the optimizer is three ops in this order, each with the whole flat
 // gradient to itself. Reduce makes one gradient of all shards', an Exchange may make one of all
-// processes', AdamW takes the norm of what is there then. Between the first and the last stands
-// whoever needs the gradient of a step whole and unclipped. Processes that cut the update into
+// processes', AdamW takes the norm of what is there then. An op that needs the whole, unclipped
+// gradient of a step stands between the first and the last. Processes that cut the update into
 // pieces take the norm's squares in fixed chunks, gather them, and add them up in the order in
 // which one process would.
 

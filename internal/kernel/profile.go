@@ -2,8 +2,8 @@ package kernel
 
 import "time"
 
-// Idle is the op of a span in which a worker had nothing to run: it waited for the others or, on a
-// GPU, for a launch.
+// Idle is the op of a span without work: a worker waited for the others or, on a GPU, for a
+// launch.
 const Idle = -1
 
 // Span is one piece of one worker's time in a step. Op counts PerShard ops, then Once ops, then

@@ -1,7 +1,7 @@
 package kernel
 
-// Roof is the most that a device was seen to do, all its workers together. No op passes both sides
-// of it: one bounds arithmetic, the other the movement of data.
+// Roof is the measured limit of a device, all its workers together: of arithmetic and of the
+// movement of data. No op exceeds either.
 type Roof struct {
 	FLOPs float64 // operations a second, in the precision of the device's matrix products
 	Bytes float64 // bytes per second, read and written, in a working set of the size asked for

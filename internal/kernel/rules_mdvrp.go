@@ -4,8 +4,8 @@ package kernel
 // left, and which one the next vehicle leaves from is a decision.
 //
 // What a reader could break: the first depot is node 0, customers follow, and further depots are
-// the last nodes; those that an instance has not lie where the first is. The words of a node begin
-// with VRP's, of which at a customer
+// the last nodes; depots that an instance lacks are at the first one's place. The words of a
+// node begin with VRP's, of which at a customer
 //
 //	home, home1, home2   are the ways to the depots, 0 where routes are open
 //	kind                 has a bit for each depot from where a vehicle of its own could serve it

@@ -7,8 +7,9 @@ import (
 	"haul/internal/rng"
 )
 
-// VRP: problems of several kinds in one batch, each instance with attributes of its own. What an
-// instance has not is a column with a value that asks for nothing, so that the rules know no kinds.
+// VRP: problems of several kinds in one batch, each instance with attributes of its own. An
+// attribute that an instance lacks is a column with a neutral value, so that the rules know no
+// kinds.
 //
 // What a reader could break: the words of a node, by column:
 //

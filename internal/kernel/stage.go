@@ -1,6 +1,6 @@
 package kernel
 
-// Stage is a part of a step, as whoever books its time sorts ops.
+// Stage is a part of a step; reports of a step's time group ops by it.
 type Stage string
 
 // The stages. An op may declare one that is not in this list.

@@ -2,10 +2,9 @@ package kernel
 
 import "math/bits"
 
-// What a reader could break: every sum that shards, lanes, parts and ranks of a step end in follows
-// this one tree, so that whoever owns an aligned block of leaves can add it up alone and the whole
-// comes out bit for bit the same. The shape depends on the number of leaves only, never on who
-// adds.
+// What a reader could break: every sum over shards, lanes, parts and ranks of a step follows
+// this one tree. So the owner of an aligned block of leaves can add it up alone, and the whole
+// sum has the same bits. The shape depends only on the number of leaves, never on who adds.
 
 // Tree visits the additions of a sum over n leaves in an order in which they may be made: leaf
 // `into` takes leaf `from`, and leaf 0 has the sum in the end. Leaves are paired, then pairs, then
