@@ -106,8 +106,8 @@ def repeats(runs):
         again += min(instances, seen.get(seed(run), 0))
         seen[seed(run)] = max(instances, seen.get(seed(run), 0))
     turned = [str(k + 1) for k, run in enumerate(runs) if symmetries(run) > 1]
-    twice = "drawn twice" if turned else "seen twice"
-    text = f"Runs of one seed draw the same ones: {again / 1e6:.1f} million were {twice}." if again else f"None was {twice}."
+    twice = "drawn twice" if turned else "used twice"
+    text = f"Runs of one seed draw the same ones: {again / 1e6:.1f} million were {twice}." if again else f"No instance was {twice}."
     if turned:
         every = "" if len(turned) == len(runs) else f" in run{'s' if len(turned) > 1 else ''} {' and '.join(turned)}"
         text += f" Each was seen{every} under the eight symmetries of the square, and counts as eight."
@@ -169,25 +169,25 @@ def main():
     print(f"A routing policy for about {n} customers: {p['layers']} layers of width {p['width']}, {thousands(p['parameters'])} parameters in bf16,")
     print(f"{p['bytes'] / 1e6:.1f} MB. `haul solve FILE.vrp --policy {a.name}` uses it." + (f" {a.note}" if a.note else "") + "\n")
     print("## Data\n")
-    print(fill(f"Instances of Kool's distribution, drawn as they are needed: {n} customers and the depot uniform in the unit square, demands 1 to 9, "
+    print(fill(f"Instances of Kool's distribution, drawn during training: {n} customers and the depot uniform in the unit square, demands 1 to 9, "
                f"capacity {p['capacity']}. {repeats(runs)}") + "\n")
     print("## Budget\n")
-    text = f"{thousands(total[0])} instances on one NVIDIA H200, {total[1]:.1f} minutes of the clock"
+    text = f"{thousands(total[0])} instances on one NVIDIA H200, {total[1]:.1f} minutes of wall time"
     if total[1] > 1.05 * total[2]:
-        text += f", in parts of which other work had the card, and {total[2]:.1f} at the pace of the fastest epochs"
+        text += f", part of which other programs used the GPU too, and {total[2]:.1f} at the pace of the fastest epochs"
     if a.began:
         parts = [f"{i / 1e6:.1f} million in {m:.1f} minutes" for i, m, _ in each]
-        text += f": {len(runs)} runs of {', '.join(parts[:-1])} and {parts[-1]}, of which each began with the weights of the one before"
+        text += f": {len(runs)} runs of {', '.join(parts[:-1])} and {parts[-1]}, each started with the weights of the one before"
     print(fill(text + "."))
     print("\n## Curve\n")
     decode = settings["training"].get("validation_decode", "greedy") + (":1" if all(map(drawn, runs)) else "")
-    other = "; later runs had other instances, so that gaps compare better than costs" if a.began else ""
+    other = "; later runs had other instances, so compare gaps, not costs" if a.began else ""
     print(fill(f"Validation instances by `--decode {decode}`, and their gap to Haul's search{other}:") + "\n")
     print("| minutes of training | instances | mean cost | gap |\n| --- | --- | --- | --- |")
     for minutes, instances, cost, gap in curve(runs, n):
         print(f"| {minutes:.1f} | {thousands(instances)} | {cost:.4f} | {100 * gap:.2f} % |")
     print("\n## Results\n")
-    print("Each route was judged by the validator. Gaps are means of the instances' own, ± their standard\nerror; where a public set has no costs per instance, the gap of the means to HGS's published one.\nTimes are those of whole evaluations, in which a GPU's kernels are loaded, too.\n")
+    print(fill("The validator checked each route. Gaps are means over instances, ± their standard error; for a public set without a cost per instance, the gap between the means to HGS's published one. Times are of whole evaluations, including the loading of a GPU's kernels.") + "\n")
     devices = list(dict.fromkeys(r["device"] for r in results))
     print("| instances | decoder | mean cost | gap | ms per instance | on |\n| --- | --- | --- | --- | --- | --- |")
     for r in results:
