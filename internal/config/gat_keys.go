@@ -63,7 +63,7 @@ func (c *Config) take() {
 var gatKeys = newSchema(gatEntries()...)
 
 func gatEntries() []Entry {
-	out := []Entry{text("network", Honoured, "Marks a file as settings of GAT+RL; --model GAT+RL says the same of a file without it.", RecipeGAT)}
+	out := []Entry{text("network", Honoured, "Marks a file as settings of GAT+RL; without this key, use --model GAT+RL.", RecipeGAT)}
 	own := map[string]string{
 		"model_gat.gat_edge_dim":       "E, the width of an edge's features: a node's embedding is mapped to E numbers, each times the distance to the other node, and these to one term of a score per head.",
 		"model_gat.gat_negative_slope": "The slope of the leaky rectifier below 0, which scores pass before the softmax.",
@@ -88,7 +88,7 @@ func gatEntries() []Entry {
 		case "model_gat.gat_negative_slope":
 			e.bounds = between(0, 1)
 		case "model.feedforward_multiplier":
-			e.About = "Width of the gated layer behind the attention, as a multiple of gat_hidden_dim."
+			e.About = "Width of the gated layer after the attention, as a multiple of gat_hidden_dim."
 		}
 		out = append(out, e)
 	}

@@ -76,15 +76,15 @@ func (c *Config) Of(customers int) *Config {
 // default in configs/default.yaml.
 func problemKeys() []Entry {
 	return []Entry{
-		sizes("problem.num_customers", upTo(1, mostCustomers), Honoured, "N, the customers of an instance, the depot not counted. [low, high]: every step draws its size, so that one policy serves the range: all of up to five sizes, else five from low to high by equal ratios ([50, 200]: 50, 71, 100, 141, 200). Validation is at both ends, and its cost per customer is the mean of theirs."),
-		integer("problem.vehicle_capacity", atLeast(1), Honoured, "What one vehicle carries; the fleet is unbounded."),
-		pair("problem.capacity_range", between(0, 1<<20-1), Honoured, "Lowest and highest capacity of a training instance, each drawing its own, smaller ones more often; validation and tests have vehicle_capacity. 0, 0: all have vehicle_capacity."),
+		sizes("problem.num_customers", upTo(1, mostCustomers), Honoured, "N, the number of customers of an instance, without the depot. [low, high]: every step draws its size, so that one policy learns the range: any size if there are at most five, otherwise one of five from low to high in equal ratios ([50, 200]: 50, 71, 100, 141, 200). Validation is at both ends, and its cost per customer is their mean."),
+		integer("problem.vehicle_capacity", atLeast(1), Honoured, "Capacity of a vehicle; the number of vehicles is not limited."),
+		pair("problem.capacity_range", between(0, 1<<20-1), Honoured, "Lowest and highest capacity of training instances. Each instance draws its own, smaller ones more often; validation and tests use vehicle_capacity. 0, 0: all use vehicle_capacity."),
 		pair("problem.demand_range", atLeast(1), Honoured, "Lowest and highest demand of a customer, both included, drawn uniformly."),
 		integer("problem.coord_range", between(1, 1<<24), Honoured, "With distribution grid: coordinates are integers 0..coord_range, scaled to the unit square. No effect with uniform."),
-		text("problem.distribution", Honoured, "Where instances come from: grid (integer coordinates, scaled) or uniform (the unit square, as Kool has it).", "grid", "uniform"),
-		float("problem.max_route_length", between(0, 1000), Honoured, "Where the limit of a route's length ends, the way home included, in sides of the unit square: each instance draws its own between twice the way to its farthest customer and this (RouteFinder: 2.8). 0: no limit."),
-		text("problem.attributes", Honoured, "Kinds of problems that a batch mixes, each instance drawing one, all as likely: variants by RouteFinder's names, cvrp, or vrp with b or mb, l and tw behind it, o before it and md, several depots, before that, apart by commas; all is the 24 with one depot, mdall the 24 with several. Empty: none, which is CVRP with kernels of its own."),
-		boolean("problem.single_tour", Honoured, "true: one vehicle serves all customers in one tour and comes back when all are served, which is the travelling salesman problem (TSP). Demands and capacities are then not asked. With baseline.type pomo, model.start_views lets every start choose where its tour begins."),
+		text("problem.distribution", Honoured, "Distribution of customers: grid (integer coordinates, scaled to the unit square) or uniform (the unit square, as in Kool et al.).", "grid", "uniform"),
+		float("problem.max_route_length", between(0, 1000), Honoured, "Largest limit of a route's length, including the way back, in sides of the unit square. Each instance draws its limit between twice the distance to its farthest customer and this (RouteFinder: 2.8). 0: no limit."),
+		text("problem.attributes", Honoured, "Kinds of problems that a batch mixes; each instance draws one, with equal probabilities. Names are RouteFinder's, with commas between them: cvrp, or vrp with the suffixes b or mb, l and tw, the prefix o (open) and before it md (several depots). all means the 24 kinds with one depot, mdall the 24 with several. Empty: plain CVRP, which has its own kernels."),
+		boolean("problem.single_tour", Honoured, "true: the travelling salesman problem (TSP): one vehicle serves all customers in one tour. Demands and capacities are then ignored. With baseline.type pomo, model.start_views lets every start choose where its tour begins."),
 	}
 }
 

@@ -193,7 +193,7 @@ func text(key string, effect Effect, about string, choices ...string) Entry {
 // have it; no field holds it, since settings written out are whole.
 func include() Entry {
 	return Entry{Key: includeKey, kind: kindFile, bounds: anything, Effect: Honoured,
-		About: "Another file that this one is laid over: relative to this file's folder, else of that name beside it, else shipped."}
+		About: "Another settings file, which this one overrides: a path relative to this file's folder, a file beside this one, or the name of a shipped file."}
 }
 
 func sizes(key string, b bounds, effect Effect, about string) Entry {
