@@ -40,7 +40,7 @@ class Method {
     this.name.value = ['search', 'policy', 'exact'].includes(name) ? name : 'search';
     this.time = el('input', { type: 'number', min: 0.1, max: 60, step: 0.1, value: 2, onchange: solveAll });
     this.policy = el('select', { onchange: solveAll });
-    this.decode = el('select', { onchange: solveAll }, option('', 'by size'), option('greedy', 'greedy'), option('pomo', 'a start per customer'), option('pomo8', 'and 8 symmetries'), option('pomo8:1', 'the same, drawn'));
+    this.decode = el('select', { onchange: solveAll }, option('', 'default for the size'), option('greedy', 'greedy'), option('pomo', 'a start per customer'), option('pomo8', 'and 8 symmetries'), option('pomo8:1', 'the same, drawn'));
     this.label = el('span', {}, 'Method');
     this.timeBox = el('label', {}, 'Seconds ', this.time);
     this.policyBox = el('label', {}, 'Policy ', this.policy);
@@ -53,7 +53,7 @@ class Method {
     this.timeBox.hidden = m !== 'search';
     this.policyBox.hidden = this.decodeBox.hidden = m !== 'policy';
     const was = this.policy.value;
-    this.policy.replaceChildren(el('option', { value: '' }, 'nearest in size'), ...policies.map(p => el('option', { value: p.name }, `${p.name} (${p.customers} customers)`)));
+    this.policy.replaceChildren(el('option', { value: '' }, 'nearest size'), ...policies.map(p => el('option', { value: p.name }, `${p.name} (${p.customers} customers)`)));
     this.policy.value = policies.some(p => p.name === was) ? was : '';
   }
 
@@ -357,7 +357,7 @@ function tables() {
 
 function pick(node) {
   picked = node;
-  $('r-demand-label').textContent = node ? `Demand of customer ${node}` : 'Demand of new ones';
+  $('r-demand-label').textContent = node ? `Demand of customer ${node}` : 'Demand of new customers';
   if (node) $('r-demand').value = instance.demands[node];
   drawAll();
 }
