@@ -143,7 +143,7 @@ XLand-trivial runs haul data xland --learner search --learn 8000 --held 1024 --s
 tests on the 1,024 held-out tasks. Its histories are those of a learner that knows which goals exist; the published ones are those
 of recurrent PPO. XLand-trivial-LEARN-HELD has other numbers of tasks.
 
-SET is DR9-70-5, DR19-300-5, K2D9-250-1, K2D13-250-1, K2D13-250-5, K2D13-1000-5, XLand-trivial (default: all of them), or another name of
+SET is ` + strings.Join(names, ", ") + ` (default: all of them), or another name of
 haul data tabular. Runs in --out that have ended are not trained again, and interrupted ones continue, so a table can be made in
 parts; runs with other settings are refused. The table is also written to worlds.md there. Small networks do not fill a GPU: --at-once 6
 trains six runs at the same time, with the same results.`,
