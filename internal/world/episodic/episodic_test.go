@@ -159,6 +159,20 @@ func TestLearnersLearn(t *testing.T) {
 	}
 }
 
+// TestSetsHoldGoalsOut: a set learns from one goal at least, and at most from all but one.
+func TestSetsHoldGoalsOut(t *testing.T) {
+	for name, held := range map[string]int{"DR3-0-1": 0, "DR3-1-1": -1, "DR3-8-1": -1, "DR3-9-1": 0, "K2D3-71-1": 1, "K2D3-72-1": 0, "K2D3-73-1": 0, "K2D13-250-1": 100} {
+		s, err := ParseSet(name, 0)
+		if held == 0 {
+			if err == nil || !strings.Contains(err.Error(), "and one at least is held out: write 1 to ") {
+				t.Errorf("%s: %v", name, err)
+			}
+		} else if err != nil || s.Held != held {
+			t.Errorf("%s: %+v, %v", name, s, err)
+		}
+	}
+}
+
 func TestParseSet(t *testing.T) {
 	s, err := ParseSet("K2D13-250-1", 0)
 	if err != nil || s.Room != NewRoom(grid.KeyDoor, 13, 100) || s.Learn != 250 || s.Histories != 1 || s.Held != 100 {

@@ -54,7 +54,11 @@ func ParseSet(name string, horizon int) (Set, error) {
 	if s.Histories < 1 {
 		return Set{}, fmt.Errorf("%s: a goal needs at least one history", name)
 	}
-	if left := s.Room.NumGoals() - s.Learn; s.Held > left {
+	left := s.Room.NumGoals() - s.Learn
+	if s.Learn < 1 || left < 1 {
+		return Set{}, fmt.Errorf("%s: %d goals to learn from: the room has %d, and one at least is held out: write 1 to %d", name, s.Learn, s.Room.NumGoals(), s.Room.NumGoals()-1)
+	}
+	if s.Held > left {
 		s.Held = left
 	}
 	return s, nil
