@@ -67,8 +67,8 @@ In Python: haul.Agent(run).act(obs, reward).`,
 	return cmd
 }
 
-// told is a line that is read.
-type told struct {
+// actInput is a line of the other program.
+type actInput struct {
 	Obs    json.RawMessage `json:"obs"`
 	Reward json.RawMessage `json:"reward"`
 	Forget []bool          `json:"forget"`
@@ -172,8 +172,8 @@ func (a *app) converse(in io.Reader, live *recipe.Live) error {
 	}
 }
 
-// readTold reads a line: one object of known keys, and nothing behind it.
-func readTold(line []byte) (t told, err error) {
+// readActInput reads a line: one object of known keys, and nothing behind it.
+func readActInput(line []byte) (t actInput, err error) {
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
 	wrong := (*json.UnmarshalTypeError)(nil)
@@ -193,7 +193,7 @@ func readTold(line []byte) (t told, err error) {
 
 // answer lets agents act on one line.
 func answer(live *recipe.Live, actions []int, line []byte) error {
-	t, err := readTold(line)
+	t, err := readActInput(line)
 	if err != nil {
 		return err
 	}

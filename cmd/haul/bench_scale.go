@@ -149,7 +149,7 @@ assumes that communication overlaps with nothing; the assumed links are printed 
 			if err != nil {
 				return err
 			}
-			if err := mustTake(plot); err != nil {
+			if err := checkReplaceable(plot); err != nil {
 				return err
 			}
 			m, err := a.benchScale(cmd.Context(), &configs, &devices, given)

@@ -72,7 +72,7 @@ routes.
 			if err != nil {
 				return err
 			}
-			if err := firstOf(devices.check(a), mustTake(plot)); err != nil {
+			if err := firstOf(devices.check(a), checkReplaceable(plot)); err != nil {
 				return err
 			}
 			r, err := a.benchSizes(cmd.Context(), &configs, &devices, sizes)
@@ -109,7 +109,7 @@ func drawReports(cmd *cobra.Command, paths []string, plot string) error {
 			return usagef("--%s does not go with --reports, which time nothing", name)
 		}
 	}
-	if err := mustTake(plot); err != nil {
+	if err := checkReplaceable(plot); err != nil {
 		return err
 	}
 	var all []*sizesReport

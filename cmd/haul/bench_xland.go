@@ -120,7 +120,7 @@ func (a *app) benchXLand(cmd *cobra.Command, env string, f *benchXLandFlags) err
 		if err := benchXLandOn(cmd.Context(), card, w, tasks, actions, f, &r); err != nil {
 			return err
 		}
-		return a.tellXLand(&r, f.json)
+		return a.printXLand(&r, f.json)
 	}
 	var speeds [2][]float64
 	batches := make([]*xland.Batch, 2)
@@ -161,11 +161,11 @@ func (a *app) benchXLand(cmd *cobra.Command, env string, f *benchXLandFlags) err
 		slices.Sort(speeds[i])
 	}
 	r.PerSecond, r.OneCore = speeds[0][f.rounds/2], speeds[1][f.rounds/2]
-	return a.tellXLand(&r, f.json)
+	return a.printXLand(&r, f.json)
 }
 
-// tellXLand prints what was measured.
-func (a *app) tellXLand(r *xlandReport, asJSON bool) error {
+// printXLand prints what was measured.
+func (a *app) printXLand(r *xlandReport, asJSON bool) error {
 	if asJSON {
 		return a.emit(r)
 	}

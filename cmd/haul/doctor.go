@@ -158,7 +158,7 @@ func interruptible(ctx context.Context, work func() error) error {
 }
 
 func (a *app) doctor(ctx context.Context, args []string, opt doctorOptions) error {
-	if err := mayTake(opt.force, opt.page); err != nil {
+	if err := checkWritable(opt.force, opt.page); err != nil {
 		return err
 	}
 	paths, err := doctor.Expand(args)

@@ -101,7 +101,7 @@ func (a *app) labRun(cmd *cobra.Command, f *labFlags, name string) error {
 	if err := opt.Check(); err != nil {
 		return asUsage(err)
 	}
-	if err := mustTake(f.page); err != nil {
+	if err := checkReplaceable(f.page); err != nil {
 		return err
 	}
 	var failed, needs []string

@@ -10,7 +10,7 @@ import (
 )
 
 func main() {
-	ctx, stop := heed(context.Background())
+	ctx, stop := endOnSignal(context.Background())
 	code := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	comm.Exit(code)

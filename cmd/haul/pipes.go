@@ -76,8 +76,9 @@ func (a *app) whole() io.Writer {
 	return a.stdout
 }
 
-// aside is the program with its results among the words, where standard output takes a file.
-func (a *app) aside() *app {
+// reportAside is the program with its reports on standard error, because standard output takes a
+// file.
+func (a *app) reportAside() *app {
 	b := *a
 	b.stdout = a.stderr
 	return &b

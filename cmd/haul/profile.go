@@ -53,7 +53,7 @@ func (a *app) profile(ctx context.Context, f *profileFlags) (err error) {
 	case f.trace != "" && !strings.HasSuffix(f.trace, ".json") && !strings.HasSuffix(f.trace, ".json.gz"):
 		return usagef("--trace %s: write to a .json or a .json.gz", f.trace)
 	}
-	if err := mustTake(f.trace); err != nil {
+	if err := checkReplaceable(f.trace); err != nil {
 		return err
 	}
 	dev, step, cfg, err := a.compiled(ctx, &f.configFlags, &f.deviceFlags)

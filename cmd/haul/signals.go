@@ -26,11 +26,11 @@ func (s *signalled) code() int { return 128 + int(s.signal) }
 // grace is how long ranks take a launcher's further signals for the first one.
 const grace = 5 * time.Second
 
-// heed ends the context with the first signal that asks the process to end: Ctrl-C, SIGTERM of a
-// scheduler or a container, SIGHUP of a terminal that closes, SIGPIPE of a reader that has left.
-// Verbs that heed the context then save what they have. A second signal ends the process at once,
-// but for SIGPIPE, which comes with every further write. Under nohup SIGHUP stays ignored.
-func heed(parent context.Context) (context.Context, func()) {
+// endOnSignal ends the context with the first signal that asks the process to end: Ctrl-C, SIGTERM
+// of a scheduler or a container, SIGHUP of a terminal that closes, SIGPIPE of a reader that has
+// left. Verbs that watch the context then save what they have. A second signal ends the process at
+// once, except SIGPIPE, which comes with every further write. Under nohup SIGHUP stays ignored.
+func endOnSignal(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	asked, pipe := make(chan os.Signal, 1), make(chan os.Signal, 1)
 	if signal.Notify(asked, os.Interrupt, syscall.SIGTERM); !signal.Ignored(syscall.SIGHUP) {

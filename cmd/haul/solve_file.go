@@ -112,7 +112,7 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 		return failed
 	}
 	if f.out == standardOutput {
-		err = firstOf(files.WriteSolution(a.whole(), p, s, r.Cost), a.aside().reportFile(r, false))
+		err = firstOf(files.WriteSolution(a.whole(), p, s, r.Cost), a.reportAside().reportFile(r, false))
 	} else if answer != nil && f.json {
 		_, err = a.whole().Write(answer)
 	} else {

@@ -195,12 +195,12 @@ func refuseExisting(force bool, path string) error {
 	return nil
 }
 
-// mustTake tells of a place that takes no file, before the work whose result is written there. What
-// is there already is replaced.
-func mustTake(path string) error { return mayTake(true, path) }
+// checkReplaceable refuses a path that cannot be written, before the work whose result goes there.
+// A file that exists is replaced.
+func checkReplaceable(path string) error { return checkWritable(true, path) }
 
-// mayTake is mustTake where a file that is there already is replaced by --force alone.
-func mayTake(force bool, path string) error {
+// checkWritable is checkReplaceable, but a file that exists is replaced only with force.
+func checkWritable(force bool, path string) error {
 	if path == "" || path == standardOutput {
 		return nil
 	}

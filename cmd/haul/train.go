@@ -176,9 +176,9 @@ func (f *trainFlags) checkpoint() (err error) {
 	return err
 }
 
-// goOnIn takes the precision of the run that is resumed where none is asked for, since another
-// would give other bits. A CPU has no tf32, so that is only what a GPU prefers.
-func (f *trainFlags) goOnIn() error {
+// keepPrecision takes the precision of the resumed run unless a flag names one, because another
+// would give other bits. A CPU has no tf32, so tf32 is only a preference for a GPU.
+func (f *trainFlags) keepPrecision() error {
 	if f.last == nil || f.precision != "" {
 		return nil
 	}
@@ -269,7 +269,7 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 	if err := f.checkpoint(); err != nil {
 		return err
 	}
-	if err := f.goOnIn(); err != nil {
+	if err := f.keepPrecision(); err != nil {
 		return err
 	}
 	cfg, r, err := f.settings(cmd)
