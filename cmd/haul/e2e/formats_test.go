@@ -230,7 +230,7 @@ func (p page) wantRecords(t *testing.T, dir, recipe string, objects map[string]s
 		}
 		curves = append(curves, p.names(t, section, 2)...)
 	}
-	if end := recipe + ": points of the end"; p[end] != nil {
+	if end := recipe + ": final points in TensorBoard"; p[end] != nil {
 		curves = append(curves, p.names(t, end, 0)...)
 	}
 	got := tags(t, dir)

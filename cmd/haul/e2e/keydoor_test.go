@@ -66,8 +66,8 @@ func TestDataKeyDoor(t *testing.T) {
 	if made["goals"] != 10.0 {
 		t.Errorf("%v goals, want 10", made["goals"])
 	}
-	refused(t, []string{"data", "darkroom", "--config", "keydoor"}, exitUsage, "its histories are made by haul data keydoor")
-	refused(t, []string{"data", "keydoor", "--config", "darkroom"}, exitUsage, "its histories are made by haul data darkroom")
+	refused(t, []string{"data", "darkroom", "--config", "keydoor"}, exitUsage, "make its histories with haul data keydoor")
+	refused(t, []string{"data", "keydoor", "--config", "darkroom"}, exitUsage, "make its histories with haul data darkroom")
 	for want, args := range map[string][]string{
 		"over the 72 goals of keydoor":              {"data", "keydoor", "--set", "grid_size=3", "--set", "n_goal=73"},
 		"has goals 0 to 71":                         {"data", "keydoor", "--set", "grid_size=3", "--set", "n_goal=9", "--set", "goal=72"},
