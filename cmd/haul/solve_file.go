@@ -54,6 +54,7 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 	if err != nil {
 		return err
 	}
+	reading := time.Since(f.begun)
 	if ext := strings.ToLower(filepath.Ext(f.out)); f.out != "" && (ext == "" || ext == ".sol" || ext == ".txt") {
 		if err := files.NumbersVehicles(p); err != nil {
 			return fmt.Errorf("--out %s: %w: write .json, .csv, .xlsx or .geojson", f.out, err)
@@ -88,6 +89,9 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 	r.Method, r.Seconds, r.Out, r.Iterations, r.Interrupted, r.Curve = o.Method, o.Seconds, out, o.Iterations, o.Interrupted, f.search.curve
 	r.Proven = o.Optimal && o.Method == solve.Search
 	r.Decode, r.Policy, r.Start = o.Decode, f.policy.policy, o.Start
+	if text := lateness(f.timeOf(o), time.Since(f.begun), reading); text != "" && !o.Interrupted {
+		fmt.Fprintf(a.stderr, "%s: %s\n", path, text)
+	}
 	// Routes that cannot be written are printed: they may have taken hours.
 	var failed error
 	if out != "" {
@@ -125,6 +129,27 @@ func (a *app) solveFile(ctx context.Context, path string, f *solveFlags) error {
 		return ctx.Err()
 	}
 	return a.unserved(f, o.Missing)
+}
+
+// timeOf is the wall time that a search had; 0: there was none, or a budget of iterations.
+func (f *solveFlags) timeOf(o *outcome) time.Duration {
+	if o.trace == nil || f.search.iterations > 0 {
+		return 0
+	}
+	return f.searchTime()
+}
+
+// lateness says why a solve took longer than its limit; "" where it did not by more than a fiftieth
+// and a twentieth of a second.
+func lateness(limit, took, reading time.Duration) string {
+	if limit <= 0 || took <= limit+limit/50 || took <= limit+50*time.Millisecond {
+		return ""
+	}
+	why := "first routes and judging them took the rest"
+	if reading > limit/2 {
+		why = fmt.Sprintf("reading it took %.1f s", reading.Seconds())
+	}
+	return fmt.Sprintf("the time limit of %v was passed by %.1f s: %s; give it more time", limit, (took - limit).Seconds(), why)
 }
 
 // printRoutes writes routes as a .sol file has them, or as an object where it cannot have them.

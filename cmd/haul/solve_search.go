@@ -43,14 +43,19 @@ type outcome struct {
 	broken []*vrp.Violation // of a plan that was not solved for
 }
 
+// searchTime is the wall time of the whole solve, where no budget of iterations is named.
+func (f *solveFlags) searchTime() time.Duration {
+	if f.vroom != nil && f.vroom.Seconds > 0 && !f.timeGiven {
+		return time.Duration(f.vroom.Seconds * float64(time.Second))
+	}
+	return f.search.time
+}
+
 // searchOptions are the budget and the seed of the search. What reading the file took is part of
 // --time. A VROOM input may say how long, and on how many cores, where no flag does.
 func (f *solveFlags) searchOptions() search.Options {
-	o := search.Options{Time: f.search.time, Iterations: f.search.iterations, Workers: f.workers, Seed: f.src.seed, Target: f.search.target}
+	o := search.Options{Time: f.searchTime(), Iterations: f.search.iterations, Workers: f.workers, Seed: f.src.seed, Target: f.search.target}
 	if v := f.vroom; v != nil {
-		if v.Seconds > 0 && !f.timeGiven {
-			o.Time = time.Duration(v.Seconds * float64(time.Second))
-		}
 		if v.Threads > 0 && !f.workersGiven {
 			o.Workers = min(v.Threads, f.workers)
 		}

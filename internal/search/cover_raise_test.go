@@ -95,13 +95,10 @@ func TestRaiseComesNearerThanRelax(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := compile(context.Background(), set.Problems[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := compile(context.Background(), set.Problems[0])
 		c := newRichChain(m, newStream(3, 1))
 		c.set(nil, nil, nil)
-		c.build()
+		c.build(t.Context())
 		c.typicalLeg()
 		for range 150 {
 			c.ease(20)

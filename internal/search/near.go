@@ -59,7 +59,7 @@ type finder struct {
 func newFinder(t *metricTable) *finder {
 	f := &finder{metricTable: t}
 	if t.p.Metric != vrp.Explicit && t.p.Metric != vrp.GreatCircle && t.n > bruteNodes {
-		f.tree = newKDTree(t.p)
+		f.tree = newKDTree(t.p.X, t.p.Y, t.n)
 	}
 	return f
 }
@@ -97,12 +97,12 @@ func (f *finder) lists(ctx context.Context, nb *neighbours, from, to int) {
 	if k == 0 {
 		return
 	}
-	best := closest{ids: make([]int32, 0, k), ds: make([]float64, 0, k), k: k}
+	best := closest{list: make([]neighbour, 0, k), k: k}
 	for v := from; v <= to; v++ {
 		if v%64 == 0 && ctx.Err() != nil {
 			return
 		}
-		best.ids, best.ds = best.ids[:0], best.ds[:0]
+		best.list = best.list[:0]
 		if f.tree != nil {
 			f.tree.find(&best, int32(v), 0, len(f.tree.ids), 0)
 		} else {
@@ -112,50 +112,77 @@ func (f *finder) lists(ctx context.Context, nb *neighbours, from, to int) {
 				}
 			}
 		}
-		copy(nb.list[(v-1)*k:], best.ids)
+		slices.SortFunc(best.list, byCost)
+		for i, w := range best.list {
+			nb.list[(v-1)*k+i] = w.v
+		}
 	}
 }
 
-// closest keeps the k smallest (distance, id) pairs offered, in order.
+// closest keeps the k nearest that are offered, of equal distances those with the lower numbers:
+// once there are k, in a heap whose first is the farthest of them.
 type closest struct {
-	ids []int32
-	ds  []float64
-	k   int
+	list []neighbour
+	k    int
 }
 
 func (b *closest) offer(id int32, d float64) {
-	i := len(b.ids)
-	if i == b.k {
-		if d > b.ds[i-1] || d == b.ds[i-1] && id > b.ids[i-1] {
-			return
+	if len(b.list) < b.k {
+		if b.list = append(b.list, neighbour{id, d}); len(b.list) == b.k {
+			for i := b.k/2 - 1; i >= 0; i-- {
+				b.sink(i)
+			}
 		}
-		i--
-	} else {
-		b.ids, b.ds = append(b.ids, 0), append(b.ds, 0)
+		return
 	}
-	for ; i > 0 && (b.ds[i-1] > d || b.ds[i-1] == d && b.ids[i-1] > id); i-- {
-		b.ids[i], b.ds[i] = b.ids[i-1], b.ds[i-1]
+	if top := &b.list[0]; d > top.cost || d == top.cost && id > top.v {
+		return
 	}
-	b.ids[i], b.ds[i] = id, d
+	b.list[0] = neighbour{id, d}
+	b.sink(0)
 }
+
+// sink moves what stands at i down to where nothing below it is farther.
+func (b *closest) sink(i int) {
+	list := b.list
+	x := list[i]
+	for {
+		j := 2*i + 1
+		if j >= len(list) {
+			break
+		}
+		if j+1 < len(list) && farther(&list[j+1], &list[j]) {
+			j++
+		}
+		if !farther(&list[j], &x) {
+			break
+		}
+		list[i] = list[j]
+		i = j
+	}
+	list[i] = x
+}
+
+func farther(a, b *neighbour) bool { return a.cost > b.cost || a.cost == b.cost && a.v > b.v }
 
 // reach is the distance beyond which nothing can enter the list.
 func (b *closest) reach() float64 {
-	if len(b.ids) < b.k {
+	if len(b.list) < b.k {
 		return math.Inf(1)
 	}
-	return b.ds[len(b.ds)-1]
+	return b.list[0].cost
 }
 
 // kdTree is the customers' order in which each range's middle splits it by x, then y, in turn.
 // Splitting by position, not by value, keeps it balanced when many customers share a place.
 type kdTree struct {
-	p   *vrp.Problem
-	ids []int32
+	x, y []float64
+	ids  []int32
 }
 
-func newKDTree(p *vrp.Problem) *kdTree {
-	t := &kdTree{p: p, ids: make([]int32, p.N())}
+// newKDTree is the tree of all of n nodes but the first, which is a depot.
+func newKDTree(x, y []float64, n int) *kdTree {
+	t := &kdTree{x: x, y: y, ids: make([]int32, n-1)}
 	for i := range t.ids {
 		t.ids[i] = int32(i + 1)
 	}
@@ -165,9 +192,9 @@ func newKDTree(p *vrp.Problem) *kdTree {
 
 func (t *kdTree) axis(depth int) []float64 {
 	if depth%2 == 0 {
-		return t.p.X
+		return t.x
 	}
-	return t.p.Y
+	return t.y
 }
 
 func (t *kdTree) split(ids []int32, depth int) {
@@ -189,7 +216,7 @@ func (t *kdTree) find(b *closest, v int32, lo, hi, depth int) {
 	mid := (lo + hi) / 2
 	w := t.ids[mid]
 	if w != v {
-		b.offer(w, math.Hypot(t.p.X[v]-t.p.X[w], t.p.Y[v]-t.p.Y[w]))
+		b.offer(w, math.Hypot(t.x[v]-t.x[w], t.y[v]-t.y[w]))
 	}
 	x := t.axis(depth)
 	gap := x[v] - x[w]

@@ -1,6 +1,9 @@
 package search
 
-import "math"
+import (
+	"context"
+	"math"
+)
 
 // The routes of a problem with any constraints while they are annealed. What a reader could
 // break: a slot of the accepted routes is never written to (touch copies it, keep and undo
@@ -126,9 +129,11 @@ type rchain struct {
 	usedWas []int
 	failed  []int32 // tasks that found no place, or none worth it
 	wait    int
-	choosy  bool      // some task may be left out
-	eager   bool      // the task at hand goes in where it fits, at any cost
-	built   bool      // the first routes are being made
+	choosy  bool // some task may be left out
+	eager   bool // the task at hand goes in where it fits, at any cost
+	built   bool // the first routes are being made
+	hasty   bool // and their time is over
+	soon    context.Context
 	apart   bool      // a task may get a vehicle of its own where it would cost less beside others
 	weight  []float64 // by lead: times it was left out, in fleet minimisation
 
@@ -136,6 +141,7 @@ type rchain struct {
 	entered []int64
 	verdict []int32
 	extra   []float64
+	looked  []int64 // by route: the insertion of a shipment that looked at it last
 
 	best     [][]int32
 	bestKind []int32
@@ -291,6 +297,7 @@ func (c *rchain) fit(routes int) {
 		c.stamp, c.cut = append(c.stamp, 0), append(c.cut, 0)
 		c.ends = append(c.ends, ends{})
 		c.entered, c.verdict, c.extra = append(c.entered, 0), append(c.verdict, 0), append(c.extra, 0)
+		c.looked = append(c.looked, 0)
 	}
 }
 

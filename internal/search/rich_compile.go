@@ -11,8 +11,9 @@ import (
 // Building the search's model of a problem. What a reader could break: every field of
 // vrp.Problem is read here; the constraint of a field that is overlooked would not be kept.
 
-// compile makes the model. The problem has been checked.
-func compile(ctx context.Context, p *vrp.Problem) (*model, error) {
+// compile makes the model. The problem has been checked. Where ctx ends, or its deadline is too
+// soon, lists of neighbours are shorter or empty.
+func compile(ctx context.Context, p *vrp.Problem) *model {
 	m := &model{p: p, nodes: len(p.Demand), depots: p.DepotCount(), dims: 1 + len(p.Dimensions),
 		ordered: p.Backhauls, lifo: p.LIFO, pairs: p.Shipments != nil}
 	m.units()
@@ -21,75 +22,83 @@ func compile(ctx context.Context, p *vrp.Problem) (*model, error) {
 	m.readKinds()
 	m.flags()
 	m.readSegments()
-	if err := m.readNear(ctx); err != nil {
-		return nil, err
-	}
+	m.readNear(ctx)
 	m.scale()
-	return m, nil
+	return m
 }
 
-// sampled calls f for all pairs of places, or for some where there are many.
-func (m *model) sampled(f func(i, j int)) {
+// sampled calls f for all pairs of places, or for some where there are many. Where the way back is
+// as long, each is named once and stands for two.
+func (m *model) sampled(f func(i, j, times int)) {
 	n := m.nodes
-	if n <= richTable {
+	switch {
+	case n > richTable:
 		for i := range n {
-			for j := range n {
-				if i != j {
-					f(i, j)
+			for k := range 32 {
+				if j := (i*7 + k*k + 1) % n; j != i {
+					f(i, j, 1)
 				}
 			}
 		}
-		return
-	}
-	for i := range n {
-		for k := range 32 {
-			if j := (i*7 + k*k + 1) % n; j != i {
-				f(i, j)
+	case m.bothWays():
+		for i := range n {
+			for j := range i {
+				f(i, j, 2)
+			}
+		}
+	default:
+		for i := range n {
+			for j := range n {
+				if i != j {
+					f(i, j, 1)
+				}
 			}
 		}
 	}
 }
+
+// bothWays is whether coordinates tell all ways, so that the way back is as long.
+func (m *model) bothWays() bool { return m.p.Profiles == nil && m.p.Metric != vrp.Explicit }
 
 // units chooses what a unit of distance and of time is.
 func (m *model) units() {
 	p := m.p
 	profiles := max(1, len(p.Profiles))
-	m.distUnit, _ = unitOf(func(yield func(float64)) {
-		for k := range profiles {
-			m.sampled(func(i, j int) { yield(min(p.DistanceOf(k, i, j), 1e12)) })
-		}
-	}, func(func(float64)) {}, func(yield func(float64)) {
+	ways := &numbers{}
+	for k := range profiles {
+		m.sampled(func(i, j, times int) { ways.add(min(p.DistanceOf(k, i, j), 1e12), times) })
+	}
+	m.distUnit, _ = unitOf(ways, func(func(float64)) {}, func(yield func(float64)) {
 		for _, t := range p.Types() {
 			yield(t.MaxDistance)
 		}
 	})
-	m.timeUnit, m.wholeTimes = m.timeUnits(profiles)
-}
-
-// timeUnits chooses what a unit of time is. Lengths of time stand in tables of 32 bits, and points
-// in time do not: where these count from far away, as seconds since 1970 do, or where an end is a
-// number that stands for none (9999999999), durations keep their digits. An end that no route can
-// reach is no end.
-func (m *model) timeUnits(profiles int) (unit float64, whole bool) {
-	p, types := m.p, m.p.Types()
-	longest, all := 0.0, 0.0 // of a length, and what all of them take together at most
-	lengths := func(yield func(float64)) {
+	if p.Profiles != nil || p.Speed != 0 && p.Speed != 1 {
+		ways = &numbers{}
 		for k := range profiles {
-			m.sampled(func(i, j int) { yield(min(p.DurationOf(k, i, j), 1e12)) })
-		}
-		for _, list := range [][]float64{p.Service, p.Setup} {
-			for _, x := range list {
-				yield(x)
-			}
-		}
-		for _, t := range types {
-			for _, b := range t.Breaks {
-				yield(b.Duration)
-			}
+			m.sampled(func(i, j, times int) { ways.add(min(p.DurationOf(k, i, j), 1e12), times) })
 		}
 	}
-	lengths(func(x float64) { longest = max(longest, x) })
-	all = longest * float64(4*m.nodes+4)
+	m.timeUnit, m.wholeTimes = m.timeUnits(ways)
+}
+
+// timeUnits chooses what a unit of time is; lengths has the durations of all ways. Lengths of time
+// stand in tables of 32 bits, and points in time do not: where these count from far away, as
+// seconds since 1970 do, or where an end is a number that stands for none (9999999999), durations
+// keep their digits. An end that no route can reach is no end.
+func (m *model) timeUnits(lengths *numbers) (unit float64, whole bool) {
+	p, types := m.p, m.p.Types()
+	for _, list := range [][]float64{p.Service, p.Setup} {
+		for _, x := range list {
+			lengths.add(x, 1)
+		}
+	}
+	for _, t := range types {
+		for _, b := range t.Breaks {
+			lengths.add(b.Duration, 1)
+		}
+	}
+	all := lengths.most * float64(4*m.nodes+4) // what all of them take together at most
 	starts, last := []float64{}, 0.0
 	starts = append(starts, p.Release...)
 	for _, ws := range p.Windows {
@@ -280,14 +289,14 @@ func (m *model) readKinds() {
 		m.trips = m.trips || len(k.reloads) > 0
 		m.perDur = m.perDur || t.DurationCost > 0
 		if dist[t.Profile] == nil {
-			dist[t.Profile] = m.newGrid(void, func(i, j int) int32 {
+			dist[t.Profile] = m.newGrid(void, m.ruled(m.distUnit, false, func(i, j int) int32 {
 				return int32(min(math.Round(p.DistanceOf(t.Profile, i, j)*m.distUnit), longestLength))
-			})
+			}))
 			dur[t.Profile] = dist[t.Profile]
 			if p.Speed != 0 && p.Speed != 1 || p.Profiles != nil && p.Profiles[t.Profile].Duration != nil || m.distUnit != m.timeUnit || !m.wholeTimes {
-				dur[t.Profile] = m.newGrid(void, func(i, j int) int32 {
+				dur[t.Profile] = m.newGrid(void, m.ruled(m.timeUnit, true, func(i, j int) int32 {
 					return int32(min(upUnits(p.DurationOf(t.Profile, i, j), m.timeUnit), longestLength))
-				})
+				}))
 			}
 		}
 		k.dist, k.dur = dist[t.Profile], dur[t.Profile]
@@ -318,6 +327,15 @@ func (m *model) newGrid(void bool, f func(i, j int) int32) *grid {
 			g.n = n + 1
 		}
 		g.cell = make([]int32, g.n*g.n)
+		if m.bothWays() {
+			for i := range n {
+				for j := range i {
+					d := f(i, j)
+					g.cell[i*g.n+j], g.cell[j*g.n+i] = d, d
+				}
+			}
+			return g
+		}
 		for i := range n {
 			for j := range n {
 				g.cell[i*g.n+j] = g.f(int32(i), int32(j))

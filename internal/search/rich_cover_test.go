@@ -15,10 +15,7 @@ func TestRichCoverJoinsHalves(t *testing.T) {
 	k.Count = 3
 	p := &vrp.Problem{Demand: []int32{0, 1, 1, 1, 1}, X: []float64{0, -10, -11, 10, 11}, Y: make([]float64, 5),
 		Metric: vrp.Exact, Fleet: []vrp.VehicleType{k}}
-	m, err := compile(context.Background(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := compile(context.Background(), p)
 	c := newRichChain(m, newStream(1, 1))
 	for _, routes := range [][][]int32{{{1, 2}, {3}, {4}}, {{1}, {2}, {3, 4}}} {
 		if !c.set(routes, []int32{0, 0, 0}, nil) {

@@ -47,13 +47,10 @@ func TestLongRoutesAreUprooted(t *testing.T) {
 			p.Demand[1], p.Demand[2] = 0, 0
 			p.Shipments = []vrp.Shipment{{Pickup: 1, Delivery: 2, Amount: []int32{1}}}
 		}
-		m, err := compile(context.Background(), p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := compile(context.Background(), p)
 		c := newRichChain(m, newStream(3, 1))
 		c.set(nil, nil, nil)
-		c.build()
+		c.build(t.Context())
 		for range 500 {
 			c.begin()
 			c.ruin()

@@ -199,10 +199,7 @@ func TestDenseLeavesTheRest(t *testing.T) {
 		set.Round()
 		p := set.Problems[0]
 		row.ask(p)
-		m, err := compile(context.Background(), p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := compile(context.Background(), p)
 		if f := newRichChain(m, newStream(3, 1)).flat; f == nil || f.small != row.dense || f.long != row.long {
 			t.Errorf("%s: dense routes: %v, want %v", name, f != nil && f.small, row.dense)
 		}

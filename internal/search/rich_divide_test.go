@@ -19,10 +19,7 @@ func TestLargeVehicleGivesWay(t *testing.T) {
 		p.Demand[v], p.X[v], p.Y[v] = 1, float64(10+v%5), float64(v)
 		whole = append(whole, int32(v))
 	}
-	m, err := compile(context.Background(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := compile(context.Background(), p)
 	if !m.divides() {
 		t.Fatal("a fleet of two sizes is not divided")
 	}

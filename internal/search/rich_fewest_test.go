@@ -51,10 +51,7 @@ func TestFewestVehicles(t *testing.T) {
 		if err := c.p.Check(); err != nil {
 			t.Fatalf("%s: %v", c.what, err)
 		}
-		m, err := compile(t.Context(), c.p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := compile(t.Context(), c.p)
 		if got := m.fewestVehicles(); got != c.want {
 			t.Errorf("%s: %d, want %d", c.what, got, c.want)
 		}
@@ -67,12 +64,9 @@ func TestFullFleetByCost(t *testing.T) {
 	p := windows(60)
 	p.Objective = vrp.FewestVehicles
 	d := &richDriver{p: p, o: Options{Iterations: 20000, Workers: 1, Seed: 1}, most: len(p.Demand), longest: endless}
-	var err error
-	if d.m, err = compile(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	d.m = compile(t.Context(), p)
 	c := newRichChain(d.m, newStream(1, 1))
-	if err := d.begin(c); err != nil {
+	if err := d.begin(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	d.fewest(t.Context(), c)

@@ -13,13 +13,10 @@ import (
 // flatten makes a chain over built routes of a problem.
 func flatten(t *testing.T, p *vrp.Problem) *rchain {
 	t.Helper()
-	m, err := compile(context.Background(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := compile(context.Background(), p)
 	c := newRichChain(m, newStream(3, 1))
 	c.set(nil, nil, nil)
-	c.build()
+	c.build(t.Context())
 	c.typicalLeg()
 	return c
 }
@@ -176,10 +173,7 @@ func TestFlatLeavesTheRest(t *testing.T) {
 		}
 		p := set.Problems[0]
 		row.ask(p)
-		m, err := compile(context.Background(), p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := compile(context.Background(), p)
 		if flat := newRichChain(m, newStream(3, 1)).flat != nil; flat != row.flat {
 			t.Errorf("%s: flat routes %v, want %v", name, flat, row.flat)
 		}

@@ -21,10 +21,7 @@ func optional(n int, prize float64) *vrp.Problem {
 // route had; in a small problem that leaves out few, whoever was taken out or left out.
 func TestForceLeftOut(t *testing.T) {
 	for _, x := range []struct{ customers, served int }{{120, 60}, {90, 60}, {90, 90 - recallAll - 1}, {90, 90 - recallAll}} {
-		m, err := compile(t.Context(), optional(x.customers, 100))
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := compile(t.Context(), optional(x.customers, 100))
 		c := newRichChain(m, newStream(3, 1))
 		var routes [][]int32
 		for v := 1; v <= x.served; v += 20 {
@@ -103,15 +100,12 @@ func TestBeginServesWhoFits(t *testing.T) {
 			}
 		}
 		d := &richDriver{p: p, o: Options{Iterations: 100}, begun: time.Now(), most: len(p.Demand), longest: endless}
-		var err error
-		if d.m, err = compile(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
+		d.m = compile(t.Context(), p)
 		c := newRichChain(d.m, newStream(1, 1))
 		if (c.tourist != nil) != x.tourists {
 			t.Fatalf("%+v", x)
 		}
-		if err := d.begin(c); err != nil {
+		if err := d.begin(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
 		if len(c.absent) > 0 {
@@ -124,7 +118,7 @@ func TestBeginServesWhoFits(t *testing.T) {
 			continue
 		}
 		d.best, d.o.Start = vrp.Solution{}, &vrp.Solution{Routes: [][]int32{{1, 2, 3}}, Types: []int32{0}}
-		if err := d.begin(c); err != nil {
+		if err := d.begin(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
 		if len(c.absent) != 117 {

@@ -28,6 +28,9 @@ const overlookMissed = 4
 func (c *rchain) find(v int32, best *spot) {
 	c.asked++
 	switch {
+	case c.hasty:
+		c.findHasty(v, best)
+		return
 	case c.lean:
 		c.sweepLean(v, best)
 	case c.full && c.swift:
@@ -99,12 +102,14 @@ func (c *rchain) rows(v int32) (to, from []int32) {
 			need(l.next)
 		}
 	}
+	for depot := range c.depots {
+		need(int32(depot))
+	}
+	need(int32(c.nodes)) // nowhere
 	for r := range c.slot {
 		e := &c.ends[r]
-		need(e.start)
 		need(e.first)
 		need(e.last)
-		need(e.end)
 	}
 	return c.rowTo, c.rowFrom
 }

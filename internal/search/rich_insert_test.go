@@ -17,16 +17,13 @@ func TestSweepFindsWhatScanFinds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := compile(context.Background(), set.Problems[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := compile(context.Background(), set.Problems[0])
 		c := newRichChain(m, newStream(3, 1))
 		if !c.full || !c.swift || !c.spare || !c.lean {
 			t.Fatalf("%s: the quick look is not taken", name)
 		}
 		c.set(nil, nil, nil)
-		c.build()
+		c.build(t.Context())
 		c.typicalLeg()
 		found := 0
 		for range 400 {

@@ -25,10 +25,7 @@ func TestLeanFindsWhatSweepFinds(t *testing.T) {
 			}
 			var chains [2]*rchain
 			for i := range chains {
-				m, err := compile(context.Background(), &p)
-				if err != nil {
-					t.Fatal(err)
-				}
+				m := compile(context.Background(), &p)
 				c := newRichChain(m, newStream(3, 1))
 				if !c.lean {
 					t.Fatalf("%s: it asks for more", name)
@@ -36,7 +33,7 @@ func TestLeanFindsWhatSweepFinds(t *testing.T) {
 				c.lean = i == 0
 				c.wait = math.MaxInt // none is overlooked
 				c.set(nil, nil, nil)
-				c.build()
+				c.build(t.Context())
 				c.typicalLeg()
 				if stops > 0 {
 					locks := make([]int32, len(c.best))
@@ -80,10 +77,7 @@ func TestLeanLeavesTheRest(t *testing.T) {
 		}
 		p := set.Problems[0]
 		ask(p)
-		m, err := compile(context.Background(), p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := compile(context.Background(), p)
 		if newRichChain(m, newStream(3, 1)).lean {
 			t.Errorf("%s: they are taken for little", name)
 		}
@@ -96,10 +90,7 @@ func TestBlinkDetourOverlooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := compile(context.Background(), set.Problems[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := compile(context.Background(), set.Problems[0])
 	c := newRichChain(m, newStream(3, 1))
 	stops := []stop{{node: 0}}
 	for v := int32(1); v < 10; v++ {

@@ -145,26 +145,33 @@ type numbers struct {
 	count   [2048]int
 	largest [2048]float64
 	fails   [2048][4]bool // in which of units they are not whole
+	most    float64       // the largest of all, infinite ones left out
 }
 
 // units are those in which whole numbers stay whole.
 var units = [4]float64{1, 10, 100, 1000}
 
 func (n *numbers) read(list values) {
-	list(func(x float64) {
-		if x = math.Abs(x); math.IsInf(x, 0) || x == 0 {
-			return
+	list(func(x float64) { n.add(x, 1) })
+}
+
+// add reads a number that there is so many times.
+func (n *numbers) add(x float64, times int) {
+	if x = math.Abs(x); math.IsInf(x, 0) || x == 0 {
+		return
+	}
+	e := math.Float64bits(x) >> 52
+	n.count[e] += times
+	n.largest[e], n.most = max(n.largest[e], x), max(n.most, x)
+	if x == math.Trunc(x) {
+		return // whole in all units
+	}
+	fails := &n.fails[e]
+	for i, u := range units {
+		if !fails[i] && math.Abs(x*u-math.Round(x*u)) > 1e-6 {
+			fails[i] = true
 		}
-		e := math.Float64bits(x) >> 52
-		n.count[e]++
-		n.largest[e] = max(n.largest[e], x)
-		fails := &n.fails[e]
-		for i, u := range units {
-			if !fails[i] && math.Abs(x*u-math.Round(x*u)) > 1e-6 {
-				fails[i] = true
-			}
-		}
-	})
+	}
 }
 
 // upTo is the largest of the numbers whose power is at most e, and the units in which not all of
@@ -200,14 +207,13 @@ func (n *numbers) common() int {
 	return last
 }
 
-// unitOf is the least of 1, 10, 100 and 1000 in which all lengths and points are whole numbers, or
-// a power of two that keeps the largest within mostLength. Points go beyond it, up to mostPoint,
-// where values are whole, or where they are a thousand times the longest length and more, which
-// would be rounded away. Lengths that nobody means to go do not count where limits, of lengths or
-// of points, are below them. whole tells that lengths are whole.
-func unitOf(lengths, points, limits values) (unit float64, whole bool) {
-	var of, at, most numbers
-	of.read(lengths)
+// unitOf is the least of 1, 10, 100 and 1000 in which all lengths (of) and points are whole
+// numbers, or a power of two that keeps the largest within mostLength. Points go beyond it, up to
+// mostPoint, where values are whole, or where they are a thousand times the longest length and
+// more, which would be rounded away. Lengths that nobody means to go do not count where limits, of
+// lengths or of points, are below them. whole tells that lengths are whole.
+func unitOf(of *numbers, points, limits values) (unit float64, whole bool) {
+	var at, most numbers
 	at.read(points)
 	most.read(limits)
 	last := len(of.count) - 1

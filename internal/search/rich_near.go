@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
+
+	"haul/internal/vrp"
 )
 
 // Neighbours of customers in problems with further constraints: a removal takes customers from
@@ -12,65 +15,147 @@ import (
 // richNear is the length of the neighbour lists.
 const richNear = 100
 
+// nearWide is how many of the nearest by distance a list is chosen from, where there is no table.
+const nearWide = 3 * richNear
+
 // readNear lists each customer's nearest: by distance, and by the waiting and lateness that windows
-// force on a vehicle that goes from one straight to the other.
-func (m *model) readNear(ctx context.Context) error {
+// force on a vehicle that goes from one straight to the other. Where ctx has a deadline that is too
+// soon, lists are shorter; where it ends, those of the last customers are empty.
+func (m *model) readNear(ctx context.Context) {
 	n := m.nodes
 	m.nearAt = make([]int32, n+1)
 	count := min(richNear*m.stands(), n-m.depots-1)
 	if count <= 0 {
-		return nil
+		return
 	}
-	dist, dur := m.kinds[0].dist, m.kinds[0].dur
-	ratio := m.distUnit / m.timeUnit
-	away := func(i, j int32) float64 {
-		d := float64(dist.at(i, j))
-		if !m.timed || m.slow {
-			return d
-		}
-		a, b := &m.places[i], &m.places[j]
-		t := a.service + int64(dur.at(i, j))
-		wait := max(0, b.early-t-a.late)
-		warp := max(0, a.early+t-b.late)
-		return d + ratio*(0.2*float64(wait)+float64(warp))
-	}
-	candidates := make([]int32, 0, n)
-	var list nearList
-	var raw []int32
-	width := 0
+	l := &nearLists{model: m, list: nearList{most: count}}
 	if n > richTable && m.p.X != nil {
-		var err error
-		if raw, width, err = Nearest(ctx, m.p, min(3*richNear, n-m.depots-1)); err != nil {
-			return err
+		l.finder = newFinder(&metricTable{p: m.p, n: n})
+		if m.p.Metric == vrp.GreatCircle { // as on a map: who is nearest of them is told by their distances
+			x, y := m.p.Plane()
+			l.finder.tree = newKDTree(x, y, n)
+		}
+		l.raw = newLists(n-1, nearWide)
+	} else {
+		for w := int32(m.depots); int(w) < n; w++ {
+			l.candidates = append(l.candidates, w)
+		}
+	}
+	if share := l.share(ctx); share < 1 {
+		l.list.most = max(min(count, startLeast), int(float64(count)*share))
+		if l.raw != nil {
+			l.raw = newLists(n-1, max(2*startLeast, int(nearWide*share)))
 		}
 	}
 	for v := int32(m.depots); int(v) < n; v++ {
-		if v%256 == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
 		m.nearAt[v] = int32(len(m.near))
-		candidates = candidates[:0]
-		if raw != nil {
-			candidates = append(candidates, raw[(int(v)-1)*width:int(v)*width]...)
-		} else {
-			for w := int32(m.depots); int(w) < n; w++ {
-				candidates = append(candidates, w)
+		if v%64 == 0 && ctx.Err() != nil {
+			for ; int(v) < n; v++ {
+				m.nearAt[v] = int32(len(m.near))
 			}
+			break
 		}
-		list = nearList{most: count, kept: list.kept[:0]}
-		for _, w := range candidates {
-			if w == v || int(w) < m.depots || m.members[m.places[v].lead] != nil && m.places[v].lead == m.places[w].lead {
-				continue
-			}
-			list.add(neighbour{w, min(away(v, w), away(w, v))})
-		}
-		list.cut()
-		for _, s := range list.kept {
+		l.read(v)
+		for _, s := range l.list.kept {
 			m.near = append(m.near, s.v)
 		}
 	}
 	m.nearAt[n] = int32(len(m.near))
-	return nil
+}
+
+// nearLists makes the list of one customer after the other.
+type nearLists struct {
+	*model
+	list       nearList
+	finder     *finder     // of the nearest by distance; nil: all are candidates
+	raw        *neighbours // its lists
+	candidates []int32
+}
+
+// share is how much of the lists can be made in half of the time that ctx leaves, by a sample.
+func (l *nearLists) share(ctx context.Context) float64 {
+	end, clock := ctx.Deadline()
+	n := l.nodes - l.depots
+	if !clock || n <= 4*startSample {
+		return 1
+	}
+	began := time.Now()
+	for i := range startSample {
+		l.read(int32(l.depots + i*(n/startSample)))
+	}
+	need := time.Since(began).Seconds() * float64(n) / startSample
+	return max(0, min(1, time.Until(end).Seconds()/2/need))
+}
+
+// read lists the nearest of v.
+func (l *nearLists) read(v int32) {
+	candidates := l.candidates
+	if l.raw != nil {
+		l.finder.lists(context.Background(), l.raw, int(v), int(v))
+		candidates = l.raw.of(v)
+	}
+	list := &l.list
+	list.kept, list.full = list.kept[:0], false
+	a, group := &l.places[v], l.members[l.places[v].lead] != nil
+	dist, dur := l.kinds[0].dist, l.kinds[0].dur
+	to, from := dist.rows(v)
+	toTime, fromTime := dur.rows(v)
+	even := l.bothWays()
+	for _, w := range candidates {
+		b := &l.places[w]
+		if w == v || int(w) < l.depots || group && a.lead == b.lead {
+			continue
+		}
+		var there, back int32
+		if to != nil {
+			there, back = to[w], from[w]
+		} else {
+			there = dist.f(v, w)
+			if back = there; !even {
+				back = dist.f(w, v)
+			}
+		}
+		if list.full && float64(min(there, back)) > list.kept[list.most-1].cost {
+			continue // waiting and lateness only add to it
+		}
+		x, y := float64(there), float64(back)
+		if l.timed && !l.slow {
+			switch {
+			case toTime != nil:
+				there, back = toTime[w], fromTime[w]
+			case dur == dist:
+			case even:
+				there = dur.f(v, w)
+				back = there
+			default:
+				there, back = dur.f(v, w), dur.f(w, v)
+			}
+			x, y = x+l.awry(a, b, there), y+l.awry(b, a, back)
+		}
+		list.add(neighbour{w, min(x, y)})
+	}
+	list.cut()
+}
+
+// awry is what waiting and lateness add to the distance from a to b, where the way takes so long.
+func (m *model) awry(a, b *place, takes int32) float64 {
+	t := a.service + int64(takes)
+	wait := max(0, b.early-t-a.late)
+	warp := max(0, a.early+t-b.late)
+	return m.distUnit / m.timeUnit * (0.2*float64(wait) + float64(warp))
+}
+
+// rows is the distances from a place and to it; nil where there is no table.
+func (g *grid) rows(v int32) (from, to []int32) {
+	if g.cell == nil {
+		return nil, nil
+	}
+	from = g.cell[int(v)*g.n:][:g.n]
+	to = from
+	if g.back != nil {
+		to = g.back[int(v)*g.n:][:g.n]
+	}
+	return from, to
 }
 
 // neighbour is a node and how far away it is.

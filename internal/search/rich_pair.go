@@ -4,37 +4,74 @@ package search
 // order. What a reader could break: the stretch between the two is extended stop by stop, and
 // ends at the first stop that time or load forbids, because longer stretches are forbidden too.
 
+const (
+	// pairNear is how many of the nearest customers of either half have routes that a shipment's
+	// insertion looks at, where insertions do not look at every position.
+	pairNear = 40
+	// pairAll is how seldom one that finds no place there looks at all others.
+	pairAll = 4
+)
+
 // findPair is the best spot of a shipment, by its pickup.
 func (c *rchain) findPair(p int32, best *spot) {
 	d := c.places[p].mate
 	c.asked++
-	for r := range c.slot {
-		s := &c.slots[c.slot[r]]
-		if s.count == 0 || int(s.lock) >= len(s.stops)-1 && s.lock > 0 {
-			continue
+	switch {
+	case c.hasty:
+		for r := max(0, len(c.slot)-hastyRoutes); r < len(c.slot); r++ {
+			c.pairOn(int32(r), p, d, best)
 		}
-		k := &c.kinds[s.kind]
-		if s.count+2 > k.maxStops || !c.mayServe(k, p) || !c.mayServe(k, d) {
-			continue
+	case c.full:
+		for r := range c.slot {
+			c.pairOn(int32(r), p, d, best)
 		}
-		if c.slow {
-			for i := 1 + int(s.lock); i < len(s.stops); i++ {
-				for j := i; j < len(s.stops); j++ {
-					if float64(float64(pairDetour(s, k, p, d, i, j))*k.perDist) >= best.cost {
-						continue
-					}
-					c.evaluateWhole(spot{route: int32(r), kind: s.kind, node: p, at: int32(i), then: int32(j)}, best)
-					s = &c.slots[c.slot[r]]
+	default:
+		for _, half := range [2]int32{p, d} {
+			near := c.nearOf(half)
+			for _, w := range near[:min(len(near), pairNear)] {
+				if r := c.link[w].route; r >= 0 && c.looked[r] != c.asked {
+					c.pairOn(r, p, d, best)
 				}
 			}
-			continue
 		}
-		c.scanPair(int32(r), s, k, p, d, best)
+		if best.route < 0 && c.places[p].required && c.below(pairAll) == 0 {
+			for r := range c.slot {
+				if c.looked[r] != c.asked {
+					c.pairOn(int32(r), p, d, best)
+				}
+			}
+		}
 	}
 	if c.trips {
 		c.findTrip(p, best)
 	}
 	c.newPair(p, d, best)
+}
+
+// pairOn looks at every pair of positions in a route.
+func (c *rchain) pairOn(r, p, d int32, best *spot) {
+	c.looked[r] = c.asked
+	s := &c.slots[c.slot[r]]
+	if s.count == 0 || int(s.lock) >= len(s.stops)-1 && s.lock > 0 {
+		return
+	}
+	k := &c.kinds[s.kind]
+	if s.count+2 > k.maxStops || !c.mayServe(k, p) || !c.mayServe(k, d) {
+		return
+	}
+	if !c.slow {
+		c.scanPair(r, s, k, p, d, best)
+		return
+	}
+	for i := 1 + int(s.lock); i < len(s.stops); i++ {
+		for j := i; j < len(s.stops); j++ {
+			if float64(float64(pairDetour(s, k, p, d, i, j))*k.perDist) >= best.cost {
+				continue
+			}
+			c.evaluateWhole(spot{route: r, kind: s.kind, node: p, at: int32(i), then: int32(j)}, best)
+			s = &c.slots[c.slot[r]]
+		}
+	}
 }
 
 // pairDetour is the distance that a pickup before stop i and a delivery before stop j add.

@@ -32,10 +32,7 @@ func TestPromptFindsWhatSegmentsFind(t *testing.T) {
 	for name, p := range problems {
 		var chains [2]*rchain
 		for i := range chains {
-			m, err := compile(context.Background(), p)
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := compile(context.Background(), p)
 			if !m.prompt {
 				t.Fatalf("%s: windows are not all that binds", name)
 			}
@@ -44,7 +41,7 @@ func TestPromptFindsWhatSegmentsFind(t *testing.T) {
 			c.lean = false // as it is by segments
 			c.tollLow, c.tollHigh = tollLow, tollHigh
 			c.set(nil, nil, nil)
-			c.build()
+			c.build(t.Context())
 			c.typicalLeg()
 			chains[i] = c
 		}
@@ -74,10 +71,7 @@ func TestPromptLeavesDurationsToSegments(t *testing.T) {
 	} {
 		p := windows(20)
 		bind(p)
-		m, err := compile(context.Background(), p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := compile(context.Background(), p)
 		if m.prompt {
 			t.Errorf("%s: windows are taken for all that binds", name)
 		}

@@ -20,10 +20,7 @@ func TestRoutesAreCutAnew(t *testing.T) {
 	for v := 1; v <= n; v++ {
 		p.Demand[v], p.X[v], p.Y[v] = 1, float64(20+v%3), float64(v)
 	}
-	m, err := compile(context.Background(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := compile(context.Background(), p)
 	routes := [][]int32{{1, 2, 3, 4}, {5, 6, 7, 8}, {9, 10, 11, 12}}
 	for seed := range uint64(20) {
 		c := newRichChain(m, newStream(seed, 1))

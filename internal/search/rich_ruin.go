@@ -338,7 +338,11 @@ func (c *rchain) recreate(limit, noise float64) bool {
 		// cost, as measured.
 		enough += c.tollUnit * tollOne
 	}
-	for i, lead := range c.removed {
+	for i := range c.removed {
+		if c.built {
+			c.hasten(c.soon, i)
+		}
+		lead := c.removed[i]
 		if c.eager = c.choosy && (c.built || i < forced); c.eager {
 			c.place(lead, noise, math.Inf(1))
 		} else if c.place(lead, noise, enough-c.change); c.change >= enough {

@@ -71,14 +71,13 @@ var elapsed = time.Since
 
 func solveRich(ctx context.Context, p *vrp.Problem, o Options, begun time.Time) (*Result, error) {
 	d := &richDriver{p: p, o: o, begun: begun, most: len(p.Demand), longest: endless}
-	var err error
 	// A search that is interrupted at once still gives routes.
-	if d.m, err = compile(context.WithoutCancel(ctx), p); err != nil {
-		return nil, err
-	}
+	soon, cancel := d.hurry(ctx)
+	defer cancel()
+	d.m = compile(soon, p)
 	c := newRichChain(d.m, newStream(o.Seed, 1<<62))
 	d.flat = c.flat != nil && d.m.small()
-	if err := d.begin(c); err != nil {
+	if err := d.begin(soon, c); err != nil {
 		return nil, err
 	}
 	switch p.Objective {
@@ -91,8 +90,16 @@ func solveRich(ctx context.Context, p *vrp.Problem, o Options, begun time.Time) 
 	return d.result(ctx)
 }
 
-// begin sets the start: the caller's routes, or greedy ones.
-func (d *richDriver) begin(c *rchain) error {
+// hurry is ctx with the end of a start that has a clock.
+func (d *richDriver) hurry(ctx context.Context) (context.Context, context.CancelFunc) {
+	if d.o.Time <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, d.begun.Add(time.Duration(startLatest*float64(d.o.Time))))
+}
+
+// begin sets the start: the caller's routes, or greedy ones, the better the longer ctx lasts.
+func (d *richDriver) begin(ctx context.Context, c *rchain) error {
 	var from vrp.Solution
 	if d.o.Start != nil {
 		from = *d.o.Start
@@ -115,7 +122,7 @@ func (d *richDriver) begin(c *rchain) error {
 		return fmt.Errorf("search: routes are fixed, and there is no start that has them")
 	}
 	if d.o.Start == nil && d.p.Limited() == nil && len(d.p.Demand) > tableNodes {
-		from.Routes = d.strung()
+		from.Routes = d.strung(ctx)
 	}
 	fits := c.set(from.Routes, from.Types, d.locks)
 	if !fits && d.o.Fixed != nil {
@@ -131,9 +138,12 @@ func (d *richDriver) begin(c *rchain) error {
 	// that does takes dozens of customers at once.
 	d.take(c)
 	if len(c.absent) > 0 && (c.tourist == nil || d.o.Start == nil || c.short()) {
-		c.build()
+		c.build(ctx)
 	}
 	d.take(c)
+	began := time.Now()
+	d.p.Cost(d.best)
+	d.reserve(time.Since(began), c.short())
 	d.tell(true)
 	c.typicalLeg()
 	if d.start == nil && opensFlat(d.p) {
@@ -142,18 +152,20 @@ func (d *richDriver) begin(c *rchain) error {
 	return nil
 }
 
-// strung is routes of the savings method, strung together as long as the fleet is too small for
-// them and a vehicle holds both; nil where that does not do.
-func (d *richDriver) strung() [][]int32 {
+// strung is routes of the savings method, or along a curve where ctx ends before, strung together
+// as long as the fleet is too small for them and a vehicle holds both; nil where that does not do.
+func (d *richDriver) strung(ctx context.Context) [][]int32 {
 	free := *d.p
 	free.Vehicles = 0
 	if free.Plain() != nil {
 		return nil
 	}
-	s, err := SavingsWith(context.Background(), &free, SavingsOptions{})
-	if err != nil {
+	plain := &driver{p: &free, o: d.o, begun: d.begun}
+	var err error
+	if plain.near, err = plain.lists(context.WithoutCancel(ctx)); err != nil {
 		return nil
 	}
+	s := plain.first(ctx)
 	load := func(route []int32) (sum int64) {
 		for _, v := range route {
 			sum += int64(d.p.Demand[v])
@@ -208,17 +220,17 @@ func broken(p *vrp.Problem, s vrp.Solution) error {
 }
 
 // build gives all absent tasks their cheapest spots, in an order drawn. None that fits is left out:
-// which of them do not pay is seen from routes, not one by one.
-func (c *rchain) build() {
+// which of them do not pay is seen from routes, not one by one. From the end of ctx on it is hasty.
+func (c *rchain) build(ctx context.Context) {
 	c.begin()
 	for _, lead := range c.absent {
 		c.taken[lead], c.home[lead] = c.tick, -1
 		c.removed = append(c.removed, lead)
 		c.change -= c.places[lead].price
 	}
-	c.built = true
+	c.built, c.soon = true, ctx
 	c.recreate(math.Inf(1), 0)
-	c.built = false
+	c.built, c.soon, c.hasty = false, nil, false
 	c.keep()
 	c.remember()
 }
@@ -378,17 +390,15 @@ func (d *richDriver) locksOf(s vrp.Solution) []int32 {
 func (d *richDriver) chain(ctx context.Context, c *rchain, t stretch, mu *sync.Mutex) {
 	mu.Lock()
 	defer mu.Unlock()
-	each := clockEach
+	most := clockEach
 	if c.slow {
-		each = 4
+		most = 4
 	}
 	round := time.Now()
 	venturing := c.ventures() && d.locks == nil
 	for x := d.spent(); x < t.until && !d.over(ctx); x = d.spent() {
 		temperature := t.at(x) * c.leg
-		if d.o.Iterations > 0 {
-			each = min(each, d.o.Iterations-d.iterations)
-		}
+		each := d.chunk(most)
 		mu.Unlock()
 		c.ease(each)
 		moves := c.moves
@@ -408,7 +418,7 @@ func (d *richDriver) chain(ctx context.Context, c *rchain, t stretch, mu *sync.M
 			c.ventured = 0
 			d.take(c)
 			mu.Unlock()
-			done += c.venture(temperature)
+			done += c.venture(temperature, func() bool { return d.o.Iterations == 0 && d.over(ctx) })
 			mu.Lock()
 		}
 		d.iterations += done

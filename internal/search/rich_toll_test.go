@@ -30,16 +30,13 @@ func full(n int) *vrp.Problem {
 func TestOverloadHasItsPrice(t *testing.T) {
 	p := full(120)
 	p.Capacity = 15
-	m, err := compile(context.Background(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := compile(context.Background(), p)
 	const seeds, iterations = 4, 10_000
 	search := func(soft bool) (cost float64, seen int) {
 		for seed := range uint64(seeds) {
 			c := newRichChain(m, newStream(seed, 1))
 			c.set(nil, nil, nil)
-			c.build()
+			c.build(t.Context())
 			c.typicalLeg()
 			for i := range iterations {
 				if soft {
@@ -70,13 +67,10 @@ func TestOverloadHasItsPrice(t *testing.T) {
 
 // The accounts of cost and overload agree with routes that are counted anew.
 func TestTollsAreBooked(t *testing.T) {
-	m, err := compile(context.Background(), full(60))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := compile(context.Background(), full(60))
 	c := newRichChain(m, newStream(1, 1))
 	c.set(nil, nil, nil)
-	c.build()
+	c.build(t.Context())
 	c.typicalLeg()
 	c.ease(1)
 	for i := range 3000 {
@@ -135,13 +129,10 @@ func TestScarceRoomIsFilled(t *testing.T) {
 func TestLeftOutStayOutForASpell(t *testing.T) {
 	p := full(60)
 	p.Vehicles = 2
-	m, err := compile(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := compile(t.Context(), p)
 	c := newRichChain(m, newStream(1, 1))
 	c.set(nil, nil, nil)
-	c.build()
+	c.build(t.Context())
 	c.typicalLeg()
 	out := slices.Sorted(slices.Values(c.absent))
 	if c.ease(closedEach - 1); len(out) == 0 || c.soft || c.closed {

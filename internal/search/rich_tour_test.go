@@ -32,10 +32,7 @@ func far() *vrp.Problem {
 // TestTourOpensARoute: one programme finds the whole route, in the order of its windows.
 func TestTourOpensARoute(t *testing.T) {
 	p := far()
-	m, err := compile(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := compile(t.Context(), p)
 	c := newRichChain(m, newStream(1, 1))
 	if c.tourist == nil {
 		t.Fatal("prizes, windows and one load are what the programme knows")
@@ -79,10 +76,7 @@ func TestTourOpensARoute(t *testing.T) {
 // is that of its routes.
 func TestTourKeepsTheCost(t *testing.T) {
 	p := far()
-	m, err := compile(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := compile(t.Context(), p)
 	c := newRichChain(m, newStream(3, 1))
 	c.set(nil, nil, nil)
 	for i := range 400 {
@@ -109,10 +103,7 @@ func TestTourAsksWhoMayServe(t *testing.T) {
 	p := far()
 	p.Needs = make([][]int32, len(p.Demand))
 	p.Needs[4] = []int32{7}
-	m, err := compile(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := compile(t.Context(), p)
 	c := newRichChain(m, newStream(1, 1))
 	c.set(nil, nil, nil)
 	openAll(c)

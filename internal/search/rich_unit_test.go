@@ -65,7 +65,9 @@ func TestUnits(t *testing.T) {
 				}
 			}
 		}
-		unit, whole := unitOf(all(c.lengths), all(c.points), all(c.limits))
+		of := &numbers{}
+		of.read(all(c.lengths))
+		unit, whole := unitOf(of, all(c.points), all(c.limits))
 		if unit != c.unit || whole != c.whole || slices.ContainsFunc(c.points, func(x float64) bool { return x*unit > mostPoint }) {
 			t.Errorf("%v %v %v: %g %v, want %g %v", c.lengths, c.points, c.limits, unit, whole, c.unit, c.whole)
 		}

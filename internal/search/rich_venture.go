@@ -17,8 +17,8 @@ const (
 // ventures is whether routes may be opened for tasks that are left out.
 func (c *rchain) ventures() bool { return c.choosy && !c.slow }
 
-// venture tries one, and returns the iterations that it took.
-func (c *rchain) venture(temperature float64) int {
+// venture tries one, and returns the iterations that it took. It is cut short where over says so.
+func (c *rchain) venture(temperature float64, over func() bool) int {
 	was, kinds := clone(c.best[:0]), append([]int32(nil), c.bestKind[:0]...)
 	for r := range c.slot {
 		s := &c.slots[c.slot[r]]
@@ -35,7 +35,11 @@ func (c *rchain) venture(temperature float64) int {
 		return 0
 	}
 	n := min(ventureSearch*len(c.focus), ventureMost)
-	for range n {
+	for i := range n {
+		if i%4 == 3 && over() {
+			n = i
+			break
+		}
 		c.iterate(temperature)
 	}
 	c.focus = c.focus[:0]

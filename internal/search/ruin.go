@@ -1,5 +1,10 @@
 package search
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Slack induction by string removals (Christiaens and Vanden Berghe, 2020): remove strings of
 // customers from neighbouring routes, and reinsert each where it is cheapest. What a reader
 // could break: ruin and recreate change only touched routes, and change is the exact difference
@@ -249,8 +254,13 @@ func (c *chain) order() {
 	sortByKeys(c.removed, c.keys)
 }
 
-// sortByKeys sorts customers by their keys, the least first. The lists are short.
+// sortByKeys sorts customers by their keys, the least first. The lists are short, but for that of
+// all customers at the start.
 func sortByKeys(list []int32, keys []uint64) {
+	if len(list) > 256 {
+		slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(keys[a], keys[b]) })
+		return
+	}
 	for i := 1; i < len(list); i++ {
 		v := list[i]
 		k := keys[v]

@@ -146,12 +146,7 @@ func alongCurve(p *vrp.Problem) (s vrp.Solution) {
 		order[i] = int32(i + 1)
 	}
 	if x, y := p.Plane(); len(x) == len(p.Demand) {
-		key := make([]uint64, len(x))
-		left, low := slices.Min(x), slices.Min(y)
-		side := max(slices.Max(x)-left, slices.Max(y)-low, math.SmallestNonzeroFloat64)
-		for v := range key {
-			key[v] = hilbert(cell(x[v]-left, side), cell(y[v]-low, side))
-		}
+		key := curve(x, y)
 		slices.SortFunc(order, func(a, b int32) int { return cmp.Or(cmp.Compare(key[a], key[b]), cmp.Compare(a, b)) })
 	}
 	load, from := int64(0), 0
@@ -163,6 +158,17 @@ func alongCurve(p *vrp.Problem) (s vrp.Solution) {
 		load += int64(p.Demand[v])
 	}
 	return vrp.Solution{Routes: append(s.Routes, order[from:])}
+}
+
+// curve is where places lie along Hilbert's curve.
+func curve(x, y []float64) []uint64 {
+	key := make([]uint64, len(x))
+	left, low := slices.Min(x), slices.Min(y)
+	side := max(slices.Max(x)-left, slices.Max(y)-low, math.SmallestNonzeroFloat64)
+	for v := range key {
+		key[v] = hilbert(cell(x[v]-left, side), cell(y[v]-low, side))
+	}
+	return key
 }
 
 // cell is where a length lies on a side that is cut into 2^16.

@@ -49,6 +49,7 @@ type job struct {
 	out *Result
 	// the method may leave out required customers; they are listed
 	partial bool
+	until   time.Time // the end of the search's time; zero: it has a budget of iterations
 }
 
 // ErrNoRoutes says that not every customer can be served.
@@ -73,6 +74,9 @@ func runSavings(j *job) (err error) {
 
 func runSearch(j *job) error {
 	begun, o := time.Now(), j.o.Search
+	if o.Time > 0 {
+		j.until = begun.Add(o.Time)
+	}
 	o.Partial = o.Partial || o.Start != nil && len(left(j.p, *o.Start)) > 0
 	found, err := search.Solve(j.ctx, j.p, o)
 	if errors.As(err, new(*search.FleetError)) {
@@ -92,7 +96,7 @@ func runSearch(j *job) error {
 	}
 	j.partial = j.p.Limited() != nil || o.Partial || o.Fixed != nil
 	if j.partial && o.Fixed == nil && len(found.Unserved) > 0 {
-		found.Solution = fit(j.p, found.Solution)
+		found.Solution = fit(j.p, found.Solution, j.until)
 	}
 	j.out.Solution, j.out.Iterations, j.out.Interrupted, j.out.Optimal = found.Solution, found.Iterations, found.Interrupted, found.Proven
 	if found.Start > 0 {

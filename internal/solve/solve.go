@@ -30,7 +30,7 @@ func (m *Method) Solve(ctx context.Context, p *vrp.Problem, o Options) (*Result,
 	}
 	j.out.Cost = p.Cost(j.out.Solution)
 	if j.partial {
-		j.out.Reasons = Reasons(p, j.out.Solution)
+		j.out.Reasons = reasons(p, j.out.Solution, j.until)
 		j.out.Missing = len(missing(p, left(p, j.out.Solution)))
 	}
 	return j.out, nil

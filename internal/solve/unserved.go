@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"haul/internal/vrp"
 )
@@ -67,12 +68,20 @@ func relaxed(p *vrp.Problem, without []int32) *vrp.Problem {
 // Reasons says of customers on no route why, as far as the validator can tell: what keeps them from
 // a route of their own, else the least of what would break in the place that comes nearest.
 func Reasons(p *vrp.Problem, s vrp.Solution) map[int32]string {
+	return reasons(p, s, time.Time{})
+}
+
+// late is whether the clock has passed a moment; the zero one never comes.
+func late(until time.Time) bool { return !until.IsZero() && time.Now().After(until) }
+
+// reasons is Reasons that tries no more customers from a moment on.
+func reasons(p *vrp.Problem, s vrp.Solution, until time.Time) map[int32]string {
 	list := left(p, s)
 	if len(list) == 0 {
 		return nil
 	}
 	why := map[int32]string{}
-	for _, u := range p.Unservable() {
+	for _, u := range p.UnservableOf(list) {
 		_, reason, _ := strings.Cut(u.Reason, ": ")
 		why[u.Customer] = reason
 		if other, ok := partner(p, u.Customer); ok {
@@ -92,7 +101,7 @@ func Reasons(p *vrp.Problem, s vrp.Solution) map[int32]string {
 			why[v] = "another one of its group is visited"
 		case !needed[v]:
 			why[v] = "it costs more than its prize"
-		case i < mostReasons && trials < mostTrials:
+		case i < mostReasons && trials < mostTrials && !late(until):
 			why[v] = nearest(validator, p, s, v, &trials)
 		default:
 			why[v] = "no vehicle has room for it beside the others"
@@ -184,7 +193,7 @@ func nearest(validator *vrp.RouteValidator, p *vrp.Problem, s vrp.Solution, v in
 // point cannot tell a limit that is touched to the last digit from one that is broken, and one
 // that was short may have overlooked them. Each goes where its ways cost least of the places that
 // are tried.
-func fit(p *vrp.Problem, s vrp.Solution) vrp.Solution {
+func fit(p *vrp.Problem, s vrp.Solution, until time.Time) vrp.Solution {
 	trials, validator := 0, vrp.NewRouteValidator(p)
 	types := p.Types()
 	ways := func(route []int32, kind int) (sum float64) { // what its ways cost, without a walk over all places
@@ -199,7 +208,7 @@ func fit(p *vrp.Problem, s vrp.Solution) vrp.Solution {
 		return sum * max(t.DistanceCost, 1e-9)
 	}
 	for i, v := range missing(p, left(p, s)) {
-		if i >= mostReasons || trials >= mostTrials {
+		if i >= mostReasons || trials >= mostTrials || i > 0 && late(until) {
 			break
 		}
 		if slices.ContainsFunc(s.Routes, func(r []int32) bool { return slices.Contains(r, v) }) {
@@ -237,14 +246,21 @@ func fit(p *vrp.Problem, s vrp.Solution) vrp.Solution {
 	return s
 }
 
-// routesNear are the routes that come nearest to a customer, the nearest first.
+// routesNear are the routes that come nearest to a customer, the nearest first: on the map, where
+// there is one, which is quicker than by its distances.
 func routesNear(p *vrp.Problem, s vrp.Solution, v int32) []int {
 	types, list := p.Types(), make([]int, len(s.Routes))
 	far := make([]float64, len(s.Routes))
+	flat := p.Profiles == nil && p.Metric != vrp.Explicit && p.Metric != vrp.GreatCircle
 	for i, r := range s.Routes {
 		list[i], far[i] = i, math.Inf(1)
 		for _, u := range r {
-			far[i] = min(far[i], p.DistanceOf(types[typeOf(s, i)].Profile, int(u), int(v)))
+			if flat {
+				dx, dy := p.X[u]-p.X[v], p.Y[u]-p.Y[v]
+				far[i] = min(far[i], float64(dx*dx)+float64(dy*dy))
+			} else {
+				far[i] = min(far[i], p.DistanceOf(types[typeOf(s, i)].Profile, int(u), int(v)))
+			}
 		}
 	}
 	slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(far[a], far[b]) })

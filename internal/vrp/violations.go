@@ -265,29 +265,43 @@ type Unservable struct {
 // other half of their shipment): no solver can serve them where the ways obey the triangle
 // inequality.
 func (p *Problem) Unservable() []Unservable {
+	all := make([]int32, p.N())
+	for i := range all {
+		all[i] = int32(p.DepotCount() + i)
+	}
+	return p.UnservableOf(all)
+}
+
+// UnservableOf lists those of some customers, of a shipment its pickup.
+func (p *Problem) UnservableOf(customers []int32) []Unservable {
 	j := newEvaluator(p)
+	seen := make([]int, len(p.Demand))
 	var out []Unservable
-	for v := p.DepotCount(); v < len(p.Demand); v++ {
-		route := []int32{int32(v)}
+	for _, v := range customers {
+		route := []int32{v}
 		if j.ship != nil && j.ship[v] != 0 {
 			if j.ship[v] < 0 {
 				continue // told with its pickup
 			}
 			route = append(route, p.Shipments[j.ship[v]-1].Delivery)
 		}
-		if why := j.alone(route); why != "" {
-			out = append(out, Unservable{int32(v), p.called(v) + ": " + why})
+		if why := j.alone(route, seen); why != "" {
+			out = append(out, Unservable{v, p.called(int(v)) + ": " + why})
 		}
 	}
 	return out
 }
 
-// alone says why no type can drive a route, "" where one can.
-func (j *evaluator) alone(route []int32) string {
+// alone says why no type can drive a route, "" where one can. seen is scratch, all zero before and
+// after.
+func (j *evaluator) alone(route []int32, seen []int) string {
 	least, why := math.Inf(1), ""
 	for kind := range j.types {
 		r := &report{evaluator: j}
-		r.route(0, route, kind, make([]int, len(j.p.Demand)))
+		r.route(0, route, kind, seen)
+		for _, v := range route {
+			seen[v] = 0
+		}
 		if len(r.list) == 0 {
 			return ""
 		}
