@@ -178,9 +178,7 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 			if f.src.capacity < 1 {
 				err = usagef("--capacity is %d: at least 1 is needed", f.src.capacity)
 			}
-		case file && flag.Name == "seed":
-			f.seedGiven = true
-		case file && (slices.Contains(sourceFlagNames, flag.Name) || flag.Name == "testset" || flag.Name == "split" || flag.Name == "time-per-instance"):
+		case file && (slices.Contains(sourceFlagNames, flag.Name) && flag.Name != "seed" || flag.Name == "testset" || flag.Name == "split" || flag.Name == "time-per-instance"):
 			err = usagef("--%s describes generated instances: leave it out with a file", flag.Name)
 		case !file && slices.Contains(fileFlagNames, flag.Name):
 			err = usagef("--%s needs a file to solve: haul solve FILE.vrp --%s ...", flag.Name, flag.Name)
@@ -192,7 +190,9 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 			err = usagef("--fix keeps routes of a start: name it with --start")
 		case policy && flag.Name == "start":
 			err = usagef("--start and --%s both say where to start: use one of them", by)
-		case slices.Contains(searchFlagNames, flag.Name) && f.method != "" && f.method != solve.Search:
+		case flag.Name == "seed" && file && f.method != "" && f.method != solve.Search:
+			err = usagef("--seed draws the numbers of the search and of policies, and --method %s draws none: leave one of them out", f.method)
+		case (slices.Contains(searchFlagNames, flag.Name) || flag.Name == "time-per-instance") && f.method != "" && f.method != solve.Search:
 			err = usagef("--%s is about the search: leave --method %s out", flag.Name, f.method)
 		case flag.Name == "time" && f.search.time <= 0, flag.Name == "time-per-instance" && f.search.each <= 0:
 			err = usagef("--%s is %s: a time above 0 is needed, for example 10s", flag.Name, flag.Value)
@@ -221,7 +221,7 @@ func (f *solveFlags) validate(fs *pflag.FlagSet, file bool) error {
 	if err == nil {
 		err = f.tables.check(fs, f.csv)
 	}
-	f.timeGiven, f.workersGiven = fs.Changed("time"), fs.Changed("workers")
+	f.timeGiven, f.workersGiven, f.seedGiven = fs.Changed("time"), fs.Changed("workers"), fs.Changed("seed")
 	switch {
 	case err != nil:
 		return err

@@ -221,6 +221,9 @@ func (a *app) solveBy(ctx context.Context, p *vrp.Problem, f *solveFlags) (*outc
 	if err != nil {
 		return nil, err
 	}
+	if f.seedGiven && (m.Name == solve.Exact || m.Name == solve.Savings) {
+		fmt.Fprintf(a.stderr, "%s is solved by %s, which draws nothing: --seed has no effect\n", p.Name, m.Name)
+	}
 	out := &outcome{}
 	o := solve.Options{Search: f.searchOptions()}
 	if f.vroom != nil {
@@ -301,6 +304,9 @@ func (a *app) router(ctx context.Context, p *vrp.Problem, f *solveFlags) (route 
 	decode, lesser, err := f.policy.decoder(trained.Config, n, f.improve)
 	if err != nil {
 		return nil, nil, errors.Join(err, dev.Close())
+	}
+	if f.seedGiven && !f.improve && !decode.Draws() {
+		fmt.Fprintf(a.stderr, "%s draws nothing: --seed has no effect\n", decode)
 	}
 	if lesser && !f.json {
 		fmt.Fprintf(a.stderr, "%s are routed by %s, which is soon done: --decode %s is better and takes its time\n",

@@ -19,6 +19,8 @@ type sourceFlags struct {
 	distribution         string
 	demandRange          string
 	single               bool
+
+	given func(flag string) bool // whether the command line has it
 }
 
 // maxCustomers keeps a slip of the finger from asking for more memory than there is.
@@ -32,6 +34,7 @@ var sourceFlagNames = []string{"customers", "capacity", "count", "seed", "first"
 
 func (f *sourceFlags) register(cmd *cobra.Command, count int) {
 	fs := cmd.Flags()
+	f.given = fs.Changed
 	fs.IntVar(&f.customers, "customers", 10, "customers per generated instance (N)")
 	fs.Int32Var(&f.capacity, "capacity", 30, "capacity of a vehicle")
 	fs.IntVar(&f.count, "count", count, "number of instances")
@@ -40,7 +43,7 @@ func (f *sourceFlags) register(cmd *cobra.Command, count int) {
 	fs.StringVar(&f.distribution, "distribution", string(vrp.Grid), "where generated customers lie: grid (integers 0..coord-range) or uniform (unit square)")
 	fs.StringVar(&f.demandRange, "demand-range", "", "smallest and largest generated demand (default 1,10 for grid and 1,9 for uniform)")
 	fs.Int32Var(&f.coordRange, "coord-range", gridRange, "largest coordinate of grid instances")
-	fs.BoolVar(&f.single, "single-tour", false, "travelling salesman problem: one vehicle without a capacity (--capacity and --demand-range are ignored)")
+	fs.BoolVar(&f.single, "single-tour", false, "travelling salesman problem: one vehicle without a capacity")
 }
 
 // source checks the flags; whatever is wrong with them is wrong use.
@@ -59,7 +62,12 @@ func (f *sourceFlags) source() (vrp.Source, error) {
 	if err != nil {
 		return s, asUsage(err)
 	}
-	if distribution == vrp.Uniform && f.coordRange != gridRange {
+	for _, name := range []string{"capacity", "demand-range"} {
+		if f.single && f.given(name) {
+			return s, usagef("--%s is about several routes, and --single-tour has one vehicle that carries all: leave one of them out", name)
+		}
+	}
+	if distribution == vrp.Uniform && f.given("coord-range") {
 		return s, usagef("--coord-range is about the grid, and --distribution uniform draws from the unit square: leave one of them out")
 	}
 	text := f.demandRange

@@ -59,7 +59,7 @@ func (f *testsetFlags) check(fs *pflag.FlagSet) error {
 		}
 		return nil
 	}
-	fixed := []string{"capacity", "distribution", "demand-range", "coord-range", "seed"}
+	fixed := []string{"capacity", "distribution", "demand-range", "coord-range", "seed", "single-tour"}
 	if f.name != testsetKool && f.name != testsetRouteFinder {
 		fixed = append(fixed, "customers", "split")
 	}

@@ -5,9 +5,10 @@ package search
 // ends at the first stop that time or load forbids, because longer stretches are forbidden too.
 
 const (
-	// pairNear is how many of the nearest customers of either half have routes that a shipment's
-	// insertion looks at, where insertions do not look at every position.
-	pairNear = 40
+	// pairsMost is the number of places up to which a shipment's insertion looks at all routes; beyond
+	// it, at those of so many of the nearest customers of either half.
+	pairsMost = 1500
+	pairNear  = 40
 	// pairAll is how seldom one that finds no place there looks at all others.
 	pairAll = 4
 )
@@ -21,7 +22,7 @@ func (c *rchain) findPair(p int32, best *spot) {
 		for r := max(0, len(c.slot)-hastyRoutes); r < len(c.slot); r++ {
 			c.pairOn(int32(r), p, d, best)
 		}
-	case c.full:
+	case c.full || c.nodes <= pairsMost:
 		for r := range c.slot {
 			c.pairOn(int32(r), p, d, best)
 		}

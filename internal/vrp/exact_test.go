@@ -380,7 +380,7 @@ func TestExactOfOneVehicle(t *testing.T) {
 			t.Errorf("one too many: %v", err)
 		}
 		p.Vehicles = 2
-		if _, _, err := OptimalSolutions(context.Background(), []*Problem{p}, 1, nil); err == nil || !strings.Contains(err.Error(), "it has 2 vehicles") {
+		if _, _, err := OptimalSolutions(context.Background(), []*Problem{p}, 1, nil); err == nil || !strings.Contains(err.Error(), "it has a fleet of 2") {
 			t.Errorf("two vehicles: %v", err)
 		}
 	}

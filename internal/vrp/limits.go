@@ -60,7 +60,7 @@ func (p *Problem) Plain() error {
 	case p.MaxDuration > 0:
 		return fmt.Errorf("it limits a route's duration to %g", p.MaxDuration)
 	case p.Vehicles > 0:
-		return fmt.Errorf("it has %d vehicles", p.Vehicles)
+		return fmt.Errorf("it has a fleet of %d", p.Vehicles)
 	case p.Open:
 		return fmt.Errorf("its routes are open")
 	}
