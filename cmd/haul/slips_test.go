@@ -211,6 +211,18 @@ func TestCostsInParts(t *testing.T) {
 	for cost, want := range map[string]string{"680": ", of which it counts the tenths", "68000": ", of which it counts the thousandths", "69": "its routes cost 68"} {
 		refused(t, []string{"solve", square, "--check", write(t, "a.sol", "Route #1: 1 2\nRoute #2: 3 4\nCost "+cost+"\n")}, exitFailed, want)
 	}
+	near := write(t, "near.vrp", "NAME : near\nTYPE : CVRP\nDIMENSION : 2\nEDGE_WEIGHT_TYPE : EUC_2D\nCAPACITY : 9\nNODE_COORD_SECTION\n1 0 0\n2 1 1\nDEMAND_SECTION\n1 0\n2 3\nDEPOT_SECTION\n1\n-1\nEOF\n")
+	for cost, want := range map[string]string{"2.8": "cost 2; by --distance dimacs it holds", "28": "by --distance dimacs they cost 2.8000, of which it counts the tenths", "5": "its routes cost 2\n"} {
+		refused(t, []string{"solve", near, "--check", write(t, "b.sol", "Route #1: 1\nCost "+cost+"\n")}, exitFailed, want)
+	}
+	for _, c := range []struct {
+		stated, cost float64
+		want         bool
+	}{{27106.46, 2710646, true}, {27106.46, 2710646.5, true}, {27106.46, 2710647, false}, {0.5, 50, false}, {1, 100, true}} {
+		if got := counted(c.stated, c.cost); strings.Contains(got, "counts the hundreds") != c.want {
+			t.Errorf("%v: %q", c, got)
+		}
+	}
 	if got := counted(69, 68) + counted(0, 0); got != "" {
 		t.Error(got)
 	}

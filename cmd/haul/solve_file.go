@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -350,12 +351,12 @@ func (a *app) checkSolution(path string, f *solveFlags) error {
 		return err
 	}
 	if err := f.judge(p, s); err != nil {
-		return a.refuse(path, p, f, err)
+		return a.refuse(path, p, f, fmt.Errorf("%w%s", err, f.holdsBy(path)))
 	}
 	r := f.report(path, p, s)
 	r.Checked, r.Seconds = f.check, time.Since(start).Seconds()
 	if !sameCost(stated, r.Cost) {
-		return a.refuse(path, p, f, fmt.Errorf("it states cost %s, its routes cost %s%s", draw.Cost(stated), draw.Cost(r.Cost), counted(stated, r.Cost)))
+		return a.refuse(path, p, f, fmt.Errorf("it states cost %s, its routes cost %s%s", draw.Cost(stated), draw.Cost(r.Cost), cmp.Or(counted(stated, r.Cost), f.holdsBy(path))))
 	}
 	if err := f.draw(format, p, s, ""); err != nil {
 		return err
@@ -393,6 +394,33 @@ func counted(stated, cost float64) string {
 	for parts, word := range map[float64]string{10: "tenths", 100: "hundredths", 1000: "thousandths"} {
 		if cost != 0 && math.Abs(stated-parts*cost) <= 0.5 {
 			return ", of which it counts the " + word
+		}
+	}
+	if cost >= 100 && math.Abs(100*stated-cost) <= 0.5 {
+		return ", of which it counts the hundreds: the problem's own costs are a hundredfold"
+	}
+	return ""
+}
+
+// holdsBy says with which --distance the file that is checked holds, where none was named and the
+// problem's own format has another; "" where it holds with none.
+func (f *solveFlags) holdsBy(path string) string {
+	if f.distance != "" || f.vroom != nil || f.check == standardInput {
+		return ""
+	}
+	for _, name := range []string{"dimacs", "exact", "rounded", "trunc", "ceil"} {
+		g := *f
+		g.distance, g.plot = name, ""
+		p, _, err := g.load(path)
+		if err != nil {
+			return ""
+		}
+		if s, stated, err := loadSolution(f.check, p, nil); err == nil && vrp.Validate(p, s) == nil {
+			if cost := p.Cost(s); sameCost(stated, cost) {
+				return "; by --distance " + name + " it holds"
+			} else if text := counted(stated, cost); text != "" {
+				return "; by --distance " + name + " they cost " + draw.Cost(cost) + text
+			}
 		}
 	}
 	return ""
