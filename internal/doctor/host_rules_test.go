@@ -729,3 +729,88 @@ func TestRanksOnTheCPU(t *testing.T) {
 		p.hold(t, name, b.String())
 	}
 }
+
+// One stretch in the only step recurs nowhere: unless it is most of the step it is a note, and says
+// what would tell. What a stretch costs is never more than what it takes.
+func TestOneStretchInOneStep(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		pauses   []float64 // µs before each of 12 layers, in the only step; none elsewhere
+		severity rule.Severity
+	}{
+		{"a third", []float64{0, 0, 1800}, rule.Note},
+		{"half", []float64{0, 0, 3700}, rule.Critical},
+		{"a third in two places", []float64{0, 900, 0, 900}, rule.Critical},
+	} {
+		s := newSynth()
+		for layer := range 12 {
+			if layer < len(c.pauses) {
+				s.now += c.pauses[layer]
+			}
+			s.hostOp(fmt.Sprintf("mine::layer%d", layer), "[96,192]", `"float"`, 300, 0, nil)
+		}
+		r := diagnose(t, s.json())
+		checkFindings(t, r)
+		if !slices.Equal(ids(r), []string{"python-bound"}) || r.Findings[0].Severity != c.severity {
+			t.Errorf("%s: %v %v", c.name, costsOf(r), r.Findings)
+			continue
+		}
+		if told := strings.Contains(strings.Join(r.Findings[0].Evidence, "; "), "record several steps"); told != (c.severity == rule.Note) {
+			t.Errorf("%s: %v", c.name, r.Findings[0].Evidence)
+		}
+	}
+	s := newSynth()
+	for n := range 3 { // the middle step's pause in all steps would be more than all pauses
+		start, at := s.now, s.hold()
+		for layer := range 12 {
+			s.now += float64(b2i(layer == 3 && n > 0)) * 1500
+			s.hostOp(fmt.Sprintf("mine::layer%d", layer), "[96,192]", `"float"`, 300, 0, nil)
+		}
+		s.events[at] = s.event("user_annotation", fmt.Sprintf("ProfilerStep#%d", n), start, s.now-start, "")
+	}
+	if r := diagnose(t, s.json()); !slices.Equal(ids(r), []string{"python-bound"}) || !near(r.Findings[0].SavesMS, 1) {
+		t.Errorf("%v", costsOf(r))
+	}
+}
+
+// Where no stacks were recorded the narrowest annotation around a finding is named, unless it holds
+// most of the steps too.
+func TestFindingInsideAnAnnotation(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		notes func(s *synth, start, pause float64)
+		want  string
+	}{
+		{"none", func(*synth, float64, float64) {}, ""},
+		{"two around it", func(s *synth, _, pause float64) {
+			s.emit("user_annotation", "outer", s.now-300, pause+600, "")
+			s.emit("user_annotation", "my\naugment", s.now, pause, "")
+		}, `inside the annotation "my\naugment"`},
+		{"half of it", func(s *synth, _, pause float64) { s.emit("user_annotation", "mine", s.now, pause/2+2, "") }, `inside the annotation "mine"`},
+		{"less than half of it", func(s *synth, _, pause float64) { s.emit("user_annotation", "mine", s.now, pause/2-10, "") }, ""},
+		{"the whole step", func(s *synth, start, pause float64) {
+			s.emit("user_annotation", "all", start, s.now-start+pause+1500, "")
+		}, ""},
+	} {
+		s := newSynth()
+		for n := range 3 {
+			start, at := s.now, s.hold()
+			for layer := range 12 {
+				if layer == 6 {
+					c.notes(s, start, 1500)
+					s.now += 1500
+				}
+				s.hostOp(fmt.Sprintf("mine::layer%d", layer), "[96,192]", `"float"`, 300, 0, nil)
+			}
+			s.events[at] = s.event("user_annotation", fmt.Sprintf("ProfilerStep#%d", n), start, s.now-start, "")
+		}
+		r := diagnose(t, s.json())
+		if !slices.Equal(ids(r), []string{"python-bound"}) {
+			t.Errorf("%s: %v", c.name, costsOf(r))
+			continue
+		}
+		if got := r.Findings[0].Evidence[len(r.Findings[0].Evidence)-1]; c.want != "" && got != c.want || c.want == "" && strings.HasPrefix(got, "inside") {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}

@@ -41,6 +41,35 @@ func (a *Analysis) Where(places []Place) string {
 	return a.placeOf(tree)
 }
 
+// Inside names the narrowest annotation that holds most of the places, or nothing. One that holds
+// most of the steps as well says no more than that they are the program's.
+func (a *Analysis) Inside(places []Place) string {
+	if len(places) == 0 || len(a.Ranges) == 0 {
+		return ""
+	}
+	held := make([]trace.Span, len(places))
+	for i, p := range places {
+		held[i] = p.Span
+	}
+	held = trace.Union(held)
+	byName := map[uint32][]trace.Span{}
+	for _, r := range a.Ranges {
+		byName[r.Name] = append(byName[r.Name], r.Span)
+	}
+	best, narrowest := "", int64(mostOf*float64(a.Wall))
+	for id, spans := range byName {
+		spans = trace.Union(spans)
+		if _, within := trace.Without(held, spans); float64(within) < mostOf*float64(trace.Total(held)) {
+			continue
+		}
+		name := trace.ShortName(a.Names.List[id].Text)
+		if ns := trace.Total(trace.Clip(spans, a.Steps)); ns < narrowest || ns == narrowest && name < best {
+			best, narrowest = name, ns
+		}
+	}
+	return best
+}
+
 func (a *Analysis) pythonThread() *trace.Thread {
 	var best *trace.Thread
 	for _, th := range a.Threads {

@@ -66,11 +66,14 @@ func Evaluate(a *analysis.Analysis, recorded []string) (findings []Finding, choi
 		if c.remedy != "" {
 			f.Remedy = c.remedy
 		}
-		if f.Where = a.Where(c.places); c.issued != nil {
-			f.Where = a.Where(c.issued)
+		at := c.places
+		if c.issued != nil {
+			at = c.issued
 		}
-		if f.Where != "" {
+		if f.Where = a.Where(at); f.Where != "" {
 			f.Evidence = append(f.Evidence, "in the code: "+f.Where)
+		} else if name := a.Inside(at); name != "" {
+			f.Evidence = append(f.Evidence, `inside the annotation "`+name+`"`)
 		}
 		findings = append(findings, f)
 	}

@@ -17,11 +17,13 @@ import (
 // half, the interpreter is the cause after all, and they count too.
 //
 // Without a GPU, Python around short operators is how a small model runs: there it takes 15 % in
-// the middle step, at places that recur in most steps, or 40 % in short stretches.
+// the middle step, at places that recur in most steps, or 40 % in short stretches. One stretch in
+// the only step recurs nowhere: below half of the step it is a note.
 const (
 	pythonShare     = 0.05
 	hostPythonShare = 0.15
 	hostLoopShare   = 0.40 // in short stretches, from where on the loop is Python's
+	hostOnceShare   = 0.50 // for one stretch of the only step, which may be the machine's
 )
 
 var pythonBound = Rule{
@@ -42,7 +44,7 @@ var pythonBound = Rule{
 			if loop = a.Share(a.Ms(short)) >= hostLoopShare; loop {
 				ms += a.Ms(short)
 			} else { // what the machine did to some steps is no cause of the program's
-				ms = min(a.Ms(a.Recurring), a.MiddleHeld(analysis.IdlePython)/1e6)
+				ms = min(ms, a.Ms(a.Recurring), a.MiddleHeld(analysis.IdlePython)/1e6)
 			}
 			least = hostPythonShare
 		}
@@ -89,6 +91,10 @@ var pythonBound = Rule{
 				stretches = fmt.Sprintf("in %d of %s: ", len(in), phrase.Count1(len(a.Steps), "step")) + stretches
 			}
 			c.evidence = append(c.evidence, fmt.Sprintf("%s takes %s ms, in step %d", stretches, phrase.Figure(float64(longest.End-longest.Start)/1e6), step+1))
+		}
+		if len(a.Devices) == 0 && len(a.Steps) == 1 && n == 1 && a.Share(ms) < hostOnceShare {
+			c.most = Note
+			c.evidence = append(c.evidence, "one stretch in one step may be the machine's: record several steps to see whether it recurs")
 		}
 		if !ops.Empty() {
 			in := ops.TopBy(4, (*analysis.Named).OnCPU)

@@ -34,6 +34,9 @@ func ShortName(s string) string {
 	s = phrase.Printable(s)
 	s = strings.Replace(s, BackwardPrefix+": ", "backward of ", 1)
 	s = strings.TrimPrefix(s, "void ")
+	if i := strings.Index(s, " object at 0x"); i > 0 && strings.HasSuffix(s, ">") { // of Python's, where it lay once
+		s = s[:i] + ">"
+	}
 	const limit = 60
 	if len(s) <= limit {
 		return s
