@@ -437,3 +437,92 @@ func TestAStragglerPartlyBehindUnrecordedWork(t *testing.T) {
 		}
 	}
 }
+
+// A schedule with repeat= leaves several recordings of each rank: those of the same moments are
+// compared, and nobody is compared with itself.
+func TestRecordingsOneAfterTheOther(t *testing.T) {
+	const cycle = 1e6 // µs
+	stamp := func(rank, n int) string { return fmt.Sprintf("host_%d.17950323%08d.pt.trace.json", 40+rank, n) }
+	trace := func(rank, n int, told bool) *report.Report {
+		var late func(s *synth)
+		if rank == n { // another rank in each cycle
+			late = loaderFor(6000)
+		}
+		data := rankTrace(rank, float64(n)*cycle, late)
+		if !told {
+			data = bytes.Replace(data, []byte(`"distributedInfo"`), []byte(`"other"`), 1)
+		}
+		r := diagnose(t, data)
+		r.File = stamp(rank, n)
+		return r
+	}
+	type recording struct{ rank, n int }
+	all := func(ranks, cycles int) (list []recording) {
+		for n := range cycles {
+			for rank := range ranks {
+				list = append(list, recording{rank, n})
+			}
+		}
+		return list
+	}
+	for _, c := range []struct {
+		name   string
+		list   []recording
+		told   bool // the trace says its rank; else its name tells the process
+		ranks  int
+		late   int // the rank that is late, or -1
+		remark string
+	}{
+		{"once", all(4, 1), true, 4, 0, ""},
+		{"twice", all(4, 2), true, 4, 1, "8 recordings of 4 ranks, as schedule(repeat=) leaves them: the last of each is judged, " + stamp(0, 1)},
+		{"three times, by names", all(4, 3), false, 4, 2, "12 recordings of 4 ranks"},
+		{"five ranks", all(5, 2), true, 5, 1, stamp(3, 1) + " and 1 more; name others to judge those"},
+		{"one rank twice", append(all(4, 1), recording{2, 1}), true, 4, 0, "one of each is judged, " + stamp(0, 0)},
+		{"one rank once", append(all(3, 2), recording{3, 0}), true, 4, 0, "one of each is judged, " + stamp(0, 0)},
+		{"one process", []recording{{1, 0}, {1, 1}}, true, 2, -1, "these are recordings of one process, one after the other: they are judged one by one"},
+		{"one process by name", []recording{{1, 0}, {1, 1}}, false, 2, -1, "recordings of one process"},
+	} {
+		var list []*report.Report
+		for _, one := range c.list {
+			list = append(list, trace(one.rank, one.n, c.told))
+		}
+		slices.Reverse(list)
+		j := report.JoinRanks(list)
+		late := -1
+		for _, f := range j.Findings {
+			if f.ID == "straggler" {
+				late = slices.IndexFunc(j.Ranks, func(r *report.Report) bool { return *r.Rank == *f.Rank })
+				fmt.Sscanf(j.Ranks[late].File, "host_%d", &late)
+				late -= 40
+			}
+		}
+		if remarks := strings.Join(j.Remarks, "; "); len(j.Ranks) != c.ranks || late != c.late || !strings.Contains(remarks, c.remark) || c.remark == "" && remarks != "" || strings.Contains(remarks, "both say") {
+			t.Errorf("%s: %d ranks, late %d: %s", c.name, len(j.Ranks), late, remarks)
+		}
+	}
+	// What overlaps is a copy under another name, and stays.
+	if j := report.JoinRanks([]*report.Report{trace(0, 0, true), trace(0, 0, true), trace(1, 0, true)}); len(j.Ranks) != 3 || !strings.Contains(j.Remarks[0], "both say that they are rank 0") {
+		t.Errorf("copies: %d ranks, %q", len(j.Ranks), j.Remarks)
+	}
+}
+
+// What only the late rank does is why the others wait for it: its cost is the straggler's, once.
+func TestALateRanksOwnFindingIsChargedOnce(t *testing.T) {
+	for _, ranks := range []int{2, 4} {
+		var list []*report.Report
+		for rank := range ranks {
+			var late func(s *synth)
+			if rank == 1 {
+				late = loaderFor(6000)
+			}
+			list = append(list, diagnose(t, rankTrace(rank, 0, late)))
+		}
+		j := report.JoinRanks(list)
+		of := func(id string) bool {
+			return slices.ContainsFunc(j.Findings, func(f rule.Finding) bool { return f.ID == id })
+		}
+		if !of("straggler") || of("loader-starved") {
+			t.Errorf("%d ranks: %+v", ranks, j.Findings)
+		}
+	}
+}

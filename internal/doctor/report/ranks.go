@@ -86,8 +86,14 @@ const (
 // JoinRanks matches the ranks' collectives and says who waited for whom. Reports must come from
 // Diagnose, whose analyses it still needs.
 func JoinRanks(reports []*Report) *Ranks {
+	reports, repeats, alone := oneEach(reports)
 	j := &Ranks{Ranks: reports, Findings: []rule.Finding{}, Recorded: []string{}, Waits: []RankWait{}, Meetings: []Meeting{}, Clocks: []ClockSkew{}, Remarks: []string{}}
-	j.Remarks = append(j.Remarks, sameRank(reports)...)
+	if repeats != "" {
+		j.Remarks = append(j.Remarks, repeats)
+	}
+	if !alone {
+		j.Remarks = append(j.Remarks, sameRank(reports)...)
+	}
 	numberRanks(reports)
 	slices.SortStableFunc(reports, func(x, y *Report) int { return cmp.Compare(*x.Rank, *y.Rank) })
 	for _, r := range reports {
@@ -105,8 +111,10 @@ func JoinRanks(reports []*Report) *Ranks {
 	list := analysis.MatchRanks(arrivals)
 	clocks := analysis.AlignRanks(len(reports), list)
 	switch why := j.unrelated(clocks); {
-	case why != "":
+	case why != "" && !alone:
 		j.Remarks = append(j.Remarks, why)
+		list, clocks, j.apart = nil, make([]analysis.Clock, len(reports)), true
+	case alone:
 		list, clocks, j.apart = nil, make([]analysis.Clock, len(reports)), true
 	case len(list) == 0:
 		j.Remarks = append(j.Remarks, "no collective is common to these traces: they are judged one by one")
@@ -163,13 +171,6 @@ func (j *Ranks) unrelated(clocks []analysis.Clock) string {
 		}
 	}
 	return ""
-}
-
-func nameOf(r *Report) string {
-	if r.File != "" {
-		return filepath.Base(r.File)
-	}
-	return fmt.Sprintf("rank %d", *r.Rank)
 }
 
 var rankDigits = regexp.MustCompile(`(?i)(?:rank|worker|gpu|node|proc|_r)[-_.]?(\d+)`)
@@ -469,6 +470,12 @@ func (j *Ranks) common() {
 			}
 		}
 	}
+	late := -1
+	for _, f := range j.Findings {
+		if f.ID == "straggler" {
+			late = *f.Rank
+		}
+	}
 	waited := 0.0
 	for _, w := range j.Waits {
 		waited += w.WaitMS
@@ -481,6 +488,9 @@ func (j *Ranks) common() {
 			}
 		}
 		if float64(s.n) < commonFindings*float64(len(j.Ranks)) {
+			continue
+		}
+		if s.n == 1 && s.rank == late { // why the others wait for it, which is charged already
 			continue
 		}
 		without, with := "", ""
