@@ -71,7 +71,7 @@ func (d *Driver) bind(into any) error {
 	v := reflect.ValueOf(into).Elem()
 	for i := range v.NumField() {
 		name := v.Type().Field(i).Tag.Get("sym")
-		symbol, err := dlsym(d.library, name)
+		symbol, err := d.symbol(name)
 		if err != nil {
 			return fmt.Errorf("%s has no %s: the driver is too old (CUDA 11.4 or newer is needed)", library, name)
 		}

@@ -9,6 +9,7 @@ package cu
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ebitengine/purego"
 )
@@ -16,9 +17,12 @@ import (
 // library is the name the driver package installs; the bare libcuda.so belongs to the toolkit.
 const library = "libcuda.so.1"
 
+// Symbols gives the address of one of the driver's entry points by its name.
+type Symbols func(name string) (uintptr, error)
+
 // Driver is the loaded driver library. All its methods are safe to call from any goroutine.
 type Driver struct {
-	library            uintptr
+	symbol             Symbols
 	cuInit             func(flags uint32) Result
 	cuDriverGetVersion func(version *int32) Result
 	cuDeviceGetCount   func(count *int32) Result
@@ -32,14 +36,35 @@ type Driver struct {
 
 // Open loads and initialises the driver once per process; later calls return the same outcome.
 // The error says in one line why there is none: no library, or the driver's own refusal.
-var Open = sync.OnceValues(open)
+func Open() (*Driver, error) { return (*installed.Load())() }
+
+// installed is what Open does.
+var installed atomic.Pointer[func() (*Driver, error)]
+
+func init() {
+	once := sync.OnceValues(open)
+	installed.Store(&once)
+}
+
+// Replace has Open give the driver of other entry points, of which each is called as the library's
+// own is, until restore is called. Tests have one that interprets kernels.
+func Replace(symbols Symbols) (restore func()) {
+	once := sync.OnceValues(func() (*Driver, error) { return initialised(symbols) })
+	before := installed.Swap(&once)
+	return func() { installed.Store(before) }
+}
 
 func open() (*Driver, error) {
 	handle, err := dlopen(library)
 	if err != nil {
 		return nil, fmt.Errorf("no CUDA driver: %w", err)
 	}
-	d := &Driver{library: handle}
+	return initialised(func(name string) (uintptr, error) { return dlsym(handle, name) })
+}
+
+// initialised is the driver of those entry points, ready to use.
+func initialised(symbols Symbols) (*Driver, error) {
+	d := &Driver{symbol: symbols}
 	// The _v2 name carries 64-bit sizes; the bare one is the 32-bit entry kept for old programs.
 	for _, s := range []struct {
 		name string
@@ -55,7 +80,7 @@ func open() (*Driver, error) {
 		{"cuGetErrorName", &d.cuGetErrorName},
 		{"cuGetErrorString", &d.cuGetErrorString},
 	} {
-		symbol, err := dlsym(handle, s.name)
+		symbol, err := symbols(s.name)
 		if err != nil {
 			return nil, fmt.Errorf("%s has no %s: the driver is too old or damaged", library, s.name)
 		}

@@ -100,6 +100,20 @@ func Run(t *testing.T, open func(t *testing.T) kernel.Device) {
 	run(t, append(slices.Clone(shared), routing...), open)
 }
 
+// RunSome runs the named parts alone, on devices whose products round by unit.
+func RunSome(t *testing.T, unit float64, names []string, open func(t *testing.T) kernel.Device) {
+	var some []part
+	for _, p := range append(slices.Clone(shared), routing...) {
+		if slices.Contains(names, p.name) {
+			some = append(some, p)
+		}
+	}
+	if len(some) != len(names) {
+		t.Fatalf("of the parts %q %d are known", names, len(some))
+	}
+	run(t, some, func(t *testing.T) kernel.Device { return rounded{open(t), unit, false} })
+}
+
 // multiplying are the parts that multiply with weights, or attend causally, but for a product
 // alone, which is held to a closer bound.
 var multiplying = []string{"gelu", "causal", "causality", "adamw", "parts", "exchange", "agent", "agent causality", "agent cached", "feeder", "step", "bad"}
@@ -108,13 +122,16 @@ var multiplying = []string{"gelu", "causal", "causality", "adamw", "parts", "exc
 // its shards alone: one in four of the shapes of its ops is tried.
 type twin struct {
 	kernel.Device
-	at int
+	at, every int
 }
 
 // Twin is dev as a device that shares all but its primitives or its shards with one that is tried
 // by every shape. Twins of different numbers are tried by different shapes. Primitives have tests
 // of their own, at every small size.
-func Twin(dev kernel.Device, number int) kernel.Device { return twin{dev, number} }
+func Twin(dev kernel.Device, number int) kernel.Device { return twin{dev, number, 4} }
+
+// Sampled is dev as a device that is tried by one shape in so many, as an interpreter is.
+func Sampled(dev kernel.Device, every int) kernel.Device { return twin{dev, 0, every} }
 
 // tries tells whether a device is tried by a shape of that place in its list. Under the race
 // detector, where the reference takes many times as long, a few are: what workers share does not
@@ -123,7 +140,7 @@ func tries(dev kernel.Device, place int) bool {
 	w, ok := twinOf(dev)
 	every := 1
 	if ok {
-		every = 4
+		every = w.every
 	}
 	if raced {
 		every = 12

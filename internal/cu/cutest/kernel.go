@@ -1,0 +1,133 @@
+package cutest
+
+import (
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"haul/internal/ptx"
+)
+
+// function is a kernel of a module.
+type function struct {
+	p       *ptx.Program
+	dynamic int // bytes of dynamic shared memory that it may have
+}
+
+// Without asking a block may have so much.
+const plainShared = 48 << 10
+
+func loadModule(m *uintptr, image unsafe.Pointer) (uintptr, string) {
+	module, err := ptx.Parse([]byte(text(image)))
+	if err != nil {
+		return said(invalidPTX, "%v", err), err.Error()
+	}
+	for _, c := range here.cards {
+		if have := c.Major*10 + c.Minor; module.Needs() > have || module.Only() && module.Needs() != have {
+			return said(invalidPTX, "code for %s on %s", module.Target, c.Name), "code for another card"
+		}
+	}
+	*m = here.add(module)
+	return success, ""
+}
+
+func getFunction(f *uintptr, m uintptr, name string) uintptr {
+	module, ok := find[*ptx.Module](m)
+	if !ok {
+		return gone(false)
+	}
+	if !slices.Contains(module.Kernels(), name) {
+		return said(notFound, "no kernel %s", name)
+	}
+	p, err := module.Compile(name)
+	if err != nil {
+		return said(invalidImage, "%v", err)
+	}
+	*f = here.add(&function{p, plainShared - min(p.Static(), plainShared)})
+	return success
+}
+
+// Attributes of a function.
+const (
+	attrShared     = 1
+	attrLocal      = 3
+	attrRegisters  = 4
+	attrMaxDynamic = 8
+)
+
+func setAttribute(f uintptr, attribute, value int32) uintptr {
+	fn, ok := find[*function](f)
+	if !ok {
+		return gone(false)
+	}
+	if attribute != attrMaxDynamic {
+		return said(invalidValue, "function attribute %d is not known here", attribute)
+	}
+	for _, c := range here.cards {
+		if int(value)+fn.p.Static() > c.Shared {
+			return said(invalidValue, "%s: %d bytes of shared memory and %d of its own, %s has %d", fn.p.Name, value, fn.p.Static(), c.Name, c.Shared)
+		}
+	}
+	fn.dynamic = int(value)
+	return success
+}
+
+func getAttribute(v *int32, attribute int32, f uintptr) uintptr {
+	fn, ok := find[*function](f)
+	if !ok {
+		return gone(false)
+	}
+	switch attribute {
+	case attrShared:
+		*v = int32(fn.p.Static())
+	case attrLocal:
+		*v = int32(fn.p.Local())
+	case attrRegisters: // what a compiler for the card would need is not known
+		*v = 32
+	default:
+		return said(invalidValue, "function attribute %d is not known here", attribute)
+	}
+	return success
+}
+
+// bind copies a launch's arguments, each of as many bytes as the kernel takes.
+func (f *function) bind(grid, block [3]uint32, shared uint32, params unsafe.Pointer) (ptx.Launch, error) {
+	l := ptx.Launch{Program: f.p, Dynamic: int(shared), Memory: &here.memory, Races: here.cards[0].Races}
+	if int(shared) > f.dynamic {
+		return l, fmt.Errorf("kernel %s: %d bytes of dynamic shared memory, it may have %d", f.p.Name, shared, f.dynamic)
+	}
+	for i := range 3 {
+		l.Grid[i], l.Block[i] = int(grid[i]), int(block[i])
+		if most := [3]int{1<<31 - 1, 1<<16 - 1, 1<<16 - 1}[i]; l.Grid[i] > most {
+			return l, fmt.Errorf("kernel %s: a grid of %v blocks", f.p.Name, l.Grid)
+		}
+	}
+	sizes := f.p.Params()
+	var values [][]byte
+	for i, p := range unsafe.Slice((*unsafe.Pointer)(params), len(sizes)) {
+		values = append(values, unsafe.Slice((*byte)(p), sizes[i]))
+	}
+	l.Params = f.p.Lay(values)
+	return l, nil
+}
+
+func launchKernel(f uintptr, gx, gy, gz, bx, by, bz, shared uint32, s uintptr, params, extra unsafe.Pointer) uintptr {
+	fn, ok := find[*function](f)
+	if !ok || here.fault != nil {
+		return gone(ok)
+	}
+	l, err := fn.bind([3]uint32{gx, gy, gz}, [3]uint32{bx, by, bz}, shared, params)
+	if err != nil {
+		return said(invalidValue, "%v", err)
+	}
+	return execute(&l)
+}
+
+func execute(l *ptx.Launch) uintptr {
+	stats, err := ptx.Run(*l)
+	here.Instructions += stats.Instructions
+	if err != nil {
+		return failed(err)
+	}
+	return success
+}

@@ -1,0 +1,131 @@
+package cutest
+
+import (
+	"math"
+	"reflect"
+	"unsafe"
+)
+
+// locked is the function with the machine held while it runs.
+func locked(f any) any {
+	v := reflect.ValueOf(f)
+	return reflect.MakeFunc(v.Type(), func(args []reflect.Value) []reflect.Value {
+		use.Lock()
+		defer use.Unlock()
+		return v.Call(args)
+	}).Interface()
+}
+
+// Fresh memory up to so many bytes is filled with what no kernel can mean.
+const poisoned = 16 << 20
+
+func memAlloc(p *uint64, n uintptr) uintptr {
+	if here.fault != nil {
+		return illegalAddress
+	}
+	if n == 0 {
+		return invalidValue
+	}
+	if here.taken+int(n) > here.cards[0].Memory {
+		return said(outOfMemory, "%d bytes are taken, %d more do not fit", here.taken, n)
+	}
+	b, err := reserve(int(n))
+	if err != nil {
+		return said(outOfMemory, "%v", err)
+	}
+	if n <= poisoned {
+		for i := range b {
+			b[i] = 0xff
+		}
+	}
+	here.taken += int(n)
+	*p = keep(b)
+	return success
+}
+
+// keep lets kernels touch memory of the host.
+func keep(b []byte) uint64 {
+	at := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
+	here.owned[at] = b
+	here.memory.Add(at, len(b))
+	return at
+}
+
+func hostAlloc(p *uintptr, n uintptr, flags uint32) uintptr {
+	b, err := reserve(int(max(n, 1)))
+	if err != nil {
+		return said(outOfMemory, "%v", err)
+	}
+	*p = uintptr(keep(b))
+	return success
+}
+
+func memFree(p uint64, device bool) uintptr {
+	b, ok := here.owned[p]
+	if !ok || !here.memory.Remove(p) {
+		return said(invalidValue, "%#x was not allocated, or is free", p)
+	}
+	delete(here.owned, p)
+	if device {
+		here.taken -= len(b)
+	}
+	release(b)
+	return success
+}
+
+func memInfo(free, total *uint64) uintptr {
+	*total = uint64(here.cards[0].Memory)
+	*free = *total - uint64(here.taken)
+	return success
+}
+
+// within is memory of the card that a copy touches.
+func within(at uint64, n uintptr) ([]byte, uintptr) {
+	if here.fault != nil {
+		return nil, illegalAddress
+	}
+	b, err := here.memory.Bytes(at, int(n))
+	if err != nil {
+		return nil, said(invalidValue, "a copy or a fill of %v", err)
+	}
+	return b, success
+}
+
+func copyTo(to uint64, from []byte) uintptr {
+	b, code := within(to, uintptr(len(from)))
+	copy(b, from)
+	return code
+}
+
+func copyFrom(to []byte, from uint64) uintptr {
+	b, code := within(from, uintptr(len(to)))
+	copy(to, b)
+	return code
+}
+
+func copyWithin(to, from uint64, n, s uintptr) uintptr {
+	b, code := within(from, n)
+	if code != success {
+		return code
+	}
+	return copyTo(to, b)
+}
+
+func memset(to uint64, v uint32, n, s uintptr) uintptr {
+	b, code := within(to, 4*n)
+	if code != success || n == 0 {
+		return code
+	}
+	if v == 0 {
+		clear(b)
+		return code
+	}
+	if n > math.MaxInt32 {
+		return invalidValue
+	}
+	words := unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(b))), n)
+	for i := range words {
+		words[i] = v
+	}
+	return code
+}

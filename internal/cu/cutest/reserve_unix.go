@@ -1,0 +1,12 @@
+//go:build unix
+
+package cutest
+
+import "syscall"
+
+// reserve gives zeroed memory outside of Go's heap.
+func reserve(n int) ([]byte, error) {
+	return syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+}
+
+func release(b []byte) { _ = syscall.Munmap(b) }

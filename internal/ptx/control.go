@@ -1,0 +1,50 @@
+package ptx
+
+// control has branches and what only hints.
+var control = map[string]func(x *building) error{
+	"bra": func(x *building) error {
+		x.has("uni")
+		if err := x.count(1); err != nil {
+			return err
+		}
+		x.in.f, x.in.jumps = branch, true
+		x.c.jumps = append(x.c.jumps, jump{len(x.c.p.code), x.c.prefix + x.s.args[0].name})
+		return nil
+	},
+	"ret":  back,
+	"exit": back,
+	"griddepcontrol": func(x *building) error {
+		// Kernels run one after the other: what it waits for has ended.
+		if x.any("wait", "launch_dependents") == "" {
+			return x.unknown()
+		}
+		return nil
+	},
+	"prefetch": func(x *building) error {
+		if !x.is("global.L2") {
+			return x.unknown()
+		}
+		x.in.f = pass
+		return x.address(0, global)
+	},
+	"membar": func(x *building) error {
+		if x.any("gl", "cta") == "" {
+			return x.unknown()
+		}
+		return nil
+	},
+}
+
+// back is ret: an inlined function's goes on behind it.
+func back(x *building) error {
+	x.has("uni")
+	if x.c.end != "" && x.s.op != "exit" {
+		x.in.f, x.in.jumps = branch, true
+		x.c.jumps = append(x.c.jumps, jump{len(x.c.p.code), x.c.end})
+		return nil
+	}
+	x.in.f, x.in.jumps = leave, true
+	return nil
+}
+
+func pass(*warp, *inst) {}

@@ -1,0 +1,133 @@
+package ptx
+
+import (
+	"fmt"
+	"math/bits"
+	"unsafe"
+)
+
+// Asynchronous copies land when the thread waits for them, and no earlier: what reads their
+// destination before that reads what was there. Each thread counts its own groups.
+
+// copying is one that has been issued.
+type copying struct {
+	to      uint64 // in shared memory
+	from    uint64 // of the host; 0: nothing is read
+	n, real int32
+	lane    int32
+	group   int32
+	in      *inst
+}
+
+var copies = map[string]func(x *building) error{
+	"cp": func(x *building) (err error) {
+		if !x.has("async") {
+			return x.unknown()
+		}
+		in := x.in
+		switch {
+		case x.is("commit_group"):
+			in.f = closeGroup
+			return x.count(0)
+		case x.is("wait_group"):
+			if err := x.count(1); err != nil {
+				return err
+			}
+			if x.s.args[0].kind != number {
+				return x.unknown()
+			}
+			in.f, in.imm = awaitGroups, int64(x.s.args[0].bits)
+			return nil
+		case x.is("wait_all"):
+			in.f, in.imm = awaitGroups, -1
+			return x.count(0)
+		}
+		if x.any("cg", "ca") == "" || !x.is("shared.global") || len(x.s.args) < 3 || len(x.s.args) > 4 || x.s.args[2].kind != number {
+			return x.unknown()
+		}
+		// [to], [from], bytes: the second address is kept in b, its offset in imm2
+		o := x.s.args[1]
+		sp := global
+		if in.b, in.narrow, in.imm2, err = x.base(o, &sp); err != nil {
+			return err
+		}
+		if o.kind != memory || in.b == none || in.narrow {
+			return fmt.Errorf("no global address")
+		}
+		in.imm2 += int64(o.bits)
+		if in.size = int32(x.s.args[2].bits); in.size != 4 && in.size != 8 && in.size != 16 {
+			return fmt.Errorf("copies %d bytes", in.size)
+		}
+		if len(x.s.args) == 4 {
+			if in.c, err = x.from(3, 4); err != nil {
+				return err
+			}
+		}
+		in.f = copyAsync
+		return x.address(0, shared)
+	},
+}
+
+func copyAsync(w *warp, in *inst) {
+	b := reg[uint64](w, in.b)
+	for m := w.mask; m != 0; m &= m - 1 {
+		i := bits.TrailingZeros32(m) & 31
+		real := uint32(in.size)
+		if in.c != none {
+			real = reg[uint32](w, in.c)[i]
+			if real > uint32(in.size) {
+				w.failLane(in, i, "reads %d of %d bytes", real, in.size)
+			}
+		}
+		to := w.address(in, i)
+		races := w.b.races
+		w.b.races = nil // it is judged where the copy lands
+		w.reach(in, shared, to, i, uint64(in.size), true)
+		w.b.races = races
+		from := b[i] + uint64(in.imm2)
+		if real > 0 {
+			if from&uint64(in.size-1) != 0 {
+				w.failLane(in, i, "reads %d bytes at %#x, which is no multiple of it", in.size, from)
+			}
+			if from-w.near.from > w.near.to-w.near.from-uint64(real) || w.near.to == 0 {
+				s, ok := w.b.l.memory.find(from)
+				if !ok || from+uint64(real) > s.to {
+					w.failLane(in, i, "reads outside of all allocations: %d bytes at %#x, %s", real, from, w.b.l.memory.describe(from))
+				}
+				w.near = s
+			}
+		}
+		w.copies = append(w.copies, copying{to - sharedBase, from, in.size, int32(real), int32(i), int32(w.closed[i]), in})
+	}
+}
+
+func closeGroup(w *warp, _ *inst) {
+	for i := range w.closed {
+		w.closed[i] += int(w.mask >> i & 1)
+	}
+}
+
+// awaitGroups lands all copies but those of the thread's last groups; -1: all, closed or not.
+func awaitGroups(w *warp, in *inst) {
+	kept := w.copies[:0]
+	for _, c := range w.copies {
+		done := in.imm < 0 || int64(c.group) < int64(w.closed[c.lane])-in.imm
+		if w.mask>>c.lane&1 == 0 || !done {
+			kept = append(kept, c)
+			continue
+		}
+		w.land(&c)
+	}
+	w.copies = kept
+}
+
+func (w *warp) land(c *copying) {
+	to := w.b.shared[c.to : c.to+uint64(c.n)]
+	if w.b.races != nil {
+		w.b.races.access(w, c.in, int(c.lane), int(c.to), int(c.n), true)
+	}
+	if c.real > 0 {
+		copy(to, unsafe.Slice((*byte)(pointer(c.from)), c.real))
+	}
+	clear(to[c.real:])
+}

@@ -1,0 +1,3 @@
+package ptx
+
+func setFast(on bool) { fast = on }
