@@ -205,8 +205,8 @@ func (c *compiler) blocks() []block {
 	return all
 }
 
-// loops tells every branch that begins a loop anew where that ends: behind the last of the blocks
-// from which the branch is reached without passing the loop's first.
+// loops tells every branch backwards where its loop ends: behind the last of the blocks from which
+// the branch is reached without passing the block that it leads to.
 func (c *compiler) loops(blocks []block) {
 	before := make([][]int, len(blocks))
 	first := map[int32]int{}
@@ -237,12 +237,9 @@ func (c *compiler) loops(blocks []block) {
 			end = max(end, blocks[at].to)
 			if at != head {
 				left = append(left, before[at]...)
-				begins[i] = begins[i] && at != 0 // else a way around the loop's first block leads here
 			}
 		}
-		if begins[i] {
-			ends[head] = max(ends[head], end)
-		}
+		ends[head] = max(ends[head], end)
 	}
 	for i, b := range blocks {
 		if last := &c.p.code[b.to-1]; begins[i] {

@@ -141,7 +141,8 @@ func (w *warp) regroup() {
 func (w *warp) pick() {
 	best, least := int32(0), int32(nowhere)
 	for _, g := range w.groups {
-		if g.key < least {
+		// of groups that wait for the same loop's end, those that are not at its head come first
+		if g.key < least || g.key == least && g.pc > best && least != nowhere {
 			best, least = g.pc, g.key
 		}
 	}
