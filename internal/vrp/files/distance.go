@@ -2,6 +2,8 @@ package files
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"haul/internal/vrp"
@@ -74,6 +76,23 @@ func (d Distance) idle(p *vrp.Problem) bool {
 		p.Notes = append(p.Notes, fmt.Sprintf("distance %s changes nothing: the distances are %s", d, why))
 	}
 	return why != ""
+}
+
+// blurred is the extent of a map below which whole numbers say little of its distances.
+const blurred = 10
+
+// blur notes that a file's own rounding leaves little of its distances: coordinates in the unit
+// square are at most 1 apart then. Places on a grid lie where they do on purpose.
+func (d Distance) blur(p *vrp.Problem) {
+	if d != AsStated || p.X == nil || p.Metric != vrp.Rounded && p.Metric != vrp.Ceil && p.Metric != vrp.Trunc {
+		return
+	}
+	whole := func(x float64) bool { return x == math.Trunc(x) }
+	extent := max(slices.Max(p.X)-slices.Min(p.X), slices.Max(p.Y)-slices.Min(p.Y))
+	if extent >= blurred || !slices.ContainsFunc(append(slices.Clone(p.X), p.Y...), func(x float64) bool { return !whole(x) }) {
+		return
+	}
+	p.Notes = append(p.Notes, fmt.Sprintf("distances are rounded to whole numbers, and the map is %.3g wide: --distance exact keeps their digits", extent))
 }
 
 // settle rounds exact distances to a thousandth where times limit routes: PyVRP, the common referee

@@ -73,6 +73,7 @@ func ReadProblem(r io.Reader, name string, o Options) (*vrp.Problem, error) {
 		o.Distance.Apply(p)
 	} else {
 		o.Distance.idle(p)
+		o.Distance.blur(p)
 	}
 	return p, nil
 }
