@@ -23,7 +23,7 @@ import (
 func TestOtherHosts(t *testing.T) {
 	x := open(t, nil)
 	port := strings.TrimPrefix(x.url, "http://127.0.0.1")
-	for _, host := range []string{"evil.example", "evil.example" + port, "127.0.0.1.evil.example", "10.0.0.1" + port, "localhost.evil.example", "[2001:db8::1]"} {
+	for _, host := range []string{"evil.example", "evil.example" + port, "127.0.0.1:1.evil.example", "127.0.0.1.evil.example", "10.0.0.1" + port, "localhost.evil.example", "[2001:db8::1]"} {
 		for _, path := range []string{"/runs", "/api/v1/runs", "/metrics", "/healthz"} {
 			x.refused(x.do("GET", path, "", "Host", host), 421, "does not answer for the host")
 		}
@@ -369,7 +369,7 @@ func TestBombs(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.refused(x.do("POST", "/api/v1/doctor?name=bomb.json.gz", b.String()), 413, "unpacks to more than 1 MB")
-	x.refused(x.do("POST", "/api/v1/solve", b.String(), "Content-Type", "application/json", "Content-Encoding", "gzip"), 400, "not what is expected")
+	x.refused(x.do("POST", "/api/v1/solve", b.String(), "Content-Type", "application/json", "Content-Encoding", "gzip"), 415, "the body is packed")
 	several, boundary := form(t, "ranks/rank0.json.gz", "ranks/rank1.json.gz")
 	y := open(t, func(o *Options) {
 		o.Limits.Unpacked = unpackedSize(t, "../../docs/examples/ranks/rank0.json.gz") * 3 / 2
@@ -484,6 +484,20 @@ func TestABodyTooLargeIsAnswered(t *testing.T) {
 		case <-gone:
 		case <-time.After(patience):
 			t.Fatalf("a rest %s holds its connection", what)
+		}
+	}
+}
+
+// A packed body is not unpacked, and said to be so; what says that it is not packed is taken.
+func TestPackedBodies(t *testing.T) {
+	x := open(t, nil)
+	body := fmt.Sprintf(square, "exact")
+	for _, packed := range []string{"gzip", "br", "identity, gzip"} {
+		x.refused(x.do("POST", "/api/v1/solve", body, "Content-Encoding", packed), 415, "the body is packed (Content-Encoding: "+packed+"): send it as it is")
+	}
+	for _, plain := range []string{"identity", "Identity"} {
+		if a := x.do("POST", "/api/v1/solve", body, "Content-Encoding", plain); a.status != 200 {
+			t.Errorf("%s: %d", plain, a.status)
 		}
 	}
 }

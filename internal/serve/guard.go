@@ -110,7 +110,7 @@ func (s *Server) hostAllowed(host string) bool {
 }
 
 func hostName(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
+	if name, port, err := net.SplitHostPort(host); err == nil && !strings.ContainsFunc(port, func(c rune) bool { return c < '0' || c > '9' }) {
 		host = name
 	}
 	return strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(host, "."), "["), "]"))

@@ -137,6 +137,9 @@ func (s *Server) bodyJSON(w http.ResponseWriter, r *http.Request) ([]byte, error
 			return nil, refuse(http.StatusUnsupportedMediaType, "the body is %s: send application/json", line(t))
 		}
 	}
+	if packed := r.Header.Get("Content-Encoding"); packed != "" && !strings.EqualFold(packed, "identity") {
+		return nil, refuse(http.StatusUnsupportedMediaType, "the body is packed (Content-Encoding: %s): send it as it is", line(packed))
+	}
 	body, _, err := s.body(w, r, s.limits.Body, s.limits.JSONTime)
 	if err != nil {
 		return nil, err
