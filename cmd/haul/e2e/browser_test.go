@@ -590,3 +590,38 @@ func (v *visit) starts() {
 	v.until("its end", `return document.querySelector('#runs-list .state').textContent === 'stopped'`)
 	v.until("room for another", `return document.querySelector('#start-stop').hidden && !document.querySelector('#start-go').disabled`)
 }
+
+// A name of any length wraps, a run that is not there is told, and so is an address that asks for
+// no instance, where it can be seen: on a phone the map comes first.
+func TestBrowserTellsWhatIsWrong(t *testing.T) {
+	needsBrowser(t)
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	dir := t.TempDir()
+	long := strings.Repeat("x", 200)
+	if err := os.MkdirAll(filepath.Join(dir, "runs", long, "csv"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"config.yaml": "problem:\n    num_customers: 5\n", "csv/history_gt_rl.csv": "epoch,val_gap\n1,0.5\n"} {
+		if err := os.WriteFile(filepath.Join(dir, "runs", long, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, url := startServer(t, dir)
+	for _, width := range widths {
+		ctx := browser(t, width, 800)
+		v := &visit{t: t, ctx: ctx, url: url, dir: dir, width: width}
+		v.do("size", emulation.SetDeviceMetricsOverride(int64(width), 800, 1, width < 600))
+		v.do("open", chromedp.Navigate(url+"/runs?run="+long))
+		v.until("the long name among the notes", `return document.querySelector('#notes-list label') !== null`)
+		var wide bool
+		v.do("width", chromedp.Evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth", &wide))
+		if wide {
+			t.Errorf("a long name makes the room wider than %d pixels", width)
+		}
+		v.do("open", chromedp.Navigate(url+"/runs?run=nope"))
+		v.until("that the run is not there", `const e = document.getElementById('runs-error'); return !e.hidden && e.textContent.includes('no run nope in')`)
+		v.do("open", chromedp.Navigate(url+"/routes?n=0"))
+		v.until("why there is no instance, in view", `const e = document.getElementById('r-error'), at = e.getBoundingClientRect();
+			return e.textContent.includes('customers is 0') && at.top >= 0 && at.bottom <= innerHeight + 1`)
+	}
+}

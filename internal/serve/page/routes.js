@@ -15,6 +15,12 @@ let wishes = 0;               // how often an instance was wished for: the last 
 const maps = [];
 const size = 1000, margin = 50;
 
+// wrong says why there are no routes, where it can be seen: on a phone the map comes first.
+function wrong(words) {
+  say($('r-error'), words);
+  if (words) $('r-error').scrollIntoView({ block: 'nearest' });
+}
+
 export async function enter(query) {
   if (maps.length) return;
   const methods = [new Method('A', query.get('method') || 'search'), new Method('B', query.get('with') || 'policy')];
@@ -26,7 +32,7 @@ export async function enter(query) {
   try {
     limits = (await getJSON('/about')).limits;
     policies = (await getJSON('/policies')).policies;
-  } catch (e) { say($('r-error'), e.message); }
+  } catch (e) { wrong(e.message); }
   for (const m of methods) m.fill();
   if (!wishes) random(!query.get('n')); // an example is solved at first sight, unless a file was dropped before
 }
@@ -327,7 +333,7 @@ const fixed = () => ['distances', 'profiles'].some(k => instance[k]) ? 'This pro
 
 function add(at) {
   if (!instance) return;
-  if (instance.distances || instance.profiles) { say($('r-error'), fixed()); return; }
+  if (instance.distances || instance.profiles) { wrong(fixed()); return; }
   const demand = Math.min(Number($('r-demand').value) || 0, instance.capacity || Infinity);
   for (const [key, empty] of Object.entries(byPlace)) instance[key]?.push(Array.isArray(empty) ? [] : empty);
   const i = instance.demands.length - 1;
@@ -341,7 +347,7 @@ function add(at) {
 }
 
 function remove(node) {
-  if (fixed()) { say($('r-error'), fixed()); return; }
+  if (fixed()) { wrong(fixed()); return; }
   for (const key of Object.keys(byPlace)) instance[key]?.splice(node, 1);
   picked = 0;
   edited();
@@ -405,9 +411,9 @@ async function random(example = false) {
     if (wish !== wishes) return;
     file = null;
     use(drawn);
-    say($('r-error'), '');
+    wrong('');
     if (!example) remember();
-  } catch (e) { if (wish === wishes) say($('r-error'), e.message); }
+  } catch (e) { if (wish === wishes) wrong(e.message); }
 }
 
 // What a table may lack, and how it is asked for.
@@ -427,12 +433,12 @@ async function open(f, index = 0, known = {}) {
     use(read);
     file = f;
     told = known;
-    say($('r-error'), '');
+    wrong('');
     say($('r-notes'), (read.notes || []).join(' '));
   } catch (e) {
     if (wish !== wishes) return;
-    if (!lacks[e.missing]) { say($('r-error'), e.message); return; }
-    say($('r-error'), '');
+    if (!lacks[e.missing]) { wrong(e.message); return; }
+    wrong('');
     asked = { f, known, what: e.missing };
     $('r-ask-words').textContent = `${f.name} ${lacks[e.missing][1]}`;
     $('r-ask-label').textContent = lacks[e.missing][0];

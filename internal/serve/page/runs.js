@@ -92,7 +92,8 @@ async function refresh() {
     // A bookmarked run that is not there yet stays chosen; meanwhile the newest is shown.
     if (!chosen.some(n => list.has(n)) && got.runs.length) chosen = [...chosen, got.runs[0].name];
     await Promise.all(chosen.filter(n => list.has(n)).map(load));
-    say($('runs-error'), '');
+    const absent = chosen.filter(n => !list.has(n));
+    say($('runs-error'), absent.length ? `There is no run ${absent.join(', ')} in ${folder}.` : '');
   } catch (e) {
     if (look === looks) say($('runs-error'), e.message);
   }
