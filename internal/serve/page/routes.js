@@ -46,11 +46,11 @@ class Method {
     this.name.value = ['search', 'policy', 'exact'].includes(name) ? name : 'search';
     this.time = el('input', { type: 'number', min: 0.1, max: 60, step: 0.1, value: 2, onchange: solveAll });
     this.policy = el('select', { onchange: solveAll });
-    this.decode = el('select', { onchange: solveAll }, option('', 'default for the size'), option('greedy', 'greedy'), option('pomo', 'a start per customer'), option('pomo8', 'and 8 symmetries'), option('pomo8:1', 'the same, drawn'));
+    this.decode = el('select', { onchange: solveAll }, option('', 'default for the size'), option('greedy', 'greedy'), option('pomo', 'pomo: a start per customer'), option('pomo8', 'pomo8: with 8 symmetries'), option('pomo8:1', 'pomo8:1: pomo8, sampled'));
     this.label = el('span', {}, 'Method');
     this.timeBox = el('label', {}, 'Seconds ', this.time);
-    this.policyBox = el('label', {}, 'Policy ', this.policy);
-    this.decodeBox = el('label', {}, 'Decoding ', this.decode);
+    this.policyBox = el('label', { class: 'whole' }, 'Policy ', this.policy);
+    this.decodeBox = el('label', { class: 'whole' }, 'Decoding ', this.decode);
     this.node = el('div', { class: 'fields' }, el('label', {}, this.label, ' ', this.name), this.timeBox, this.policyBox, this.decodeBox);
   }
 
