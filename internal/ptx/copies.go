@@ -89,9 +89,9 @@ func copyAsync(w *warp, in *inst) {
 			if from&uint64(in.size-1) != 0 {
 				w.failLane(in, i, "reads %d bytes at %#x, which is no multiple of it", in.size, from)
 			}
-			if from-w.near.from > w.near.to-w.near.from-uint64(real) || w.near.to == 0 {
+			if !w.near.holds(from, uint64(real)) {
 				s, ok := w.b.l.memory.find(from)
-				if !ok || from+uint64(real) > s.to {
+				if !ok || !s.holds(from, uint64(real)) {
 					w.failLane(in, i, "reads outside of all allocations: %d bytes at %#x, %s", real, from, w.b.l.memory.describe(from))
 				}
 				w.near = s

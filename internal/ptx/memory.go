@@ -10,6 +10,12 @@ import (
 // span is memory from `from` to before `to`; every address of it is one of the host's.
 type span struct{ from, to uint64 }
 
+// holds reports whether n bytes from an address on are all in the span.
+func (s span) holds(at, n uint64) bool {
+	size := s.to - s.from
+	return n <= size && at-s.from <= size-n
+}
+
 // Memory is the allocations that kernels may touch. It may be changed only while none runs.
 type Memory struct{ spans []span }
 
@@ -32,7 +38,7 @@ func (m *Memory) Remove(at uint64) bool {
 // Bytes is the memory from an address on, where n bytes of one allocation are there.
 func (m *Memory) Bytes(at uint64, n int) ([]byte, error) {
 	s, ok := m.find(at)
-	if !ok || at+uint64(n) > s.to {
+	if !ok || !s.holds(at, uint64(n)) {
 		return nil, fmt.Errorf("%d bytes at %#x: %s", n, at, m.describe(at))
 	}
 	return unsafe.Slice((*byte)(pointer(at)), n), nil
@@ -66,9 +72,9 @@ func pointer(at uint64) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointe
 // memory is from the space's own beginning.
 func (w *warp) reach(in *inst, sp space, at uint64, lane int, n uint64, writes bool) unsafe.Pointer {
 	if sp == global || sp == generic && at < sharedWindow {
-		if at-w.near.from > w.near.to-w.near.from-n || w.near.to == 0 {
+		if !w.near.holds(at, n) {
 			s, ok := w.b.l.memory.find(at)
-			if !ok || at+n > s.to {
+			if !ok || !s.holds(at, n) {
 				w.failLane(in, lane, "%s outside of all allocations: %d bytes at %#x, %s", verb(writes), n, at, w.b.l.memory.describe(at))
 			}
 			w.near = s

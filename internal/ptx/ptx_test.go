@@ -281,3 +281,27 @@ func TestCopiesLandWhenAwaited(t *testing.T) {
 		t.Errorf("%v, %v; want %v", out, err, want)
 	}
 }
+
+// TestShortAllocations: an access that begins inside of an allocation may not end behind it, be it
+// the first one there or one after a shorter access that fits.
+func TestShortAllocations(t *testing.T) {
+	short := aligned(1)
+	at := uint64(uintptr(unsafe.Pointer(&short[0])))
+	for _, c := range []struct {
+		name, code, want string
+		bytes            int
+	}{
+		{"the whole of it", "ld.global.u64 %rd7, [%rd6];", "", 8},
+		{"one byte less", "ld.global.u64 %rd7, [%rd6];", "ld.global.u64 reads outside of all allocations: 8 bytes", 7},
+		{"after a shorter one", "ld.global.u32 %r5, [%rd6]; ld.global.u64 %rd7, [%rd6];", "ld.global.u64 reads outside of all allocations: 8 bytes", 4},
+		{"a vector", "ld.global.u32 %r5, [%rd6]; ld.global.v4.u32 {%r5, %r6, %r7, %r8}, [%rd6];", "reads outside of all allocations: 16 bytes", 12},
+		{"a copy", "ld.global.u32 %r5, [%rd6]; mov.u32 %r9, smem; cp.async.ca.shared.global [%r9], [%rd6], 16;", "reads outside of all allocations: 16 bytes", 8},
+		{"as much of a copy as is there", "ld.global.u32 %r5, [%rd6]; mov.u32 %r9, smem; cp.async.ca.shared.global [%r9], [%rd6], 16, 8;", "", 8},
+	} {
+		_, err := launched(fmt.Sprintf("mov.u64 %%rd6, %d; %s", at, c.code), numbered(1), func(l *Launch) { l.Memory.Add(at, c.bytes) })
+		if text := fmt.Sprint(err); c.want == "" && err != nil || !strings.Contains(text, c.want) && c.want != "" {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+	runtime.KeepAlive(short)
+}
