@@ -1,9 +1,6 @@
 #include "textflag.h"
 
-// func rankAVX512(keys *uint64, n int, list, of *int32)
-//
-// The rank of a key is how many are below it, or equal and before it. Z0 to Z3: all keys. R12: those
-// below, R13: those below or equal.
+// Which keys of a and b are below the one in Z4: x, and which are below or equal: y. A bit per key.
 #define BELOW(a, b, x, y) \
 	VPCMPUQ $1, Z4, a, K1 \
 	VPCMPUQ $1, Z4, b, K2 \
@@ -14,6 +11,22 @@
 	KMOVW K1, x           \
 	KMOVW K3, y
 
+// Puts the customer at AX at its rank. R12: the keys below its own, R13: those below or equal.
+// BX: the bit of AX. R9: the bits of all keys.
+#define PLACE \
+	LEAQ -1(BX), R10      \
+	ANDQ R10, R13         \
+	ORQ R13, R12          \
+	ANDQ R9, R12          \
+	POPCNTQ R12, R12      \
+	MOVL (SI)(AX*4), R11  \
+	MOVL R11, (R8)(R12*4) \
+	ADDQ BX, BX           \
+	INCQ AX
+
+// func rankAVX512(keys *uint64, n int, list, of *int32)
+//
+// The rank of a key is how many are below it, or equal and before it. Z0 to Z3: all keys.
 TEXT ·rankAVX512(SB), NOSPLIT, $0-32
 	MOVQ keys+0(FP), DI
 	MOVQ n+8(FP), CX
@@ -34,15 +47,7 @@ few:
 	JGE done
 	VPBROADCASTQ (DI)(AX*8), Z4
 	BELOW(Z0, Z1, R12, R13)
-	LEAQ -1(BX), R10
-	ANDQ R10, R13
-	ORQ R13, R12
-	ANDQ R9, R12
-	POPCNTQ R12, R12
-	MOVL (SI)(AX*4), R11
-	MOVL R11, (R8)(R12*4)
-	ADDQ BX, BX
-	INCQ AX
+	PLACE
 	JMP few
 
 many:
@@ -59,15 +64,7 @@ manyNext:
 	SHLQ $16, R11
 	ORQ DX, R12
 	ORQ R11, R13
-	LEAQ -1(BX), R10
-	ANDQ R10, R13
-	ORQ R13, R12
-	ANDQ R9, R12
-	POPCNTQ R12, R12
-	MOVL (SI)(AX*4), R11
-	MOVL R11, (R8)(R12*4)
-	ADDQ BX, BX
-	INCQ AX
+	PLACE
 	JMP manyNext
 
 done:
