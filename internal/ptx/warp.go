@@ -32,7 +32,6 @@ type warp struct {
 	local  []byte
 	copies []copying // asynchronous ones, by issue
 	closed [lanes]int
-	clock  []uint32 // of the race check
 	waits  waiting
 }
 

@@ -13,7 +13,6 @@ type graph struct{ nodes []*node }
 type node struct {
 	launch ptx.Launch
 	after  []*node
-	ran    bool
 }
 
 // ready is a graph that can be launched: its launches in the order in which they run.
