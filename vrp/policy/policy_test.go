@@ -111,7 +111,7 @@ func TestPolicyRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pi.Solve(t.Context(), limited, ""); err == nil || !strings.Contains(err.Error(), "vehicles") {
+	if _, err := pi.Solve(t.Context(), limited, ""); err == nil || !strings.Contains(err.Error(), "a fleet of 1") {
 		t.Errorf("a limited fleet: %v", err)
 	}
 	for range 2 {
