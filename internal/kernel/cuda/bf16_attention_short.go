@@ -25,7 +25,7 @@ func (s bf16Head) sharedShort() int {
 }
 
 func (s bf16Head) sharedShortGrad(kept bool) int {
-	n := 4*s.t*s.wide + 4*bf16Group*ceil(s.t, bf16Group)*s.wide + 20*s.rows
+	n := 4*s.t*s.wide + 4*bf16Group*ceil(s.t, bf16Group)*s.wide + 20*s.rows + 16
 	tiles := s.rows / 16
 	if kept {
 		n += 128 * (tiles/4 + 1) * (tiles/4*2 + tiles%4) // each tile has masks up to its own pair of groups

@@ -14,23 +14,29 @@
 
 constexpr int HD = 16, group = 32, warps = 3, threads = 32 * warps, tileSums = 16 * HD, mostTokens = 192, mostTiles = mostTokens / 16;
 
+// Count is a number that a template knows.
+template <int N> struct Count {
+  static constexpr int value = N;
+};
+
 // triangle is how many pairs of groups the tiles before r have up to their own.
 __device__ __forceinline__ int triangle(int r) { return (r / 4 + 1) * (r / 4 * 2 + r % 4); }
 
 // Shared: q, dy [tokens][HD] | k, v [32·groups][HD] | -logSum·log2 e and -D/keepScale
-// [rows/2][2][4], of two queries twice, as Seen has them | first [rows] | masks, where they are
+// [rows/2][2][4], of two queries twice, as Seen has them | first [rows] | met [4] | masks, where they are
 // kept, those of a tile up to its own pair | dq, for each warp the tiles from its first group's on.
 // rows is tokens in whole sixteens.
 struct Room {
   u32 queries, grads, keys, values;
   float *stats, *sums;
-  u32 *masks;
+  u32 *masks, *met; // of warp w, bit r: it has a part of tile r
   int *first;
 
   __device__ __forceinline__ Room(float *smem, int tokens, int rows, int groups, bool kept) {
     queries = shared_at(smem), grads = queries + 2 * tokens * HD, keys = grads + 2 * tokens * HD, values = keys + 2 * group * groups * HD;
     stats = smem + tokens * HD + group * groups * HD, first = (int *)(stats + 4 * rows);
-    float *end = stats + 5 * rows;
+    met = (u32 *)(stats + 5 * rows);
+    float *end = stats + 5 * rows + 4;
     masks = (u32 *)end, sums = end + (kept ? 32 * triangle(rows / 16) : 0);
   }
   // numbers is where row i's two numbers lie the first time; the second time is two further on.
@@ -39,21 +45,17 @@ struct Room {
   __device__ __forceinline__ float *dq(int w, int r, int tiles) const { return sums + ((r - 2 * w) + w * (tiles - w + 1)) * tileSums + threadIdx_x % 32 * 4; }
 };
 
-// store puts 16 rows from `row` on into dqkv, from which `to` is the head's first column: the four
-// lanes of two rows change places, so that each has eight columns of one of them.
-__device__ __forceinline__ void store(Bf16 *to, const float (&c)[2][4], float scale, int row, int tokens, int d, int hd) {
+// lay puts 16 rows in bf16 at `at` in shared memory, store from there into dqkv, from which `to` is
+// the head's first column, from `row` on: so a lane has eight columns of a row. Between them stands
+// syncwarp.
+__device__ __forceinline__ void lay(char *at, const float (&c)[2][4], float scale) {
   const int g = threadIdx_x % 32 / 4, t = threadIdx_x % 4;
-  u32 w[4]; // row g, columns 2t and 8 + 2t; row g + 8
 #pragma unroll
-  for (int i = 0; i < 4; i++) w[i] = bf16x2(c[i % 2][i / 2 * 2] * scale, c[i % 2][i / 2 * 2 + 1] * scale);
-  const bool odd = t & 1, upper = t & 2;
-  u32 a[2], b[2]; // of lanes t&~1 and t|1: row g, row g + 8
-  const u32 x = shfl_xor(odd ? w[0] : w[1], 1), y = shfl_xor(odd ? w[2] : w[3], 1);
-  a[0] = odd ? x : w[0], a[1] = odd ? w[1] : x, b[0] = odd ? y : w[2], b[1] = odd ? w[3] : y;
-  const u32 v0 = shfl_xor(upper ? a[0] : b[0], 2), v1 = shfl_xor(upper ? a[1] : b[1], 2);
-  const u4 all = upper ? u4{v0, v1, b[0], b[1]} : u4{a[0], a[1], v0, v1};
-  const int i = row + g + (upper ? 8 : 0);
-  if (i < tokens && 8 * odd < hd) *(u4 *)(to + (long)i * 3 * d + 8 * odd) = all;
+  for (int i = 0; i < 4; i++) *(u32 *)(at + 2 * piece<HD>(g + i / 2 * 8, i % 2) + 4 * t) = bf16x2(c[i % 2][i / 2 * 2] * scale, c[i % 2][i / 2 * 2 + 1] * scale);
+}
+__device__ __forceinline__ void store(Bf16 *to, const char *at, int row, int tokens, int d, int hd) {
+  const int lane = threadIdx_x % 32, i = row + lane / 2, c = lane % 2;
+  if (i < tokens && 8 * c < hd) *(u4 *)(to + i * 3 * d + 8 * c) = *(const u4 *)(at + 2 * piece<HD>(lane / 2, c));
 }
 
 // bring starts all reads at once and waits for none before the last is under way.
@@ -134,19 +136,18 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Bf16 *dy, const Bf
   const u32 zero = (u32)tokens >> 31, one[4] = {diagonal, zero, 2 * zero, diagonal | zero};
   wait_copies<0>();
   sync();
+  char *const shared = (char *)smem - shared_at(smem);
+  u32 met = 0;
 #pragma unroll 1
   for (int turn = 0; turn < 2; turn++) {
     const int J = turn ? groups - 1 - warp : warp;
     if (turn ? J <= warp : J > groups - 1 - warp) break;
-    const Own<HD> own(room.keys + 2 * group * HD * J, room.values + 2 * group * HD * J);
+    const u32 keys = room.keys + 2 * group * HD * J, values = room.values + 2 * group * HD * J;
+    const Own<HD> own(keys, values);
     Gradient<HD, DROP != WHOLE> grad;
-    int next = room.first[32 * J], nextLast = room.first[32 * J + 15];
-#pragma unroll 1
-    for (int r = 2 * J; r < tiles; r++) {
-      const int begin = next, beginLast = nextLast; // of the tile's first and last query
-      if (begin >= 32 * J + 32) break; // no later query sees this group
-      const int ahead = 16 * (r + 1 < tiles ? r + 1 : r);
-      next = room.first[ahead], nextLast = room.first[ahead + 15];
+    // visit takes tile r; of its first tile the group's upper keys come after every query.
+    auto visit = [&](auto halves, int r, bool edge) __attribute__((always_inline)) {
+      constexpr int N = decltype(halves)::value;
       Seen seen;
 #pragma unroll
       for (int x = 0; x < 2; x++) {
@@ -165,11 +166,13 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Bf16 *dy, const Bf
       }
       float dq[2][4];
       float *partial = room.dq(warp, r, tiles);
+      const bool more = met >> r & 1;
+      met |= 1u << r;
       auto so_far = [&] {
 #pragma unroll
-        for (int n = 0; n < 2; n++) unpack(dq[n], turn && begin / 32 <= warp ? load4(partial + n * 128) : f4{0, 0, 0, 0});
+        for (int n = 0; n < 2; n++) unpack(dq[n], more ? load4(partial + n * 128) : f4{0, 0, 0, 0});
       };
-      auto hidden = [&](float (&s)[2][2][4]) {
+      auto hidden = [&](float (&s)[N][2][4]) {
         int from[2][2];
 #pragma unroll
         for (int e = 0; e < 4; e++) from[e / 2][e % 2] = room.first[16 * r + e / 2 * 8 + 2 * t + e % 2];
@@ -178,36 +181,54 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Bf16 *dy, const Bf
       const u32 tile = 32 * r * HD;
       Lines lines = down;
       if (r == tiles - 1) lines = lines_of<HD>(apart(tokens) - 16 * r); // lines past the end repeat the last query
-      grad.add(dq, own, room.queries + tile, room.grads + tile, lines, seen, one, r / 2 == J || beginLast > 32 * J, hidden, so_far);
+      grad.template add<N>(dq, own, room.queries + tile, room.grads + tile, lines, seen, one, edge, hidden, so_far);
 #pragma unroll
       for (int n = 0; n < 2; n++) store4(partial + n * 128, pack(dq[n]));
+    };
+    visit(Count<1>(), 2 * J, true);
+    int next = room.first[least(32 * J + 16, rows - 1)], nextLast = room.first[least(32 * J + 31, rows - 1)];
+#pragma unroll 1
+    for (int r = 2 * J + 1; r < tiles; r++) {
+      const int begin = next, beginLast = nextLast; // of the tile's first and last query
+      if (begin >= 32 * J + 32) break; // no later query sees this group
+      const int ahead = 16 * (r + 1 < tiles ? r + 1 : r);
+      next = room.first[ahead], nextLast = room.first[ahead + 15];
+      visit(Count<2>(), r, r == 2 * J + 1 || beginLast > 32 * J);
     }
+    // The group's keys and values are done with: their gradients take their place.
     Bf16 *to = placed(dqkv);
+    char *const k = shared + keys, *const v = shared + values;
+    syncwarp();
+#pragma unroll
+    for (int a = 0; a < 2; a++) lay(k + 32 * HD * a, grad.dk[a], LN2 * keepScale), lay(v + 32 * HD * a, grad.dv[a], keepScale);
+    syncwarp();
 #pragma unroll
     for (int a = 0; a < 2; a++) {
-      store(to + d, grad.dk[a], LN2 * keepScale, 32 * J + 16 * a, tokens, d, hd);
-      store(to + 2 * d, grad.dv[a], keepScale, 32 * J + 16 * a, tokens, d, hd);
+      store(to + d, k + 32 * HD * a, 32 * J + 16 * a, tokens, d, hd);
+      store(to + 2 * d, v + 32 * HD * a, 32 * J + 16 * a, tokens, d, hd);
     }
   }
+  if (lane == 0) room.met[warp] = met;
   sync();
+  u32 all[warps];
 #pragma unroll
-  for (int x = 0; x < mostTiles / warps; x++) {
-    const int r = warp + x * warps;
-    if (r >= tiles) break;
-    const int begin = room.first[16 * r] / 32;
+  for (int w = 0; w < warps; w++) all[w] = room.met[w];
+  Bf16 *to = placed(dqkv);
+#pragma unroll 1
+  for (int r = warp; r < tiles; r += warps) {
     float dq[2][4] = {};
 #pragma unroll
     for (int w = 0; w < warps; w++) {
-      const int later = groups - 1 - w;
-      const bool has = w <= later && ((w <= r / 2 && begin <= w) || (w < later && later <= r / 2 && begin <= later));
-      const float *partial = has ? room.dq(w, r, tiles) : room.sums; // read in any case: all are on their way at once
+      if (!(all[w] >> r & 1)) continue;
+      const float *partial = room.dq(w, r, tiles);
 #pragma unroll
-      for (int n = 0; n < 2; n++) {
-        const f4 v = load4(partial + n * 128);
-        unpack(dq[n], pack(dq[n]) + (has ? v : f4{0, 0, 0, 0}));
-      }
+      for (int n = 0; n < 2; n++) unpack(dq[n], pack(dq[n]) + load4(partial + n * 128));
     }
-    store(placed(dqkv), dq, scale * keepScale, 16 * r, tokens, d, hd);
+    // Queries are done with too; past the last one lie grads, which are as well.
+    char *at = shared + room.queries + 32 * r * HD;
+    lay(at, dq, scale * keepScale);
+    syncwarp();
+    store(to, at, 16 * r, tokens, d, hd);
   }
 }
 

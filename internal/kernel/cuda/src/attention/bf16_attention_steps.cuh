@@ -360,16 +360,17 @@ template <int HD, bool DROP> struct Gradient {
   // ds·q_i. keepScale is left out of ds, hence D/keepScale, and multiplies the sums instead.
   // Where queries do not see all keys, `edge`, hidden(s) zeroes the probabilities of those they
   // do not. before() fills dq with the sums so far.
-  template <class HIDDEN, class BEFORE>
+  // N = 1: of the first 16 keys alone.
+  template <int N = 2, class HIDDEN, class BEFORE>
   __device__ __forceinline__ void add(float (&dq)[2 * K][4], const Own<HD> &own, u32 queries, u32 grads, Lines lines, const Seen &seen, const u32 (&one)[4], bool edge,
                                       HIDDEN &&hidden, BEFORE &&before) {
     const int g = threadIdx_x % 32 / 4;
     u32 q[K][4], o[K][4];
 #pragma unroll
     for (int k = 0; k < K; k++) matrices(q[k], queries + (lines.across ^ 32 * k)), matrices(o[k], grads + (lines.across ^ 32 * k));
-    float s[2][2][4];
+    float s[N][2][4];
 #pragma unroll
-    for (int a = 0; a < 2; a++)
+    for (int a = 0; a < N; a++)
 #pragma unroll
       for (int k = 0; k < K; k++) {
         u32 m[4];
@@ -380,7 +381,7 @@ template <int HD, bool DROP> struct Gradient {
           else multiply(s[a][x], m, q[k][2 * x], q[k][2 * x + 1]);
       }
 #pragma unroll
-    for (int a = 0; a < 2; a++)
+    for (int a = 0; a < N; a++)
 #pragma unroll
       for (int x = 0; x < 2; x++)
 #pragma unroll
@@ -391,7 +392,7 @@ template <int HD, bool DROP> struct Gradient {
 #pragma unroll
       for (int x = 0; x < 2; x++) words[x][0] = seen.words[x][0] << (7 - g), words[x][1] = seen.words[x][1] << (7 - g), none[x] = bf16x2(seen.none[x][0], seen.none[x][1]);
 #pragma unroll
-    for (int a = 0; a < 2; a++) {
+    for (int a = 0; a < N; a++) {
       float dp[2][4]; // less D
 #pragma unroll
       for (int k = 0; k < K; k++) {
@@ -438,10 +439,10 @@ template <int HD, bool DROP> struct Gradient {
 
 // hide zeroes the probabilities that query i0 + 8x + 2t + h does not give key j0 + 16a + 8·(e/2)
 // + g: keys after it, and before from[x][h].
-__device__ __forceinline__ void hide(float (&s)[2][2][4], const int (&from)[2][2], int i0, int j0) {
+template <int N> __device__ __forceinline__ void hide(float (&s)[N][2][4], const int (&from)[2][2], int i0, int j0) {
   const int g = threadIdx_x % 32 / 4, t = threadIdx_x % 4, j = opaque(j0 + g);
 #pragma unroll
-  for (int a = 0; a < 2; a++)
+  for (int a = 0; a < N; a++)
 #pragma unroll
     for (int x = 0; x < 2; x++)
 #pragma unroll
