@@ -15,7 +15,7 @@ func TestNumberedWeightsStayInTheirSite(t *testing.T) {
 		keys := rapid.IntRange(1, 11_600).Draw(t, "keys")
 		rows := rapid.IntRange(1, 120_000).Draw(t, "rows")
 		// of a row's last block: its highest
-		draw := kernel.Drop{Site: 4}.Weights(rows-1, (keys+31)/32-1, keys)
+		draw := kernel.Drop{Site: 4}.Word(rows-1, (keys+31)/32-1, keys)
 		if stays := draw>>24 == 4; stays != (kernel.Drop{}).Numbered(rows, keys) {
 			t.Fatalf("%d rows of %d keys: the last draw is %#x", rows, keys, draw)
 		}

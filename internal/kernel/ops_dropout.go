@@ -21,27 +21,17 @@ func (d Drop) Threshold() uint32 { return uint32(min(65535, math.Round(float64(d
 // Scale is what a kept element is multiplied by.
 func (d Drop) Scale() float32 { return 65536 / float32(65536-d.Threshold()) }
 
-// Call says where the 16 random bits of an element lie, weights of attention excepted: in that half
-// (0 low, 1 high) of that word of Philox(Seed, global instance, draw, rng.Dropout). Row counts the
-// instance's rows, each of `width` columns. A call serves the eight elements of a row that one
-// thread of a tensor core's result holds: columns 2t and 2t+1 of four groups of eight.
-func (d Drop) Call(row, column, width int) (draw uint32, word, half int) {
-	call := (row*((width+31)/32)+column/32)*4 + column%8/2
-	return uint32(d.Site)<<24 | uint32(call), column % 32 / 8, column % 2
+// Word says where the random bits of 32 neighbours of a row of `width` lie, columns 32·block to
+// 32·block+31: in the four words of a call of Philox with rng.ShortRounds rounds, (Seed, global
+// instance, draw, rng.Dropout). Keep decides about them. Row counts the instance's rows; for weights
+// of attention those are its queries, head by head, and their columns are the keys.
+func (d Drop) Word(row, block, width int) (draw uint32) {
+	return uint32(d.Site)<<24 | uint32(row*((width+31)/32)+block)
 }
 
-// Weights says where the random bits of 32 weights of attention lie, those of a query (row counts
-// the queries of an instance, head by head) for keys 32·block..32·block+31 of `keys`: in the four
-// words of a call of Philox with rng.ShortRounds rounds, (Seed, global instance, draw,
-// rng.Dropout). Keep decides about them. A call serves 32 weights where Call has eight elements:
-// attention draws more numbers than all that is left of a step.
-func (d Drop) Weights(row, block, keys int) (draw uint32) {
-	return uint32(d.Site)<<24 | uint32(row*((keys+31)/32)+block)
-}
-
-// Numbered tells whether every weight of so many queries per instance has bits of its own: a site
-// has 2²⁴ calls.
-func (d Drop) Numbered(rows, keys int) bool { return rows*((keys+31)/32) <= 1<<24 }
+// Numbered tells whether every element of so many rows per instance has bits of its own: a site has
+// 2²⁴ calls.
+func (d Drop) Numbered(rows, width int) bool { return rows*((width+31)/32) <= 1<<24 }
 
 // Keep decides about 32 elements at once: bit c is set where element c is kept, unless its number
 // of 16 bits lies below the threshold. With w[i] for bit c of words[i], w8[i] for bit c+8 modulo

@@ -15,7 +15,6 @@ type dropper struct {
 	draws, rounds []uint32 // a draw for each group of 32 columns, filled up to whole units
 	threshold     uint32
 	scale         float32
-	weights       bool // of attention
 	at            int  // where the masks of the shard's instances lie in the worker's bits
 	drawn         bool // by an earlier op of the shard
 }
@@ -24,15 +23,14 @@ type dropper struct {
 type dropKey struct {
 	kernel.Drop
 	rows, width int
-	weights     bool
+	weights     bool // of attention: a query has those up to its own
 }
 
 // dropper lists the groups of an instance's rows.
 func (b *binder) dropper(d kernel.Drop, instances, rows, width int) *dropper {
 	return b.listed(dropKey{d, rows, width, false}, instances, func(row int) (draws []uint32) {
 		for g := range (width + 31) / 32 {
-			draw, _, _ := d.Call(row, 32*g, width)
-			draws = append(draws, draw)
+			draws = append(draws, d.Word(row, g, width))
 		}
 		return draws
 	})
@@ -43,7 +41,7 @@ func (b *binder) dropper(d kernel.Drop, instances, rows, width int) *dropper {
 func (b *binder) weightDropper(d kernel.Drop, instances, heads, t int) *dropper {
 	return b.listed(dropKey{d, heads * t, t, true}, instances, func(row int) (draws []uint32) {
 		for g := range row%t/32 + 1 {
-			draws = append(draws, d.Weights(row, g, t))
+			draws = append(draws, d.Word(row, g, t))
 		}
 		return draws
 	})
@@ -56,7 +54,7 @@ func (b *binder) listed(key dropKey, instances int, draws func(row int) []uint32
 		again.drawn = true
 		return &again
 	}
-	p := &dropper{rounds: roundKeys(key.Seed), threshold: key.Threshold(), scale: key.Scale(), weights: key.weights, at: b.bits}
+	p := &dropper{rounds: roundKeys(key.Seed), threshold: key.Threshold(), scale: key.Scale(), at: b.bits}
 	for row := range key.rows {
 		p.draws = append(p.draws, draws(row)...)
 	}
@@ -73,11 +71,7 @@ func (p *dropper) masks(w *worker, i int) []uint32 {
 	m := w.bits[p.at+i*len(p.draws):][:len(p.draws)]
 	if !p.drawn {
 		index := w.first + uint64(w.row+i)
-		keep := w.p.keep
-		if p.weights {
-			keep = w.p.keepWeights
-		}
-		keep(m, p.draws, p.rounds, uint32(index), uint32(index>>32), uint32(rng.Dropout), p.threshold)
+		w.p.keep(m, p.draws, p.rounds, uint32(index), uint32(index>>32), uint32(rng.Dropout), p.threshold)
 	}
 	return m
 }

@@ -8,7 +8,7 @@ var neon = checked(primitives{
 	gelu: geluNEON, geluGrad: geluGradNEON, exp: expNEON,
 	distances: distancesNEON, softmaxBias: softmaxBiasNEON, softmaxBiasGrad: softmaxBiasGradNEON,
 	softmaxMask: softmaxMaskNEON, softmaxGrad: softmaxGradNEON,
-	softmaxCausal: softmaxCausalNEON, softmaxCausalGrad: softmaxCausalGradNEON, rowDots: rowDotsNEON, keep: keepNEON, keepWeights: keepWeightsNEON, drop: dropNEON,
+	softmaxCausal: softmaxCausalNEON, softmaxCausalGrad: softmaxCausalGradNEON, rowDots: rowDotsNEON, keep: keepNEON, drop: dropNEON,
 	pointer: pointerNEON, pointerGrad: pointerGradNEON,
 	query: queryNEON, transpose: transposeNEON, colSum: colSumNEON, add: addNEON, add4: add4NEON,
 	sumSquares: sumSquaresNEON, adamw: spread(adamwNEON), scale: scaleNEON, momentum: momentumNEON, descend: descendNEON,

@@ -167,11 +167,6 @@ func softmaxCausalGradNEON(ds []float32, p []float32, logSum []float32, dots []f
 //go:noescape
 func keepNEON(dst []uint32, draws []uint32, rounds []uint32, low uint32, high uint32, purpose uint32, threshold uint32)
 
-// keepWeightsNEON is keepWeightsGo, four groups at a time.
-//
-//go:noescape
-func keepWeightsNEON(dst []uint32, draws []uint32, rounds []uint32, low uint32, high uint32, purpose uint32, threshold uint32)
-
 // dropNEON is dropGo.
 //
 //go:noescape

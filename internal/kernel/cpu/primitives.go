@@ -76,7 +76,6 @@ type primitives struct {
 	softmaxCausalGrad func(ds, p, logSum, dots []float32, first []int32, mask []uint16, rows, from, end, n, ld, words int, scale, keep float32)
 	rowDots           func(out, a, b []float32, rows, n, ld int)
 	keep              func(dst, draws, rounds []uint32, low, high, purpose, threshold uint32)
-	keepWeights       func(dst, draws, rounds []uint32, low, high, purpose, threshold uint32)
 	drop              func(y, x, residual []float32, mask []uint32, rows, n, words int, scale float32)
 
 	query      func(q, node, graph, load []float32, capacity float32)

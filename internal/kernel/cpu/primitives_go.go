@@ -14,7 +14,7 @@ var plain = primitives{
 	norm: normGo, normGrad: normGradGo, glu: gluGo, gluGrad: gluGradGo, gelu: geluGo, geluGrad: geluGradGo, exp: expGo,
 	distances: distancesGo, softmaxBias: softmaxBiasGo, softmaxBiasGrad: softmaxBiasGradGo,
 	softmaxMask: softmaxMaskGo, softmaxGrad: softmaxGradGo, pointer: pointerGo, pointerGrad: pointerGradGo,
-	softmaxCausal: softmaxCausalGo, softmaxCausalGrad: softmaxCausalGradGo, rowDots: rowDotsGo, keep: keepGo, keepWeights: keepWeightsGo, drop: dropGo,
+	softmaxCausal: softmaxCausalGo, softmaxCausalGrad: softmaxCausalGradGo, rowDots: rowDotsGo, keep: keepGo, drop: dropGo,
 	query: queryGo, transpose: transposeGo, colSum: colSumGo, add: addGo, add4: add4Go, sumSquares: sumSquaresGo, adamw: adamwGo,
 	scale: scaleGo, momentum: momentumGo, descend: descendGo,
 }

@@ -23,32 +23,12 @@ func roundKeys(seed uint64) []uint32 {
 	return keys
 }
 
-// keepUnit divides the number of groups that keep and keepWeights take at once.
+// keepUnit divides the number of groups that keep takes at once.
 const keepUnit = 16
 
-// keepGo: bit c of dst[i] says that column c of group i is kept: that its 16 random bits are not
-// below the threshold. A group is 32 columns of a row, and draws[i] the first of its four calls;
-// kernel.Drop.Call says which bits of them belong to a column.
+// keepGo: bit c of dst[i] says that element c of group i is kept. A group is 32 neighbours of a row,
+// and draws[i] its call; kernel.Keep decides.
 func keepGo(dst, draws, rounds []uint32, low, high, purpose, threshold uint32) {
-	key := [2]uint32{rounds[0], rounds[1]}
-	for i, draw := range draws {
-		var bits uint32
-		for call := range uint32(4) {
-			for k, word := range rng.Block(key, [4]uint32{low, high, draw + call, purpose}) {
-				for half := range 2 {
-					if word>>(16*half)&0xffff >= threshold {
-						bits |= 1 << (8*k + 2*int(call) + half)
-					}
-				}
-			}
-		}
-		dst[i] = bits
-	}
-}
-
-// keepWeightsGo: bit c of dst[i] says that weight c of group i is kept. A group is 32 weights of a
-// query of attention, and draws[i] its call; kernel.Keep decides.
-func keepWeightsGo(dst, draws, rounds []uint32, low, high, purpose, threshold uint32) {
 	key := [2]uint32{rounds[0], rounds[1]}
 	for i, draw := range draws {
 		dst[i] = kernel.Keep(threshold, rng.Rounds(rng.ShortRounds, key, [4]uint32{low, high, draw, purpose}))

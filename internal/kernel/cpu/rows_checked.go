@@ -88,10 +88,6 @@ func checked(t primitives) primitives {
 		fits(len(draws)%keepUnit == 0 && len(dst) >= len(draws) && len(rounds) >= roundWords)
 		t.keep(dst, draws, rounds, low, high, purpose, threshold)
 	}
-	c.keepWeights = func(dst, draws, rounds []uint32, low, high, purpose, threshold uint32) {
-		fits(len(draws)%keepUnit == 0 && len(dst) >= len(draws) && len(rounds) >= roundWords)
-		t.keepWeights(dst, draws, rounds, low, high, purpose, threshold)
-	}
 	c.drop = func(y, x, residual []float32, mask []uint32, rows, n, words int, scale float32) {
 		fits(padded(rows, n, n, y, x) && (residual == nil || atLeast(rows*n, residual)) && n <= words*32 && len(mask) >= rows*words)
 		t.drop(y, x, residual, mask, rows, n, words, scale)

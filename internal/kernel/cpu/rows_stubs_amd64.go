@@ -77,15 +77,10 @@ func softmaxCausalGradAVX512(ds []float32, p []float32, logSum []float32, dots [
 //go:noescape
 func rowDotsAVX512(out []float32, a []float32, b []float32, rows int, n int, ld int)
 
-// keepAVX512 is keepGo, for whole multiples of 4 groups.
+// keepAVX512 is keepGo, for whole multiples of 16 groups.
 //
 //go:noescape
 func keepAVX512(dst []uint32, draws []uint32, rounds []uint32, low uint32, high uint32, purpose uint32, threshold uint32)
-
-// keepWeightsAVX512 is keepWeightsGo, for whole multiples of 16 groups.
-//
-//go:noescape
-func keepWeightsAVX512(dst []uint32, draws []uint32, rounds []uint32, low uint32, high uint32, purpose uint32, threshold uint32)
 
 // dropAVX512 is dropGo.
 //
@@ -222,15 +217,10 @@ func softmaxCausalGradAVX2(ds []float32, p []float32, logSum []float32, dots []f
 //go:noescape
 func rowDotsAVX2(out []float32, a []float32, b []float32, rows int, n int, ld int)
 
-// keepAVX2 is keepGo, for whole multiples of 2 groups.
+// keepAVX2 is keepGo, for whole multiples of 8 groups.
 //
 //go:noescape
 func keepAVX2(dst []uint32, draws []uint32, rounds []uint32, low uint32, high uint32, purpose uint32, threshold uint32)
-
-// keepWeightsAVX2 is keepWeightsGo, for whole multiples of 8 groups.
-//
-//go:noescape
-func keepWeightsAVX2(dst []uint32, draws []uint32, rounds []uint32, low uint32, high uint32, purpose uint32, threshold uint32)
 
 // dropAVX2 is dropGo.
 //

@@ -11,22 +11,9 @@ func dropped[F Float](d kernel.Drop, instance uint64, row, column, width int) F 
 	if d.Rate == 0 {
 		return 1
 	}
-	draw, word, half := d.Call(row, column, width)
-	bits := rng.At(d.Seed, instance, draw, rng.Dropout)[word] >> (16 * half) & 0xffff
-	if bits < d.Threshold() {
-		return 0
-	}
-	return F(d.Scale())
-}
-
-// droppedWeight is the same for the weight that a query of attention gives a key.
-func droppedWeight[F Float](d kernel.Drop, instance uint64, row, key, keys int) F {
-	if d.Rate == 0 {
-		return 1
-	}
 	seed := [2]uint32{uint32(d.Seed), uint32(d.Seed >> 32)}
-	words := rng.Rounds(rng.ShortRounds, seed, [4]uint32{uint32(instance), uint32(instance >> 32), d.Weights(row, key/32, keys), uint32(rng.Dropout)})
-	at := func(i, further int) uint32 { return words[i%4] >> ((key + further) % 32) & 1 }
+	words := rng.Rounds(rng.ShortRounds, seed, [4]uint32{uint32(instance), uint32(instance >> 32), d.Word(row, column/32, width), uint32(rng.Dropout)})
+	at := func(i, further int) uint32 { return words[i%4] >> ((column + further) % 32) & 1 }
 	var number uint32
 	for i := range 4 {
 		number |= at(i, 0)<<(12+i) | (at(i, 8)^at(i+1, 16))<<(8+i) | at(i, 24)<<(4+i) | at(i, 16)<<i

@@ -75,7 +75,7 @@ func CausalAttention[F Float](y, logSum, qkv Matrix[F], first []int32, d kernel.
 			out := y.Row(i)[h*w:][:w]
 			clear(out)
 			for j := from; j <= i; j++ {
-				p := exp(s[j-from]-sum) * droppedWeight[F](d, instance, h*n+i, j, n)
+				p := exp(s[j-from]-sum) * dropped[F](d, instance, h*n+i, j, n)
 				for c, v := range qkv.Row(j)[2*width+h*w:][:w] {
 					out[c] += p * v
 				}
@@ -127,7 +127,7 @@ func CausalAttentionGrad[F Float](dqkv, dy, logSum, qkv Matrix[F], first []int32
 			for e := range p {
 				j := from + e
 				p[e] = exp(p[e] - logSum.Row(h)[i])
-				m[e] = droppedWeight[F](d, instance, h*n+i, j, n)
+				m[e] = dropped[F](d, instance, h*n+i, j, n)
 				dp[e] = m[e] * dot(g, qkv.Row(j)[2*width+h*w:][:w])
 			}
 			mean := dot(p, dp)

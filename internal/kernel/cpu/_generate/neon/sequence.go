@@ -8,7 +8,6 @@ func sequences() {
 	softmaxCausal()
 	softmaxCausalGrad()
 	keep()
-	keepWeights()
 	drop()
 }
 
@@ -151,64 +150,6 @@ func softmaxCausalGrad() {
 	f.ret()
 }
 
-// keep runs four groups side by side, one per lane, through the four calls of each.
-func keep() {
-	f := function("keepNEON", "keepGo, four groups at a time.", "[]uint32: dst draws rounds", "uint32: low high purpose threshold")
-	dst, draws, keys := f.arg("dst"), f.arg("draws"), f.arg("rounds")
-	count := f.length("draws")
-	splat := func(name string) V {
-		v, r := f.v(), f.arg(name)
-		f.splatWord(v, r)
-		f.freeR(r)
-		return v
-	}
-	low, high, purpose, threshold := splat("low"), splat("high"), splat("purpose"), splat("threshold")
-	m0, m1, half, one := f.bits(0xD2511F53), f.bits(0xCD9E8D57), f.bits(0xffff), f.bits(1)
-	pk := f.r()
-	f.line("LSR $2, %s, %s", count, count)
-	f.rows(count, func() {
-		draw, out := f.v(), f.v()
-		f.ldr(draw, draws, 0)
-		f.clear(out)
-		for call := range uint32(4) {
-			c := f.vs(4)
-			f.move(c[0], low)
-			f.move(c[1], high)
-			f.move(c[2], draw)
-			f.move(c[3], purpose)
-			f.line("MOVD %s, %s", keys, pk)
-			four := f.r()
-			f.line("MOVD $4, %s", four)
-			f.philox(c, 10, m0, m1, pk, four)
-			f.freeR(four)
-			for k, word := range c {
-				for part := range uint32(2) {
-					t := f.v()
-					if part == 0 {
-						f.and(t, word, half)
-					} else {
-						f.ushr(t, word, 16)
-					}
-					f.cmhs(t, t, threshold)
-					f.ushr(t, t, 31)
-					if by := 8*uint32(k) + 2*call + part; by > 0 {
-						f.shl(t, t, by)
-					}
-					f.orr(out, out, t)
-					f.free(t)
-				}
-			}
-			f.free(c...)
-			f.add(draw, draw, one)
-		}
-		f.str(out, dst, 0)
-		f.line("ADD $16, %s, %s", draws, draws)
-		f.line("ADD $16, %s, %s", dst, dst)
-		f.free(draw, out)
-	})
-	f.ret()
-}
-
 // philox takes four counters side by side, c[i] their words i, through the rounds whose keys begin
 // at pk; four is the register with that number.
 func (f *fn) philox(c []V, rounds int, m0, m1 V, pk, four R) {
@@ -232,9 +173,9 @@ func (f *fn) philox(c []V, rounds int, m0, m1 V, pk, four R) {
 	}
 }
 
-// keepWeights runs four groups side by side, one per lane, through the call of each.
-func keepWeights() {
-	f := function("keepWeightsNEON", "keepWeightsGo, four groups at a time.", "[]uint32: dst draws rounds", "uint32: low high purpose threshold")
+// keep runs four groups side by side, one per lane, through the call of each.
+func keep() {
+	f := function("keepNEON", "keepGo, four groups at a time.", "[]uint32: dst draws rounds", "uint32: low high purpose threshold")
 	dst, draws, keys := f.arg("dst"), f.arg("draws"), f.arg("rounds")
 	count := f.length("draws")
 	splat := func(name string) V {

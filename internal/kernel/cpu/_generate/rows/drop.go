@@ -10,10 +10,9 @@ import (
 )
 
 const (
-	philoxMul0   = 0xD2511F53
-	philoxMul1   = 0xCD9E8D57
-	philoxRounds = 10
-	shortRounds  = 7 // rng.ShortRounds
+	philoxMul0  = 0xD2511F53
+	philoxMul1  = 0xCD9E8D57
+	shortRounds = 7 // rng.ShortRounds
 )
 
 var tables = map[string]Mem{}
@@ -35,61 +34,6 @@ func table(name string, size int, element func(i int) uint32) Mem {
 	return t
 }
 
-// keepMask emits keep, which draws the calls of w/4 groups at a time. Even calls fill the low
-// halves of one vector's 64-bit lanes, odd calls another's: a product of 32 bits then leaves its
-// high half a shift away, and what the upper halves hold never matters. The words of a call, laid
-// side by side again, are the 16 bits of a group's columns in order, eight columns a word.
-func (m *isa) keepMask() {
-	m.text("keep", "func(dst, draws, rounds []uint32, low, high, purpose, threshold uint32)", fmt.Sprintf(", for whole multiples of %d groups.", m.w/4))
-	dst, draws, rounds, left := ptr("dst"), ptr("draws"), ptr("rounds"), length("draws")
-	mul0, mul1 := m.broadcast(bits(philoxMul0)), m.broadcast(bits(philoxMul1))
-	spread := m.move(table("quads", 4, func(i int) uint32 { return uint32(i / 4) }))
-	var odd Register
-	if m.wide() {
-		odd = K()
-		ones := GP32()
-		MOVL(U32(0xaaaa), ones)
-		KMOVW(ones, odd)
-	}
-	loop, done := m.label("groups"), m.label("end")
-	Label(loop)
-	CMPQ(left, U8(m.w/4))
-	JLT(LabelRef(done))
-	call := m.vec()
-	if m.wide() {
-		VBROADCASTI32X4(Mem{Base: draws}, call)
-	} else {
-		VPBROADCASTQ(Mem{Base: draws}, call)
-	}
-	VPERMD(call, spread, call)
-	var streams [2]vecs // c0..c3
-	for s := range streams {
-		c2 := m.vec()
-		VPADDD(table([]string{"evencalls", "oddcalls"}[s], 4, func(i int) uint32 { return uint32(i%4&2 + s) }), call, c2)
-		streams[s] = vecs{m.splat("low"), m.splat("high"), c2, m.splat("purpose")}
-	}
-	m.philox(&streams, philoxRounds, mul0, mul1, rounds)
-	threshold := m.splat("threshold")
-	var words vecs
-	for k, v := range streams[0] {
-		high := streams[1][k]
-		VPSLLQ(U8(32), high, high)
-		if m.wide() {
-			VPBLENDMD(high, v, odd, v)
-		} else {
-			VPBLENDD(U8(0xaa), high, v, v)
-		}
-		words = append(words, v)
-	}
-	m.storeKept(words, threshold, dst)
-	ADDQ(U8(m.w), draws)
-	ADDQ(U8(m.w), dst)
-	SUBQ(U8(m.w/4), left)
-	JMP(LabelRef(loop))
-	Label(done)
-	ret()
-}
-
 // philox takes two streams of counters, in the low halves of 64-bit lanes, through the rounds.
 func (m *isa) philox(streams *[2]vecs, count int, mul0, mul1 VecVirtual, rounds Register) {
 	for r := range count {
@@ -107,10 +51,10 @@ func (m *isa) philox(streams *[2]vecs, count int, mul0, mul1 VecVirtual, rounds 
 	}
 }
 
-// keepWeights emits keepWeights, w groups at a time: the calls of even groups are one stream, in
+// keepMask emits keep, w groups at a time: the calls of even groups are one stream, in
 // the low halves of its 64-bit lanes, those of odd groups the other.
-func (m *isa) keepWeights() {
-	m.text("keepWeights", "func(dst, draws, rounds []uint32, low, high, purpose, threshold uint32)", fmt.Sprintf(", for whole multiples of %d groups.", m.w))
+func (m *isa) keepMask() {
+	m.text("keep", "func(dst, draws, rounds []uint32, low, high, purpose, threshold uint32)", fmt.Sprintf(", for whole multiples of %d groups.", m.w))
 	dst, draws, rounds, left := ptr("dst"), ptr("draws"), ptr("rounds"), length("draws")
 	mul0, mul1 := m.broadcast(bits(philoxMul0)), m.broadcast(bits(philoxMul1))
 	var odd Register

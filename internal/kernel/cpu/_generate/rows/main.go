@@ -30,7 +30,6 @@ func main() {
 		m.softmaxCausalGrad()
 		m.rowDots()
 		m.keepMask()
-		m.keepWeights()
 		m.drop()
 		m.pointer()
 		m.pointerGrad()

@@ -53,7 +53,7 @@ __device__ __forceinline__ void left(u32 (&out)[4], const float (&s)[4][4], int 
   out[2] = bf16x2(s[2 * a + 1][0], s[2 * a + 1][1]), out[3] = bf16x2(s[2 * a + 1][2], s[2 * a + 1][3]);
 }
 
-// Philox's keys, two words a round, and the levels of keep_weights are parameters of a kernel: an
+// Philox's keys, two words a round, and the levels of keep_32 are parameters of a kernel: an
 // instruction takes them from constant memory, where made from seed and threshold they would fill
 // registers through the loops.
 #define DECIDED_BY                                                                                                                       \
@@ -61,7 +61,7 @@ __device__ __forceinline__ void left(u32 (&out)[4], const float (&s)[4][4], int 
       u32 l6, u32 l7, u32 l8, u32 l9, u32 l10, u32 l11, u32 l12, u32 l13, u32 l14, u32 l15
 #define WHAT_DECIDES {k0, k1, k2, k3, k4, k5, k6, k7, k8, k9, k10, k11, k12, k13}, {l0, l1, l2, l3, l4, l5, l6, l7, l8, l9, l10, l11, l12, l13, l14, l15}
 
-// Masks makes weight_mask of one instance, which `of` names before a word is made.
+// Masks makes drop_word of one instance, which `of` names before a word is made.
 //
 // A word's draw reaches but half of Philox's numbers in each of the first two rounds, and the other
 // halves are the same for a whole instance: `fixed` are they, with the keys they meet.
@@ -108,7 +108,7 @@ struct Word {
   template <u32 RATE = 0> __device__ __forceinline__ void levels(const Masks &masks, int from, int to) {
     if (from == 0) keep = 0xffffffff;
     if (RATE == 0) {
-      keep = keep_weights(keep, c, masks.levels, from, to);
+      keep = keep_32(keep, c, masks.levels, from, to);
       return;
     }
 #pragma unroll

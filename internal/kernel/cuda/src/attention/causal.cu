@@ -117,7 +117,7 @@ __device__ __forceinline__ void bring_keys(float *ks, float *vs, u32 *masks, con
   c.bring(vs, qkv + at.in + 2 * d, 3 * d, j0);
   if (drop.threshold)
     for (int e = threadIdx_x; e < C::rows * across; e += threads)
-      masks[e] = weight_mask(drop, at.instance, at.head * n + at.row0 + e / across, (n + 31) / 32, j0 / 32 + e % across);
+      masks[e] = drop_word(drop, at.instance, at.head * n + at.row0 + e / across, (n + 31) / 32, j0 / 32 + e % across);
   sync();
 }
 
@@ -242,7 +242,7 @@ __device__ __forceinline__ void causal_dkv(float *dqkv, const float *delta, cons
     }
     if (drop.threshold)
       for (int e = threadIdx_x; e < C::tile * C::words; e += threads)
-        masks[e] = weight_mask(drop, at.instance, at.head * n + i0 + e / C::words, (n + 31) / 32, at.row0 / 32 + e % C::words);
+        masks[e] = drop_word(drop, at.instance, at.head * n + i0 + e / C::words, (n + 31) / 32, at.row0 / 32 + e % C::words);
     sync();
 #pragma unroll 2
     for (int u = 0; u < C::tile; u++) {

@@ -1,6 +1,5 @@
-// Which elements a dropout keeps. Weights of attention: kernel.Drop.Weights. All others, as
-// kernel.Drop.Call says: one Philox call serves columns 2t and 2t+1 of the four groups of eight in
-// a block of 32 columns, so that the four calls t = 0..3 of a block make one word of 32 decisions.
+// Which elements a dropout keeps, as kernel.Drop.Word says: one Philox call decides about 32 columns
+// of a row, or 32 keys of a query.
 #pragma once
 #include "haul.cuh"
 
@@ -12,27 +11,6 @@ struct Drop {
 };
 
 constexpr u32 dropPurpose = 8; // rng.Dropout
-
-// drop_words are the 128 bits of call t of a block of 32 columns: column 8g + 2t + h of the block
-// has half h of word g.
-__device__ __forceinline__ Words drop_words(const Drop &p, u64 instance, u32 row, u32 blocks, u32 block, u32 t) {
-  return philox(p.seed, instance, p.site << 24 | ((row * blocks + block) * 4 + t), dropPurpose);
-}
-__device__ __forceinline__ bool drop_keeps(const Drop &p, const Words &u, int g, int h) { return (u.w[g] >> 16 * h & 0xffff) >= p.threshold; }
-
-// drop_mask is the word of a block, bit c for column c, made by four neighbouring lanes, t =
-// lane%4, which all get it. Whole warps call it.
-__device__ __forceinline__ u32 drop_mask(const Drop &p, u64 instance, u32 row, u32 blocks, u32 block, u32 t) {
-  const Words u = drop_words(p, instance, row, blocks, block, t);
-  u32 bits = 0;
-#pragma unroll
-  for (int g = 0; g < 4; g++)
-#pragma unroll
-    for (int h = 0; h < 2; h++) bits |= (u32)drop_keeps(p, u, g, h) << (8 * g + 2 * t + h);
-#pragma unroll
-  for (int m = 1; m <= 2; m *= 2) bits |= __builtin_bit_cast(u32, shfl_xor(__builtin_bit_cast(float, bits), m));
-  return bits;
-}
 
 // majority has the bits that two of three words have.
 __device__ __forceinline__ u32 majority(u32 a, u32 b, u32 c) {
@@ -62,10 +40,9 @@ __device__ __forceinline__ u32 rotated(u32 w, int by) {
   return r;
 }
 
-// keep_weights is kernel.Keep: the decisions about 32 weights of attention by the four words of a
-// call. levels[b] is all ones where the threshold's bit b is clear: the smaller numbers stay. It
+// keep_32 is kernel.Keep: the decisions about 32 elements by the four words of a call. levels[b] is all ones where the threshold's bit b is clear: the smaller numbers stay. It
 // takes bits from..to-1 of them, from 0 on.
-__device__ __forceinline__ u32 keep_weights(u32 keep, const u32 (&words)[4], const u32 (&levels)[16], int from, int to) {
+__device__ __forceinline__ u32 keep_32(u32 keep, const u32 (&words)[4], const u32 (&levels)[16], int from, int to) {
 #pragma unroll
   for (int b = 0; b < 16; b++) {
     if (b < from || b >= to) continue;
@@ -75,26 +52,13 @@ __device__ __forceinline__ u32 keep_weights(u32 keep, const u32 (&words)[4], con
   return keep;
 }
 
-// weight_mask is the word of 32 weights of a query, as kernel.Drop.Weights says.
-__device__ __forceinline__ u32 weight_mask(const Drop &p, u64 instance, u32 row, u32 blocks, u32 block) {
+// drop_word has bit c where column 32·block + c of a row is kept.
+__device__ __forceinline__ u32 drop_word(const Drop &p, u64 instance, u32 row, u32 blocks, u32 block) {
   u32 levels[16], k0 = (u32)p.seed, k1 = (u32)(p.seed >> 32);
   u32 c[4] = {(u32)instance, (u32)(instance >> 32), p.site << 24 | (row * blocks + block), dropPurpose};
 #pragma unroll
   for (int i = 0; i < shortRounds; i++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) philox_round(c[0], c[1], c[2], c[3], k0, k1);
 #pragma unroll
   for (int b = 0; b < 16; b++) levels[b] = p.threshold >> b & 1 ? 0 : 0xffffffff;
-  return keep_weights(0xffffffff, c, levels, 0, 16);
+  return keep_32(0xffffffff, c, levels, 0, 16);
 }
-
-// Compared compares both halves of a word with the threshold at once: the lower 15 bits of each
-// half reach it where their sum with `lift` has the half's upper bit; a threshold above 2¹⁵ asks
-// for the number's own upper bit too, one up to it is reached by that bit alone.
-struct Compared {
-  u32 lift, low; // low: all ones where the threshold is at most 2¹⁵
-  __device__ __forceinline__ Compared(u32 threshold) : lift(((threshold > 0x8000 ? 0x10000 : 0x8000) - threshold) * 0x10001u), low(threshold > 0x8000 ? 0 : 0xffffffff) {}
-  // keeps has bit 15 for the lower half and bit 31 for the upper one.
-  __device__ __forceinline__ u32 keeps(u32 v) const {
-    const u32 sum = (v & 0x7fff7fffu) + lift;
-    return ((sum & v) | ((sum | v) & low)) & 0x80008000u;
-  }
-};

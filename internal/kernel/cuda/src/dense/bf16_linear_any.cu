@@ -46,8 +46,8 @@ KERNEL __launch_bounds__(side *side) any_product(void *c, const void *a, const v
   if (bias) sum += bias[column];
   if (threshold) {
     const Drop drop = {seed, site, threshold, scale};
-    const Words bits = drop_words(drop, state->instances + row / nodes, row % nodes, (n + 31) / 32, column / 32, column % 8 / 2);
-    sum = drop_keeps(drop, bits, column % 32 / 8, column % 2) ? sum * scale : 0;
+    const u32 kept = drop_word(drop, state->instances + row / nodes, row % nodes, (n + 31) / 32, column / 32);
+    sum = kept >> column % 32 & 1 ? sum * scale : 0;
   }
   if (pre && flags & PRE_WRITTEN) {
     write(pre, (long)row * ldpre + column, flags & PRE_BF16, sum);

@@ -114,26 +114,17 @@ template <int END, int ROWS, int COLUMNS> __device__ __forceinline__ void near(c
   }
 }
 
-// keep drops or scales the eight sums of one row. Columns 4t..4t+3 of a half belong to two calls of
-// Philox, which lanes t and t^2 make between them and then exchange what the other needs.
+// keep drops or scales the eight sums of one row, columns 4t..4t+3 of either half of a block of 32.
 __device__ __forceinline__ void keep(float (&v)[4][2], const Product &p, u64 first, int row, int column) {
   u32 instance = (u32)((u64)(u32)row * p.inverse >> 32), node = row - instance * p.nodes;
   if (node >= p.nodes) instance++, node -= p.nodes; // the inverse is rounded down
-  const int t = threadIdx_x % 4;
-  const bool upper = t / 2;
   // the rounds' keys are made here: kept, they spill
-  const Drop drop = {apart(p.drop.seed), p.drop.site, p.drop.threshold, p.drop.scale};
-  const Words made = drop_words(drop, first + instance, node, (p.n + 31) / 32, column / 32, t % 2 * 2 + t / 2);
-  Words bits; // word j has columns 16·(j/2) + 4t + 2·(j%2) and the next
-#pragma unroll
-  for (int a = 0; a < 4; a += 2) {
-    const u32 low = made.w[a], high = made.w[a + 1], other = shfl_xor(upper ? low : high, 2);
-    bits.w[a] = upper ? other : low, bits.w[a + 1] = upper ? high : other;
-  }
+  const Drop drop = {apart(p.drop.seed), p.drop.site, apart(p.drop.threshold), p.drop.scale};
+  const u32 kept = drop_word(drop, first + instance, node, (p.n + 31) / 32, column / 32) >> threadIdx_x % 4 * 4;
 #pragma unroll
   for (int j = 0; j < 4; j++)
 #pragma unroll
-    for (int e = 0; e < 2; e++) v[j][e] = drop_keeps(p.drop, bits, j, e) ? v[j][e] * p.drop.scale : 0;
+    for (int e = 0; e < 2; e++) v[j][e] = kept & 1u << (j / 2 * 16 + j % 2 * 2 + e) ? v[j][e] * p.drop.scale : 0;
 }
 
 // finish writes 16 rows of a block of columns.

@@ -190,11 +190,10 @@ NORM_GRAD(bf16_norm_grad_128, 1, 2, 3)
 NORM_GRAD(bf16_norm_grad_512, 4, 1, 1)
 
 // y[r,c] = kept ? x[r,c]·scale : 0, by the mask of kernel.Drop: `nodes` rows an instance, d
-// columns, a multiple of 8. Four threads make the decisions for 32 columns of a row together and
-// take eight columns each.
+// columns, a multiple of 8. A thread takes eight columns.
 KERNEL __launch_bounds__(256) bf16_dropout(Bf16 *y, const float *x, const State *state, u64 seed, u32 site, u32 threshold, float scale, int rows, int nodes, int d) {
   const u32 e = blockIdx_x * blockDim_x + threadIdx_x, blocks = (d + 31) / 32, r = e / (4 * blocks), block = e / 4 % blocks, t = e % 4;
-  const u32 kept = drop_mask(Drop{seed, site, threshold, scale}, state->instances + r / nodes, r % nodes, blocks, block, t) >> 8 * t;
+  const u32 kept = drop_word(Drop{seed, site, threshold, scale}, state->instances + r / nodes, r % nodes, blocks, block) >> 8 * t;
   const u32 c = 32 * block + 8 * t;
   if (r >= (u32)rows || c >= (u32)d) return;
   x += (long)r * d + c;
@@ -214,12 +213,12 @@ KERNEL __launch_bounds__(256) bf16_dropout_any(void *y, const void *x, const voi
   const u32 e = blockIdx_x * blockDim_x + threadIdx_x, blocks = (d + 31) / 32, r = e / (4 * blocks), block = e / 4 % blocks, t = e % 4;
   if (r >= (u32)rows) return;
   const Drop drop{seed, site, threshold, scale};
-  const Words u = drop_words(drop, state->instances + r / nodes, r % nodes, blocks, block, t);
+  const u32 kept = drop_word(drop, state->instances + r / nodes, r % nodes, blocks, block);
   for (int i = 0; i < 8; i++) {
     const int c = 32 * block + 8 * (i / 2) + 2 * t + i % 2;
     if (c >= d) continue;
     const long at = (long)r * d + c;
-    float v = drop_keeps(drop, u, i / 2, i % 2) ? either(x, at, inBf16 & 2) * scale : 0.0f;
+    float v = kept >> c % 32 & 1 ? either(x, at, inBf16 & 2) * scale : 0.0f;
     if (residual) v += either(residual, at, inBf16 & 4);
     if (inBf16 & 1)
       ((Bf16 *)y)[at] = (Bf16)bf16x2(v, 0.0f);

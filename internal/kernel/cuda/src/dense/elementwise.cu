@@ -43,20 +43,20 @@ KERNEL glu_grad1(float *dg, const float *dy, const float *g, int rows, int w) {
   dg[r * 2 * w + w + c] = v * a * s * (1.0f - s);
 }
 
-// y = residual + drop(x), rows of `width` columns, `nodes` rows an instance. A thread makes one
-// Philox call, whose eight elements are columns 2t and 2t+1 of four groups of eight. vec says that
-// the two lie in one 8-byte vector.
+// y = residual + drop(x), rows of `width` columns, `nodes` rows an instance. A thread takes columns
+// 2t and 2t+1 of the four groups of eight in a block of 32. vec says that the two lie in one 8-byte
+// vector.
 KERNEL dropout(float *y, const float *x, const float *residual, const State *state, u64 seed, u32 site, u32 threshold, float scale, int rows, int nodes,
                int width, u32 vec) {
   const u32 e = blockIdx_x * blockDim_x + threadIdx_x, blocks = (width + 31) / 32, r = e / (4 * blocks), block = e / 4 % blocks, t = e % 4;
   if (r >= (u32)rows) return;
   const Drop drop{seed, site, threshold, scale};
-  const Words u = drop_words(drop, state->instances + r / nodes, r % nodes, blocks, block, t);
+  const u32 kept = drop_word(drop, state->instances + r / nodes, r % nodes, blocks, block) >> 2 * t;
 #pragma unroll
   for (int g = 0; g < 4; g++) {
     const int c = 32 * block + 8 * g + 2 * t;
     const long at = (long)r * width + c;
-    const float keep[2] = {drop_keeps(drop, u, g, 0) ? scale : 0.0f, drop_keeps(drop, u, g, 1) ? scale : 0.0f};
+    const float keep[2] = {kept >> 8 * g & 1 ? scale : 0.0f, kept >> 8 * g & 2 ? scale : 0.0f};
     if (vec) {
       if (c >= width) continue;
       f2 v = *(const f2 *)(x + at) * f2{keep[0], keep[1]};
