@@ -17,7 +17,8 @@ const (
 	layerAside      = 2 * 32768
 	layerPadding    = 2 * layerGroupRows * 32                                                    // between rows that are laid aside
 	layerShared     = layerAside + layerPadding + 9*(layerPiece+16) + 4*(layerFeed+5*layerWidth) // layer_tail.cu
-	layerGradShared = 4*layerGroup + layerAside + 6*(layerPiece+16) + 4*layerFeed + 8*12         // layer_tail_grad.cu
+	layerGradShared = 6*layerGroup + 8*(layerPiece+16) + 4*layerFeed + 8*12                      // layer_tail_grad.cu
+	layerWideShared = 4*layerGroup + layerAside + 6*(layerPiece+16) + 4*layerFeed + 8*12         // the same with -DWIDE
 	layerTailBytes  = 18 * layerPiece
 	layerQKVBytes   = 6 * 16384
 	layerQKVThreads = 256
@@ -36,7 +37,7 @@ const (
 // joinsLayers reports whether a card has what the passes use: the instructions of compute
 // capability 9.0, which no other has, and the memory of a block.
 func joinsLayers(p Precision, major, minor, maxShared int) bool {
-	most := max(layerShared, layerGradShared)
+	most := max(layerShared, layerGradShared, layerWideShared)
 	for _, t := range layerTiles {
 		most = max(most, t.shared())
 	}
@@ -211,7 +212,7 @@ func (o *layerTailGrad) Args(f func(*kernel.Tensor, kernel.Access)) {
 	if n := o.next; n != nil {
 		access(f, kernel.Read, n.attentionGrad.DQKV, n.norm1.Y, n.norm1.Rstd, n.packed)
 	}
-	access(f, kernel.Update, o.grad2.DX)
+	access(f, kernel.Update, o.gradient())
 	access(f, kernel.Write, o.kept2, o.downX.DX, o.kept1, o.outX.DX, o.up.Pre)
 }
 
@@ -226,12 +227,15 @@ func (o *layerTailGrad) bind(b *binder) ([]launch, error) {
 	var out []launch
 	at := b.address(o.packed)
 	for _, p := range b.rowsOf(o.layer) {
-		args := []any{p.at(b, o.grad2.DX), p.at(b, o.kept2), p.blocks(b, o.downX.DX), p.at(b, o.kept1), p.at(b, o.outX.DX),
+		args := []any{p.at(b, o.gradient()), p.at(b, o.kept2), p.blocks(b, o.downX.DX), p.at(b, o.kept1), p.at(b, o.outX.DX),
 			p.blocks(b, o.up.Pre), p.stages(b, o.norm2.Y, layerGroupRows), p.numbers(b, o.norm2.Rstd), p.masks(b, o.out.Drop, o.masks1),
 			p.masks(b, o.down.Drop, o.masks2), at + layerAtTailGrad, at + layerAtUpBias, i32(p.count), i32(o.down.Y.Rows()), o.out.Drop.Scale(),
-			o.down.Drop.Scale(), p.streamRows(b, o.grad2.DX)}
+			o.down.Drop.Scale(), p.streamRows(b, o.gradient())}
 		l := launch{module: "layer_tail_grad", kernel: "layer_tail_grad", grid: p.grid(b), part: p.part,
 			block: dim3{layerThreads, 1, 1}, shared: layerGradShared}
+		if o.stream == nil {
+			l.module, l.shared = "layer_tail_grad_wide", layerWideShared
+		}
 		if n := o.next; n != nil {
 			l.kernel = "layer_tail_qkv_grad"
 			args = append(args, p.stages(b, n.attentionGrad.DQKV, layerRows), p.stages(b, n.norm1.Y, layerGroupRows), p.numbers(b, n.norm1.Rstd),
@@ -251,7 +255,12 @@ func (o *layerQKVGrad) Kind() string { return "layer.qkv.grad" }
 
 func (o *layerQKVGrad) Args(f func(*kernel.Tensor, kernel.Access)) {
 	access(f, kernel.Read, o.attentionGrad.DQKV, o.norm1.Y, o.norm1.Rstd, o.packed)
-	access(f, kernel.Update, o.grad1.DX)
+	if o.stream == nil {
+		access(f, kernel.Update, o.grad1.DX)
+		return
+	}
+	access(f, kernel.Read, o.stream)
+	access(f, kernel.Write, o.grad1.DX)
 }
 
 func (o *layerQKVGrad) Cost() kernel.Cost { return costOf(o, o.qkvX, o.grad1) }
@@ -259,8 +268,12 @@ func (o *layerQKVGrad) Cost() kernel.Cost { return costOf(o, o.qkvX, o.grad1) }
 func (o *layerQKVGrad) bind(b *binder) ([]launch, error) {
 	rows := o.down.Y.Rows()
 	grid := dim3{min(ceil(rows, layerRows), max(1, b.sms-besideInputs(b.sms))), 1, 1}
-	return []launch{{module: "layer_qkv_grad", kernel: "layer_qkv_grad", grid: grid,
+	name := "layer_qkv_grad"
+	if o.stream == nil {
+		name += "_wide"
+	}
+	return []launch{{module: "layer_qkv_grad", kernel: name, grid: grid,
 		block: dim3{layerQKVThreads, 1, 1}, shared: layerQKVShared,
-		args: []any{b.address(o.grad1.DX), b.stages(o.attentionGrad.DQKV, layerGroupRows), b.stages(o.norm1.Y, layerGroupRows), b.address(o.norm1.Rstd),
+		args: []any{b.address(o.grad1.DX), b.address(o.gradient()), b.stages(o.attentionGrad.DQKV, layerGroupRows), b.stages(o.norm1.Y, layerGroupRows), b.address(o.norm1.Rstd),
 			b.address(o.packed) + layerAtQKVGrad, i32(rows)}}}, nil
 }

@@ -26,6 +26,15 @@ type layerHead struct {
 	headW  *kernel.LinearGradW
 	headX  *kernel.LinearGradX
 	behind *kernel.NormGrad
+	stream *kernel.Tensor // where the stream's gradient goes, in bf16; nil: to behind's DX
+}
+
+// gradient is where the stream's gradient goes.
+func (o *layerHead) gradient() *kernel.Tensor {
+	if o.stream != nil {
+		return o.stream
+	}
+	return o.behind.DX
 }
 
 // findHead finds it behind the last of the layers; nil where it is of another shape, or others read
@@ -78,7 +87,7 @@ func (o *layerHead) Kind() string { return "layer.head" }
 
 func (o *layerHead) Args(f func(*kernel.Tensor, kernel.Access)) {
 	access(f, kernel.Read, o.norm.X, o.norm.Gamma, o.norm.Beta, o.head.W, o.head.Bias, o.loss.Labels)
-	access(f, kernel.Write, o.behind.DX, o.loss.Sums)
+	access(f, kernel.Write, o.gradient(), o.loss.Sums)
 	access(f, kernel.Update, o.headW.DW, o.headW.DBias, o.behind.DGamma, o.behind.DBeta)
 }
 
@@ -96,8 +105,12 @@ func (o *layerHead) bind(b *binder) ([]launch, error) {
 	var columns [headLosses]int
 	copy(columns[:], o.loss.Columns)
 	parts := b.scratch(4 * shares * n * (layerWidth + 1))
-	pass := launch{module: "layer_head", kernel: "layer_head", grid: dim3{shares, 1, 1}, block: dim3{headThreads, 1, 1},
-		args: []any{b.address(o.behind.DX), sums, parts, b.address(o.norm.X), b.address(o.loss.Labels),
+	name := "layer_head"
+	if o.stream == nil {
+		name += "_wide"
+	}
+	pass := launch{module: "layer_head", kernel: name, grid: dim3{shares, 1, 1}, block: dim3{headThreads, 1, 1},
+		args: []any{b.address(o.gradient()), sums, parts, b.address(o.norm.X), b.address(o.loss.Labels),
 			b.address(o.head.W), b.address(o.head.Bias), b.address(o.norm.Gamma), b.address(o.norm.Beta), i32(batch), i32(pieces), i32(tokens), i32(n),
 			i32(len(o.loss.Columns)), i32(columns[0]), i32(columns[1]), o.loss.Smoothing, o.loss.Weight, float32(kernel.NormEps)}}
 	f := folds{b: b}

@@ -33,6 +33,7 @@ type layer struct {
 	kept1, kept2           *kernel.Tensor  // the gradients of the dropped branches
 	packed                 *kernel.Tensor  // the weights as the passes read them
 	masks1, masks2         *kernel.Tensor  // of the two dropouts, as src/sequence/layer.cuh has them
+	stream                 *kernel.Tensor  // the stream's gradient between the passes, in bf16; nil: DX in fp32
 	follows                *layer          // the layer whose result is this one's stream, or nil
 	next                   *layer          // the layer that follows this one, or nil
 }
@@ -100,6 +101,12 @@ func joinLayers(p *kernel.Program) *kernel.Program {
 			instead[op] = nil
 		}
 		instead[h.norm] = []kernel.Op{h}
+		if dx := h.behind.DX; streamIsOurs(p.PerShard, dx, layers, instead) {
+			h.stream = tensor(dx.Name+".stream", true, dx.Shape...)
+			for _, l := range layers {
+				l.stream = h.stream
+			}
+		}
 	}
 	for _, op := range p.PerShard {
 		if with, ok := instead[op]; ok {
@@ -110,6 +117,33 @@ func joinLayers(p *kernel.Program) *kernel.Program {
 	}
 	out.PerShard = ops
 	return &out
+}
+
+// streamIsOurs reports whether the passes alone take part in the stream's gradient between the head
+// and the first layer: a chain of layers, and no op that stays as recorded until the first layer's
+// pass has ended.
+func streamIsOurs(ops []kernel.Op, dx *kernel.Tensor, layers []*layer, instead map[kernel.Op][]kernel.Op) bool {
+	for i, l := range layers {
+		if l.grad1.DX != dx || l.grad2.DX != dx || i > 0 && l.follows != layers[i-1] {
+			return false
+		}
+	}
+	for _, op := range ops[:slices.Index(ops, kernel.Op(layers[0].grad1))] {
+		touches := false
+		op.Args(func(t *kernel.Tensor, _ kernel.Access) { touches = touches || t.Root() == dx.Root() })
+		if _, ok := instead[op]; touches && !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// gradient is the stream's between the passes.
+func (l *layer) gradient() *kernel.Tensor {
+	if l.stream != nil {
+		return l.stream
+	}
+	return l.grad2.DX
 }
 
 // ops are the layer's recorded ops.

@@ -218,25 +218,45 @@ func TestLayerSizesMatchSource(t *testing.T) {
 		}
 	}
 	// What a pass has in shared memory: its groups' matrices, what they lay aside, with bytes between
-	// rows, its weights' slots with two barriers each, its biases, barriers of its own.
-	for name, want := range map[string]int{"layer_tail.cu": layerShared, "layer_tail_grad.cu": layerGradShared} {
-		b, err := os.ReadFile("src/sequence/" + name)
+	// rows, its weights' slots with two barriers each, its biases, barriers of its own. A file with
+	// WIDE has two ways.
+	for _, c := range []struct {
+		name string
+		wide bool
+		want int
+	}{{"layer_tail.cu", true, layerShared}, {"layer_tail_grad.cu", true, layerWideShared}, {"layer_tail_grad.cu", false, layerGradShared}} {
+		b, err := os.ReadFile("src/sequence/" + c.name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := regexp.MustCompile(`(?s)LAYER_MATRICES (\d+).*LAYER_BIASES \(?layerFeed(?: \+ (\d+) \* layerWidth\))?\n` +
-			`.*LAYER_SLOTS (\d+)(?:\n#define LAYER_BARRIERS (\d+))?(?:\n#define LAYER_PADDING (\d+))?`).FindStringSubmatch(string(b))
-		if m == nil {
-			t.Errorf("%s does not say what it has in shared memory", name)
-			continue
+		source := string(b)
+		if from, rest, ok := strings.Cut(source, "#ifdef WIDE\n"); ok {
+			wide, rest, _ := strings.Cut(rest, "#else\n")
+			narrow, rest, _ := strings.Cut(rest, "#endif\n")
+			if c.wide {
+				narrow = wide
+			}
+			source = from + narrow + rest
 		}
-		matrices, _ := strconv.Atoi(m[1])
-		biases, _ := strconv.Atoi(m[2])
-		slots, _ := strconv.Atoi(m[3])
-		barriers, _ := strconv.Atoi(m[4])
-		padding, _ := strconv.Atoi(m[5])
-		if got := 2*matrices*layerGroup + layerAside + layerRows*padding + slots*(layerPiece+16) + 4*(layerFeed+biases*layerWidth) + 8*barriers; got != want || got > 227<<10 {
-			t.Errorf("a block of %s takes %d bytes of shared memory, %d here", name, got, want)
+		defined := func(name string) int {
+			m := regexp.MustCompile(`(?m)^#define ` + name + ` (\d+)$`).FindStringSubmatch(source)
+			if m == nil {
+				return 0
+			}
+			n, _ := strconv.Atoi(m[1])
+			return n
+		}
+		biases, stream := 0, 4
+		if m := regexp.MustCompile(`LAYER_BIASES \(layerFeed \+ (\d+) \* layerWidth\)`).FindStringSubmatch(source); m != nil {
+			biases, _ = strconv.Atoi(m[1])
+		}
+		if n := defined("LAYER_STREAM"); n != 0 {
+			stream = n
+		}
+		got := 2*defined("LAYER_MATRICES")*layerGroup + layerRows*(layerWidth*stream+defined("LAYER_PADDING")) +
+			defined("LAYER_SLOTS")*(layerPiece+16) + 4*(layerFeed+biases*layerWidth) + 8*defined("LAYER_BARRIERS")
+		if got != c.want || got > 227<<10 {
+			t.Errorf("a block of %s (wide: %v) takes %d bytes of shared memory, %d here", c.name, c.wide, got, c.want)
 		}
 	}
 }

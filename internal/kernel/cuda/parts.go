@@ -78,13 +78,16 @@ func (p portion) blocks(b *binder, t *kernel.Tensor) uint64 {
 	return b.address(t) + 2*cu.MatrixColumns*uint64(p.from)
 }
 
-// stages describes its rows of a matrix, brought so many at a time; streamRows those of the stream
-// or its gradient, in fp32, as pairs of 16-bit numbers: a warpgroup's rows of 32 columns at a time.
+// stages describes its rows of a matrix, brought so many at a time; streamRows those of the stream's
+// gradient, a warpgroup's at a time: in fp32 as pairs of 16-bit numbers, 32 columns of them.
 func (p portion) stages(b *binder, t *kernel.Tensor, rows int) uint64 {
 	return b.tiled(cu.Matrix{At: p.at(b, t), Rows: p.count, Cols: t.Cols(), Stride: t.Stride, Box: rows})
 }
 
 func (p portion) streamRows(b *binder, t *kernel.Tensor) uint64 {
+	if b.compact(t) {
+		return p.stages(b, t, layerGroupRows)
+	}
 	return b.tiled(cu.Matrix{At: p.at(b, t), Rows: p.count, Cols: 2 * t.Cols(), Stride: 2 * t.Stride, Box: layerGroupRows})
 }
 

@@ -25,13 +25,17 @@ constexpr int layerWidth = 128, layerFeed = 512;
 #ifndef LAYER_PADDING
 #define LAYER_PADDING 0
 #endif
+// What a number of the stream takes where it is laid aside.
+#ifndef LAYER_STREAM
+#define LAYER_STREAM 4
+#endif
 constexpr int groupRows = 64, layerGroups = 2, blockRows = layerGroups * groupRows, layerThreads = 384;
 static_assert(layerThreads == 128 * (layerGroups + 1), "the groups, and one that brings weights");
 // The weights of a pass are 18 pieces, which pass through a few slots of shared memory in the order
 // of their use: two for attention's output matrix, and two for every 64 hidden columns, of the
 // product that makes them and of the one that takes them.
 constexpr int pieceBytes = 16384, pieces = 18, slots = LAYER_SLOTS;
-constexpr int groupBytes = groupRows * layerWidth * 2, asideRow = layerWidth * 4 + LAYER_PADDING, aside = groupRows * asideRow;
+constexpr int groupBytes = groupRows * layerWidth * 2, asideRow = layerWidth * LAYER_STREAM + LAYER_PADDING, aside = groupRows * asideRow;
 // Shared memory: each group's matrices in bf16, what each thread lays aside, the slots, biases,
 // barriers.
 constexpr int atAside = layerGroups * LAYER_MATRICES * groupBytes, atSlots = atAside + layerGroups * aside;

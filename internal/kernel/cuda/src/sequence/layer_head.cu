@@ -45,6 +45,9 @@ __device__ __forceinline__ void product_upper(float (&c)[2], u32 a0, u32 a2, u32
 __device__ __forceinline__ void store_if(float *to, float a, float b, bool real) {
   asm volatile("{.reg .pred q; setp.ne.u32 q, %3, 0; @q st.global.v2.f32 [%0], {%1,%2};}" ::"l"(to), "f"(a), "f"(b), "r"((u32)real) : "memory");
 }
+__device__ __forceinline__ void store_if(Bf16 *to, float a, float b, bool real) {
+  asm volatile("{.reg .pred q; setp.ne.u32 q, %2, 0; @q st.global.u32 [%0], %1;}" ::"l"(to), "r"(bf16x2(a, b)), "r"((u32)real) : "memory");
+}
 
 __device__ __forceinline__ float quad_sum(float v) {
   v += shfl_xor(v, 1);
@@ -88,10 +91,11 @@ __device__ __forceinline__ void losses(float (&dz)[2], float &sum, u32 &count, c
   if (t == 0 && label >= 0) sum += apart, count += best == label ? 0x10001 : 1;
 }
 
-KERNEL __launch_bounds__(headThreads, headBlocks)
-    layer_head(float *dx, float *sums, float *parts, const float *x, const int *labels, const float *w, const float *bias,
-        const float *gamma, const float *beta, int batch, int pieces, int tokens, int c, int heads, int n0, int n1, float smoothing, float weight,
-        float eps) {
+// STREAM is what the stream's gradient is made of: bf16 for the layers before, fp32 for other ops.
+template <class STREAM>
+__device__ __forceinline__ void head(STREAM *dx, float *sums, float *parts, const float *x, const int *labels, const float *w, const float *bias,
+    const float *gamma, const float *beta, int batch, int pieces, int tokens, int c, int heads, int n0, int n1, float smoothing, float weight,
+    float eps) {
   __shared__ Bf16 weights[headColumns][headStride] __attribute__((aligned(16)));
   __shared__ Bf16 turned[headWidth][headColumns] __attribute__((aligned(16)));
   __shared__ float shifts[headColumns], totals[headColumns], found[2][3 * headLosses][headWarps];
@@ -178,7 +182,7 @@ KERNEL __launch_bounds__(headThreads, headBlocks)
         along[h] = quad_sum(a * z[2 * h] + b * z[2 * h + 1]) * (1.0f / headWidth);
       }
       const u32 left[2] = {turn(dz[0]), turn(dz[1])};
-      float *const to[2] = {dx + (long)apart(at[0]) * headWidth + 2 * t, dx + (long)apart(at[1]) * headWidth + 2 * t};
+      STREAM *const to[2] = {dx + (long)apart(at[0]) * headWidth + 2 * t, dx + (long)apart(at[1]) * headWidth + 2 * t};
 #pragma unroll
       for (int j = 0; j < 16; j++) {
         float d[4];
@@ -220,6 +224,16 @@ KERNEL __launch_bounds__(headThreads, headBlocks)
     parts[i] = v;
   }
 }
+
+#define HEAD(NAME, STREAM)                                                                                                     \
+  KERNEL __launch_bounds__(headThreads, headBlocks)                                                                          \
+      NAME(STREAM *dx, float *sums, float *parts, const float *x, const int *labels, const float *w, const float *bias,      \
+          const float *gamma, const float *beta, int batch, int pieces, int tokens, int c, int heads, int n0, int n1,        \
+          float smoothing, float weight, float eps) {                                                                        \
+    head(dx, sums, parts, x, labels, w, bias, gamma, beta, batch, pieces, tokens, c, heads, n0, n1, smoothing, weight, eps); \
+  }
+HEAD(layer_head, Bf16)
+HEAD(layer_head_wide, float)
 
 // layer_head_sums adds up an instance's pieces in order, a thread each of its sums.
 KERNEL __launch_bounds__(headThreads) layer_head_sums(float *sums, const float *parts, int count, int pieces, int each) {

@@ -14,8 +14,15 @@ constexpr int boxBytes = groupRows * tileRowBytes, rowsBytes = qkvTiles * boxByt
 // Shared memory: the weight, each group's rows of dqkv, its hats, barriers.
 constexpr int atRows = qkvTiles * qkvTileBytes, atHats = atRows + 2 * rowsBytes, atArrivals = atHats + 2 * groupBytes;
 
-KERNEL __launch_bounds__(qkvThreads, 1)
-    layer_qkv_grad(float *dx, const void *dqkv, const void *hat1, const float *rstd1, const char *weights, int m) {
+__device__ __forceinline__ f2 pair(const float *at) { return *(const f2 *)at; }
+__device__ __forceinline__ f2 pair(const Bf16 *at) {
+  const u32 v = *(const u32 *)at;
+  return f2{bf16_low(v), bf16_high(v)};
+}
+
+// STREAM is what dx is taken from: itself in fp32, or the stream's gradient in bf16.
+template <class STREAM>
+__device__ __forceinline__ void qkv_grad(float *dx, const STREAM *stream, const void *dqkv, const void *hat1, const float *rstd1, const char *weights, int m) {
   const int warp = threadIdx_x / 32, lane = threadIdx_x % 32, group = warp / 4, own = warp % 4 * 16 + lane / 4,
       tiles = (m + groupRows - 1) / groupRows;
   const bool leads = threadIdx_x % 128 == 0;
@@ -49,7 +56,7 @@ KERNEL __launch_bounds__(qkvThreads, 1)
     const int row0 = tile * groupRows + warp % 4 * 16, next = tile + 2 * gridDim_x;
     const Row row[2] = {Row(row0, 0, m), Row(row0, 1, m)};
     const float rstd[2] = {rstd1[row[0].at], rstd1[row[1].at]};
-    rows_ahead(dx, 4 * layerWidth, next * groupRows, m);
+    rows_ahead(stream, sizeof(STREAM) * layerWidth, next * groupRows, m);
     float sums[64];
     barrier_wait(rowsCome, round % 2);
     begin_products();
@@ -64,9 +71,22 @@ KERNEL __launch_bounds__(qkvThreads, 1)
     sync_group(group);
     if (leads && next < tiles) bring_rows(next);
     barrier_wait(hatsCome, round % 2);
-    norm_grad(sums, dx, matrix, rstd, row, own,
-              [&](int j, int h, int) { return *(const f2 *)(dx + (long)row[h].at * layerWidth + 8 * j + lane % 4 * 2); });
+    norm_grad(sums, matrix, rstd, own, [&](int j, int h, int) { return pair(stream + (long)row[h].at * layerWidth + 8 * j + lane % 4 * 2); });
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+#pragma unroll
+      for (int j = 0; j < 16; j++)
+        if (row[h].real) *(f2 *)(dx + (long)row[h].at * layerWidth + 8 * j + lane % 4 * 2) = f2{sums[4 * j + 2 * h], sums[4 * j + 2 * h + 1]};
     sync_group(group);
     if (leads && next < tiles) bring_hats(next);
   }
+}
+
+KERNEL __launch_bounds__(qkvThreads, 1)
+    layer_qkv_grad(float *dx, const Bf16 *stream, const void *dqkv, const void *hat1, const float *rstd1, const char *weights, int m) {
+  qkv_grad(dx, stream, dqkv, hat1, rstd1, weights, m);
+}
+KERNEL __launch_bounds__(qkvThreads, 1)
+    layer_qkv_grad_wide(float *dx, const float *stream, const void *dqkv, const void *hat1, const float *rstd1, const char *weights, int m) {
+  qkv_grad(dx, stream, dqkv, hat1, rstd1, weights, m);
 }

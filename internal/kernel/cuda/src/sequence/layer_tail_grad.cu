@@ -15,7 +15,13 @@
 // each of all `all` rows, for layer_dw.cu.
 #define LAYER_MATRICES 2
 #define LAYER_BIASES layerFeed
+#ifdef WIDE
 #define LAYER_SLOTS 6
+#define LAYER_STREAM 4
+#else
+#define LAYER_SLOTS 8
+#define LAYER_STREAM 2
+#endif
 #define LAYER_BARRIERS 12
 #include "layer_grad.cuh"
 #include "gelu.cuh"
@@ -26,6 +32,7 @@ constexpr int hiddenColumns = 64, hiddenBlocks = layerFeed / hiddenColumns;
 constexpr int beforePieces = 6;
 // A group's rows of a matrix come as boxes of 64 rows and 128 bytes.
 constexpr int boxBytes = groupRows * tileRowBytes;
+constexpr bool wide = LAYER_STREAM == 4;
 
 // Ring is what passes through the slots, COUNT pieces for each tile of rows: `place` says where
 // piece i is once it has come, `done` that products of this warp need it no more. `bring(i, tile,
@@ -96,13 +103,17 @@ struct Coming {
 // stream_at is the two numbers of the stream that a lane has of block j of row r of its group.
 __device__ __forceinline__ f2 stream_at(const char *rows, int r, int j) {
   const int t = threadIdx_x % 4;
+  if (!wide) {
+    const u32 v = get(rows, r, j);
+    return f2{bf16_low(v), bf16_high(v)};
+  }
   return *(const f2 *)(rows + j / 4 * boxBytes + tile_place(r, 2 * (j % 4) + t / 2) + t % 2 * 8);
 }
 
 // JOINED: the gradient of the next layer's first product and norm comes before, as in
 // layer_qkv_grad.cu, and what it makes of dx stays on the chip.
 template <bool JOINED>
-__device__ __forceinline__ void tail_grad(float *dx, Bf16 *kept2, Bf16 *dpre, Bf16 *kept1, Bf16 *dattended, Bf16 *gelu, const void *hat2,
+__device__ __forceinline__ void tail_grad(void *dx, Bf16 *kept2, Bf16 *dpre, Bf16 *kept1, Bf16 *dattended, Bf16 *gelu, const void *hat2,
     const float *rstd2, const u32 *masks1, const u32 *masks2, const char *weights, const float *upBias, int m, int all, float scale1,
     float scale2, const void *stream, const void *dqkv, const void *hat1, const float *rstd1, const char *before) {
   constexpr int first = JOINED ? 2 * beforePieces : 0, count = first + pieces; // first of its own
@@ -136,7 +147,7 @@ __device__ __forceinline__ void tail_grad(float *dx, Bf16 *kept2, Bf16 *dpre, Bf
           if (i < layerGroups) {
             c.free(streamRows);
             barrier_expect(c.at + streamRows, aside);
-            for (int j = 0; j < 4; j++) bring_tile(w.at + atAside + g * aside + j * boxBytes, stream, 64 * j, row, c.at + streamRows);
+            for (int j = 0; j < aside / boxBytes; j++) bring_tile(w.at + atAside + g * aside + j * boxBytes, stream, 64 * j, row, c.at + streamRows);
           } else {
             const int which = i < 2 * layerGroups ? hat2Rows : hat1Rows;
             const u32 to = i < 2 * layerGroups ? matrix + groupBytes : matrix;
@@ -183,7 +194,7 @@ __device__ __forceinline__ void tail_grad(float *dx, Bf16 *kept2, Bf16 *dpre, Bf
     coming.wait(streamRows);
     if constexpr (JOINED) {
       coming.wait(hat1Rows);
-      norm_grad<false>(sums, dx, matrix, rstdBehind, row, own, [&](int j, int h, int) { return stream_at(stream_rows, own + 8 * h, j); });
+      norm_grad(sums, matrix, rstdBehind, own, [&](int j, int h, int) { return stream_at(stream_rows, own + 8 * h, j); });
     } else
 #pragma unroll
       for (int j = 0; j < 16; j++)
@@ -287,19 +298,25 @@ __device__ __forceinline__ void tail_grad(float *dx, Bf16 *kept2, Bf16 *dpre, Bf
         sum += a + b, product += a * bf16_low(v) + b * bf16_high(v);
       }
       const float shift = (quad_sum(sum) - mean[h]) * (1.0f / layerWidth), slope = (quad_sum(product) - along[h]) * (1.0f / layerWidth);
-      float *to = dx + (long)row[h].at * layerWidth + t * 2;
+      float *to = (float *)dx + (long)row[h].at * layerWidth + t * 2;
 #pragma unroll
       for (int j = 0; j < 16; j++) {
         const u32 v = get(hats, place + 8 * h, j);
         float &a = sums[4 * j + 2 * h], &b = sums[4 * j + 2 * h + 1];
         a = rstd[h] * (a - shift - bf16_low(v) * slope), b = rstd[h] * (b - shift - bf16_high(v) * slope);
-        if (row[h].real) *(f2 *)(to + 8 * j) = f2{a, b};
+        if (wide && row[h].real) *(f2 *)(to + 8 * j) = f2{a, b};
       }
     }
     coming.done(hat2Rows);
+    sync_group(group); // the last product has read the group's matrices
+    if (!wide) {
+      put_sums(matrix, sums, own);
+      syncwarp();
+      save_rows((Bf16 *)dx, matrix, row0, m);
+      syncwarp();
+    }
 #pragma unroll
     for (int i = 0; i < 64; i++) sums[i] = keeps1.of(sums[i], i);
-    sync_group(group); // the last product has read the group's matrices
     put_sums(matrix, sums, own);
     u32 kept[4][8];
 #pragma unroll
@@ -325,7 +342,7 @@ __device__ __forceinline__ void tail_grad(float *dx, Bf16 *kept2, Bf16 *dpre, Bf
 }
 
 #define PASS                                                                                                                              \
-  float *dx, Bf16 *kept2, Bf16 *dpre, Bf16 *kept1, Bf16 *dattended, Bf16 *gelu, const void *hat2, const float *rstd2, const u32 *masks1, \
+  void *dx, Bf16 *kept2, Bf16 *dpre, Bf16 *kept1, Bf16 *dattended, Bf16 *gelu, const void *hat2, const float *rstd2, const u32 *masks1, \
       const u32 *masks2, const char *weights, const float *upBias, int m, int all, float scale1, float scale2, const void *stream
 #define THE_PASS dx, kept2, dpre, kept1, dattended, gelu, hat2, rstd2, masks1, masks2, weights, upBias, m, all, scale1, scale2, stream
 KERNEL __launch_bounds__(layerThreads, 1) layer_tail_grad(PASS) { tail_grad<false>(THE_PASS, nullptr, nullptr, nullptr, nullptr); }
