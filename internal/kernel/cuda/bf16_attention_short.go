@@ -13,6 +13,7 @@ const (
 	shortHeads    = 2   // of a forward block
 	shortThreads  = 128
 	shortGradWarp = 3 // warps of a backward block
+	gridRows      = 65535
 )
 
 // short reports whether a head's rows are few enough for the kernels of short rows.
@@ -36,6 +37,16 @@ func (s bf16Head) sharedShortGrad(kept bool) int {
 	return n
 }
 
+// inLaunches cuts parts so that each has as many instances as a grid has rows of blocks, at most.
+func inLaunches(parts []portion) (out []portion) {
+	for _, p := range parts {
+		for from := 0; from < p.count; from += gridRows {
+			out = append(out, portion{p.part, p.from + from, min(gridRows, p.count-from)})
+		}
+	}
+	return out
+}
+
 // shortCausal is attention's launches with the arguments of bf16Causal up to the row's length, one
 // for each part of the batch.
 func (s bf16Head) shortCausal(o *kernel.CausalAttention, bits *kernel.Tensor, parts []portion, args []any) (out []launch) {
@@ -43,9 +54,9 @@ func (s bf16Head) shortCausal(o *kernel.CausalAttention, bits *kernel.Tensor, pa
 	if o.Drop.Threshold() == pipedRate {
 		made = "_tenth"
 	}
-	for _, p := range parts {
+	for _, p := range inLaunches(parts) {
 		out = append(out, launch{module: "bf16_attention_short", kernel: s.name("bf16_attention_short", o.Drop, bits, made),
-			grid: dim3{p.count * s.heads / shortHeads, 1, 1}, block: dim3{shortThreads, 1, 1}, shared: s.sharedShort(), part: p.part,
+			grid: dim3{s.heads / shortHeads, p.count, 1}, block: dim3{shortThreads, 1, 1}, shared: s.sharedShort(), part: p.part,
 			args: append(slices.Clip(args), i32(s.t), i32(s.heads), i32(s.hd), headScale(s.heads*s.hd, s.heads), i32(p.from))})
 	}
 	return out
@@ -53,9 +64,9 @@ func (s bf16Head) shortCausal(o *kernel.CausalAttention, bits *kernel.Tensor, pa
 
 // shortCausalGrad is its gradient's.
 func (s bf16Head) shortCausalGrad(o *kernel.CausalAttentionGrad, bits *kernel.Tensor, parts []portion, args []any) (out []launch) {
-	for _, p := range parts {
+	for _, p := range inLaunches(parts) {
 		out = append(out, launch{module: "bf16_attention_grad_short", kernel: s.name("bf16_attention_grad_short", o.Drop, bits, "_kept"),
-			grid: dim3{p.count * s.heads, 1, 1}, block: dim3{32 * shortGradWarp, 1, 1}, part: p.part,
+			grid: dim3{s.heads, p.count, 1}, block: dim3{32 * shortGradWarp, 1, 1}, part: p.part,
 			shared: s.sharedShortGrad(o.Drop.Threshold() != 0 && bits != nil),
 			args:   append(slices.Clip(args), i32(s.t), i32(s.heads), i32(s.hd), headScale(s.heads*s.hd, s.heads), i32(p.from))})
 	}

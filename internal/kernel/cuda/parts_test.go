@@ -58,7 +58,7 @@ func TestPartsCoverTheBatch(t *testing.T) {
 				if c.parts > 0 && l.part != n+1 || c.parts == 0 && l.part != 0 {
 					t.Errorf("%+v: launch %d of %s is part %d", c, n, op.Kind(), l.part)
 				}
-				if blocks += l.grid.x; per == 1 {
+				if blocks += l.grid.x * l.grid.y; per == 1 {
 					const count = 11 // its place among the pass's arguments; the gradient's is one on
 					at := count
 					if _, ok := op.(*layerTailGrad); ok {
@@ -74,5 +74,22 @@ func TestPartsCoverTheBatch(t *testing.T) {
 	}
 	if p := newBinder(step(t, 512, 101, 128, 4, 1, 0)).portions(4096, 164); len(p) != 1 {
 		t.Errorf("without joined layers there are %d parts", len(p))
+	}
+}
+
+// TestManyInstances: attention of short rows takes more instances than a grid has rows of blocks in
+// several launches, each instance once.
+func TestManyInstances(t *testing.T) {
+	for _, count := range []int{1, gridRows - 1, gridRows, gridRows + 1, 3 * gridRows} {
+		next := 7
+		for _, p := range inLaunches([]portion{{part: 1, from: 7, count: count}}) {
+			if p.part != 1 || p.from != next || p.count < 1 || p.count > gridRows {
+				t.Errorf("%d instances: %+v, from %d on", count, p, next)
+			}
+			next = p.from + p.count
+		}
+		if next != 7+count {
+			t.Errorf("%d instances end at %d", count, next-7)
+		}
 	}
 }

@@ -92,7 +92,7 @@ __device__ __forceinline__ void bring(const Room &room, Bf16 *smem, const Bf16 *
     }
   }
   commit_copies();
-  const float inverse = rcp(keepScale);
+  const float inverse = rcp_approx(keepScale), unit = 8 * c < hd ? unit2 : 0;
 #pragma unroll
   for (int x = 0; x < twice; x++) {
     const int i = threadIdx_x + x * threads;
@@ -110,7 +110,7 @@ __device__ __forceinline__ void bring(const Room &room, Bf16 *smem, const Bf16 *
     for (int m = 1; m < across; m *= 2) sum += shfl_xor(sum, m);
     if (real) {
       *(u4 *)(smem + tokens * HD + piece<HD>(i, c)) = g;
-      *(u4 *)(smem + piece<HD>(i, c)) = u4{scaled(q[x].x & mask, unit2), scaled(q[x].y & mask, unit2), scaled(q[x].z & mask, unit2), scaled(q[x].w & mask, unit2)};
+      *(u4 *)(smem + piece<HD>(i, c)) = u4{scaled(q[x].x, unit), scaled(q[x].y, unit), scaled(q[x].z, unit), scaled(q[x].w, unit)};
     }
     if (i < rows && c == 0) room.numbers(i)[4] = room.numbers(i)[6] = real ? -sum * inverse : 0;
   }
@@ -121,13 +121,14 @@ __device__ __forceinline__ void attend_grad(Bf16 *dqkv, const Bf16 *dy, const Bf
                                             Masks masks, float keepScale, int tokens, int heads, int hd, float scale, int from) {
   extern __shared__ float smem[] __attribute__((aligned(16)));
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32, g = lane / 4, t = lane % 4;
-  const int b = blockIdx_x / heads + from, head = blockIdx_x % heads, d = heads * hd, rows = (tokens + 15) & ~15, tiles = rows / 16, groups = (tokens + group - 1) / group, pairs = (tokens + 63) / 64;
+  const int b = blockIdx_y + from, head = blockIdx_x, d = heads * hd, rows = (tokens + 15) & ~15, tiles = rows / 16, groups = (tokens + group - 1) / group, pairs = (tokens + 63) / 64;
   const Room room(smem, tokens, rows, groups, DROP == KEPT);
   // Places in memory are worked out where they are used: kept, they spill.
-  auto placed = [&](auto *all) { return all + (long)apart(b) * tokens * 3 * d + head * hd; };
-  dy += (long)b * tokens * d + head * hd, y += (long)b * tokens * d + head * hd;
-  bring(room, (Bf16 *)smem, placed(qkv), dy, y, logSum + (long)(b * heads + head) * tokens, first + (long)b * tokens,
-        DROP == KEPT ? bits + kept_at(b * heads + head, 2 * groups, pairs, 0, 0) : nullptr, keepScale, scale * LOG2E, tokens, rows, groups, d, hd);
+  auto placed = [&](auto *all) { return all + (u64)(u32)(apart(b) * tokens) * (u32)(3 * d) + head * hd; };
+  const u64 own0 = (u64)(u32)(b * tokens) * (u32)d + head * hd;
+  dy += own0, y += own0;
+  bring(room, (Bf16 *)smem, placed(qkv), dy, y, logSum + (u64)(u32)(b * heads + head) * (u32)tokens, first + b * tokens,
+        DROP == KEPT ? bits + (u64)(u32)((b * heads + head) * 2 * groups) * (u32)(32 * pairs) : nullptr, keepScale, scale * LOG2E, tokens, rows, groups, d, hd);
   if (DROP == MASKED) masks.of(state->instances + b);
   const Lines down = lines_of<HD>(16);
   const u32 diagonal = g / 2 == t ? g % 2 ? 0x3c000000u : 0x3c00u : 0;

@@ -88,21 +88,21 @@ __device__ __forceinline__ void attend(Bf16 *y, float *logSum, u32 *bits, const 
                                        int hd, float scale, int from) {
   extern __shared__ float smem[] __attribute__((aligned(16)));
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32, g = lane / 4, t = lane % 4;
-  const int blocks = heads / each, b = blockIdx_x / blocks + from, head0 = blockIdx_x % blocks * each, head = head0 + warp / share;
+  const int b = blockIdx_y + from, head0 = blockIdx_x * each, head = head0 + warp / share;
   const int rows = (tokens + 15) & ~15, d = heads * hd, groups = (tokens + 31) / 32, pairs = (tokens + 63) / 64;
   const u32 at = shared_at(smem), queries = at + 4 * each * rows * HD + 32 * HD, begins = queries + 2 * each * rows * HD;
   const int *begin = (const int *)smem + (begins - at) / 4;
   const float unit2 = scale * LOG2E;
-  bring(at, queries, begins, qkv + (long)b * tokens * 3 * d + head0 * hd, first + (long)b * tokens, tokens, rows, d, hd);
+  bring(at, queries, begins, qkv + (u64)(u32)(b * tokens) * (u32)(3 * d) + head0 * hd, first + b * tokens, tokens, rows, d, hd);
   if (DROP) masks.of(state->instances + b);
   const u32 queries0 = queries + 2 * (warp / share) * rows * HD;
   const Tiles<HD> keys(at + 4 * (warp / share) * rows * HD), values(keys, keys.at + 2 * rows * HD), own(keys, queries0);
   // A head's warps take its tiles from the last, which sees most keys, to the first, in turns there
   // and back, so that they have about as much to do.
   const int w = warp % share, there = 2 * (share - w) - 1, back = 2 * w + 1;
-  if (DROP == MADE) bits += kept_at(b * heads + head, 2 * groups, pairs, 0, 0) + lane;
-  Bf16 *to = y + ((long)b * tokens + lane / 2) * d + head * hd + lane % 2 * 8;
-  logSum += ((long)b * heads + head) * tokens;
+  if (DROP == MADE) bits += (u64)(u32)((b * heads + head) * 2 * groups) * (u32)(32 * pairs) + lane;
+  Bf16 *to = y + (u64)(u32)(b * tokens + lane / 2) * (u32)d + head * hd + lane % 2 * 8;
+  logSum += (u64)(u32)(b * heads + head) * (u32)tokens;
   wait_copies<0>();
   sync();
 #pragma unroll 1
