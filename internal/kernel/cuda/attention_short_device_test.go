@@ -33,3 +33,18 @@ func TestShortAgents(t *testing.T) {
 		}
 	}
 }
+
+// TestAgentsOfOtherHeads: layers behind a head that is not joined hand the stream's gradient on in
+// fp32, and have the same card's gradients in fp32 by the bound of TestAgentOverManyTiles.
+func TestAgentsOfOtherHeads(t *testing.T) {
+	bound := 2 * math.Ldexp(1, -8) * math.Sqrt(2*9*2)
+	card, exact := open(t, cuda.BF16), open(t, cuda.FP32)
+	defer card.Close()
+	defer exact.Close()
+	defer func(n int) { agentActions = n }(agentActions)
+	for _, agentActions = range []int{6, 64} {
+		got, _ := gradientsOf(t, card, 164, 5, 8, true, 1, 0.1)
+		want, _ := gradientsOf(t, exact, 164, 5, 8, true, 1, 0.1)
+		holdApart(t, fmt.Sprintf("%d actions", agentActions), got, want, bound)
+	}
+}

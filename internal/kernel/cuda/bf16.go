@@ -34,6 +34,8 @@ func (b *binder) bindBF16(op kernel.Op) ([]launch, error) {
 		return b.bf16LinearGradX(o)
 	case *kernel.LinearGradW:
 		return b.bf16LinearGradW(o)
+	case *kernel.EmbedGrad: // of a stream's gradient that joined layers leave in bf16
+		return b.embedGrad(o)
 	case *kernel.Rotate:
 		return b.rotate(o)
 	case *kernel.CausalAttention:

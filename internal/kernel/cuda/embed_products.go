@@ -24,7 +24,11 @@ func (b *binder) embedProducts(o *kernel.EmbedGrad, starts []any, all int) (laun
 	rows, fields, tiles := o.DY.Rows(), o.Index.Cols(), ceil(all, embedRows)
 	chunk := ceil(rows, b.lanes)
 	blocks := max(1, min(b.sms/(b.lanes*tiles), ceil(chunk, embedTokens)))
-	return launch{module: "embed_products", kernel: "embed_products", grid: dim3{b.lanes * blocks, tiles, 1},
+	name := "embed_products"
+	if b.compact(o.DY) {
+		name += "_compact"
+	}
+	return launch{module: "embed_products", kernel: name, grid: dim3{b.lanes * blocks, tiles, 1},
 		block: dim3{embedThreads, 1, 1}, shared: embedBuffers * embedTokens * (2*embedWidth + 4*embedTables),
 		args: append(append([]any{b.scratch(4 * b.lanes * blocks * all * embedWidth), b.addr(o.DY), b.addr(o.Index)}, starts...),
 			i32(fields), i32(rows), i32(all), i32(chunk), i32(ceil(chunk, blocks)), i32(blocks))}, blocks

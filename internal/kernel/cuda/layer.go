@@ -259,6 +259,10 @@ func (o *layerQKVGrad) Args(f func(*kernel.Tensor, kernel.Access)) {
 		access(f, kernel.Update, o.grad1.DX)
 		return
 	}
+	if o.leaves != nil {
+		access(f, kernel.Update, o.stream)
+		return
+	}
 	access(f, kernel.Read, o.stream)
 	access(f, kernel.Write, o.grad1.DX)
 }
@@ -268,12 +272,15 @@ func (o *layerQKVGrad) Cost() kernel.Cost { return costOf(o, o.qkvX, o.grad1) }
 func (o *layerQKVGrad) bind(b *binder) ([]launch, error) {
 	rows := o.down.Y.Rows()
 	grid := dim3{min(ceil(rows, layerRows), max(1, b.sms-besideInputs(b.sms))), 1, 1}
-	name := "layer_qkv_grad"
+	name, dx := "layer_qkv_grad", o.leaves
+	if dx == nil {
+		name, dx = "layer_qkv_grad_widens", o.grad1.DX
+	}
 	if o.stream == nil {
-		name += "_wide"
+		name = "layer_qkv_grad_wide"
 	}
 	return []launch{{module: "layer_qkv_grad", kernel: name, grid: grid,
 		block: dim3{layerQKVThreads, 1, 1}, shared: layerQKVShared,
-		args: []any{b.address(o.grad1.DX), b.address(o.gradient()), b.stages(o.attentionGrad.DQKV, layerGroupRows), b.stages(o.norm1.Y, layerGroupRows), b.address(o.norm1.Rstd),
+		args: []any{b.address(dx), b.address(o.gradient()), b.stages(o.attentionGrad.DQKV, layerGroupRows), b.stages(o.norm1.Y, layerGroupRows), b.address(o.norm1.Rstd),
 			b.address(o.packed) + layerAtQKVGrad, i32(rows)}}}, nil
 }

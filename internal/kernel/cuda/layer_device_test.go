@@ -22,13 +22,16 @@ func agentRun(t testing.TB, dev kernel.Device, batch, layers, side int) (kernel.
 	return agentRows(t, dev, 164, batch, layers, side, 8, true, 1, 0.1)
 }
 
+// agentActions is how many actions agents choose from. With more than five their head is not joined.
+var agentActions = 5
+
 // agentRows is agentRun for rows of any length, compressed or one sequence each, any number of
 // heads, and with the weights of queries and keys so many times as large.
 func agentRows(t testing.TB, dev kernel.Device, tokens, batch, layers, side, heads int, compressed bool, steep, drop float32) (kernel.Runner, kernel.Store, *kernel.Layout) {
 	t.Helper()
 	const streams, steps = 8, 2000
 	m, err := model.NewAD(model.ADConfig{Width: 128, Heads: heads, Layers: layers, Feed: 512, Positions: 2 * tokens, Observed: model.Sizes(9, 9),
-		Actions: 5, Rewards: 2, Dropout: 0.1, AttentionDropout: drop, DropoutKey: 7})
+		Actions: agentActions, Rewards: 2, Dropout: 0.1, AttentionDropout: drop, DropoutKey: 7})
 	must(t, err)
 	p := plan.New("agent", dev, batch, tokens, m.Layout())
 	spec := model.Transitions(kernel.RegionSpec{Streams: streams, Steps: steps, Horizon: 20, Tokens: tokens, Compressed: compressed,

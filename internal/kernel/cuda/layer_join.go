@@ -34,6 +34,7 @@ type layer struct {
 	packed                 *kernel.Tensor  // the weights as the passes read them
 	masks1, masks2         *kernel.Tensor  // of the two dropouts, as src/sequence/layer.cuh has them
 	stream                 *kernel.Tensor  // the stream's gradient between the passes, in bf16; nil: DX in fp32
+	leaves                 *kernel.Tensor  // where the first layer's pass leaves it, stream; nil: in DX
 	follows                *layer          // the layer whose result is this one's stream, or nil
 	next                   *layer          // the layer that follows this one, or nil
 }
@@ -106,6 +107,12 @@ func joinLayers(p *kernel.Program) *kernel.Program {
 			for _, l := range layers {
 				l.stream = h.stream
 			}
+			if e := embedOfStream(p.PerShard, layers[0].grad1); e != nil {
+				layers[0].leaves = h.stream
+				compact := *e
+				compact.DY = h.stream
+				instead[e] = []kernel.Op{&compact}
+			}
 		}
 	}
 	for _, op := range p.PerShard {
@@ -136,6 +143,37 @@ func streamIsOurs(ops []kernel.Op, dx *kernel.Tensor, layers []*layer, instead m
 		}
 	}
 	return true
+}
+
+// embedOfStream is the gradient of embeddings that alone reads what the first layer's pass leaves,
+// where it is made by products, which round to bf16; nil where others read it, or it is of another
+// shape.
+func embedOfStream(ops []kernel.Op, first *kernel.NormGrad) (found *kernel.EmbedGrad) {
+	for _, op := range ops[slices.Index(ops, kernel.Op(first))+1:] {
+		touches := false
+		op.Args(func(t *kernel.Tensor, _ kernel.Access) { touches = touches || t.Root() == first.DX.Root() })
+		if !touches {
+			continue
+		}
+		e, ok := op.(*kernel.EmbedGrad)
+		if !ok || found != nil || e.DY != first.DX {
+			return nil
+		}
+		found = e
+	}
+	if found == nil || found.DY.Cols() != embedWidth || found.Index.Cols() > embedTables {
+		return nil
+	}
+	all := 0
+	for _, t := range found.DTables {
+		if t != nil {
+			all += t.Shape[0]
+		}
+	}
+	if all == 0 || all > 2*embedRows {
+		return nil
+	}
+	return found
 }
 
 // gradient is the stream's between the passes.

@@ -123,6 +123,59 @@ func TestOtherHeadsAreLeft(t *testing.T) {
 	}
 }
 
+// TestStreamsGradientInBF16: the stream's gradient is handed on in bf16 from the head to the first
+// layer, and to embeddings whose gradient rounds it anyway; where an op stays as recorded that takes
+// part before, all of it stays in fp32.
+func TestStreamsGradientInBF16(t *testing.T) {
+	other := agentShape(2, 0.1)
+	other.Actions = 6 // another head
+	read := agentStep(t, 8, 20, agentShape(2, 0.1))
+	at := 1 + slices.IndexFunc(read.PerShard, func(op kernel.Op) bool { _, ok := op.(*kernel.NormGrad); return ok }) // the head's
+	for _, op := range read.PerShard {
+		if o, ok := op.(*kernel.EmbedGrad); ok {
+			read.PerShard = slices.Insert(read.PerShard, at, kernel.Op(&kernel.Dropout{Y: o.DY, X: o.DY}))
+			break
+		}
+	}
+	twice := agentStep(t, 8, 20, agentShape(2, 0.1))
+	for _, op := range twice.PerShard {
+		if o, ok := op.(*kernel.EmbedGrad); ok {
+			twice.PerShard = append(twice.PerShard, &kernel.Dropout{Y: o.DY, X: o.DY})
+			break
+		}
+	}
+	large := agentShape(2, 0.1)
+	large.Positions = 2 * embedRows
+	bf16 := []string{"embed_products_compact", "layer_head", "layer_qkv_grad", "layer_tail_grad.layer_tail_grad", "layer_tail_grad.layer_tail_qkv_grad"}
+	widens := slices.Replace(slices.Clone(bf16), 0, 1, "embed_products")
+	widens[2] += "_widens"
+	tables := slices.Delete(slices.Clone(widens), 0, 1)
+	wide := []string{"embed_products", "layer_head_wide", "layer_qkv_grad_wide", "layer_tail_grad_wide.layer_tail_grad", "layer_tail_grad_wide.layer_tail_qkv_grad"}
+	for name, c := range map[string]struct {
+		p    *kernel.Program
+		want []string
+	}{
+		"plain":         {agentStep(t, 8, 20, agentShape(2, 0.1)), bf16},
+		"other head":    {agentStep(t, 8, 20, other), slices.Delete(slices.Clone(wide), 1, 2)},
+		"read before":   {read, wide},
+		"read after":    {twice, widens},
+		"large of rows": {agentStep(t, 8, 20, large), tables},
+	} {
+		var got []string
+		for _, l := range bindStep(t, keepMasks(joinLayers(c.p)), BF16) {
+			if name := l.kernel; strings.HasPrefix(l.module, "layer_tail_grad") {
+				got = append(got, l.module+"."+name)
+			} else if strings.HasPrefix(name, "layer_head") || strings.HasPrefix(name, "layer_qkv_grad") || strings.HasPrefix(name, "embed_products") {
+				got = append(got, name)
+			}
+		}
+		slices.Sort(got)
+		if !slices.Equal(slices.Compact(got), c.want) {
+			t.Errorf("%s: kernels %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 // TestOtherEmbeddingsAreLeft: embeddings that something is done to before the first norm keep the
 // ops that were recorded.
 func TestOtherEmbeddingsAreLeft(t *testing.T) {
@@ -321,10 +374,10 @@ func TestStagesAreWholeBoxes(t *testing.T) {
 		want[[2]int{tile.n, tile.stage}] += 2
 		want[[2]int{tile.k, tile.stage}] += 2
 	}
-	want[[2]int{layerWidth, layerGroupRows}] += 3 * batchParts     // the second norm of both layers, the first of the second
-	want[[2]int{2 * layerWidth, layerGroupRows}] += 2 * batchParts // the stream's gradient as pairs
-	want[[2]int{3 * layerWidth, layerRows}] += batchParts          // dqkv of the second
-	want[[2]int{layerWidth, layerGroupRows}]++                     // and the first layer's own
+	want[[2]int{layerWidth, layerGroupRows}] += 3 * batchParts // the second norm of both layers, the first of the second
+	want[[2]int{layerWidth, layerGroupRows}] += 2 * batchParts // the stream's gradient
+	want[[2]int{3 * layerWidth, layerRows}] += batchParts      // dqkv of the second
+	want[[2]int{layerWidth, layerGroupRows}]++                 // and the first layer's own
 	want[[2]int{3 * layerWidth, layerGroupRows}]++
 	if !maps.Equal(boxes, want) {
 		t.Errorf("boxes %v, want %v", boxes, want)

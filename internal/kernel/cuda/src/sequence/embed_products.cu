@@ -3,8 +3,8 @@
 //
 //   partial[block, s, c] = Σ over the block's tokens with s_f + index[m,f] = s of dy[m,c]
 //
-// What a reader could break: dy is rounded to bf16, as all that weights' gradients are made of is,
-// and added up in fp32. Stages go through three buffers: what is written into one was read by
+// What a reader could break: dy is in bf16, or rounded to it, as all that weights' gradients are
+// made of is, and added up in fp32. Stages go through three buffers: what is written into one was read by
 // products that every group has waited for before the last barrier. The two sets of left operands
 // take turns, for one is under way while the other is made (hopper.cuh).
 #include "hopper.cuh"
@@ -12,14 +12,34 @@
 constexpr int width = 128, stage = 64, buffers = 3, mostFields = 8, groups = 3, threads = 128 * groups;
 // 64 columns, all of them
 constexpr int tileBytes = stage * tileRowBytes, stageBytes = 2 * tileBytes;
-constexpr int vectors = (stage * width / 4 + threads - 1) / threads, indexes = (stage * mostFields + threads - 1) / threads;
+constexpr int indexes = (stage * mostFields + threads - 1) / threads;
 
 extern __shared__ char room[] __attribute__((aligned(1024)));
+
+// Stage reads a stage of dy, `each` numbers of a thread at a time: `fetch` asks for them, `put` lays
+// them out as bf16.
+template <class T> struct Stage;
+template <> struct Stage<float> {
+  static constexpr int each = 4;
+  f4 v;
+  __device__ __forceinline__ void fetch(const float *at, bool real) { v = stream4(at, real); }
+  __device__ __forceinline__ void put(char *to) const { *(u2 *)to = u2{bf16x2(v.x, v.y), bf16x2(v.z, v.w)}; }
+};
+template <> struct Stage<Bf16> {
+  static constexpr int each = 8;
+  u4 v;
+  __device__ __forceinline__ void fetch(const Bf16 *at, bool real) {
+    v = u4{0, 0, 0, 0};
+    if (real) v = stream4(at);
+  }
+  __device__ __forceinline__ void put(char *to) const { *(u4 *)to = v; }
+};
 
 // Table f has rows s_f up to where the next begins, `all` in all. Block (x, y): x is one of
 // `blocks` of lane x/blocks and takes `each` of its `chunk` tokens; y has three tiles of 64 rows of
 // the tables. Apart from the kernel: as one function it spills six times as much.
-__device__ __forceinline__ void gradient(float *partial, const float *dy, const int *index, const int (&starts)[mostFields], int fields,
+template <class DY>
+__device__ __forceinline__ void gradient(float *partial, const DY *dy, const int *index, const int (&starts)[mostFields], int fields,
     int rows, int all, int chunk, int each, int blocks) {
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32, g = lane / 4, t = lane % 4, group = warp / 4;
   const int l = blockIdx_x / blocks, end = (l + 1) * chunk < rows ? (l + 1) * chunk : rows;
@@ -40,13 +60,14 @@ __device__ __forceinline__ void gradient(float *partial, const float *dy, const 
     if (s >= all) wanted[h] = -2; // nobody's
   }
 
-  f4 next[vectors];
+  constexpr int run = Stage<DY>::each, vectors = (stage * width / run + threads - 1) / threads;
+  Stage<DY> next[vectors];
   int at[indexes];
   auto fetch = [&](int r0) {
 #pragma unroll
     for (int i = 0; i < vectors; i++) {
-      const int e = threadIdx_x + i * threads, r = r0 + e / (width / 4);
-      next[i] = stream4(dy + (long)r0 * width + 4 * e, e < stage * width / 4 && r < to);
+      const int e = threadIdx_x + i * threads, r = r0 + e / (width / run);
+      next[i].fetch(dy + (long)r0 * width + run * e, e < stage * width / run && r < to);
     }
 #pragma unroll
     for (int i = 0; i < indexes; i++) {
@@ -58,10 +79,9 @@ __device__ __forceinline__ void gradient(float *partial, const float *dy, const 
     char *to = room + buffer * stageBytes;
 #pragma unroll
     for (int i = 0; i < vectors; i++) {
-      const int e = threadIdx_x + i * threads, r = e / (width / 4), c = 4 * (e % (width / 4));
-      if (e >= stage * width / 4) break;
-      *(u2 *)(to + c / 64 * tileBytes + tile_place(r, c % 64 / 8) + c % 8 * 2) =
-          u2{bf16x2(next[i].x, next[i].y), bf16x2(next[i].z, next[i].w)};
+      const int e = threadIdx_x + i * threads, r = e / (width / run), c = run * (e % (width / run));
+      if (e >= stage * width / run) break;
+      next[i].put(to + c / 64 * tileBytes + tile_place(r, c % 64 / 8) + c % 8 * 2);
     }
 #pragma unroll
     for (int i = 0; i < indexes; i++) {
@@ -124,9 +144,12 @@ __device__ __forceinline__ void gradient(float *partial, const float *dy, const 
   }
 }
 
-KERNEL __launch_bounds__(threads, 1)
-    embed_products(float *partial, const float *dy, const int *index, int s0, int s1, int s2, int s3, int s4, int s5, int s6, int s7,
-        int fields, int rows, int all, int chunk, int each, int blocks) {
-  const int starts[mostFields] = {s0, s1, s2, s3, s4, s5, s6, s7};
-  gradient(partial, dy, index, starts, fields, rows, all, chunk, each, blocks);
-}
+#define PRODUCTS(NAME, DY)                                                                                                  \
+  KERNEL __launch_bounds__(threads, 1)                                                                                    \
+      NAME(float *partial, const DY *dy, const int *index, int s0, int s1, int s2, int s3, int s4, int s5, int s6, int s7, \
+          int fields, int rows, int all, int chunk, int each, int blocks) {                                               \
+    const int starts[mostFields] = {s0, s1, s2, s3, s4, s5, s6, s7};                                                      \
+    gradient(partial, dy, index, starts, fields, rows, all, chunk, each, blocks);                                         \
+  }
+PRODUCTS(embed_products, float)
+PRODUCTS(embed_products_compact, Bf16)

@@ -19,10 +19,12 @@ __device__ __forceinline__ f2 pair(const Bf16 *at) {
   const u32 v = *(const u32 *)at;
   return f2{bf16_low(v), bf16_high(v)};
 }
+__device__ __forceinline__ void put_pair(float *at, float a, float b) { *(f2 *)at = f2{a, b}; }
+__device__ __forceinline__ void put_pair(Bf16 *at, float a, float b) { *(u32 *)at = bf16x2(a, b); }
 
-// STREAM is what dx is taken from: itself in fp32, or the stream's gradient in bf16.
-template <class STREAM>
-__device__ __forceinline__ void qkv_grad(float *dx, const STREAM *stream, const void *dqkv, const void *hat1, const float *rstd1, const char *weights, int m) {
+// DX and STREAM are float, or Bf16 between the passes. dx may be stream itself.
+template <class DX, class STREAM>
+__device__ __forceinline__ void qkv_grad(DX *dx, const STREAM *stream, const void *dqkv, const void *hat1, const float *rstd1, const char *weights, int m) {
   const int warp = threadIdx_x / 32, lane = threadIdx_x % 32, group = warp / 4, own = warp % 4 * 16 + lane / 4,
       tiles = (m + groupRows - 1) / groupRows;
   const bool leads = threadIdx_x % 128 == 0;
@@ -76,17 +78,17 @@ __device__ __forceinline__ void qkv_grad(float *dx, const STREAM *stream, const 
     for (int h = 0; h < 2; h++)
 #pragma unroll
       for (int j = 0; j < 16; j++)
-        if (row[h].real) *(f2 *)(dx + (long)row[h].at * layerWidth + 8 * j + lane % 4 * 2) = f2{sums[4 * j + 2 * h], sums[4 * j + 2 * h + 1]};
+        if (row[h].real) put_pair(dx + (long)row[h].at * layerWidth + 8 * j + lane % 4 * 2, sums[4 * j + 2 * h], sums[4 * j + 2 * h + 1]);
     sync_group(group);
     if (leads && next < tiles) bring_hats(next);
   }
 }
 
-KERNEL __launch_bounds__(qkvThreads, 1)
-    layer_qkv_grad(float *dx, const Bf16 *stream, const void *dqkv, const void *hat1, const float *rstd1, const char *weights, int m) {
-  qkv_grad(dx, stream, dqkv, hat1, rstd1, weights, m);
-}
-KERNEL __launch_bounds__(qkvThreads, 1)
-    layer_qkv_grad_wide(float *dx, const float *stream, const void *dqkv, const void *hat1, const float *rstd1, const char *weights, int m) {
-  qkv_grad(dx, stream, dqkv, hat1, rstd1, weights, m);
-}
+#define QKV_GRAD(NAME, DX, STREAM)                                                                                                       \
+  KERNEL __launch_bounds__(qkvThreads, 1)                                                                                              \
+      NAME(DX *dx, const STREAM *stream, const void *dqkv, const void *hat1, const float *rstd1, const char *weights, int m) {         \
+    qkv_grad(dx, stream, dqkv, hat1, rstd1, weights, m);                                                                               \
+  }
+QKV_GRAD(layer_qkv_grad, Bf16, Bf16)
+QKV_GRAD(layer_qkv_grad_widens, float, Bf16)
+QKV_GRAD(layer_qkv_grad_wide, float, float)
