@@ -10,6 +10,7 @@ type AD struct {
 	NEmbd          int     `yaml:"tf_n_embd"`
 	NLayer         int     `yaml:"tf_n_layer"`
 	NHead          int     `yaml:"tf_n_head"`
+	NKVHead        int     `yaml:"tf_n_kv_head"`       // as written; 0: NHead
 	DimFeedforward int     `yaml:"tf_dim_feedforward"` // as written; FeedForward resolves 0
 	Dropout        float64 `yaml:"tf_dropout"`
 	AttnDropout    float64 `yaml:"tf_attn_dropout"`
@@ -143,6 +144,10 @@ func (c *AD) conflicts() []conflict {
 	if c.NEmbd%c.NHead != 0 {
 		out = append(out, clash([]string{"tf_n_embd", "tf_n_head"},
 			"tf_n_embd %d is not divisible by tf_n_head %d", c.NEmbd, c.NHead))
+	}
+	if c.NKVHead > 0 && c.NHead%c.NKVHead != 0 {
+		out = append(out, clash([]string{"tf_n_head", "tf_n_kv_head"},
+			"tf_n_head %d is not divisible by tf_n_kv_head %d", c.NHead, c.NKVHead))
 	}
 	if c.UseCompressedContext {
 		out = append(out, c.regionConflicts()...)

@@ -12,6 +12,7 @@ var adKeys = newSchema(
 	integer("tf_n_embd", upTo(1, mostWidth), Honoured, "D, the width of a token's embedding; a multiple of tf_n_head."),
 	integer("tf_n_layer", between(1, 1000), Honoured, "Layers of the transformer."),
 	integer("tf_n_head", upTo(1, mostWidth), Honoured, "Heads of the attention."),
+	integer("tf_n_kv_head", upTo(0, mostWidth), Honoured, "Heads of keys and values, each shared by a group of the tf_n_head heads of queries (grouped-query attention, Ainslie et al. 2023), so that an agent's cache of its context is smaller by as much. It divides tf_n_head; 0 means as many, 1 is multi-query attention."),
 	integer("tf_n_inner", atLeast(0), NoEffect, "The feed-forward layers are 4 times tf_n_embd wide; tf_dim_feedforward sets another width."),
 	integer("tf_dim_feedforward", upTo(0, 4*mostWidth), Honoured, "Width of the feed-forward layers; 0 is 4 times tf_n_embd."),
 	float("tf_dropout", fraction, Honoured, "Dropout of the attention and feed-forward outputs while training; off in tests and in use."),

@@ -85,6 +85,9 @@ func TestBadAgents(t *testing.T) {
 		{"model: {hidden_dim: 3}", "f.yaml:1: model must be text, got a section"},
 		// Between keys.
 		{"tf_n_embd: 130\n", "f.yaml:1: tf_n_embd 130 is not divisible by tf_n_head 4"},
+		{"tf_n_head: 8\ntf_n_kv_head: 3\n", "f.yaml:1: tf_n_head 8 is not divisible by tf_n_kv_head 3"},
+		{"tf_n_kv_head: 8\n", "f.yaml:1: tf_n_head 4 is not divisible by tf_n_kv_head 8"},
+		{"tf_n_kv_head: -1\n", "f.yaml:1: tf_n_kv_head must be at least 0, got -1"},
 		{"n_transit: 163\nuse_compressed_context: true\ncompress_interval: 80\n",
 			"f.yaml:3: two regions of compress_interval 80 need 164 positions, over n_transit 163, the position table"},
 		{"include: ad_dr_compressed.yaml\nn_transit: 100\n",

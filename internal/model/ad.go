@@ -11,6 +11,7 @@ import (
 // ADConfig is the shape of the in-context agent.
 type ADConfig struct {
 	Width, Heads, Layers int
+	KVHeads              int          // heads of keys and values, each for a group of Heads; 0: as many
 	Feed                 int          // width of the feed-forward layer
 	Positions            int          // the longest context: rows of the position table
 	Rotary               bool         // queries and keys turn with positions, and there is no table
@@ -22,6 +23,9 @@ type ADConfig struct {
 	AttentionDropout     float32 // of attention's probabilities
 	DropoutKey           uint64
 }
+
+// columns are those of queries, keys and values.
+func (c *ADConfig) columns() int { return c.Width + 2*c.KVHeads*(c.Width/c.Heads) }
 
 // AD is the in-context agent of Algorithm Distillation (Laskin et al. 2023): a pre-norm causal
 // transformer over transitions and markers. Every token is the sum of its fields' embeddings; one
@@ -52,11 +56,16 @@ func NewAD(cfg ADConfig) (*AD, error) {
 			cfg.Width, cfg.Heads, cfg.Layers, cfg.Feed, cfg.Positions, len(cfg.Observed), cfg.Actions, cfg.Rewards)
 	case cfg.Width%cfg.Heads != 0:
 		return nil, fmt.Errorf("model AD: tf_n_embd %d is not divisible by tf_n_head %d", cfg.Width, cfg.Heads)
+	case cfg.KVHeads < 0 || cfg.KVHeads > cfg.Heads || cfg.KVHeads > 0 && cfg.Heads%cfg.KVHeads != 0:
+		return nil, fmt.Errorf("model AD: tf_n_head %d is not divisible by tf_n_kv_head %d", cfg.Heads, cfg.KVHeads)
 	case cfg.Rotary && cfg.Width/cfg.Heads%2 != 0:
 		return nil, fmt.Errorf("model AD: rotary positions turn pairs of a head's columns, and tf_n_embd %d over tf_n_head %d is %d: make it even, or set tf_positions to learned",
 			cfg.Width, cfg.Heads, cfg.Width/cfg.Heads)
 	case cfg.Layers*adSites > 256:
 		return nil, fmt.Errorf("model AD: %d layers; the dropout masks number at most %d", cfg.Layers, 256/adSites)
+	}
+	if cfg.KVHeads == 0 {
+		cfg.KVHeads = cfg.Heads
 	}
 	m := &AD{cfg: cfg}
 	d := cfg.Width
@@ -81,7 +90,7 @@ func NewAD(cfg ADConfig) (*AD, error) {
 		var l adLayer
 		at := fmt.Sprintf("layers.%d.", i)
 		l.norm1G, l.norm1B = norm(at + "norm1")
-		l.qkv = add(at+"qkv.weight", kernel.InitUniform, d, 3*d, d)
+		l.qkv = add(at+"qkv.weight", kernel.InitUniform, d, cfg.columns(), d)
 		l.outW, l.outB = linear(at+"out", d, d)
 		l.norm2G, l.norm2B = norm(at + "norm2")
 		l.upW, l.upB = linear(at+"up", d, cfg.Feed)
@@ -99,7 +108,7 @@ func NewAD(cfg ADConfig) (*AD, error) {
 // Layout is where each parameter lies in the flat buffer.
 func (m *AD) Layout() *kernel.Layout { return &m.layout }
 
-// Config is the model's shape.
+// Config is the model's shape, with KVHeads resolved.
 func (m *AD) Config() ADConfig { return m.cfg }
 
 // Fields is how many words a token has.
@@ -150,6 +159,9 @@ func (m *AD) encode(p *plan.Plan, in Sequences, train bool) *kernel.Tensor {
 		return kernel.Drop{Rate: rate, Site: layer*adSites + site, Nodes: tokens, Seed: m.cfg.DropoutKey}
 	}
 	return m.record(p, in.Index, drop, func(name string, layer int, qkv *kernel.Tensor) *kernel.Tensor {
+		if m.cfg.KVHeads < m.cfg.Heads {
+			qkv = plan.Compact(p.Spread(fmt.Sprintf("layers.%d.spread", layer), qkv, m.cfg.Heads, m.cfg.KVHeads))
+		}
 		return p.CausalAttention(name, qkv, in.First, m.cfg.Heads, drop(layer, 0, m.cfg.AttentionDropout))
 	})
 }
@@ -160,7 +172,7 @@ func (m *AD) encode(p *plan.Plan, in Sequences, train bool) *kernel.Tensor {
 func (m *AD) Step(p *plan.Plan, index, at, of *kernel.Tensor, tokens int) *kernel.Tensor {
 	drop := func(int, int, float32) kernel.Drop { return kernel.Drop{} }
 	return m.logits(p, m.record(p, index, drop, func(name string, _ int, qkv *kernel.Tensor) *kernel.Tensor {
-		return p.CacheAttention(name, qkv, at, of, tokens, m.cfg.Heads)
+		return p.CacheAttention(name, qkv, at, of, tokens, m.cfg.Heads, m.cfg.KVHeads)
 	}))
 }
 
@@ -179,7 +191,7 @@ func (m *AD) record(p *plan.Plan, index *kernel.Tensor, drop func(layer, site in
 		h := plan.Compact(p.Norm(at("norm1"), x, w(l.norm1G), w(l.norm1B)))
 		qkv := plan.Compact(p.Linear(at("qkv"), h, w(l.qkv), nil, nil))
 		if m.cfg.Rotary {
-			qkv = plan.Compact(p.Rotate(at("rotate"), qkv, index, m.cfg.Heads, m.cfg.Positions))
+			qkv = plan.Compact(p.Rotate(at("rotate"), qkv, index, m.cfg.Heads, m.cfg.KVHeads, m.cfg.Positions))
 		}
 		y := plan.Compact(attend(at("attention"), i, qkv))
 		x = p.LinearDrop(at("out"), y, w(l.outW), w(l.outB), x, drop(i, 1, m.cfg.Dropout))
@@ -194,7 +206,7 @@ func (m *AD) record(p *plan.Plan, index *kernel.Tensor, drop func(layer, site in
 // multiply-add is two operations); attention is counted over the pairs that causality leaves.
 func (m *AD) FLOPs(t int) int64 {
 	d, f, n := int64(m.cfg.Width), int64(m.cfg.Feed), int64(t)
-	layer := 2*d*3*d + 2*d*d + 4*d*f
+	layer := 2*d*int64(m.cfg.columns()) + 2*d*d + 4*d*f
 	heads := m.cfg.Actions + TokenTypes
 	if m.cfg.Values {
 		heads += 2*m.cfg.Actions + 1

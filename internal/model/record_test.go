@@ -1,7 +1,12 @@
 package model_test
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"haul/internal/kernel"
 	"haul/internal/kernel/reference"
@@ -57,10 +62,6 @@ func rates(prog *kernel.Program) (drops []float32, products int64) {
 func TestDropoutIsForTrainingAlone(t *testing.T) {
 	const nodes, width, layers = 6, 8, 3
 	dev := reference.New[float32](1)
-	ad, err := model.NewAD(model.ADConfig{Width: width, Heads: 2, Layers: layers, Feed: 12, Positions: nodes, Observed: model.Sizes(3, 3), Actions: 5, Rewards: 2, Dropout: 0.25, AttentionDropout: 0.5})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, train := range []bool{true, false} {
 		gat, err := model.NewGAT(model.GATConfig{Width: width, Heads: 2, Layers: layers, Edge: 3, FeedMul: 2, Leak: 0.2, Dropout: 0.25})
 		if err != nil {
@@ -94,20 +95,91 @@ func TestDropoutIsForTrainingAlone(t *testing.T) {
 				t.Errorf("GT, pairs %v, states %d operations, it records %d", pairs, got, want)
 			}
 		}
-		p := plan.New("ad", dev, 1, nodes, ad.Layout())
-		ad.Encode(p, model.Sequences{Index: p.RowInts("index", 1, nodes, model.TokenFields(2)), Labels: p.RowInts("labels", 1, nodes, 2), First: p.RowInts("first", 1, nodes)}, train)
-		drops, products = rates(p.Program())
-		halves := 0
-		for _, r := range drops {
-			if r == 0.5 {
-				halves++
+		for _, kv := range []int{0, 1, 2} {
+			ad := agentOf(t, model.ADConfig{Width: width, Heads: 4, KVHeads: kv, Layers: layers, Feed: 12, Positions: nodes, Dropout: 0.25, AttentionDropout: 0.5})
+			drops, products := rates(encoded(dev, ad, nodes, train))
+			halves := 0
+			for _, r := range drops {
+				if r == 0.5 {
+					halves++
+				}
+			}
+			if train && (len(drops) != 3*layers || halves != layers) || !train && len(drops) != 0 {
+				t.Errorf("AD, training %v: dropouts %v", train, drops)
+			}
+			if want := products + layers*4*width*nodes*(nodes+1)/2; ad.FLOPs(nodes) != want {
+				t.Errorf("AD with %d heads of keys states %d operations, it records %d", kv, ad.FLOPs(nodes), want)
 			}
 		}
-		if train && (len(drops) != 3*layers || halves != layers) || !train && len(drops) != 0 {
-			t.Errorf("AD, training %v: dropouts %v", train, drops)
+	}
+}
+
+// agentOf is an agent in a world of two fields.
+func agentOf(t *testing.T, c model.ADConfig) *model.AD {
+	t.Helper()
+	c.Observed, c.Actions, c.Rewards = model.Sizes(3, 3), 5, 2
+	m, err := model.NewAD(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// encoded is an agent's network over a row.
+func encoded(dev kernel.Device, m *model.AD, tokens int, train bool) *kernel.Program {
+	p := plan.New("ad", dev, 1, tokens, m.Layout())
+	m.Encode(p, model.Sequences{Index: p.RowInts("index", 1, tokens, m.Fields()), Labels: p.RowInts("labels", 1, tokens, 2), First: p.RowInts("first", 1, tokens)}, train)
+	return p.Program()
+}
+
+// TestAsManyHeadsOfKeysAreTheSameNetwork: with tf_n_kv_head at tf_n_head an agent records what it
+// records without the setting, op by op.
+func TestAsManyHeadsOfKeysAreTheSameNetwork(t *testing.T) {
+	c := model.ADConfig{Width: 16, Heads: 4, Layers: 2, Feed: 12, Positions: 9, Rotary: true}
+	dev, plain := reference.New[float32](1), agentOf(t, c)
+	c.KVHeads = 4
+	same := agentOf(t, c)
+	if diff := cmp.Diff(plain.Layout(), same.Layout()); diff != "" {
+		t.Errorf("the weights differ: %s", diff)
+	}
+	if diff := cmp.Diff(encoded(dev, plain, 9, true).PerShard, encoded(dev, same, 9, true).PerShard); diff != "" {
+		t.Errorf("the steps differ: %s", diff)
+	}
+}
+
+// TestSharedKeysAreSmaller: of fewer heads of keys and values the weight and the caches of an agent
+// in use have so many columns.
+func TestSharedKeysAreSmaller(t *testing.T) {
+	const width, heads, tokens, batch = 32, 8, 11, 3
+	for kv, kept := range map[int]int{0: 32, 8: 32, 4: 16, 2: 8, 1: 4} {
+		m := agentOf(t, model.ADConfig{Width: width, Heads: heads, KVHeads: kv, Layers: 2, Feed: 12, Positions: tokens})
+		for _, q := range m.Layout().Params {
+			if strings.HasSuffix(q.Name, "qkv.weight") && !slices.Equal(q.Shape, []int{width + 2*kept, width}) {
+				t.Errorf("%d heads of keys: %s is %v", kv, q.Name, q.Shape)
+			}
 		}
-		if want := products + layers*4*width*nodes*(nodes+1)/2; ad.FLOPs(nodes) != want {
-			t.Errorf("AD states %d operations, it records %d", ad.FLOPs(nodes), want)
+		p := plan.New("use", reference.New[float32](1), batch, 1, m.Layout())
+		m.Step(p, p.RowInts("index", p.B(), 1, m.Fields()), p.RowInts("at", p.B(), 1), nil, tokens)
+		caches := 0
+		for _, x := range p.Program().Tensors {
+			if strings.HasSuffix(x.Name, ".keys") || strings.HasSuffix(x.Name, ".values") {
+				caches++
+				if !slices.Equal(x.Shape[1:], []int{tokens, kept}) {
+					t.Errorf("%d heads of keys: %s is %v", kv, x.Name, x.Shape)
+				}
+			}
+		}
+		if caches != 4 {
+			t.Errorf("%d caches for two layers", caches)
+		}
+	}
+}
+
+func TestHeadsThatCannotBeShared(t *testing.T) {
+	for _, kv := range []int{-1, 3, 5, 8} {
+		_, err := model.NewAD(model.ADConfig{Width: 16, Heads: 4, KVHeads: kv, Layers: 1, Feed: 12, Positions: 9, Observed: model.Sizes(3, 3), Actions: 5, Rewards: 2})
+		if want := fmt.Sprintf("model AD: tf_n_head 4 is not divisible by tf_n_kv_head %d", kv); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %q", err, want)
 		}
 	}
 }

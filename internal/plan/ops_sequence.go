@@ -19,11 +19,11 @@ func (p *Plan) Embed(name string, index *kernel.Tensor, tables ...*kernel.Tensor
 	return y
 }
 
-// Rotate records queries and keys of qkv [B,T,3D] turned by the positions, below `positions`, that
-// the last field of index [B,T,F] names.
-func (p *Plan) Rotate(name string, qkv, index *kernel.Tensor, heads, positions int) *kernel.Tensor {
+// Rotate records qkv [B,T,(heads+2·kv)·W] with its queries and keys turned by the positions, below
+// `positions`, that the last field of index [B,T,F] names.
+func (p *Plan) Rotate(name string, qkv, index *kernel.Tensor, heads, kv, positions int) *kernel.Tensor {
 	y := p.Shard(name, qkv.Shape...)
-	p.op(&kernel.Rotate{Y: y, X: qkv, Index: index, Heads: heads, Positions: positions})
+	p.op(&kernel.Rotate{Y: y, X: qkv, Index: index, Heads: heads, KVHeads: kv, Positions: positions})
 	p.reverse(func() {
 		if !p.ready[y] {
 			return
@@ -32,7 +32,26 @@ func (p *Plan) Rotate(name string, qkv, index *kernel.Tensor, heads, positions i
 		if acc {
 			panic("plan: rotated input used twice")
 		}
-		p.op(&kernel.Rotate{Y: dqkv, X: p.Grad(y), Index: index, Heads: heads, Positions: positions, Back: true})
+		p.op(&kernel.Rotate{Y: dqkv, X: p.Grad(y), Index: index, Heads: heads, KVHeads: kv, Positions: positions, Back: true})
+	})
+	return y
+}
+
+// Spread records qkv [B,T,(heads+2·kv)·W] as attention reads it, [B,T,3·heads·W]: with a copy of
+// its group's key and value for every head of queries.
+func (p *Plan) Spread(name string, qkv *kernel.Tensor, heads, kv int) *kernel.Tensor {
+	y := p.Shard(name, qkv.Shape[0], qkv.Shape[1], 3*heads*(qkv.Shape[2]/(heads+2*kv)))
+	y.Compact = qkv.Compact
+	p.op(&kernel.Spread{Y: y, X: qkv, Heads: heads, KVHeads: kv})
+	p.reverse(func() {
+		if !p.ready[y] {
+			return
+		}
+		dqkv, acc := p.contribute(qkv)
+		if acc {
+			panic("plan: spread input used twice")
+		}
+		p.op(&kernel.SpreadGrad{DX: dqkv, DY: p.Grad(y), Heads: heads, KVHeads: kv})
 	})
 	return y
 }
@@ -58,12 +77,13 @@ func (p *Plan) CausalAttention(name string, qkv, first *kernel.Tensor, heads int
 	return y
 }
 
-// CacheAttention records one step of attention over what earlier steps left in caches of `tokens`
-// positions: its own or, where of is not nil, those of the instance that it names.
-func (p *Plan) CacheAttention(name string, qkv, at, of *kernel.Tensor, tokens, heads int) *kernel.Tensor {
-	b, d := qkv.Shape[0], qkv.Shape[2]/3
-	y := p.Shard(name, b, 1, d)
-	p.op(&kernel.CacheAttention{Y: y, QKV: qkv, Keys: p.Rows(name+".keys", b, tokens, d), Values: p.Rows(name+".values", b, tokens, d),
+// CacheAttention records one step of attention of qkv [B,1,(heads+2·kv)·W] over what earlier steps
+// left in caches of `tokens` positions: its own or, where of is not nil, those of the instance that
+// it names.
+func (p *Plan) CacheAttention(name string, qkv, at, of *kernel.Tensor, tokens, heads, kv int) *kernel.Tensor {
+	b, w := qkv.Shape[0], qkv.Shape[2]/(heads+2*kv)
+	y := p.Shard(name, b, 1, heads*w)
+	p.op(&kernel.CacheAttention{Y: y, QKV: qkv, Keys: p.Rows(name+".keys", b, tokens, kv*w), Values: p.Rows(name+".values", b, tokens, kv*w),
 		At: at, Of: of, Heads: heads})
 	return y
 }

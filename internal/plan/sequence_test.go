@@ -57,10 +57,12 @@ func TestGradientOfAD(t *testing.T) {
 	for _, c := range []struct {
 		dropout, smoothing float32
 		compressed, rotary bool
-	}{{0, 0, true, false}, {0.25, 0.1, true, false}, {0.25, 0.1, false, false}, {0.25, 0.1, true, true}} {
-		t.Run(fmt.Sprintf("dropout=%v/smoothing=%v/compressed=%v/rotary=%v", c.dropout, c.smoothing, c.compressed, c.rotary), func(t *testing.T) {
+		width, heads, kv   int
+	}{{0, 0, true, false, 4, 2, 0}, {0.25, 0.1, true, false, 4, 2, 0}, {0.25, 0.1, false, false, 4, 2, 0}, {0.25, 0.1, true, true, 4, 2, 0},
+		{0.25, 0.1, true, false, 4, 2, 1}, {0.25, 0, true, true, 8, 4, 2}} {
+		t.Run(fmt.Sprintf("dropout=%v/smoothing=%v/compressed=%v/rotary=%v/heads=%d,%d", c.dropout, c.smoothing, c.compressed, c.rotary, c.heads, c.kv), func(t *testing.T) {
 			spec.Compressed = c.compressed
-			m, err := model.NewAD(model.ADConfig{Width: 4, Heads: 2, Layers: 2, Feed: 6, Positions: tokens, Rotary: c.rotary, Observed: model.Sizes(2, 2), Actions: 3, Rewards: 2,
+			m, err := model.NewAD(model.ADConfig{Width: c.width, Heads: c.heads, KVHeads: c.kv, Layers: 2, Feed: 6, Positions: tokens, Rotary: c.rotary, Observed: model.Sizes(2, 2), Actions: 3, Rewards: 2,
 				Dropout: c.dropout, AttentionDropout: c.dropout, DropoutKey: 3})
 			if err != nil {
 				t.Fatal(err)

@@ -68,6 +68,10 @@ func (b *binder) bind(op kernel.Op) (func(*worker), error) {
 		return b.graphAttentionGrad(o), nil
 	case *kernel.Rotate:
 		return b.rotate(o), nil
+	case *kernel.Spread:
+		return b.spread(o), nil
+	case *kernel.SpreadGrad:
+		return b.spreadGrad(o), nil
 	case *kernel.CausalAttention:
 		return b.causalAttention(o), nil
 	case *kernel.CausalAttentionGrad:

@@ -76,8 +76,8 @@ func (b *binder) embedGrad(o *kernel.EmbedGrad) func(*worker) {
 // rotate reads the turns of every position from a table: sines and cosines of a head's pairs.
 func (b *binder) rotate(o *kernel.Rotate) func(*worker) {
 	y, x, index := newRef(b.r, o.Y), newRef(b.r, o.X), newRef(b.r, o.Index)
-	rows, d, fields := o.X.Rows(), o.X.Cols()/3, o.Index.Cols()
-	width := d / o.Heads
+	rows, columns, fields := o.X.Rows(), o.X.Cols(), o.Index.Cols()
+	width, turned := o.Dims()
 	half := width / 2
 	turns := b.turns(o, width)
 	sign := float32(1)
@@ -87,15 +87,15 @@ func (b *binder) rotate(o *kernel.Rotate) func(*worker) {
 	return func(w *worker) {
 		yb, xb, ib := y.of(w), x.of(w), ints(index.of(w))
 		for m := range rows {
-			from, to := xb[m*3*d:][:3*d], yb[m*3*d:][:3*d]
+			from, to := xb[m*columns:][:columns], yb[m*columns:][:columns]
 			position := int(ib[(m+1)*fields-1])
 			if position < 0 {
 				copy(to, from)
 				continue
 			}
-			copy(to[2*d:], from[2*d:])
+			copy(to[turned:], from[turned:])
 			cos, sin := turns[position*2*half:][:half], turns[(position*2+1)*half:][:half]
-			for head := 0; head < 2*d; head += width {
+			for head := 0; head < turned; head += width {
 				x1, x2 := from[head:][:half], from[head+half:][:half]
 				y1, y2 := to[head:][:half], to[head+half:][:half]
 				for j, c := range cos {
@@ -125,4 +125,49 @@ func (b *binder) turns(o *kernel.Rotate, width int) []float32 {
 	}
 	b.rotations[width] = t
 	return t
+}
+
+// spread copies runs of columns: queries in one, then each head of keys and values once for every
+// head of its group.
+func (b *binder) spread(o *kernel.Spread) func(*worker) {
+	y, x := newRef(b.r, o.Y), newRef(b.r, o.X)
+	rows, wide, narrow := o.X.Rows(), o.Y.Cols(), o.X.Cols()
+	d, group := wide/3, o.Heads/o.KVHeads
+	width := d / o.Heads
+	return func(w *worker) {
+		yb, xb := y.of(w), x.of(w)
+		for m := range rows {
+			from, to := xb[m*narrow:][:narrow], yb[m*wide:][:wide]
+			copy(to, from[:d])
+			to = to[d:]
+			for from = from[d:]; len(from) > 0; from = from[width:] {
+				for range group {
+					copy(to, from[:width])
+					to = to[width:]
+				}
+			}
+		}
+	}
+}
+
+// spreadGrad adds up each group's copies in the order of its heads.
+func (b *binder) spreadGrad(o *kernel.SpreadGrad) func(*worker) {
+	dx, dy := newRef(b.r, o.DX), newRef(b.r, o.DY)
+	rows, wide, narrow := o.DX.Rows(), o.DY.Cols(), o.DX.Cols()
+	d, group := wide/3, o.Heads/o.KVHeads
+	width := d / o.Heads
+	return func(w *worker) {
+		xb, yb := dx.of(w), dy.of(w)
+		for m := range rows {
+			to, from := xb[m*narrow:][:narrow], yb[m*wide:][:wide]
+			copy(to, from[:d])
+			from = from[d:]
+			for to = to[d:]; len(to) > 0; to = to[width:] {
+				copy(to[:width], from)
+				for from = from[width:]; len(from)%(group*width) > 0; from = from[width:] {
+					w.p.add(to[:width], from[:width])
+				}
+			}
+		}
+	}
 }

@@ -38,6 +38,10 @@ func (b *binder) bindBF16(op kernel.Op) ([]launch, error) {
 		return b.embedGrad(o)
 	case *kernel.Rotate:
 		return b.rotate(o)
+	case *kernel.Spread:
+		return b.spread(o)
+	case *kernel.SpreadGrad:
+		return b.spreadGrad(o)
 	case *kernel.CausalAttention:
 		return b.bf16Causal(o, nil)
 	case *kernel.CausalAttentionGrad:

@@ -155,6 +155,10 @@ func (b *binder) bind(op kernel.Op) ([]launch, error) {
 		return b.embedGrad(o)
 	case *kernel.Rotate:
 		return b.rotate(o)
+	case *kernel.Spread:
+		return b.spread(o)
+	case *kernel.SpreadGrad:
+		return b.spreadGrad(o)
 	case *kernel.CausalAttention:
 		return b.causal(o)
 	case *kernel.CausalAttentionGrad:

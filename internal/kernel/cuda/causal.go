@@ -95,15 +95,17 @@ func (b *binder) cached(o *kernel.CacheAttention) ([]launch, error) {
 	if shared > b.maxShared {
 		return nil, fmt.Errorf("%s: a cache of %d positions is longer than the GPU's shared memory takes", o.Kind(), t)
 	}
-	compact, of := flag(b.compact(o.QKV)), uint64(0)
+	kept, compact, of := o.Keys.Cols(), flag(b.compact(o.QKV)), uint64(0)
 	var launches []launch
 	if o.Of != nil {
 		of = b.addr(o.Of)
-		n := o.Y.Len()
+	}
+	if o.Of != nil || kept < d {
+		n := o.Y.Shape[0] * kept
 		launches = append(launches, launch{module: "cached", kernel: "keep", grid: dim3{ceil(n, keepThreads), 1, 1}, block: dim3{keepThreads, 1, 1},
-			args: []any{b.addr(o.QKV), b.addr(o.Keys), b.addr(o.Values), b.addr(o.At), of, i32(n), i32(t), i32(d), compact}})
+			args: []any{b.addr(o.QKV), b.addr(o.Keys), b.addr(o.Values), b.addr(o.At), of, i32(n), i32(t), i32(d), i32(kept), compact}})
 	}
 	return append(launches, launch{module: "cached", kernel: "cached", grid: dim3{ceil(pairs, cachedWarps), 1, 1}, block: dim3{32 * cachedWarps, 1, 1}, shared: shared,
-		args: []any{b.addr(o.Y), b.addr(o.QKV), b.addr(o.Keys), b.addr(o.Values), b.addr(o.At), of, i32(pairs), i32(t), i32(d), i32(o.Heads),
+		args: []any{b.addr(o.Y), b.addr(o.QKV), b.addr(o.Keys), b.addr(o.Values), b.addr(o.At), of, i32(pairs), i32(t), i32(d), i32(kept), i32(o.Heads),
 			headScale(d, o.Heads), compact}}), dense(o, o.Y, o.QKV)
 }

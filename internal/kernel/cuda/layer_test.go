@@ -52,13 +52,15 @@ func TestLayersAreJoined(t *testing.T) {
 	}
 }
 
-// TestOtherLayersAreLeft: another width, a frozen forward pass, and a layer whose inside somebody
-// reads keep the ops that were recorded.
+// TestOtherLayersAreLeft: another width, fewer heads of keys, a frozen forward pass, and a layer
+// whose inside somebody reads keep the ops that were recorded.
 func TestOtherLayersAreLeft(t *testing.T) {
 	narrow := agentShape(1, 0.1)
 	narrow.Width, narrow.Feed = 64, 256
 	small := agentShape(1, 0.1)
 	small.Feed = 256
+	grouped := agentShape(2, 0.1)
+	grouped.KVHeads = 2
 	read := agentStep(t, 8, 20, agentShape(1, 0.1))
 	for _, op := range read.PerShard {
 		if l, ok := op.(*kernel.Linear); ok && l.Pre != nil {
@@ -67,8 +69,9 @@ func TestOtherLayersAreLeft(t *testing.T) {
 		}
 	}
 	for name, p := range map[string]*kernel.Program{"narrow": agentStep(t, 8, 20, narrow), "small": agentStep(t, 8, 20, small),
-		"use":  agentUse(t, 8, agentShape(1, 0)),
-		"read": read} {
+		"grouped": agentStep(t, 8, 20, grouped),
+		"use":     agentUse(t, 8, agentShape(1, 0)),
+		"read":    read} {
 		if j := joinLayers(p); j != p {
 			t.Errorf("%s: joined %q", name, kinds(j))
 		}

@@ -267,8 +267,10 @@ func TestAgentLaunchesMatchPTX(t *testing.T) {
 		}{
 			{1024, 164, model.ADConfig{Width: 128, Heads: 8, Layers: 2, Feed: 512, Positions: 328, Observed: model.Sizes(9, 9), Actions: 5, Rewards: 2, Dropout: 0.1, AttentionDropout: 0.1}},
 			{256, 80, model.ADConfig{Width: 64, Heads: 4, Layers: 2, Feed: 256, Positions: 80, Observed: model.Sizes(9, 9), Actions: 5, Rewards: 2}},
+			{256, 80, model.ADConfig{Width: 128, Heads: 8, KVHeads: 2, Layers: 1, Feed: 512, Positions: 80, Rotary: true, Observed: model.Sizes(9, 9), Actions: 5, Rewards: 2}},
+			{16, 20, model.ADConfig{Width: 32, Heads: 4, KVHeads: 1, Layers: 1, Feed: 16, Positions: 20, Observed: model.Sizes(9, 9), Actions: 5, Rewards: 2}},
 		} {
-			t.Run(fmt.Sprintf("%s/B=%d,T=%d,D=%d", precision, s.batch, s.tokens, s.Width), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/B=%d,T=%d,D=%d,H=%d,%d", precision, s.batch, s.tokens, s.Width, s.Heads, s.KVHeads), func(t *testing.T) {
 				for _, p := range []*kernel.Program{agentStep(t, s.batch, s.tokens, s.ADConfig), agentUse(t, s.batch, s.ADConfig)} {
 					for _, l := range bindStep(t, p, precision) {
 						checkLaunch(t, kernels, l)

@@ -16,12 +16,13 @@ func (b *binder) rotate(o *kernel.Rotate) ([]launch, error) {
 		}
 		return 32
 	}
-	d, sign := o.X.Cols()/3, float32(1)
+	width, turned := o.Dims()
+	sign := float32(1)
 	if o.Back {
 		sign = -1
 	}
-	l := each(fmt.Sprintf("rotate_%d_%d", bits(o.Y), bits(o.X)), o.X.Len(), b.addr(o.Y), b.addr(o.X), b.addr(o.Index), b.turns(o, d/o.Heads),
-		uint32(o.X.Len()), i32(d), i32(d/o.Heads), i32(o.Index.Cols()), sign)
+	l := each(fmt.Sprintf("rotate_%d_%d", bits(o.Y), bits(o.X)), o.X.Len(), b.addr(o.Y), b.addr(o.X), b.addr(o.Index), b.turns(o, width),
+		uint32(o.X.Len()), i32(o.X.Cols()), i32(turned), i32(width), i32(o.Index.Cols()), sign)
 	l.module = "rotate"
 	return []launch{l}, dense(o, o.Y, o.X)
 }

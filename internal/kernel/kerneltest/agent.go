@@ -27,7 +27,7 @@ type agent struct {
 const agentRoom, agentActions = 5, 5
 
 func (a agent) String() string {
-	return fmt.Sprintf("agent D=%d H=%d L=%d F=%d T=%d B=%d compressed=%v dropout=%v rotary=%v", a.Width, a.Heads, a.Layers, a.Feed, a.tokens, a.batch, a.compressed, a.Dropout, a.Rotary)
+	return fmt.Sprintf("agent D=%d H=%d/%d L=%d F=%d T=%d B=%d compressed=%v dropout=%v rotary=%v", a.Width, a.Heads, a.KVHeads, a.Layers, a.Feed, a.tokens, a.batch, a.compressed, a.Dropout, a.Rotary)
 }
 
 // spec draws rows in which sequences end and begin.
@@ -148,6 +148,8 @@ func agents(dev kernel.Device) []agent {
 		{ADConfig: model.ADConfig{Width: 64, Heads: 2, Layers: 2, Feed: 128, Dropout: 0.3}, tokens: 21, smoothing: 0.05, batch: few(dev, 21)},
 		{ADConfig: model.ADConfig{Width: 128, Heads: 8, Layers: 2, Feed: 512, Dropout: 0.1, AttentionDropout: 0.1}, tokens: 41, compressed: true, batch: 3, drawn: true},
 		{ADConfig: model.ADConfig{Width: 128, Heads: 4, Layers: 2, Feed: 64, Dropout: 0.1, AttentionDropout: 0.1, Rotary: true}, tokens: 29, compressed: true, batch: few(dev, 29)},
+		{ADConfig: model.ADConfig{Width: 64, Heads: 4, KVHeads: 2, Layers: 2, Feed: 64, Dropout: 0.1, AttentionDropout: 0.1}, tokens: 23, compressed: true, batch: few(dev, 23)},
+		{ADConfig: model.ADConfig{Width: 48, Heads: 6, KVHeads: 1, Layers: 1, Feed: 64, Rotary: true}, tokens: 17, compressed: true, batch: few(dev, 17)},
 	}
 	if dev.ShardSize(41) == kernel.WholeBatch {
 		out = append(out, agent{ADConfig: model.ADConfig{Width: 128, Heads: 8, Layers: 3, Feed: 512}, tokens: 41, compressed: true, batch: 7, drawn: true},
@@ -296,7 +298,9 @@ func testAgentCausality(t *testing.T, dev kernel.Device) {
 // testAgentCached walks an agent through a row token by token, with the past in caches, and expects
 // the logits of the whole row.
 func testAgentCached(t *testing.T, dev kernel.Device) {
-	tried := append(agents(dev)[:3], agent{ADConfig: model.ADConfig{Width: 24, Heads: 2, Layers: 2, Feed: 24, Rotary: true}, tokens: 19, batch: few(dev, 19)})
+	tried := append(agents(dev)[:3], agent{ADConfig: model.ADConfig{Width: 24, Heads: 2, Layers: 2, Feed: 24, Rotary: true}, tokens: 19, batch: few(dev, 19)},
+		agent{ADConfig: model.ADConfig{Width: 32, Heads: 8, KVHeads: 2, Layers: 2, Feed: 24, Rotary: true}, tokens: 21, batch: few(dev, 21)},
+		agent{ADConfig: model.ADConfig{Width: 64, Heads: 4, KVHeads: 1, Layers: 1, Feed: 64}, tokens: 18, batch: few(dev, 18)})
 	for i, a := range tried {
 		if !tries(dev, i) {
 			continue

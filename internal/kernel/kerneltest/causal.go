@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"haul/internal/kernel"
+	"haul/internal/plan"
 )
 
 // rows are T tokens, H heads of W columns; cut says how sequences fill a row.
@@ -146,26 +147,111 @@ func testCausalAgain(t *testing.T, dev kernel.Device, n int) {
 	}
 }
 
+// grouped are shapes with fewer heads of keys and values, kv, than of queries.
+type grouped struct {
+	shape
+	kv int
+}
+
+func (s grouped) String() string {
+	return fmt.Sprintf("T=%d H=%d/%d W=%d", s.nodes, s.heads, s.kv, s.width)
+}
+
+// columns are those of queries, keys and values.
+func (s grouped) columns() int { return (s.heads + 2*s.kv) * s.width }
+
 // testRotate turns queries and keys by positions of every kind, and back.
 func testRotate(t *testing.T, dev kernel.Device) {
-	for i, s := range []shape{{1, 1, 2}, {5, 2, 4}, {7, 2, 3}, {9, 3, 6}, {17, 2, 16}, {33, 1, 34}, {40, 4, 64}} {
+	for i, s := range []grouped{{shape{1, 1, 2}, 1}, {shape{5, 2, 4}, 2}, {shape{7, 2, 3}, 2}, {shape{9, 3, 6}, 1}, {shape{17, 2, 16}, 2}, {shape{33, 1, 34}, 1},
+		{shape{40, 4, 64}, 4}, {shape{11, 6, 16}, 3}, {shape{8, 4, 8}, 1}, {shape{21, 8, 16}, 2}} {
 		if !tries(dev, i) {
 			continue
 		}
-		n, d, positions := s.nodes, s.heads*s.width, 3000
+		n, columns, positions := s.nodes, s.columns(), 3000
 		c := trial{what: fmt.Sprint("rotate ", s), nodes: n, batch: few(dev, n)}
 		index := make([]int32, c.batch*n*2)
 		for k := range c.batch * n {
 			index[2*k], index[2*k+1] = 7, []int32{0, 1, int32(k), -1, int32(positions - 1)}[k%5]
 		}
 		c.record = func(r *recording) {
-			at := r.givenInts("index", index, n, 2)
-			x, turned := r.in("qkv", n, 3*d), r.out("turned", 2, n, 3*d)
-			r.do(&kernel.Rotate{Y: turned, X: x, Index: at, Heads: s.heads, Positions: positions})
-			r.do(&kernel.Rotate{Y: r.out("back", 2, n, 3*d), X: r.in("dy", n, 3*d), Index: at, Heads: s.heads, Positions: positions, Back: true})
+			o := kernel.Rotate{Index: r.givenInts("index", index, n, 2), Heads: s.heads, KVHeads: s.kv, Positions: positions}
+			back := o
+			o.X, o.Y = r.in("qkv", n, columns), r.out("turned", 2, n, columns)
+			back.X, back.Y, back.Back = r.in("dy", n, columns), r.out("back", 2, n, columns), true
+			r.do(&o)
+			r.do(&back)
 		}
 		c.try(t, dev)
 	}
+}
+
+// testSpread spreads keys and values over groups of every size, and adds up their gradients.
+func testSpread(t *testing.T, dev kernel.Device) {
+	for i, s := range []grouped{{shape{13, 8, 16}, 2}, {shape{1, 1, 1}, 1}, {shape{5, 2, 3}, 1}, {shape{7, 4, 4}, 2}, {shape{9, 6, 5}, 3}, {shape{17, 4, 8}, 1},
+		{shape{3, 8, 16}, 8}, {shape{21, 8, 16}, 1}, {shape{6, 12, 12}, 4}, {shape{33, 4, 32}, 2}, {shape{10, 3, 40}, 1}, {shape{4, 9, 2}, 3}, {shape{2, 2, 256}, 1}} {
+		if !tries(dev, i) {
+			continue
+		}
+		n, wide := s.nodes, 3*s.heads*s.width
+		c := trial{what: fmt.Sprint("spread ", s), nodes: n, linear: true}
+		c.record = func(r *recording) {
+			r.do(&kernel.Spread{Y: r.out("y", 1, n, wide), X: r.in("x", n, s.columns()), Heads: s.heads, KVHeads: s.kv})
+			r.do(&kernel.SpreadGrad{DX: r.out("dx", s.heads/s.kv, n, s.columns()), DY: r.in("dy", n, wide), Heads: s.heads, KVHeads: s.kv})
+		}
+		c.try(t, dev)
+		s.compact(t, dev)
+	}
+}
+
+// compact does the same over tensors that a device may hold in bf16: copies keep their bits, and a
+// sum is rounded once more.
+func (s grouped) compact(t *testing.T, dev kernel.Device) {
+	t.Helper()
+	what := fmt.Sprint("compact spread ", s)
+	batch, n, narrow, wide := few(dev, s.nodes), s.nodes, s.columns(), 3*s.heads*s.width
+	p := plan.New(what, dev, batch, n, &kernel.Layout{})
+	b := p.B()
+	x, dy := p.Rows("x", b, n, narrow), p.Rows("dy", b, n, wide)
+	held := func(x *kernel.Tensor) *kernel.Tensor {
+		y := plan.Compact(p.Shard("held "+x.Name, x.Shape...))
+		p.Append(&kernel.Dropout{Y: y, X: x})
+		return y
+	}
+	shown := func(x *kernel.Tensor) *kernel.Tensor {
+		y := p.Rows("shown "+x.Name, x.Shape...)
+		p.Append(&kernel.Dropout{Y: y, X: x})
+		return y
+	}
+	y, dx := p.Spread("y", held(x), s.heads, s.kv), plan.Compact(p.Shard("dx", b, n, narrow))
+	p.Append(&kernel.SpreadGrad{DX: dx, DY: held(dy), Heads: s.heads, KVHeads: s.kv})
+	y, dx = shown(y), shown(dx)
+	store, err := dev.NewStore(&kernel.Layout{}, false)
+	check(t, err)
+	run, err := p.Compile(dev, store)
+	check(t, err)
+	defer run.Close()
+	values := (&recording{what: what}).normals("x", batch*n*(narrow+wide))
+	check(t, run.WriteBatch(x, values[:batch*n*narrow]))
+	check(t, run.WriteBatch(dy, values[batch*n*narrow:]))
+	check(t, run.Run())
+	// What each column of dx is the sum of, by their sizes, and of y the one that it is a copy of.
+	group := s.heads / s.kv
+	wantX, sizes := make([]float64, batch*n*narrow), make([]float64, batch*n*narrow)
+	wantY := make([]float64, batch*n*wide)
+	for e := range wantY {
+		m, c := e/wide, e%wide
+		head, part := c/s.width%s.heads, c/(s.heads*s.width)
+		from := m*narrow + c
+		if part > 0 {
+			from = m*narrow + (s.heads+(part-1)*s.kv+head/group)*s.width + c%s.width
+		}
+		wantY[e] = float64(values[from])
+		v := float64(values[batch*n*narrow+e])
+		wantX[from] += v
+		sizes[from] += math.Abs(v)
+	}
+	compare(t, what+" y", readBatch(t, run, y, len(wantY)), wantY, func(i int) float64 { return unitOf(dev) * math.Abs(wantY[i]) })
+	compare(t, what+" dx", readBatch(t, run, dx, len(wantX)), wantX, func(i int) float64 { return bound(group, sizes[i]) + 2*unitOf(dev)*sizes[i] })
 }
 
 // testCausality moves one token and expects every result of an earlier token, and of every other
@@ -224,12 +310,19 @@ func unmoved(t *testing.T, what string, before, after []float64, d int, sees fun
 // testCached fills caches step by step and compares each step with causal attention over the whole
 // row.
 func testCached(t *testing.T, dev kernel.Device) {
-	for _, s := range []shape{{1, 1, 8}, {7, 3, 8}, {20, 2, 16}, {33, 2, 32}, {40, 8, 16}, {11, 3, 5}} {
-		n, d := s.nodes, s.heads*s.width
-		what := fmt.Sprintf("cached T=%d H=%d W=%d", n, s.heads, s.width)
+	for _, s := range []grouped{{shape{1, 1, 8}, 1}, {shape{7, 3, 8}, 3}, {shape{20, 2, 16}, 2}, {shape{33, 2, 32}, 2}, {shape{40, 8, 16}, 8}, {shape{11, 3, 5}, 3},
+		{shape{40, 8, 16}, 2}, {shape{19, 6, 8}, 1}, {shape{35, 6, 5}, 3}} {
+		n, d, columns := s.nodes, s.heads*s.width, s.columns()
+		what := fmt.Sprint("cached ", s)
 		row := trial{what: what, nodes: n, batch: few(dev, 1)}
 		row.record = func(r *recording) {
-			rows{shape: s}.causal(r, r.in("qkv", n, 3*d), false)
+			qkv := r.in("qkv", n, columns)
+			if s.kv < s.heads {
+				narrow := qkv
+				qkv = r.tensor("spread", kernel.F32, []int{n, 3 * d})
+				r.do(&kernel.Spread{Y: qkv, X: narrow, Heads: s.heads, KVHeads: s.kv})
+			}
+			rows{shape: s.shape}.causal(r, qkv, false)
 		}
 		r, whole := row.run(t, reference64(), false)
 		qkv := r.inputs[0].values.([]float32)
@@ -237,20 +330,20 @@ func testCached(t *testing.T, dev kernel.Device) {
 		c := trial{what: what, nodes: 1, batch: row.batch, amplify: 8, rounds: true}
 		var at, y, in *kernel.Tensor
 		c.record = func(r *recording) {
-			at, in = r.tensor("at", kernel.I32, []int{1}), r.tensor("token", kernel.F32, []int{1, 3 * d})
+			at, in = r.tensor("at", kernel.I32, []int{1}), r.tensor("token", kernel.F32, []int{1, columns})
 			y = r.tensor("y", kernel.F32, []int{1, d})
-			r.do(&kernel.CacheAttention{Y: y, QKV: in, Keys: r.in("keys", n, d), Values: r.in("values", n, d), At: at, Heads: s.heads})
+			r.do(&kernel.CacheAttention{Y: y, QKV: in, Keys: r.in("keys", n, s.kv*s.width), Values: r.in("values", n, s.kv*s.width), At: at, Heads: s.heads})
 		}
 		cached := c.on(dev, false)
 		run := cached.start(t, dev)
 		// Instance b lags b%3 steps behind: not every one is at the same place.
 		for step := range n + 2 {
-			where, tokens := make([]int32, c.batch), make([]float32, c.batch*3*d)
+			where, tokens := make([]int32, c.batch), make([]float32, c.batch*columns)
 			want := make([]float64, c.batch*d)
 			for b := range c.batch {
 				i := min(max(step-b%3, 0), n-1)
 				where[b] = int32(i)
-				copy(tokens[b*3*d:][:3*d], qkv[(b*n+i)*3*d:])
+				copy(tokens[b*columns:][:columns], qkv[(b*n+i)*columns:])
 				copy(want[b*d:][:d], whole.floats["y"][(b*n+i)*d:])
 			}
 			check(t, run.WriteBatch(at, where))

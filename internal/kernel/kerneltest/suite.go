@@ -72,6 +72,7 @@ var shared = []part{
 	{"causal", testCausal},
 	{"causality", testCausality},
 	{"rotate", testRotate},
+	{"spread", testSpread},
 	{"cached", testCached},
 	{"crossentropy", testCrossEntropy},
 	{"implicitq", testImplicitQ},

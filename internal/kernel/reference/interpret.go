@@ -189,6 +189,10 @@ func (r *Runner[F]) ofSequence(op kernel.Op, b int) error {
 			r.instance(o.V, b), r.instance(o.Score, b), r.instance(o.Far, b), r.of(o.PosX, b), r.of(o.PosY, b), F(o.Leak))
 	case *kernel.Rotate:
 		Rotate(r.instance(o.Y, b), r.instance(o.X, b), r.intsOf(o.Index, b), o)
+	case *kernel.Spread:
+		Spread(r.instance(o.Y, b), r.instance(o.X, b), o.Heads, o.KVHeads)
+	case *kernel.SpreadGrad:
+		SpreadGrad(r.instance(o.DX, b), r.instance(o.DY, b), o.Heads, o.KVHeads)
 	case *kernel.CausalAttention:
 		CausalAttention(r.instance(o.Y, b), r.instance(o.LogSum, b), r.instance(o.QKV, b), r.intsOf(o.First, b), o.Drop, r.index(b))
 	case *kernel.CausalAttentionGrad:

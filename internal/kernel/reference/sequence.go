@@ -37,10 +37,9 @@ func EmbedGrad[F Float](dtables []Matrix[F], dy Matrix[F], index []int32) {
 	}
 }
 
-// Rotate is kernel.Rotate for one instance: y and x [T,3D], index [T·F].
+// Rotate is kernel.Rotate for one instance: y and x [T,(H+2K)·W], index [T·F].
 func Rotate[F Float](y, x Matrix[F], index []int32, o *kernel.Rotate) {
-	fields, d := len(index)/y.Rows, y.Cols/3
-	w := d / o.Heads
+	fields, w := len(index)/y.Rows, y.Cols/(o.Heads+2*o.KVHeads)
 	for m := range y.Rows {
 		from, to := x.Row(m), y.Row(m)
 		copy(to, from)
@@ -48,7 +47,7 @@ func Rotate[F Float](y, x Matrix[F], index []int32, o *kernel.Rotate) {
 		if position < 0 {
 			continue
 		}
-		for head := 0; head < 2*d; head += w { // of queries, then of keys
+		for head := 0; head < (o.Heads+o.KVHeads)*w; head += w { // of queries, then of keys
 			for j := range w / 2 {
 				sin, cos := math.Sincos(o.Angle(position, j, w))
 				if o.Back {
@@ -58,6 +57,40 @@ func Rotate[F Float](y, x Matrix[F], index []int32, o *kernel.Rotate) {
 				to[head+j], to[head+j+w/2] = a*F(cos)-b*F(sin), b*F(cos)+a*F(sin)
 			}
 		}
+	}
+}
+
+// Spread is kernel.Spread for one instance: y [T,3·heads·W], x [T,(heads+2·kv)·W].
+func Spread[F Float](y, x Matrix[F], heads, kv int) {
+	w := y.Cols / (3 * heads)
+	for m := range y.Rows {
+		for c := range y.Cols {
+			y.Row(m)[c] = x.Row(m)[spreadFrom(c, heads, kv, w)]
+		}
+	}
+}
+
+// SpreadGrad is kernel.SpreadGrad for one instance.
+func SpreadGrad[F Float](dx, dy Matrix[F], heads, kv int) {
+	w := dy.Cols / (3 * heads)
+	for m := range dy.Rows {
+		clear(dx.Row(m))
+		for c, v := range dy.Row(m) {
+			dx.Row(m)[spreadFrom(c, heads, kv, w)] += v
+		}
+	}
+}
+
+// spreadFrom is the column of x that column c of y is a copy of.
+func spreadFrom(c, heads, kv, w int) int {
+	head, column := c/w, c%w
+	switch group := heads / kv; {
+	case head < heads:
+		return c
+	case head < 2*heads:
+		return (heads+(head-heads)/group)*w + column
+	default:
+		return (heads+kv+(head-2*heads)/group)*w + column
 	}
 }
 
@@ -145,22 +178,24 @@ func CausalAttentionGrad[F Float](dqkv, dy, logSum, qkv Matrix[F], first []int32
 	}
 }
 
-// CacheAttention is kernel.CacheAttention for one instance: y [D], qkv [3D], keys and values [T,D].
+// CacheAttention is kernel.CacheAttention for one instance: y [D], qkv [D+2K], keys and values
+// [T,K].
 func CacheAttention[F Float](y, qkv []F, keys, values Matrix[F], at, heads int) {
-	width := len(y)
-	w := width / heads
-	copy(keys.Row(at), qkv[width:2*width])
-	copy(values.Row(at), qkv[2*width:])
+	width, kept := len(y), keys.Cols
+	w, group := width/heads, width/kept
+	copy(keys.Row(at), qkv[width:][:kept])
+	copy(values.Row(at), qkv[width+kept:])
 	p := make([]F, at+1)
 	for h := range heads {
+		shared := h / group * w // where the group's head begins
 		for j := range p {
-			p[j] = dot(qkv[h*w:][:w], keys.Row(j)[h*w:][:w]) / sqrt(F(w))
+			p[j] = dot(qkv[h*w:][:w], keys.Row(j)[shared:][:w]) / sqrt(F(w))
 		}
 		softmax(p)
 		out := y[h*w:][:w]
 		clear(out)
 		for j := range p {
-			for c, v := range values.Row(j)[h*w:][:w] {
+			for c, v := range values.Row(j)[shared:][:w] {
 				out[c] += p[j] * v
 			}
 		}

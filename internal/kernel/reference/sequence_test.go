@@ -2,6 +2,7 @@ package reference
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"haul/internal/kernel"
@@ -55,6 +56,42 @@ func TestCausalAttentionGradient(t *testing.T) {
 		loss()
 		CausalAttentionGrad(dqkv, weigh, sum, qkv, first, drop, 4)
 		differentiate(t, loss, operand{"qkv", qkv.Data, dqkv.Data})
+	}
+}
+
+// What is spread, number by number, and its gradient: heads of two columns, two of keys and values
+// for four of queries; then groups of every size against differences.
+func TestSpread(t *testing.T) {
+	x := Matrix[float64]{[]float64{1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 14, 21, 22, 23, 24}, 1, 16, 16}
+	y, dx := zeros(1, 24), random(1, 16)
+	Spread(y, x, 4, 2)
+	want := []float64{1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 11, 12, 13, 14, 13, 14, 21, 22, 21, 22, 23, 24, 23, 24}
+	if !slices.Equal(y.Data, want) {
+		t.Errorf("spread to %v, want %v", y.Data, want)
+	}
+	for i := range y.Data {
+		y.Data[i] = float64(i)
+	}
+	SpreadGrad(dx, y, 4, 2)
+	want = []float64{0, 1, 2, 3, 4, 5, 6, 7, 8 + 10, 9 + 11, 12 + 14, 13 + 15, 16 + 18, 17 + 19, 20 + 22, 21 + 23}
+	if !slices.Equal(dx.Data, want) {
+		t.Errorf("gradient %v, want %v", dx.Data, want)
+	}
+	for _, kv := range []int{1, 2, 3, 6} {
+		x, y, dx, weigh := random(3, (6+2*kv)*2), zeros(3, 36), random(3, (6+2*kv)*2), random(3, 36)
+		SpreadGrad(dx, weigh, 6, kv)
+		differentiate(t, func() float64 { Spread(y, x, 6, kv); return dot(y.Data, weigh.Data) }, operand{"x", x.Data, dx.Data})
+	}
+}
+
+// Only queries and keys turn, however many heads each has.
+func TestRotateTurnsQueriesAndKeys(t *testing.T) {
+	x, y := random(1, 8*2), zeros(1, 8*2) // four heads of queries, two of keys, two of values
+	Rotate(y, x, []int32{3}, &kernel.Rotate{Heads: 4, KVHeads: 2, Positions: 4})
+	for c, v := range y.Data {
+		if moved := v != x.Data[c]; moved != (c < 12) {
+			t.Errorf("column %d moved: %v", c, moved)
+		}
 	}
 }
 
@@ -166,14 +203,25 @@ func TestCausality(t *testing.T) {
 	first := make([]int32, n)
 	qkv, whole, sum := random(n, 3*d), zeros(n, d), zeros(heads, n)
 	CausalAttention(whole, sum, qkv, first, kernel.Drop{}, 0)
-	keys, values, y := random(n, d), random(n, d), make([]float64, d)
-	for i := range n {
-		CacheAttention(y, qkv.Row(i), keys, values, i, heads)
-		for c, v := range y {
-			if math.Abs(v-whole.Row(i)[c]) > 1e-14 {
-				t.Fatalf("token %d, column %d: cached %v, whole %v", i, c, v, whole.Row(i)[c])
+	cached := func(qkv, whole Matrix[float64], heads, kv int) {
+		t.Helper()
+		w := d / heads
+		keys, values, y := random(n, kv*w), random(n, kv*w), make([]float64, d)
+		for i := range n {
+			CacheAttention(y, qkv.Row(i), keys, values, i, heads)
+			for c, v := range y {
+				if math.Abs(v-whole.Row(i)[c]) > 1e-14 {
+					t.Fatalf("token %d, column %d, %d heads for %d: cached %v, whole %v", i, c, kv, heads, v, whole.Row(i)[c])
+				}
 			}
 		}
+	}
+	cached(qkv, whole, heads, heads)
+	for _, kv := range []int{1, 2} {
+		narrow, spread, whole := random(n, d+2*kv*2), zeros(n, 3*d), zeros(n, d)
+		Spread(spread, narrow, 4, kv)
+		CausalAttention(whole, zeros(4, n), spread, first, kernel.Drop{}, 0)
+		cached(narrow, whole, 4, kv)
 	}
 	for i := range n {
 		moved, after := Matrix[float64]{append([]float64(nil), qkv.Data...), n, 3 * d, 3 * d}, zeros(n, d)

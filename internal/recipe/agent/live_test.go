@@ -12,10 +12,10 @@ import (
 
 // TestLiveAgentsActAsEvaluatedOnes: agents in a loop of somebody else's earn, episode by episode,
 // what they earn in this program's own, with compressed contexts, with contexts that lose their
-// oldest episode, and with tokens that tell the last observation.
+// oldest episode, with tokens that tell the last observation, and with shared keys.
 func TestLiveAgentsActAsEvaluatedOnes(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
-	for _, sets := range [][]string{nil, {"last_observation=true"}, {"use_compressed_context=false", "n_transit=10", "last_observation=true"}} {
+	for _, sets := range [][]string{nil, {"last_observation=true"}, {"tf_n_head=4", "tf_n_kv_head=2", "tf_positions=rotary"}, {"use_compressed_context=false", "n_transit=10", "last_observation=true"}} {
 		dev := openCPU(t, 1)
 		a, told := trainedAgent(t, dev, h, sets...)
 		game := a.World.(world.Game)

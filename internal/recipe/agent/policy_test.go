@@ -112,7 +112,7 @@ func TestEvaluationErrors(t *testing.T) {
 // by token and again after pruning, are those of one pass over the same tokens as training makes
 // it.
 func TestContextReadInTurnsEqualsOneReading(t *testing.T) {
-	for _, sets := range [][]string{nil, {"use_compressed_context=false", "n_transit=10"}, {"tf_positions=rotary"}} {
+	for _, sets := range [][]string{nil, {"use_compressed_context=false", "n_transit=10"}, {"tf_positions=rotary"}, {"tf_n_kv_head=1"}, {"tf_n_head=4", "tf_n_kv_head=2", "tf_positions=rotary"}} {
 		cfg := tinyAD(t, sets...)
 		m, err := newModel(cfg, grid.Room{Size: 3, Horizon: 4}.Space())
 		if err != nil {

@@ -24,7 +24,7 @@ func newModel(c *config.AD, space world.Space) (*model.AD, error) {
 			observed = append(observed, model.Vocabulary{Name: "last_" + f.Name, Size: f.Size})
 		}
 	}
-	return model.NewAD(model.ADConfig{Width: c.NEmbd, Heads: c.NHead, Layers: c.NLayer, Feed: c.FeedForward(), Positions: c.NTransit, Rotary: c.Positions == config.PositionsRotary,
+	return model.NewAD(model.ADConfig{Width: c.NEmbd, Heads: c.NHead, KVHeads: c.NKVHead, Layers: c.NLayer, Feed: c.FeedForward(), Positions: c.NTransit, Rotary: c.Positions == config.PositionsRotary,
 		Observed: observed, Actions: space.Actions, Rewards: len(space.Rewards), Values: c.Method == config.MethodIQL, Dropout: float32(c.Dropout), AttentionDropout: float32(c.AttnDropout), DropoutKey: c.Seed})
 }
 

@@ -134,12 +134,14 @@ func TestSuite(t *testing.T) {
 	rotary := append(slices.Clone(sets), "tf_positions=rotary")
 	mean := append(slices.Clone(sets), "average_decay=0.6", "average_interval=2")
 	seek := append(slices.Clone(sets), "labels=seek")
+	grouped := append(slices.Clone(sets), "tf_n_kv_head=1")
 	for _, c := range []struct {
 		name, data string
 		open       func(testing.TB, int) kernel.Device
 		sets       []string
 		stops      int
-	}{{"device", DataDevice, openCPU, sets, 12}, {"host", DataHost, openCPU, sets, 0}, {"bf16", DataDevice, openBF16, sets, 8}, {"mean", DataDevice, openCPU, mean, 12}, {"values", DataHost, openCPU, values, 6}, {"rotary", DataDevice, openCPU, rotary, 2}, {"seek", DataAuto, openCPU, seek, 2}} {
+	}{{"device", DataDevice, openCPU, sets, 12}, {"host", DataHost, openCPU, sets, 0}, {"bf16", DataDevice, openBF16, sets, 8}, {"mean", DataDevice, openCPU, mean, 12}, {"values", DataHost, openCPU, values, 6}, {"rotary", DataDevice, openCPU, rotary, 2}, {"seek", DataAuto, openCPU, seek, 2},
+		{"grouped", DataDevice, openCPU, grouped, 2}} {
 		t.Run(c.name, func(t *testing.T) {
 			data, sets := c.data, c.sets
 			d, err := newDataset(h, tinyAD(t, sets...))
@@ -275,6 +277,7 @@ func TestADErrors(t *testing.T) {
 		{"other histories", nil, 4, writeHistory(t, historySpec{tinyHistory.room, 3, 120, 0.7}), true, "other learning histories"},
 		{"other rate", []string{"lr=0.5"}, 4, h, true, "lr: 0.01"},
 		{"other width", []string{"tf_n_embd=16"}, 4, h, true, "tf_n_embd: 8"},
+		{"other keys", []string{"tf_n_kv_head=1"}, 4, h, true, "tf_n_kv_head: 0"},
 		{"other positions", []string{"n_transit=21"}, 4, h, true, "n_transit: 20"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,9 +1,9 @@
 // One token's attention over keys and values kept from earlier steps, a warp a head of a row.
 //
-// What a reader could break: where every row has its own caches, a warp writes the token's key and
-// value of its head before it reads them, and reads nothing of another head, so that warps need not
-// wait for each other. Rows that share caches need all tokens in them: keep has written those, in a
-// launch before.
+// What a reader could break: where every row has its own caches and every head its own keys, a warp
+// writes the token's key and value of its head before it reads them, and reads nothing of another
+// head, so that warps need not wait for each other. Rows that share caches need all tokens in them,
+// and heads that share keys need those of their group: keep has written them, in a launch before.
 #include "ptx.cuh"
 
 constexpr int warps = 4;
@@ -26,34 +26,37 @@ template <int N> __device__ __forceinline__ void scores(float &v, float &w, cons
   }
 }
 
-// keys[of[b],at[b]] = k; values[of[b],at[b]] = v; n is rows times d.
-KERNEL keep(const void *qkv, float *keys, float *values, const int *at, const int *of, int n, int t, int d, u32 compact) {
+// keys[of[b],at[b]] = k; values[of[b],at[b]] = v; without of, those of row b. Of keys and values a
+// row has `kept` columns; n is rows times that.
+KERNEL keep(const void *qkv, float *keys, float *values, const int *at, const int *of, int n, int t, int d, int kept, u32 compact) {
   const int i = blockIdx_x * blockDim_x + threadIdx_x;
   if (i >= n) return;
-  const int b = i / d, c = i % d;
-  const long to = ((long)of[b] * t + at[b]) * d + c, in = (long)b * 3 * d + c;
-  keys[to] = read(qkv, in + d, compact);
-  values[to] = read(qkv, in + 2 * d, compact);
+  const int b = i / kept, c = i % kept, row = of ? of[b] : b;
+  const long to = ((long)row * t + at[b]) * kept + c, in = (long)b * (d + 2 * kept) + d + c;
+  keys[to] = read(qkv, in, compact);
+  values[to] = read(qkv, in + kept, compact);
 }
 
 // keys[b,at] = k; values[b,at] = v; y[b] = Σ_j softmax_j(scale·q·keys[b,j])·values[b,j], j from 0
-// to at; with of the caches are those of row of[b], and hold the token. qkv and y are bf16 where
-// compact. Shared: for each warp the head's query [hd] and the scores [t].
-KERNEL __launch_bounds__(32 * warps) cached(void *y, const void *qkv, float *keys, float *values, const int *at, const int *of, int pairs, int t, int d, int heads,
-                                           float scale, u32 compact) {
+// to at; with of the caches are those of row of[b]. Of keys and values a row has `kept` columns,
+// d/kept heads of queries for each head of those. With of, or fewer columns than d, the caches hold
+// the token. qkv and y are bf16 where compact. Shared: for each warp the head's query [hd] and the
+// scores [t].
+KERNEL __launch_bounds__(32 * warps) cached(void *y, const void *qkv, float *keys, float *values, const int *at, const int *of, int pairs, int t, int d, int kept,
+                                           int heads, float scale, u32 compact) {
   extern __shared__ float smem[] __attribute__((aligned(16)));
   const int lane = threadIdx_x % 32, warp = threadIdx_x / 32, pair = blockIdx_x * warps + warp, hd = d / heads;
   if (pair >= pairs) return;
   const int b = pair / heads, head = pair % heads, last = at[b], row = of ? of[b] : b;
   float *q = smem + warp * (hd + t), *s = q + hd;
-  const long in = (long)b * 3 * d + head * hd;
-  keys += (long)row * t * d + head * hd;
-  values += (long)row * t * d + head * hd;
+  const long in = (long)b * (d + 2 * kept) + head * hd;
+  keys += (long)row * t * kept + head / (d / kept) * hd;
+  values += (long)row * t * kept + head / (d / kept) * hd;
   for (int c = lane; c < hd; c += 32) {
     q[c] = read(qkv, in + c, compact) * scale;
-    if (of) continue;
-    keys[(long)last * d + c] = read(qkv, in + d + c, compact);
-    values[(long)last * d + c] = read(qkv, in + 2 * d + c, compact);
+    if (of || kept < d) continue;
+    keys[(long)last * kept + c] = read(qkv, in + d + c, compact);
+    values[(long)last * kept + c] = read(qkv, in + 2 * d + c, compact);
   }
   syncwarp();
   float top = -__builtin_inff();
@@ -62,9 +65,9 @@ KERNEL __launch_bounds__(32 * warps) cached(void *y, const void *qkv, float *key
     const int next = j + 32 <= last ? j + 32 : j;
     float v = 0, w = 0;
     if (hd % 4 == 0)
-      scores<4>(v, w, q, keys + (long)j * d, keys + (long)next * d, hd);
+      scores<4>(v, w, q, keys + (long)j * kept, keys + (long)next * kept, hd);
     else
-      scores<1>(v, w, q, keys + (long)j * d, keys + (long)next * d, hd);
+      scores<1>(v, w, q, keys + (long)j * kept, keys + (long)next * kept, hd);
     s[j] = v;
     s[next] = w; // where there is one alone, the same once more
     top = v > top ? v : top;
@@ -86,7 +89,7 @@ KERNEL __launch_bounds__(32 * warps) cached(void *y, const void *qkv, float *key
     float v = 0;
     if (c < hd)
 #pragma unroll 16 // the values are under way at once
-      for (int j = lane / across; j <= last; j += 32 / across) v += s[j] * values[(long)j * d + c];
+      for (int j = lane / across; j <= last; j += 32 / across) v += s[j] * values[(long)j * kept + c];
     for (int m = across; m < 32; m *= 2) v += shfl_xor(v, m);
     if (c >= hd || lane >= across) continue;
     const long to = (long)b * d + head * hd + c;

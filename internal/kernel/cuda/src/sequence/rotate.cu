@@ -10,15 +10,16 @@ __device__ __forceinline__ float at(const Bf16 *p, long i) { return bf16_low(p[i
 __device__ __forceinline__ void put(float *p, long i, float v) { p[i] = v; }
 __device__ __forceinline__ void put(Bf16 *p, long i, float v) { p[i] = (Bf16)bf16x2(v, 0.0f); }
 
-// y[m, c] of columns c of 3d: c and c + width/2 of a head are a point that goes round.
+// y[m, c] of a row's columns c: where c is one of those that turn, c and c + width/2 of a head are
+// a point that goes round.
 template <class Y, class X>
-__device__ __forceinline__ void rotate(Y *y, const X *x, const int *index, const float *turns, u32 n, int d, int width, int fields, float sign) {
+__device__ __forceinline__ void rotate(Y *y, const X *x, const int *index, const float *turns, u32 n, int columns, int turned, int width, int fields, float sign) {
   const u32 e = blockIdx_x * blockDim_x + threadIdx_x;
   if (e >= n) return;
-  const u32 m = e / (3 * d);
-  const int c = e % (3 * d), j = c % width, half = width / 2, position = index[(long)(m + 1) * fields - 1];
+  const u32 m = e / columns;
+  const int c = e % columns, j = c % width, half = width / 2, position = index[(long)(m + 1) * fields - 1];
   const float own = at(x, e);
-  if (c >= 2 * d || position < 0 || j >= 2 * half) {
+  if (c >= turned || position < 0 || j >= 2 * half) {
     put(y, e, own);
     return;
   }
@@ -30,9 +31,9 @@ __device__ __forceinline__ void rotate(Y *y, const X *x, const int *index, const
     put(y, e, own * cosine + at(x, (long)e - half) * sine);
 }
 
-#define ROTATE(name, Y, X)                                                                                                                       \
-  KERNEL __launch_bounds__(256) name(Y *y, const X *x, const int *index, const float *turns, u32 n, int d, int width, int fields, float sign) { \
-    rotate(y, x, index, turns, n, d, width, fields, sign);                                                                                       \
+#define ROTATE(name, Y, X)                                                                                                                                       \
+  KERNEL __launch_bounds__(256) name(Y *y, const X *x, const int *index, const float *turns, u32 n, int columns, int turned, int width, int fields, float sign) { \
+    rotate(y, x, index, turns, n, columns, turned, width, fields, sign);                                                                                         \
   }
 ROTATE(rotate_32_32, float, float)
 ROTATE(rotate_16_16, Bf16, Bf16)
