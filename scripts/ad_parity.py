@@ -1,4 +1,5 @@
-"""Writes the fixtures that internal/model/ad_parity_test.go compares with: the same in-context agent in PyTorch, with learned positions and rotary ones.
+"""Writes the fixtures that internal/model/ad_parity_test.go compares with: the same in-context agent in PyTorch, with learned positions, with rotary ones, and
+with heads that share keys and values.
 
   python scripts/ad_parity.py            # needs torch, numpy, safetensors
 
@@ -46,10 +47,10 @@ def rate(t):
     return FLOOR + (1 - FLOOR) * (1 + math.cos(math.pi * (min(t, TOTAL) - WARMUP) / (TOTAL - WARMUP))) / 2
 
 
-def write(path, rotary):
+def write(path, rotary, heads=HEADS, kv=None):
     torch.manual_seed(21)
     torch.set_default_dtype(torch.float64)
-    model = ad.AD(WIDTH, HEADS, LAYERS, FEED, None if rotary else TOKENS, SIZE, ACTIONS)
+    model = ad.AD(WIDTH, heads, LAYERS, FEED, None if rotary else TOKENS, SIZE, ACTIONS, kv)
     with torch.no_grad():
         for p in model.parameters():  # away from the ones and zeros of norms, and to gradients on both sides of CLIP
             p.add_(0.3 * torch.randn_like(p))
@@ -75,9 +76,11 @@ def write(path, rotary):
         optimizer.step()
         schedule.step()
     out["train.loss"], out["train.norm"] = torch.tensor(losses).float(), torch.tensor(norms).float()
-    meta = {"width": WIDTH, "heads": HEADS, "layers": LAYERS, "feed": FEED, "size": SIZE, "actions": ACTIONS, "tokens": TOKENS, "batch": BATCH,
+    meta = {"width": WIDTH, "heads": heads, "layers": LAYERS, "feed": FEED, "size": SIZE, "actions": ACTIONS, "tokens": TOKENS, "batch": BATCH,
             "smoothing": SMOOTHING, "rate": RATE, "beta1": BETA1, "beta2": BETA2, "eps": EPS, "decay": DECAY, "clip": CLIP, "warmup": WARMUP,
             "total": TOTAL, "floor": FLOOR, "torch": torch.__version__.split("+")[0]}
+    if kv:
+        meta["kv"] = kv
     OUT.parent.mkdir(exist_ok=True)
     save_file({k: v.contiguous() for k, v in out.items()}, path, {k: str(v) for k, v in meta.items()})
     print(f"{path.name}: {len(out)} tensors, {path.stat().st_size // 1024} KiB; losses {losses[0]:.4f} to {losses[-1]:.4f}, gradient norms {min(norms):.2f} to {max(norms):.2f}")
@@ -86,6 +89,7 @@ def write(path, rotary):
 def main():
     write(OUT / "ad_parity.safetensors", rotary=False)
     write(OUT / "ad_rotary_parity.safetensors", rotary=True)
+    write(OUT / "ad_grouped_parity.safetensors", rotary=True, heads=4, kv=2)
 
 
 if __name__ == "__main__":

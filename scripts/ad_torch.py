@@ -3,7 +3,8 @@
 What a reader could break: the names. `parameters` lists the module's parameters as a checkpoint names them; `of` reads one.
 
 A token is the sum of its fields' embeddings, an index of -1 adding nothing; layers are pre-norm, GELU in its tanh form; token i looks at
-those from `first[i]`, where its sequence begins, to itself. Positions are a table, or rotary: then queries and keys turn with them.
+those from `first[i]`, where its sequence begins, to itself. Positions are a table, or rotary: then queries and keys turn with them. Heads of
+queries may share those of keys and values.
 """
 
 if __name__ == "__main__":  # a module: there is nothing to run
@@ -26,32 +27,33 @@ def turned(x, position):
 
 
 class Layer(nn.Module):
-    def __init__(self, d, heads, feed):
+    def __init__(self, d, heads, feed, kv=None):
         super().__init__()
-        self.heads = heads
+        self.heads, self.kv = heads, kv or heads
         self.norm1, self.norm2 = nn.LayerNorm(d), nn.LayerNorm(d)
-        self.qkv = nn.Linear(d, 3 * d, bias=False)
+        self.qkv = nn.Linear(d, d + 2 * self.kv * (d // heads), bias=False)
         self.out = nn.Linear(d, d)
         self.up, self.down = nn.Linear(d, feed), nn.Linear(feed, d)
 
     def forward(self, x, mask, position=None):
         b, t, d = x.shape
-        q, k, v = self.qkv(self.norm1(x)).view(b, t, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        q, k, v = self.qkv(self.norm1(x)).view(b, t, self.heads + 2 * self.kv, -1).transpose(1, 2).split((self.heads, self.kv, self.kv), 1)
         if position is not None:
             q, k = turned(q, position), turned(k, position)
+        k, v = (z.repeat_interleave(self.heads // self.kv, 1) for z in (k, v))
         y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         x = x + self.out(y.transpose(1, 2).reshape(b, t, d))
         return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
 
 
 class AD(nn.Module):
-    def __init__(self, d, heads, layers, feed, positions, size, actions):
-        """positions is the length of their table; None: they are rotary."""
+    def __init__(self, d, heads, layers, feed, positions, size, actions, kv=None):
+        """positions is the length of their table; None: they are rotary. kv is the number of heads of keys and values; None: as many as of queries."""
         super().__init__()
         rows = (size, size, actions, 2, TYPES) + ((positions,) if positions else ())
         self.actions, self.rotary = actions, positions is None
         self.embed = nn.ModuleDict({name: nn.Embedding(n, d) for name, n in zip(FIELDS, rows)})
-        self.layers = nn.ModuleList(Layer(d, heads, feed) for _ in range(layers))
+        self.layers = nn.ModuleList(Layer(d, heads, feed, kv) for _ in range(layers))
         self.norm = nn.LayerNorm(d)
         self.head = nn.Linear(d, actions + TYPES)
 
@@ -84,7 +86,7 @@ def of(tensors, heads):
     d = tensors["norm.weight"].shape[0]
     layers = sum(name.startswith("layers.") and name.endswith(".norm1.weight") for name in tensors)  # a checkpoint has the moments too
     m = AD(d, heads, layers, tensors["layers.0.up.weight"].shape[0], tensors["embed.position.weight"].shape[0] if "embed.position.weight" in tensors else None,
-           tensors["embed.x.weight"].shape[0], tensors["embed.action.weight"].shape[0])
+           tensors["embed.x.weight"].shape[0], tensors["embed.action.weight"].shape[0], (tensors["layers.0.qkv.weight"].shape[0] - d) // 2 // (d // heads))
     own = parameters(m)
     assert set(own) <= set(tensors), f"no value for {sorted(set(own) - set(tensors))}"
     with torch.no_grad():

@@ -26,7 +26,11 @@ func teach(t *testing.T, dev kernel.Device, f fixture, rotary bool) *taught {
 	}
 	number := func(key string) int { return int(f.number(key)) }
 	batch, tokens := number("batch"), number("tokens")
-	m, err := model.NewAD(model.ADConfig{Width: number("width"), Heads: number("heads"), Layers: number("layers"), Feed: number("feed"),
+	kv := 0
+	if f.Metadata["kv"] != "" {
+		kv = number("kv")
+	}
+	m, err := model.NewAD(model.ADConfig{Width: number("width"), Heads: number("heads"), KVHeads: kv, Layers: number("layers"), Feed: number("feed"),
 		Positions: tokens, Rotary: rotary,
 		Observed: []model.Vocabulary{{Name: "x", Size: number("size")}, {Name: "y", Size: number("size")}}, Actions: number("actions"), Rewards: 2})
 	check(err)
@@ -77,6 +81,7 @@ const (
 func TestADParityWithPyTorch(t *testing.T) {
 	t.Run("learned", func(t *testing.T) { adParity(t, "ad_parity.safetensors", false) })
 	t.Run("rotary", func(t *testing.T) { adParity(t, "ad_rotary_parity.safetensors", true) })
+	t.Run("grouped", func(t *testing.T) { adParity(t, "ad_grouped_parity.safetensors", true) })
 }
 
 func adParity(t *testing.T, file string, rotary bool) {
