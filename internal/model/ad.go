@@ -160,7 +160,7 @@ func (m *AD) encode(p *plan.Plan, in Sequences, train bool) *kernel.Tensor {
 	}
 	return m.record(p, in.Index, drop, func(name string, layer int, qkv *kernel.Tensor) *kernel.Tensor {
 		if m.cfg.KVHeads < m.cfg.Heads {
-			qkv = plan.Compact(p.Spread(fmt.Sprintf("layers.%d.spread", layer), qkv, m.cfg.Heads, m.cfg.KVHeads))
+			qkv = p.Spread(fmt.Sprintf("layers.%d.spread", layer), qkv, m.cfg.Heads, m.cfg.KVHeads)
 		}
 		return p.CausalAttention(name, qkv, in.First, m.cfg.Heads, drop(layer, 0, m.cfg.AttentionDropout))
 	})

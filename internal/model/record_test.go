@@ -145,6 +145,11 @@ func TestAsManyHeadsOfKeysAreTheSameNetwork(t *testing.T) {
 	if diff := cmp.Diff(encoded(dev, plain, 9, true).PerShard, encoded(dev, same, 9, true).PerShard); diff != "" {
 		t.Errorf("the steps differ: %s", diff)
 	}
+	for _, op := range encoded(dev, same, 9, true).PerShard {
+		if op.Kind() == new(kernel.Spread).Kind() {
+			t.Error("keys and values are copied to the heads that they belong to")
+		}
+	}
 }
 
 // TestSharedKeysAreSmaller: of fewer heads of keys and values the weight and the caches of an agent

@@ -78,6 +78,30 @@ func TestOtherLayersAreLeft(t *testing.T) {
 	}
 }
 
+// TestSharedKeysAreSaidToBeSlower: of layers that would be joined but for their heads' shared keys,
+// where they are trained, and once per device.
+func TestSharedKeysAreSaidToBeSlower(t *testing.T) {
+	plain, grouped, small := agentShape(1, 0.1), agentShape(1, 0.1), agentShape(1, 0.1)
+	grouped.KVHeads, small.KVHeads, small.Feed = 2, 2, 256
+	for name, c := range map[string]struct {
+		p    *kernel.Program
+		said bool
+	}{"plain": {agentStep(t, 8, 20, plain), false}, "grouped": {agentStep(t, 8, 20, grouped), true}, "small": {agentStep(t, 8, 20, small), false},
+		"use": {agentUse(t, 8, grouped), false}} {
+		if said := unjoined(c.p); (said != "") != c.said {
+			t.Errorf("%s: %q", name, said)
+		}
+	}
+	var heard []string
+	d := &Device{remark: func(s string) { heard = append(heard, s) }}
+	for _, s := range []string{"", "one", "two"} {
+		d.tell(s)
+	}
+	if !slices.Equal(heard, []string{"one"}) {
+		t.Errorf("told %q", heard)
+	}
+}
+
 // TestEmbeddingsAtOddPlaces: tables that vectors cannot be read of are summed by a kernel of their
 // own, and the norm follows.
 func TestEmbeddingsAtOddPlaces(t *testing.T) {

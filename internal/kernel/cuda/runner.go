@@ -84,6 +84,7 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 	}
 	if joinsLayers(d.precision, d.ctx.Major, d.ctx.Minor, d.maxShared) {
 		r.prog = joinLayers(p)
+		d.tell(unjoined(r.prog))
 	}
 	r.small = r.shorten(d.precision, d.sms)
 	if d.precision == BF16 {
@@ -106,6 +107,15 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 	}
 	r.run = r.replay
 	return r, nil
+}
+
+// tell remarks on a slow way, once per device; "" is none.
+func (d *Device) tell(slow string) {
+	if slow == "" || d.remark == nil {
+		return
+	}
+	d.remark(slow)
+	d.remark = nil
 }
 
 // every is of how many parts the program is one.
@@ -291,10 +301,7 @@ func (r *runner) bindAll() (err error) {
 			r.paths = append(r.paths, fmt.Sprintf("%s: %s", op.Kind(), b.rolloutPath(o)))
 		case *kernel.RolloutGrad:
 			r.paths = append(r.paths, fmt.Sprintf("%s: %s", op.Kind(), b.gradPath(o)))
-			if slow := b.slowly(o); slow != "" && r.d.remark != nil {
-				r.d.remark(slow)
-				r.d.remark = nil
-			}
+			r.d.tell(b.slowly(o))
 		}
 		if err := r.prepare(launches[i]); err != nil {
 			return fmt.Errorf("%s: %w", op.Kind(), err)

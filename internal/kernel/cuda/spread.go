@@ -47,3 +47,22 @@ func (b *binder) spreadBy(name string, to, from *kernel.Tensor, n, d, heads, kv 
 	l.module = "spread"
 	return l
 }
+
+// unjoined says that the program trains layers whose ops run one after the other because their
+// heads share keys, where layers of their sizes are else joined, and which setting would change
+// that; "" where there are none.
+func unjoined(p *kernel.Program) string {
+	grouped, sized := false, false
+	for _, op := range p.PerShard {
+		switch o := op.(type) {
+		case *kernel.SpreadGrad:
+			grouped = grouped || o.DY.Cols() == 3*layerWidth
+		case *kernel.Linear:
+			sized = sized || o.Pre != nil && product(o, layerWidth, layerFeed)
+		}
+	}
+	if !grouped || !sized {
+		return ""
+	}
+	return "heads that share keys and values are trained op by op here, slower than layers of these sizes without, which are joined; tf_n_kv_head=0 would bring those"
+}

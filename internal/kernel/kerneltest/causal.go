@@ -162,8 +162,8 @@ func (s grouped) columns() int { return (s.heads + 2*s.kv) * s.width }
 
 // testRotate turns queries and keys by positions of every kind, and back.
 func testRotate(t *testing.T, dev kernel.Device) {
-	for i, s := range []grouped{{shape{1, 1, 2}, 1}, {shape{5, 2, 4}, 2}, {shape{7, 2, 3}, 2}, {shape{9, 3, 6}, 1}, {shape{17, 2, 16}, 2}, {shape{33, 1, 34}, 1},
-		{shape{40, 4, 64}, 4}, {shape{11, 6, 16}, 3}, {shape{8, 4, 8}, 1}, {shape{21, 8, 16}, 2}} {
+	for i, s := range []grouped{{shape{21, 8, 16}, 2}, {shape{1, 1, 2}, 1}, {shape{5, 2, 4}, 2}, {shape{7, 2, 3}, 2}, {shape{9, 3, 6}, 1}, {shape{17, 2, 16}, 2}, {shape{33, 1, 34}, 1},
+		{shape{40, 4, 64}, 4}, {shape{11, 6, 16}, 3}, {shape{8, 4, 8}, 1}} {
 		if !tries(dev, i) {
 			continue
 		}
@@ -187,11 +187,8 @@ func testRotate(t *testing.T, dev kernel.Device) {
 
 // testSpread spreads keys and values over groups of every size, and adds up their gradients.
 func testSpread(t *testing.T, dev kernel.Device) {
-	for i, s := range []grouped{{shape{13, 8, 16}, 2}, {shape{1, 1, 1}, 1}, {shape{5, 2, 3}, 1}, {shape{7, 4, 4}, 2}, {shape{9, 6, 5}, 3}, {shape{17, 4, 8}, 1},
+	for _, s := range []grouped{{shape{13, 8, 16}, 2}, {shape{1, 1, 1}, 1}, {shape{5, 2, 3}, 1}, {shape{7, 4, 4}, 2}, {shape{9, 6, 5}, 3}, {shape{17, 4, 8}, 1},
 		{shape{3, 8, 16}, 8}, {shape{21, 8, 16}, 1}, {shape{6, 12, 12}, 4}, {shape{33, 4, 32}, 2}, {shape{10, 3, 40}, 1}, {shape{4, 9, 2}, 3}, {shape{2, 2, 256}, 1}} {
-		if !tries(dev, i) {
-			continue
-		}
 		n, wide := s.nodes, 3*s.heads*s.width
 		c := trial{what: fmt.Sprint("spread ", s), nodes: n, linear: true}
 		c.record = func(r *recording) {

@@ -20,7 +20,7 @@ import (
 func TestStepIsRecordedFromTheSettings(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	c := tinyAD(t, "beta1=0.81", "beta2=0.92", "adam_eps=0.003", "weight_decay=0.04", "gradient_clip_norm=0.5", "num_warmup_steps=5", "train_timesteps=40", "lr=0.02", "min_lr=0.005",
-		"label_smoothing=0.125", "gradient_accumulation_steps=4", "tf_dropout=0.2", "tf_attn_dropout=0.3", "train_batch_size=7", "seed=17", "region_ahead=3", "compress_min=4", "compress_interval=8", "train_n_stream=3", "train_source_timesteps=96")
+		"label_smoothing=0.125", "gradient_accumulation_steps=4", "tf_dropout=0.2", "tf_attn_dropout=0.3", "train_batch_size=7", "seed=17", "tf_n_head=4", "tf_n_kv_head=2", "region_ahead=3", "compress_min=4", "compress_interval=8", "train_n_stream=3", "train_source_timesteps=96")
 	d, err := newDataset(h, c)
 	if err != nil {
 		t.Fatal(err)
@@ -50,6 +50,9 @@ func TestStepIsRecordedFromTheSettings(t *testing.T) {
 	want := model.Transitions(kernel.RegionSpec{Streams: 21, Steps: 96, Horizon: 4, Tokens: 20, Compressed: true, Shortest: 4, Longest: 8, Ahead: 3, Seed: 17, Purpose: rng.Regions}, 2)
 	if diff := cmp.Diff(want, rows.RegionSpec); diff != "" {
 		t.Error(diff)
+	}
+	if s := runtest.Op[*kernel.Spread](t, prog.PerShard); s.Heads != 4 || s.KVHeads != 2 {
+		t.Errorf("%d heads share keys and values of %d", s.Heads, s.KVHeads)
 	}
 	outputs, weights := 0, 0
 	for _, op := range prog.PerShard {
