@@ -125,6 +125,7 @@ __device__ __forceinline__ void rollout_row(int *actions, int *steps, float *len
     // A warp that lags behind may read what thread 0 has written in this step: the same action.
     // Where it is to be computed there is a barrier between.
     int given = choice == EXTEND ? actions[t] : -1;
+    if (choice == EXTEND) syncwarp(); // thread 0 writes it when all of its warp have read it
     if (begins == FORCED && t == 0) {
       if (choice == REPLAY) a = actions[0];
     } else if (given >= 0) {
