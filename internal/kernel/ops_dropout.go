@@ -23,8 +23,8 @@ func (d Drop) Scale() float32 { return 65536 / float32(65536-d.Threshold()) }
 
 // Word says where the random bits of 32 neighbours of a row of `width` lie, columns 32·block to
 // 32·block+31: in the four words of a call of Philox with rng.ShortRounds rounds, (Seed, global
-// instance, draw, rng.Dropout). Keep decides about them. Row counts the instance's rows; for weights
-// of attention those are its queries, head by head, and their columns are the keys.
+// instance, draw, rng.Dropout). Keep decides about them. Row counts the instance's rows; for
+// weights of attention those are its queries, head by head, and their columns are the keys.
 func (d Drop) Word(row, block, width int) (draw uint32) {
 	return uint32(d.Site)<<24 | uint32(row*((width+31)/32)+block)
 }

@@ -16,8 +16,8 @@ func words32(f []float32) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(f))), len(f))
 }
 
-// TestKeep: every bit is that of a number of 16 bits, put together here bit by bit, with pages of no
-// access on either side.
+// TestKeep: every bit is that of a number of 16 bits, put together here bit by bit, with pages of
+// no access on either side.
 func TestKeep(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 3))
 	const width = 80

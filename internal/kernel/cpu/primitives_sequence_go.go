@@ -9,8 +9,8 @@ import (
 
 // The plain-Go primitives of sequences: dropout masks and causal attention.
 
-// roundWords is the length of a seed's round keys: ten rounds, two words each.
-const roundWords = 20
+// roundWords is the length of a seed's round keys, two words each round.
+const roundWords = 2 * rng.ShortRounds
 
 // roundKeys are the words that each round of Philox mixes in.
 func roundKeys(seed uint64) []uint32 {
@@ -26,8 +26,8 @@ func roundKeys(seed uint64) []uint32 {
 // keepUnit divides the number of groups that keep takes at once.
 const keepUnit = 16
 
-// keepGo: bit c of dst[i] says that element c of group i is kept. A group is 32 neighbours of a row,
-// and draws[i] its call; kernel.Keep decides.
+// keepGo: bit c of dst[i] says that element c of group i is kept. A group is 32 neighbours of a
+// row, and draws[i] its call; kernel.Keep decides.
 func keepGo(dst, draws, rounds []uint32, low, high, purpose, threshold uint32) {
 	key := [2]uint32{rounds[0], rounds[1]}
 	for i, draw := range draws {

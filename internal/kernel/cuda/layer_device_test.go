@@ -22,7 +22,8 @@ func agentRun(t testing.TB, dev kernel.Device, batch, layers, side int) (kernel.
 	return agentRows(t, dev, 164, batch, layers, side, 8, true, 1, 0.1)
 }
 
-// agentActions is how many actions agents choose from. With more than five their head is not joined.
+// agentActions is how many actions agents choose from. With more than five their head is not
+// joined.
 var agentActions = 5
 
 // agentRows is agentRun for rows of any length, compressed or one sequence each, any number of

@@ -151,8 +151,8 @@ func TestOtherHeadsAreLeft(t *testing.T) {
 }
 
 // TestStreamsGradientInBF16: the stream's gradient is handed on in bf16 from the head to the first
-// layer, and to embeddings whose gradient rounds it anyway; where an op stays as recorded that takes
-// part before, all of it stays in fp32.
+// layer, and to embeddings whose gradient rounds it anyway; where an op stays as recorded that
+// takes part before, all of it stays in fp32.
 func TestStreamsGradientInBF16(t *testing.T) {
 	other := agentShape(2, 0.1)
 	other.Actions = 6 // another head

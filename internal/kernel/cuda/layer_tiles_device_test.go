@@ -115,6 +115,8 @@ func TestPartsLeaveTheBits(t *testing.T) {
 // their own: what values get is far more than what the other two get.
 func holdApart(t *testing.T, what string, got, want map[string][]float32, bound float64) {
 	t.Helper()
+	worst := 0.0
+	defer func() { t.Logf("%s: off by %.2g of a gradient's length at most, bound %.2g", what, worst, bound) }()
 	for name, w := range want {
 		parts := 1
 		if strings.Contains(name, "qkv") {
@@ -126,6 +128,7 @@ func holdApart(t *testing.T, what string, got, want map[string][]float32, bound 
 				off += float64(got[name][i]-w[i]) * float64(got[name][i]-w[i])
 				size += float64(w[i]) * float64(w[i])
 			}
+			worst = max(worst, math.Sqrt(off/size))
 			if !(math.Sqrt(off) <= bound*math.Sqrt(size)) {
 				t.Errorf("%s: %s, part %d: off by %.2g of its length, bound %.2g", what, name, part, math.Sqrt(off/size), bound)
 			}

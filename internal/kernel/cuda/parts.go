@@ -78,8 +78,9 @@ func (p portion) blocks(b *binder, t *kernel.Tensor) uint64 {
 	return b.address(t) + 2*cu.MatrixColumns*uint64(p.from)
 }
 
-// stages describes its rows of a matrix, brought so many at a time; streamRows those of the stream's
-// gradient, a warpgroup's at a time: in fp32 as pairs of 16-bit numbers, 32 columns of them.
+// stages describes its rows of a matrix, brought so many at a time; streamRows those of the
+// stream's gradient, a warpgroup's at a time: in fp32 as pairs of 16-bit numbers, 32 columns of
+// them.
 func (p portion) stages(b *binder, t *kernel.Tensor, rows int) uint64 {
 	return b.tiled(cu.Matrix{At: p.at(b, t), Rows: p.count, Cols: t.Cols(), Stride: t.Stride, Box: rows})
 }

@@ -23,9 +23,9 @@ template <int N> struct Count {
 __device__ __forceinline__ int triangle(int r) { return (r / 4 + 1) * (r / 4 * 2 + r % 4); }
 
 // Shared: q, dy [tokens][HD] | k, v [32·groups][HD] | -logSum·log2 e and -D/keepScale
-// [rows/2][2][4], of two queries twice, as Seen has them | first [rows] | met [4] | masks, where they are
-// kept, those of a tile up to its own pair | dq, for each warp the tiles from its first group's on.
-// rows is tokens in whole sixteens.
+// [rows/2][2][4], of two queries twice, as Seen has them | first [rows] | met [4] | masks, where
+// they are kept, those of a tile up to its own pair | dq, for each warp the tiles from its first
+// group's on. rows is tokens in whole sixteens.
 struct Room {
   u32 queries, grads, keys, values;
   float *stats, *sums;

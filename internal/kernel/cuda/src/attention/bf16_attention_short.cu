@@ -39,8 +39,8 @@ __device__ __forceinline__ void bring(u32 at, u32 queries, u32 begins, const Bf1
   commit_copies();
 }
 
-// visible has a bit for each of 32 keys from j on that a query sees: those from `from` to i. Shifts by
-// more than 31 leave zeros.
+// visible has a bit for each of 32 keys from j on that a query sees: those from `from` to i. Shifts
+// by more than 31 leave zeros.
 __device__ __forceinline__ u32 visible(int from, int i, int j) {
   u32 r;
   asm("{.reg .b32 low, high; shl.b32 low, -1, %1; shl.b32 high, -2, %2; lop3.b32 %0, low, high, 0, 0x30;}" : "=r"(r) : "r"(from > j ? from - j : 0), "r"(i - j));

@@ -1,5 +1,5 @@
-// Which elements a dropout keeps, as kernel.Drop.Word says: one Philox call decides about 32 columns
-// of a row, or 32 keys of a query.
+// Which elements a dropout keeps, as kernel.Drop.Word says: one Philox call decides about 32
+// columns of a row, or 32 keys of a query.
 #pragma once
 #include "haul.cuh"
 
@@ -40,8 +40,9 @@ __device__ __forceinline__ u32 rotated(u32 w, int by) {
   return r;
 }
 
-// keep_32 is kernel.Keep: the decisions about 32 elements by the four words of a call. levels[b] is all ones where the threshold's bit b is clear: the smaller numbers stay. It
-// takes bits from..to-1 of them, from 0 on.
+// keep_32 is kernel.Keep: the decisions about 32 elements by the four words of a call. levels[b] is
+// all ones where the threshold's bit b is clear: the smaller numbers stay. It takes bits from..to-1
+// of them, from 0 on.
 __device__ __forceinline__ u32 keep_32(u32 keep, const u32 (&words)[4], const u32 (&levels)[16], int from, int to) {
 #pragma unroll
   for (int b = 0; b < 16; b++) {

@@ -4,9 +4,9 @@
 //   partial[block, s, c] = Σ over the block's tokens with s_f + index[m,f] = s of dy[m,c]
 //
 // What a reader could break: dy is in bf16, or rounded to it, as all that weights' gradients are
-// made of is, and added up in fp32. Stages go through three buffers: what is written into one was read by
-// products that every group has waited for before the last barrier. The two sets of left operands
-// take turns, for one is under way while the other is made (hopper.cuh).
+// made of is, and added up in fp32. Stages go through three buffers: what is written into one was
+// read by products that every group has waited for before the last barrier. The two sets of left
+// operands take turns, for one is under way while the other is made (hopper.cuh).
 #include "hopper.cuh"
 
 constexpr int width = 128, stage = 64, buffers = 3, mostFields = 8, groups = 3, threads = 128 * groups;
@@ -16,8 +16,8 @@ constexpr int indexes = (stage * mostFields + threads - 1) / threads;
 
 extern __shared__ char room[] __attribute__((aligned(1024)));
 
-// Stage reads a stage of dy, `each` numbers of a thread at a time: `fetch` asks for them, `put` lays
-// them out as bf16.
+// Stage reads a stage of dy, `each` numbers of a thread at a time: `fetch` asks for them, `put`
+// lays them out as bf16.
 template <class T> struct Stage;
 template <> struct Stage<float> {
   static constexpr int each = 4;
