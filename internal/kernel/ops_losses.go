@@ -32,19 +32,23 @@ func (o *CrossEntropy) Args(f func(*Tensor, Access)) {
 // Cost counts ten operations an element.
 func (o *CrossEntropy) Cost() Cost { return Cost{10 * int64(o.Logits.Len()), bytesOf(o)} }
 
-// PPO is the clipped policy loss of actor and critic, and its gradient. Out [B,A+1] holds the
-// logits of A actions and a value; Sample [B,4] the action taken, its log-probability then, its
-// advantage and the return. With r = π(action)/π_then(action), v the value:
+// PPO is the clipped policy loss of actor and critic, and its gradient. A row of Out, [B,A+1] or
+// [B,T,A+1], holds the logits of A actions and a value; a row of Sample the action taken, its
+// log-probability then, its advantage and the return. With r = π(action)/π_then(action), v the
+// value:
 //
 //	loss = -min(r·adv, clamp(r, 1-Clip, 1+Clip)·adv) + ValueCoef·(v - return)² - EntropyCoef·entropy
 //	DOut = Weight·gradient
-//	Sums[b] = policy loss, (v - return)², entropy, 1 where r left 1±Clip
+//	Sums[b] = policy loss, (v - return)², entropy, 1 where r left 1±Clip: T of each, one after another
 //
 // Rows past the batch's end get 0.
 type PPO struct {
-	DOut, Out, Sample, Sums              *Tensor // Sample and Sums [B,4] in Batch space
+	DOut, Out, Sample, Sums              *Tensor // Sample [B,4] or [B,T,4] and Sums [B,4T] in Batch space
 	Clip, ValueCoef, EntropyCoef, Weight float32
 }
+
+// Tokens is T, the rows of an instance.
+func (o *PPO) Tokens() int { return o.Out.Rows() / o.Out.Shape[0] }
 
 // Kind names the op.
 func (o *PPO) Kind() string { return "ppo" }

@@ -2,12 +2,13 @@ package plan
 
 import "haul/internal/kernel"
 
-// PPO records the clipped policy loss of out [B,A+1]; reversing the tape starts here. The spec's
-// tensors are filled in.
+// PPO records the clipped policy loss of out, [B,A+1] or [B,T,A+1]; reversing the tape starts here.
+// The spec's tensors are filled in.
 func (p *Plan) PPO(out, sample *kernel.Tensor, spec kernel.PPO) (sums *kernel.Tensor) {
-	spec.Out, spec.Sample, spec.Sums = out, sample, p.Rows("ppo.sums", p.B(), 4)
+	spec.Out, spec.Sample = out, sample
+	spec.Sums = p.Rows("ppo.sums", p.B(), 4*spec.Tokens())
 	spec.DOut, _ = p.contribute(out)
-	spec.Weight = 1 / float32(p.prog.Total())
+	spec.Weight = 1 / float32(p.prog.Total()*spec.Tokens())
 	p.op(&spec)
 	return spec.Sums
 }

@@ -132,3 +132,40 @@ func (p *Plan) TallyHeads(sums *kernel.Tensor, heads ...string) {
 	}
 	p.Once(o)
 }
+
+// GRU records gated recurrent units over the tokens of x [B,T,3D], which begin with state [B,D]. If
+// carry is set, state holds the units after the last token when the step is over. Learning ends at
+// state.
+func (p *Plan) GRU(name string, x, w, bias, state *kernel.Tensor, carry bool) *kernel.Tensor {
+	b, t, d := x.Shape[0], x.Shape[1], w.Shape[1]
+	if x.Shape[2] != 3*d || state.Cols() != d {
+		panic("plan: gru " + name + ": input " + x.String() + ", weight " + w.String() + ", state " + state.String())
+	}
+	h, prev, gates := p.Shard(name, b, t, d), p.Shard(name+".prev", b, t, d), p.Shard(name+".gates", b, t, 4*d)
+	p.op(&kernel.GRU{H: h, Prev: prev, Gates: gates, X: x, W: w, Bias: bias, State: state, Carry: carry})
+	p.reverse(func() {
+		if !p.ready[h] {
+			return
+		}
+		dx, acc := p.contribute(x)
+		if acc {
+			panic("plan: gru input used twice")
+		}
+		p.op(&kernel.GRUGrad{DX: dx, DH: p.Grad(h), Gates: gates, Prev: prev, W: w})
+		if dw := p.gradWeight(w); dw != nil {
+			p.op(&kernel.LinearGradW{DW: dw, DBias: p.gradWeight(bias), DY: p.Columns(gates, 0, 3*d), X: prev})
+		}
+	})
+	return h
+}
+
+// Wide is x [B,T·K,D] seen as [B,T,K·D]: K neighbouring tokens as one.
+func (p *Plan) Wide(x *kernel.Tensor, k int) *kernel.Tensor {
+	b, t, d := x.Shape[0], x.Shape[1]/k, x.Cols()
+	if x.Parent != nil || t*k != x.Shape[1] {
+		panic("plan: " + x.String() + " cannot be seen in rows of so many tokens")
+	}
+	y := &kernel.Tensor{Name: x.Name, Type: x.Type, Space: x.Space, Shape: []int{b, t, k * d}, Stride: k * d, Parent: x, ID: x.ID}
+	p.reverse(func() { p.ready[x] = p.ready[x] || p.ready[y] })
+	return y
+}

@@ -85,6 +85,10 @@ func (b *binder) bind(op kernel.Op) (func(*worker), error) {
 		return b.crossEntropy(o), nil
 	case *kernel.ImplicitQ:
 		return b.implicitQ(o), nil
+	case *kernel.GRU:
+		return b.gru(o), nil
+	case *kernel.GRUGrad:
+		return b.gruGrad(o), nil
 	case *kernel.PPO:
 		return b.ppo(o), nil
 	}

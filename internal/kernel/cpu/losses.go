@@ -161,27 +161,32 @@ func implicitQ(d, values, weigh, sums []float32, labels, index, first []int32, o
 
 func (b *binder) ppo(o *kernel.PPO) func(*worker) {
 	dout, out, sample, sums := newRef(b.r, o.DOut), newRef(b.r, o.Out), newRef(b.r, o.Sample), newRef(b.r, o.Sums)
-	rows, width := o.Out.Rows(), o.Out.Cols()
+	rows, width, tokens := o.Out.Rows(), o.Out.Cols(), o.Tokens()
 	actions := width - 1
 	b.need(rows*(actions+2), 0)
 	return func(w *worker) {
-		db, ob, xb, sb := dout.of(w), out.of(w), sample.of(w), sums.of(w)
-		p, logs, ratios := w.scratch[:w.active*actions], w.scratch[rows*actions:][:w.active], w.scratch[rows*(actions+1):][:w.active]
-		for m := range w.active {
+		db, ob, xb, sb, active := dout.of(w), out.of(w), sample.of(w), sums.of(w), w.active*tokens
+		p, logs, ratios := w.scratch[:active*actions], w.scratch[rows*actions:][:active], w.scratch[rows*(actions+1):][:active]
+		for m := range active {
 			shifted(p[m*actions:][:actions], ob[m*width:][:actions])
 		}
 		w.p.exp(p, p)
-		for m := range w.active {
+		for m := range active {
 			z, then := ob[m*width:][:actions], xb[m*4:][:2]
 			logs[m] = normalised(p[m*actions:][:actions], z)
 			ratios[m] = min(z[int(then[0])]-logs[m]-then[1], 88)
 		}
 		w.p.exp(ratios, ratios)
-		for m := range w.active {
-			ppo(db[m*width:][:width], ob[m*width:][:width], xb[m*4:][:4], sb[m*4:][:4], p[m*actions:][:actions], logs[m], ratios[m], o)
+		for m := range active {
+			var own [4]float32
+			ppo(db[m*width:][:width], ob[m*width:][:width], xb[m*4:][:4], own[:], p[m*actions:][:actions], logs[m], ratios[m], o)
+			at := m/tokens*4*tokens + m%tokens
+			for i, v := range own {
+				sb[at+i*tokens] = v
+			}
 		}
-		clear(db[w.active*width:])
-		clear(sb[w.active*4:])
+		clear(db[active*width:])
+		clear(sb[active*4:])
 	}
 }
 

@@ -167,6 +167,10 @@ func (b *binder) bind(op kernel.Op) ([]launch, error) {
 		return b.cached(o)
 	case *kernel.CrossEntropy:
 		return b.crossEntropy(o)
+	case *kernel.GRU:
+		return b.gru(o)
+	case *kernel.GRUGrad:
+		return b.gruGrad(o)
 	case *kernel.PPO:
 		return b.ppo(o)
 	case *kernel.Regions:

@@ -17,9 +17,10 @@ func TestInterpreted(t *testing.T) {
 		t.Skip("the whole suites run on the interpreted card here")
 	}
 	defer cutest.Install(cutest.Ampere.With(true, true))()
-	names := []string{"linear", "dropout", "rotate", "spread", "cached", "crossentropy", "regions", "ppo", "parts", "tally", "tally heads",
+	names := []string{"linear", "dropout", "rotate", "spread", "cached", "crossentropy", "regions", "parts", "tally", "tally heads",
 		"glu", "mean", "attention", "graph attention", "generate", "capacities", "advantage"}
 	kerneltest.RunSome(t, 0, names, func(t *testing.T) kernel.Device { return kerneltest.Sampled(open(t, cuda.FP32), 16) })
+	kerneltest.RunSome(t, 0, []string{"gru", "ppo"}, func(t *testing.T) kernel.Device { return kerneltest.Sampled(open(t, cuda.FP32), 5) })
 	kerneltest.RunSome(t, 0, []string{"norm"}, func(t *testing.T) kernel.Device { return open(t, cuda.FP32) })
 	t.Run("bf16", func(t *testing.T) {
 		kerneltest.RunSome(t, 0x1p-8, []string{"linear", "norm", "spread", "agent cached"}, func(t *testing.T) kernel.Device { return kerneltest.Sampled(open(t, cuda.BF16), 40) })

@@ -34,7 +34,7 @@ func (b *binder) crossEntropy(o *kernel.CrossEntropy) ([]launch, error) {
 func (b *binder) ppo(o *kernel.PPO) ([]launch, error) {
 	rows := o.Out.Rows()
 	return []launch{{module: "losses", kernel: "ppo", grid: dim3{ceil(rows, lossThreads), 1, 1}, block: dim3{lossThreads, 1, 1},
-		args: []any{b.addr(o.DOut), b.addr(o.Out), b.addr(o.Sample), b.addr(o.Sums), i32(rows), i32(o.Out.Cols() - 1), o.Clip, o.ValueCoef,
+		args: []any{b.addr(o.DOut), b.addr(o.Out), b.addr(o.Sample), b.addr(o.Sums), i32(rows), i32(o.Tokens()), i32(o.Out.Cols() - 1), o.Clip, o.ValueCoef,
 			o.EntropyCoef, o.Weight}}}, dense(o, o.DOut, o.Out)
 }
 

@@ -152,12 +152,18 @@ func testPPO(t *testing.T, dev kernel.Device) {
 		if !tries(dev, actions) {
 			continue
 		}
-		// The ratio is an exponential of two scores of a few units.
-		c := trial{what: fmt.Sprintf("ppo A=%d", actions), nodes: 1, batch: 2*len(ratios) + 1, amplify: 8}
+		// Some instances have several rows. The ratio is an exponential of two scores of a few units.
+		tokens, of, four := 1, []int{actions + 1}, []int{4}
+		if actions%4 != 1 {
+			tokens = actions
+			of, four = []int{tokens, actions + 1}, []int{tokens, 4}
+		}
+		c := trial{what: fmt.Sprintf("ppo T=%d A=%d", tokens, actions), nodes: tokens, batch: 2*len(ratios) + 1, amplify: 8}
 		c.record = func(r *recording) {
-			out := r.normals("out", r.prog.Batch*(actions+1))
-			sample := r.normals("sample", r.prog.Batch*4)
-			for b := range r.prog.Batch {
+			rows := r.prog.Batch * tokens
+			out := r.normals("out", rows*(actions+1))
+			sample := r.normals("sample", rows*4)
+			for b := range rows {
 				row, s := out[b*(actions+1):][:actions], sample[4*b:][:4]
 				action, sum := b%actions, 0.0
 				for _, z := range row {
@@ -169,10 +175,10 @@ func testPPO(t *testing.T, dev kernel.Device) {
 			}
 			// An action that was next to impossible and is likely: its ratio is past float32, and its
 			// advantage of 0 times that must be 0.
-			last := sample[4*(r.prog.Batch-1):]
+			last := sample[4*(rows-1):]
 			last[1], last[2] = last[1]-200, 0
-			r.do(&kernel.PPO{DOut: r.out("dout", actions, actions+1), Out: r.given("out", out, actions+1), Sample: r.given("sample", sample, 4),
-				Sums: r.out("sums", actions, 4), Clip: 0.2, ValueCoef: 0.5, EntropyCoef: 0.02, Weight: 0.25})
+			r.do(&kernel.PPO{DOut: r.out("dout", actions, of...), Out: r.given("out", out, of...), Sample: r.given("sample", sample, four...),
+				Sums: r.out("sums", actions, 4*tokens), Clip: 0.2, ValueCoef: 0.5, EntropyCoef: 0.02, Weight: 0.25})
 		}
 		c.try(t, dev)
 	}

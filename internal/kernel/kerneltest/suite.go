@@ -78,6 +78,7 @@ var shared = []part{
 	{"implicitq", testImplicitQ},
 	{"regions", testRegions},
 	{"ppo", testPPO},
+	{"gru", testGRU},
 	{"adamw", testAdamW},
 	{"muon", testMuon},
 	{"parts", testParts},

@@ -218,8 +218,12 @@ func (r *Runner[F]) ofSequence(op kernel.Op, b int) error {
 			r.of(o.Weigh, b), r.of(o.Sums, b), o)
 	case *kernel.Regions:
 		o.Row(r.intsOf(o.Index, b), r.intsOf(o.Labels, b), r.intsOf(o.First, b), r.ints[o.Records], r.index(b))
+	case *kernel.GRU:
+		GRU(r.instance(o.H, b), r.instance(o.Prev, b), r.instance(o.Gates, b), r.instance(o.X, b), r.matrix(o.W), r.vector(o.Bias), r.of(o.State, b), o)
+	case *kernel.GRUGrad:
+		GRUGrad(r.instance(o.DX, b), r.instance(o.DH, b), r.instance(o.Gates, b), r.instance(o.Prev, b), r.matrix(o.W))
 	case *kernel.PPO:
-		PPO(r.of(o.DOut, b), r.of(o.Out, b), r.of(o.Sample, b), r.of(o.Sums, b), o)
+		PPO(r.instance(o.DOut, b), r.instance(o.Out, b), r.instance(o.Sample, b), r.of(o.Sums, b), o)
 	default:
 		return fmt.Errorf("reference: op %s is unknown", op.Kind())
 	}

@@ -50,9 +50,20 @@ func CrossEntropy[F Float](dlogits, logits Matrix[F], labels []int32, weigh, sum
 	}
 }
 
-// PPO is kernel.PPO for one instance: out [A+1], sample and sums [4]. The policy loss has a slope
-// where its unclipped side is the smaller; the entropy's is -p·(log p + entropy).
-func PPO[F Float](dout, out, sample, sums []F, o *kernel.PPO) {
+// PPO is kernel.PPO for one instance: dout and out [T,A+1], sample [T,4], sums [4T].
+func PPO[F Float](dout, out, sample Matrix[F], sums []F, o *kernel.PPO) {
+	for t := range out.Rows {
+		var own [4]F
+		ppo(dout.Row(t), out.Row(t), sample.Row(t), own[:], o)
+		for i, v := range own {
+			sums[i*out.Rows+t] = v
+		}
+	}
+}
+
+// ppo is one row: out [A+1], sample and sums [4]. The policy loss has a slope where its unclipped
+// side is the smaller; the entropy's is -p·(log p + entropy).
+func ppo[F Float](dout, out, sample, sums []F, o *kernel.PPO) {
 	actions := len(out) - 1
 	action, then, adv, ret := int(sample[0]), sample[1], sample[2], sample[3]
 	sum := logSumExp(out[:actions])

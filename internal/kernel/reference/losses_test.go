@@ -38,7 +38,7 @@ func TestLossesByHand(t *testing.T) {
 		{math.Log(0.8), -2, 2 * .75, 1}, // held at 0.75
 	} {
 		sums, dout := make([]float64, 4), make([]float64, 3)
-		PPO(dout, []float64{0, 0, 0.75}, []float64{1, c.then, c.adv, 0.25}, sums, o)
+		ppo(dout, []float64{0, 0, 0.75}, []float64{1, c.then, c.adv, 0.25}, sums, o)
 		if math.Abs(sums[0]-c.loss) > 1e-9 || math.Abs(sums[1]-0.25) > 1e-12 || math.Abs(sums[2]-math.Ln2) > 1e-12 || sums[3] != c.left {
 			t.Errorf("advantage %v: sums %v, want %v, 0.25, log 2, %v", c.adv, sums, c.loss, c.left)
 		}

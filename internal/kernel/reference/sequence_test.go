@@ -179,17 +179,17 @@ func TestPPOGradient(t *testing.T) {
 		out, dout, sums := vector(6), vector(6), vector(4)
 		logp := out[2] - logSumExp(out[:5])
 		sample := []float64{2, logp - math.Log(c.ratio), c.adv, 0.3}
-		PPO(dout, out, sample, sums, o)
+		ppo(dout, out, sample, sums, o)
 		if got := sums[3] == 1; got != c.apart {
 			t.Errorf("%+v: left the clip: %v", c, got)
 		}
 		differentiate(t, func() float64 {
-			PPO(make([]float64, 6), out, sample, sums, o)
+			ppo(make([]float64, 6), out, sample, sums, o)
 			return float64(o.Weight) * (sums[0] + float64(o.ValueCoef)*sums[1] - float64(o.EntropyCoef)*sums[2])
 		}, operand{"out", out, dout})
 		free := *o
 		free.EntropyCoef = 0
-		PPO(dout, out, sample, sums, &free)
+		ppo(dout, out, sample, sums, &free)
 		if got := dout[2] == 0; got != c.held {
 			t.Errorf("%+v: no slope of the policy: %v", c, got)
 		}
@@ -251,5 +251,58 @@ func TestSchedule(t *testing.T) {
 	}
 	if got := schedule(&kernel.AdamW{}, 1); got != 1 {
 		t.Errorf("without a warm-up: %v, want 1", got)
+	}
+}
+
+// Every operand of a row of gated recurrent units but the state, which no gradient reaches: of rows
+// of one token and of several.
+func TestGRUGradient(t *testing.T) {
+	for _, n := range []int{1, 5} {
+		const d = 3
+		x, w, bias, state, weigh := random(n, 3*d), random(3*d, d), vector(3*d), vector(d), random(n, d)
+		h, prev, gates := zeros(n, d), zeros(n, d), zeros(n, 4*d)
+		loss := func() float64 {
+			GRU(h, prev, gates, x, w, bias, state, &kernel.GRU{})
+			return dot(h.Data, weigh.Data)
+		}
+		loss()
+		dx, dh, dw, dbias := zeros(n, 3*d), zeros(n, d), zeros(3*d, d), make([]float64, 3*d)
+		copy(dh.Data, weigh.Data)
+		GRUGrad(dx, dh, gates, prev, w)
+		du := Matrix[float64]{gates.Data, n, 3 * d, 4 * d}
+		LinearGradW(dw, du, prev)
+		LinearGradBias(dbias, du)
+		differentiate(t, loss, operand{"x", x.Data, dx.Data}, operand{"w", w.Data, dw.Data}, operand{"bias", bias, dbias})
+	}
+}
+
+// A unit by hand: gates that are shut keep the state, gates that are open take the candidate, and
+// the reset gate alone lets the state into it. Units that carry on token by token are those of one
+// row.
+func TestGRUGates(t *testing.T) {
+	const shut, open = 40, -40 // of the update gate: z is 1 or 0
+	for _, c := range []struct{ reset, update, want float64 }{
+		{40, shut, 0.5}, {40, open, math.Tanh(0.25 + 2*0.5 + 0.125)}, {-40, open, math.Tanh(0.25)},
+	} {
+		h, state := zeros(1, 1), []float64{0.5}
+		w := Matrix[float64]{[]float64{0, 0, 2}, 3, 1, 1}
+		x := Matrix[float64]{[]float64{c.reset, c.update, 0.25}, 1, 3, 3}
+		GRU(h, zeros(1, 1), zeros(1, 4), x, w, []float64{0, 0, 0.125}, state, &kernel.GRU{Carry: true})
+		if math.Abs(h.Data[0]-c.want) > 1e-12 || state[0] != h.Data[0] {
+			t.Errorf("%+v: units %v, carried %v", c, h.Data[0], state[0])
+		}
+	}
+	x, w, bias := random(6, 6), random(6, 2), vector(6)
+	whole, state := zeros(6, 2), []float64{0.3, -0.2}
+	GRU(whole, zeros(6, 2), zeros(6, 8), x, w, bias, state, &kernel.GRU{})
+	if state[0] != 0.3 || state[1] != -0.2 {
+		t.Errorf("the state moved to %v, and nothing was to be carried", state)
+	}
+	for m := range x.Rows {
+		h := zeros(1, 2)
+		GRU(h, zeros(1, 2), zeros(1, 8), x.Slice(m, m+1), w, bias, state, &kernel.GRU{Carry: true})
+		if h.Data[0] != whole.Row(m)[0] || h.Data[1] != whole.Row(m)[1] {
+			t.Errorf("token %d: %v alone, %v in its row", m, h.Data, whole.Row(m))
+		}
 	}
 }

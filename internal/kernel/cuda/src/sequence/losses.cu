@@ -55,13 +55,13 @@ KERNEL __launch_bounds__(threads) crossentropy(float *dlogits, const float *logi
   sums[(long)b * 3 * heads + e] = v;
 }
 
-// ppo, a thread a row: kernel.PPO. The policy loss has a slope where its unclipped side is the
+// ppo, a thread a row, `tokens` rows an instance: kernel.PPO. The policy loss has a slope where its unclipped side is the
 // smaller; the entropy's is -p·(log p + entropy).
-KERNEL __launch_bounds__(threads) ppo(float *dout, const float *out, const float *sample, float *sums, int rows, int actions, float clip, float valueCoef,
-                                     float entropyCoef, float weight) {
+KERNEL __launch_bounds__(threads) ppo(float *dout, const float *out, const float *sample, float *sums, int rows, int tokens, int actions, float clip,
+                                     float valueCoef, float entropyCoef, float weight) {
   const int r = blockIdx_x * threads + threadIdx_x;
   if (r >= rows) return;
-  out += (long)r * (actions + 1), dout += (long)r * (actions + 1), sample += 4l * r, sums += 4l * r;
+  out += (long)r * (actions + 1), dout += (long)r * (actions + 1), sample += 4l * r, sums += 4l * tokens * (r / tokens) + r % tokens;
   const int action = (int)sample[0];
   float top = out[0], total = 0, entropy = 0;
   for (int k = 1; k < actions; k++) top = out[k] > top ? out[k] : top;
@@ -78,5 +78,8 @@ KERNEL __launch_bounds__(threads) ppo(float *dout, const float *out, const float
   }
   const float miss = out[actions] - sample[3];
   dout[actions] = weight * 2 * valueCoef * miss;
-  store4(sums, f4{free < held ? -free : -held, miss * miss, entropy, ratio < lo || ratio > hi ? 1.0f : 0.0f});
+  sums[0] = free < held ? -free : -held;
+  sums[tokens] = miss * miss;
+  sums[2 * tokens] = entropy;
+  sums[3 * tokens] = ratio < lo || ratio > hi ? 1.0f : 0.0f;
 }
