@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"haul/internal/kernel"
@@ -45,7 +46,11 @@ func New(p *kernel.Profile, roof kernel.Roof, actions float64) *Ledger {
 	}
 	total := l.Wall * float64(p.Workers)
 	byStage := map[Stage]*Line{}
-	for _, line := range lines {
+	// Pointers are sorted, not the lines: every type of struct has a sort of its own in the program.
+	longest := slices.SortedFunc(maps.Values(lines), func(a, b *Line) int {
+		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Stage, b.Stage), cmp.Compare(a.Op, b.Op))
+	})
+	for _, line := range longest {
 		l.rate(line, total)
 		s, ok := byStage[line.Stage]
 		if !ok {
@@ -66,9 +71,6 @@ func New(p *kernel.Profile, roof kernel.Roof, actions float64) *Ledger {
 			l.Stages = append(l.Stages, *line)
 		}
 	}
-	slices.SortFunc(l.Ops, func(a, b Line) int {
-		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Stage, b.Stage), cmp.Compare(a.Op, b.Op))
-	})
 	return l
 }
 

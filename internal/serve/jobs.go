@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -398,7 +399,8 @@ func (j *jobs) list() []jobState {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	out := make([]jobState, 0, len(j.all))
-	for _, one := range j.all {
+	// Pointers are sorted, not the states: every type of struct has a sort of its own in the program.
+	for _, one := range slices.SortedFunc(maps.Values(j.all), func(a, b *job) int { return b.Created.Compare(a.Created) }) {
 		short := one.jobState
 		if short.Progress != nil {
 			p := *short.Progress
@@ -408,7 +410,6 @@ func (j *jobs) list() []jobState {
 		short.Result = nil
 		out = append(out, short)
 	}
-	slices.SortFunc(out, func(a, b jobState) int { return b.Created.Compare(a.Created) })
 	return out
 }
 

@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"sort"
@@ -223,22 +224,21 @@ func (a *Analysis) share(g *GraphReplay, r *replayed, launches []trace.CapturedL
 			}
 		}
 	}
-	for _, o := range ops {
+	// Pointers are sorted, not the structs: every type of struct has a sort of its own in the program.
+	byTime := slices.SortedFunc(maps.Values(ops), func(x, y *OpRate) int {
+		return cmp.Or(cmp.Compare(y.MS, x.MS), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Shapes, y.Shapes))
+	})
+	for _, o := range byTime[:min(len(byTime), shownRates)] {
 		o.Count = a.PerStep(o.Count)
 		g.Operators = append(g.Operators, *o)
 	}
-	slices.SortFunc(g.Operators, func(x, y OpRate) int {
-		return cmp.Or(cmp.Compare(y.MS, x.MS), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Shapes, y.Shapes))
+	within := slices.SortedFunc(maps.Values(modules), func(x, y *ModuleTime) int {
+		return cmp.Or(cmp.Compare(y.GPUMS, x.GPUMS), cmp.Compare(x.Name, y.Name))
 	})
-	g.Operators = g.Operators[:min(len(g.Operators), shownRates)]
-	for _, m := range modules {
+	for _, m := range within[:min(len(within), shownModules)] {
 		m.Count = a.PerStep(m.Count)
 		g.Modules = append(g.Modules, *m)
 	}
-	slices.SortFunc(g.Modules, func(x, y ModuleTime) int {
-		return cmp.Or(cmp.Compare(y.GPUMS, x.GPUMS), cmp.Compare(x.Name, y.Name))
-	})
-	g.Modules = g.Modules[:min(len(g.Modules), shownModules)]
 }
 
 // align finds each piece of work's launch, -1 where it has none; nil where the two are not of one
