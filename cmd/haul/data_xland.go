@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"haul/internal/recipe"
 	"haul/internal/world/history"
 	"haul/internal/world/xland"
 )
@@ -29,6 +31,7 @@ type xlandFlags struct {
 	agent     string
 	device    string
 	precision string
+	learning  recipe.Recurrent
 	seed      uint64
 	workers   int
 	out       string
@@ -36,8 +39,21 @@ type xlandFlags struct {
 	json      bool
 }
 
+// xlandLearners are who can make the histories.
+var xlandLearners = []string{"q", "search", "ppo"}
+
+// xlandLearnerFlags are the flags that not every learner heeds.
+var xlandLearnerFlags = []struct {
+	flag     string
+	learners []string
+}{
+	{"episodes", []string{"q"}}, {"steps", []string{"search", "ppo"}}, {"noise", []string{"search"}}, {"agent", []string{"search"}},
+	{"envs", []string{"ppo"}}, {"rollout", []string{"ppo"}}, {"hidden", []string{"ppo"}}, {"rate", []string{"ppo"}}, {"entropy", []string{"ppo"}},
+	{"device", []string{"search", "ppo"}}, {"precision", []string{"search", "ppo"}},
+}
+
 func (a *app) newDataXLand() *cobra.Command {
-	var f xlandFlags
+	f := xlandFlags{learning: recipe.DefaultRecurrent()}
 	rules, search := xland.DefaultSchedule(), xland.DefaultSearching()
 	cmd := &cobra.Command{
 		Use:   "xland [ENV]",
@@ -55,11 +71,15 @@ are held out.
 Learners. --learner q is Q-learning whose values are sums over the objects that the learner remembers from the episode: by tile, by what
 it holds, and by where they lie. --learner search knows which goals a task without rules may have, but not which goal its own task has. It
 tries the nearest goal that is still possible, by the shortest way over the cells that it has seen, until one pays. Each of its
-histories has about --steps transitions, and up to --noise of its actions are random. In both cases the file keeps views only, and
-records the action that the learner holds best (labels: best).
+histories has about --steps transitions, and up to --noise of its actions are random. --learner ppo is a recurrent neural network trained
+by proximal policy optimization, which knows nothing of tasks: it sees its view, its last action and what that led to. Each task has a
+network of its own that starts without knowledge, acts in --envs environments at a time, and learns after every --rollout steps in each of
+them. A history is one environment from the first step of learning to the last; --histories of the --envs are written. Such a learner
+takes 10 to 30 seconds of a core per task, held-out tasks included, so name --learn and --held. In all cases the file keeps views only,
+and records the action that the learner holds best (labels: best); a network holds best what it would do when it has learned.
 
 The same flags give the same file, whatever the number of workers. haul train --config ad_xland --history FILE trains an agent on it.`,
-		Example: "  haul data xland --learner search --learn 8000 --held 1024 --out data/xland.hist\n  haul data xland R2-9x9 --tasks small --learn 100 --held 16 --episodes 400 --out data/small.hist",
+		Example: "  haul data xland --learner search --learn 8000 --held 1024 --out data/xland.hist\n  haul data xland R2-9x9 --tasks small --learn 100 --held 16 --episodes 400 --out data/small.hist\n  haul data xland --learner ppo --learn 24 --held 8 --histories 4 --out data/networks.hist",
 		Args:    atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			env := "XLand-MiniGrid-R1-9x9"
@@ -78,13 +98,18 @@ The same flags give the same file, whatever the number of workers. haul train --
 	fs.IntVar(&f.view, "view", 5, "side of the square view, in cells: 3, 5 or 7")
 	fs.IntVar(&f.horizon, "horizon", 0, "longest episode in steps (default: 3·height·width)")
 	fs.BoolVar(&f.opaque, "opaque", false, "let walls and closed doors hide what lies behind them")
-	fs.StringVar(&f.learner, "learner", "q", "who makes the histories: q (Q-learning with a memory) or search (tries goals one after another; for tasks without rules)")
+	fs.StringVar(&f.learner, "learner", "q", "who makes the histories: q (Q-learning with a memory), search (tries goals one after another; for tasks without rules) or ppo (recurrent networks)")
 	fs.IntVar(&f.episodes, "episodes", rules.Episodes, "episodes per history, with --learner q")
-	fs.IntVar(&f.steps, "steps", search.Steps, "with --learner search: a history ends with the first episode that ends after this many steps")
+	fs.IntVar(&f.steps, "steps", 0, fmt.Sprintf("with --learner search: a history ends with the first episode that ends after this many steps (default %d); with ppo: steps of each environment (default %d)", search.Steps, f.learning.Steps))
 	fs.Float64Var(&f.noise, "noise", search.Noise, "with --learner search: largest share of random actions in an episode; each episode has its own")
 	fs.StringVar(&f.agent, "agent", "", "with --learner search: trained agent (run folder or .safetensors file) that makes every second history, labelled with the searcher's actions")
-	fs.StringVar(&f.device, "device", "auto", "where --agent computes: cpu, cuda:K, or auto for the fastest")
-	fs.StringVar(&f.precision, "precision", "", "precision of --agent: fp32, bf16, tf32 (on a GPU), or auto")
+	fs.StringVar(&f.device, "device", "auto", "where --agent and networks compute: cpu, cuda:K, or auto (for --agent the fastest, for networks the CPU)")
+	fs.StringVar(&f.precision, "precision", "", "precision of --agent: fp32, bf16, tf32 (on a GPU), or auto; of networks: fp32 or tf32 (on a GPU)")
+	fs.IntVar(&f.learning.Envs, "envs", f.learning.Envs, "with --learner ppo: environments per network")
+	fs.IntVar(&f.learning.Rollout, "rollout", f.learning.Rollout, "with --learner ppo: steps between two updates, and how far back a gradient reaches")
+	fs.IntVar(&f.learning.Hidden, "hidden", f.learning.Hidden, "with --learner ppo: recurrent units, and width of the layer before them")
+	fs.Float64Var(&f.learning.Rate, "rate", f.learning.Rate, "with --learner ppo: learning rate")
+	fs.Float64Var(&f.learning.Entropy, "entropy", f.learning.Entropy, "with --learner ppo: weight of the policy's entropy in the loss")
 	fs.Uint64Var(&f.seed, "seed", 0, "random seed of the learners and the starts")
 	fs.IntVar(&f.workers, "workers", 0, "learners at the same time (default: one per core); the file does not depend on it")
 	fs.StringVar(&f.out, "out", "", "file to write; a missing folder is created (default data/xland-TASKS.hist)")
@@ -110,22 +135,29 @@ func (a *app) dataXLand(cmd *cobra.Command, env string, f *xlandFlags) (failed e
 	o := history.XLandOptions{Histories: f.histories, Schedule: xland.DefaultSchedule(), Seed: f.seed, Path: f.out, Workers: f.workers}
 	o.Schedule.Episodes = f.episodes
 	check := o.Schedule.Check
+	if !slices.Contains(xlandLearners, f.learner) {
+		return usagef("--learner is %q: use q, search or ppo", f.learner)
+	}
+	for _, of := range xlandLearnerFlags {
+		if given(of.flag) && !slices.Contains(of.learners, f.learner) {
+			return usagef("--%s needs --learner %s, and the learner is %s", of.flag, strings.Join(of.learners, " or "), f.learner)
+		}
+	}
 	switch f.learner {
-	case "q":
-		if given("steps") || given("noise") {
-			return usagef("--steps and --noise need --learner search, and the learner is q")
-		}
-		if f.agent != "" {
-			return usagef("--agent needs --learner search")
-		}
 	case "search":
-		if given("episodes") {
-			return usagef("--episodes needs --learner q; with --learner search use --steps")
+		o.Search = &xland.Searching{Steps: xland.DefaultSearching().Steps, Noise: f.noise}
+		if given("steps") {
+			o.Search.Steps = f.steps
 		}
-		o.Search = &xland.Searching{Steps: f.steps, Noise: f.noise}
 		check = o.Search.Check
-	default:
-		return usagef("--learner is %q: use q or search", f.learner)
+	case "ppo":
+		if given("steps") {
+			f.learning.Steps = f.steps
+		}
+		if f.histories > f.learning.Envs {
+			return usagef("--histories is %d, and a network has %d environments: use more --envs", f.histories, f.learning.Envs)
+		}
+		check = func() error { return nil } // once the world is known
 	}
 	if err := check(); err != nil {
 		return asUsage(err)
@@ -172,15 +204,25 @@ func (a *app) dataXLand(cmd *cobra.Command, env string, f *xlandFlags) (failed e
 	if pick.Shared > 0 {
 		fmt.Fprintf(a.stderr, "%d of the %d tasks held out have the goal and the rules of a task to learn from, among other objects\n", pick.Shared, f.held)
 	}
-	if f.agent != "" {
+	bar := a.newBar(100, "percent")
+	defer bar.end()
+	switch {
+	case f.learner == "ppo":
+		closing, err := a.withNetworks(f, &o, bar)
+		if err != nil {
+			return err
+		}
+		defer func() { failed = firstOf(failed, closing()) }()
+	case f.agent != "":
 		closing, err := a.withAgents(cmd, f, &o)
 		if err != nil {
 			return err
 		}
 		defer func() { failed = firstOf(failed, closing()) }()
 	}
-	bar := a.newBar(100, "percent")
-	o.Progress = func(done, of int) { bar.set(100 * done / of) }
+	if o.Progress == nil {
+		o.Progress = func(done, of int) { bar.set(100 * done / of) }
+	}
 	err = history.MakeXLand(cmd.Context(), o)
 	bar.end()
 	if err != nil {

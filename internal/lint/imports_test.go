@@ -45,6 +45,7 @@ var house = []string{
 	"internal/recipe/routing",
 	"internal/recipe/agent",
 	"internal/recipe/ppo",
+	"internal/recipe/recurrent",
 	"internal/policy",
 	"internal/run/runtest",
 	"internal/run",

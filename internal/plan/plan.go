@@ -320,8 +320,10 @@ func (p *Plan) Backward() {
 
 // Grad returns the gradient buffer of t, made on first use.
 func (p *Plan) Grad(t *kernel.Tensor) *kernel.Tensor {
-	if t.Parent != nil {
-		return p.Columns(p.Grad(t.Parent), t.Offset, t.Offset+t.Cols())
+	if t.Parent != nil { // the same view
+		whole, v := p.Grad(t.Parent), *t
+		v.Name, v.Type, v.Space, v.Parent, v.ID = "d."+t.Name, whole.Type, whole.Space, whole, whole.ID
+		return &v
 	}
 	g, ok := p.grads[t]
 	if !ok {

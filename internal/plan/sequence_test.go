@@ -143,3 +143,47 @@ func TestGradientOfMLP(t *testing.T) {
 		t.Errorf("%v of %d ratios left the clip; the case needs some of each", left, batch)
 	}
 }
+
+// The learner with a memory: rows of one step and of several, whose units begin somewhere, behind
+// the clipped loss.
+func TestGradientOfRecurrent(t *testing.T) {
+	for _, steps := range []int{1, 4} {
+		const batch, inputs, rows, hidden, actions = 5, 3, 6, 4, 3
+		m := model.NewRecurrent(inputs, rows, 2, hidden, actions)
+		dev, store := onReference(t, m.Layout())
+		g := &tape{store: store.(*reference.Store[float64]), layout: m.Layout()}
+		spec := kernel.PPO{Clip: 0.2, ValueCoef: 0.5, EntropyCoef: 0.05}
+		random := rand.New(rand.NewPCG(4, uint64(steps)))
+		index, units, sample := make([]int32, batch*steps*inputs), make([]float32, batch*hidden), []float32(nil)
+		for i := range index {
+			index[i] = int32(i % rows)
+		}
+		for i := range units {
+			units[i] = float32(random.NormFloat64())
+		}
+		for range batch * steps {
+			sample = append(sample, float32(random.IntN(actions)), float32(-0.5-2*random.Float64()), float32(random.NormFloat64()), float32(random.NormFloat64()))
+		}
+		record := func() *reference.Runner[float64] {
+			p := plan.New("learner", dev, batch, 1, m.Layout())
+			x, from, given := p.RowInts("index", p.B(), steps*inputs, 1), p.Rows("units", p.B(), hidden), p.Rows("sample", p.B(), steps, 4)
+			sums := p.PPO(m.Record(p, x, from, false), given, spec)
+			p.Backward()
+			run := compile(t, p, dev, store)
+			for tensor, values := range map[*kernel.Tensor]any{x: index, from: units, given: sample} {
+				if err := run.WriteBatch(tensor, values); err != nil {
+					t.Fatal(err)
+				}
+			}
+			g.loss = func(run *reference.Runner[float64]) (loss float64) {
+				for i, v := range run.Batch(sums) {
+					loss += v * mean(batch*steps) * []float64{1, float64(spec.ValueCoef), -float64(spec.EntropyCoef), 0}[i/steps%4]
+				}
+				return loss
+			}
+			return run
+		}
+		g.both, g.forward = record(), record()
+		g.check(t)
+	}
+}

@@ -20,7 +20,8 @@ type XLandOptions struct {
 	// Lives lets others live through the tasks of so many histories at once, numbered from first on,
 	// and appends to each of dst; nil: learners live through them, one by one.
 	Lives    func(ctx context.Context, dst [][]xland.Step, ids []xland.ID, first uint64) error
-	Together int // histories of a call of Lives
+	Together int  // histories of a call of Lives
+	Whole    bool // a call of Lives has all histories of a task, of which there are at most Together
 	Seed     uint64
 	Path     string
 	Workers  int
@@ -68,11 +69,13 @@ func MakeXLand(ctx context.Context, o XLandOptions) error {
 		together = max(1, o.Together)
 	}
 	lives, ids := make([][]xland.Step, together), make([]xland.ID, together) // reused
-	for first := 0; first < len(of); first += len(lives) {
+	for first, end := 0, 0; first < len(of); first = end {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		some := of[first:min(len(of), first+len(lives))]
+		for end = min(len(of), first+len(lives)); o.Whole && end < len(of) && of[end] == of[end-1]; end-- {
+		}
+		some := of[first:end]
 		for i, at := range some {
 			lives[i], ids[i] = lives[i][:0], tasks[at]
 		}

@@ -263,10 +263,17 @@ func (e *Env) Observe(fields []int32) { view(fields, e.State) }
 func (e *Env) Step(action int) (reward int, finished bool) {
 	paid, ends := e.State.Step(uint8(action))
 	if paid > 0 {
-		reward = 1 + (e.room.horizon-e.clock)/e.shared.group
+		reward = e.shared.paid(e.clock)
 	}
 	return reward, ends
 }
+
+// paid is the value of the reward, by its place among them, of a goal reached after so many steps.
+func (p *sharedParts) paid(steps int) int { return 1 + (p.room.horizon-steps)/p.group }
+
+// Paid is the value of the reward, by its place in the space, of an episode that reaches the goal
+// with that step, counted from 1.
+func (w World) Paid(step int) uint8 { return uint8(w.shared.paid(step)) }
 
 // Names are the tiles that can be picked up, and those that can be walked on: where no door wants a
 // key, tasks tell them apart by name alone.

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"haul/internal/device"
+	"haul/internal/kernel"
+	"haul/internal/recipe"
+	"haul/internal/world/history"
+)
+
+// networksTogether is how many tasks per network are lived before their histories are written: the
+// fewer, the more often all networks wait for the last.
+const networksTogether = 4
+
+// withNetworks has recurrent networks live through all tasks: on a CPU one on each core, on a GPU
+// one after another. Whoever calls it closes.
+func (a *app) withNetworks(f *xlandFlags, o *history.XLandOptions, bar *bar) (closing func() error, err error) {
+	if err := f.learning.Check(o.World); err != nil {
+		return nil, asUsage(err)
+	}
+	name, tasks := f.device, len(o.Learn)+len(o.Held)
+	if name == "auto" {
+		name = "cpu"
+	}
+	at, err := device.ParseName(name)
+	switch {
+	case err != nil:
+		return nil, asUsage(err)
+	case f.precision == "bf16" || f.precision == device.Any:
+		return nil, usagef("--precision is %s: networks learn in fp32, or in tf32 on a GPU", f.precision)
+	}
+	if err := knownDevice(name, f.precision); err != nil {
+		return nil, err
+	}
+	each, many := device.Options{Precision: f.precision}, 1
+	cores := o.Workers // of a network's environments
+	if at.CPU {
+		many = min(o.Workers, tasks)
+		cores = max(1, o.Workers/many)
+		each.Workers = cores
+	}
+	var devices []kernel.Device
+	var pool *recipe.RecurrentPool
+	closing = func() error {
+		var err error
+		if pool != nil {
+			err = pool.Close()
+		}
+		for _, dev := range devices {
+			err = firstOf(err, dev.Close())
+		}
+		return err
+	}
+	for range many {
+		dev, err := device.Open(name, each)
+		if err != nil {
+			return nil, firstOf(err, closing())
+		}
+		devices = append(devices, dev)
+	}
+	all := int64(tasks) * int64(f.learning.Steps) * int64(f.learning.Envs)
+	pool, err = recipe.NewRecurrentPool(o.World, f.learning, f.seed, devices, cores, func(transitions int64) { bar.set(int(100 * transitions / all)) })
+	if err != nil {
+		return nil, firstOf(err, closing())
+	}
+	o.Lives, o.Together, o.Whole = pool.Lives, networksTogether*many*o.Histories, true
+	o.Progress = func(int, int) {}
+	return closing, nil
+}

@@ -1,0 +1,85 @@
+package recurrent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"haul/internal/kernel"
+	"haul/internal/world/xland"
+)
+
+// Pool lets learners live through tasks, one on each device at a time.
+type Pool struct {
+	seed     uint64
+	learners []*learner
+
+	mu   sync.Mutex // guards calls of told, and the steps that it heard of
+	told func(transitions int64)
+	all  int64
+}
+
+// NewPool compiles a learner for each device, whose environments step on so many cores. told, which
+// may be nil, hears of the transitions that were lived through, all learners together; calls come
+// one at a time.
+func NewPool(w xland.World, s Settings, seed uint64, devices []kernel.Device, cores int, told func(transitions int64)) (*Pool, error) {
+	if err := s.Check(w); err != nil {
+		return nil, err
+	}
+	p := &Pool{seed: seed, told: told}
+	for _, dev := range devices {
+		l, err := newLearner(dev, &s, w, cores)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("compile a learner: %w", err), p.Close())
+		}
+		l.told = p.tell
+		p.learners = append(p.learners, l)
+	}
+	return p, nil
+}
+
+// Close gives back what learners hold.
+func (p *Pool) Close() (err error) {
+	for _, l := range p.learners {
+		err = errors.Join(err, l.close())
+	}
+	return err
+}
+
+func (p *Pool) tell(steps int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.all += int64(steps); p.told != nil {
+		p.told(p.all)
+	}
+}
+
+// Lives is a history.XLandOptions.Lives: neighbours of one task are the environments of one
+// learner. All of a task's histories come in one call.
+func (p *Pool) Lives(ctx context.Context, dst [][]xland.Step, ids []xland.ID, _ uint64) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var mu sync.Mutex
+	at := 0
+	next := func() (from, to int) {
+		mu.Lock()
+		defer mu.Unlock()
+		for from = at; at < len(ids) && ids[at] == ids[from]; at++ {
+		}
+		return from, at
+	}
+	var wait sync.WaitGroup
+	for _, l := range p.learners {
+		wait.Go(func() {
+			for from, to := next(); from < to; from, to = next() {
+				if err := l.learn(ctx, dst[from:to], ids[from], p.seed); err != nil {
+					cancel(fmt.Errorf("the learner of %v: %w", ids[from], err))
+					return
+				}
+			}
+		})
+	}
+	wait.Wait()
+	return context.Cause(ctx)
+}

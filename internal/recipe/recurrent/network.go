@@ -1,0 +1,156 @@
+package recurrent
+
+import (
+	"errors"
+
+	"haul/internal/kernel"
+	"haul/internal/model"
+	"haul/internal/plan"
+	"haul/internal/run"
+	"haul/internal/world/xland"
+)
+
+// What the network sees of a step: a row of the table for each cell of the view, one for the action
+// before, one for what that action led to. Rows are tiles, then actions and none, then outcomes.
+const (
+	firstAction  = xland.NumTiles
+	noAction     = int32(xland.NumActions)
+	firstOutcome = firstAction + int(noAction) + 1
+
+	goesOn    = 0 // the episode does
+	unpaid    = 1 // it ended with the limit
+	paid      = 2 // it ended with the goal, and from here on by what that paid
+	payLevels = 8
+	tableRows = firstOutcome + paid + payLevels
+)
+
+// outcome is what a step led to, as the network sees it.
+func outcome(reward float32, ends bool) int32 {
+	switch {
+	case reward > 0:
+		return paid + min(int32(reward*payLevels), payLevels-1)
+	case ends:
+		return unpaid
+	}
+	return goesOn
+}
+
+// The columns of a tile's row.
+const embed = 16
+
+// Sizes that an environment counts as where a CPU deals them to shards: a step of many rows is one
+// token each, a rollout is read token by token by a dozen environments at once, two tiles of the
+// products' rows.
+const (
+	actNodes   = 4
+	learnNodes = 15
+)
+
+// adamEps is PPO's customary one.
+const adamEps = 1e-5
+
+// The sums of a step, over its samples.
+const (
+	sumPolicy  = "policy_loss"
+	sumValue   = "value_loss" // squared errors
+	sumEntropy = "entropy"
+	sumClipped = "clipped" // samples whose ratio left the range
+)
+
+// network is the model on a device: a program that takes one step in every environment and keeps
+// its units, and one that learns from a minibatch.
+type network struct {
+	model *model.Recurrent
+	store kernel.Store
+
+	act            kernel.Runner
+	actIndex       *kernel.Tensor
+	actState       *kernel.Tensor
+	out            *kernel.Tensor
+	index          []int32   // of the step: [environment, input]
+	outs           []float32 // [environment, action or value]
+	boxIndex       any       // the two slices, boxed once: a step allocates nothing
+	boxOuts        any
+	ask            *kernel.Ask
+	asker          kernel.Asker
+	once           func(step func() error) error
+	update         kernel.Runner
+	x, from, taken *kernel.Tensor // of the minibatch: inputs, units before, what kernel.PPO takes
+	program        *kernel.Program
+}
+
+// newNetwork compiles both programs for environments with so many inputs.
+func newNetwork(dev kernel.Device, s *Settings, inputs int) (n *network, err error) {
+	n = &network{model: model.NewRecurrent(inputs, tableRows, embed, s.Hidden, int(xland.NumActions))}
+	if n.store, err = run.NewStore(dev, n.model.Layout(), true); err != nil {
+		return nil, err
+	}
+	if err := n.compileAct(dev, s, inputs); err != nil {
+		return nil, errors.Join(err, n.store.Close())
+	}
+	if err := n.compileUpdate(dev, s, inputs); err != nil {
+		return nil, errors.Join(err, n.act.Close(), n.store.Close())
+	}
+	return n, nil
+}
+
+func (n *network) close() error {
+	return errors.Join(n.update.Close(), n.act.Close(), n.store.Close())
+}
+
+func (n *network) compileAct(dev kernel.Device, s *Settings, inputs int) (err error) {
+	p := plan.New("act", dev, s.Envs, actNodes, n.model.Layout())
+	n.actIndex, n.actState = p.RowInts("index", p.B(), inputs, 1), p.Rows("units", p.B(), s.Hidden)
+	n.out = plan.Keep(n.model.Record(p, n.actIndex, n.actState, true))
+	if n.act, err = run.Compile("--envs", p, dev, n.store); err != nil {
+		return err
+	}
+	if asker, ok := n.act.(kernel.Asker); ok {
+		if n.ask, err = asker.NewAsk([]*kernel.Tensor{n.actIndex}, n.out); err != nil {
+			return errors.Join(err, n.act.Close())
+		}
+		n.asker, n.index, n.outs = asker, n.ask.In[0], n.ask.Out
+		n.once = func(step func() error) error { return step() }
+		return nil
+	}
+	n.index, n.outs = make([]int32, s.Envs*inputs), make([]float32, s.Envs*n.out.Cols())
+	n.boxIndex, n.boxOuts = n.index, n.outs
+	return nil
+}
+
+// forward takes a step in every environment.
+func (n *network) forward() error {
+	if n.ask != nil {
+		return n.asker.Asking(n.ask, n.once)
+	}
+	if err := n.act.WriteBatch(n.actIndex, n.boxIndex); err != nil {
+		return err
+	}
+	if err := n.act.Run(); err != nil {
+		return err
+	}
+	return n.act.ReadBatch(n.out, n.boxOuts)
+}
+
+func (n *network) compileUpdate(dev kernel.Device, s *Settings, inputs int) (err error) {
+	p := plan.New("recurrent ppo", dev, s.minibatch(), learnNodes, n.model.Layout())
+	n.x, n.from = p.RowInts("index", p.B(), s.Rollout*inputs, 1), p.Rows("units", p.B(), s.Hidden)
+	n.taken = p.Rows("sample", p.B(), s.Rollout, 4)
+	sums := p.PPO(n.model.Record(p, n.x, n.from, false), n.taken,
+		kernel.PPO{Clip: float32(s.Clip), ValueCoef: float32(s.Value), EntropyCoef: float32(s.Entropy)})
+	p.Backward()
+	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.999, Eps: adamEps, MaxNorm: float32(s.MaxNorm)}, 1)
+	tally := &kernel.Tally{}
+	for i, name := range []string{sumPolicy, sumValue, sumEntropy, sumClipped} {
+		tally.Sums = append(tally.Sums, kernel.NewSum(name, p.Columns(sums, i*s.Rollout, (i+1)*s.Rollout), nil))
+	}
+	p.Once(tally)
+	n.program = p.Program()
+	if n.update, err = run.Compile("--envs", p, dev, n.store); err != nil {
+		return err
+	}
+	return n.update.SetControl(kernel.Control{LearningRate: float32(s.Rate)})
+}
+
+// minibatch is how many environments learn at once.
+func (s *Settings) minibatch() int { return max(1, s.Envs/max(1, s.Parts)) }
