@@ -63,14 +63,29 @@ func TestXLandRefusals(t *testing.T) {
 		{"--tasks ../../internal/world/xland/testdata/benchmark.bz2 --task-seed 3", "--task-seed draws tasks"},
 		{"R3-9x9", "unknown layout"},
 		{"R1-5x5 --tasks small", "9 free cells"},
-		{"--learner ppo", "use q or search"},
-		{"--steps 40", "--steps and --noise need --learner search"},
+		{"--learner sarsa", "use q, search or ppo"},
+		{"--steps 40", "--steps needs --learner search or ppo, and the learner is q"},
 		{"--learner search --episodes 3", "--episodes needs --learner q"},
+		{"--learner search --envs 3", "--envs needs --learner ppo, and the learner is search"},
+		{"--hidden 3", "--hidden needs --learner ppo"},
+		{"--learner ppo --noise 0.5", "--noise needs --learner search"},
+		{"--learner ppo --steps 200", "200 steps of a history: want 243 at least"},
+		{"--learner ppo --steps 300 --rollout 400", "want 400, a rollout"},
+		{"--learner ppo --envs 0", "--histories is 1, and a network has 0 environments"},
+		{"--learner ppo --histories 9 --envs 8", "--histories is 9, and a network has 8 environments"},
+		{"--learner ppo --rollout 0", "0 steps of a rollout"},
+		{"--learner ppo --hidden 0", "0 hidden units"},
+		{"--learner ppo --rate 0", "a learning rate of 0"},
+		{"--learner ppo --entropy 2", "an entropy bonus of 2"},
+		{"--learner ppo --device gpu", "gpu"},
+		{"--learner ppo --precision tf32", "tf32 is for GPUs"},
+		{"--learner ppo --precision bf16", "networks learn in fp32"},
 		{"--learner search --steps 0", "0 steps of a history"},
 		{"--learner search --noise 1.5", "a share of 1.5"},
 		{"--learner search --tasks medium", "has rules, which searchers do not know"},
 		{"R4-13x13 --learner search", "searchers know one room"},
 		{"--agent nowhere", "--agent needs --learner search"},
+		{"--device cpu", "--device needs --learner search or ppo"},
 	} {
 		r := haul(t, append([]string{"data", "xland", "--out", out}, strings.Fields(c.args)...)...)
 		if r.code != exitUsage || !strings.Contains(r.stderr, c.why) {
@@ -87,6 +102,50 @@ func TestXLandRefusals(t *testing.T) {
 		if r.code != exitUsage || !strings.Contains(r.stderr, c.why) {
 			t.Errorf("%s: %d %s", c.args, r.code, r.stderr)
 		}
+	}
+}
+
+// TestXLandNetworks: recurrent networks write whole episodes of every task, with labels; the file
+// does not depend on the number of workers, and an agent can be trained on it.
+func TestXLandNetworks(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	data := func(out string, more ...string) result {
+		return haul(t, append([]string{"data", "xland", "--learner", "ppo", "--learn", "4", "--held", "2", "--histories", "3", "--horizon", "12", "--steps", "40", "--envs", "4",
+			"--rollout", "6", "--hidden", "8", "--out", path(out)}, more...)...)
+	}
+	var files [][]byte
+	for _, c := range [][]string{{"--workers", "1"}, {"--workers", "2"}, {"--workers", "1", "--seed", "3"}} {
+		out := strings.Join(c, "") + ".hist"
+		r := data(out, append(c, "--json")...)
+		var made struct {
+			Train   int `json:"train_tasks"`
+			Test    int `json:"test_tasks"`
+			Streams int `json:"streams"`
+			Steps   int `json:"transitions"`
+		}
+		if err := json.Unmarshal([]byte(r.stdout), &made); r.code != exitDone || err != nil || made.Train != 4 || made.Test != 2 || made.Streams != 14 || made.Steps > 14*40 || made.Steps <= 14*28 {
+			t.Fatalf("%d %v %+v\n%s", r.code, err, made, r.stderr)
+		}
+		file, err := os.ReadFile(path(out))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	if !slices.Equal(files[0], files[1]) || slices.Equal(files[0], files[2]) {
+		t.Errorf("files of one and two workers are equal: %v; of two seeds: %v", slices.Equal(files[0], files[1]), slices.Equal(files[0], files[2]))
+	}
+	args := []string{"train", "--config", "ad_xland", "--history", path("--workers1.hist"), "--iterations", "2", "--device", "cpu", "--out", path("run")}
+	for _, set := range []string{"n_transit=25", "tf_n_embd=16", "tf_n_layer=1", "tf_n_head=2", "train_batch_size=4", "num_warmup_steps=1", "test_batch_size=4", "eval_episodes=1",
+		"validation_goals=1"} {
+		args = append(args, "--set", set)
+	}
+	if r := haul(t, args...); r.code != exitDone {
+		t.Fatal(r.stderr)
+	}
+	if r := data("--workers1.hist"); r.code == exitDone || !strings.Contains(r.stderr, "--force") {
+		t.Errorf("%d: %s", r.code, r.stderr)
 	}
 }
 

@@ -143,8 +143,11 @@ func shortEval(w *workshop, cmd *cobra.Command, args []string) ([]string, error)
 // shortXLand lets few learners live, for a few episodes.
 func shortXLand(_ *workshop, cmd *cobra.Command, args []string) ([]string, error) {
 	length := []string{"--episodes", "20"}
-	if flagOf(cmd, "learner") == "search" {
+	switch flagOf(cmd, "learner") {
+	case "search":
 		length = []string{"--steps", "60"}
+	case "ppo":
+		length = []string{"--steps", "60", "--envs", "5", "--rollout", "8"}
 	}
 	return append(append(args, length...), "--learn", "5", "--held", "2", "--horizon", "12", "--force"), nil
 }

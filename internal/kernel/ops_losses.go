@@ -39,7 +39,7 @@ func (o *CrossEntropy) Cost() Cost { return Cost{10 * int64(o.Logits.Len()), byt
 //
 //	loss = -min(r·adv, clamp(r, 1-Clip, 1+Clip)·adv) + ValueCoef·(v - return)² - EntropyCoef·entropy
 //	DOut = Weight·gradient
-//	Sums[b] = policy loss, (v - return)², entropy, 1 where r left 1±Clip: T of each, one after another
+//	Sums[b] = policy loss, (v - return)², entropy, 1 where r left 1±Clip: T of each in turn
 //
 // Rows past the batch's end get 0.
 type PPO struct {

@@ -5,9 +5,9 @@ import (
 	"haul/internal/plan"
 )
 
-// Recurrent is an actor-critic with a memory: rows of one table, a row for each input, side by side;
-// a layer with GELU; gated recurrent units; then the logits of the actions and a value. The last
-// layer starts at zero, so that the first policy is uniform.
+// Recurrent is an actor-critic with a memory: rows of one table, a row for each input, side by
+// side; a layer with GELU; gated recurrent units; then the logits of the actions and a value. The
+// last layer starts at zero, so that the first policy is uniform.
 type Recurrent struct {
 	layout kernel.Layout
 	inputs int

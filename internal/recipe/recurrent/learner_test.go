@@ -232,8 +232,8 @@ func TestLearnerForgets(t *testing.T) {
 	}
 }
 
-// TestLabelsAreOfTheEnd: a step's label is the likeliest action of the policy that has learned, which
-// read the history up to there: the reference's, over the whole history at once.
+// TestLabelsAreOfTheEnd: a step's label is the likeliest action of the policy that has learned,
+// which read the history up to there: the reference's, over the whole history at once.
 func TestLabelsAreOfTheEnd(t *testing.T) {
 	s, w := small(), room(t, 3, 9)
 	s.Steps, s.Rate = 60, 0.02

@@ -1,8 +1,8 @@
 // Package recurrent is a learner with a recurrent network in XLand-MiniGrid: proximal policy
-// optimization (Schulman et al. 2017) of an actor and a critic that share gated recurrent units (Cho
-// et al. 2014). Units go on from episode to episode, and the network sees its last action and what
-// it earned (Duan et al. 2016). A learner has one task, and what it does in its environments from
-// its first step to its last are the histories that in-context agents learn from.
+// optimization (Schulman et al. 2017) of an actor and a critic that share gated recurrent units
+// (Cho et al. 2014). Units go on from episode to episode, and the network sees its last action and
+// what it earned (Duan et al. 2016). A learner has one task, and what it does in its environments
+// from its first step to its last are the histories that in-context agents learn from.
 //
 // What a reader could break: a learner is a function of the settings, the world, its task and the
 // seed, whatever the number of workers and of learners beside it.

@@ -77,3 +77,50 @@ func TestXLandHistories(t *testing.T) {
 		}
 	}
 }
+
+// TestXLandWholeTasks: others who live through all histories of a task at once get all of them in
+// one call, and no more histories than they take.
+func TestXLandWholeTasks(t *testing.T) {
+	w, err := xland.New("R1-5x5", xland.Tasks{Name: "trivial", Seed: xland.PublicSeed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const together = 5
+	o := XLandOptions{World: w, Learn: []xland.ID{0, 1, 2, 5, 9}, Held: []xland.ID{3, 4}, Histories: 3, Schedule: xland.DefaultSchedule(), Seed: 6,
+		Path: filepath.Join(t.TempDir(), "a.hist"), Together: together, Whole: true}
+	seen, next := map[xland.ID]int{}, 0
+	o.Lives = func(_ context.Context, dst [][]xland.Step, ids []xland.ID, first uint64) error {
+		if int(first) != next || len(ids) > together || len(dst) != len(ids) {
+			t.Errorf("%d histories from %d on, want at most %d from %d on", len(ids), first, together, next)
+		}
+		next += len(ids)
+		here := map[xland.ID]int{}
+		for i, id := range ids {
+			here[id]++
+			s := xland.Step{Ends: true}
+			for k := range s.Seen {
+				s.Seen[k] = 1
+			}
+			dst[i] = append(dst[i], s)
+		}
+		for id, n := range here {
+			if seen[id] > 0 {
+				t.Errorf("histories of %v come in two calls", id)
+			}
+			seen[id] += n
+		}
+		return nil
+	}
+	if err := MakeXLand(context.Background(), o); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range append(o.Learn, o.Held...) {
+		want := 3
+		if slices.Contains(o.Held, id) {
+			want = 1
+		}
+		if seen[id] != want {
+			t.Errorf("%v has %d histories, want %d", id, seen[id], want)
+		}
+	}
+}

@@ -55,8 +55,8 @@ KERNEL __launch_bounds__(threads) crossentropy(float *dlogits, const float *logi
   sums[(long)b * 3 * heads + e] = v;
 }
 
-// ppo, a thread a row, `tokens` rows an instance: kernel.PPO. The policy loss has a slope where its unclipped side is the
-// smaller; the entropy's is -p·(log p + entropy).
+// ppo, a thread a row, `tokens` rows an instance: kernel.PPO. The policy loss has a slope where its
+// unclipped side is the smaller; the entropy's is -p·(log p + entropy).
 KERNEL __launch_bounds__(threads) ppo(float *dout, const float *out, const float *sample, float *sums, int rows, int tokens, int actions, float clip,
                                      float valueCoef, float entropyCoef, float weight) {
   const int r = blockIdx_x * threads + threadIdx_x;
