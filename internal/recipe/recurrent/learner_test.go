@@ -129,6 +129,19 @@ func TestHistoriesAreLived(t *testing.T) {
 	}
 }
 
+// convinced gives a learner weights that tell states apart, and returns them.
+func convinced(t *testing.T, l *learner) []float32 {
+	t.Helper()
+	weights := make([]float32, l.net.model.Layout().Len)
+	for i := range weights {
+		weights[i] = rng.Float(rng.At(9, uint64(i), 0, rng.Weights)[0]) - 0.5
+	}
+	if err := l.net.store.WriteWeights(weights); err != nil {
+		t.Fatal(err)
+	}
+	return weights
+}
+
 // TestLearningSeesWhatActingSaw: before anything is learned, the program that learns computes from
 // the units at a rollout's start and what was shown since the very values and probabilities that
 // were acted on, though episodes ended on the way.
@@ -137,15 +150,11 @@ func TestLearningSeesWhatActingSaw(t *testing.T) {
 		s, w := small(), room(t, 5, horizon)
 		s.Rate, s.Clip, s.Rollout, s.Steps, s.Passes, s.Parts, s.Envs = 1e-12, 2e-5, 6, 24, 1, 1, 30
 		l := open(t, &s, w, 2)
-		l.begin(2, 5)
-		l.keep.begin(nil, w)
-		weights := make([]float32, l.net.model.Layout().Len)
-		for i := range weights {
-			weights[i] = rng.Float(rng.At(9, uint64(i), 0, rng.Weights)[0]) - 0.5
-		}
-		if err := l.net.store.WriteWeights(weights); err != nil {
+		if err := l.begin(2, 5); err != nil {
 			t.Fatal(err)
 		}
+		l.keep.begin(nil, w)
+		convinced(t, l)
 		rounds := 0
 		l.curve = func(_ int, _ float64, _ int, m kernel.Metrics) {
 			rounds++
@@ -168,9 +177,18 @@ func TestLearningSeesWhatActingSaw(t *testing.T) {
 				t.Errorf("horizon %d: %d episodes ended", horizon, ends)
 			}
 		}
+		var units [2][]float32
 		for range 3 {
-			if err := errors.Join(l.collect(context.Background(), s.Rollout), l.improve(context.Background())); err != nil {
-				t.Fatal(err)
+			for i, do := range []func() error{
+				func() error { return l.collect(context.Background(), s.Rollout) }, func() error { return l.improve(context.Background()) },
+			} {
+				units[i] = make([]float32, s.Envs*s.Hidden)
+				if err := errors.Join(do(), l.net.act.ReadBatch(l.net.actState, units[i])); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !slices.Equal(units[0], units[1]) {
+				t.Error("units move while nobody acts")
 			}
 		}
 		if rounds != 3 {
@@ -184,14 +202,14 @@ func TestLearningSeesWhatActingSaw(t *testing.T) {
 func TestAdvantages(t *testing.T) {
 	s := Settings{Envs: 3, Rollout: 3, Discount: 0.5, Lambda: 0.5}
 	r := newRollout(&s, 1)
-	copy(r.value, []float32{1, 2, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8})
+	copy(r.value, []float32{1, 2, 4, 6, 1, 2, 4, 6, 1, 2, 4, 6})
 	copy(r.reward, []float32{3, 0, 0, 0, 0, 3, 0, 0, 0})
 	r.ends[0], r.ends[5] = true, true
 	r.advantages(&s)
 	want := []float64{
-		3 - 1, 0 + 2 - 2 + 0.25*(4-4), 4 - 4,
-		0 + 1 - 1 + 0.25*(2-2+0.25*(3-4)), 2 - 2 + 0.25*(3-4), 3 - 4,
-		0, 0, 0,
+		3 - 1, 2 - 2 + 0.25*(3-4), 3 - 4,
+		1 - 1 + 0.25*(2-2+0.25*(3-4)), 2 - 2 + 0.25*(3-4), 3 - 4,
+		1 - 1 + 0.25*(2-2+0.25*(3-4)), 2 - 2 + 0.25*(3-4), 3 - 4,
 	}
 	mean, squares := 0.0, 0.0
 	for i, a := range want {
@@ -233,16 +251,22 @@ func TestLearnerForgets(t *testing.T) {
 }
 
 // TestLabelsAreOfTheEnd: a step's label is the likeliest action of the policy that has learned,
-// which read the history up to there: the reference's, over the whole history at once.
+// which read the history up to there: the reference's, over the whole history at once. Before it
+// learned it acted at random.
 func TestLabelsAreOfTheEnd(t *testing.T) {
 	s, w := small(), room(t, 3, 9)
-	s.Steps, s.Rate = 60, 0.02
+	s.Rollout = 60
 	l := open(t, &s, w, 1)
-	steps := live(t, l, 3, 8, 1)[0]
-	weights := make([]float32, l.net.model.Layout().Len)
-	if err := l.net.store.ReadWeights(weights); err != nil {
+	if err := l.begin(3, 8); err != nil {
 		t.Fatal(err)
 	}
+	l.keep.begin(make([][]xland.Step, 1), w)
+	err := l.collect(context.Background(), s.Rollout)
+	weights := convinced(t, l)
+	if err = errors.Join(err, l.label(context.Background())); err != nil {
+		t.Fatal(err)
+	}
+	steps := l.keep.dst[0]
 	dev := reference.New[float64](1)
 	store, err := dev.NewStore(l.net.model.Layout(), true)
 	if err != nil {
@@ -282,7 +306,7 @@ func TestLabelsAreOfTheEnd(t *testing.T) {
 		kinds[step.Best] = true
 	}
 	if len(kinds) < 2 {
-		t.Error("all labels are equal: the policy has not learned anything that tells states apart")
+		t.Error("all labels are equal: the policy does not tell states apart")
 	}
 }
 
