@@ -262,8 +262,11 @@ func TestLabelsAreOfTheEnd(t *testing.T) {
 	}
 	l.keep.begin(make([][]xland.Step, 1), w)
 	err := l.collect(context.Background(), s.Rollout)
-	weights := convinced(t, l)
-	if err = errors.Join(err, l.label(context.Background())); err != nil {
+	weights, strong := convinced(t, l), make([]float32, s.Envs*s.Hidden) // units that no label may begin with
+	for i := range strong {
+		strong[i] = float32(9 - 18*(i%2))
+	}
+	if err = errors.Join(err, l.net.act.WriteBatch(l.net.actState, strong), l.label(context.Background())); err != nil {
 		t.Fatal(err)
 	}
 	steps := l.keep.dst[0]
