@@ -54,6 +54,3 @@ func (s *Settings) Check(w xland.World) error {
 	}
 	return nil
 }
-
-// transitions is what a learner lives through, in all of its environments.
-func (s *Settings) transitions() int64 { return int64(s.Steps) * int64(s.Envs) }
