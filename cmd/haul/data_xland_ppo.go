@@ -7,10 +7,6 @@ import (
 	"haul/internal/world/history"
 )
 
-// networksTogether is how many tasks per network are lived before their histories are written: the
-// fewer, the more often all networks wait for the last.
-const networksTogether = 4
-
 // withNetworks has recurrent networks live through all tasks: on a CPU one on each core, on a GPU
 // one after another. Whoever calls it closes.
 func (a *app) withNetworks(f *xlandFlags, o *history.XLandOptions, bar *bar) (closing func() error, err error) {
@@ -59,10 +55,13 @@ func (a *app) withNetworks(f *xlandFlags, o *history.XLandOptions, bar *bar) (cl
 	}
 	all := int64(tasks) * int64(f.learning.Steps) * int64(f.learning.Envs)
 	pool, err = recipe.NewRecurrentPool(o.World, f.learning, f.seed, devices, cores, func(transitions int64) { bar.set(int(100 * transitions / all)) })
+	if err == nil {
+		o.Together, err = pool.Together(o.Histories)
+	}
 	if err != nil {
 		return nil, firstOf(err, closing())
 	}
-	o.Lives, o.Together, o.Whole = pool.Lives, networksTogether*many*o.Histories, true
+	o.Lives, o.Whole = pool.Lives, true
 	o.Progress = func(int, int) {}
 	return closing, nil
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"unsafe"
 
 	"haul/internal/kernel"
+	"haul/internal/run"
 	"haul/internal/world/xland"
 )
 
@@ -37,6 +39,18 @@ func NewPool(w xland.World, s Settings, seed uint64, devices []kernel.Device, co
 		p.learners = append(p.learners, l)
 	}
 	return p, nil
+}
+
+// tasksTogether is how many tasks per learner are lived before their histories are written: the
+// fewer, the more often all learners wait for the last.
+const tasksTogether = 4
+
+// Together is how many histories a call of Lives may be given, where a task has so many. The host
+// keeps all of them until the call returns.
+func (p *Pool) Together(histories int) (int, error) {
+	n := tasksTogether * len(p.learners) * histories
+	steps := int64(p.learners[0].Steps)
+	return n, run.FitsHost("--histories", "the host", "keeping histories until they are written", histories, run.Product(int64(n), steps, int64(unsafe.Sizeof(xland.Step{}))))
 }
 
 // Close gives back what learners hold.

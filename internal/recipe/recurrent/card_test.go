@@ -1,0 +1,55 @@
+package recurrent
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+
+	"haul/internal/cu/cutest"
+	"haul/internal/kernel"
+	"haul/internal/kernel/cuda"
+)
+
+// TestLearnersOnACard: a learner on a graphics card, which is interpreted here, acts as one on a
+// CPU until it has learned, and then has its weights but for rounding.
+func TestLearnersOnACard(t *testing.T) {
+	defer cutest.Install(cutest.Ampere.With(true, true))()
+	card, err := cuda.Open(cuda.Options{Precision: cuda.FP32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer card.Close()
+	s, w := small(), room(t, 3, 5)
+	s.Steps, s.Passes, s.Envs, s.Hidden = 12, 1, 3, 8
+	var weights [2][]float32
+	for i, dev := range []kernel.Device{openCPU(t, 1), card} {
+		l, err := newLearner(dev, &s, w, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.close()
+		weights[i] = make([]float32, l.net.model.Layout().Len)
+		if err := l.begin(3, 8); err != nil {
+			t.Fatal(err)
+		}
+		l.keep.begin(nil, w)
+		for range 2 { // the weights that are learned act too
+			if err := errors.Join(l.collect(context.Background(), s.Rollout), l.improve(context.Background()), l.net.store.ReadWeights(weights[i])); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	moved := 0
+	for i, v := range weights[0] {
+		if math.Abs(float64(weights[1][i]-v)) > 2e-4 {
+			t.Fatalf("weight %d is %v on a card and %v on a CPU", i, weights[1][i], v)
+		}
+		if v != 0 {
+			moved++
+		}
+	}
+	if moved < len(weights[0])/2 {
+		t.Errorf("%d of %d weights are not 0", moved, len(weights[0]))
+	}
+}
