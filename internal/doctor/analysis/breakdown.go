@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sort"
 
@@ -99,13 +100,13 @@ func (a *Analysis) Breakdown() *Breakdown {
 			b.Copies = append(b.Copies, CopyRate{busWords[d], a.PerStep(float64(s.n)), a.PerStep(s.bytes) / (1 << 20), a.Ms(s.ns), s.bytes / max(1, s.ns)})
 		}
 	}
-	for _, f := range a.Comm.Families {
+	families := slices.SortedFunc(maps.Values(a.Comm.Families), func(x, y *CommFamily) int {
+		return cmp.Or(cmp.Compare(y.NS, x.NS), cmp.Compare(x.Kind+phrase.Printable(x.Group), y.Kind+phrase.Printable(y.Group)))
+	})
+	for _, f := range families {
 		b.Collectives = append(b.Collectives, CommTime{f.Kind, phrase.Printable(f.Group), a.PerStep(float64(f.N)), a.Ms(f.NS), a.Ms(f.Exposed),
 			a.PerStep(float64(f.Bytes)) / (1 << 20), f.RateBytes / max(1, f.RateNS) * Traffic(f.Kind, f.Members)})
 	}
-	slices.SortFunc(b.Collectives, func(x, y CommTime) int {
-		return cmp.Or(cmp.Compare(y.MS, x.MS), cmp.Compare(x.Kind+x.Group, y.Kind+y.Group))
-	})
 	b.QueueDepth, b.QueueMS = a.queue()
 	b.Memory, b.Peak = a.memory()
 	b.Graphs = a.replays()

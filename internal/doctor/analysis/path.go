@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sort"
 
@@ -256,12 +257,13 @@ func (l *PathLeg) finish(w trace.Window) {
 	l.AtMS, l.MS, l.Share = float64(l.start-w.Start)/1e6, ns/1e6, ns/float64(w.End-w.Start)
 	l.Busy = min(1, l.Busy/max(1, ns))
 	var sum float64
-	for what, x := range l.labels {
-		sum += x
-		l.Top = append(l.Top, LegShare{what, x})
+	most := slices.SortedFunc(maps.Keys(l.labels), func(x, y string) int { return cmp.Or(cmp.Compare(l.labels[y], l.labels[x]), cmp.Compare(x, y)) })
+	for i, what := range most {
+		x := l.labels[what]
+		if sum += x; i < legTop {
+			l.Top = append(l.Top, LegShare{what, x})
+		}
 	}
-	slices.SortFunc(l.Top, func(x, y LegShare) int { return cmp.Or(cmp.Compare(y.Share, x.Share), cmp.Compare(x.What, y.What)) })
-	l.Top = l.Top[:min(len(l.Top), legTop)]
 	for i := range l.Top {
 		l.Top[i].Share /= max(1, sum)
 	}

@@ -150,18 +150,15 @@ func (r *Report) kernelTimes() map[string]float64 {
 
 // changes pairs two maps, most changed first.
 func changes(before, after map[string]float64) []Change {
-	out := []Change{}
-	for what, ms := range before {
-		out = append(out, change(what, ms, after[what]))
+	out, both := []Change{}, maps.Clone(before)
+	if both == nil {
+		both = map[string]float64{}
 	}
-	for what, ms := range after {
-		if _, ok := before[what]; !ok {
-			out = append(out, change(what, 0, ms))
-		}
+	maps.Copy(both, after)
+	by := func(what string) float64 { return math.Abs(change(what, before[what], after[what]).Delta) }
+	for _, what := range slices.SortedFunc(maps.Keys(both), func(x, y string) int { return cmp.Or(cmp.Compare(by(y), by(x)), strings.Compare(x, y)) }) {
+		out = append(out, change(what, before[what], after[what]))
 	}
-	slices.SortFunc(out, func(x, y Change) int {
-		return cmp.Or(cmp.Compare(math.Abs(y.Delta), math.Abs(x.Delta)), strings.Compare(x.What, y.What))
-	})
 	return out
 }
 
