@@ -17,7 +17,7 @@ func TestRecurrentParity(t *testing.T) {
 	f := loadFixture(t, "recurrent_parity.safetensors")
 	size := func(key string) int { return int(f.number(key)) }
 	batch, steps := size("batch"), size("steps")
-	m := model.NewRecurrent(size("inputs"), size("rows"), size("embed"), size("hidden"), size("actions"))
+	m := model.NewRecurrent(size("inputs"), size("rows"), size("embed"), 0, size("hidden"), size("actions"))
 	fast, err := cpu.Open(cpu.Options{Workers: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestRecurrentParity(t *testing.T) {
 		p := plan.New("parity", dev, batch, 1, m.Layout())
 		index, units := p.RowInts("index", p.B(), steps*size("inputs"), 1), p.Rows("units", p.B(), m.Hidden)
 		sample := p.Rows("sample", p.B(), steps, 4)
-		out := plan.Keep(m.Record(p, index, units, true))
+		out := plan.Keep(m.Record(p, index, nil, units, true))
 		spec := kernel.PPO{Clip: float32(f.number("clip")), ValueCoef: float32(f.number("value")), EntropyCoef: float32(f.number("entropy"))}
 		sums := p.PPO(out, sample, spec)
 		p.Backward()

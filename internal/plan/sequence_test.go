@@ -145,11 +145,12 @@ func TestGradientOfMLP(t *testing.T) {
 }
 
 // The learner with a memory: rows of one step and of several, whose units begin somewhere, behind
-// the clipped loss.
+// the clipped loss, without and with numbers beside the rows of the table.
 func TestGradientOfRecurrent(t *testing.T) {
-	for _, steps := range []int{1, 4} {
+	for _, c := range []struct{ steps, measured int }{{1, 0}, {4, 0}, {1, 2}, {4, 1}} {
+		steps := c.steps
 		const batch, inputs, rows, hidden, actions = 5, 3, 6, 4, 3
-		m := model.NewRecurrent(inputs, rows, 2, hidden, actions)
+		m := model.NewRecurrent(inputs, rows, 2, c.measured, hidden, actions)
 		dev, store := onReference(t, m.Layout())
 		g := &tape{store: store.(*reference.Store[float64]), layout: m.Layout()}
 		spec := kernel.PPO{Clip: 0.2, ValueCoef: 0.5, EntropyCoef: 0.05}
@@ -161,16 +162,26 @@ func TestGradientOfRecurrent(t *testing.T) {
 		for i := range units {
 			units[i] = float32(random.NormFloat64())
 		}
+		numbers := make([]float32, batch*steps*c.measured)
+		for i := range numbers {
+			numbers[i] = float32(random.NormFloat64())
+		}
 		for range batch * steps {
 			sample = append(sample, float32(random.IntN(actions)), float32(-0.5-2*random.Float64()), float32(random.NormFloat64()), float32(random.NormFloat64()))
 		}
 		record := func() *reference.Runner[float64] {
 			p := plan.New("learner", dev, batch, 1, m.Layout())
 			x, from, given := p.RowInts("index", p.B(), steps*inputs, 1), p.Rows("units", p.B(), hidden), p.Rows("sample", p.B(), steps, 4)
-			sums := p.PPO(m.Record(p, x, from, false), given, spec)
+			values := map[*kernel.Tensor]any{x: index, from: units, given: sample}
+			var beside *kernel.Tensor
+			if c.measured > 0 {
+				beside = p.Rows("measured", p.B(), steps, c.measured)
+				values[beside] = numbers
+			}
+			sums := p.PPO(m.Record(p, x, beside, from, false), given, spec)
 			p.Backward()
 			run := compile(t, p, dev, store)
-			for tensor, values := range map[*kernel.Tensor]any{x: index, from: units, given: sample} {
+			for tensor, values := range values {
 				if err := run.WriteBatch(tensor, values); err != nil {
 					t.Fatal(err)
 				}

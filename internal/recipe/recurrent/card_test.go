@@ -24,7 +24,8 @@ func TestLearnersOnACard(t *testing.T) {
 	s.Steps, s.Passes, s.Envs, s.Hidden = 12, 1, 3, 8
 	var weights [2][]float32
 	for i, dev := range []kernel.Device{openCPU(t, 1), card} {
-		l, err := newLearner(dev, &s, w, 1)
+		r := newRooms(w, s.Envs, 1)
+		l, err := newLearner(dev, &s, r.senses(), r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +34,6 @@ func TestLearnersOnACard(t *testing.T) {
 		if err := l.begin(3, 8); err != nil {
 			t.Fatal(err)
 		}
-		l.keep.begin(nil, w)
 		for range 2 { // the weights that are learned act too
 			if err := errors.Join(l.collect(context.Background(), s.Rollout), l.improve(context.Background()), l.net.store.ReadWeights(weights[i])); err != nil {
 				t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 type Pool struct {
 	seed     uint64
 	learners []*learner
+	rooms    []*rooms // of each learner
 
 	mu   sync.Mutex // guards calls of told, and the steps that it heard of
 	told func(transitions int64)
@@ -31,12 +32,13 @@ func NewPool(w xland.World, s Settings, seed uint64, devices []kernel.Device, co
 	}
 	p := &Pool{seed: seed, told: told}
 	for _, dev := range devices {
-		l, err := newLearner(dev, &s, w, cores)
+		r := newRooms(w, s.Envs, cores)
+		l, err := newLearner(dev, &s, r.senses(), r)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("compile a learner: %w", err), p.Close())
 		}
 		l.told = p.tell
-		p.learners = append(p.learners, l)
+		p.learners, p.rooms = append(p.learners, l), append(p.rooms, r)
 	}
 	return p, nil
 }
@@ -84,10 +86,11 @@ func (p *Pool) Lives(ctx context.Context, dst [][]xland.Step, ids []xland.ID, _ 
 		return from, at
 	}
 	var wait sync.WaitGroup
-	for _, l := range p.learners {
+	for i, l := range p.learners {
 		wait.Go(func() {
 			for from, to := next(); from < to; from, to = next() {
-				if err := l.learn(ctx, dst[from:to], ids[from], p.seed); err != nil {
+				p.rooms[i].keep(dst[from:to])
+				if err := l.learn(ctx, int64(ids[from]), p.seed); err != nil {
 					cancel(fmt.Errorf("the learner of %v: %w", ids[from], err))
 					return
 				}

@@ -9,7 +9,6 @@ import (
 	"haul/internal/model"
 	"haul/internal/rng"
 	"haul/internal/run"
-	"haul/internal/world/xland"
 )
 
 // shuffleIndex keeps the numbers of passes apart from those of environments.
@@ -18,91 +17,68 @@ const shuffleIndex = 1 << 32
 // learner is an actor-critic on a device of its own. It belongs to one goroutine.
 type learner struct {
 	*Settings
-	world   xland.World
-	workers int // cores that step its environments
-	inputs  int
+	senses
+	envs    environments
 	net     *network
 	roll    rollout
 	boxFrom any // roll.from, boxed once
 
-	batch   *xland.Batch
-	actions []uint8
-	last    []int32 // by environment: the action before, noAction for none
-	outcome []int32 // and what it led to
-	key     uint64
-	done    int    // steps of each environment
-	pass    uint64 // passes done, over all updates
-	order   []int
-	zeros   []float32
-	idle    []float32 // units of all environments at 0
-	keep    keeper
+	acts     []uint8 // what each environment is to do
+	key      uint64
+	done     int    // steps of each environment
+	pass     uint64 // passes done, over all updates
+	order    []int
+	zeros    []float32
+	idle     []float32 // units of all environments at 0
+	boxAside any       // units while the network takes steps that are taken back
 	// The minibatch as it goes to the device.
-	index, from, taken any
-	mIndex             []int32
-	mFrom, mTaken      []float32
-	told               func(steps int)
-	curve              func(done int, returns float64, episodes int, m kernel.Metrics) // after each update; nil: nobody hears
+	index, measured, from, taken any
+	mIndex                       []int32
+	mMeasured, mFrom, mTaken     []float32
+	told                         func(steps int)
+	curve                        func(done int, returns float64, episodes int, m kernel.Metrics) // after each update; nil: nobody hears
 }
 
 // newLearner compiles what learning takes.
-func newLearner(dev kernel.Device, s *Settings, w xland.World, workers int) (*learner, error) {
-	inputs := w.View*w.View + 2
-	if err := run.FitsHost("--envs", "the host", "keeping a rollout", s.Envs, rolloutBytes(s, inputs)); err != nil {
+func newLearner(dev kernel.Device, s *Settings, c senses, envs environments) (*learner, error) {
+	if err := run.FitsHost("--envs", "the host", "keeping a rollout", s.Envs, rolloutBytes(s, c)); err != nil {
 		return nil, err
 	}
-	net, err := newNetwork(dev, s, inputs)
+	net, err := newNetwork(dev, s, c)
 	if err != nil {
 		return nil, err
 	}
-	l := &learner{Settings: s, world: w, workers: workers, inputs: inputs, net: net, roll: newRollout(s, inputs), actions: make([]uint8, s.Envs),
-		last: make([]int32, s.Envs), outcome: make([]int32, s.Envs), order: make([]int, s.Envs), zeros: make([]float32, net.model.Layout().Len),
-		idle: make([]float32, s.Envs*s.Hidden)}
+	l := &learner{Settings: s, senses: c, envs: envs, net: net, roll: newRollout(s, c), acts: make([]uint8, s.Envs), order: make([]int, s.Envs),
+		zeros: make([]float32, net.model.Layout().Len), idle: make([]float32, s.Envs*s.Hidden), boxAside: make([]float32, s.Envs*s.Hidden)}
 	l.boxFrom = l.roll.from
 	n := s.minibatch()
-	l.mIndex, l.mFrom, l.mTaken = make([]int32, n*s.Rollout*inputs), make([]float32, n*s.Hidden), make([]float32, 4*n*s.Rollout)
-	l.index, l.from, l.taken = l.mIndex, l.mFrom, l.mTaken
+	l.mIndex, l.mMeasured = make([]int32, n*s.Rollout*c.inputs), make([]float32, n*s.Rollout*c.measured)
+	l.mFrom, l.mTaken = make([]float32, n*s.Hidden), make([]float32, 4*n*s.Rollout)
+	l.index, l.measured, l.from, l.taken = l.mIndex, l.mMeasured, l.mFrom, l.mTaken
 	return l, nil
 }
 
 func (l *learner) close() error { return l.net.close() }
 
 // begin forgets the last task.
-func (l *learner) begin(task xland.ID, seed uint64) error {
+func (l *learner) begin(task int64, seed uint64) error {
 	w := rng.At(seed, uint64(task), 0, rng.Learner)
 	l.key, l.pass, l.done = uint64(w[0])|uint64(w[1])<<32, 0, 0
-	starts := rng.At(l.key, 0, 0, rng.Starts)
-	tasks := make([]xland.ID, l.Envs)
-	for e := range tasks {
-		tasks[e] = task
-	}
-	var err error
-	if l.batch, err = xland.NewBatch(l.world, tasks, rng.JAXKey{starts[0], starts[1]}, l.workers); err != nil {
+	if err := l.envs.begin(task, l.key); err != nil {
 		return err
 	}
-	l.rest()
 	l.roll.returns, l.roll.episodes = 0, 0
 	clear(l.roll.earned)
-	_, err = l.net.update.TakeMetrics()
+	_, err := l.net.update.TakeMetrics()
 	return errors.Join(err, l.net.store.WriteWeights(model.Initial(l.net.model.Layout(), l.key)), l.net.store.WriteMoments(l.zeros, l.zeros),
 		l.net.update.SetState(kernel.State{}), l.net.act.WriteBatch(l.net.actState, l.idle))
 }
 
-// rest leaves nothing before the next step.
-func (l *learner) rest() {
-	for e := range l.last {
-		l.last[e], l.outcome[e] = noAction, goesOn
-	}
-}
-
-// learn lives through one task and appends what the first environments did to dst.
-func (l *learner) learn(ctx context.Context, dst [][]xland.Step, task xland.ID, seed uint64) error {
-	if len(dst) > l.Envs {
-		panic("recurrent: more histories than environments")
-	}
+// learn lives through one task, and labels what the environments keep of it.
+func (l *learner) learn(ctx context.Context, task int64, seed uint64) error {
 	if err := l.begin(task, seed); err != nil {
 		return err
 	}
-	l.keep.begin(dst, l.world)
 	for left := l.Steps; left > 0; left -= l.Rollout {
 		if err := l.collect(ctx, min(left, l.Rollout)); err != nil {
 			return err
@@ -127,19 +103,47 @@ func (l *learner) learn(ctx context.Context, dst [][]xland.Step, task xland.ID, 
 	return l.label(ctx)
 }
 
+// label gives every step that is kept the action that the policy of the end holds most likely
+// there: it reads each history from its first step.
+func (l *learner) label(ctx context.Context) error {
+	longest, width := l.envs.recall(), l.actions+1
+	if err := l.net.act.WriteBatch(l.net.actState, l.idle); err != nil {
+		return err
+	}
+	for t := range longest {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		l.envs.turn(t)
+		l.envs.show(l.net.index, l.net.measured)
+		if err := l.net.forward(); err != nil {
+			return err
+		}
+		for e := range l.Envs {
+			out, best := l.net.outs[e*width:][:l.actions], 0
+			for a, v := range out {
+				if v > out[best] {
+					best = a
+				}
+			}
+			l.envs.label(e, t, uint8(best))
+		}
+	}
+	return nil
+}
+
 // improve learns from a whole rollout. What follows it is judged by a step that is taken back.
 func (l *learner) improve(ctx context.Context) error {
 	r, n := &l.roll, l.net
-	units := make([]float32, len(r.from))
-	if err := n.act.ReadBatch(n.actState, units); err != nil {
-		return err
-	}
-	l.show()
-	if err := errors.Join(n.forward(), n.act.WriteBatch(n.actState, units)); err != nil {
+	err := l.aside(func() error {
+		l.envs.show(n.index, n.measured)
+		return n.forward()
+	})
+	if err != nil {
 		return err
 	}
 	for e := range l.Envs {
-		r.value[e*(r.steps+1)+r.steps] = n.outs[(e+1)*(int(xland.NumActions)+1)-1]
+		r.value[e*(r.steps+1)+r.steps] = n.outs[(e+1)*(l.actions+1)-1]
 	}
 	r.advantages(l.Settings)
 	for range l.Passes {
@@ -181,10 +185,16 @@ func (l *learner) shuffle() {
 func (l *learner) step(envs []int) error {
 	r, n := &l.roll, l.net
 	for k, e := range envs {
-		row := r.steps * l.inputs
+		row, numbers := r.steps*l.inputs, r.steps*l.senses.measured
 		copy(l.mIndex[k*row:][:row], r.index[e*row:])
+		copy(l.mMeasured[k*numbers:][:numbers], r.measured[e*numbers:])
 		copy(l.mFrom[k*r.units:][:r.units], r.from[e*r.units:])
 		copy(l.mTaken[k*4*r.steps:][:4*r.steps], r.sample[e*4*r.steps:])
+	}
+	if n.numbers != nil {
+		if err := n.update.WriteBatch(n.numbers, l.measured); err != nil {
+			return err
+		}
 	}
 	if err := errors.Join(n.update.WriteBatch(n.x, l.index), n.update.WriteBatch(n.from, l.from), n.update.WriteBatch(n.taken, l.taken)); err != nil {
 		return err

@@ -7,35 +7,9 @@ import (
 	"haul/internal/model"
 	"haul/internal/plan"
 	"haul/internal/run"
-	"haul/internal/world/xland"
 )
 
-// What the network sees of a step: a row of the table for each cell of the view, one for the action
-// before, one for what that action led to. Rows are tiles, then actions and none, then outcomes.
-const (
-	firstAction  = xland.NumTiles
-	noAction     = int32(xland.NumActions)
-	firstOutcome = firstAction + int(noAction) + 1
-
-	goesOn    = 0 // the episode does
-	unpaid    = 1 // it ended with the limit
-	paid      = 2 // it ended with the goal, and from here on by what that paid
-	payLevels = 8
-	tableRows = firstOutcome + paid + payLevels
-)
-
-// outcome is what a step led to, as the network sees it.
-func outcome(reward float32, ends bool) int32 {
-	switch {
-	case reward > 0:
-		return paid + min(int32(reward*payLevels), payLevels-1)
-	case ends:
-		return unpaid
-	}
-	return goesOn
-}
-
-// The columns of a tile's row.
+// The columns of a row of the table.
 const embed = 16
 
 // Sizes that an environment counts as where a CPU deals them to shards: a step of many rows is one
@@ -63,32 +37,37 @@ type network struct {
 	model *model.Recurrent
 	store kernel.Store
 
-	act            kernel.Runner
-	actIndex       *kernel.Tensor
-	actState       *kernel.Tensor
-	out            *kernel.Tensor
-	index          []int32   // of the step: [environment, input]
-	outs           []float32 // [environment, action or value]
-	boxIndex       any       // the two slices, boxed once: a step allocates nothing
-	boxOuts        any
-	ask            *kernel.Ask
-	asker          kernel.Asker
-	once           func(step func() error) error
-	update         kernel.Runner
-	x, from, taken *kernel.Tensor // of the minibatch: inputs, units before, what kernel.PPO takes
-	program        *kernel.Program
+	act         kernel.Runner
+	actIndex    *kernel.Tensor
+	actMeasured *kernel.Tensor // nil: nothing is measured
+	actState    *kernel.Tensor
+	out         *kernel.Tensor
+	index       []int32   // of the step: [environment, input]
+	measured    []float32 // likewise: [environment, number]
+	outs        []float32 // [environment, action or value]
+	boxIndex    any       // the slices, boxed once: a step allocates nothing
+	boxMeasured any
+	boxOuts     any
+	ask         *kernel.Ask
+	asker       kernel.Asker
+	once        func(step func() error) error
+
+	update kernel.Runner
+	// Of the minibatch: inputs, numbers, units before, what kernel.PPO takes.
+	x, numbers, from, taken *kernel.Tensor
+	program                 *kernel.Program
 }
 
-// newNetwork compiles both programs for environments with so many inputs.
-func newNetwork(dev kernel.Device, s *Settings, inputs int) (n *network, err error) {
-	n = &network{model: model.NewRecurrent(inputs, tableRows, embed, s.Hidden, int(xland.NumActions))}
+// newNetwork compiles both programs.
+func newNetwork(dev kernel.Device, s *Settings, c senses) (n *network, err error) {
+	n = &network{model: model.NewRecurrent(c.inputs, c.rows, embed, c.measured, s.Hidden, c.actions)}
 	if n.store, err = run.NewStore(dev, n.model.Layout(), true); err != nil {
 		return nil, err
 	}
-	if err := n.compileAct(dev, s, inputs); err != nil {
+	if err := n.compileAct(dev, s, c); err != nil {
 		return nil, errors.Join(err, n.store.Close())
 	}
-	if err := n.compileUpdate(dev, s, inputs); err != nil {
+	if err := n.compileUpdate(dev, s, c); err != nil {
 		return nil, errors.Join(err, n.act.Close(), n.store.Close())
 	}
 	return n, nil
@@ -98,14 +77,17 @@ func (n *network) close() error {
 	return errors.Join(n.update.Close(), n.act.Close(), n.store.Close())
 }
 
-func (n *network) compileAct(dev kernel.Device, s *Settings, inputs int) (err error) {
+func (n *network) compileAct(dev kernel.Device, s *Settings, c senses) (err error) {
 	p := plan.New("act", dev, s.Envs, actNodes, n.model.Layout())
-	n.actIndex, n.actState = p.RowInts("index", p.B(), inputs, 1), p.Rows("units", p.B(), s.Hidden)
-	n.out = plan.Keep(n.model.Record(p, n.actIndex, n.actState, true))
+	n.actIndex, n.actState = p.RowInts("index", p.B(), c.inputs, 1), p.Rows("units", p.B(), s.Hidden)
+	if c.measured > 0 {
+		n.actMeasured = p.Rows("measured", p.B(), 1, c.measured)
+	}
+	n.out = plan.Keep(n.model.Record(p, n.actIndex, n.actMeasured, n.actState, true))
 	if n.act, err = run.Compile("--envs", p, dev, n.store); err != nil {
 		return err
 	}
-	if asker, ok := n.act.(kernel.Asker); ok {
+	if asker, ok := n.act.(kernel.Asker); ok && c.measured == 0 {
 		if n.ask, err = asker.NewAsk([]*kernel.Tensor{n.actIndex}, n.out); err != nil {
 			return errors.Join(err, n.act.Close())
 		}
@@ -113,8 +95,8 @@ func (n *network) compileAct(dev kernel.Device, s *Settings, inputs int) (err er
 		n.once = func(step func() error) error { return step() }
 		return nil
 	}
-	n.index, n.outs = make([]int32, s.Envs*inputs), make([]float32, s.Envs*n.out.Cols())
-	n.boxIndex, n.boxOuts = n.index, n.outs
+	n.index, n.measured, n.outs = make([]int32, s.Envs*c.inputs), make([]float32, s.Envs*c.measured), make([]float32, s.Envs*n.out.Cols())
+	n.boxIndex, n.boxMeasured, n.boxOuts = n.index, n.measured, n.outs
 	return nil
 }
 
@@ -126,17 +108,25 @@ func (n *network) forward() error {
 	if err := n.act.WriteBatch(n.actIndex, n.boxIndex); err != nil {
 		return err
 	}
+	if n.actMeasured != nil {
+		if err := n.act.WriteBatch(n.actMeasured, n.boxMeasured); err != nil {
+			return err
+		}
+	}
 	if err := n.act.Run(); err != nil {
 		return err
 	}
 	return n.act.ReadBatch(n.out, n.boxOuts)
 }
 
-func (n *network) compileUpdate(dev kernel.Device, s *Settings, inputs int) (err error) {
+func (n *network) compileUpdate(dev kernel.Device, s *Settings, c senses) (err error) {
 	p := plan.New("recurrent ppo", dev, s.minibatch(), learnNodes, n.model.Layout())
-	n.x, n.from = p.RowInts("index", p.B(), s.Rollout*inputs, 1), p.Rows("units", p.B(), s.Hidden)
+	n.x, n.from = p.RowInts("index", p.B(), s.Rollout*c.inputs, 1), p.Rows("units", p.B(), s.Hidden)
+	if c.measured > 0 {
+		n.numbers = p.Rows("measured", p.B(), s.Rollout, c.measured)
+	}
 	n.taken = p.Rows("sample", p.B(), s.Rollout, 4)
-	sums := p.PPO(n.model.Record(p, n.x, n.from, false), n.taken,
+	sums := p.PPO(n.model.Record(p, n.x, n.numbers, n.from, false), n.taken,
 		kernel.PPO{Clip: float32(s.Clip), ValueCoef: float32(s.Value), EntropyCoef: float32(s.Entropy)})
 	p.Backward()
 	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.999, Eps: adamEps, MaxNorm: float32(s.MaxNorm)}, 1)

@@ -15,7 +15,8 @@ import (
 func TestStepIsRecordedFromTheSettings(t *testing.T) {
 	dev := runtest.Watch(openCPU(t, 1))
 	s := Settings{Steps: 20, Envs: 9, Rollout: 7, Hidden: 5, Rate: 0.004, Entropy: 0.03, Parts: 2, Passes: 1, Discount: 0.9, Lambda: 0.8, Clip: 0.15, Value: 0.4, MaxNorm: 0.7}
-	l, err := newLearner(dev, &s, room(t, 3, 9), 1)
+	r := newRooms(room(t, 3, 9), s.Envs, 1)
+	l, err := newLearner(dev, &s, r.senses(), r)
 	if err != nil {
 		t.Fatal(err)
 	}

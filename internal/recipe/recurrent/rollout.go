@@ -2,98 +2,125 @@ package recurrent
 
 import (
 	"context"
+	"errors"
 	"math"
 
 	"haul/internal/rng"
-	"haul/internal/world/xland"
 )
 
 // rollout is what a learner gathers between two updates, environment by environment. An episode may
 // continue from one rollout to the next, and units do.
 //
-// What a reader could break: the value of what follows an episode's end is 0, since its limit is
-// part of what a goal pays; units go on all the same.
+// What a reader could break: what follows an episode's end is worth 0 where the network sees that
+// nothing does, and the critic's word where a limit cut the episode; units go on all the same.
 type rollout struct {
-	envs, steps, inputs, units int
+	senses
+	envs, steps, units int
 
 	index    []int32   // [environment, step, input]
+	measured []float32 // [environment, step, number]
 	from     []float32 // [environment, unit]: before the first step
 	sample   []float32 // [environment, step, 4]: what kernel.PPO takes
 	value    []float32 // [environment, step], and after the last one
 	reward   []float32 // [environment, step]
 	ends     []bool    // [environment, step]
-	logProb  [xland.NumActions]float64
+	after    []float32 // [environment, step]: where the episode ends, what would have followed is worth
+	idle     []bool    // [environment, step]: the step was none
+	logProb  []float64 // by action
 	earned   []float64 // by environment: of the episode under way
 	returns  float64   // of the episodes that ended
 	episodes int
 }
 
-func newRollout(s *Settings, inputs int) rollout {
+func newRollout(s *Settings, c senses) rollout {
 	n := s.Envs * s.Rollout
-	return rollout{envs: s.Envs, steps: s.Rollout, inputs: inputs, units: s.Hidden, index: make([]int32, n*inputs), from: make([]float32, s.Envs*s.Hidden),
-		sample: make([]float32, 4*n), value: make([]float32, s.Envs*(s.Rollout+1)), reward: make([]float32, n), ends: make([]bool, n),
-		earned: make([]float64, s.Envs)}
+	return rollout{senses: c, envs: s.Envs, steps: s.Rollout, units: s.Hidden, index: make([]int32, n*c.inputs), measured: make([]float32, n*c.measured),
+		from: make([]float32, s.Envs*s.Hidden), sample: make([]float32, 4*n), value: make([]float32, s.Envs*(s.Rollout+1)), reward: make([]float32, n),
+		ends: make([]bool, n), after: make([]float32, n), idle: make([]bool, n), logProb: make([]float64, c.actions), earned: make([]float64, s.Envs)}
 }
 
 // rolloutBytes is what a rollout takes.
-func rolloutBytes(s *Settings, inputs int) int64 {
-	return int64(s.Envs) * (int64(s.Rollout)*(4*int64(inputs)+16+4+4+1) + 4*int64(s.Hidden))
-}
-
-// show writes what each environment shows to the network's next step.
-func (l *learner) show() {
-	cells := l.inputs - 2
-	for e := range l.Envs {
-		row := l.net.index[e*l.inputs:][:l.inputs]
-		for i, tile := range l.batch.Views[e*cells:][:cells] {
-			row[i] = int32(tile)
-		}
-		row[cells], row[cells+1] = int32(firstAction)+l.last[e], int32(firstOutcome)+l.outcome[e]
-	}
+func rolloutBytes(s *Settings, c senses) int64 {
+	return int64(s.Envs) * (int64(s.Rollout)*(4*int64(c.inputs+c.measured)+16+4+4+4+2) + 4*int64(s.Hidden))
 }
 
 // collect acts for so many steps. The end of the context is heeded before each.
 func (l *learner) collect(ctx context.Context, steps int) error {
-	r := &l.roll
+	r, width := &l.roll, l.actions+1
 	if err := l.net.act.ReadBatch(l.net.actState, l.boxFrom); err != nil {
 		return err
 	}
-	width := int(xland.NumActions) + 1
 	for t := range steps {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		l.show()
+		l.envs.show(l.net.index, l.net.measured)
 		if err := l.net.forward(); err != nil {
 			return err
 		}
 		for e := range l.Envs {
 			at := e*r.steps + t
-			copy(r.index[at*l.inputs:][:l.inputs], l.net.index[e*l.inputs:])
+			copy(r.index[at*r.inputs:][:r.inputs], l.net.index[e*r.inputs:])
+			copy(r.measured[at*r.senses.measured:][:r.senses.measured], l.net.measured[e*r.senses.measured:])
 			out := l.net.outs[e*width:][:width]
 			u := rng.Float(rng.At(l.key, uint64(e), uint32(l.done), rng.Learner)[0])
 			a := r.draw(out[:width-1], u)
-			l.actions[e] = a
+			l.acts[e] = a
 			s := r.sample[4*at:][:4]
 			s[0], s[1] = float32(a), float32(r.logProb[a])
 			r.value[e*(r.steps+1)+t] = out[width-1]
 		}
-		l.keep.before(l)
-		l.batch.Step(l.actions)
+		if err := l.envs.step(ctx, l.acts); err != nil {
+			return err
+		}
+		limits := false
 		for e := range l.Envs {
-			at, paid, ends := e*r.steps+t, l.batch.Rewards[e], l.batch.Ends[e]
-			r.reward[at], r.ends[at] = paid, ends
-			l.last[e], l.outcome[e] = int32(l.actions[e]), outcome(paid, ends)
-			if r.earned[e] += float64(paid); ends {
+			at := e*r.steps + t
+			paid, end, counts := l.envs.led(e)
+			r.reward[at], r.ends[at], r.after[at], r.idle[at] = paid, end != goesOn, 0, !counts
+			limits = limits || end == cut
+			if r.earned[e] += float64(paid); end != goesOn {
 				r.returns += r.earned[e]
 				r.episodes++
 				r.earned[e] = 0
 			}
 		}
-		l.keep.after(l)
 		l.done++
+		if limits {
+			if err := l.judgeCut(t); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// judgeCut asks the critic what would have followed where step t cut an episode. The units that it
+// takes for that are put back.
+func (l *learner) judgeCut(t int) error {
+	r := &l.roll
+	err := l.aside(func() error {
+		l.envs.showLast(l.net.index, l.net.measured)
+		return l.net.forward()
+	})
+	if err != nil {
+		return err
+	}
+	for e := range l.Envs {
+		if _, end, _ := l.envs.led(e); end == cut {
+			r.after[e*r.steps+t] = l.net.outs[(e+1)*(l.actions+1)-1]
+		}
+	}
+	return nil
+}
+
+// aside lets the network take steps that are taken back.
+func (l *learner) aside(do func() error) error {
+	n := l.net
+	if err := n.act.ReadBatch(n.actState, l.boxAside); err != nil {
+		return err
+	}
+	return errors.Join(do(), n.act.WriteBatch(n.actState, l.boxAside))
 }
 
 // draw picks an action by a number in [0, 1), and leaves the logarithms of all probabilities.
@@ -129,25 +156,32 @@ const spreadFloor = 0.02
 // values that reach one step beyond.
 func (r *rollout) advantages(s *Settings) {
 	var sum, squares float64
+	n := 0.0
 	for e := range r.envs {
 		v, carried := r.value[e*(r.steps+1):][:r.steps+1], 0.0
 		for t := r.steps - 1; t >= 0; t-- {
 			at, after := e*r.steps+t, float64(v[t+1])
+			m := r.sample[4*at:][:4]
+			if r.idle[at] {
+				m[2], m[3] = 0, v[t]
+				continue
+			}
 			if r.ends[at] {
-				after, carried = 0, 0
+				after, carried = float64(r.after[at]), 0
 			}
 			carried = float64(r.reward[at]) + s.Discount*after - float64(v[t]) + s.Discount*s.Lambda*carried
-			m := r.sample[4*at:][:4]
 			m[2], m[3] = float32(carried), float32(carried)+v[t]
 			sum += carried
 			squares += carried * carried
+			n++
 		}
 	}
-	n := float64(r.envs * r.steps)
+	n = max(1, n)
 	mean := sum / n
 	spread := math.Sqrt(max(0, squares/n-mean*mean)) + spreadFloor
 	for at := range r.envs * r.steps {
-		m := r.sample[4*at:][:4]
-		m[2] = float32((float64(m[2]) - mean) / spread)
+		if m := r.sample[4*at:][:4]; !r.idle[at] {
+			m[2] = float32((float64(m[2]) - mean) / spread)
+		}
 	}
 }

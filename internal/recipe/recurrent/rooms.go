@@ -1,0 +1,167 @@
+package recurrent
+
+import (
+	"context"
+
+	"haul/internal/rng"
+	"haul/internal/world/xland"
+)
+
+// What the network sees of a step: a row of the table for each cell of the view, one for the action
+// before, one for what that action led to. Rows are tiles, then actions and none, then outcomes.
+const (
+	firstAction  = xland.NumTiles
+	noAction     = int32(xland.NumActions)
+	firstOutcome = firstAction + int(noAction) + 1
+
+	none      = 0 // the episode goes on
+	unpaid    = 1 // it ended with the limit
+	paid      = 2 // it ended with the goal, and from here on by what that paid
+	payLevels = 8
+	tableRows = firstOutcome + paid + payLevels
+)
+
+// outcome is what a step led to, as the network sees it.
+func outcome(reward float32, ends bool) int32 {
+	switch {
+	case reward > 0:
+		return paid + min(int32(reward*payLevels), payLevels-1)
+	case ends:
+		return unpaid
+	}
+	return none
+}
+
+// rooms are environments of XLand-MiniGrid, of which the first are kept as histories. An episode's
+// limit is part of what a goal pays, so it cuts nothing off.
+type rooms struct {
+	world   xland.World
+	workers int // cores that step them
+	batch   *xland.Batch
+	cells   int     // of a view
+	last    []int32 // by environment: the action before, noAction for none
+	outcome []int32 // and what it led to
+
+	dst   [][]xland.Step // appended to
+	from  []int          // where each history begins in dst
+	clock []int          // steps of the episode under way
+	pays  []float64      // by a reward's index
+}
+
+// newRooms are so many environments, which begin with begin.
+func newRooms(w xland.World, envs, workers int) *rooms {
+	return &rooms{world: w, workers: workers, cells: w.View * w.View, last: make([]int32, envs), outcome: make([]int32, envs), pays: w.Space().Rewards}
+}
+
+// senses are what they show: a row for each cell of the view, for the last action and for what it
+// led to.
+func (r *rooms) senses() senses {
+	return senses{inputs: r.cells + 2, rows: tableRows, actions: int(xland.NumActions)}
+}
+
+// keep appends the next lives of the first environments to dst.
+func (r *rooms) keep(dst [][]xland.Step) {
+	if len(dst) > len(r.last) {
+		panic("recurrent: more histories than environments")
+	}
+	r.dst, r.from, r.clock = dst, r.from[:0], make([]int, len(dst))
+	for _, steps := range dst {
+		r.from = append(r.from, len(steps))
+	}
+}
+
+func (r *rooms) begin(task int64, key uint64) (err error) {
+	starts := rng.At(key, 0, 0, rng.Starts)
+	tasks := make([]xland.ID, len(r.last))
+	for e := range tasks {
+		tasks[e] = xland.ID(task)
+	}
+	r.batch, err = xland.NewBatch(r.world, tasks, rng.JAXKey{starts[0], starts[1]}, r.workers)
+	r.rest()
+	return err
+}
+
+// rest leaves nothing before the next step.
+func (r *rooms) rest() {
+	for e := range r.last {
+		r.last[e], r.outcome[e] = noAction, none
+	}
+}
+
+func (r *rooms) show(rows []int32, _ []float32) {
+	inputs := r.cells + 2
+	for e, last := range r.last {
+		row := rows[e*inputs:][:inputs]
+		for i, tile := range r.batch.Views[e*r.cells:][:r.cells] {
+			row[i] = int32(tile)
+		}
+		row[r.cells], row[r.cells+1] = int32(firstAction)+last, int32(firstOutcome)+r.outcome[e]
+	}
+}
+
+func (r *rooms) showLast([]int32, []float32) { panic("recurrent: no episode of a room is cut") }
+
+// step notes what is seen and done before it is done, and then what it led to.
+func (r *rooms) step(_ context.Context, actions []uint8) error {
+	for e := range r.dst {
+		s := xland.Step{Action: actions[e]}
+		copy(s.Seen[:], r.batch.Views[e*r.cells:][:r.cells])
+		r.dst[e] = append(r.dst[e], s)
+	}
+	r.batch.Step(actions)
+	for e, a := range actions {
+		r.last[e], r.outcome[e] = int32(a), outcome(r.batch.Rewards[e], r.batch.Ends[e])
+	}
+	for e := range r.dst {
+		s := &r.dst[e][len(r.dst[e])-1]
+		r.clock[e]++
+		if s.Ends = r.batch.Ends[e]; r.batch.Rewards[e] > 0 {
+			s.Reward = r.world.Paid(r.clock[e])
+		}
+		if s.Ends {
+			r.clock[e] = 0
+		}
+	}
+	return nil
+}
+
+func (r *rooms) led(e int) (reward float32, end ending, counts bool) {
+	if r.batch.Ends[e] {
+		end = ended
+	}
+	return r.batch.Rewards[e], end, true
+}
+
+// recall drops the episode that the end cut off.
+func (r *rooms) recall() (longest int) {
+	for e, steps := range r.dst {
+		end := len(steps)
+		for end > r.from[e] && !steps[end-1].Ends {
+			end--
+		}
+		r.dst[e] = steps[:end]
+		longest = max(longest, end-r.from[e])
+	}
+	r.rest()
+	return longest
+}
+
+func (r *rooms) turn(t int) {
+	for e := range r.dst {
+		at := r.from[e] + t
+		if at >= len(r.dst[e]) {
+			continue
+		}
+		copy(r.batch.Views[e*r.cells:][:r.cells], r.dst[e][at].Seen[:])
+		if t > 0 {
+			s := &r.dst[e][at-1]
+			r.last[e], r.outcome[e] = int32(s.Action), outcome(float32(r.pays[s.Reward]), s.Ends)
+		}
+	}
+}
+
+func (r *rooms) label(e, t int, best uint8) {
+	if e < len(r.dst) && r.from[e]+t < len(r.dst[e]) {
+		r.dst[e][r.from[e]+t].Best = best
+	}
+}
