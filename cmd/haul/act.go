@@ -1,16 +1,13 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -126,91 +123,58 @@ func (a *app) act(cmd *cobra.Command, f *actFlags) (err error) {
 
 // converse answers line by line until the input ends.
 func (a *app) converse(in io.Reader, live *recipe.Live) error {
-	out := bufio.NewWriter(a.stdout)
-	write := func(v any) error {
-		text, err := json.Marshal(v)
-		if err != nil {
-			return err
-		}
-		out.Write(append(text, '\n'))
-		return out.Flush()
-	}
+	c := newConversation(in, a.stdout)
 	space := live.World.Space()
 	var fields []string
 	for _, f := range space.Fields {
 		fields = append(fields, f.Name)
 	}
 	use, search := live.Heat()
-	if err := write(map[string]any{"agents": live.Agents(), "fields": fields, "actions": space.Actions, "temperature": use, "search_temperature": search}); err != nil {
+	if err := c.say(map[string]any{"agents": live.Agents(), "fields": fields, "actions": space.Actions, "temperature": use, "search_temperature": search}); err != nil {
 		return err
 	}
 	actions := make([]int, live.Agents())
-	lines := bufio.NewReaderSize(in, 1<<16)
 	for {
-		line, err := lines.ReadBytes('\n')
-		if len(bytes.TrimSpace(line)) > 0 {
-			said := answer(live, actions, line)
-			if said != nil && !errors.Is(said, recipe.ErrLine) {
-				return said
-			}
-			reply := map[string]any{"action": actions}
-			if said != nil {
-				reply = map[string]any{"error": oneLine(said.Error())}
-			} else if note := live.Note(); note != "" {
-				reply["note"] = note
-			}
-			if err := write(reply); err != nil {
-				return err
-			}
-		}
-		if errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) {
+		line, err := c.hear()
+		if err == io.EOF {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("cannot read: %w", err)
+			return err
+		}
+		said := answer(live, actions, line)
+		if said != nil && !errors.Is(said, recipe.ErrLine) {
+			return said
+		}
+		if said != nil {
+			err = c.refuse(said)
+		} else {
+			reply := map[string]any{"action": actions}
+			if note := live.Note(); note != "" {
+				reply["note"] = note
+			}
+			err = c.say(reply)
+		}
+		if err != nil {
+			return err
 		}
 	}
-}
-
-// readActInput reads a line: one object of known keys, and nothing behind it.
-func readActInput(line []byte) (t actInput, err error) {
-	d := json.NewDecoder(bytes.NewReader(line))
-	d.DisallowUnknownFields()
-	wrong := (*json.UnmarshalTypeError)(nil)
-	switch err = d.Decode(&t); {
-	case errors.As(err, &wrong) && wrong.Field != "":
-		return t, fmt.Errorf("%s: want a list of truth values%w", wrong.Field, recipe.ErrLine)
-	case errors.As(err, &wrong) || err == nil && t.Obs == nil:
-		return t, fmt.Errorf(`not a line of this kind: want an object such as {"obs": [[4, 4]], "reward": [0]}%w`, recipe.ErrLine)
-	case err != nil:
-		return t, fmt.Errorf("not a line of this kind: %s%w", strings.TrimPrefix(err.Error(), "json: "), recipe.ErrLine)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return t, fmt.Errorf("a line holds one object: want a line break before the next%w", recipe.ErrLine)
-	}
-	return t, nil
 }
 
 // answer lets agents act on one line.
 func answer(live *recipe.Live, actions []int, line []byte) error {
-	t, err := readActInput(line)
-	if err != nil {
+	const sample = `{"obs": [[4, 4]], "reward": [0]}`
+	var t actInput
+	if err := decodeLine(line, &t, sample); err != nil {
 		return err
 	}
-	n := live.Agents()
-	seen := fmt.Errorf("obs: want a list of %d observations, each a list of numbers%w", n, recipe.ErrLine)
-	var given [][]*float64 // JSON's null is no number, which a float64 would not tell
-	if err := json.Unmarshal(t.Obs, &given); err != nil || len(given) != n {
-		return seen
+	if t.Obs == nil {
+		return fmt.Errorf("not a line of this kind: want an object such as %s%w", sample, recipe.ErrLine)
 	}
-	obs := make([][]float64, n)
-	for i, fields := range given {
-		for _, v := range fields {
-			if v == nil {
-				return seen
-			}
-			obs[i] = append(obs[i], *v)
-		}
+	n := live.Agents()
+	obs, ok := rowsOf(t.Obs, n, true) // one that is missing has no fields
+	if !ok {
+		return fmt.Errorf("obs: want a list of %d observations, each a list of numbers%w", n, recipe.ErrLine)
 	}
 	paid := make([]*float64, n)
 	if len(t.Reward) > 0 && !bytes.Equal(t.Reward, []byte("null")) {

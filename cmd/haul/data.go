@@ -30,7 +30,7 @@ func (a *app) newData() *cobra.Command {
 	for i := range rooms {
 		cmd.AddCommand(a.newDataRoom(&rooms[i]))
 	}
-	cmd.AddCommand(a.newDataTabular(), a.newDataXLand(), a.newDataImport(), a.newDataShow())
+	cmd.AddCommand(a.newDataTabular(), a.newDataXLand(), a.newDataLearn(), a.newDataImport(), a.newDataShow())
 	a.parent(cmd)
 	return cmd
 }

@@ -37,6 +37,24 @@ type (
 	RecurrentPool = recurrent.Pool
 )
 
+// The same learners in environments that another program runs.
+type (
+	LiveLearner = recurrent.Live
+	Shown       = recurrent.Shown
+	Told        = recurrent.Told
+)
+
+// DefaultLiveLearner learns tasks of many kinds of environments.
+func DefaultLiveLearner() Recurrent { return recurrent.LiveDefault() }
+
+// CheckLiveLearner refuses what no learner can follow.
+func CheckLiveLearner(s Recurrent, shown Shown) error { return recurrent.CheckLive(&s, &shown) }
+
+// NewLiveLearner compiles a learner; act says what its actions lead to.
+func NewLiveLearner(dev kernel.Device, s Recurrent, shown Shown, seed uint64, act func(ctx context.Context, actions []uint8) (*Told, error)) (*LiveLearner, error) {
+	return recurrent.NewLive(dev, s, shown, seed, act)
+}
+
 // DefaultRecurrent learns most tasks without rules.
 func DefaultRecurrent() Recurrent { return recurrent.Default() }
 

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+)
+
+// TestLearnAnswersLineByLine: a learner acts on what it is told, task after task; a line that makes
+// no sense is answered by what is wrong with it and changes nothing; the answer to the last step is
+// a label for every step; and the end of the input, within a task too, is the end.
+func TestLearnAnswersLineByLine(t *testing.T) {
+	talk := func(in string) []string {
+		t.Helper()
+		var out, said strings.Builder
+		a := &app{stdout: &out, stderr: &said}
+		cmd := a.newDataLearn()
+		cmd.SetIn(strings.NewReader(in))
+		cmd.SetArgs(strings.Fields("--envs 2 --sizes 3,2 --actions 4 --steps 3 --rollout 2 --hidden 4 --seed 5"))
+		if err := cmd.ExecuteContext(context.Background()); err != nil {
+			t.Fatal(err, said.String())
+		}
+		return strings.Split(strings.TrimSpace(out.String()), "\n")
+	}
+	const begin = `{"task": 7, "obs": [[0, 0], [2, 1]]}` + "\n"
+	const step = `{"obs": [[1, 0], [2, 1]], "reward": [0, 1.5], "end": [false, true]}` + "\n"
+	plain := talk(begin + step + step + step + begin + step)
+	if len(plain) != 7 || plain[0] != `{"actions":4,"envs":2,"fields":2,"steps":3}` {
+		t.Fatalf("%q", plain)
+	}
+	var labels struct{ Best [][]int }
+	if err := json.Unmarshal([]byte(plain[4]), &labels); err != nil || len(labels.Best) != 2 || len(labels.Best[0]) != 3 || len(labels.Best[1]) != 3 {
+		t.Errorf("the answer to the last step: %s, %v", plain[4], err)
+	}
+	if plain[5] != plain[1] || plain[6] != plain[2] {
+		t.Errorf("a task that is lived once more: %q, at first %q", plain[5:], plain[1:3])
+	}
+	if again := talk(begin + begin[:0] + step); len(again) != 3 || again[2] != plain[2] {
+		t.Errorf("cut short: %q", again)
+	}
+	wrong := []struct{ line, why string }{
+		{"x", "not a line of this kind"},
+		{"[]", "not a line of this kind"},
+		{"{}", "a task begins with a line such as"},
+		{step, "a task begins with a line such as"},
+		{`{"task": 1.5, "obs": [[0, 0], [2, 1]]}`, "task: want a whole number"},
+		{`{"task": 7, "obs": [[0, 0]]}`, "obs: want a list of 2 observations"},
+		{`{"task": 7, "obs": [[0, 0], [2, null]]}`, "obs: want a list of 2 observations"},
+		{`{"task": 7, "obs": [[0, 0], [3, 1]]}`, "field 0 of environment 1 is 3"},
+		{`{"task": 7, "obs": [[0, 0], [2, 1]]} {}`, "a line holds one object"},
+	}
+	in := ""
+	for _, c := range wrong {
+		in += strings.TrimSpace(c.line) + "\n\n"
+	}
+	in += begin
+	within := []struct{ line, why string }{
+		{begin, "a task is under way"},
+		{`{"obs": [[1, 0], [2, 1]]}`, "reward: want a list of 2 numbers"},
+		{`{"obs": [[1, 0], [2, 1]], "reward": [0]}`, "reward: want a list of 2 numbers"},
+		{`{"obs": [[1, 0], [2, 1]], "reward": [0, null]}`, "reward: want a list of 2 numbers"},
+		{`{"obs": [[1, 0], [2, 1]], "reward": 3}`, "reward: want a list of 2 numbers"},
+		{`{"obs": [[1, 0], [2, 1]], "reward": [0, 1], "end": [true]}`, "end: want a list of 2 truth values"},
+		{`{"obs": [[1, 0], [2, 1]], "reward": [0, 1], "end": 1}`, "end: want a list of truth values"},
+		{`{"obs": [[1, 0], [2, 1]], "reward": [0, 1], "last": [[1, 0]]}`, "last: want a list of 2 observations"},
+		{`{"obs": [[1, 0], [2, 1]], "reward": [0, 1], "last": [[1, 2], null]}`, "last: field 1 of environment 0 is 2"},
+		{`{"obs": [[1, 0], [2, 1]], "reward": [0, 1], "done": [true, true]}`, "unknown field"},
+	}
+	for _, c := range within {
+		in += strings.TrimSpace(c.line) + "\n"
+	}
+	told := talk(in + step + step + strings.Replace(step, "}", `, "last": null, "cut": [false, false], "idle": [false, false]}`, 1))
+	if len(told) != 5+len(wrong)+len(within) {
+		t.Fatalf("%d lines: %q", len(told), told)
+	}
+	for i, c := range wrong {
+		if !strings.HasPrefix(told[1+i], `{"error":`) || !strings.Contains(told[1+i], c.why) {
+			t.Errorf("%s is answered by %s", c.line, told[1+i])
+		}
+	}
+	for i, c := range within {
+		if at := told[2+len(wrong)+i]; !strings.HasPrefix(at, `{"error":`) || !strings.Contains(at, c.why) {
+			t.Errorf("%s is answered by %s", c.line, at)
+		}
+	}
+	if rest := told[len(told)-3:]; fmt.Sprint(rest) != fmt.Sprint(plain[2:5]) {
+		t.Errorf("after wrong lines: %q, without %q", rest, plain[2:5])
+	}
+}
+
+// TestLearnHearsTheEnd: what cannot be read any more is an error, and what is interrupted ends.
+func TestLearnHearsTheEnd(t *testing.T) {
+	c := newConversation(io.MultiReader(strings.NewReader("{}\n"), broken{}), io.Discard)
+	if line, err := c.hear(); err != nil || string(line) != "{}\n" {
+		t.Errorf("%q, %v", line, err)
+	}
+	if _, err := c.hear(); err == nil || err == io.EOF || !strings.Contains(err.Error(), "cannot read") {
+		t.Errorf("a broken pipe: %v", err)
+	}
+	c = &conversation{in: bufio.NewReader(strings.NewReader("\n \n{\"a\":1}"))}
+	if line, err := c.hear(); err != nil || string(line) != `{"a":1}` {
+		t.Errorf("a last line without its end: %q, %v", line, err)
+	}
+	if _, err := c.hear(); err != io.EOF {
+		t.Errorf("the end: %v", err)
+	}
+}
+
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// TestLearnRefusals: flags that cannot be are wrong use, in one line.
+func TestLearnRefusals(t *testing.T) {
+	for args, why := range map[string]string{
+		"--actions 2":                               "--sizes or --measured is missing",
+		"--actions 2 --sizes 3 --measured 1":        "not both",
+		"--measured 1":                              "--actions is missing",
+		"--measured 1 --actions 1":                  "1 actions: want 2 to 64",
+		"--measured 1 --actions 65":                 "65 actions",
+		"--measured 65 --actions 2":                 "an observation of 65 numbers",
+		"--measured -1 --actions 2":                 "an observation of -1 numbers",
+		"--sizes 257 --actions 2":                   "field 0 takes 257 values",
+		"--measured 1 --actions 2 --envs 0":         "0 environments",
+		"--measured 1 --actions 2 --steps 63":       "63 steps of a history: want 64",
+		"--measured 1 --actions 2 --discount 1":     "a discount of 1",
+		"--measured 1 --actions 2 --rate 0":         "a learning rate of 0",
+		"--measured 1 --actions 2 --device auto":    "--device is auto: use cpu or cuda:K",
+		"--measured 1 --actions 2 --precision bf16": "--precision is bf16",
+		"--measured 1 --actions 2 --workers 0":      "--workers is 0",
+		"--measured 1 --actions 2 more":             "more",
+	} {
+		refused(t, append([]string{"data", "learn"}, strings.Fields(args)...), exitUsage, why)
+	}
+}
