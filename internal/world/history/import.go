@@ -30,6 +30,7 @@ var (
 	cutNames         = []string{"truncations", "timeouts", "truncated"} // the limit of time, beside ends or alone
 	taskNames        = []string{"tasks", "task"}
 	streamNames      = []string{"streams", "stream"}
+	bestNames        = []string{"best_actions", "expert_actions"} // labels
 )
 
 // ImportOptions say what to read and where to write it.
@@ -101,7 +102,7 @@ type importer struct {
 // notes say which arrays were not read, and what was cut into levels.
 func (im *importer) notes() (out []string) {
 	read := map[string]bool{}
-	for _, names := range [][]string{observationNames, actionNames, rewardNames, endNames, cutNames, taskNames, streamNames} {
+	for _, names := range [][]string{observationNames, actionNames, rewardNames, endNames, cutNames, taskNames, streamNames, bestNames} {
 		for _, n := range names {
 			if slices.Contains(im.set.Names(), n) {
 				read[n] = true
@@ -159,6 +160,7 @@ type row struct {
 	reward       float64
 	ends         bool
 	task, stream float64
+	best         float64 // where the arrays have it
 }
 
 // each calls f for every transition, in order.
@@ -166,7 +168,7 @@ func (im *importer) each(ctx context.Context, pass int, f func(r *row) error) er
 	columns := []struct {
 		names    []string
 		optional bool
-	}{{observationNames, false}, {actionNames, false}, {rewardNames, false}, {endNames, im.has(cutNames)}, {cutNames, true}, {taskNames, true}, {streamNames, true}}
+	}{{observationNames, false}, {actionNames, false}, {rewardNames, false}, {endNames, im.has(cutNames)}, {cutNames, true}, {taskNames, true}, {streamNames, true}, {bestNames, true}}
 	arrays := make([]*npy.Array, len(columns))
 	for i, c := range columns {
 		a, err := im.set.Array(c.names...)
@@ -226,6 +228,9 @@ func (im *importer) each(ctx context.Context, pass int, f func(r *row) error) er
 			}
 			if values[6] != nil {
 				r.stream = values[6][k]
+			}
+			if r.best = 0; values[7] != nil {
+				r.best = values[7][k]
 			}
 			if err := f(&r); err != nil {
 				return err
@@ -287,10 +292,12 @@ func (im *importer) measure(ctx context.Context) error {
 			rewards[r.reward+0] = true
 		}
 		rewardSample = keep(rewardSample, r.reward, r.at, world.MaxFields)
-		if r.action != math.Trunc(r.action) || r.action < 0 || r.action >= world.MaxActions || im.o.Actions > 0 && r.action >= float64(im.o.Actions) {
-			return fmt.Errorf("the action of transition %d is %v: want whole numbers from 0 to %d", r.at, r.action, cmp.Or(im.o.Actions, world.MaxActions)-1)
+		for i, v := range []float64{r.action, r.best} {
+			if v != math.Trunc(v) || v < 0 || v >= world.MaxActions || im.o.Actions > 0 && v >= float64(im.o.Actions) {
+				return fmt.Errorf("the %s of transition %d is %v: want whole numbers from 0 to %d", []string{"action", "best action"}[i], r.at, v, cmp.Or(im.o.Actions, world.MaxActions)-1)
+			}
+			actions = max(actions, int(v)+1)
 		}
-		actions = max(actions, int(r.action)+1)
 		if r.task != math.Trunc(r.task) || math.Abs(r.task) > 1<<53 {
 			return fmt.Errorf("the task of transition %d is %v: want a whole number of at most 2^53 in size", r.at, r.task)
 		}
@@ -431,7 +438,11 @@ func (im *importer) write(ctx context.Context, w *RecordsWriter) error {
 	observed := make([]byte, len(space.Fields))
 	levels := world.Field{Edges: im.rewards}
 	last := row{at: -1}
+	labels := im.has(bestNames)
 	return im.each(ctx, 1, func(r *row) error {
+		if labels {
+			w.Label(int(r.best))
+		}
 		if last.at < 0 || r.task != last.task || r.stream != last.stream {
 			w.Stream(int64(r.task))
 		}

@@ -187,6 +187,56 @@ func TestImport(t *testing.T) {
 	}
 }
 
+// TestImportKeepsBestActions: under either name they are the labels of what is read back; what is no
+// action, and a list of another length, is refused.
+func TestImportKeepsBestActions(t *testing.T) {
+	l := newLearners()
+	n := len(l.actions)
+	best := make([]int16, n)
+	for i := range best {
+		best[i] = int16(i / 7 % 5) // actions of which the learners took but three
+	}
+	for _, name := range []string{"best_actions", "expert_actions"} {
+		arrays := l.arrays()
+		arrays[name] = npyBytes("<i2", fmt.Sprintf("%d,", n), best)
+		h, err := imported(t, saveNPZ(t, arrays))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := h.Pack([]int{0, 1, 2, 3}, 0, 0)
+		if err != nil || d.Label != 4 || h.World().Space().Actions != 5 {
+			t.Fatalf("labels in byte %d, %d actions, %v", d.Label, h.World().Space().Actions, err)
+		}
+		for s, span := range d.Spans {
+			for k := range span.Records {
+				record := d.Words[2*(span.First+int64(k)):][:2]
+				if i := s*30 + k; record[1] != int32(best[i]) || record[0]>>16&0xff != int32(l.actions[i]) {
+					t.Fatalf("transition %d has label %d of %d", i, record[1], best[i])
+				}
+			}
+		}
+		for _, c := range []struct {
+			numbers any
+			count   int
+			why     string
+		}{
+			{append(slices.Clone(best[1:]), -1), n, fmt.Sprintf("the best action of transition %d is -1: want whole numbers from 0 to 63", n-1)},
+			{append([]int16{64}, best[1:]...), n, "the best action of transition 0 is 64"},
+			{append([]float64{math.NaN()}, make([]float64, n-1)...), n, "the best action of transition 0 is NaN"},
+			{best[1:], n - 1, fmt.Sprintf("%s has %d rows, observations has %d", name, n-1, n)},
+		} {
+			descr := "<i2"
+			if _, float := c.numbers.([]float64); float {
+				descr = "<f8"
+			}
+			arrays[name] = npyBytes(descr, fmt.Sprintf("%d,", c.count), c.numbers)
+			if _, err := imported(t, saveNPZ(t, arrays)); err == nil || !strings.Contains(err.Error(), c.why) {
+				t.Errorf("%s: %v", c.why, err)
+			}
+		}
+	}
+}
+
 // TestImportMeasures: floating point is cut into levels by quantiles, rewards of many values too.
 func TestImportMeasures(t *testing.T) {
 	n := 3000
