@@ -78,6 +78,7 @@ const (
 	LabelsBest    = "best"
 	LabelsFound   = "found"
 	LabelsSeek    = "seek"
+	LabelsAuto    = "auto" // found where the histories hold best actions, else actions
 )
 
 // The values of method.
@@ -163,7 +164,7 @@ func (c *AD) conflicts() []conflict {
 		out = append(out, clash([]string{"min_lr", "lr"},
 			"min_lr %g is over lr %g, which it is reached from", c.MinLR, c.LR))
 	}
-	if c.Method == MethodIQL && c.Labels != LabelsActions {
+	if c.Method == MethodIQL && c.Labels != LabelsActions && c.Labels != LabelsAuto {
 		out = append(out, clash([]string{"method", "labels"},
 			"method iql learns from what was done and paid, not from labels %s: set labels to %s", c.Labels, LabelsActions))
 	}

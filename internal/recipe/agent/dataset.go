@@ -31,6 +31,7 @@ type dataset struct {
 	checksum    string       // of every word that is read, train-test
 	stride      int          // words of a record
 	label       int          // the byte of a record that holds the best action; 0: there is none
+	labels      string       // the setting, with auto resolved
 	indexed     bool         // streams have lengths of their own; the words are a mapped file's
 	seek        *seeker      // labels seek alone
 	rename      *renamer     // with rename alone
@@ -50,7 +51,7 @@ func newDataset(h history.History, c *config.AD) (*dataset, error) {
 		l.learned = append(l.learned, tasks[g])
 	}
 	pack := h.Pack
-	if rooms, ok := h.(*history.Rooms); ok && c.Labels != config.LabelsActions {
+	if rooms, ok := h.(*history.Rooms); ok && c.Labels != config.LabelsActions && c.Labels != config.LabelsAuto {
 		pack = rooms.PackBest
 	}
 	learned, err := pack(train, c.TrainNStream, c.TrainSourceTimesteps)
@@ -62,7 +63,8 @@ func newDataset(h history.History, c *config.AD) (*dataset, error) {
 		return nil, err
 	}
 	l.indexed = learned.Spans != nil
-	if c.Labels != config.LabelsActions && learned.Label == 0 {
+	l.labels = l.labelsOf(c, learned.Label != 0)
+	if l.labels != config.LabelsActions && learned.Label == 0 {
 		return nil, fmt.Errorf("labels %s wants histories that hold the best action of each transition, as haul data tabular makes them: set labels to %s", c.Labels, config.LabelsActions)
 	}
 	l.stride, l.label = cmp.Or(learned.Stride, l.space.Words()), learned.Label
@@ -75,7 +77,7 @@ func newDataset(h history.History, c *config.AD) (*dataset, error) {
 			return l, err
 		}
 	}
-	if c.Labels == config.LabelsSeek {
+	if l.labels == config.LabelsSeek {
 		if l.seek, err = newSeeker(l); err != nil {
 			return l, err
 		}
@@ -86,6 +88,20 @@ func newDataset(h history.History, c *config.AD) (*dataset, error) {
 		}
 	}
 	return l, nil
+}
+
+// labelsOf is the setting, with auto resolved by whether the histories hold best actions. A world
+// that pays the same for every step has no reward that could be found.
+func (l *dataset) labelsOf(c *config.AD, best bool) string {
+	switch {
+	case c.Labels != config.LabelsAuto:
+		return c.Labels
+	case !best || c.Method == config.MethodIQL:
+		return config.LabelsActions
+	case len(l.space.Rewards) == 1:
+		return config.LabelsBest
+	}
+	return config.LabelsFound
 }
 
 // onHost tells whether rows are made on the host alone.
@@ -203,7 +219,7 @@ func (l *dataset) specify(c *config.AD) error {
 	l.trainSpec = tokens(kernel.RegionSpec{Streams: len(l.train) / each, Steps: c.TrainSourceTimesteps, Horizon: unit, Tokens: c.Tokens(),
 		Compressed: c.UseCompressedContext, Shortest: c.ShortestRegion(), Longest: c.CompressInterval, Ahead: c.RegionAhead, Seed: c.Seed, Purpose: rng.Regions}, len(l.space.Fields))
 	l.trainSpec.Record = l.stride
-	switch c.Labels {
+	switch l.labels {
 	case config.LabelsBest, config.LabelsSeek:
 		l.trainSpec.Label.Byte = l.label
 	case config.LabelsFound:
@@ -263,8 +279,8 @@ func (timed) Limit() int         { return 20 }
 // randomDataset are random transitions: for timing steps where no file is at hand.
 func randomDataset(c *config.AD) (*dataset, error) {
 	l := &dataset{world: timed{}, space: standIn, stride: standIn.Words()}
+	l.labels = config.LabelsActions
 	own := *c
-	own.Labels = config.LabelsActions
 	own.TrainNStream, own.TrainSourceTimesteps = cmp.Or(c.TrainNStream, 100), cmp.Or(c.TrainSourceTimesteps, 1000)
 	c = &own
 	steps := c.TrainSourceTimesteps

@@ -2,9 +2,11 @@ package agent
 
 import (
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
+	"haul/internal/config"
 	"haul/internal/rng"
 	"haul/internal/run"
 	"haul/internal/run/runtest"
@@ -15,9 +17,14 @@ import (
 // writeRecords makes histories of a world that nobody can play: six tasks, episodes of one to five
 // steps, streams of unequal length.
 func writeRecords(t testing.TB) *history.Records {
+	return writeLabelled(t, []float64{-1, 0.25, 3}, false)
+}
+
+// writeLabelled is writeRecords with other rewards, and maybe with best actions.
+func writeLabelled(t testing.TB, rewards []float64, labels bool) *history.Records {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.hist")
-	space := world.Space{Fields: []world.Field{{Name: "a", Size: 5}, {Name: "b", Size: 256}, {Name: "c", Size: 2}}, Actions: 6, Rewards: []float64{-1, 0.25, 3}}
+	space := world.Space{Fields: []world.Field{{Name: "a", Size: 5}, {Name: "b", Size: 256}, {Name: "c", Size: 2}}, Actions: 6, Rewards: rewards}
 	w, err := history.CreateRecords(path, world.Recorded{Env: world.EnvRecorded, Title: "somebody's", Declared: space, Longest: 5}, 1, 0.7)
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +37,10 @@ func writeRecords(t testing.TB) *history.Records {
 			for i := range 60 + 20*stream + task {
 				draw := rng.At(3, uint64(task*2+stream), uint32(i), rng.Learner)
 				ends := clock == 4 || draw[1]%4 == 0
-				if err := w.Add([]byte{byte(clock), byte(draw[2]), byte(task % 2)}, int(draw[0]%6), int(draw[3]%3), ends); err != nil {
+				if labels {
+					w.Label(int(draw[0]>>8) % 6)
+				}
+				if err := w.Add([]byte{byte(clock), byte(draw[2]), byte(task % 2)}, int(draw[0]%6), int(draw[3])%len(rewards), ends); err != nil {
 					t.Fatal(err)
 				}
 				if clock++; ends {
@@ -48,6 +58,57 @@ func writeRecords(t testing.TB) *history.Records {
 	}
 	t.Cleanup(func() { h.Close() })
 	return h.(*history.Records)
+}
+
+// TestAutoLabels: what agents learn to do follows from what the file holds: labels auto draws the
+// very rows of the labels that it stands for.
+func TestAutoLabels(t *testing.T) {
+	for _, c := range []struct {
+		rewards []float64
+		labels  bool
+		set     string
+		want    string
+	}{
+		{[]float64{0, 1}, false, "method=imitate", config.LabelsActions},
+		{[]float64{0, 1}, true, "method=imitate", config.LabelsFound},
+		{[]float64{1}, true, "method=imitate", config.LabelsBest},
+		{[]float64{1}, false, "method=imitate", config.LabelsActions},
+		{[]float64{0, 1}, true, "method=iql", config.LabelsActions},
+	} {
+		h := writeLabelled(t, c.rewards, c.labels)
+		rows := func(labels string) (out [][]int32) {
+			t.Helper()
+			d, err := newDataset(h, tinyAD(t, "train_n_stream=0", "train_source_timesteps=0", c.set, "labels="+labels))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.labels != c.want {
+				t.Errorf("%+v: labels %s", c, d.labels)
+			}
+			fill, err := d.fill()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for row := range uint64(20) {
+				var parts [][]int32
+				for _, n := range d.trainSpec.Words() {
+					parts = append(parts, make([]int32, n))
+				}
+				if err := fill(row, parts); err != nil {
+					t.Fatal(err)
+				}
+				out = append(out, parts...)
+			}
+			return out
+		}
+		if !reflect.DeepEqual(rows(config.LabelsAuto), rows(c.want)) {
+			t.Errorf("%+v: other rows than with labels %s", c, c.want)
+		}
+	}
+	rooms, err := newDataset(writeHistory(t, tinyHistory), tinyAD(t, "labels="+config.LabelsAuto))
+	if err != nil || rooms.labels != config.LabelsActions {
+		t.Errorf("histories of rooms: %v", err)
+	}
 }
 
 // TestImportedHistories: a run on histories of any world learns, is tested on tasks held out, and
