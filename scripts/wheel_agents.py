@@ -6,6 +6,7 @@ HDF5 files are tried where NumPy and h5py are; nothing else needs them.
 """
 
 import pathlib
+import random
 import sys
 import tempfile
 import types
@@ -124,6 +125,7 @@ def recording(folder, written):
 
     haul.record(Mixed, tasks=["b", "a"], out=f"{folder}/mixed.hist", episodes=12)
     assert sorted(set(column("observations"))) == [0.25, 0.5, 1.25, 2.25] and set(column("tasks")) == {0, 1}
+    networks(folder, column)
     for want, change in {
         "Gymnasium's Discrete": {"action_space": Space(n=2, shape=(2,))},
         "begin with 1": {"action_space": Space(n=2, start=1)},
@@ -137,13 +139,72 @@ def recording(folder, written):
             vars(env).update(change)
             return env
 
-        refused(want, haul.record, changed, tasks=2, out=f"{folder}/no.hist")
+        refused(want, haul.record, changed, tasks=2, out=f"{folder}/no.hist", learner="table")
     for name in ("episodes", "streams", "limit", "bins", "processes"):
-        refused(f"{name}=0", haul.record, Measured, tasks=2, out=f"{folder}/no.hist", **{name: 0})
+        refused(f"{name}=0", haul.record, Measured, tasks=2, out=f"{folder}/no.hist", learner="table", **{name: 0})
     refused("is there twice", haul.record, Measured, tasks=[1, 1], out=f"{folder}/no.hist")
     refused("which has no observation_space", haul.record, lambda task: None, tasks=2, out=f"{folder}/no.hist")
     refused("a function of a module", haul.record, lambda task: Measured(task), tasks=2, out=f"{folder}/no.hist", processes=2)
     print("what is recorded is what was lived")
+
+
+class Signs(Measured):
+    """Shows a number; the arm that pays is told by its sign, one way or the other by the task. Episodes are cut after 7 steps."""
+
+    def reset(self, *, seed=None, options=None):
+        self.left, self.luck = 7, random.Random(seed)
+        return self.look(), {}
+
+    def look(self):
+        self.shown = self.luck.choice([-3.0, 5.0])
+        return [100 + self.shown, 0.5]
+
+    def step(self, arm):
+        paid, self.left = float(arm == (self.shown > 0) ^ self.pays), self.left - 1
+        return self.look(), paid, False, self.left == 0, {}
+
+
+def networks(folder, column):
+    """A learner with a network: what it lives through is recorded in every environment, its labels are what it learned, and the same
+    call records the same."""
+    made = []
+    for _ in range(2):
+        shown = haul.record(Signs, tasks=2, out=f"{folder}/signs.hist", steps=1030, streams=4, rate=0.003, seed=3, force=True)
+        assert (shown["streams"], shown["tasks"], shown["transitions"]) == (8, 2, 8 * 1029), shown  # the last episode was cut by the end
+        assert shown["last_return"] > 6 and shown["first_return"] < 5.5, shown
+        made.append([column(k) for k in ("observations", "actions", "rewards", "dones", "tasks", "streams", "best_actions")])
+    assert made[0] == made[1], "the same call, other histories"
+    obs, acts, rewards, dones, tasks, streams, best = made[0]
+    for i, (a, paid, held, task) in enumerate(zip(acts, rewards, best, tasks)):
+        right = (obs[2 * i] > 100) ^ (task % 2 == 1)
+        assert paid == float(a == right) and dones[i] == (i % 1029 % 7 == 6), i
+    hits = sum(h == ((obs[2 * i] > 100) ^ (tasks[i] % 2 == 1)) for i, h in enumerate(best))
+    assert hits > 0.97 * len(best), (hits, len(best))
+    for mode in ("NextStep", "SameStep", "Disabled"):
+        shown = haul.record(lambda task: Parts(mode), tasks=2, out=f"{folder}/parts.hist", learner="ppo", steps=70, force=True)
+        assert shown["streams"] == 6, shown
+        lived = 70 if mode != "NextStep" else None
+        for i in range(3):
+            part = [t for t, s, k in zip(column("observations"), column("streams"), column("tasks")) if s == i and k == 0]
+            whole = (lived or 70 * (3 + i) // (4 + i)) // (3 + i)
+            assert part == [t for _ in range(len(part) // (3 + i)) for t in range(3 + i)] and len(part) // (3 + i) in (whole, whole - 1), (mode, i, part)
+        assert len(column("best_actions")) == len(column("actions")) and max(column("rewards")) == 5, mode
+    one = haul.record(Signs, tasks=2, out=f"{folder}/one.hist", steps=64, streams=1, limit=3, processes=2)
+    assert one["streams"] == 2 and one["transitions"] == 2 * 63 and one["episodes"] == 42, one
+    for want, given in {
+        "learner='sarsa': use 'table' or 'ppo'": {"learner": "sarsa"},
+        'bins=4: learner="ppo" has none': {"learner": "ppo", "bins": 4},
+        'steps=9: learner="table" has none': {"learner": "table", "steps": 9},
+        'episodes=3: learner="ppo" has none': {"steps": 64, "episodes": 3},
+        "steps=0: it must be at least 1": {"steps": 0},
+        "63 steps of a history: want 64": {"steps": 63},
+        "a discount of 1: want 0 or more": {"steps": 64, "discount": 1.0},
+    }.items():
+        refused(want, haul.record, Signs, tasks=2, out=f"{folder}/no.hist", **given)
+    refused("each part is a stream", haul.record, lambda task: Parts("SameStep"), tasks=2, out=f"{folder}/no.hist", learner="ppo", streams=2)
+    refused("more than limit=3 steps", haul.record, lambda task: Parts("NextStep"), tasks=2, out=f"{folder}/no.hist", learner="ppo", steps=70, limit=3)
+    assert not pathlib.Path(f"{folder}/no.hist").exists()
+    print("networks learn in Python's environments")
 
 
 def living(folder):
@@ -203,9 +264,11 @@ def saved(folder, h5py, np):
     refused("observations of type |S1", made, lambda f: minari(f, obs=lambda e: np.array([b"x"] * 6)))
     refused("elsewhere of 2", made, lambda f: minari(f, obs=lambda e: np.zeros((6, 1 + (e < 10)))))
 
-    def xland(f, dones=True):
+    def xland(f, dones=True, experts=()):
         for k in ("0", "1", "10", "2"):
             g = f.create_group(k)
+            if k in experts:
+                g.create_dataset("expert_actions", data=np.full((2, 20), 4, np.uint8))
             for name, values in {"states": np.full((2, 20, 5, 5), int(k), np.uint8), "actions": np.zeros((2, 20), np.uint8), "rewards": np.full((2, 20), int(k), np.float16)}.items():
                 g.create_dataset(name, data=values, compression="gzip")
             if dones:
@@ -213,6 +276,11 @@ def saved(folder, h5py, np):
 
     shown = made(xland)
     assert (shown["tasks"], shown["streams"], shown["episodes"], shown["fields"], shown["rewards"]) == (4, 8, 32, 25, [0, 1, 2, 10]), shown
+    assert made(lambda f: xland(f, experts=("0", "1", "10", "2")))["actions"] == 5, "expert actions are not read"
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert made(lambda f: xland(f, experts=("1",)))["actions"] == 2
+    assert any("best actions are not read" in str(w.message) for w in told), told
     refused("0 has no dones", made, lambda f: xland(f, dones=False))
 
     def vintix(f, actions=np.arange(30) % 2):

@@ -6,14 +6,12 @@ observation is a row of numbers in one order, here and where histories of it are
 
 from __future__ import annotations
 
-import json
 import math
-import subprocess
-import threading
 from pathlib import Path
 from typing import Any, Iterator, Sequence
 
-from ._binary import HaulError, binary, failure, remark, texts
+from ._binary import HaulError, remark
+from ._lines import Program
 
 
 class Agent:
@@ -35,12 +33,8 @@ class Agent:
         for name, value in (("--temperature", temperature), ("--search", search), ("--seed", seed)):
             if value is not None:
                 arguments += [name, str(value)]
-        self._process = subprocess.Popen([binary(), *texts(arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8", errors="replace")
-        self._words: list[str] = []
-        # the pipe of words is read beside: a full one would stop the program
-        self._reader = threading.Thread(target=lambda: self._words.extend(self._process.stderr or []), daemon=True)
-        self._reader.start()
-        first = self._read()
+        self._program = Program(arguments)
+        first = self._program.first
         self.agents: int = first["agents"]
         self.fields: list[str] = first["fields"]
         self.actions: int = first["actions"]
@@ -48,19 +42,9 @@ class Agent:
         self.search_temperature: float = first["search_temperature"]
         self._forget = [False] * self.agents
 
-    def _read(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            code = self._process.wait()
-            self._reader.join()
-            raise failure("".join(self._words), code)
-        out: dict[str, Any] = json.loads(line)
-        return out
-
     def act(self, obs: Any, reward: Any = None, done: Any = None) -> Any:
         """What every agent does. reward is of its last action; done is of no use to a context and may be given all the same."""
-        if self._process.stdin is None or self._process.stdin.closed:
+        if self._program.closed:
             raise HaulError("these agents were closed")
         single = self.agents == 1
         seen = [obs] if single else list(each(obs, self.agents))
@@ -70,15 +54,7 @@ class Agent:
                 raise HaulError(f"one reward for {self.agents} agents: want a list of as many")
             paid = [reward] if single else list(reward)
             told["reward"] = [None if r is None else finite([number(r)], f"the reward of agent {i}")[0] for i, r in enumerate(paid)]
-        try:
-            self._process.stdin.write(json.dumps(told) + "\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            self._read()  # says why
-            raise
-        out = self._read()
-        if "error" in out:
-            raise HaulError(out["error"])
+        out = self._program.ask(told)
         if "note" in out:
             remark(out["note"])
         self._forget = [False] * self.agents
@@ -93,27 +69,13 @@ class Agent:
 
     def close(self) -> None:
         """Ends the program behind the agents."""
-        assert self._process.stdin is not None and self._process.stdout is not None and self._process.stderr is not None
-        if self._process.stdin.closed:
-            return
-        try:
-            self._process.stdin.close()
-        except BrokenPipeError:
-            pass  # it has ended by itself
-        self._process.wait()
-        self._reader.join()
-        self._process.stdout.close()
-        self._process.stderr.close()
+        self._program.close()
 
     def __enter__(self) -> "Agent":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def __del__(self) -> None:
-        if hasattr(self, "_reader"):
-            self.close()
 
 
 def number(value: Any) -> float:

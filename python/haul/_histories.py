@@ -25,6 +25,7 @@ NAMES = {
     "truncations": ("truncations", "timeouts", "truncated"),
     "tasks": ("tasks", "task"),
     "streams": ("streams", "stream"),
+    "best_actions": ("best_actions", "expert_actions"),
 }
 
 
@@ -127,14 +128,15 @@ def _numbered(name: str, a: Any) -> Any:
 
 
 class _Piece(NamedTuple):
-    """A stretch of a stream: its rows, and what reads observations, actions, rewards and ends."""
+    """A stretch of a stream: its rows, and what reads observations, actions, rewards, ends and best actions (None: there are none)."""
 
     task: Any
     stream: int
     rows: int
     kinds: list[Any]  # dtypes of the observations
     where: str
-    read: Callable[[], tuple[Any, Any, Any, Any]]
+    labels: bool  # there are best actions
+    read: Callable[[], tuple[Any, Any, Any, Any, Any]]
 
 
 def _get(group: Any, name: str, where: str) -> Any:
@@ -161,12 +163,12 @@ def _place(name: str) -> tuple[Any, ...]:
     return (m[1], int(m[2]), m[3]) if m else (name, -1, "")
 
 
-def _piece(task: Any, stream: int, obs: Any, actions: Any, rewards: Any, ends: Callable[[], Any], where: str, at: Any = ()) -> _Piece:
-    """A stretch whose arrays are read later. at is its place among the streams that lie in the same arrays."""
+def _piece(task: Any, stream: int, obs: Any, actions: Any, rewards: Any, ends: Callable[[], Any], where: str, at: Any = (), best: Any = None) -> _Piece:
+    """A stretch whose arrays are read later. at is its place among the streams that lie in the same arrays; best are best actions."""
     leaves = _leaves(obs)
     n = actions.shape[len(at)] if len(actions.shape) > len(at) else 0
 
-    def read() -> tuple[Any, Any, Any, Any]:
+    def read() -> tuple[Any, Any, Any, Any, Any]:
         import numpy as np
 
         seen = [np.asarray(x[(*at, slice(0, n))]) for x in leaves]
@@ -175,12 +177,13 @@ def _piece(task: Any, stream: int, obs: Any, actions: Any, rewards: Any, ends: C
         for name, a in (("rewards", paid), ("ends of episodes", done), *(("observations", x) for x in seen)):
             if len(a) != n:
                 raise HaulError(f"{where}: {name} has {len(a)} rows, actions has {n}: want one for each transition")
-        for name, a in (("actions", acts), ("rewards", paid)):
+        held = None if best is None else np.asarray(best[at] if at else best[...])
+        for name, a in (("actions", acts), ("rewards", paid), *((("best actions", held),) if held is not None else ())):
             if a.size != n:
                 raise HaulError(f"{where}: {name} has the shape {a.shape}: want one number for each transition" + ", since agents choose among up to 64 actions" * (name == "actions"))
-        return np.concatenate([x.reshape(n, -1) for x in seen], axis=1), acts.reshape(n), paid.reshape(n), done.reshape(n) != 0
+        return np.concatenate([x.reshape(n, -1) for x in seen], axis=1), acts.reshape(n), paid.reshape(n), done.reshape(n) != 0, None if held is None else held.reshape(n)
 
-    return _Piece(task, stream, n, [x.dtype for x in leaves], where, read)
+    return _Piece(task, stream, n, [x.dtype for x in leaves], where, best is not None, read)
 
 
 def _minari(f: Any, path: Any) -> Iterator[_Piece]:
@@ -207,11 +210,12 @@ def _xland(f: Any, path: Any, groups: list[str]) -> Iterator[_Piece]:
         actions, rewards, dones = (_get(g, name, where) for name in ("actions", "rewards", "dones"))
         if len(actions.shape) < 2:
             raise HaulError(f"{where}: actions has the shape {actions.shape}: want streams, and steps of each")
-        for name, a in (("rewards", rewards), ("dones", dones), *(("observations", x) for x in _leaves(obs))):
+        best = next((g[name] for name in NAMES["best_actions"] if name in g), None)
+        for name, a in (("rewards", rewards), ("dones", dones), *(("observations", x) for x in _leaves(obs)), *((("best actions", best),) if best is not None else ())):
             if a.shape[:2] != actions.shape[:2]:
                 raise HaulError(f"{where}: {name} has the shape {a.shape}, actions {actions.shape}: want as many streams and steps")
         for s in range(len(actions)):
-            yield _piece(task, s, obs, actions, rewards, lambda d=dones, s=s: d[s], f"{where}, stream {s}", (s,))
+            yield _piece(task, s, obs, actions, rewards, lambda d=dones, s=s: d[s], f"{where}, stream {s}", (s,), best)
 
 
 VINTIX = ("proprio_observation", "action", "reward", "step_num")
@@ -268,10 +272,12 @@ def _flat(f: Any, path: Any, names: dict[str, str]) -> Iterator[_Piece]:
         given = _column(f, path, k, names, False)
         ids[k] = np.zeros(len(ends), np.int64) if given is None else _numbered(k, np.asarray(given)).astype(np.int64)
     rows = _leaves(columns["observations"])[0].shape[0]
-    for k, values in {"actions": columns["actions"], "rewards": columns["rewards"], "dones": ends, **ids}.items():
+    held = _column(f, path, "best_actions", names, False)
+    for k, values in {"actions": columns["actions"], "rewards": columns["rewards"], "dones": ends, **ids, **({} if held is None else {"best_actions": held})}.items():
         if len(values) != rows:
             raise HaulError(f"{path}: {k} has {len(values)} rows, observations has {rows}: want one for each transition")
     read = {k: np.asarray(columns[k]) for k in ("actions", "rewards")}
+    best = None if held is None else np.asarray(held)
     seen = [np.asarray(x) for x in _leaves(columns["observations"])]
     both = np.stack([ids["tasks"], ids["streams"]], axis=1)
     _, which, count = np.unique(both, axis=0, return_inverse=True, return_counts=True)
@@ -280,7 +286,7 @@ def _flat(f: Any, path: Any, names: dict[str, str]) -> Iterator[_Piece]:
         at = order[begins[i] : begins[i + 1]]
         task, stream = both[at[0]]
         obs = {str(j): x[at] for j, x in enumerate(seen)}
-        yield _piece(int(task), int(stream), obs, read["actions"][at], read["rewards"][at], lambda at=at: ends[at], str(path))
+        yield _piece(int(task), int(stream), obs, read["actions"][at], read["rewards"][at], lambda at=at: ends[at], str(path), best=None if best is None else best[at])
 
 
 def _pieces(f: Any, path: Any, names: dict[str, str]) -> list[_Piece]:
@@ -302,7 +308,7 @@ def from_hdf5(path: str | Path | Sequence[str | Path], out: str | Path, *, force
     """Turns an HDF5 file, several, or all .h5 and .hdf5 files of a folder, into histories. Needs h5py.
 
     Four layouts are read: Minari's (`episode_0/observations`, ..., one stream for each value of an episode's attribute `task`);
-    XLand-100B's (a group per task with `states` [streams, steps, ...], `actions`, `rewards`, `dones`); Vintix's (a file per trajectory,
+    XLand-100B's (a group per task with `states` [streams, steps, ...], `actions`, `rewards`, `dones`, `expert_actions` if there); Vintix's (a file per trajectory,
     in groups with `proprio_observation`, `action`, `reward`, `step_num`; actions must be whole numbers); and plain arrays under the
     names of `haul data import`. names say where an array lies under another name (`observations="obs"`). Observations in dicts and
     tuples are taken as `haul.Agent` takes them. Of several files each has tasks of its own. Actions of several numbers, and
@@ -355,12 +361,17 @@ def from_hdf5(path: str | Path | Sequence[str | Path], out: str | Path, *, force
 
             arrays = {"observations": column("observations", kind, width), "actions": column("actions", np.float64), "rewards": column("rewards", np.float64),
                       "dones": column("dones", np.uint8), "tasks": column("tasks", np.int64), "streams": column("streams", np.int64)}
+            labels = [x.labels for x in pieces]
+            if all(labels):
+                arrays["best_actions"] = column("best_actions", np.float64)
+            elif any(labels):
+                remark(f"best actions are not read: {pieces[labels.index(False)].where} has none")
             at = 0
             for x in pieces:
-                obs, actions, rewards, ends = x.read()
+                obs, actions, rewards, ends, best = x.read()
                 if obs.shape[1] != width:
                     raise HaulError(f"{x.where}: observations of {obs.shape[1]} numbers, elsewhere of {width}: want as many everywhere")
-                for k, v in zip(arrays, (obs, actions, rewards, ends, number[x.task], x.stream)):
+                for k, v in zip(arrays, (obs, actions, rewards, ends, number[x.task], x.stream, best)):
                     arrays[k][at : at + x.rows] = v
                 at += x.rows
             for a in arrays.values():

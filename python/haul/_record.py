@@ -10,11 +10,13 @@ import array
 import operator
 import random
 from pathlib import Path
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, NamedTuple, Sequence
 
-from ._agent import each, finite, number, row
+from ._agent import finite, number, row
 from ._binary import HaulError
 from ._histories import Numbers, load_histories
+from ._lines import Program
+from ._many import Parts, Singles
 
 
 class _QLearner:
@@ -54,22 +56,20 @@ class _QLearner:
 
 
 class _Life:
-    """A learner and all of its transitions, in order."""
+    """All transitions of a learner in one environment, in order."""
 
-    def __init__(self, job: "_Job", stream: int, actions: int) -> None:
+    def __init__(self, job: "_Job", stream: int) -> None:
         self.task, self.stream = job.place, stream
-        self.learner = _QLearner(actions, job.bins, job.rate, job.discount, job.seed * 1_000_003 + job.place * 1009 + stream)
         self.observations, self.rewards = array.array("d"), array.array("d")
-        self.actions, self.ends = array.array("q"), array.array("B")
+        self.actions, self.ends, self.best = array.array("q"), array.array("B"), array.array("q")
         self.episodes, self.steps = 0, 0  # lived through, and of the present one
         self.who = f"task {job.task!r}, episode %d, step %d"
 
-    def step(self, now: list[float], action: int, reward: Any, after: list[float], ended: bool, over: bool) -> None:
-        """A transition. ended says that nothing follows it; over that the next observation is another episode's first."""
+    def step(self, now: list[float], action: int, reward: Any, after: list[float], over: bool) -> float:
+        """A transition; over says that the next observation is another episode's first. It returns what was paid."""
         paid = finite([number(reward)], "the reward of " + self.who % (self.episodes, self.steps))[0]
         finite(now, "the observation of " + self.who % (self.episodes, self.steps))
         finite(after, "the observation after " + self.who % (self.episodes, self.steps))
-        self.learner.learn(self.learner.state(now), action, paid, self.learner.state(after), ended)
         self.observations.extend(now)
         self.actions.append(action)
         self.rewards.append(paid)
@@ -77,17 +77,38 @@ class _Life:
         self.steps += 1
         if over:
             self.episodes, self.steps = self.episodes + 1, 0
+        return paid
+
+    def whole(self) -> None:
+        """Drops the episode that the end of the life cut off, unless it is the only one."""
+        n, width = len(self.actions) - self.steps, len(self.observations) // max(1, len(self.actions))
+        if n > 0:
+            del self.observations[n * width :], self.actions[n:], self.rewards[n:], self.ends[n:], self.best[n:]
 
 
-class _Job:
+class _Job(NamedTuple):
     """One task that learners live through: what a process is given."""
 
-    def __init__(self, make_env: Callable[[Any], Any], task: Any, place: int, stream: int, episodes: int, limit: int, bins: int, rate: float, discount: float, seed: int) -> None:
-        self.make_env, self.task, self.place, self.stream = make_env, task, place, stream
-        self.episodes, self.limit, self.bins, self.rate, self.discount, self.seed = episodes, limit, bins, rate, discount, seed
+    make_env: Callable[[Any], Any]
+    task: Any
+    place: int
+    stream: int
+    streams: int
+    limit: int
+    seed: int
+    learner: str
+    episodes: int  # of a table
+    bins: int
+    rate: float
+    discount: float
+    steps: int  # of a network
+    sizes: list[int] | None  # values of each number of an observation, where all are whole
 
     def epsilon(self, episode: int) -> float:
         return max(0.0, 1 - episode / (0.8 * self.episodes))
+
+    def table(self, actions: int, stream: int) -> _QLearner:
+        return _QLearner(actions, self.bins, self.rate, self.discount, self.seed * 1_000_003 + self.place * 1009 + stream)
 
 
 def _spaces(env: Any) -> tuple[Any, Any]:
@@ -192,23 +213,56 @@ def _sizes(space: Any) -> list[int] | None:
 
 
 def _live(job: _Job) -> list[_Life]:
-    """Learners' lives in one task: one of an environment, as many as there are of a vectorised one."""
+    """Learners' lives in one task."""
     env = job.make_env(job.task)
-    seen, acts = _spaces(env)
-    actions = _actions(acts)
-    many = hasattr(env, "num_envs")
-    lives = [_Life(job, job.stream * env.num_envs + i if many else job.stream, actions) for i in range(env.num_envs if many else 1)]
     try:
-        (_live_many if many else _live_one)(env, job, lives, _whole(seen))
+        seen, acts = _spaces(env)
+        actions, who = _actions(acts), f"task {job.task!r}"
+        if hasattr(env, "num_envs"):
+            parts = Parts(env, job.limit, who)
+            if job.learner == PPO:
+                return _live_network(parts, parts.count, job, actions)
+            return _live_parts(parts, job, actions, _whole(seen))
+        if job.learner == PPO:
+            envs = [env, *(job.make_env(job.task) for _ in range(job.streams - 1))]
+            together = Singles(envs, job.limit, who)
+            try:
+                return _live_network(together, len(envs), job, actions)
+            finally:
+                together.close()
+        return [_live_one(env, job, actions, _whole(seen))]
     finally:
         if hasattr(env, "close"):
             env.close()
+
+
+def _live_network(envs: Parts | Singles, count: int, job: _Job, actions: int) -> list[_Life]:
+    """The lives of one learner with a network, which acts in all environments at once. The program has it."""
+    now = envs.begin(job.seed * 7919 + job.place * job.steps * count)
+    arguments = ["data", "learn", "--envs", count, "--steps", job.steps, "--actions", actions, "--seed", job.seed, "--rate", job.rate, "--discount", job.discount]
+    arguments += ["--measured", len(now[0])] if job.sizes is None else ["--sizes", ",".join(map(str, job.sizes))]
+    lives = [_Life(job, i) for i in range(count)]
+    idles: list[list[bool]] = []
+    with Program([str(a) for a in arguments]) as program:
+        told = program.ask({"task": job.place, "obs": now})
+        for _ in range(job.steps):
+            acts = told["action"]
+            t = envs.step(acts)
+            for i, life in enumerate(lives):
+                if not t.idle[i]:
+                    life.step(now[i], acts[i], t.rewards[i], t.after[i], t.ended[i] or t.cut[i])
+            idles.append(t.idle)
+            last = [after if cut and not ended else None for after, cut, ended in zip(t.after, t.cut, t.ended)]
+            told = program.ask({"obs": t.now, "reward": t.rewards, "end": t.ended, "cut": t.cut, "last": last, "idle": t.idle})
+            now = t.now
+    for i, life in enumerate(lives):
+        life.best.extend(a for a, idle in zip(told["best"][i], idles) if not idle[i])
+        life.whole()
     return lives
 
 
-def _live_one(env: Any, job: _Job, lives: list[_Life], whole: bool) -> None:
-    life = lives[0]
-    learner = life.learner
+def _live_one(env: Any, job: _Job, actions: int, whole: bool) -> _Life:
+    life, learner = _Life(job, job.stream), job.table(actions, job.stream)
     if not whole:
         obs, _ = env.reset(seed=job.seed + job.place)
         seen = [finite(row(obs), "the first observation of " + repr(job.task))]
@@ -226,72 +280,41 @@ def _live_one(env: Any, job: _Job, lives: list[_Life], whole: bool) -> None:
             obs, reward, ended, cut, _ = env.step(action)
             after = row(obs)
             over = bool(ended or cut or t == job.limit - 1)
-            life.step(now, action, reward, after, bool(ended), over)
+            paid = life.step(now, action, reward, after, over)
+            learner.learn(learner.state(now), action, paid, learner.state(after), bool(ended))
             now = after
             if over:
                 break
+    return life
 
 
-def _live_many(env: Any, job: _Job, lives: list[_Life], whole: bool) -> None:
+def _live_parts(parts: Parts, job: _Job, actions: int, whole: bool) -> list[_Life]:
     """The lives of a vectorised environment, a learner in each of its parts. They go on until all have had their episodes; what a
     part does afterwards is not kept."""
-    n = len(lives)
-    mode = str(getattr(mode := getattr(env, "metadata", {}).get("autoreset_mode"), "value", mode))
-    if mode not in ("NextStep", "SameStep", "Disabled"):
-        raise HaulError(f"{repr(env)[:60]} does not say in metadata[\"autoreset_mode\"] when its parts begin their next episodes (gymnasium.vector.AutoresetMode)")
-
-    def rows(obs: Any) -> list[list[float]]:
-        return [finite(row(o), "an observation of task " + repr(job.task)) for o in each(obs, n)]
-
-    def step(actions: list[int], now: list[list[float]]) -> tuple[Any, ...]:
-        """Observations after the step, those that the next episode begins with where it has begun, and what else a step gives."""
-        obs, rewards, ended, cut, infos = env.step(_packed(actions))
-        after = rows(obs)
-        over = [bool(a or b) for a, b in zip(ended, cut)]
-        then = list(after)
-        if mode == "SameStep":
-            final = infos.get("final_obs", infos.get("final_observation"))
-            for i in range(n):
-                if over[i]:  # without its last observation nothing is known to follow
-                    after[i] = row(final[i]) if final is not None and final[i] is not None else now[i]
-        elif mode == "Disabled" and any(over):
-            obs, _ = env.reset(options={"reset_mask": _packed(over)})
-            then = rows(obs)
-        return after, then, rewards, ended, over
-
-    begins = [False] * n  # parts whose present step only begins an episode
-    now = rows(env.reset(seed=job.seed * 7919 + job.stream * job.episodes * n)[0])
+    n = parts.count
+    lives = [_Life(job, job.stream * n + i) for i in range(n)]
+    learners = [job.table(actions, x.stream) for x in lives]
+    seed = job.seed * 7919 + job.stream * job.episodes * n
+    now = parts.begin(seed)
     if not whole:
         seen: list[list[list[float]]] = [[o] for o in now]
         for _ in range(2000):
-            after, now, _, _, over = step([x.learner.random.randrange(x.learner.actions) for x in lives], now)
-            begins = [o and mode == "NextStep" for o in over]
+            t = parts.step([x.random.randrange(x.actions) for x in learners])
             for i in range(n):
-                seen[i] += [after[i], now[i]]
-        for x, s in zip(lives, seen):
-            x.learner.measure(s)
-        begins = [False] * n
-        now = rows(env.reset(seed=job.seed * 7919 + job.stream * job.episodes * n)[0])
+                seen[i] += [t.after[i], t.now[i]]
+        for x, s in zip(learners, seen):
+            x.measure(s)
+        now = parts.begin(seed)
     while any(x.episodes < job.episodes for x in lives):
-        actions = [x.learner.choose(x.learner.state(o), job.epsilon(x.episodes)) for x, o in zip(lives, now)]
-        after, then, rewards, ended, over = step(actions, now)
-        for i, x in enumerate(lives):
-            if begins[i] or x.episodes == job.episodes:
+        acts = [x.choose(x.state(o), job.epsilon(life.episodes)) for x, o, life in zip(learners, now, lives)]
+        t = parts.step(acts)
+        for i, (x, life) in enumerate(zip(learners, lives)):
+            if t.idle[i] or life.episodes == job.episodes:
                 continue
-            x.step(now[i], actions[i], rewards[i], after[i], bool(ended[i]), over[i])
-            if x.steps > job.limit:
-                raise HaulError(f"an episode of more than limit={job.limit} steps in task {job.task!r}: a part of a vectorised environment cannot be stopped; give it a limit of its own")
-        begins = [o and not b and mode == "NextStep" for o, b in zip(over, begins)]
-        now = then
-
-
-def _packed(values: list[Any]) -> Any:
-    """An array, where there is NumPy: Gymnasium's vectorised environments want one, and bring it."""
-    try:
-        import numpy
-    except ImportError:
-        return values
-    return numpy.array(values)
+            life.step(now[i], acts[i], t.rewards[i], t.after[i], t.ended[i] or t.cut[i])
+            x.learn(x.state(now[i]), acts[i], t.rewards[i], x.state(t.after[i]), t.ended[i])
+        now = t.now
+    return lives
 
 
 def _numbered(tasks: Any) -> list[Any]:
@@ -314,17 +337,53 @@ def _numbered(tasks: Any) -> list[Any]:
     return listed
 
 
+TABLE, PPO = "table", "ppo"
+
+# What each learner heeds, with its defaults.
+_HEEDS: dict[str, dict[str, Any]] = {
+    TABLE: {"episodes": 200, "streams": 1, "bins": 8, "rate": 0.5, "discount": 0.9},
+    PPO: {"steps": 8192, "streams": 8, "rate": 1e-3, "discount": 0.99},
+}
+
+
+def _heeded(learner: str, given: dict[str, Any]) -> dict[str, Any]:
+    """The learner's settings: what was given, else its defaults.
+
+    >>> _heeded("ppo", {"steps": 100, "bins": None})["steps"], _heeded("table", {"rate": None})["rate"]
+    (100, 0.5)
+    >>> _heeded("ppo", {"bins": 4})
+    Traceback (most recent call last):
+        ...
+    haul._binary.HaulError: bins=4: learner="ppo" has none, learner="table" has
+    """
+    if learner not in _HEEDS:
+        raise HaulError(f"learner={learner!r}: use {' or '.join(map(repr, _HEEDS))}")
+    out = dict(_HEEDS[learner])
+    for name, value in given.items():
+        if value is None:
+            continue
+        if name not in out:
+            raise HaulError(f'{name}={value}: learner="{learner}" has none, learner="{TABLE if learner == PPO else PPO}" has')
+        out[name] = value
+    for name in ("episodes", "steps", "streams", "bins"):
+        if name in out and out[name] < 1:
+            raise HaulError(f"{name}={out[name]}: it must be at least 1")
+    return out
+
+
 def record(
     make_env: Callable[[Any], Any],
     tasks: int | Sequence[Any],
     out: str | Path,
     *,
-    episodes: int = 200,
-    streams: int = 1,
+    learner: str | None = None,
+    episodes: int | None = None,
+    steps: int | None = None,
+    streams: int | None = None,
     limit: int = 1000,
-    bins: int = 8,
-    rate: float = 0.5,
-    discount: float = 0.9,
+    bins: int | None = None,
+    rate: float | None = None,
+    discount: float | None = None,
     seed: int = 0,
     processes: int = 1,
     title: str | None = None,
@@ -336,12 +395,17 @@ def record(
 
     make_env(task) makes the environment of a task; tasks are how many, or their numbers or names (the file has the places of names).
     Its actions are discrete and count from 0; observations are discrete, multi-discrete, multi-binary, boxes of whole or
-    floating-point numbers, or tuples and dicts of such. The learner is tabular Q-learning whose exploration falls linearly; floating
-    point is cut into bins for it (what is recorded is not). streams learners live through each task, processes of them at a time
-    (make_env must be a function of a module then). Of a vectorised environment (`gymnasium.make_vec`) each part has a learner of its
-    own, whose stream is kept apart.
+    floating-point numbers, or tuples and dicts of such. An episode of limit steps is cut. processes tasks are lived through at a time
+    (make_env must be a function of a module then).
+
+    learner="table" is Q-learning with a table, whose exploration falls linearly over its episodes; floating point is cut into bins
+    for it (what is recorded is not). Each of the streams is a learner of its own, and so is each part of a vectorised environment
+    (`gymnasium.make_vec`). learner="ppo" is a recurrent network that the program trains by proximal policy optimization
+    (`haul data learn --help`). It acts in as many environments as there are streams, or parts of a vectorised environment, for so many
+    steps in each, all of which are recorded, with the actions that it holds best in the end (labels). Where learner is not given, it is
+    the one that has steps, or episodes and bins, if these are given; else "table" for observations of whole numbers and "ppo" for others.
     """
-    for name, value in (("episodes", episodes), ("streams", streams), ("limit", limit), ("bins", bins), ("processes", processes)):
+    for name, value in (("limit", limit), ("processes", processes)):
         if value < 1:
             raise HaulError(f"{name}={value}: it must be at least 1")
     listed = _numbered(tasks)
@@ -353,9 +417,16 @@ def record(
     probe = make_env(listed[0])
     seen, acts = _spaces(probe)
     actions, whole, sizes = _actions(acts), _whole(seen), _sizes(seen)
+    parts = hasattr(probe, "num_envs")
     if hasattr(probe, "close"):
         probe.close()
-    jobs = [_Job(make_env, t, p, s, episodes, limit, bins, rate, discount, seed) for t, p in zip(listed, places) for s in range(streams)]
+    who = learner or (PPO if steps is not None else TABLE if whole or episodes is not None or bins is not None else PPO)
+    heeds = _heeded(who, {"episodes": episodes, "steps": steps, "streams": streams, "bins": bins, "rate": rate, "discount": discount})
+    if who == PPO and parts and streams is not None:
+        raise HaulError(f"streams={streams}: of a vectorised environment each part is a stream")
+    given = {"episodes": 0, "bins": 0, "steps": 0, **heeds}
+    lived = 1 if who == PPO else given["streams"]  # streams of a job
+    jobs = [_Job(make_env, t, p, s, limit=limit, seed=seed, learner=who, sizes=sizes, **given) for t, p in zip(listed, places) for s in range(lived)]
     if processes > 1:
         import multiprocessing
         import pickle
@@ -365,7 +436,7 @@ def record(
         except (pickle.PicklingError, AttributeError, TypeError) as e:
             raise HaulError(f"processes={processes} hand make_env to others, which cannot be done ({e}): make it a function of a module") from None
         with multiprocessing.Pool(processes) as pool:
-            lives = [x for of in pool.map(_live, jobs) for x in of]
+            lives = [x for of in pool.map(_live, jobs, chunksize=1) for x in of]
     else:
         lives = [x for j in jobs for x in _live(j)]
     width = len(lives[0].observations) // len(lives[0].actions)
@@ -382,4 +453,6 @@ def record(
         "tasks": Numbers("<i8", [array.array("q", [x.task]) * n for x, n in zip(lives, rows)]),
         "streams": Numbers("<i8", [array.array("q", [x.stream]) * n for x, n in zip(lives, rows)]),
     }
+    if who == PPO:
+        arrays["best_actions"] = Numbers("<i8", [x.best for x in lives])
     return load_histories(arrays, out, title=title or Path(out).stem, actions=actions, sizes=sizes if small else None, train_ratio=train_ratio, force=force)
