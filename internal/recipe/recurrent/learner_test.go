@@ -209,8 +209,8 @@ func TestAdvantages(t *testing.T) {
 	r.ends[0], r.ends[5], r.ends[10], r.ends[12] = true, true, true, true
 	r.after[10], r.idle[13] = 8, true
 	r.advantages(&s)
-	// what is paid, half of what follows and what was expected make 2, 0, -1; 0, 0, -1; 0, 0, -1; 0, 2,
-	// -1; -1, none, -1
+	// what is paid, half of what follows and what was expected make 2, 0, -1; 0, 0, -1; 0, 0, -1;
+	// 0, 2, -1; -1, none, -1
 	want := []float64{2, -0.25, -1, -0.0625, -0.25, -1, -0.0625, -0.25, -1, 0.5, 2, -1, -1, 0, -1}
 	mean, squares, n := 0.0, 0.0, 14.0
 	for i, a := range want {

@@ -165,16 +165,15 @@ type elsewhere struct {
 	actionRow   int32
 	endRow      int32
 
-	first   [][]float64 // what a task begins with
-	now     []float64   // [environment, number]: what is shown
-	last    []uint8     // the action before; shown.Actions for none
-	paid    []float64   // and what it paid
-	over    []ending
-	idle    []bool
-	final   []float64 // [environment, number]: what a cut episode showed last
-	known   []bool    // final is
-	at      int       // steps that were taken
-	turning bool      // steps are shown once more: scales stay
+	first [][]float64 // what a task begins with
+	now   []float64   // [environment, number]: what is shown
+	last  []uint8     // the action before; shown.Actions for none
+	paid  []float64   // and what it paid
+	over  []ending
+	idle  []bool
+	final []float64 // [environment, number]: what a cut episode showed last
+	known []bool    // final is
+	at    int       // steps that were taken
 
 	scales []scale   // by measured number
 	gain   scale     // of what was paid up to a step, discounted: as large as what the critic learns
@@ -236,7 +235,7 @@ func (o *elsewhere) rows(name string, observed [][]float64, missing bool) error 
 }
 
 func (o *elsewhere) begin(int64, uint64) error {
-	o.at, o.turning = 0, false
+	o.at = 0
 	clear(o.scales)
 	clear(o.sums)
 	o.gain = scale{}
@@ -258,7 +257,7 @@ func (o *elsewhere) take(to []float64, observed [][]float64) {
 	for e, row := range observed {
 		copy(to[e*w:][:w], row)
 	}
-	if o.shown.Sizes == nil && !o.turning {
+	if o.shown.Sizes == nil {
 		for _, row := range observed {
 			for i, v := range row {
 				o.scales[i].add(v)
@@ -352,7 +351,6 @@ func (o *elsewhere) led(e int) (reward float32, end ending, counts bool) {
 }
 
 func (o *elsewhere) recall() int {
-	o.turning = true
 	o.rest()
 	return o.at
 }
@@ -373,8 +371,8 @@ func (o *elsewhere) turn(t int) {
 
 func (o *elsewhere) label(e, t int, best uint8) { o.best[e*o.steps+t] = best }
 
-// scale is the size of the numbers that came by: their mean, their spread (Welford) and how far they
-// are from zero.
+// scale is the size of the numbers that came by: their mean, their spread (Welford) and how far
+// they are from zero.
 type scale struct{ n, mean, squares float64 }
 
 func (s *scale) add(v float64) {

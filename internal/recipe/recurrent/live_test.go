@@ -293,9 +293,9 @@ func TestLabelsReadWhatWasShown(t *testing.T) {
 	}
 }
 
-// TestCutsAreJudged: where a limit cut an episode, what would have followed is worth what the critic
-// says of the last observation, as it was told or else of the one before, and the units are as if it
-// had not been asked.
+// TestCutsAreJudged: where a limit cut an episode, what would have followed is worth what the
+// critic says of the last observation, as it was told or else of the one before, and the units are
+// as if it had not been asked.
 func TestCutsAreJudged(t *testing.T) {
 	s := LiveDefault()
 	s.Steps, s.Rollout, s.Hidden, s.Envs = 4, 4, 6, 4

@@ -187,8 +187,8 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// TestImportKeepsBestActions: under either name they are the labels of what is read back; what is no
-// action, and a list of another length, is refused.
+// TestImportKeepsBestActions: under either name they are the labels of what is read back; what is
+// no action, and a list of another length, is refused.
 func TestImportKeepsBestActions(t *testing.T) {
 	l := newLearners()
 	n := len(l.actions)
