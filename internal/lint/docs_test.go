@@ -100,6 +100,8 @@ var (
 	// A path in code: of a folder of the repository, with a file's ending where it names a file, and
 	// without a place-holder.
 	path = regexp.MustCompile("`((?:internal|cmd|configs|docs|scripts)/[A-Za-z0-9_./-]+)`")
+	// A link whose words end with a number, and its target.
+	numbered = regexp.MustCompile(`\b([0-9]+)\]\(([^)\s]+)\)`)
 )
 
 // anchors are the addresses that Markdown gives a page's headings.
@@ -112,7 +114,7 @@ func anchors(text string) map[string]bool {
 	return out
 }
 
-// missing says where a link or a path of a page leads nowhere.
+// missing says where a link or a path of a page leads nowhere, or to a decision of another number.
 func missing(page, text string, exists func(path string) bool, anchorsOf func(path string) map[string]bool) (out []string) {
 	for _, m := range link.FindAllStringSubmatch(text, -1) {
 		if strings.Contains(m[1], "://") {
@@ -128,6 +130,12 @@ func missing(page, text string, exists func(path string) bool, anchorsOf func(pa
 			out = append(out, fmt.Sprintf("%s links to %s, which does not exist", page, m[1]))
 		case anchor != "" && !anchorsOf(target)[anchor]:
 			out = append(out, fmt.Sprintf("%s links to %s, which has no such heading", page, m[1]))
+		}
+	}
+	for _, m := range numbered.FindAllStringSubmatch(text, -1) {
+		target := filepath.ToSlash(filepath.Join(filepath.Dir(page), m[2]))
+		if number, _, _ := strings.Cut(filepath.Base(target), "-"); strings.HasPrefix(target, "docs/decisions/") && fmt.Sprintf("%04s", m[1]) != number {
+			out = append(out, fmt.Sprintf("%s calls %s number %s", page, target, m[1]))
 		}
 	}
 	for _, m := range path.FindAllStringSubmatch(text, -1) {
@@ -192,12 +200,15 @@ func TestPagesNameTestsThatExist(t *testing.T) {
 }
 
 func TestWhatIsMissingIsFound(t *testing.T) {
-	exists := func(path string) bool { return path == "docs/a.md" || path == "internal/run" }
+	exists := func(path string) bool {
+		return path == "docs/a.md" || path == "internal/run" || strings.HasPrefix(path, "docs/decisions/")
+	}
 	anchorsOf := func(string) map[string]bool { return anchors("# One, two: `three`\n## Four\n") }
-	text := "[a](a.md) [b](b.md) [c](a.md#one-two-three) [d](#four) [e](#five) [f](https://x.example/y) `internal/run` `internal/runs`"
+	text := "[a](a.md) [b](b.md) [c](a.md#one-two-three) [d](#four) [e](#five) [f](https://x.example/y) `internal/run` `internal/runs` [decision 7](decisions/0007-b.md) [8](decisions/0009-c.md)"
 	got := strings.Join(missing("docs/a.md", text, exists, anchorsOf), "\n")
 	want := "docs/a.md links to b.md, which does not exist\n" +
 		"docs/a.md links to #five, which has no such heading\n" +
+		"docs/a.md calls docs/decisions/0009-c.md number 8\n" +
 		"docs/a.md names internal/runs, which does not exist"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
