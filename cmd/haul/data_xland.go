@@ -145,6 +145,11 @@ func (a *app) dataXLand(cmd *cobra.Command, env string, f *xlandFlags) (failed e
 	}
 	switch f.learner {
 	case "search":
+		for _, flag := range []string{"device", "precision"} {
+			if given(flag) && f.agent == "" {
+				return usagef("--%s needs --agent or --learner ppo: searchers alone use no device", flag)
+			}
+		}
 		o.Search = &xland.Searching{Steps: xland.DefaultSearching().Steps, Noise: f.noise}
 		if given("steps") {
 			o.Search.Steps = f.steps
@@ -157,7 +162,7 @@ func (a *app) dataXLand(cmd *cobra.Command, env string, f *xlandFlags) (failed e
 		if f.histories > f.learning.Envs {
 			return usagef("--histories is %d, and a network has %d environments: use more --envs", f.histories, f.learning.Envs)
 		}
-		check = func() error { return nil } // once the world is known
+		check = f.checkDevice // and the rest once the world is known
 	}
 	if err := check(); err != nil {
 		return asUsage(err)
@@ -189,6 +194,11 @@ func (a *app) dataXLand(cmd *cobra.Command, env string, f *xlandFlags) (failed e
 	o.Learn, o.Held = pick.Learned, pick.HeldOut
 	if err := o.Searchable(); err != nil {
 		return asUsage(err)
+	}
+	if f.learner == "ppo" {
+		if err := f.learning.Check(o.World); err != nil {
+			return asUsage(err)
+		}
 	}
 	if o.Path == "" {
 		o.Path = "data/xland-" + o.World.Tasks.Name + ".hist"

@@ -1,35 +1,45 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"slices"
+
 	"haul/internal/device"
 	"haul/internal/kernel"
 	"haul/internal/recipe"
 	"haul/internal/world/history"
 )
 
+// networkDevice is where recurrent networks learn, by name.
+func (f *xlandFlags) networkDevice() string {
+	if f.device == "auto" {
+		return "cpu"
+	}
+	return f.device
+}
+
+// checkDevice refuses devices and precisions that networks do not learn in.
+func (f *xlandFlags) checkDevice() error {
+	at, err := device.ParseName(f.networkDevice())
+	switch {
+	case err != nil:
+		return err
+	case at.CPU && f.precision == "tf32":
+		return errors.New("--precision tf32 is for GPUs: on a CPU networks learn in fp32")
+	case !slices.Contains([]string{"", "fp32", "tf32"}, f.precision):
+		return fmt.Errorf("--precision is %s: networks learn in fp32, or in tf32 on a GPU", f.precision)
+	}
+	return nil
+}
+
 // withNetworks has recurrent networks live through all tasks: on a CPU one on each core, on a GPU
 // one after another. Whoever calls it closes.
 func (a *app) withNetworks(f *xlandFlags, o *history.XLandOptions, bar *bar) (closing func() error, err error) {
-	if err := f.learning.Check(o.World); err != nil {
-		return nil, asUsage(err)
-	}
-	name, tasks := f.device, len(o.Learn)+len(o.Held)
-	if name == "auto" {
-		name = "cpu"
-	}
-	at, err := device.ParseName(name)
-	switch {
-	case err != nil:
-		return nil, asUsage(err)
-	case f.precision == "bf16" || f.precision == device.Any:
-		return nil, usagef("--precision is %s: networks learn in fp32, or in tf32 on a GPU", f.precision)
-	}
-	if err := knownDevice(name, f.precision); err != nil {
-		return nil, err
-	}
+	name, tasks := f.networkDevice(), len(o.Learn)+len(o.Held)
 	each, many := device.Options{Precision: f.precision}, 1
 	cores := o.Workers // of a network's environments
-	if at.CPU {
+	if name == "cpu" {
 		many = min(o.Workers, tasks)
 		cores = max(1, o.Workers/many)
 		each.Workers = cores

@@ -50,7 +50,8 @@ func TestXLandFromHistoriesToAnAgent(t *testing.T) {
 
 // TestXLandRefusals: wrong use is one line that says what to write.
 func TestXLandRefusals(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "a.hist")
+	folder := filepath.Join(t.TempDir(), "new")
+	out := filepath.Join(folder, "a.hist")
 	for _, c := range []struct{ args, why string }{
 		{"--learn 0", "--learn is 0"},
 		{"--held 0", "--held is 0"},
@@ -78,8 +79,12 @@ func TestXLandRefusals(t *testing.T) {
 		{"--learner ppo --rate 0", "a learning rate of 0"},
 		{"--learner ppo --entropy 2", "an entropy bonus of 2"},
 		{"--learner ppo --device gpu", "gpu"},
-		{"--learner ppo --precision tf32", "tf32 is for GPUs"},
-		{"--learner ppo --precision bf16", "networks learn in fp32"},
+		{"--learner ppo --precision tf32", "tf32 is for GPUs: on a CPU networks learn in fp32"},
+		{"--learner ppo --precision bf16", "--precision is bf16: networks learn in fp32"},
+		{"--learner ppo --precision auto", "--precision is auto: networks learn in fp32"},
+		{"--learner ppo --device cuda:0 --precision half", "--precision is half: networks learn in fp32, or in tf32 on a GPU"},
+		{"--learner search --device cpu", "--device needs --agent or --learner ppo"},
+		{"--learner search --precision fp32", "--precision needs --agent or --learner ppo"},
 		{"--learner search --steps 0", "0 steps of a history"},
 		{"--learner search --noise 1.5", "a share of 1.5"},
 		{"--learner search --tasks medium", "has rules, which searchers do not know"},
@@ -88,8 +93,11 @@ func TestXLandRefusals(t *testing.T) {
 		{"--device cpu", "--device needs --learner search or ppo"},
 	} {
 		r := haul(t, append([]string{"data", "xland", "--out", out}, strings.Fields(c.args)...)...)
-		if r.code != exitUsage || !strings.Contains(r.stderr, c.why) {
+		if r.code != exitUsage || !strings.Contains(r.stderr, c.why) || strings.Count(r.stderr, "\n") != 1 {
 			t.Errorf("%s: %d %s", c.args, r.code, r.stderr)
+		}
+		if _, err := os.Stat(folder); err == nil {
+			t.Fatalf("%s: refused, and the folder of the file was made", c.args)
 		}
 	}
 	for _, c := range []struct{ args, why string }{
