@@ -381,18 +381,30 @@ func TestPoolIsLearners(t *testing.T) {
 // TestSettingsAreChecked: what no learner can follow is refused in words.
 func TestSettingsAreChecked(t *testing.T) {
 	w := room(t, 5, 9)
+	most := Settings{Steps: 1 << 24, Envs: 1 << 16, Rollout: 1 << 12, Hidden: 1 << 12, Rate: 1, Entropy: 1}
+	least := Settings{Steps: 9, Envs: 1, Rollout: 1, Hidden: 1, Rate: 1e-300}
+	if err := errors.Join(most.Check(w), least.Check(w)); err != nil {
+		t.Error(err)
+	}
 	for _, c := range []struct {
 		change func(*Settings)
 		why    string
 	}{
 		{func(s *Settings) { s.Steps = 3 }, "3 steps of a history: want 4, a rollout"},
 		{func(s *Settings) { s.Steps, s.Rollout = 8, 2 }, "want 9 at least, the longest episode"},
+		{func(s *Settings) { s.Steps = 1<<24 + 1 }, "16777217 steps of a history: want 4, a rollout, to 16777216"},
 		{func(s *Settings) { s.Envs = 0 }, "0 environments"},
+		{func(s *Settings) { s.Envs = 1<<16 + 1 }, "65537 environments of a learner: want 1 to 65536"},
 		{func(s *Settings) { s.Rollout = 0 }, "0 steps of a rollout"},
+		{func(s *Settings) { s.Rollout = 1<<12 + 1 }, "4097 steps of a rollout: want 1 to 4096"},
+		{func(s *Settings) { s.Rollout = 1 << 25 }, "33554432 steps of a rollout: want 1 to 4096"},
 		{func(s *Settings) { s.Hidden = 0 }, "0 hidden units"},
+		{func(s *Settings) { s.Hidden = 1<<12 + 1 }, "4097 hidden units: want 1 to 4096"},
 		{func(s *Settings) { s.Rate = 0 }, "a learning rate of 0"},
+		{func(s *Settings) { s.Rate = 1.001 }, "a learning rate of 1.001"},
 		{func(s *Settings) { s.Rate = math.NaN() }, "a learning rate of NaN"},
 		{func(s *Settings) { s.Entropy = -1 }, "an entropy bonus of -1"},
+		{func(s *Settings) { s.Entropy = 1.001 }, "an entropy bonus of 1.001"},
 	} {
 		s := small()
 		if err := s.Check(w); err != nil {
