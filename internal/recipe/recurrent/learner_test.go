@@ -179,7 +179,8 @@ func TestLearningSeesWhatActingSaw(t *testing.T) {
 			}
 		}
 		var units [2][]float32
-		for range 3 {
+		follows := make([]float32, s.Envs) // what the rollout before holds its next step worth
+		for k := range 3 {
 			for i, do := range []func() error{
 				func() error { return l.collect(context.Background(), s.Rollout) }, func() error { return l.improve(context.Background()) },
 			} {
@@ -190,6 +191,13 @@ func TestLearningSeesWhatActingSaw(t *testing.T) {
 			}
 			if !slices.Equal(units[0], units[1]) {
 				t.Error("units move while nobody acts")
+			}
+			for e := range follows {
+				v := l.roll.value[e*(s.Rollout+1):][:s.Rollout+1]
+				if math.Abs(float64(v[0]-follows[e])) > 1e-6 && k > 0 {
+					t.Errorf("horizon %d: environment %d was held worth %v, and is %v when its rollout begins", horizon, e, follows[e], v[0])
+				}
+				follows[e] = v[s.Rollout]
 			}
 		}
 		if rounds != 3 {
@@ -202,7 +210,7 @@ func TestLearningSeesWhatActingSaw(t *testing.T) {
 // with its last, of one that goes on, of one that a limit cuts where 8 would have followed, and of
 // one whose middle step was none.
 func TestAdvantages(t *testing.T) {
-	s := Settings{Envs: 5, Rollout: 3, Discount: 0.5, Lambda: 0.5}
+	s := Settings{Envs: 5, Rollout: 3, Discount: 0.5, Lambda: 0.25}
 	r := newRollout(&s, senses{inputs: 1, actions: 2})
 	copy(r.value, slices.Repeat([]float32{1, 2, 4, 6}, 5))
 	copy(r.reward, []float32{3, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 9, 0})
@@ -211,7 +219,7 @@ func TestAdvantages(t *testing.T) {
 	r.advantages(&s)
 	// what is paid, half of what follows and what was expected make 2, 0, -1; 0, 0, -1; 0, 0, -1;
 	// 0, 2, -1; -1, none, -1
-	want := []float64{2, -0.25, -1, -0.0625, -0.25, -1, -0.0625, -0.25, -1, 0.5, 2, -1, -1, 0, -1}
+	want := []float64{2, -0.125, -1, -1. / 64, -0.125, -1, -1. / 64, -0.125, -1, 0.25, 2, -1, -1, 0, -1}
 	mean, squares, n := 0.0, 0.0, 14.0
 	for i, a := range want {
 		v := []float64{1, 2, 4}[i%3]
