@@ -8,7 +8,8 @@ import (
 )
 
 // testGRU lets units read rows of one token and of many, with their state carried and not, and goes
-// back through them; widths that are no whole vectors are among them.
+// back through them; widths that are no whole vectors are among them, and inputs that open and shut
+// gates as far as fp32 can tell, and further.
 func testGRU(t *testing.T, dev kernel.Device) {
 	for i, s := range []struct{ tokens, width int }{{1, 1}, {1, 8}, {2, 3}, {3, 64}, {5, 4}, {7, 17}, {12, 32}, {16, 5}, {9, 100}} {
 		if !tries(dev, i) {
@@ -22,7 +23,13 @@ func testGRU(t *testing.T, dev kernel.Device) {
 			for k := range r.weights {
 				r.weights[k] /= float32(d)
 			}
-			o := &kernel.GRU{H: r.out("h", d, n, d), Prev: r.out("prev", d, n, d), Gates: r.out("gates", d, n, 4*d), X: r.in("x", n, 3*d), W: w, Bias: bias,
+			x := r.round(r.normals("x", r.prog.Batch*n*3*d))
+			if i%3 == 2 {
+				for k := range x {
+					x[k] *= 64
+				}
+			}
+			o := &kernel.GRU{H: r.out("h", d, n, d), Prev: r.out("prev", d, n, d), Gates: r.out("gates", d, n, 4*d), X: r.given("x", x, n, 3*d), W: w, Bias: bias,
 				State: r.out("state", d, d), Carry: i%2 == 1}
 			r.do(o)
 			r.do(&kernel.GRUGrad{DX: r.out("dx", d, n, 3*d), DH: r.out("dh", 3*d, n, d), Gates: o.Gates, Prev: o.Prev, W: w})
