@@ -80,10 +80,11 @@ func live(t *testing.T, l *learner, task xland.ID, seed uint64, histories int) [
 // TestHistoriesAreLived: what is kept is what the world shows and pays for the actions, from the
 // first step to the end of the last whole episode, whatever the view and however long episodes,
 // rollouts and histories are: one environment, rollouts of one step, episodes of one step, episodes
-// that end with the first or the last step of a rollout.
+// that end with the first or the last step of a rollout, goals in episodes after the first.
 func TestHistoriesAreLived(t *testing.T) {
+	goals := 0 // after a first episode
 	for _, c := range []struct{ view, horizon, envs, rollout, steps int }{
-		{5, 9, 5, 4, 23}, {3, 4, 3, 4, 16}, {7, 5, 1, 4, 13}, {5, 1, 2, 3, 7}, {3, 6, 1, 1, 9}, {5, 7, 2, 14, 14}, {5, 3, 13, 2, 5},
+		{3, 7, 40, 9, 60}, {5, 9, 5, 4, 23}, {3, 4, 3, 4, 16}, {7, 5, 1, 4, 13}, {5, 1, 2, 3, 7}, {3, 6, 1, 1, 9}, {5, 7, 2, 14, 14}, {5, 3, 13, 2, 5},
 	} {
 		s, w := small(), room(t, c.view, c.horizon)
 		s.Envs, s.Rollout, s.Steps = c.envs, c.rollout, c.steps
@@ -92,13 +93,13 @@ func TestHistoriesAreLived(t *testing.T) {
 		}
 		l := open(t, &s, w, 1)
 		kept := max(1, c.envs-1)
-		all := live(t, l, 3, 8, kept)
+		all := live(t, l, 1, 8, kept)
 		starts := rng.At(l.key, 0, 0, rng.Starts)
-		b, err := xland.NewBatch(w, slices.Repeat([]xland.ID{3}, c.envs), rng.JAXKey{starts[0], starts[1]}, 1)
+		b, err := xland.NewBatch(w, slices.Repeat([]xland.ID{1}, c.envs), rng.JAXKey{starts[0], starts[1]}, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		last := make([]int, kept)
+		last, clock := make([]int, kept), make([]int, kept)
 		rewards := w.Space().Rewards
 		for k := range c.steps {
 			actions := make([]uint8, c.envs)
@@ -118,8 +119,14 @@ func TestHistoriesAreLived(t *testing.T) {
 				if steps[k].Ends != b.Ends[e] || math.Abs(rewards[steps[k].Reward]-float64(b.Rewards[e])) > 1e-6 {
 					t.Fatalf("%+v: step %d of history %d: %+v, the world pays %v and ends: %v", c, k, e, steps[k], b.Rewards[e], b.Ends[e])
 				}
+				if clock[e]++; b.Rewards[e] > 0 && b.Rewards[e] != w.Pays(clock[e]) {
+					t.Fatalf("%+v: step %d of an episode pays %v, not %v", c, clock[e], b.Rewards[e], w.Pays(clock[e]))
+				}
+				if b.Rewards[e] > 0 && last[e] > 0 {
+					goals++
+				}
 				if b.Ends[e] {
-					last[e] = k + 1
+					last[e], clock[e] = k+1, 0
 				}
 			}
 		}
@@ -128,6 +135,9 @@ func TestHistoriesAreLived(t *testing.T) {
 				t.Errorf("%+v: history %d has %d steps, its last episode ends with step %d", c, e, len(steps), last[e])
 			}
 		}
+	}
+	if goals < 10 {
+		t.Errorf("%d goals were reached after a first episode: too few to tell how steps are counted", goals)
 	}
 }
 

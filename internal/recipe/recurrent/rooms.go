@@ -45,12 +45,11 @@ type rooms struct {
 	dst   [][]xland.Step // appended to
 	from  []int          // where each history begins in dst
 	clock []int          // steps of the episode under way
-	pays  []float64      // by a reward's index
 }
 
 // newRooms are so many environments, which begin with begin.
 func newRooms(w xland.World, envs, workers int) *rooms {
-	return &rooms{world: w, workers: workers, cells: w.View * w.View, last: make([]int32, envs), outcome: make([]int32, envs), pays: w.Space().Rewards}
+	return &rooms{world: w, workers: workers, cells: w.View * w.View, last: make([]int32, envs), outcome: make([]int32, envs)}
 }
 
 // senses are what they show: a row for each cell of the view, for the last action and for what it
@@ -143,6 +142,7 @@ func (r *rooms) recall() (longest int) {
 		longest = max(longest, end-r.from[e])
 	}
 	r.rest()
+	clear(r.clock)
 	return longest
 }
 
@@ -155,9 +155,22 @@ func (r *rooms) turn(t int) {
 		copy(r.batch.Views[e*r.cells:][:r.cells], r.dst[e][at].Seen[:])
 		if t > 0 {
 			s := &r.dst[e][at-1]
-			r.last[e], r.outcome[e] = int32(s.Action), outcome(float32(r.pays[s.Reward]), s.Ends)
+			r.last[e], r.outcome[e] = int32(s.Action), outcome(r.earned(e, s), s.Ends)
 		}
 	}
+}
+
+// earned is what the next step of a history paid, of which the history has a value that is rounded
+// where episodes are long.
+func (r *rooms) earned(e int, s *xland.Step) (reward float32) {
+	r.clock[e]++
+	if s.Reward > 0 {
+		reward = r.world.Pays(r.clock[e])
+	}
+	if s.Ends {
+		r.clock[e] = 0
+	}
+	return reward
 }
 
 func (r *rooms) label(e, t int, best uint8) {

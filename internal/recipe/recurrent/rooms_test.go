@@ -50,6 +50,41 @@ func TestLabelsReadWhatActingSaw(t *testing.T) {
 	}
 }
 
+// TestLabelsAreToldWhatWasEarned: where episodes are so long that neighbouring rewards share a value,
+// labels are told of the goal as the learner was, which saw what it earned.
+func TestLabelsAreToldWhatWasEarned(t *testing.T) {
+	s, w := small(), room(t, 3, 507)
+	s.Steps = 2 * w.Horizon
+	l := open(t, &s, w, 1)
+	r, rounded := l.envs.(*rooms), 0
+	for clock := 1; clock <= w.Horizon; clock++ {
+		want := outcome(w.Pays(clock), true)
+		if outcome(float32(w.Space().Rewards[w.Paid(clock)]), true) != want {
+			rounded++
+		} else if clock%50 != 1 {
+			continue
+		}
+		if err := l.begin(3, 8); err != nil {
+			t.Fatal(err)
+		}
+		lived := make([]xland.Step, 2+clock+1) // this episode between one of two steps and one of one
+		lived[1].Ends, lived[1].Reward = true, w.Paid(2)
+		lived[1+clock].Ends, lived[1+clock].Reward = true, w.Paid(clock)
+		lived[2+clock].Ends = true
+		r.keep(make([][]xland.Step, 1))
+		r.dst[0] = lived
+		if err := l.label(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.outcome[0]; got != want {
+			t.Errorf("a goal after %d steps is outcome %d, the learner saw %d", clock, got, want)
+		}
+	}
+	if rounded == 0 {
+		t.Error("no reward is rounded to another outcome: nothing is tested")
+	}
+}
+
 // TestOutcomes: every goal pays something of its own, and an end without pay is none of them.
 func TestOutcomes(t *testing.T) {
 	for _, c := range []struct {

@@ -275,6 +275,10 @@ func (p *sharedParts) paid(steps int) int { return 1 + (p.room.horizon-steps)/p.
 // with that step, counted from 1.
 func (w World) Paid(step int) uint8 { return uint8(w.shared.paid(step)) }
 
+// Pays is what such an episode earns. The value at Paid stands for that of several neighbouring
+// steps where the limit has more steps than a reward can have values.
+func (w World) Pays(step int) float32 { return w.shared.room.rewards[step] }
+
 // Names are the tiles that can be picked up, and those that can be walked on: where no door wants a
 // key, tasks tell them apart by name alone.
 func (w World) Names() [][]int32 {
