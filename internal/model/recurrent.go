@@ -42,11 +42,6 @@ func NewRecurrent(inputs, rows, embed, measured, hidden, actions int) *Recurrent
 // Layout is where each parameter lies in the flat buffer.
 func (m *Recurrent) Layout() *kernel.Layout { return &m.layout }
 
-// FLOPs is the work of one step forward, by formula: a product with every weight but the table's.
-func (m *Recurrent) FLOPs() int64 {
-	return 2 * int64(m.layout.Count()-m.layout.Params[m.table].Len())
-}
-
 // Record records the network over index [B,T·inputs,1] and measured [B,T,numbers], nil where
 // nothing is, from the units in state [B,hidden] on, and returns [B,T,actions+1]. With carry state
 // holds the units after the last step.
