@@ -157,6 +157,8 @@ func (f *darkroomFlags) free() error {
 		return fmt.Errorf("cannot write: %w", err)
 	case info.IsDir():
 		return fmt.Errorf("%s is a folder: name a file", f.out)
+	case !info.Mode().IsRegular(): // a device, which the file would replace
+		return fmt.Errorf("%s is no regular file: name another", f.out)
 	case !f.force:
 		return fmt.Errorf("%s exists: --force replaces it, --out names another", f.out)
 	}
