@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -400,7 +401,7 @@ func (j *jobs) list() []jobState {
 	defer j.mu.Unlock()
 	out := make([]jobState, 0, len(j.all))
 	// Pointers are sorted, not the states: every type of struct has a sort of its own in the program.
-	for _, one := range slices.SortedFunc(maps.Values(j.all), func(a, b *job) int { return b.Created.Compare(a.Created) }) {
+	for _, one := range slices.SortedFunc(maps.Values(j.all), func(a, b *job) int { return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID)) }) {
 		short := one.jobState
 		if short.Progress != nil {
 			p := *short.Progress

@@ -34,3 +34,27 @@ func TestJobsOutliveAClockThatJumps(t *testing.T) {
 		}
 	}
 }
+
+// Jobs are listed with the newest first, and those of one moment in the same order every time; a
+// list has no routes, and leaves those of the jobs alone.
+func TestJobsAreListedByAge(t *testing.T) {
+	j := &jobs{all: map[string]*job{}}
+	now := time.Now()
+	for id, age := range map[string]time.Duration{"d": 3, "c": 2, "a": 1, "b": 1, "f": 5, "e": 4} {
+		j.all[id] = &job{jobState: jobState{ID: id, Created: now.Add(-age * time.Second), Result: &solved{}, Progress: &improved{Routes: [][]int32{{1}}}}}
+	}
+	for range 20 {
+		ids := ""
+		for _, one := range j.list() {
+			if ids += one.ID; one.Result != nil || one.Progress.Routes != nil {
+				t.Fatalf("job %s is listed with its routes", one.ID)
+			}
+		}
+		if ids != "abcdef" {
+			t.Fatalf("jobs are listed as %s", ids)
+		}
+	}
+	if one := j.all["c"]; one.Result == nil || one.Progress.Routes == nil {
+		t.Error("the list took the routes of a job")
+	}
+}
