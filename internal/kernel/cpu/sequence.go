@@ -127,46 +127,40 @@ func (b *binder) turns(o *kernel.Rotate, width int) []float32 {
 	return t
 }
 
-// spread copies runs of columns: queries in one, then each head of keys and values once for every
-// head of its group.
+// spread copies what heads share to every head of a group.
 func (b *binder) spread(o *kernel.Spread) func(*worker) {
-	y, x := newRef(b.r, o.Y), newRef(b.r, o.X)
-	rows, wide, narrow := o.X.Rows(), o.Y.Cols(), o.X.Cols()
-	d, group := wide/3, o.Heads/o.KVHeads
-	width := d / o.Heads
+	return b.shared(o.Y, o.X, o.Heads, o.KVHeads, func(_ *worker, copies, own []float32) {
+		for ; len(copies) > 0; copies = copies[len(own):] {
+			copy(copies, own)
+		}
+	})
+}
+
+// spreadGrad adds up a group's copies in the order of its heads.
+func (b *binder) spreadGrad(o *kernel.SpreadGrad) func(*worker) {
+	return b.shared(o.DY, o.DX, o.Heads, o.KVHeads, func(w *worker, copies, own []float32) {
+		copy(own, copies)
+		for copies = copies[len(own):]; len(copies) > 0; copies = copies[len(own):] {
+			w.p.add(own, copies[:len(own)])
+		}
+	})
+}
+
+// shared calls do for each head of keys and values of a row, with its own columns in narrow and its
+// copies in wide, one after the other. A row's queries come first, all at once: they have one copy.
+func (b *binder) shared(wide, narrow *kernel.Tensor, heads, kv int, do func(w *worker, copies, own []float32)) func(*worker) {
+	y, x := newRef(b.r, wide), newRef(b.r, narrow)
+	rows, columns, kept := wide.Rows(), wide.Cols(), narrow.Cols()
+	d, group := columns/3, heads/kv
+	width := d / heads
 	return func(w *worker) {
 		yb, xb := y.of(w), x.of(w)
 		for m := range rows {
-			from, to := xb[m*narrow:][:narrow], yb[m*wide:][:wide]
-			copy(to, from[:d])
-			to = to[d:]
-			for from = from[d:]; len(from) > 0; from = from[width:] {
-				for range group {
-					copy(to, from[:width])
-					to = to[width:]
-				}
-			}
-		}
-	}
-}
-
-// spreadGrad adds up each group's copies in the order of its heads.
-func (b *binder) spreadGrad(o *kernel.SpreadGrad) func(*worker) {
-	dx, dy := newRef(b.r, o.DX), newRef(b.r, o.DY)
-	rows, wide, narrow := o.DX.Rows(), o.DY.Cols(), o.DX.Cols()
-	d, group := wide/3, o.Heads/o.KVHeads
-	width := d / o.Heads
-	return func(w *worker) {
-		xb, yb := dx.of(w), dy.of(w)
-		for m := range rows {
-			to, from := xb[m*narrow:][:narrow], yb[m*wide:][:wide]
-			copy(to, from[:d])
-			from = from[d:]
-			for to = to[d:]; len(to) > 0; to = to[width:] {
-				copy(to[:width], from)
-				for from = from[width:]; len(from)%(group*width) > 0; from = from[width:] {
-					w.p.add(to[:width], from[:width])
-				}
+			copies, own := yb[m*columns:][:columns], xb[m*kept:][:kept]
+			do(w, copies[:d], own[:d])
+			copies, own = copies[d:], own[d:]
+			for ; len(own) > 0; copies, own = copies[group*width:], own[width:] {
+				do(w, copies[:group*width], own[:width])
 			}
 		}
 	}
