@@ -572,6 +572,33 @@ func TestOverlappingCollectives(t *testing.T) {
 	}
 }
 
+// Collectives are listed with the longest first, those of one length by kind.
+func TestCollectivesAreListedByTime(t *testing.T) {
+	s := newSynth()
+	for n := range 3 {
+		s.step(n, func() {
+			s.dense(20, 100)
+			tid := s.tid
+			for k, of := range []struct {
+				name string
+				us   float64
+			}{{"SendRecv", 300}, {"AllGather", 700}, {"Broadcast", 300}, {"AllReduce", 900}} {
+				s.tid = 701 + k
+				s.emit("kernel", "ncclDevKernel_"+of.name+"_RING_LL(ncclDevKernelArgsStorage<4096ul>)", s.gpu, of.us, fmt.Sprintf(`"stream":%d`, 10+k))
+				s.gpu += of.us
+			}
+			s.tid = tid
+		})
+	}
+	var got []string
+	for _, c := range diagnose(t, s.json()).Breakdown.Collectives {
+		got = append(got, fmt.Sprintf("%s %.0f", c.Kind, 1000*c.MS))
+	}
+	if want := []string{"all_reduce 900", "all_gather 700", "broadcast 300", "send_recv 300"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 // A thread that loses its core pauses anywhere; the program pauses at the same place in every step.
 // What the framework does inside its own loops is neither.
 func TestPausesOfTheMachine(t *testing.T) {

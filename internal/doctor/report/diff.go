@@ -150,10 +150,8 @@ func (r *Report) kernelTimes() map[string]float64 {
 
 // changes pairs two maps, most changed first.
 func changes(before, after map[string]float64) []Change {
-	out, both := []Change{}, maps.Clone(before)
-	if both == nil {
-		both = map[string]float64{}
-	}
+	out, both := []Change{}, map[string]float64{} // the keys of either
+	maps.Copy(both, before)
 	maps.Copy(both, after)
 	by := func(what string) float64 { return math.Abs(change(what, before[what], after[what]).Delta) }
 	for _, what := range slices.SortedFunc(maps.Keys(both), func(x, y string) int { return cmp.Or(cmp.Compare(by(y), by(x)), strings.Compare(x, y)) }) {
