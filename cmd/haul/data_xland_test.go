@@ -11,6 +11,18 @@ import (
 	"haul/internal/world/history"
 )
 
+// trainSmall trains a small agent on histories for two iterations, with more settings.
+func trainSmall(t *testing.T, history, run string, sets ...string) {
+	t.Helper()
+	args := []string{"train", "--config", "ad_xland", "--history", history, "--iterations", "2", "--device", "cpu", "--out", run}
+	for _, set := range append([]string{"tf_n_embd=16", "tf_n_layer=1", "tf_n_head=2", "train_batch_size=4", "num_warmup_steps=1", "test_batch_size=4"}, sets...) {
+		args = append(args, "--set", set)
+	}
+	if r := haul(t, args...); r.code != exitDone {
+		t.Fatalf("%d\n%s", r.code, r.stderr)
+	}
+}
+
 // TestXLandFromHistoriesToAnAgent: learners live through tasks of a file, an agent learns from them
 // and is tried on the tasks held out.
 func TestXLandFromHistoriesToAnAgent(t *testing.T) {
@@ -25,14 +37,7 @@ func TestXLandFromHistoriesToAnAgent(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.stdout), &made); r.code != exitDone || err != nil || made.Train != 8 || made.Test != 3 || !strings.Contains(made.World, "benchmark.bz2") {
 		t.Fatalf("%d %v %+v\n%s", r.code, err, made, r.stderr)
 	}
-	args := []string{"train", "--config", "ad_xland", "--history", path, "--iterations", "2", "--device", "cpu", "--out", run}
-	for _, set := range []string{"compress_interval=60", "compress_min=20", "n_transit=124", "tf_n_embd=16", "tf_n_layer=1", "tf_n_head=2", "train_batch_size=4", "num_warmup_steps=1",
-		"test_batch_size=4", "eval_episodes=2", "validation_goals=2"} {
-		args = append(args, "--set", set)
-	}
-	if r := haul(t, args...); r.code != exitDone {
-		t.Fatalf("%d\n%s", r.code, r.stderr)
-	}
+	trainSmall(t, path, run, "compress_interval=60", "compress_min=20", "n_transit=124", "eval_episodes=2", "validation_goals=2")
 	r = haul(t, "eval", "--checkpoint", run, "--device", "cpu", "--episodes", "3", "--json")
 	var judged struct {
 		Goals   []struct{ Goal int }
@@ -144,14 +149,7 @@ func TestXLandNetworks(t *testing.T) {
 	if !slices.Equal(files[0], files[1]) || slices.Equal(files[0], files[2]) {
 		t.Errorf("files of one and two workers are equal: %v; of two seeds: %v", slices.Equal(files[0], files[1]), slices.Equal(files[0], files[2]))
 	}
-	args := []string{"train", "--config", "ad_xland", "--history", path("--workers1.hist"), "--iterations", "2", "--device", "cpu", "--out", path("run")}
-	for _, set := range []string{"n_transit=25", "tf_n_embd=16", "tf_n_layer=1", "tf_n_head=2", "train_batch_size=4", "num_warmup_steps=1", "test_batch_size=4", "eval_episodes=1",
-		"validation_goals=1"} {
-		args = append(args, "--set", set)
-	}
-	if r := haul(t, args...); r.code != exitDone {
-		t.Fatal(r.stderr)
-	}
+	trainSmall(t, path("--workers1.hist"), path("run"), "n_transit=25", "eval_episodes=1", "validation_goals=1")
 	if r := data("--workers1.hist"); r.code == exitDone || !strings.Contains(r.stderr, "--force") {
 		t.Errorf("%d: %s", r.code, r.stderr)
 	}
@@ -168,14 +166,7 @@ func TestXLandAgentsLiveBesideSearchers(t *testing.T) {
 	if r := data("a.hist"); r.code != exitDone {
 		t.Fatal(r.stderr)
 	}
-	args := []string{"train", "--config", "ad_xland", "--history", path("a.hist"), "--iterations", "2", "--device", "cpu", "--out", path("run")}
-	for _, set := range []string{"n_transit=40", "tf_n_embd=16", "tf_n_layer=1", "tf_n_head=2", "train_batch_size=4", "num_warmup_steps=1", "test_batch_size=4", "eval_episodes=1",
-		"validation_goals=2"} {
-		args = append(args, "--set", set)
-	}
-	if r := haul(t, args...); r.code != exitDone {
-		t.Fatal(r.stderr)
-	}
+	trainSmall(t, path("a.hist"), path("run"), "n_transit=40", "eval_episodes=1", "validation_goals=2")
 	for _, workers := range []string{"1", "2"} {
 		if r := data("b"+workers+".hist", "--agent", path("run"), "--device", "cpu", "--workers", workers); r.code != exitDone {
 			t.Fatal(r.stderr)
