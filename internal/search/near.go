@@ -53,7 +53,9 @@ func newLists(n, k int) *neighbours {
 // tree, so the time grows as N log N and not N².
 type finder struct {
 	*metricTable
-	tree *kdTree // nil: every pair is looked at
+	tree            *kdTree   // nil: every pair is looked at
+	ways            []float64 // the columns of a matrix from column on, one behind the other
+	column, columns int
 }
 
 func newFinder(t *metricTable) *finder {
@@ -98,6 +100,7 @@ func (f *finder) lists(ctx context.Context, nb *neighbours, from, to int) {
 		return
 	}
 	best := closest{list: make([]neighbour, 0, k), k: k}
+	f = &finder{metricTable: f.metricTable, tree: f.tree} // workers have ways of their own
 	for v := from; v <= to; v++ {
 		if v%64 == 0 && ctx.Err() != nil {
 			return
@@ -106,15 +109,43 @@ func (f *finder) lists(ctx context.Context, nb *neighbours, from, to int) {
 		if f.tree != nil {
 			f.tree.find(&best, int32(v), 0, len(f.tree.ids), 0)
 		} else {
-			for w := 1; w < f.n; w++ {
-				if w != v {
-					best.offer(int32(w), min(f.d(int32(v), int32(w)), f.d(int32(w), int32(v))))
-				}
-			}
+			f.scan(&best, int32(v), to)
 		}
 		slices.SortFunc(best.list, byCost)
 		for i, w := range best.list {
 			nb.list[(v-1)*k+i] = w.v
+		}
+	}
+}
+
+// columnsBlock is how many columns of a matrix are copied at once: a cache line of them and more.
+const columnsBlock = 64
+
+// scan offers all customers but v, whose list is one of those up to customer to.
+func (f *finder) scan(best *closest, v int32, to int) {
+	n := int32(f.n)
+	if f.p.Metric != vrp.Explicit || n <= bruteNodes {
+		for w := int32(1); w < n; w++ {
+			if w != v {
+				best.offer(w, min(f.d(v, w), f.d(w, v)))
+			}
+		}
+		return
+	}
+	// The ways to v stand in a column, of which every number lies in a cache line of its own.
+	if int(v) < f.column || int(v) >= f.column+f.columns {
+		f.column, f.columns = int(v), max(1, min(columnsBlock, to-int(v)+1))
+		f.ways = resize(f.ways, f.columns*int(n))
+		for w := range n {
+			for i, d := range f.p.Weights[int(w)*int(n)+f.column:][:f.columns] {
+				f.ways[i*int(n)+int(w)] = d
+			}
+		}
+	}
+	there, back := f.p.Weights[int(v)*int(n):][:n], f.ways[(int(v)-f.column)*int(n):][:n]
+	for w := int32(1); w < n; w++ {
+		if d := min(there[w], back[w]); w != v && (len(best.list) < best.k || d <= best.list[0].cost) {
+			best.offer(w, d)
 		}
 	}
 }
@@ -208,9 +239,17 @@ func (t *kdTree) split(ids []int32, depth int) {
 	t.split(ids[mid+1:], depth+1)
 }
 
+// kdLeaf is how many customers are looked at one by one, which is quicker than to part them.
+const kdLeaf = 8
+
 // find offers the customers of ids[lo:hi] that may be among v's nearest, by unrounded distance.
 func (t *kdTree) find(b *closest, v int32, lo, hi, depth int) {
-	if lo >= hi {
+	if hi-lo <= kdLeaf {
+		for _, w := range t.ids[lo:hi] {
+			if w != v {
+				b.offer(w, math.Hypot(t.x[v]-t.x[w], t.y[v]-t.y[w]))
+			}
+		}
 		return
 	}
 	mid := (lo + hi) / 2

@@ -3,6 +3,7 @@ package search
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -29,13 +30,13 @@ func (m *model) readNear(ctx context.Context) {
 		return
 	}
 	l := &nearLists{model: m, list: nearList{most: count}}
-	if n > richTable && m.p.X != nil {
+	if n > richTable && m.p.Profiles == nil {
 		l.finder = newFinder(&metricTable{p: m.p, n: n})
 		if m.p.Metric == vrp.GreatCircle { // as on a map: who is nearest of them is told by their distances
 			x, y := m.p.Plane()
 			l.finder.tree = newKDTree(x, y, n)
 		}
-		l.raw = newLists(n-1, nearWide)
+		l.find(nearWide)
 	} else {
 		for w := int32(m.depots); int(w) < n; w++ {
 			l.candidates = append(l.candidates, w)
@@ -43,8 +44,8 @@ func (m *model) readNear(ctx context.Context) {
 	}
 	if share := l.share(ctx); share < 1 {
 		l.list.most = max(min(count, startLeast), int(float64(count)*share))
-		if l.raw != nil {
-			l.raw = newLists(n-1, max(2*startLeast, int(nearWide*share)))
+		if l.finder != nil {
+			l.find(max(2*startLeast, int(nearWide*share)))
 		}
 	}
 	for v := int32(m.depots); int(v) < n; v++ {
@@ -67,9 +68,19 @@ func (m *model) readNear(ctx context.Context) {
 type nearLists struct {
 	*model
 	list       nearList
-	finder     *finder     // of the nearest by distance; nil: all are candidates
-	raw        *neighbours // its lists
+	finder     *finder // of the nearest by distance; nil: all are candidates
+	found      closest // what it finds of one customer
+	keys       []uint64
 	candidates []int32
+}
+
+// find has as many found as a list is chosen from: where nothing but the distance chooses, no more
+// than it has.
+func (l *nearLists) find(wide int) {
+	if !l.timed || l.slow {
+		wide = l.list.most + l.depots
+	}
+	l.found = closest{list: make([]neighbour, 0, wide), k: wide}
 }
 
 // share is how much of the lists can be made in half of the time that ctx leaves, by a sample.
@@ -89,11 +100,11 @@ func (l *nearLists) share(ctx context.Context) float64 {
 
 // read lists the nearest of v.
 func (l *nearLists) read(v int32) {
-	candidates := l.candidates
-	if l.raw != nil {
-		l.finder.lists(context.Background(), l.raw, int(v), int(v))
-		candidates = l.raw.of(v)
+	if l.finder != nil {
+		l.readFound(v)
+		return
 	}
+	candidates := l.candidates
 	list := &l.list
 	list.kept, list.full = list.kept[:0], false
 	a, group := &l.places[v], l.members[l.places[v].lead] != nil
@@ -135,6 +146,48 @@ func (l *nearLists) read(v int32) {
 		list.add(neighbour{w, min(x, y)})
 	}
 	list.cut()
+}
+
+// readFound is read where a tree finds those that are near on the map.
+func (l *nearLists) readFound(v int32) {
+	l.found.list = l.found.list[:0]
+	if l.finder.tree != nil {
+		l.finder.tree.find(&l.found, v, 0, len(l.finder.tree.ids), 0)
+	} else {
+		l.finder.scan(&l.found, v, l.nodes-1)
+	}
+	a, group := &l.places[v], l.members[l.places[v].lead] != nil
+	dist, dur, even := l.kinds[0].dist, l.kinds[0].dur, l.bothWays()
+	l.keys = l.keys[:0]
+	for _, found := range l.found.list {
+		w := found.v
+		b := &l.places[w]
+		if int(w) < l.depots || group && a.lead == b.lead {
+			continue
+		}
+		there := dist.f(v, w)
+		back := there
+		if !even {
+			back = dist.f(w, v)
+		}
+		x, y := float64(there), float64(back)
+		if l.timed && !l.slow {
+			if dur != dist {
+				there = dur.f(v, w)
+				if back = there; !even {
+					back = dur.f(w, v)
+				}
+			}
+			x, y = x+l.awry(a, b, there), y+l.awry(b, a, back)
+		}
+		// Bits of floats that are not negative are in the floats' order.
+		l.keys = append(l.keys, uint64(math.Float32bits(float32(min(x, y))))<<32|uint64(w))
+	}
+	slices.Sort(l.keys)
+	l.list.kept = l.list.kept[:0]
+	for _, key := range l.keys[:min(len(l.keys), l.list.most)] {
+		l.list.kept = append(l.list.kept, neighbour{v: int32(key)})
+	}
 }
 
 // awry is what waiting and lateness add to the distance from a to b, where the way takes so long.
