@@ -93,6 +93,7 @@ type rchain struct {
 	sided   bool      // the order of deliveries and pickups shows in a position's neighbours
 	bare    bool      // a position is evaluated by its distance, order and load alone
 	full    bool      // insertions look at every position
+	vast    bool      // or at the routes of near customers alone (rich_vast)
 	swift   bool      // and find what they ask in one table
 	easy    bool      // ends tell whether a route's vehicle may have one more customer
 	lone    bool      // and no other kind could have it in its place
@@ -132,6 +133,7 @@ type rchain struct {
 	choosy  bool // some task may be left out
 	eager   bool // the task at hand goes in where it fits, at any cost
 	built   bool // the first routes are being made
+	sown    int  // tasks that are served by then
 	hasty   bool // and their time is over
 	soon    context.Context
 	apart   bool      // a task may get a vehicle of its own where it would cost less beside others
@@ -182,6 +184,7 @@ func newRichChain(m *model, s stream) *rchain {
 	for i := range m.kinds {
 		c.bare = c.bare && m.kinds[i].maxDist >= endless
 	}
+	c.vast = !c.full && m.isVast()
 	c.swift = m.oneGrid && m.kinds[0].dist.cell != nil && !m.trips && !m.slow
 	c.recuts = c.resplits()
 	c.even = c.swift && m.kinds[0].dist.back == nil

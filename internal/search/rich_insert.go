@@ -27,6 +27,7 @@ const overlookMissed = 4
 // find is the best spot of a customer that is no shipment's.
 func (c *rchain) find(v int32, best *spot) {
 	c.asked++
+	anywhere := c.places[v].required && (!c.vast || best.cost+c.loss[v] >= c.upper) // whatever that costs
 	switch {
 	case c.hasty:
 		c.findHasty(v, best)
@@ -37,6 +38,8 @@ func (c *rchain) find(v int32, best *spot) {
 		c.sweep(v, best)
 	case c.full:
 		c.scan(v, best)
+	case c.vast:
+		c.findVast(v, best)
 	default:
 		c.findNear(v, best)
 	}
@@ -44,8 +47,12 @@ func (c *rchain) find(v int32, best *spot) {
 		c.findTrip(v, best)
 	}
 	c.findNew(v, best)
-	if best.route < 0 && !c.full && c.places[v].required {
+	switch {
+	case best.route >= 0 || c.full || !anywhere:
+	case !c.vast:
 		c.scan(v, best)
+	case c.built || c.below(vastAll) == 0:
+		c.findFar(v, best)
 	}
 }
 
@@ -116,31 +123,36 @@ func (c *rchain) rows(v int32) (to, from []int32) {
 
 // scan looks at every position.
 func (c *rchain) scan(v int32, best *spot) {
-	least := c.leastPerDist
 	for r := range c.slot {
 		s := &c.slots[c.slot[r]]
-		if s.count == 0 {
-			continue
-		}
-		g := c.kinds[s.kind].dist
-		c.moves += int64(len(s.stops) - 1)
-		last := g.at(s.stops[s.lock].node, v)
-		for i := 1 + int(s.lock); i < len(s.stops); i++ {
-			at := s.stops[i]
-			if delta := last + g.at(v, at.node) - at.leg; float64(float64(delta)*least) < best.cost {
-				kind, extra := c.enter(int32(r), v)
-				if kind < 0 {
-					break
-				}
-				if c.wait == 0 {
-					c.wait = c.blink()
-				} else {
-					c.wait--
-					c.evaluate(int32(r), v, i, s.stops[i-1].node, at.node, c.detour(kind, s.stops[i-1].node, v, at), kind, extra, best)
-				}
+		c.scanRoute(int32(r), v, 1+int(s.lock), len(s.stops), best)
+	}
+}
+
+// scanRoute looks at the positions of a route from lo to before hi.
+func (c *rchain) scanRoute(r, v int32, lo, hi int, best *spot) {
+	s := &c.slots[c.slot[r]]
+	if s.count == 0 || lo >= hi {
+		return
+	}
+	least, g := c.leastPerDist, c.kinds[s.kind].dist
+	c.moves += int64(len(s.stops) - 1)
+	last := g.at(s.stops[lo-1].node, v)
+	for i := lo; i < hi; i++ {
+		at := s.stops[i]
+		if delta := last + g.at(v, at.node) - at.leg; float64(float64(delta)*least) < best.cost {
+			kind, extra := c.enter(r, v)
+			if kind < 0 {
+				return
 			}
-			last = g.at(at.node, v)
+			if c.wait == 0 {
+				c.wait = c.blink()
+			} else {
+				c.wait--
+				c.evaluate(r, v, i, s.stops[i-1].node, at.node, c.detour(kind, s.stops[i-1].node, v, at), kind, extra, best)
+			}
 		}
+		last = g.at(at.node, v)
 	}
 }
 

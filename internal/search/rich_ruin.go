@@ -340,6 +340,7 @@ func (c *rchain) recreate(limit, noise float64) bool {
 	}
 	for i := range c.removed {
 		if c.built {
+			c.sown = len(c.tasks) - len(c.removed) + i
 			c.hasten(c.soon, i)
 		}
 		lead := c.removed[i]

@@ -4,11 +4,13 @@ package search
 // never adjacent in a route, and a trip that lost its customers is removed with its reload.
 
 // findTrip looks at a trip of its own for v, with its delivery where it is a shipment's pickup, at
-// every end of a trip of vehicles that may reload.
+// every end of a trip of vehicles that may reload: in a vast problem of those whose routes were
+// looked at, except while few tasks are served.
 func (c *rchain) findTrip(v int32, best *spot) {
+	some := c.vast && !c.sowing()
 	for r := range c.slot {
 		s := &c.slots[c.slot[r]]
-		if s.count == 0 {
+		if s.count == 0 || some && c.looked[r] != c.asked {
 			continue
 		}
 		k := &c.kinds[s.kind]

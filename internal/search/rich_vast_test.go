@@ -1,0 +1,68 @@
+package search
+
+import (
+	"slices"
+	"testing"
+
+	"haul/internal/vrp"
+)
+
+// vast is a chain that knows no table of distances.
+func vast(t *testing.T, p *vrp.Problem) *rchain {
+	t.Helper()
+	if err := p.Check(); err != nil {
+		t.Fatal(err)
+	}
+	c := newRichChain(compile(t.Context(), p), newStream(1, 1))
+	c.vast, c.full, c.swift, c.even = true, false, false, false
+	return c
+}
+
+// TestIsVast: a table has all distances of as many places as richTable.
+func TestIsVast(t *testing.T) {
+	for _, n := range []int{richTable - 1, richTable, richTable + 1} {
+		m := &model{p: &vrp.Problem{}, nodes: n, oneGrid: true}
+		m.kinds = []kind{{dist: m.newGrid(false, func(i, j int) int32 { return 1 })}}
+		if got := m.isVast(); got != (n > richTable) {
+			t.Errorf("%d places: %v", n, got)
+		}
+	}
+}
+
+// TestVastLooksFar: a customer whom no route near takes goes where there is room, however far away.
+func TestVastLooksFar(t *testing.T) {
+	const size = 10
+	const n = 60 * size
+	for _, timed := range []bool{true, false} {
+		p := &vrp.Problem{Metric: vrp.Exact, Demand: make([]int32, n+1), X: make([]float64, n+1), Y: make([]float64, n+1)}
+		k := vrp.NewVehicleType(size)
+		k.Count = n / size
+		p.Fleet = []vrp.VehicleType{k}
+		var routes [][]int32
+		for v := 1; v <= n; v++ {
+			p.X[v], p.Demand[v] = float64(v), 1
+			if timed {
+				p.Windows = append(p.Windows, []vrp.Window{{From: float64(v), To: float64(2 * n)}})
+			}
+			if v%size == 1 {
+				routes = append(routes, nil)
+			}
+			if v > 1 { // who stays out is beside the first route, and the last one has room
+				routes[(v-2)/size] = append(routes[(v-2)/size], int32(v))
+			}
+		}
+		if timed {
+			p.Windows = append([][]vrp.Window{nil}, p.Windows...)
+		}
+		c := vast(t, p)
+		if !c.set(routes, make([]int32, len(routes)), nil) || !slices.Equal(c.absent, []int32{1}) {
+			t.Fatal(c.absent)
+		}
+		for i := 0; len(c.absent) > 0; i++ { // a position is overlooked now and then
+			if i == 5 {
+				t.Fatalf("timed %v: customer 1 finds no place", timed)
+			}
+			c.build(t.Context())
+		}
+	}
+}
