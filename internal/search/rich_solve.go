@@ -56,6 +56,7 @@ type richDriver struct {
 	most       int
 	longest    int64
 	flat       bool    // each of many cycles has flat routes
+	joined     bool    // the first routes are runs joined by their savings, which a full melt would lose
 	built      float64 // what the first routes cost, where they are no caller's
 	iterations int
 	speed      float64 // iterations per second
@@ -123,6 +124,9 @@ func (d *richDriver) begin(ctx context.Context, c *rchain) error {
 	}
 	if d.o.Start == nil && d.p.Limited() == nil && len(d.p.Demand) > tableNodes {
 		from.Routes = d.strung(ctx)
+	} else if d.o.Start == nil && c.savesRuns() {
+		from.Routes = c.joinRuns(ctx)
+		d.joined = from.Routes != nil
 	}
 	fits := c.set(from.Routes, from.Types, d.locks)
 	if !fits && d.o.Fixed != nil {
@@ -288,6 +292,9 @@ func (d *richDriver) heat() float64 {
 	hot := richHot
 	if d.flat {
 		hot = richHotFlat
+	}
+	if d.joined {
+		return hot * max(2*richCold, min(1, x))
 	}
 	return hot * max(richLeast, min(1, math.Sqrt(x)))
 }

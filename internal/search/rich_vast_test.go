@@ -1,6 +1,7 @@
 package search
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -26,6 +27,50 @@ func TestIsVast(t *testing.T) {
 		if got := m.isVast(); got != (n > richTable) {
 			t.Errorf("%d places: %v", n, got)
 		}
+	}
+}
+
+// TestVastLooksNear: the work of an insertion does not grow with the number of routes, and it mostly
+// finds what a look at every position finds.
+func TestVastLooksNear(t *testing.T) {
+	p := windows(900)
+	p.Capacity = 12 // routes of two or three
+	c := vast(t, p)
+	c.set(c.joinRuns(t.Context()), nil, nil)
+	if len(c.absent) > 0 || len(c.slot) < 300 {
+		t.Fatalf("%d are left out of %d routes", len(c.absent), len(c.slot))
+	}
+	c.typicalLeg()
+	moves, asked := c.moves, c.asked
+	for range 300 {
+		c.iterate(c.leg / 50)
+	}
+	if each := float64(c.moves-moves) / float64(c.asked-asked); each > float64(4*c.reach) {
+		t.Errorf("an insertion into %d routes looks at %.0f positions", len(c.slot), each)
+	}
+	same := 0
+	const looks = 300
+	for range looks {
+		c.begin()
+		v := int32(c.depots + c.below(c.nodes-c.depots))
+		c.mark(v)
+		c.compactAll()
+		c.wait = math.MaxInt // none is overlooked
+		near, all := none(), none()
+		c.asked++
+		c.findVast(v, &near)
+		c.asked++
+		c.scan(v, &all)
+		if near.cost < all.cost-1e-9 {
+			t.Fatalf("customer %d costs %g at %d of route %d, and %g is least", v, near.cost, near.at, near.route, all.cost)
+		}
+		if near.cost < all.cost+1e-9 {
+			same++
+		}
+		c.undo()
+	}
+	if same < looks*3/4 {
+		t.Errorf("%d of %d customers were put where they cost least", same, looks)
 	}
 }
 
