@@ -40,6 +40,7 @@ const (
 	// richShare is the part of the budget that goes to fewer vehicles or a shorter longest route.
 	richShare = 0.4
 	richRound = 20 * time.Millisecond // between two looks at what is told
+	tellEach  = 50                    // evaluations of a cost that fit between two of them
 )
 
 // richDriver is one search.
@@ -61,8 +62,12 @@ type richDriver struct {
 	iterations int
 	speed      float64 // iterations per second
 	moves      int64
-	told       time.Time
+	told       time.Time // when Progress heard last
+	judged     time.Time // when a cost was evaluated for it last, and how long to wait then
+	pause      time.Duration
 	toldCost   float64
+	toldBest   vrp.Solution
+	untold     bool // there are better ones
 	met        bool
 	proven     bool // no routes cost less
 }
@@ -88,6 +93,7 @@ func solveRich(ctx context.Context, p *vrp.Problem, o Options, begun time.Time) 
 		d.shorten(ctx, c)
 	}
 	d.anneal(ctx, c)
+	d.tellLast()
 	return d.result(ctx)
 }
 
@@ -439,28 +445,39 @@ func (d *richDriver) chain(ctx context.Context, c *rchain, t stretch, mu *sync.M
 	d.tell(d.take(c))
 }
 
-// tell reports, and sees whether the target is met.
+// tell reports, and sees whether the target is met. The cost of many routes takes a while to
+// evaluate: better ones wait until that has taken a small part of the time.
 func (d *richDriver) tell(improved bool) {
 	if d.o.Progress == nil && d.o.Target == 0 {
 		return
 	}
 	now := time.Now()
-	if !improved && now.Sub(d.told) < 100*time.Millisecond {
+	d.untold = d.untold || improved
+	due := d.untold && now.Sub(d.judged) >= d.pause
+	if !due && now.Sub(d.told) < 100*time.Millisecond {
 		return
 	}
 	d.told = now
-	cost := d.toldCost
-	if improved {
-		cost = d.p.Cost(d.best)
+	was := d.toldCost
+	if due {
+		d.toldCost, d.toldBest, d.untold = d.p.Cost(d.best), d.best, false
+		d.judged = time.Now()
+		d.pause = tellEach * d.judged.Sub(now)
 	}
-	if d.o.Target > 0 && cost <= d.o.Target {
+	if d.o.Target > 0 && d.toldCost <= d.o.Target {
 		d.met = true
 	}
 	if d.o.Progress != nil {
-		d.o.Progress(Progress{Seconds: now.Sub(d.begun).Seconds(), Iterations: d.iterations, Cost: cost,
-			Routes: len(d.best.Routes), Improved: cost != d.toldCost, Best: d.best})
+		d.o.Progress(Progress{Seconds: now.Sub(d.begun).Seconds(), Iterations: d.iterations, Cost: d.toldCost,
+			Routes: len(d.toldBest.Routes), Improved: d.toldCost != was, Best: d.toldBest})
 	}
-	d.toldCost = cost
+}
+
+// tellLast reports the best routes, if they were not.
+func (d *richDriver) tellLast() {
+	if d.pause = 0; d.untold {
+		d.tell(false)
+	}
 }
 
 // result evaluates the best routes, and lists required customers that they leave out.
