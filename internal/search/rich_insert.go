@@ -16,6 +16,10 @@ const fullMost = 150
 // where customers of groups stand for each other.
 const insertNear = 40
 
+// nearMost is the number of places from which on an insertion that may cost no more than a limit
+// looks nowhere else.
+const nearMost = 300
+
 // overlook is how seldom a new route's cheapest kind of vehicle is passed over, so that one which
 // pays off with more customers gets its chance.
 const overlook = 64
@@ -27,7 +31,9 @@ const overlookMissed = 4
 // find is the best spot of a customer that is no shipment's.
 func (c *rchain) find(v int32, best *spot) {
 	c.asked++
-	anywhere := c.places[v].required && (!c.vast || best.cost+c.loss[v] >= c.upper) // whatever that costs
+	// A limit of cost that no position near keeps is hardly kept far away, except by another size of
+	// vehicle or between two trips, and among few customers.
+	anywhere := c.places[v].required && (best.cost+c.loss[v] >= c.upper || (!c.lone || c.trips || c.nodes < nearMost) && !c.vast)
 	switch {
 	case c.hasty:
 		c.findHasty(v, best)

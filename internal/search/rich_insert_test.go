@@ -74,3 +74,36 @@ func TestSweepFindsWhatScanFinds(t *testing.T) {
 		t.Errorf("%d customers were looked for beside overloaded routes", overloads)
 	}
 }
+
+// TestLimitedInsertionStaysNear: whoever may cost no more than a limit is looked for beside the
+// nearest customers alone, unless customers are few; whoever may cost anything goes wherever there
+// is room.
+func TestLimitedInsertionStaysNear(t *testing.T) {
+	for _, places := range []int{nearMost - 1, nearMost, nearMost + 1} {
+		m := compile(t.Context(), windows(places-1))
+		c := newRichChain(m, newStream(1, 1))
+		c.set(nil, nil, nil)
+		c.build(t.Context())
+		const v = 7
+		c.begin()
+		c.mark(v)
+		c.compactAll()
+		c.most = len(c.slot) // no route of its own
+		for i := range c.near {
+			c.near[i] = v // who is on no route
+		}
+		for r := range c.slot {
+			c.ends[r].in, c.ends[r].out = -1<<28, -1<<28 // nor at an end
+		}
+		for _, x := range []struct {
+			cost float64
+			some bool
+		}{{m.upper - 1, places < nearMost}, {m.upper, true}, {math.Inf(1), true}} {
+			best := none()
+			best.cost = x.cost
+			if c.find(v, &best); (best.route >= 0) != x.some {
+				t.Errorf("%d places, %g to spend: route %d", places, x.cost, best.route)
+			}
+		}
+	}
+}
