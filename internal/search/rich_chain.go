@@ -167,13 +167,16 @@ type rchain struct {
 	focus      []int32  // where ruins begin; none: anywhere
 	tourist    *tourist // nil: routes are not found as a whole
 	flat       *flat    // nil: routes are not kept by customer
+	choosing   bool     // members of groups are chosen anew (rich_member)
+	layered    layers
+	chosen     []int32 // leads of groups that have another member since begin
 }
 
 func newRichChain(m *model, s stream) *rchain {
 	c := &rchain{model: m, stream: s, longest: endless, most: m.nodes,
 		seg: make([]tseg, m.nodes+1), link: make([]link, m.nodes),
 		used: make([]int, len(m.kinds)), missing: make([]bool, m.nodes), taken: make([]int64, m.nodes), home: make([]int32, m.nodes),
-		loadBuf: make([]lseg, m.dims), backBuf: make([]lseg, m.dims), cuts: m.divides(), keys: make([]uint64, m.nodes), full: m.nodes-m.depots <= fullMost || !m.oneGrid,
+		loadBuf: make([]lseg, m.dims), backBuf: make([]lseg, m.dims), cuts: m.divides(), keys: make([]uint64, m.nodes), full: m.nodes-m.depots <= fullMost || !m.oneGrid || m.stands() > 1 && len(m.tasks) <= fullGroups,
 		reach: insertNear * (1 + m.stands()) / 2}
 	c.simple = m.dims == 1 && !m.pairs && !m.mixed && !m.trips && !m.slow
 	c.sided = m.sorted && !m.trips
@@ -221,6 +224,7 @@ func newRichChain(m *model, s stream) *rchain {
 		c.deeper, c.tollLow, c.tollHigh = splitDeeperSmall, tollLowSmall, tollHighSmall
 	}
 	c.uproots = (m.small() || c.choosy) && !m.pairs
+	c.choosing = c.chooses()
 	c.pool = newRichPool()
 	c.wait = c.blink()
 	if c.flat = newFlat(c); c.flat != nil {
@@ -308,6 +312,7 @@ func (c *rchain) fit(routes int) {
 func (c *rchain) begin() {
 	c.tick++
 	c.journal, c.removed, c.failed, c.change, c.more = c.journal[:0], c.removed[:0], c.failed[:0], 0, 0
+	c.chosen = c.chosen[:0]
 	c.before = len(c.slot)
 	c.usedWas = append(c.usedWas[:0], c.used...)
 }
@@ -327,6 +332,9 @@ func (c *rchain) forget(lead int32) {
 // undo gives back the routes as they were at begin.
 func (c *rchain) undo() {
 	for _, lead := range c.removed {
+		c.forget(lead)
+	}
+	for _, lead := range c.chosen {
 		c.forget(lead)
 	}
 	c.used = append(c.used[:0], c.usedWas...)

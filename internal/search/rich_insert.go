@@ -12,6 +12,9 @@ import (
 // it looks beside the nearest customers and at the ends of routes.
 const fullMost = 150
 
+// fullGroups is the same in groups, where most of the nearest customers are on no route.
+const fullGroups = 320
+
 // insertNear is how many of the nearest customers an insertion looks beside, and as many times more
 // where customers of groups stand for each other.
 const insertNear = 40

@@ -459,6 +459,14 @@ func (c *rchain) sortRemoved() {
 
 // polish gives the touched routes better vehicles and drops reloads that they do not need.
 func (c *rchain) polish() {
+	if c.choosing {
+		for i := 0; i < len(c.journal); i++ {
+			r := c.journal[i].route
+			if s := &c.slots[c.slot[r]]; s.count > 1 && s.lock == 0 {
+				c.choose(r)
+			}
+		}
+	}
 	if len(c.kinds) == 1 && !c.trips {
 		return
 	}

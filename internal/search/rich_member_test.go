@@ -1,0 +1,133 @@
+package search
+
+import (
+	"math"
+	"testing"
+
+	"haul/internal/vrp"
+)
+
+// grouped is groups of three at random places, each of which asks for one.
+func grouped(groups int) *vrp.Problem {
+	p := &vrp.Problem{Metric: vrp.Exact, Capacity: 6, Demand: make([]int32, 3*groups+1), X: make([]float64, 3*groups+1), Y: make([]float64, 3*groups+1)}
+	s := newStream(6, uint64(groups))
+	for v := range p.X {
+		p.X[v], p.Y[v] = 100*s.unit(), 100*s.unit()
+		if v > 0 {
+			p.Demand[v] = 1
+		}
+		if v%3 == 1 {
+			p.Groups = append(p.Groups, vrp.Group{Members: []int32{int32(v), int32(v + 1), int32(v + 2)}, Required: true})
+		}
+	}
+	return p
+}
+
+// TestChooseMembers: a route gets the members with which it is shortest in its order, and what is
+// taken back leaves no trace.
+func TestChooseMembers(t *testing.T) {
+	p := grouped(20)
+	c := newRichChain(compile(t.Context(), p), newStream(2, 2))
+	if !c.choosing || !c.full || !c.lean {
+		t.Fatal("members are not chosen anew")
+	}
+	consistent := func(when string) {
+		sum, on := 0.0, map[int32]int32{}
+		for r, id := range c.slot {
+			s := &c.slots[id]
+			sum += s.cost
+			for _, at := range s.stops[1 : len(s.stops)-1] {
+				on[at.node] = int32(r) + 1
+			}
+		}
+		for v := int32(1); int(v) < c.nodes; v++ {
+			if c.link[v].route != on[v]-1 {
+				t.Fatalf("%s: customer %d is in route %d, taken for %d", when, v, on[v]-1, c.link[v].route)
+			}
+		}
+		if math.Abs(sum-c.cost) > 1e-6*sum {
+			t.Fatalf("%s: routes cost %g, taken for %g", when, sum, c.cost)
+		}
+	}
+	c.set(nil, nil, nil)
+	c.build(t.Context())
+	c.typicalLeg()
+	c.toll = 0
+	changed := 0
+	for i := range 300 {
+		c.choosing = i%2 == 0
+		c.iterate(c.leg)
+		consistent("after an iteration")
+		c.begin()
+		for r := range int32(len(c.slot)) {
+			was := c.slots[c.slot[r]].dist
+			c.choose(r)
+			s := &c.slots[c.slot[r]]
+			var shortest func(last int32, i int) int64
+			shortest = func(last int32, i int) int64 {
+				v := s.stops[i].node
+				if i == len(s.stops)-1 {
+					return int64(c.kinds[0].dist.at(last, v))
+				}
+				least := int64(math.MaxInt64)
+				for _, w := range c.members[c.places[v].lead] {
+					least = min(least, int64(c.kinds[0].dist.at(last, w))+shortest(w, i+1))
+				}
+				return least
+			}
+			if want := shortest(0, 1); s.dist != want {
+				t.Fatalf("route %d is %d long, the shortest is %d", r, s.dist, want)
+			}
+			if s.dist < was {
+				changed++
+			}
+		}
+		if i%3 == 0 {
+			c.keep()
+			consistent("after choosing")
+		} else {
+			c.undo()
+			consistent("after taking back")
+		}
+	}
+	if changed < 5 {
+		t.Errorf("%d routes were changed", changed)
+	}
+}
+
+// TestChooseOnlyEquals: members who differ in more than their place are not chosen anew.
+func TestChooseOnlyEquals(t *testing.T) {
+	for name, change := range map[string]func(p *vrp.Problem){
+		"demands": func(p *vrp.Problem) { p.Demand[2] = 2 },
+		"prizes":  func(p *vrp.Problem) { p.Prize = make([]float64, len(p.Demand)); p.Prize[2] = 5 },
+		"windows": func(p *vrp.Problem) {
+			p.Windows = make([][]vrp.Window, len(p.Demand))
+			p.Windows[2] = []vrp.Window{{From: 0, To: 90}}
+		},
+		"vehicles": func(p *vrp.Problem) {
+			k := vrp.NewVehicleType(p.Capacity)
+			k.Allowed = []int32{1, 3}
+			p.Fleet = []vrp.VehicleType{vrp.NewVehicleType(p.Capacity), k}
+		},
+		"no groups": func(p *vrp.Problem) { p.Groups = nil },
+	} {
+		p := grouped(20)
+		change(p)
+		if newRichChain(compile(t.Context(), p), newStream(2, 2)).choosing {
+			t.Errorf("%s: members are chosen", name)
+		}
+	}
+}
+
+// TestGroupsLookEverywhere: an insertion looks at every position where groups are few, however many
+// members they have.
+func TestGroupsLookEverywhere(t *testing.T) {
+	for _, x := range []struct {
+		groups int
+		full   bool
+	}{{fullGroups - 1, true}, {fullGroups, true}, {fullGroups + 1, false}} {
+		if c := newRichChain(compile(t.Context(), grouped(x.groups)), newStream(1, 1)); c.full != x.full {
+			t.Errorf("%d groups: %v", x.groups, c.full)
+		}
+	}
+}
