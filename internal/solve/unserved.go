@@ -42,13 +42,24 @@ func left(p *vrp.Problem, s vrp.Solution) []int32 {
 // missing are those of them that are required: neither optional, nor in a group, of which one
 // stands for the others.
 func missing(p *vrp.Problem, list []int32) (out []int32) {
+	grouped := members(p)
 	for _, v := range list {
-		grouped := slices.ContainsFunc(p.Groups, func(g vrp.Group) bool { return slices.Contains(g.Members, v) })
-		if !grouped && (p.Optional == nil || !p.Optional[v]) {
+		if !grouped[v] && (p.Optional == nil || !p.Optional[v]) {
 			out = append(out, v)
 		}
 	}
 	return out
+}
+
+// members is who is in a group.
+func members(p *vrp.Problem) []bool {
+	in := make([]bool, len(p.Demand))
+	for _, g := range p.Groups {
+		for _, v := range g.Members {
+			in[v] = true
+		}
+	}
+	return in
 }
 
 // relaxed is the problem without the duty to serve some customers, for judging what was served.
@@ -89,7 +100,7 @@ func reasons(p *vrp.Problem, s vrp.Solution, until time.Time) map[int32]string {
 		}
 	}
 	duty := missing(p, list)
-	needed := map[int32]bool{}
+	needed, grouped := map[int32]bool{}, members(p)
 	for _, v := range duty {
 		needed[v] = true
 	}
@@ -97,7 +108,7 @@ func reasons(p *vrp.Problem, s vrp.Solution, until time.Time) map[int32]string {
 	for i, v := range list {
 		switch {
 		case why[v] != "":
-		case !needed[v] && grouped(p, v):
+		case !needed[v] && grouped[v]:
 			why[v] = "another one of its group is visited"
 		case !needed[v]:
 			why[v] = "it costs more than its prize"
@@ -108,10 +119,6 @@ func reasons(p *vrp.Problem, s vrp.Solution, until time.Time) map[int32]string {
 		}
 	}
 	return why
-}
-
-func grouped(p *vrp.Problem, v int32) bool {
-	return slices.ContainsFunc(p.Groups, func(g vrp.Group) bool { return slices.Contains(g.Members, v) })
 }
 
 // partner is the other half of a customer's shipment.
