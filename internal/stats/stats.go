@@ -73,6 +73,9 @@ func PairedTest(candidate, incumbent []float64) float64 {
 	return studentCDF(mean/se, float64(len(diff)-1))
 }
 
+// StudentTail is the chance that Student's t with nu degrees of freedom is above t.
+func StudentTail(t, nu float64) float64 { return studentCDF(-t, nu) }
+
 // studentCDF is the distribution function of Student's t with nu degrees of freedom. gonum's distuv
 // has it too, but comes with all of its linear algebra, 2.7 MB of a binary that needs none.
 func studentCDF(t, nu float64) float64 {

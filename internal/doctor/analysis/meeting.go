@@ -258,9 +258,14 @@ type Blame struct {
 	Caused []float64   // ns, by the rank that is waited for, mean over the others
 	Last   []int       // collectives at which a rank came last
 	By     [][]float64 // of Caused, each replicate's part: by rank, then by step or collective
+	Late   [][]float64 // how late a rank comes behind the middle of the others, likewise; negative is early
 	ByStep bool        // the replicates are steps
 	Steps  []int       // which, where they are
 }
+
+// surer is how many times as sure Student's test must be where it pools the ranks' noise: it takes
+// the noise for normal, and what a machine does has longer tails.
+const surer = 3
 
 // minReplicates is from how many steps on steps are what a rank is compared over; with fewer the
 // collectives are.
@@ -270,7 +275,7 @@ const minReplicates = 3
 // for two of them is one moment: unions, not sums. Lateness within the clocks' spread is no wait.
 func Blamed(clocks []Clock, list []*Meeting) *Blame {
 	n := len(clocks)
-	b := &Blame{Waits: make([]float64, n), Caused: make([]float64, n), Last: make([]int, n), By: make([][]float64, n)}
+	b := &Blame{Waits: make([]float64, n), Caused: make([]float64, n), Last: make([]int, n), By: make([][]float64, n), Late: make([][]float64, n)}
 	steps := map[int]bool{}
 	for _, m := range list {
 		steps[m.Items[0].Step] = true
@@ -292,8 +297,9 @@ func Blamed(clocks []Clock, list []*Meeting) *Blame {
 	type who struct{ culprit, replicate int }
 	waiting := make([][]trace.Span, n)
 	blamed := make([]map[who][]trace.Span, n)
+	late, early := make([]map[int][]trace.Span, n), make([]map[int][]trace.Span, n)
 	for i := range blamed {
-		blamed[i] = map[who][]trace.Span{}
+		blamed[i], late[i], early[i] = map[who][]trace.Span{}, map[int][]trace.Span{}, map[int][]trace.Span{}
 	}
 	count := 0
 	for i, m := range list {
@@ -310,9 +316,20 @@ func Blamed(clocks []Clock, list []*Meeting) *Blame {
 			waiting[r] = append(waiting[r], w)
 			blamed[r][who{culprit, k}] = append(blamed[r][who{culprit, k}], w)
 		}
+		for j, middle := range m.middles() {
+			r, at := m.Ranks[j], m.Starts[j]
+			if at > middle {
+				late[r][k] = append(late[r][k], trace.Span{Start: middle, End: at})
+			} else if at < middle {
+				early[r][k] = append(early[r][k], trace.Span{Start: at, End: middle})
+			}
+		}
 	}
 	for r := range b.By {
-		b.By[r] = make([]float64, count)
+		b.By[r], b.Late[r] = make([]float64, count), make([]float64, count)
+		for k := range count {
+			b.Late[r][k] = float64(trace.Total(trace.Union(late[r][k])) - trace.Total(trace.Union(early[r][k])))
+		}
 	}
 	for r := range n {
 		b.Waits[r] = float64(trace.Total(trace.Union(waiting[r])))
@@ -325,51 +342,100 @@ func Blamed(clocks []Clock, list []*Meeting) *Blame {
 	return b
 }
 
-// StandsOut is the probability that chance alone makes a rank be waited for as much as this one is:
-// by Student's paired test of what it causes against what the others cause on average, or by how
-// often it is the worst where every rank is equally likely to be. Both are corrected for having
-// picked the worst of all ranks. Chance alone makes some rank last in two of four steps most of the
-// time, and this tells. What slows a machine down lasts for more than one step: such steps are no
-// replicates of their own, and count together.
-func (b *Blame) StandsOut(rank int) float64 {
-	ranks := len(b.By)
-	own := b.By[rank]
-	above := make([]float64, len(own))
-	for k := range own {
-		for r := range b.By {
-			if r != rank {
-				above[k] -= b.By[r][k] / float64(max(1, ranks-1))
+// middles is, for each rank of a meeting, when the others came in the middle.
+func (m *Meeting) middles() []int64 {
+	order := make([]int, len(m.Starts))
+	for j := range order {
+		order[j] = j
+	}
+	slices.SortFunc(order, func(x, y int) int { return cmp.Compare(m.Starts[x], m.Starts[y]) })
+	out := make([]int64, len(order))
+	for place, j := range order {
+		other := func(i int) int64 { // the i-th of the others
+			if i >= place {
+				i++
 			}
+			return m.Starts[order[i]]
 		}
-		above[k] += own[k]
+		n := len(order) - 1
+		low, high := other((n-1)/2), other(n/2)
+		out[j] = low + (high-low)/2
 	}
-	together := replicateSteps(above)
-	by := make([][]float64, ranks)
-	for r := range by {
-		by[r] = grouped(b.By[r], together)
+	return out
+}
+
+// StandsOut is the probability that chance alone makes a rank as late as this one is: by Student's
+// test of how far it comes behind the middle of the others, step by step, or by how often it is the
+// latest where every rank is equally likely to be. The middle does not move when another rank has a
+// bad step. Steps are few, so how much lateness varies is taken from all ranks together, unless this
+// one's varies more. Both tests are corrected for having picked one of all ranks. Chance alone makes
+// some rank last in two of four steps most of the time, and this tells. What slows a machine down
+// lasts for more than one step: such steps are no replicates of their own, and count together.
+func (b *Blame) StandsOut(rank int) float64 {
+	ranks := len(b.Late)
+	together := replicateSteps(b.Late[rank])
+	late := make([][]float64, ranks)
+	var pooled float64 // the mean of the variances
+	for r := range late {
+		late[r] = grouped(b.Late[r], together)
+		pooled += variance(late[r]) / float64(ranks)
 	}
-	own = by[rank]
-	others := make([]float64, len(own))
-	worst := 0
-	trials := 0
+	own := late[rank]
+	steps := len(own)
+	trials, latest := 0, 0
 	for k := range own {
-		most, sum := rank, 0.0
-		for r := range by {
-			sum += by[r][k]
-			if by[r][k] > by[most][k] {
+		most, some := rank, false
+		for r := range late {
+			some = some || late[r][k] != own[k]
+			if late[r][k] > late[most][k] {
 				most = r
 			}
 		}
-		others[k] = (sum - own[k]) / float64(max(1, ranks-1))
-		if sum > 0 {
+		if some {
 			trials++
 			if most == rank {
-				worst++
+				latest++
 			}
 		}
 	}
-	p := float64(ranks) * min(stats.PairedTest(others, own), binomialTail(trials, worst, 1/float64(ranks)))
-	return min(1, p)
+	mean, _ := stats.MeanSE(own)
+	spread := math.Sqrt(max(pooled, variance(own)) / float64(steps))
+	p := 1.0
+	switch {
+	case mean <= 0 || steps < 2:
+	case spread == 0:
+		p = 0
+	default:
+		p = stats.StudentTail(mean/spread, float64((ranks-1)*(steps-1)))
+	}
+	if ranks > 2 { // two ranks have one difference, and nothing to pool
+		p *= surer
+	}
+	return min(1, float64(ranks)*min(p, binomialTail(trials, latest, 1/float64(ranks))))
+}
+
+// middleOfOthers is the median of a step's figures on all ranks but one.
+func middleOfOthers(series [][]float64, rank, step int) float64 {
+	var others []float64
+	for r := range series {
+		if r != rank {
+			others = append(others, series[r][step])
+		}
+	}
+	if len(others) == 0 {
+		return 0
+	}
+	slices.Sort(others)
+	return (others[(len(others)-1)/2] + others[len(others)/2]) / 2
+}
+
+// variance of a sample; 0 for fewer than two.
+func variance(series []float64) float64 {
+	_, se := stats.MeanSE(series)
+	if len(series) < 2 {
+		return 0
+	}
+	return se * se * float64(len(series))
 }
 
 // Exceeds is the probability that chance alone makes the ranks wait as they do where they wait no
@@ -401,9 +467,9 @@ func (b *Blame) Without(jitter [][]float64) *Blame {
 	if jitter == nil || !b.ByStep {
 		return b
 	}
-	out := &Blame{Waits: b.Waits, Caused: make([]float64, len(b.By)), Last: b.Last, By: make([][]float64, len(b.By)), ByStep: b.ByStep, Steps: b.Steps}
+	out := &Blame{Waits: b.Waits, Caused: make([]float64, len(b.By)), Last: b.Last, By: make([][]float64, len(b.By)), Late: make([][]float64, len(b.By)), ByStep: b.ByStep, Steps: b.Steps}
 	for r := range b.By {
-		out.By[r] = make([]float64, len(b.Steps))
+		out.By[r], out.Late[r] = make([]float64, len(b.Steps)), slices.Clone(b.Late[r])
 	}
 	for k, step := range b.Steps {
 		var all float64
@@ -415,6 +481,7 @@ func (b *Blame) Without(jitter [][]float64) *Blame {
 		}
 		for r := range b.By {
 			others := (all - jitter[r][step]) / float64(max(1, len(b.By)-1))
+			out.Late[r][k] -= jitter[r][step] - middleOfOthers(jitter, r, step)
 			out.By[r][k] = max(0, b.By[r][k]-max(0, jitter[r][step]-others))
 			out.Caused[r] += out.By[r][k]
 		}

@@ -212,6 +212,100 @@ func TestChanceNamesNobody(t *testing.T) {
 	}
 }
 
+// Stragglers by how much they do and how noisy the others are, in six steps with a hiccup now and
+// then: few that cost over 5 % are missed, and hardly a rank is named in jobs without one.
+func TestStragglersInSixNoisySteps(t *testing.T) {
+	const jobs = 200
+	for _, c := range []struct {
+		ranks int
+		noise float64
+		found [3]int // at least, of a hundred with 12, 20 and 30 % more to do
+	}{{2, 0.02, [3]int{80, 80, 90}}, {2, 0.05, [3]int{50, 80, 90}}, {2, 0.10, [3]int{10, 50, 80}},
+		{4, 0.02, [3]int{90, 98, 99}}, {4, 0.05, [3]int{80, 95, 99}}, {4, 0.10, [3]int{18, 62, 88}},
+		{8, 0.02, [3]int{95, 98, 99}}, {8, 0.05, [3]int{60, 98, 99}}, {8, 0.10, [3]int{10, 60, 98}}} {
+		r := rand.New(rand.NewPCG(34, uint64(100*float64(c.ranks)+1000*c.noise)))
+		alarms := 0
+		var found [3]int
+		for range jobs {
+			g := job{ranks: c.ranks, steps: 6, collectives: 1, noise: c.noise, hiccup: 0.02, straggler: -1}
+			if ranks, _ := g.run(r); g.named(ranks) >= 0 {
+				alarms++
+			}
+			for i, extra := range []float64{0.12, 0.20, 0.30} {
+				g.straggler, g.extra = r.IntN(g.ranks), extra
+				ranks, _ := g.run(r)
+				switch g.named(ranks) {
+				case g.straggler:
+					found[i]++
+				case -1:
+				default:
+					alarms++
+				}
+			}
+		}
+		t.Logf("%d ranks, noise %.0f %%: found %d, %d, %d of %d, %d false alarms", c.ranks, 100*c.noise, found[0], found[1], found[2], jobs, alarms)
+		for i, n := range found {
+			if 100*n < c.found[i]*jobs {
+				t.Errorf("%d ranks, noise %v: %d of %d found, case %d", c.ranks, c.noise, n, jobs, i)
+			}
+		}
+		if alarms > jobs/40 {
+			t.Errorf("%d ranks, noise %v: %d false alarms", c.ranks, c.noise, alarms)
+		}
+	}
+}
+
+// A rank is as late as it comes behind the middle of the others, whoever comes last, and early where
+// it comes before; collectives under way at one time count once.
+func TestLateness(t *testing.T) {
+	meet := func(number, step int, starts ...int64) *Meeting {
+		m := &Meeting{Kind: "all_reduce", Number: number, Starts: starts}
+		for r, at := range starts {
+			m.Ranks = append(m.Ranks, r)
+			m.Items = append(m.Items, Arrival{"all_reduce", "", at, at + 100, step})
+		}
+		return m
+	}
+	list := []*Meeting{
+		meet(1, 0, 10, 20, 40, 90),
+		meet(2, 1, 100, 130, 110, 120), meet(3, 1, 105, 125, 108, 200), // while the second is under way
+		meet(4, 2, 300, 300, 300, 300),
+		{Kind: "all_reduce", Number: 5, Ranks: []int{1, 3}, Starts: []int64{400, 430}, Items: []Arrival{{Step: 3}, {Step: 3}}},
+	}
+	b := Blamed(make([]Clock, 4), list)
+	want := "[[-30 -25 0 0] [-20 22 0 -30] [20 -17 0 0] [70 92 0 30]]"
+	if got := fmt.Sprint(b.Late); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// Another rank's one bad step hides no straggler, though it is the last in it.
+func TestABadStepOfAnotherRank(t *testing.T) {
+	late := func(extra, bad float64) *Blame {
+		noise := [][]float64{{1, -2, 0, 2, -1, 0}, {-1, 0, 2, -2, 1, 1}, {0, 1, -1, 1, -2, 2}, {2, -1, 1, 0, 0, -2}}
+		for k := range noise[1] {
+			noise[1][k] += extra
+		}
+		noise[2][3] += bad
+		return &Blame{By: noise, Late: noise, ByStep: true, Steps: []int{0, 1, 2, 3, 4, 5}}
+	}
+	for _, c := range []struct {
+		extra, bad float64
+		rank       int
+		want       bool
+	}{{20, 0, 1, true}, {20, 30, 1, true}, {20, 30, 2, false}, {0, 30, 2, false}, {0, 0, 1, false}, {1, 0, 1, false}, {4, 0, 1, true}} {
+		if p := late(c.extra, c.bad).StandsOut(c.rank); (p < 0.02) != c.want {
+			t.Errorf("%+v: %v", c, p)
+		}
+	}
+	equal := &Blame{Late: [][]float64{{0, 0, 0}, {0, 0, 0}}, ByStep: true}
+	steady := &Blame{Late: [][]float64{{-5, -5, -5}, {5, 5, 5}}, ByStep: true}
+	once := &Blame{Late: [][]float64{{-5}, {5}}}
+	if p, q, r := equal.StandsOut(1), steady.StandsOut(1), once.StandsOut(1); p != 1 || q != 0 || r != 1 {
+		t.Errorf("equal ranks %v, without any noise %v, once %v", p, q, r)
+	}
+}
+
 func TestBinomialTail(t *testing.T) {
 	for _, c := range []struct {
 		n, k int
@@ -280,6 +374,13 @@ func TestReplicateSteps(t *testing.T) {
 	// slow for five steps in a row, or in as many apart
 	row := &Blame{By: [][]float64{{0, 0, 0, 1.4, 1.8, 0, 0, 0, 0, 0, 0, 0}, {5.3, 1.6, 0.6, 0, 0, 0.5, 0.4, 4.7, 4.0, 4.7, 5.7, 4.5}}, ByStep: true}
 	apart := &Blame{By: [][]float64{{0, 0, 1.4, 0, 0, 0, 0, 1.8, 0, 0, 0, 0}, {5.3, 0.6, 0, 4.7, 0.5, 4.0, 1.6, 0, 4.7, 0.4, 5.7, 4.5}}, ByStep: true}
+	for _, b := range []*Blame{row, apart} { // of two ranks one is as late as the other is early
+		b.Late = [][]float64{make([]float64, 12), make([]float64, 12)}
+		for k := range 12 {
+			b.Late[1][k] = b.By[1][k] - b.By[0][k]
+			b.Late[0][k] = -b.Late[1][k]
+		}
+	}
 	if p, q := row.StandsOut(1), apart.StandsOut(1); p < 0.02 || q >= 0.02 {
 		t.Errorf("in a row %v, apart %v", p, q)
 	}
@@ -293,24 +394,31 @@ func TestReplicateSteps(t *testing.T) {
 
 // The machine's part of the waits is what a late rank lost in its operators beyond the others.
 func TestBlameWithoutTheMachine(t *testing.T) {
-	b := &Blame{By: [][]float64{{4, 0}, {0, 6}}, Caused: []float64{4, 6}, ByStep: true, Steps: []int{0, 1}}
+	b := &Blame{By: [][]float64{{4, 0}, {0, 6}}, Late: [][]float64{{4, -6}, {-4, 6}}, Caused: []float64{4, 6}, ByStep: true, Steps: []int{0, 1}}
 	for _, c := range []struct {
 		jitter [][]float64
 		want   string
+		late   string
 	}{
-		{nil, "[[4 0] [0 6]] [4 6]"},
-		{[][]float64{{0, 0}, {0, 0}}, "[[4 0] [0 6]] [4 6]"},
-		{[][]float64{{4, 0}, {0, 6}}, "[[0 0] [0 0]] [0 0]"},
-		{[][]float64{{9, 0}, {0, 1}}, "[[0 0] [0 5]] [0 5]"},  // no more than there was
-		{[][]float64{{0, 6}, {4, 0}}, "[[4 0] [0 6]] [4 6]"},  // the one that waits lost it
-		{[][]float64{{3, 1}, {1, 4}}, "[[2 0] [0 3]] [2 3]"},  // beyond the others
-		{[][]float64{{-1, 0}, {1, 0}}, "[[4 0] [0 6]] [4 6]"}, // what it gained is no loss
-		{[][]float64{{4}, {0}}, "[[4 0] [0 6]] [4 6]"},        // a step without operators
+		{nil, "[[4 0] [0 6]] [4 6]", "[[4 -6] [-4 6]]"},
+		{[][]float64{{0, 0}, {0, 0}}, "[[4 0] [0 6]] [4 6]", "[[4 -6] [-4 6]]"},
+		{[][]float64{{4, 0}, {0, 6}}, "[[0 0] [0 0]] [0 0]", "[[0 0] [0 0]]"},
+		{[][]float64{{9, 0}, {0, 1}}, "[[0 0] [0 5]] [0 5]", "[[-5 -5] [5 5]]"},   // no more than there was; without it the other is late
+		{[][]float64{{0, 6}, {4, 0}}, "[[4 0] [0 6]] [4 6]", "[[8 -12] [-8 12]]"}, // the one that waits lost it, and hid how late the other is
+		{[][]float64{{3, 1}, {1, 4}}, "[[2 0] [0 3]] [2 3]", "[[2 -3] [-2 3]]"},   // beyond the others
+		{[][]float64{{-1, 0}, {1, 0}}, "[[4 0] [0 6]] [4 6]", "[[6 -6] [-6 6]]"},  // what it gained is no loss
+		{[][]float64{{4}, {0}}, "[[4 0] [0 6]] [4 6]", "[[4 -6] [-4 6]]"},         // a step without operators
 	} {
 		got := b.Without(c.jitter)
 		if text := fmt.Sprint(got.By, got.Caused); text != c.want {
 			t.Errorf("%v: %s, want %s", c.jitter, text, c.want)
 		}
+		if text := fmt.Sprint(got.Late); text != c.late {
+			t.Errorf("%v: late by %s, want %s", c.jitter, text, c.late)
+		}
+	}
+	if text := fmt.Sprint(b.Late); text != "[[4 -6] [-4 6]]" {
+		t.Errorf("the lateness itself has changed: %s", text)
 	}
 	b.ByStep = false
 	if b.Without([][]float64{{4, 0}, {0, 6}}) != b {
