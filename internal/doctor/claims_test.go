@@ -282,32 +282,38 @@ func TestTheFirstCopyCounts(t *testing.T) {
 }
 
 // Without a GPU nothing is launched and nothing waits for one; and a loop of thousands of short
-// turns is the place to look at, not the one longer turn beside it.
+// turns is the place to look at, not the one longer turn beside it, whether its operators or its
+// Python take longer.
 func TestALoopWithoutGPU(t *testing.T) {
-	s := newSynth()
-	for n := range 3 {
-		start, at := s.now, s.hold()
-		s.emit("python_function", "train.py(9): loop", start, 1000*12, "")
-		for range 1000 {
-			s.op("aten::select", "", 3, nil)
-			s.now += 8
+	for _, c := range []struct {
+		pause float64
+		want  string
+	}{{8, "dispatch-bound"}, {20, "python-bound"}} {
+		s := newSynth()
+		for n := range 3 {
+			start, at := s.now, s.hold()
+			s.emit("python_function", "train.py(9): loop", start, 1000*(4+c.pause), "")
+			for range 1000 {
+				s.op("aten::select", "", 3, nil)
+				s.now += c.pause
+			}
+			s.emit("python_function", "train.py(20): log", s.now, 600, "")
+			s.now += 600
+			s.op("aten::linear", "", 3000, nil)
+			s.events[at] = s.event("user_annotation", fmt.Sprintf("ProfilerStep#%d", n), start, s.now-start, "")
 		}
-		s.emit("python_function", "train.py(20): log", s.now, 600, "")
-		s.now += 600
-		s.op("aten::linear", "", 3000, nil)
-		s.events[at] = s.event("user_annotation", fmt.Sprintf("ProfilerStep#%d", n), start, s.now-start, "")
-	}
-	r := diagnose(t, s.json())
-	if !slices.Equal(ids(r), []string{"python-bound"}) || r.Findings[0].Where != "train.py:9 loop" {
-		t.Fatalf("%v in %q", costsOf(r), r.Findings[0].Where)
-	}
-	var b strings.Builder
-	if err := r.WriteText(&b, report.Text{}); err != nil {
-		t.Fatal(err)
-	}
-	for _, word := range []string{"launch", "GPU waited"} {
-		if text, _, _ := strings.Cut(b.String(), "About the recording"); strings.Contains(text, word) {
-			t.Errorf("%q in a report without a GPU:\n%s", word, text)
+		r := diagnose(t, s.json())
+		if !slices.Equal(ids(r), []string{c.want}) || r.Findings[0].Where != "train.py:9 loop" {
+			t.Fatalf("%v in %q, want %s", costsOf(r), r.Findings[0].Where, c.want)
+		}
+		var b strings.Builder
+		if err := r.WriteText(&b, report.Text{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, word := range []string{"launch", "GPU waited"} {
+			if text, _, _ := strings.Cut(b.String(), "About the recording"); strings.Contains(text, word) {
+				t.Errorf("%q in a report without a GPU:\n%s", word, text)
+			}
 		}
 	}
 }

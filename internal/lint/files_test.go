@@ -32,8 +32,8 @@ var floors = map[string][]string{
 	// Causes of lost time that others are told apart from stand below them.
 	"internal/doctor/rule": {"evaluate.go", "anomaly_mode.go", "comm_exposed.go", "copies.go", "fp32_matmul.go", "fp64.go", "loader_starved.go", "long_wait.go", "oversubscribed.go", "padding_overhead.go",
 		"pageable_copy.go", "python_bound.go", "recorded.go", "repeated_work.go", "slow_product.go", "small_batch.go", "sync_storm.go", "tensor_in_loop.go", "transfer_storm.go", "unfused.go",
-		"alloc_thrash.go", "copy_exposed.go", "dead_runs.go", "launch_bound.go", "recompile.go", "dead_graph.go", "hints.go", "rule.go"},
-	"internal/doctor/analysis": {"analyse.go", "release.go", "alone.go", "breakdown.go", "charge.go", "jitter.go", "pace.go", "spikes.go", "meeting.go", "fetches.go", "graphs.go", "host.go", "iterations.go", "path.go", "period.go",
+		"alloc_thrash.go", "copy_exposed.go", "dead_runs.go", "dispatch_bound.go", "launch_bound.go", "recompile.go", "dead_graph.go", "hints.go", "rule.go"},
+	"internal/doctor/analysis": {"analyse.go", "release.go", "alone.go", "breakdown.go", "charge.go", "jitter.go", "pace.go", "spikes.go", "meeting.go", "dispatch.go", "fetches.go", "graphs.go", "host.go", "iterations.go", "path.go", "period.go",
 		"attribute.go", "comm.go", "memory.go", "modules.go", "roofline.go", "gaps.go", "products.go", "autograd.go", "flops.go", "link.go", "median.go", "where.go", "analysis.go"},
 	"internal/doctor/trace": {"open.go", "release.go", "only.go", "extent.go", "foreign.go", "read.go", "rocprof.go", "settle.go", "bare.go", "trace.go", "capture.go", "event.go", "family.go", "form.go", "log.go",
 		"op.go", "spans.go", "scan.go", "vendor.go"},

@@ -158,7 +158,8 @@ type Counted struct {
 // Idleness is the time in which the GPU had nothing to do, and what it waited for.
 type Idleness struct {
 	Idle       [IdleKinds]float64
-	Recurring  float64 // of IdlePython without a GPU, ns: what every step has at the same places
+	Taken      [IdleKinds]float64 // of Idle without a GPU, what a finding holds beside its operators
+	Recurring  float64            // of IdlePython without a GPU, ns: what every step has at the same places
 	IdleNS     float64
 	Gaps       []trace.Span // of the first device
 	Widest     []gap

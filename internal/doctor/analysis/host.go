@@ -46,7 +46,7 @@ func (a *Analysis) attributeHost() {
 				// between two operators it goes away with them, and inside the framework's own loops with
 				// these; a stretch of the program that stands out is Python's own
 				parts := walker{a: a}
-				var long float64
+				var long, short float64
 				parts.cut(p.Span, a.Framework, IdleBetween, func(r trace.Span) {
 					kind := IdleBetween
 					if w.isLong(r.End - r.Start) {
@@ -59,6 +59,12 @@ func (a *Analysis) attributeHost() {
 				for _, part := range parts.pieces {
 					part.Thread = p.Thread
 					a.book(part)
+					if part.Kind == IdleBetween {
+						short += float64(part.End - part.Start)
+					}
+				}
+				if i+1 < len(w.pieces) && w.pieces[i+1].Op != nil && a.Launched == 0 { // a launch waits for a GPU that was not recorded
+					w.pieces[i+1].Op.Lead += float32(short)
 				}
 			}
 		}

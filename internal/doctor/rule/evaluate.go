@@ -28,6 +28,7 @@ var Rules = []Rule{
 	longWait,
 	smallBatch,
 	launchBound,
+	dispatchBound,
 	pythonBound,
 	fp32Matmul,
 	slowProduct,

@@ -33,7 +33,7 @@ var pythonBound = Rule{
 		if a.Own {
 			return nil
 		}
-		ns, short := a.Idle[analysis.IdlePython], a.Idle[analysis.IdleBetween]
+		ns, short := a.Idle[analysis.IdlePython]-a.Taken[analysis.IdlePython], a.Idle[analysis.IdleBetween]-a.Taken[analysis.IdleBetween]
 		path := a.Idle[analysis.IdleOp] + a.Idle[analysis.IdleLaunch] + a.Idle[analysis.IdleCopy]
 		loop := len(a.Devices) > 0 && short > 1.5*path && a.Share(a.Ms(short)) >= launchShare
 		if loop {
