@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -64,14 +63,6 @@ In Python: haul.Agent(run).act(obs, reward).`,
 	return cmd
 }
 
-// actInput is a line of the other program.
-type actInput struct {
-	Obs    json.RawMessage `json:"obs"`
-	Reward json.RawMessage `json:"reward"`
-	Forget []bool          `json:"forget"`
-	Done   json.RawMessage `json:"done"` // of use to whoever reads along: a context needs none
-}
-
 func (a *app) act(cmd *cobra.Command, f *actFlags) (err error) {
 	switch {
 	case f.checkpoint == "":
@@ -123,8 +114,8 @@ func (a *app) act(cmd *cobra.Command, f *actFlags) (err error) {
 
 // converse answers line by line until the input ends.
 func (a *app) converse(in io.Reader, live *recipe.Live) error {
-	c := newConversation(in, a.stdout)
 	space := live.World.Space()
+	c := newConversation(in, a.stdout, live.Agents()*(len(space.Fields)+2))
 	var fields []string
 	for _, f := range space.Fields {
 		fields = append(fields, f.Name)
@@ -164,21 +155,22 @@ func (a *app) converse(in io.Reader, live *recipe.Live) error {
 // answer lets agents act on one line.
 func answer(live *recipe.Live, actions []int, line []byte) error {
 	const sample = `{"obs": [[4, 4]], "reward": [0]}`
-	var t actInput
-	if err := decodeLine(line, &t, sample); err != nil {
+	// done is of use to whoever reads along: a context needs none
+	var seen, earned, begins, done json.RawMessage
+	if err := decodeLine(line, sample, linePart{"obs", &seen}, linePart{"reward", &earned}, linePart{"forget", &begins}, linePart{"done", &done}); err != nil {
 		return err
 	}
-	if t.Obs == nil {
-		return fmt.Errorf("not a line of this kind: want an object such as %s%w", sample, recipe.ErrLine)
+	if seen == nil {
+		return unlike(sample)
 	}
 	n := live.Agents()
-	obs, ok := rowsOf(t.Obs, n, true) // one that is missing has no fields
+	obs, ok := rowsOf(seen, n, true) // one that is missing has no fields
 	if !ok {
 		return fmt.Errorf("obs: want a list of %d observations, each a list of numbers%w", n, recipe.ErrLine)
 	}
 	paid := make([]*float64, n)
-	if len(t.Reward) > 0 && !bytes.Equal(t.Reward, []byte("null")) {
-		if err := json.Unmarshal(t.Reward, &paid); err != nil || len(paid) != n {
+	if holds(earned) {
+		if err := json.Unmarshal(earned, &paid); err != nil || len(paid) != n {
 			return fmt.Errorf("reward: want a list of %d numbers%w", n, recipe.ErrLine)
 		}
 	}
@@ -188,8 +180,9 @@ func answer(live *recipe.Live, actions []int, line []byte) error {
 			rewards[i] = *p
 		}
 	}
-	if t.Forget != nil && len(t.Forget) != n {
-		return fmt.Errorf("forget: want a list of %d truth values%w", n, recipe.ErrLine)
+	forget, err := truthsOf("forget", begins, n)
+	if err != nil {
+		return err
 	}
-	return live.Act(actions, obs, rewards, t.Forget)
+	return live.Act(actions, obs, rewards, forget)
 }

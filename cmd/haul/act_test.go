@@ -80,13 +80,28 @@ func TestActAnswersLineByLine(t *testing.T) {
 		`{"obs": null}`:                "obs: want a list of 2 observations, each a list of numbers",
 		`{"obs": [[2, 2]]}`:            "obs: want a list of 2 observations",
 		`{"obs": [[2, null], [2, 2]]}`: "obs: want a list of 2 observations",
-		`{"obs": [[2, 2], null], "reward": [0, 0]}`:           "the observation of agent 1 has 0 fields",
-		`{"obs": [[2, 2], [2, 2]], "forget": [1, 0]}`:         "forget: want a list of truth values",
-		`{"obs": [[2, 2], [2, 2]], "forget": "all"}`:          "forget: want a list of truth values",
-		`{"obs": [[2, 2], [2, 2]], "reward": [NaN]}`:          "not a line of this kind: invalid character 'N'",
-		`{"obs": [[2, 2], [2, 2]]} {"obs": [[2, 2], [2, 2]]}`: "a line holds one object",
-		`{"obs": [[2, 2], [2, 2]]}]`:                          "a line holds one object",
-		`{"obs": [[2, 2], [2, 2]], "rewards": [0, 0]}`:        `not a line of this kind: unknown field \"rewards\"`,
+		`{"obs": [[2, 2], null], "reward": [0, 0]}`:                           "the observation of agent 1 has 0 fields",
+		`{"obs": [[2, 2], [2, 2]], "forget": [1, 0]}`:                         "forget: want a list of 2 truth values",
+		`{"obs": [[2, 2], [2, 2]], "forget": [true, null]}`:                   "forget: want a list of 2 truth values",
+		`{"obs": [[2, 2], [2, 2]], "forget": [true]}`:                         "forget: want a list of 2 truth values",
+		`{"obs": [[2, 2], [2, 2]], "obs": [[1, 1], [1, 1]]}`:                  "obs is given twice",
+		`{"obs": [[2, 2], [2, 2]], "reward": [0, 0], "reward": [1, 1]}`:       `reward is given twice`,
+		`{"obs": [[2, 2], [2, 2]], "forget": [true, true], "forget": null}`:   "forget is given twice",
+		`{"obs": [[2, 2], [2, 2]], "Reward": [0, 0]}`:                         `unknown field \"Reward\", want obs, `,
+		`{"OBS": [[2, 2], [2, 2]]}`:                                           `unknown field \"OBS\"`,
+		`{"obs": [[2, 2], [2, 2]], "rew`:                                      "unexpected EOF",
+		`{"obs": [[2, 2], [2, 2]]`:                                            "unexpected EOF",
+		`{"obs": [[2, 2], [2, 2]],`:                                           "unexpected EOF",
+		`{"obs" [[2, 2], [2, 2]]}`:                                            "expected colon after object key",
+		`{"obs": [[2, 2], [2, 2]], 7: 1}`:                                     "invalid character '7'",
+		`{"obs": ` + strings.Repeat("[", 100_000) + `}`:                       "exceeded max depth",
+		`{"obs": [[2, 2], [2, 2]]` + strings.Repeat(" ", 1<<20+8*64-25) + `}`: "agent 0 is not told",
+		`{"obs": [[2, 2], [2, 2]]` + strings.Repeat(" ", 1<<20+8*64-24) + `}`: "a line of more than 1049088 bytes: want one line per step",
+		`{"obs": [[2, 2], [2, 2]], "forget": "all"}`:                          "forget: want a list of 2 truth values",
+		`{"obs": [[2, 2], [2, 2]], "reward": [NaN]}`:                          "not a line of this kind: invalid character 'N'",
+		`{"obs": [[2, 2], [2, 2]]} {"obs": [[2, 2], [2, 2]]}`:                 "a line holds one object",
+		`{"obs": [[2, 2], [2, 2]]}]`:                                          "a line holds one object",
+		`{"obs": [[2, 2], [2, 2]], "rewards": [0, 0]}`:                        `not a line of this kind: unknown field \"rewards\"`,
 	} {
 		var out strings.Builder
 		if err := (&app{stdout: &out}).converse(strings.NewReader(line), live); err != nil {
@@ -94,7 +109,7 @@ func TestActAnswersLineByLine(t *testing.T) {
 		}
 		_, said, _ := strings.Cut(strings.TrimSpace(out.String()), "\n")
 		if !strings.HasPrefix(said, `{"error":`) || !strings.Contains(strings.ReplaceAll(said, `\"obs\"`, `"obs"`), strings.ReplaceAll(want, `"reward"`, `\"reward\"`)) || strings.Contains(said, "Go ") {
-			t.Errorf("%s is answered by %s; want %q", line, said, want)
+			t.Errorf("%.200s is answered by %s; want %q", line, said, want)
 		}
 	}
 	for _, flag := range []string{"--temperature", "--search"} {

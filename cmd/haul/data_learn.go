@@ -87,13 +87,12 @@ In Python: haul.record(make_env, ..., learner="ppo").`,
 
 // learnInput is a line of the other program: a task's begin, or what a step led to.
 type learnInput struct {
-	Task   *int64          `json:"task"`
-	Obs    json.RawMessage `json:"obs"`
-	Reward json.RawMessage `json:"reward"`
-	Last   json.RawMessage `json:"last"`
-	End    []bool          `json:"end"`
-	Cut    []bool          `json:"cut"`
-	Idle   []bool          `json:"idle"`
+	task, obs, reward, end, cut, last, idle json.RawMessage
+}
+
+// parts are its keys.
+func (in *learnInput) parts() []linePart {
+	return []linePart{{"task", &in.task}, {"obs", &in.obs}, {"reward", &in.reward}, {"end", &in.end}, {"cut", &in.cut}, {"last", &in.last}, {"idle", &in.idle}}
 }
 
 const (
@@ -129,12 +128,12 @@ func (a *app) dataLearn(cmd *cobra.Command, f *learnFlags) (failed error) {
 		return err
 	}
 	defer func() { failed = firstOf(failed, dev.Close()) }()
-	t := &lessons{conversation: newConversation(cmd.InOrStdin(), a.stdout), envs: f.learning.Envs}
+	fields := max(len(f.shown.Sizes), f.shown.Measured)
+	t := &lessons{conversation: newConversation(cmd.InOrStdin(), a.stdout, f.learning.Envs*(2*fields+5)), envs: f.learning.Envs}
 	if t.live, err = recipe.NewLiveLearner(dev, f.learning, f.shown, f.seed, t.act); err != nil {
 		return err
 	}
 	defer func() { failed = firstOf(failed, t.live.Close()) }()
-	fields := max(len(f.shown.Sizes), f.shown.Measured)
 	if err := t.say(map[string]any{"envs": t.envs, "steps": f.learning.Steps, "fields": fields, "actions": f.shown.Actions}); err != nil {
 		return err
 	}
@@ -176,11 +175,15 @@ func (t *lessons) teach(ctx context.Context) error {
 
 // begin hears a task's number and first observations.
 func (t *lessons) begin() (task int64, observed [][]float64, err error) {
-	err = t.understand(sampleBegin, func(in *learnInput) error {
-		if in.Task == nil || in.Reward != nil || in.End != nil || in.Cut != nil || in.Idle != nil || in.Last != nil {
-			return fmt.Errorf("a task begins with a line such as %s", sampleBegin)
+	err = t.understand(sampleBegin, func(in *learnInput) (err error) {
+		for _, p := range in.parts()[2:] {
+			if *p.value != nil || in.task == nil {
+				return fmt.Errorf("a task begins with a line such as %s", sampleBegin)
+			}
 		}
-		task = *in.Task
+		if err := json.Unmarshal(in.task, &task); err != nil || !holds(in.task) {
+			return errors.New("task: want a whole number")
+		}
 		if observed, err = t.observed(in); err != nil {
 			return err
 		}
@@ -200,24 +203,28 @@ func (t *lessons) act(_ context.Context, actions []uint8) (*recipe.Told, error) 
 	}
 	told := &recipe.Told{}
 	err := t.understand(sampleStep, func(in *learnInput) (err error) {
-		if in.Task != nil {
+		if in.task != nil {
 			return fmt.Errorf("a task is under way: want what the step led to, a line such as %s", sampleStep)
 		}
-		*told = recipe.Told{Ended: in.End, Cut: in.Cut, Idle: in.Idle}
+		*told = recipe.Told{}
 		if told.Observed, err = t.observed(in); err != nil {
 			return err
 		}
-		var paid [][]float64
-		ok := in.Reward != nil
-		if ok {
-			paid, ok = rowsOf(append(append([]byte("["), in.Reward...), ']'), 1, false)
-		}
-		if !ok {
+		var ok bool
+		if told.Rewards, ok = listOf[float64](in.reward, t.envs); !ok {
 			return fmt.Errorf("reward: want a list of %d numbers", t.envs)
 		}
-		told.Rewards = paid[0]
-		if in.Last != nil && string(in.Last) != "null" {
-			if told.Last, ok = rowsOf(in.Last, t.envs, true); !ok {
+		for _, marks := range []struct {
+			key   string
+			text  json.RawMessage
+			where *[]bool
+		}{{"end", in.end, &told.Ended}, {"cut", in.cut, &told.Cut}, {"idle", in.idle, &told.Idle}} {
+			if *marks.where, err = truthsOf(marks.key, marks.text, t.envs); err != nil {
+				return err
+			}
+		}
+		if holds(in.last) {
+			if told.Last, ok = rowsOf(in.last, t.envs, true); !ok {
 				return fmt.Errorf("last: want a list of %d observations, null where there is none", t.envs)
 			}
 		}
@@ -227,7 +234,7 @@ func (t *lessons) act(_ context.Context, actions []uint8) (*recipe.Told, error) 
 }
 
 func (t *lessons) observed(in *learnInput) ([][]float64, error) {
-	rows, ok := rowsOf(in.Obs, t.envs, false)
+	rows, ok := rowsOf(in.obs, t.envs, false)
 	if !ok {
 		return nil, fmt.Errorf("obs: want a list of %d observations, each a list of numbers", t.envs)
 	}
@@ -242,7 +249,7 @@ func (t *lessons) understand(sample string, take func(*learnInput) error) error 
 			return err
 		}
 		in := &learnInput{}
-		if err = decodeLine(line, in, sample); err == nil {
+		if err = decodeLine(line, sample, in.parts()...); err == nil {
 			if err = take(in); err == nil {
 				return nil
 			}

@@ -48,6 +48,8 @@ func TestLearnAnswersLineByLine(t *testing.T) {
 		{"{}", "a task begins with a line such as"},
 		{step, "a task begins with a line such as"},
 		{`{"task": 1.5, "obs": [[0, 0], [2, 1]]}`, "task: want a whole number"},
+		{`{"task": null, "obs": [[0, 0], [2, 1]]}`, "task: want a whole number"},
+		{`{"task": 7, "task": 8, "obs": [[0, 0], [2, 1]]}`, "task is given twice"},
 		{`{"task": 7, "obs": [[0, 0]]}`, "obs: want a list of 2 observations"},
 		{`{"task": 7, "obs": [[0, 0], [2, null]]}`, "obs: want a list of 2 observations"},
 		{`{"task": 7, "obs": [[0, 0], [3, 1]]}`, "field 0 of environment 1 is 3"},
@@ -65,10 +67,12 @@ func TestLearnAnswersLineByLine(t *testing.T) {
 		{`{"obs": [[1, 0], [2, 1]], "reward": [0, null]}`, "reward: want a list of 2 numbers"},
 		{`{"obs": [[1, 0], [2, 1]], "reward": 3}`, "reward: want a list of 2 numbers"},
 		{`{"obs": [[1, 0], [2, 1]], "reward": [0, 1], "end": [true]}`, "end: want a list of 2 truth values"},
-		{`{"obs": [[1, 0], [2, 1]], "reward": [0, 1], "end": 1}`, "end: want a list of truth values"},
+		{`{"obs": [[1, 0], [2, 1]], "reward": [0, 1], "end": 1}`, "end: want a list of 2 truth values"},
 		{`{"obs": [[1, 0], [2, 1]], "reward": [0, 1], "last": [[1, 0]]}`, "last: want a list of 2 observations"},
 		{`{"obs": [[1, 0], [2, 1]], "reward": [0, 1], "last": [[1, 2], null]}`, "last: field 1 of environment 0 is 2"},
-		{`{"obs": [[1, 0], [2, 1]], "reward": [0, 1], "done": [true, true]}`, "unknown field"},
+		{`{"obs": [[1, 0], [2, 1]], "reward": [0, 1], "done": [true, true]}`, `unknown field \"done\", want task, obs, reward, end, cut, last or idle`},
+		{`{"obs": [[1, 0], [2, 1]], "reward": [0, 1], "reward": [1, 1]}`, "reward is given twice"},
+		{`{"obs": [[1, 0], [2, 1]], "reward": [0, 1], "cut": [true, null]}`, "cut: want a list of 2 truth values"},
 	}
 	for _, c := range within {
 		in += strings.TrimSpace(c.line) + "\n"
@@ -94,14 +98,14 @@ func TestLearnAnswersLineByLine(t *testing.T) {
 
 // TestLearnHearsTheEnd: what cannot be read any more is an error, and what is interrupted ends.
 func TestLearnHearsTheEnd(t *testing.T) {
-	c := newConversation(io.MultiReader(strings.NewReader("{}\n"), broken{}), io.Discard)
+	c := newConversation(io.MultiReader(strings.NewReader("{}\n"), broken{}), io.Discard, 1)
 	if line, err := c.hear(); err != nil || string(line) != "{}\n" {
 		t.Errorf("%q, %v", line, err)
 	}
 	if _, err := c.hear(); err == nil || err == io.EOF || !strings.Contains(err.Error(), "cannot read") {
 		t.Errorf("a broken pipe: %v", err)
 	}
-	c = &conversation{in: bufio.NewReader(strings.NewReader("\n \n{\"a\":1}"))}
+	c = &conversation{in: bufio.NewReader(strings.NewReader("\n \n{\"a\":1}")), limit: 8}
 	if line, err := c.hear(); err != nil || string(line) != `{"a":1}` {
 		t.Errorf("a last line without its end: %q, %v", line, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"haul/internal/recipe"
@@ -15,12 +16,14 @@ import (
 
 // conversation is lines of JSON between this program and another, one object per line.
 type conversation struct {
-	in  *bufio.Reader
-	out *bufio.Writer
+	in    *bufio.Reader
+	out   *bufio.Writer
+	limit int // the longest line, in bytes
 }
 
-func newConversation(in io.Reader, out io.Writer) *conversation {
-	return &conversation{bufio.NewReaderSize(in, 1<<16), bufio.NewWriter(out)}
+// newConversation expects lines of so many numbers at most.
+func newConversation(in io.Reader, out io.Writer, numbers int) *conversation {
+	return &conversation{bufio.NewReaderSize(in, 1<<16), bufio.NewWriter(out), 1<<20 + 64*numbers}
 }
 
 // say writes a line.
@@ -33,13 +36,20 @@ func (c *conversation) say(v any) error {
 	return c.out.Flush()
 }
 
-// hear returns the next line that is not blank; io.EOF says that there is none.
+// hear returns the next line that is not blank; io.EOF says that there is none. A line that is too
+// long is refused.
 func (c *conversation) hear() ([]byte, error) {
 	for {
-		line, err := c.in.ReadBytes('\n')
+		line, long, err := readLine(c.in, c.limit)
 		switch {
+		case long:
+			if err := c.refuse(fmt.Errorf("a line of more than %d bytes: want one line per step", c.limit)); err != nil {
+				return nil, err
+			}
 		case len(bytes.TrimSpace(line)) > 0:
 			return line, nil
+		}
+		switch {
 		case errors.Is(err, os.ErrClosed):
 			return nil, io.EOF
 		case err == io.EOF:
@@ -55,20 +65,66 @@ func (c *conversation) refuse(why error) error {
 	return c.say(map[string]any{"error": oneLine(why.Error())})
 }
 
-// decodeLine reads a line into t: one object of known keys, such as sample, and nothing behind it.
-func decodeLine(line []byte, t any, sample string) error {
+// readLine is the next line. Of one that is longer than the limit nothing is kept, so that a
+// program that never breaks its lines does not fill the memory.
+func readLine(in *bufio.Reader, limit int) (line []byte, long bool, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		if long = long || len(line)+len(part) > limit; long {
+			line = nil
+		} else {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, long, err
+		}
+	}
+}
+
+// linePart is a key of a line and where its value goes.
+type linePart struct {
+	key   string
+	value *json.RawMessage
+}
+
+// decodeLine reads a line such as sample: one object of known keys, each once and spelled as the
+// help spells them, and nothing behind it. JSON's own rules would take the last of two, and "Reward"
+// for "reward".
+func decodeLine(line []byte, sample string, parts ...linePart) error {
 	d := json.NewDecoder(bytes.NewReader(line))
-	d.DisallowUnknownFields()
-	wrong := (*json.UnmarshalTypeError)(nil)
-	switch err := d.Decode(t); {
-	case errors.As(err, &wrong) && wrong.Field == "task":
-		return fmt.Errorf("task: want a whole number%w", recipe.ErrLine)
-	case errors.As(err, &wrong) && wrong.Field != "":
-		return fmt.Errorf("%s: want a list of truth values%w", wrong.Field, recipe.ErrLine)
-	case errors.As(err, &wrong):
-		return fmt.Errorf("not a line of this kind: want an object such as %s%w", sample, recipe.ErrLine)
-	case err != nil:
+	bad := func(err error) error {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
 		return fmt.Errorf("not a line of this kind: %s%w", strings.TrimPrefix(err.Error(), "json: "), recipe.ErrLine)
+	}
+	begins, err := d.Token()
+	if err != nil {
+		return bad(err)
+	}
+	if begins != json.Delim('{') {
+		return unlike(sample)
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return bad(err)
+		}
+		name, _ := key.(string) // where an object goes on, there is a name or an error
+		i := slices.IndexFunc(parts, func(p linePart) bool { return p.key == name })
+		if i < 0 {
+			return bad(fmt.Errorf("unknown field %q, want %s", name, keysOf(parts)))
+		}
+		part := parts[i].value
+		if *part != nil {
+			return bad(fmt.Errorf("%s is given twice", name))
+		}
+		if err := d.Decode(part); err != nil {
+			return bad(err)
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return bad(err)
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return fmt.Errorf("a line holds one object: want a line break before the next%w", recipe.ErrLine)
@@ -76,14 +132,45 @@ func decodeLine(line []byte, t any, sample string) error {
 	return nil
 }
 
+// unlike refuses a line that is nothing like a sample.
+func unlike(sample string) error {
+	return fmt.Errorf("not a line of this kind: want an object such as %s%w", sample, recipe.ErrLine)
+}
+
+// keysOf lists the keys.
+func keysOf(parts []linePart) string {
+	var keys []string
+	for _, p := range parts {
+		keys = append(keys, p.key)
+	}
+	return strings.Join(keys[:len(keys)-1], ", ") + " or " + keys[len(keys)-1]
+}
+
+// holds tells whether a key has a value.
+func holds(text json.RawMessage) bool { return len(text) > 0 && !bytes.Equal(text, []byte("null")) }
+
+// listOf reads a list of so many values, none of which is missing: JSON's null is no number and no
+// truth value, which a float64 or a bool would not tell.
+func listOf[T any](text json.RawMessage, n int) ([]T, bool) {
+	var values []*T
+	if err := json.Unmarshal(text, &values); err != nil || len(values) != n || slices.Contains(values, nil) {
+		return nil, false
+	}
+	out := make([]T, n)
+	for i, v := range values {
+		out[i] = *v
+	}
+	return out, true
+}
+
 // rowsOf reads so many rows of numbers. Where rows may be missing, JSON's null is one that is.
 func rowsOf(text json.RawMessage, n int, missing bool) ([][]float64, bool) {
-	var given [][]*float64 // JSON's null is no number, which a float64 would not tell
-	if err := json.Unmarshal(text, &given); err != nil || len(given) != n {
+	var rows [][]*float64
+	if err := json.Unmarshal(text, &rows); err != nil || len(rows) != n {
 		return nil, false
 	}
 	out := make([][]float64, n)
-	for i, fields := range given {
+	for i, fields := range rows {
 		if fields == nil && !missing {
 			return nil, false
 		}
@@ -95,4 +182,16 @@ func rowsOf(text json.RawMessage, n int, missing bool) ([][]float64, bool) {
 		}
 	}
 	return out, true
+}
+
+// truthsOf reads the truth values of a key that may be left out.
+func truthsOf(key string, text json.RawMessage, n int) ([]bool, error) {
+	if !holds(text) {
+		return nil, nil
+	}
+	out, ok := listOf[bool](text, n)
+	if !ok {
+		return nil, fmt.Errorf("%s: want a list of %d truth values%w", key, n, recipe.ErrLine)
+	}
+	return out, nil
 }

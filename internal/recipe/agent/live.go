@@ -207,15 +207,25 @@ func (l *Live) read(to []int32, observed []float64, agent int) error {
 	return nil
 }
 
-// strange notes the first reward that lies beyond all that the agent has learned from.
+// fewRewards is how many values of a reward stand for themselves. More may be the levels of rewards
+// of any size, which lie between them as a rule.
+const fewRewards = 16
+
+// strange notes the first reward that is unlike all that the agent has learned from: beyond them,
+// or between them where they are few.
 func (l *Live) strange(reward float64, known []float64) {
 	least, most := known[0], known[len(known)-1]
-	if l.noted || reward >= least && reward <= most {
+	taken := known[nearest(known, reward)]
+	beyond := reward < least || reward > most
+	between := len(known) <= fewRewards && math.Abs(reward-taken) > 1e-3*(most-least)
+	if l.noted || !beyond && !between {
 		return
 	}
 	l.noted = true
-	l.note = fmt.Sprintf("a reward of %g is none that the agent has learned from (%g to %g) and is taken for %g; so are others like it",
-		reward, least, most, min(max(reward, least), most))
+	l.note = fmt.Sprintf("a reward of %g is none that the agent has learned from (%g to %g) and is taken for %g; so are others like it", reward, least, most, taken)
+	if !beyond {
+		l.note = fmt.Sprintf("a reward of %g is none of the %d that the agent has learned from and is taken for the nearest, %g; so are others like it", reward, len(known), taken)
+	}
 }
 
 // Note is what agents made of something that they were told and do not know, said once; "" for

@@ -87,3 +87,42 @@ func TestNearest(t *testing.T) {
 		}
 	}
 }
+
+// TestStrangeRewards: an agent that is told of a reward which its histories do not have says so
+// once, whether the reward lies beyond theirs or between them. Many values may be levels, and what
+// lies between levels is usual.
+func TestStrangeRewards(t *testing.T) {
+	levels := make([]float64, fewRewards+1)
+	for i := range levels {
+		levels[i] = float64(i)
+	}
+	for _, c := range []struct {
+		known  []float64
+		reward float64
+		want   string
+	}{
+		{[]float64{0, 1}, 0, ""},
+		{[]float64{0, 1}, 1, ""},
+		{[]float64{0, 1}, 0.9999, ""}, // the same number in another precision
+		{[]float64{0, 0.1, 1}, float64(float32(0.1)), ""},
+		{[]float64{0, 1}, 0.5, "a reward of 0.5 is none of the 2 that the agent has learned from and is taken for the nearest, 0;"},
+		{[]float64{0, 1}, 0.75, "taken for the nearest, 1;"},
+		{[]float64{0, 1}, 1.5, "none that the agent has learned from (0 to 1) and is taken for 1;"},
+		{[]float64{0, 1}, -7, "taken for 0;"},
+		{[]float64{1}, 1, ""},
+		{[]float64{1}, 0.5, "(1 to 1) and is taken for 1;"},
+		{levels[:fewRewards], 2.5, "none of the 16"},
+		{levels, 2.5, ""},
+		{levels, 17, "(0 to 16) and is taken for 16;"},
+	} {
+		var l Live
+		l.strange(c.reward, c.known)
+		got := l.Note()
+		if !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%g, known %v: %q, want %q", c.reward, c.known, got, c.want)
+		}
+		if l.strange(c.reward, c.known); l.Note() != "" {
+			t.Errorf("%g is noted twice", c.reward)
+		}
+	}
+}
