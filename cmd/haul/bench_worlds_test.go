@@ -110,7 +110,7 @@ func TestWorldsOfXLand(t *testing.T) {
 		t.Fatalf("%d: %s%s", r.code, r.stdout, r.stderr)
 	}
 	show := haul(t, "data", "show", filepath.Join(out, "XLand-trivial-8-3-seed-3.hist"))
-	if !strings.Contains(show.stdout, "11, of which 8 are learned from and 3 held out") {
+	if !strings.Contains(show.stdout, "11: 8 to learn from, 3 held out") {
 		t.Errorf("%s%s", show.stdout, show.stderr)
 	}
 	for _, name := range []string{"XLand-small", "XLand-trivial-8", "XLand-trivial-0-3", "XLand-trivial-8-3x"} {

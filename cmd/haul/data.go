@@ -17,6 +17,7 @@ import (
 	"haul/internal/draw"
 	"haul/internal/kernel"
 	"haul/internal/recipe"
+	"haul/internal/report"
 	"haul/internal/world/history"
 )
 
@@ -89,6 +90,9 @@ type darkroomReport struct {
 	Workers  int      `json:"workers"`
 	recipe.HistorySpeed
 	recipe.HistorySummary
+	Wrong []string `json:"wrong"`
+
+	next string // how an agent is trained on the file
 }
 
 func (a *app) newDataRoom(room *dataRoom) *cobra.Command {
@@ -222,6 +226,7 @@ func (r *darkroomReport) measure() error {
 		return err
 	}
 	r.Bytes, r.HistorySummary = info.Size(), recipe.SummarizeHistories(h)
+	r.Wrong, r.next = history.Summarize(h).Wrong, recipe.TrainCommand(h, r.Out)
 	for _, format := range []draw.Format{draw.SVG, draw.PNG} {
 		path := r.Out + "." + string(format)
 		if err := writeFile(path, func(w io.Writer) error { return r.Draw(w, format, h.Room) }); err != nil {
@@ -233,8 +238,8 @@ func (r *darkroomReport) measure() error {
 }
 
 func (r *darkroomReport) print(w io.Writer, a *app) {
-	fmt.Fprintf(w, "%s\n", a.bold(fmt.Sprintf("%s, %d goals, %d streams of %d steps", r.Out, r.Goals, r.Streams, r.Steps)))
-	fmt.Fprintf(w, "final return\t%.3f of %.3f, the last %d of %d episodes\n", r.Return, r.Optimal, r.Last, r.Episodes)
+	fmt.Fprintf(w, "%s\n", a.bold(fmt.Sprintf("%s, %s, %s of %s each", r.Out, report.Plural(int64(r.Goals), "goal"), report.Plural(int64(r.Streams), "stream"), report.Plural(int64(r.Steps), "step"))))
+	fmt.Fprintf(w, "final return\t%.3f of %.3f, mean of the last %d of %s\n", r.Return, r.Optimal, r.Last, report.Plural(int64(r.Episodes), "episode"))
 	fmt.Fprintf(w, "share of the optimum\t%.2f %%, mean over goals; %.1f %% in the first episode, %.1f %% a third on\n", 100*r.Share, 100*r.First, 100*r.Third)
 	var worst []string
 	for _, g := range r.Worst {
@@ -242,6 +247,7 @@ func (r *darkroomReport) print(w io.Writer, a *app) {
 	}
 	fmt.Fprintf(w, "worst goals\t%s\n", strings.Join(worst, ", "))
 	fmt.Fprintf(w, "speed\t%.0f steps/s (%.1f s), %d learners at a time, seed %d\n", r.StepsPerSecond, r.Seconds, r.Workers, r.Seed)
-	fmt.Fprintf(w, "size\t%.1f MB, read back and checked\n", float64(r.Bytes)/1e6)
+	fmt.Fprintf(w, "size\t%s, read back and checked\n", report.Bytes(r.Bytes))
 	fmt.Fprintf(w, "drawn\t%s\n", strings.Join(r.Pictures, ", "))
+	showWrong(w, r.Wrong, r.next)
 }

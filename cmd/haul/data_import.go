@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"haul/internal/draw"
+	"haul/internal/recipe"
+	"haul/internal/report"
 	"haul/internal/world"
 	"haul/internal/world/history"
 )
@@ -65,8 +67,8 @@ func (a *app) dataImport(cmd *cobra.Command, from string, f *importFlags) error 
 	if !(f.ratio > 0 && f.ratio < 1) {
 		return usagef("--train-ratio is %g: it must lie between 0 and 1", f.ratio)
 	}
-	if f.actions < 0 || f.actions > 64 {
-		return usagef("--actions is %d: it must be 0 to 64", f.actions)
+	if f.actions != 0 && (f.actions < 2 || f.actions > world.MaxActions) {
+		return usagef("--actions is %d: it must be 2 to %d, or 0 for the largest in the arrays, plus 1", f.actions, world.MaxActions)
 	}
 	for i, n := range f.sizes {
 		if n < 1 || n > world.MaxSize {
@@ -94,9 +96,11 @@ func (a *app) newDataShow() *cobra.Command {
 	var plot string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:     "show FILE",
-		Short:   "Show what a file of learning histories holds, and what may be wrong with it",
-		Long:    "Every byte of the file is checked. Warnings name what would keep an agent from learning: learners that do not improve, a single task, short streams.",
+		Use:   "show FILE",
+		Short: "Show what a file of learning histories holds, and what may be wrong with it",
+		Long: `Every byte of the file is checked. Under "wrong" is what would keep an agent from learning: learners that do not improve or are never
+paid, a single task, one action, streams that are short or end within an episode. Fields that never change are named, and the command
+that trains an agent on the file.`,
 		Example: "  haul data import docs/examples/learners.npz --out data/mine.hist\n  haul data show data/mine.hist --plot curves.svg",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(_ *cobra.Command, args []string) error { return a.dataShow(args[0], plot, asJSON) },
@@ -131,15 +135,38 @@ func (a *app) dataShow(path, plot string, asJSON bool) error {
 	return a.table(func(w io.Writer) {
 		fmt.Fprintf(w, "%s\n", a.bold(path))
 		fmt.Fprintf(w, "world\t%s\n", s.World)
-		fmt.Fprintf(w, "tasks\t%d, of which %d are learned from and %d held out\n", s.Tasks, s.Train, s.Test)
-		fmt.Fprintf(w, "streams\t%d, %d transitions in %d episodes\n", s.Streams, s.Transitions, s.Episodes)
-		fmt.Fprintf(w, "return\t%.3f in the first tenth of the episodes, %.3f a third on, %.3f in the last tenth\n", s.First, s.Third, s.Last)
-		wrong := "nothing"
-		if len(s.Wrong) > 0 {
-			wrong = strings.Join(s.Wrong, "; ")
+		fmt.Fprintf(w, "tasks\t%d: %d to learn from, %d held out\n", s.Tasks, s.Train, s.Test)
+		fmt.Fprintf(w, "streams\t%d, %s in %s\n", s.Streams, report.Plural(s.Transitions, "transition"), report.Plural(s.Episodes, "episode"))
+		switch n := len(s.Constant); {
+		case n == s.Fields:
+			fmt.Fprintf(w, "fields\tthe observation never changes: an agent learns from actions and rewards alone\n")
+		case n > 0:
+			fmt.Fprintf(w, "fields\tthese tell an agent nothing, for they never change: %s\n", strings.Join(s.Constant, ", "))
 		}
-		fmt.Fprintf(w, "wrong\t%s\n", wrong)
+		labels := "the best actions are not known: the setting labels must be actions"
+		if s.Labels {
+			labels = "the best actions are known: the setting labels may be actions, best or found"
+		}
+		fmt.Fprintf(w, "labels\t%s\n", labels)
+		fmt.Fprintf(w, "return\t%.3f in the first tenth of the episodes, %.3f a third on, %.3f in the last tenth\n", s.First, s.Third, s.Last)
+		showWrong(w, s.Wrong, recipe.TrainCommand(h, path))
 	})
+}
+
+// showWrong writes what would keep an agent from learning, a line each, and the command that trains
+// one.
+func showWrong(w io.Writer, wrong []string, next string) {
+	if len(wrong) == 0 {
+		wrong = []string{"nothing"}
+	}
+	name := "wrong"
+	for _, line := range wrong {
+		fmt.Fprintf(w, "%s\t%s\n", name, line)
+		name = ""
+	}
+	if next != "" {
+		fmt.Fprintf(w, "next\t%s\n", next)
+	}
 }
 
 // drawHistory draws the learners' mean return over their lives.

@@ -31,6 +31,10 @@ func MakeHistories(ctx context.Context, o HistoryOptions) (HistorySpeed, error) 
 // SummarizeHistories is what a file of histories shows.
 func SummarizeHistories(h *history.Rooms) HistorySummary { return ppo.SummarizeHistories(h) }
 
+// TrainCommand is the command line that trains an agent on a file of histories; "" where no shipped
+// settings serve.
+func TrainCommand(h history.History, path string) string { return agent.Command(h, path) }
+
 // Learners with a recurrent network, for tasks of XLand-MiniGrid.
 type (
 	Recurrent     = recurrent.Settings

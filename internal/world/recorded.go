@@ -35,7 +35,15 @@ func (r Recorded) Name() string { return EnvRecorded }
 // Describe is the world in words.
 func (r Recorded) Describe() string {
 	s := r.Declared
-	return fmt.Sprintf("%s: %d fields, %d actions, %d values of a reward, episodes of at most %d steps", shown(r.Title), len(s.Fields), s.Actions, len(s.Rewards), r.Longest)
+	return fmt.Sprintf("%s: %s, %d actions, %s of a reward, episodes of at most %s", shown(r.Title), counted(len(s.Fields), "field"), s.Actions, counted(len(s.Rewards), "value"), counted(r.Longest, "step"))
+}
+
+// counted is a number before its noun.
+func counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return strconv.Itoa(n) + " " + noun
 }
 
 // shown is a title on one line, since a file may be anybody's.

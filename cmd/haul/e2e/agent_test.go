@@ -290,7 +290,7 @@ func TestBadAgent(t *testing.T) {
 		{"a folder of histories", with("--history", t.TempDir()), exitFailed, "not a regular file"},
 		{"a context past the position table", with("--set", "n_transit=35"), exitFailed, "need 36 positions, over n_transit 35"},
 		{"a context past the streams", with("--set", "use_compressed_context=false", "--set", "n_transit=241"), exitFailed, "no stream holds such a context"},
-		{"no streams to learn from", with("--set", "train_n_stream=0"), exitFailed, "name a number"},
+		{"no streams to learn from", with("--set", "train_n_stream=0"), exitFailed, "set train_n_stream to"},
 		{"heads that do not divide", with("--set", "tf_n_head=3"), exitFailed, "tf_n_head"},
 		{"a place for histories", with("--data", "cloud"), exitUsage, `unknown --data "cloud"`},
 		{"fewer iterations than the warm-up", with("--iterations", "1"), exitFailed, "num_warmup_steps 2 is over the 1 iterations"},

@@ -324,6 +324,11 @@ func TestFormatsPageOfTheAgent(t *testing.T) {
 	p, history := readPage(t, "formats.md"), filepath.Join(t.TempDir(), "room.hist")
 	r := haul(t, append(smallRoom[:len(smallRoom):len(smallRoom)], "--out", history, "--json")...)
 	p.wantKeys(t, "`haul data darkroom`", r.stdout)
+	show := haul(t, "data", "show", history, "--json")
+	if show.code != exitDone {
+		t.Fatal(show.stderr)
+	}
+	p.wantKeys(t, "`haul data show`", show.stdout)
 	data, err := os.ReadFile(history)
 	if err != nil {
 		t.Fatal(err)

@@ -32,6 +32,7 @@ type dataset struct {
 	stride      int          // words of a record
 	label       int          // the byte of a record that holds the best action; 0: there is none
 	labels      string       // the setting, with auto resolved
+	short       int          // streams to learn from that are left out, being too short for a sequence
 	indexed     bool         // streams have lengths of their own; the words are a mapped file's
 	seek        *seeker      // labels seek alone
 	rename      *renamer     // with rename alone
@@ -65,7 +66,7 @@ func newDataset(h history.History, c *config.AD) (*dataset, error) {
 	l.indexed = learned.Spans != nil
 	l.labels = l.labelsOf(c, learned.Label != 0)
 	if l.labels != config.LabelsActions && learned.Label == 0 {
-		return nil, fmt.Errorf("labels %s wants histories that hold the best action of each transition, as haul data tabular makes them: set labels to %s", c.Labels, config.LabelsActions)
+		return nil, fmt.Errorf("labels %s wants histories that hold the best action of each transition, as haul data tabular and haul data xland make them: set labels to %s", c.Labels, config.LabelsActions)
 	}
 	l.stride, l.label = cmp.Or(learned.Stride, l.space.Words()), learned.Label
 	l.train, l.test, l.checksum = learned.Words, tested.Words, sumOf(learned)+"-"+sumOf(tested)
@@ -151,7 +152,10 @@ func (l *dataset) index(learned, tested *history.Data) error {
 			}
 		}
 		if len(x.Spans) == 0 {
-			return fmt.Errorf("none of the %d streams %s is long enough for a sequence: lower compress_interval, or n_transit without compression", len(part.data.Spans), part.what)
+			return fmt.Errorf("none of the %d streams %s is long enough for a sequence: %s", len(part.data.Spans), part.what, lengthen(part.data, part.spec.Compressed))
+		}
+		if part.spec == &l.trainSpec {
+			l.short = len(part.data.Spans) - len(x.Spans)
 		}
 		part.spec.Unequal, part.spec.Streams, part.spec.Steps = x, len(x.Spans), 0
 		if err := part.spec.Check(); err != nil {
@@ -159,6 +163,34 @@ func (l *dataset) index(learned, tested *history.Data) error {
 		}
 	}
 	return nil
+}
+
+// lengthen says which setting lets the longest of some streams hold a sequence.
+func lengthen(data *history.Data, compressed bool) string {
+	key, most := "n_transit", 0
+	if compressed {
+		key = "compress_interval"
+	}
+	for _, s := range data.Spans {
+		most = max(most, roomOf(data, &s, compressed))
+	}
+	if most == 0 {
+		return "two regions need two episodes at least; with use_compressed_context=false one is enough"
+	}
+	return fmt.Sprintf("set %s to %d at most", key, most)
+}
+
+// roomOf is the longest region of which a stream holds two, each from an episode's beginning on;
+// without compression the longest context.
+func roomOf(data *history.Data, s *history.Span, compressed bool) int {
+	if !compressed {
+		return s.Records
+	}
+	most := 0
+	for _, from := range data.Starts[s.Start:][:s.Episodes] {
+		most = max(most, min(int(from), s.Records-int(from)))
+	}
+	return most
 }
 
 // goals are the indices of those to learn from, of those among them that are kept for validation,
@@ -187,14 +219,15 @@ func Check(h history.History, c *config.AD) error {
 	switch streams, steps := h.Size(); {
 	case own:
 	case c.TrainNStream == 0 || c.TrainSourceTimesteps == 0:
-		return errors.New("train_n_stream and train_source_timesteps 0 take all of histories whose streams have lengths of their own; these are equal: name a number")
+		return fmt.Errorf("train_n_stream or train_source_timesteps is 0, for all of histories whose streams differ in length; in this file all are equal: "+
+			"set train_n_stream to %d at most and train_source_timesteps to %d at most", streams, steps)
 	case c.TrainNStream > streams:
-		return fmt.Errorf("train_n_stream asks for %d streams a goal, the histories have %d: lower it, or make them with more", c.TrainNStream, streams)
+		return fmt.Errorf("train_n_stream asks for %d streams per goal, the histories have %d: lower it, or make them with more", c.TrainNStream, streams)
 	case c.TrainSourceTimesteps > steps:
-		return fmt.Errorf("train_source_timesteps asks for %d transitions a stream, the histories have %d: lower it, or make them longer", c.TrainSourceTimesteps, steps)
+		return fmt.Errorf("train_source_timesteps asks for %d transitions per stream, the histories have %d: lower it, or make them longer", c.TrainSourceTimesteps, steps)
 	}
-	if train, test := h.Split(); len(train) == 0 || len(test) == 0 {
-		return fmt.Errorf("the histories have %d goals to learn from and %d held out: both are needed; make them with a train_env_ratio between", len(train), len(test))
+	if lack := history.Unsplit(h); lack != "" {
+		return fmt.Errorf("the histories have %s", lack)
 	}
 	if train, _, _ := goals(h, c); len(train) == 0 {
 		return fmt.Errorf("validation_goals keeps %d goals, and the histories have no more to learn from: lower it", c.ValidationGoals)

@@ -142,7 +142,7 @@ func TestImportedHistories(t *testing.T) {
 	if _, err := newDataset(h, long); err == nil || !strings.Contains(err.Error(), "none of the 8 streams to learn from is long enough") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %v", err)
 	}
-	if err := Check(writeHistory(t, tinyHistory), tinyAD(t, "train_n_stream=0")); err == nil || !strings.Contains(err.Error(), "name a number") {
+	if err := Check(writeHistory(t, tinyHistory), tinyAD(t, "train_n_stream=0")); err == nil || !strings.Contains(err.Error(), "set train_n_stream to 3 at most and train_source_timesteps to 120 at most") {
 		t.Errorf("got %v", err)
 	}
 	a, err := Load(dev, summaryOf(heard).Last)

@@ -267,9 +267,9 @@ func TestADErrors(t *testing.T) {
 		want    string
 	}{
 		{"no file", nil, 4, nil, false, "no learning histories"},
-		{"streams", []string{"train_n_stream=4"}, 4, h, false, "train_n_stream asks for 4 streams a goal, the histories have 3"},
-		{"steps", []string{"train_source_timesteps=121"}, 4, h, false, "train_source_timesteps asks for 121 transitions a stream, the histories have 120"},
-		{"nothing held out", nil, 4, writeHistory(t, all), false, "9 goals to learn from and 0 held out"},
+		{"streams", []string{"train_n_stream=4"}, 4, h, false, "train_n_stream asks for 4 streams per goal, the histories have 3"},
+		{"steps", []string{"train_source_timesteps=121"}, 4, h, false, "train_source_timesteps asks for 121 transitions per stream, the histories have 120"},
+		{"nothing held out", nil, 4, writeHistory(t, all), false, "9 tasks to learn from and 0 held out"},
 		{"masks", []string{"use_compressed_context=false", "n_transit=17000", "train_source_timesteps=17000"}, 4, writeHistory(t, long), false, "set tf_attn_dropout to 0"},
 		{"warm-up", nil, 2, h, false, "num_warmup_steps 3 is over the 2 iterations"},
 		{"backwards", nil, 3, h, true, "it stands after iteration 4 of 3, past the end of what is asked for"},

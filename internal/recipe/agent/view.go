@@ -41,10 +41,14 @@ func (v *view) Banner(bool) (string, [][2]string) {
 			where = fmt.Sprintf("on the host: %s fill batches", report.Plural(int64(v.workers), "worker"))
 		}
 	}
+	streams := fmt.Sprintf("%s of %s", report.Plural(int64(d.trainSpec.Streams), "stream"), report.Plural(int64(len(d.learned)), "goal"))
+	if d.short > 0 {
+		streams += fmt.Sprintf(" (%d more left out: too short for a sequence)", d.short)
+	}
 	return fmt.Sprintf("%s of %s rows of %s", report.Plural(int64(c.TrainTimesteps), "iteration"), report.Thousands(int64(c.TrainBatchSize*max(1, c.GradientAccumulationSteps))), report.Plural(int64(d.trainSpec.Tokens), "token")),
 		[][2]string{
 			{"world", d.world.Describe()},
-			{"histories", fmt.Sprintf("%s of %s, %s, %s", report.Plural(int64(d.trainSpec.Streams), "stream"), report.Plural(int64(len(d.learned)), "goal"), report.Bytes(4*int64(len(d.train))), where)},
+			{"histories", fmt.Sprintf("%s, %s, %s", streams, report.Bytes(4*int64(len(d.train))), where)},
 			{"step", fmt.Sprintf("recorded once and replayed: about %s per iteration", report.Operations(float64(v.flops)))},
 		}
 }

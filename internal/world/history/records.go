@@ -64,6 +64,8 @@ type recordStream struct {
 	Task     int `json:"task"` // index
 	Records  int `json:"records"`
 	Episodes int `json:"episodes"`
+
+	Open bool `json:"open,omitempty"` // its last episode does not end
 }
 
 // Records is an open file of version 3.

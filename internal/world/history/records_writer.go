@@ -95,7 +95,7 @@ func (w *RecordsWriter) Stream(task int64) {
 		w.head.Tasks, w.head.Curves = append(w.head.Tasks, task), append(w.head.Curves, nil)
 		w.counts = append(w.counts, nil)
 	}
-	w.endEpisode()
+	w.endStream()
 	w.head.Streams = append(w.head.Streams, recordStream{Task: index})
 	w.stream, w.episode = &w.head.Streams[len(w.head.Streams)-1], 0
 }
@@ -173,6 +173,14 @@ func (w *RecordsWriter) endChunk() {
 	}
 }
 
+// endStream notes whether the stream under way ends within an episode.
+func (w *RecordsWriter) endStream() {
+	if w.open {
+		w.stream.Open = true
+	}
+	w.endEpisode()
+}
+
 // endEpisode adds the return of the episode under way to its task's curve.
 func (w *RecordsWriter) endEpisode() {
 	if !w.open {
@@ -194,7 +202,7 @@ func (w *RecordsWriter) Close() error {
 	if w.file == nil {
 		return nil
 	}
-	w.endEpisode()
+	w.endStream()
 	if err := w.finish(); err != nil {
 		w.Discard()
 		return fmt.Errorf("write history %s: %w", w.path, bare(err))
