@@ -235,7 +235,7 @@ func TestEvalAgent(t *testing.T) {
 		code int
 		want string
 	}{
-		{"another grid", with("--history", histories(t, "--set", "grid_size=4")), exitFailed, "trained in another room"},
+		{"another grid", with("--history", histories(t, "--set", "grid_size=4")), exitFailed, "trained in another world (Dark Room"},
 		{"no histories", with("--history", "nosuch.hist"), exitFailed, "haul data darkroom --out nosuch.hist"},
 		{"the other model", []string{"eval", "--model", "GT+RL", "--checkpoint", dir}, exitUsage, "holds a model of AD, not of GT+RL"},
 		{"a policy as an agent", []string{"eval", "--model", "AD", "--checkpoint", policyDir}, exitUsage, "holds a model of GT+RL, not of AD"},
@@ -249,7 +249,7 @@ func TestEvalAgent(t *testing.T) {
 		{"an agent's flag for a policy", []string{"eval", "--checkpoint", policyDir, "--episodes", "5"}, exitUsage, "--episodes is for AD"},
 		{"to route with", []string{"solve", write(t, "square.vrp", squareVRP), "--checkpoint", dir}, exitFailed, `model "AD", not GT+RL`},
 		{"resume as the other", []string{"train", "--model", "GT+RL", "--resume", dir}, exitUsage, "holds a run of AD, not of GT+RL"},
-		{"resume in another room", []string{"train", "--resume", dir, "--history", histories(t, "--set", "grid_size=4"), "--device", "cpu"}, exitFailed, "another room"},
+		{"resume in another room", []string{"train", "--resume", dir, "--history", histories(t, "--set", "grid_size=4"), "--device", "cpu"}, exitFailed, "another world"},
 		{"resume with other histories", []string{"train", "--resume", dir, "--history", histories(t, "--seed", "7"), "--device", "cpu"}, exitFailed, "other learning histories"},
 		{"resume with another rate", []string{"train", "--resume", dir, "--history", history, "--device", "cpu", "--set", "lr=0.5"}, exitFailed, "lr: 0.0006"},
 	} {

@@ -56,7 +56,7 @@ func TestKeyDoorAgentLearnsInContext(t *testing.T) {
 	if text, err := os.ReadFile(strings.TrimSuffix(picture, ".svg") + "-episodes.svg"); err != nil || !strings.Contains(string(text), "of 2") {
 		t.Errorf("the walks: %v", err)
 	}
-	refused(t, []string{"eval", "--checkpoint", dir, "--history", histories(t), "--device", "cpu"}, exitFailed, "the agent was trained in another room")
+	refused(t, []string{"eval", "--checkpoint", dir, "--history", histories(t), "--device", "cpu"}, exitFailed, "the agent was trained in another world (Dark Key-to-Door")
 }
 
 // TestDataKeyDoor: a sample of goals, the same whatever else; other rooms' settings are sent to

@@ -43,7 +43,7 @@ var about = run.About{
 goals: by its loss on their histories, and by the returns of the episodes that it plays there.`,
 	Eval: `many agents play episodes on held-out goals (--goals). The weights stay fixed: agents learn only inside their contexts. The
 report has the return of each episode, beside the return of the learner that made the histories and the optimum. --tune chooses the
-temperature on the goals that the run kept for validation (validation_goals), never on those of the report. --plot draws the returns, and
+temperature on the goals that the run kept for validation (validation_goals); those held out choose nothing. --plot draws the returns, and
 in a second picture, NAME-episodes, the walk of a first and of a last episode.`,
 	Config:        config.DefaultAD,
 	Unit:          "iteration",

@@ -3,9 +3,9 @@ package agent
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"haul/internal/config"
+	"haul/internal/report"
 	"haul/internal/world"
 	"haul/internal/world/history"
 )
@@ -97,10 +97,7 @@ func Command(h history.History, path string) string {
 	if s, err = config.LoadAny(config.RecipeAD, name, sets); err != nil || Check(h, s.(*config.AD)) != nil {
 		return ""
 	}
-	if strings.ContainsAny(path, " \t\"'$&;()<>|*?`\\") {
-		path = "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
-	}
-	out := fmt.Sprintf("haul train --config %s --history %s", name, path)
+	out := fmt.Sprintf("haul train --config %s --history %s", name, report.ShellWord(path))
 	for _, s := range sets {
 		out += " --set " + s
 	}

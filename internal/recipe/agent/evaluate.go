@@ -162,7 +162,7 @@ func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Sto
 		return nil, errors.New("evaluate in context: no learning histories to take goals and learners from")
 	}
 	if err := history.Matches(o.History, game); err != nil {
-		return nil, fmt.Errorf("evaluate in context: the agent was trained in another room: %w", err)
+		return nil, err
 	}
 	e := &evaluator{o: o, goals: o.Goals, heldOut: learned != nil || o.Goals == nil, agents: o.Agents, seed: c.Seed, heats: o.tries}
 	if len(e.heats) == 0 {

@@ -20,6 +20,7 @@ import (
 type evaluated struct {
 	*Evaluation
 	path, device, name string
+	flattered          bool // some of the goals chose the temperature
 }
 
 // evaluate lets copies of a checkpoint's agent learn goals in their contexts.
@@ -74,7 +75,7 @@ func evaluate(ctx context.Context, e *run.Evaluation) (_ *evaluated, err error) 
 	if err != nil {
 		return nil, err
 	}
-	return &evaluated{out, e.Path, dev.Name(), e.Settings.(*config.AD).Name}, nil
+	return &evaluated{out, e.Path, dev.Name(), e.Settings.(*config.AD).Name, len(tries) > 0 && (goals == "validation" || goals == "all")}, nil
 }
 
 // same refuses histories that took the place of those that the run learned from: they may hold out
@@ -85,7 +86,7 @@ func (at *state) same(h history.History, path string, c *config.AD) error {
 		return err
 	}
 	if err := history.Matches(h, was); err != nil {
-		return fmt.Errorf("the agent was trained in another room than %s has: %w: say with --history where its own are", path, err)
+		return fmt.Errorf("%s: %w", path, err)
 	}
 	d, err := newDataset(h, c)
 	if err != nil {
@@ -194,7 +195,11 @@ func (j *evaluated) Text(w io.Writer, bold func(string) string) error {
 		fmt.Fprintf(b, "temperature %-4g searching %-4g  %.1f ± %.1f %% on the goals kept for validation\n", t.Temperature, t.Search, 100*t.Share, 100*t.ShareSE)
 	}
 	if len(e.Tuned) > 0 {
-		fmt.Fprintf(b, "taken: %g searching %g\n\n", e.Temperature, e.Search)
+		fmt.Fprintf(b, "taken: %g searching %g\n", e.Temperature, e.Search)
+		if j.flattered {
+			b.WriteString("The goals below include those that chose this temperature, which flatters the agent: --goals held-out has none of them.\n")
+		}
+		b.WriteString("\n")
 	}
 	fmt.Fprintf(b, "%-14s  %-9s  %s\n", "episodes", "agent", "learner")
 	const most = 10

@@ -34,8 +34,8 @@ func checkTemperature(f run.Flags) error { return notBelowZero(f, "temperature")
 func checkSearch(f run.Flags) error { return notBelowZero(f, "search") }
 
 func notBelowZero(f run.Flags, name string) error {
-	if t := f.Float(name); !(t >= 0) {
-		return run.Usagef("--%s is %g: it must not be below 0", name, t)
+	if t := f.Float(name); !(t >= 0) || math.IsInf(t, 0) {
+		return run.Usagef("--%s is %g: it must be finite and not below 0", name, t)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -150,7 +151,10 @@ func TestImportedHistories(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	if _, err := a.Evaluate(t.Context(), EvalOptions{History: h}); err == nil || !strings.Contains(err.Error(), "cannot play") || strings.Contains(err.Error(), "\n") {
+	if _, err := a.Evaluate(t.Context(), EvalOptions{History: h}); err == nil || !strings.Contains(err.Error(), "cannot play a recorded world \"somebody's\": haul act lets its agents act") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %v", err)
+	}
+	if next := viewOf(heard).ending(summaryOf(heard)).Rows; !slices.ContainsFunc(next, func(l [2]string) bool { return l[0] == "next" && strings.HasPrefix(l[1], "haul act --checkpoint ") }) {
+		t.Errorf("what comes next: %q", next)
 	}
 }

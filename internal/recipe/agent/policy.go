@@ -103,7 +103,7 @@ func (a *Agent) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, error
 func (a *Agent) evaluateAll(ctx context.Context, o EvalOptions) ([]*Evaluation, error) {
 	game, ok := a.World.(world.Game)
 	if !ok {
-		return nil, fmt.Errorf("evaluate in context: this program cannot play a %v", a.World)
+		return nil, fmt.Errorf("this program cannot play a %v: haul act lets its agents act where the world is played", a.World)
 	}
 	e, err := newEvaluator(a.dev, a.Config, a.model, a.store, game, a.learned, o)
 	if err != nil {

@@ -91,7 +91,7 @@ func TestEvaluationErrors(t *testing.T) {
 		want string
 	}{
 		{"no file", EvalOptions{}, "no learning histories"},
-		{"room", EvalOptions{History: writeHistory(t, wide)}, "trained in another room"},
+		{"room", EvalOptions{History: writeHistory(t, wide)}, "trained in another world"},
 		{"split", EvalOptions{History: writeHistory(t, historySpec{tinyHistory.room, 3, 120, 0.3})}, "hold out goals that the agent has learned from"},
 		{"goal", EvalOptions{History: h, Goals: []int{9}}, "no goal 9, the histories have 9"},
 		{"no goal", EvalOptions{History: h, Goals: []int{}}, "0 goals"},
@@ -329,6 +329,39 @@ func TestFlagsReachAnEvaluation(t *testing.T) {
 		got, err := evaluate(t.Context(), &run.Evaluation{Path: e.Info.Last, Settings: tinyAD(t), Device: func() (kernel.Device, error) { return dev, nil }, Workers: 1, Flags: flags})
 		if err != nil || got.Temperature != want || got.Agents != 2 || got.Episodes != 3 {
 			t.Errorf("%v: %+v, %v", flags, got, err)
+		}
+	}
+}
+
+// TestGoalsThatChoseTheTemperatureAreNamed: a report on goals that also chose the temperature says
+// so, and no other does.
+func TestGoalsThatChoseTheTemperatureAreNamed(t *testing.T) {
+	dev, path := openReference(), historyFile(t, tinyHistory)
+	_, e := trainedAgent(t, dev, writeHistory(t, tinyHistory), "validation_goals=2")
+	for goals, want := range map[string]bool{"validation": true, "all": true, "train": false, "held-out": false} {
+		for _, tune := range []string{"0.5,1", ""} {
+			flags := flagMap{"history": path, "goals": goals, "agents": 1, "episodes": 2}
+			if tune != "" {
+				flags["tune"] = tune
+			}
+			got, err := evaluate(t.Context(), &run.Evaluation{Path: e.Info.Last, Settings: tinyAD(t), Device: func() (kernel.Device, error) { return dev, nil }, Workers: 1, Flags: flags})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var text strings.Builder
+			if err := got.Text(&text, func(s string) string { return s }); err != nil {
+				t.Fatal(err)
+			}
+			if said := strings.Contains(text.String(), "include those that chose this temperature"); said != (want && tune != "") {
+				t.Errorf("--goals %s --tune %q says so: %v", goals, tune, said)
+			}
+		}
+	}
+	for _, bad := range []float64{-1, math.NaN(), math.Inf(1)} {
+		for _, name := range []string{"temperature", "search"} {
+			if err := notBelowZero(flagMap{name: bad}, name); err == nil || !strings.Contains(err.Error(), "must be finite and not below 0") {
+				t.Errorf("--%s %g: %v", name, bad, err)
+			}
 		}
 	}
 }

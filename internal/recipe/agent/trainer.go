@@ -217,7 +217,7 @@ func (t *trainer) Restore(_ context.Context, ck *run.Checkpoint, _ bool) error {
 			err = history.Matches(t.History, was)
 		}
 		if err != nil {
-			return fmt.Errorf("resume %s: the run was started in another room: %w", t.Dir.Path(), err)
+			return fmt.Errorf("resume %s: %w", t.Dir.Path(), err)
 		}
 		if t.at.Histories != t.dataset.checksum {
 			return fmt.Errorf("resume %s: the run was started with other learning histories (checksum %s, these have %s): give it its own with --history", t.Dir.Path(), t.at.Histories, t.dataset.checksum)

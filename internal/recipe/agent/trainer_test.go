@@ -273,7 +273,7 @@ func TestADErrors(t *testing.T) {
 		{"masks", []string{"use_compressed_context=false", "n_transit=17000", "train_source_timesteps=17000"}, 4, writeHistory(t, long), false, "set tf_attn_dropout to 0"},
 		{"warm-up", nil, 2, h, false, "num_warmup_steps 3 is over the 2 iterations"},
 		{"backwards", nil, 3, h, true, "it stands after iteration 4 of 3, past the end of what is asked for"},
-		{"other room", nil, 4, writeHistory(t, wide), true, "4×4 room"},
+		{"other room", nil, 4, writeHistory(t, wide), true, "Dark Room, 4×4"},
 		{"other histories", nil, 4, writeHistory(t, historySpec{tinyHistory.room, 3, 120, 0.7}), true, "other learning histories"},
 		{"other rate", []string{"lr=0.5"}, 4, h, true, "lr: 0.01"},
 		{"other width", []string{"tf_n_embd=16"}, 4, h, true, "tf_n_embd: 8"},

@@ -7,6 +7,7 @@ import (
 	"haul/internal/config"
 	"haul/internal/report"
 	"haul/internal/run"
+	"haul/internal/world"
 )
 
 // view describes an agent's run in words and pictures.
@@ -186,7 +187,11 @@ func (v *view) ending(s *Summary) *report.Ending {
 		}
 	}
 	out.Line("", "%s, %s as .svg and .png", tables()[0].File, drawn)
-	out.Line("next", "haul eval --checkpoint %s", report.ShellWord(s.Dir))
+	next := "eval"
+	if _, playable := v.dataset.world.(world.Game); !playable {
+		next = "act" // in a loop of somebody else's
+	}
+	out.Line("next", "haul %s --checkpoint %s", next, report.ShellWord(s.Dir))
 	return out
 }
 

@@ -82,7 +82,7 @@ func OpenRooms(path string) (*Rooms, error) {
 	return rooms, nil
 }
 
-// Matches refuses the histories of another world than a checkpoint's.
+// Matches refuses the histories of another world than that of a checkpoint's agent.
 func Matches(h History, want world.World) error {
 	have, err := json.Marshal(h.World())
 	if err != nil {
@@ -92,11 +92,14 @@ func Matches(h History, want world.World) error {
 	if err != nil {
 		return err
 	}
-	if !bytes.Equal(have, asked) {
-		return fmt.Errorf("the histories come from a %v, the settings ask for a %v: "+
-			"give another file or set env, grid_size and horizon to the file's", h.World(), want)
+	if bytes.Equal(have, asked) {
+		return nil
 	}
-	return nil
+	theirs, own := h.World().Describe(), want.Describe()
+	if theirs == own {
+		theirs += " with other values of fields or rewards"
+	}
+	return fmt.Errorf("the agent was trained in another world (%s) than that of the histories (%s): name its own histories with --history", own, theirs)
 }
 
 // ParseWorld reads a world as checkpoints and files name it.

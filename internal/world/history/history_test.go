@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"haul/internal/rng"
+	"haul/internal/world"
 	"haul/internal/world/grid"
 )
 
@@ -217,13 +218,20 @@ func TestMatches(t *testing.T) {
 	if err := matches(grid.Room{Size: 3, Horizon: 4}); err != nil {
 		t.Error(err)
 	}
-	want := "the histories come from a 3×3 room with horizon 4, the settings ask for a 9×9 room with horizon 20: " +
-		"give another file or set env, grid_size and horizon to the file's"
+	want := "the agent was trained in another world (Dark Room, 9×9, episodes of 20 steps) than that of the histories (Dark Room, 3×3, episodes of 4 steps): " +
+		"name its own histories with --history"
 	if diff := cmp.Diff(want, fmt.Sprint(matches(grid.Room{Size: 9, Horizon: 20}))); diff != "" {
 		t.Error(diff)
 	}
 	if matches(grid.Room{Size: 3, Horizon: 5}) == nil || matches(grid.Room{Size: 4, Horizon: 4}) == nil || matches(grid.Room{Size: 3, Horizon: 4, Kind: grid.KeyDoor}) == nil {
 		t.Error("another room passed")
+	}
+	space := world.Space{Fields: []world.Field{{Name: "a", Size: 2, Edges: []float64{1}}}, Actions: 2, Rewards: []float64{0, 1}}
+	own := world.Recorded{Env: world.EnvRecorded, Title: "x", Declared: space, Longest: 3}
+	space.Rewards = []float64{0, 2}
+	file := &Records{world: world.Recorded{Env: world.EnvRecorded, Title: "x", Declared: space, Longest: 3}}
+	if err := Matches(file, own); err == nil || !strings.Contains(err.Error(), "episodes of at most 3 steps with other values of fields or rewards)") {
+		t.Errorf("worlds of one description: %v", err)
 	}
 }
 
