@@ -208,7 +208,11 @@ func (a *app) benchWorlds(cmd *cobra.Command, names []string, f *worldsFlags) er
 	err = a.runAll(cmd.Context(), pending, f, func(done []*worldRun) error { // whole rows, as they come
 		row := worldRowOf(done)
 		table = append(table, row)
-		fmt.Fprintf(a.stderr, "%s: return %.3f ± %.3f, area %.3f ± %.3f over %d seeds\n", row.Set, row.Final, row.FinalSE, row.NAUC, row.NAUCSE, len(row.Seeds))
+		if len(row.Seeds) == 1 { // one seed has no spread
+			fmt.Fprintf(a.stderr, "%s: return %.3f, area %.3f, one seed\n", row.Set, row.Final, row.NAUC)
+		} else {
+			fmt.Fprintf(a.stderr, "%s: return %.3f ± %.3f, area %.3f ± %.3f over %d seeds\n", row.Set, row.Final, row.FinalSE, row.NAUC, row.NAUCSE, len(row.Seeds))
+		}
 		return writeFile(page, func(w io.Writer) error { return worldsPage(w, table, made) })
 	})
 	if err != nil {
@@ -325,7 +329,7 @@ func (a *app) runWorld(ctx context.Context, r *worldRun, force bool) error {
 	if err := r.set.histories(ctx, r.seed, r.dir+".hist"); err != nil {
 		return err
 	}
-	result, err := a.trained(ctx, r.dir, force, r.c, r.args)
+	result, err := a.trained(ctx, runOf{dir: r.dir, force: force, c: r.c, args: r.args, histories: r.dir + ".hist"})
 	if err == nil {
 		r.row = rowOf(r.seed, r.dir, result)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"haul/internal/config"
+	"haul/internal/recipe"
 	"haul/internal/run"
 	"haul/internal/stats"
 )
@@ -32,12 +33,18 @@ func parseSeeds(text string) (out []uint64, err error) {
 		}
 		a, errA := strconv.ParseUint(from, 10, 63)
 		b, errB := strconv.ParseUint(to, 10, 63)
-		if errA != nil || errB != nil || b < a || b-a >= maxSeeds {
-			return nil, usagef("--seeds %q: write seeds as 1..5 or 1,2,7, %d at most", text, maxSeeds)
+		switch {
+		case errA != nil || errB != nil:
+			return nil, usagef("--seeds %q: write seeds as 1..5 or 1,2,7", text)
+		case b < a:
+			return nil, usagef("--seeds %q: %s runs backwards, write %d..%d", text, part, b, a)
 		}
 		for s := a; s <= b; s++ {
 			if seen[s] {
 				return nil, usagef("--seeds %q names %d twice", text, s)
+			}
+			if len(out) == maxSeeds {
+				return nil, usagef("--seeds %q: more than %d seeds", text, maxSeeds)
 			}
 			seen[s] = true
 			out = append(out, s)
@@ -124,6 +131,8 @@ func (a *app) trainSeeds(cmd *cobra.Command, f *trainFlags) error {
 	switch {
 	case cmd.Flags().Changed("seed") || f.resume != "":
 		return usagef("--seeds begins a run for each seed: leave --seed and --resume out")
+	case f.time > 0:
+		return usagef("--seeds trains every run to its end: leave --time out; after Ctrl-C the same command continues")
 	case f.out == "":
 		return usagef("--seeds writes a run folder for each seed: name their parent folder with --out")
 	}
@@ -134,7 +143,7 @@ func (a *app) trainSeeds(cmd *cobra.Command, f *trainFlags) error {
 	if ad, ok := c.(*config.AD); !ok || ad.ValidationGoals == 0 || !ad.EvalTune {
 		return usagef("--seeds compares agents on held-out goals: it needs a model AD with validation_goals and eval_tune, for example ad_dr_compressed")
 	}
-	args := append([]string{"train"}, given(cmd, "seeds", "out", "json", "force")...)
+	args := append([]string{"train"}, given(cmd, "seeds", "out", "json", "force", "from")...)
 	var rows []seedRow
 	for _, s := range seeds {
 		dir := filepath.Join(f.out, fmt.Sprint("seed-", s))
@@ -142,8 +151,12 @@ func (a *app) trainSeeds(cmd *cobra.Command, f *trainFlags) error {
 		if own.Seed = s; f.Changed("iterations") {
 			own.TrainTimesteps = f.Int("iterations")
 		}
-		r, err := a.trained(cmd.Context(), dir, f.force, &own, append(slices.Clone(args), "--seed", fmt.Sprint(s)))
+		o := runOf{dir: dir, force: f.force, c: &own, args: append(slices.Clone(args), "--seed", fmt.Sprint(s)), histories: f.String("history"), from: f.from}
+		r, err := a.trained(cmd.Context(), o)
 		if err != nil {
+			if cmd.Context().Err() != nil {
+				fmt.Fprintf(a.stderr, "The same command with --seeds continues at seed %d.\n", s)
+			}
 			return err
 		}
 		rows = append(rows, rowOf(s, dir, r))
@@ -162,19 +175,40 @@ func printSeeds(w io.Writer, rows []seedRow) {
 	mean, se, least := over(rows, func(r *seedRow) float64 { return r.Share })
 	final, finalSE, _ := over(rows, func(r *seedRow) float64 { return r.Final })
 	nauc, naucSE, _ := over(rows, func(r *seedRow) float64 { return r.NAUC })
+	if len(rows) == 1 {
+		return // one seed has no spread
+	}
 	fmt.Fprintf(w, "mean\t\t\t%.1f ± %.1f %%, lowest %.1f\t%.3f ± %.3f\t%.3f ± %.3f\t\n", 100*mean, 100*se, 100*least, final, finalSE, nauc, naucSE)
 	fmt.Fprintf(w, "\t± of means: standard error over %d seeds\n", len(rows))
 }
 
+// runOf is one run of a table.
+type runOf struct {
+	dir       string
+	force     bool // train it again
+	c         *config.AD
+	args      []string // of the command line, without the folder and --from
+	histories string
+	from      string // weights to begin with; "" for its own
+}
+
 // trained is the result of a run in this folder with these settings: one that has ended, else of
 // this command line, which goes on where it was interrupted.
-func (a *app) trained(ctx context.Context, dir string, force bool, c *config.AD, args []string) (*agentResult, error) {
-	_, err := os.Stat(filepath.Join(dir, run.LastName))
-	if begun := err == nil; !begun || force {
+func (a *app) trained(ctx context.Context, o runOf) (*agentResult, error) {
+	dir, args := o.dir, o.args
+	last := filepath.Join(dir, run.LastName)
+	_, err := os.Stat(last)
+	if begun := err == nil; !begun || o.force {
 		args = append(args, "--out", dir, "--force")
+		if o.from != "" {
+			args = append(args, "--from", o.from)
+		}
 	} else {
-		if err := sameSettings(dir, c); err != nil {
+		if err := sameSettings(dir, o.c); err != nil {
 			return nil, err
+		}
+		if err := recipe.SameStart(last, o.histories, o.from != ""); err != nil {
+			return nil, fmt.Errorf("%s: %w: name another folder with --out, or train again with --force", dir, err)
 		}
 		if r, err := readResult(dir); err == nil {
 			fmt.Fprintf(a.stderr, "%s has ended before: its result is taken\n", dir)

@@ -35,6 +35,11 @@ func SummarizeHistories(h *history.Rooms) HistorySummary { return ppo.SummarizeH
 // settings serve.
 func TrainCommand(h history.History, path string) string { return agent.Command(h, path) }
 
+// SameStart says why an agent's checkpoint cannot stand for a run on these histories.
+func SameStart(checkpoint, histories string, from bool) error {
+	return agent.SameStart(checkpoint, histories, from)
+}
+
 // Learners with a recurrent network, for tasks of XLand-MiniGrid.
 type (
 	Recurrent     = recurrent.Settings
