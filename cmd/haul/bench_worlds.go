@@ -263,7 +263,7 @@ func (a *app) worldRuns(cmd *cobra.Command, s worldSet, seeds []uint64, f *world
 	for _, seed := range seeds {
 		r := &worldRun{set: s, seed: seed, dir: filepath.Join(f.out, fmt.Sprintf("%s-seed-%d", s.name, seed)), done: make(chan struct{})}
 		if r.c, err = config.LoadAD(settings, append(slices.Clone(changes), fmt.Sprintf("seed=%d", seed))); err != nil {
-			return nil, err
+			return nil, inFlags(cmd, err, map[string]string{"iterations": "train_timesteps"})
 		}
 		r.args = append(slices.Clone(base), "--history", r.dir+".hist", "--seed", fmt.Sprint(seed))
 		out = append(out, r)

@@ -143,6 +143,7 @@ func (f *darkroomFlags) settings(cmd *cobra.Command) (*config.PPO, error) {
 		name = f.room.config
 	}
 	c, err := config.LoadPPO(name, sets)
+	err = inFlags(cmd, err, map[string]string{"streams": "n_stream", "steps": "total_source_timesteps", "seed": "alg_seed"})
 	if err == nil && c.Env != f.room.name {
 		err = usagef("the settings %s are for env %s: make its histories with haul data %s", c.Name, c.Env, c.Env)
 	}

@@ -48,7 +48,7 @@ A floating-point field of more than 256 different numbers is cut into 256 levels
 into 64 levels. Arrays and file may be larger than memory. An error is one line and leaves no file. haul data show shows
 what a file holds, haul train --config ad_any --history FILE trains an agent on it. docs/formats.md has the details.`,
 		Example: "  haul data import docs/examples/learners.npz\n  haul data import docs/examples/learners.npz --out data/mine.hist --title \"my bandit\" --actions 4",
-		Args:    cobra.ExactArgs(1),
+		Args:    one("an .npz file, or a folder of .npy files"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.dataImport(cmd, args[0], &f) },
 	}
 	fs := cmd.Flags()
@@ -102,7 +102,7 @@ func (a *app) newDataShow() *cobra.Command {
 paid, a single task, one action, streams that are short or end within an episode. Fields that never change are named, and the command
 that trains an agent on the file.`,
 		Example: "  haul data import docs/examples/learners.npz --out data/mine.hist\n  haul data show data/mine.hist --plot curves.svg",
-		Args:    cobra.ExactArgs(1),
+		Args:    one("a file of learning histories"),
 		RunE:    func(_ *cobra.Command, args []string) error { return a.dataShow(args[0], plot, asJSON) },
 	}
 	cmd.Flags().StringVar(&plot, "plot", "", "draw the learners' mean return as .svg or .png")

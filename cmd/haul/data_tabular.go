@@ -32,7 +32,7 @@ func (a *app) newDataTabular() *cobra.Command {
 of up to 64 by 64 cells. NAME follows the paper: DR19-300-5 is Dark Room of 19 by 19 cells with 300 goals for training and 5 histories
 per goal; K2D13-250-1 is Key-to-Door of 13 by 13 cells. Dark Room starts in the centre and pays 1 on the goal. Key-to-Door starts in any
 cell and pays 1 for the key and 1 for the door. An episode ends when the task is done. In Dark Room all other goals are held out, in
-Key-to-Door 100 of them.
+Key-to-Door 100 of them, or all if they are fewer.
 
 A history is 200 episodes of tabular Q-learning with discount 0.9. The share of random actions falls linearly to zero over the first
 nine tenths of the episodes. In Key-to-Door the learner's state includes whether it holds the key. --learner noise replaces the learner by
@@ -42,7 +42,7 @@ end: imitation learns little from such histories, and method iql can learn more.
 The same NAME and flags give the same file, whatever the number of workers. haul train --config ad_tabular --history FILE trains an agent
 on it. haul bench worlds measures the published table.`,
 		Example: "  haul data tabular DR9-70-5\n  haul data tabular K2D5-40-2 --seed 1 --out data/doors.hist\n  haul data tabular DR9-70-5 --learner noise --out data/noise.hist",
-		Args:    cobra.ExactArgs(1),
+		Args:    one("a set, for example DR9-70-5"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.dataTabular(cmd, args[0], &f) },
 	}
 	fs := cmd.Flags()
@@ -65,6 +65,14 @@ func (a *app) dataTabular(cmd *cobra.Command, name string, f *tabularFlags) erro
 		return usagef("--horizon is %d: at least 1 is needed", f.horizon)
 	case given("workers") && f.workers < 1:
 		return usagef("--workers is %d: at least 1 is needed", f.workers)
+	case f.episodes < 1 || f.episodes > 1<<20:
+		return usagef("--episodes is %d: it must be 1 to %d", f.episodes, 1<<20)
+	case !(f.first >= 0 && f.first <= 1):
+		return usagef("--epsilon-first is %g: it must be 0 to 1", f.first)
+	case !(f.last >= 0 && f.last <= 1):
+		return usagef("--epsilon-last is %g: it must be 0 to 1", f.last)
+	case f.learner != string(episodic.QLearning) && f.learner != string(episodic.Noise):
+		return usagef("--learner is %q: use %s or %s", f.learner, episodic.QLearning, episodic.Noise)
 	}
 	set, err := episodic.ParseSet(name, f.horizon)
 	if err != nil {

@@ -125,6 +125,8 @@ func (a *app) dataXLand(cmd *cobra.Command, env string, f *xlandFlags) (failed e
 		return usagef("--learn is %d: at least 1 is needed", f.learn)
 	case f.held < 1:
 		return usagef("--held is %d: at least 1 is needed", f.held)
+	case f.episodes < 1 || f.episodes > 1<<20:
+		return usagef("--episodes is %d: it must be 1 to %d", f.episodes, 1<<20)
 	case f.histories < 1:
 		return usagef("--histories is %d: at least 1 is needed", f.histories)
 	case given("horizon") && f.horizon < 1:

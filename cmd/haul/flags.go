@@ -38,6 +38,20 @@ func badFlag(cmd *cobra.Command, err error) error {
 	return usagef("%s %s", err, see)
 }
 
+// inFlags words an error in a setting that a flag gave: the user wrote no --set.
+func inFlags(cmd *cobra.Command, err error, keys map[string]string) error {
+	if err == nil {
+		return nil
+	}
+	for flag, key := range keys {
+		f := cmd.Flags().Lookup(flag)
+		if rest, ours := strings.CutPrefix(err.Error(), fmt.Sprintf("--set %s=%s:", key, f.Value)); ours && f.Changed {
+			return usagef("--%s %s:%s", flag, f.Value, rest)
+		}
+	}
+	return err
+}
+
 // largest is the largest whole number that a flag of a type holds; "" where it holds none.
 func largest(flag string) string {
 	switch flag {

@@ -49,7 +49,7 @@ func checkNames(cmd *cobra.Command) (err error) {
 	takes := piped[cmd.CommandPath()]
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if kind := f.Value.Type(); err == nil && kind == "string" && f.Value.String() == "" && slices.Contains(slices.Concat(filesOut, filesIn, named), f.Name) {
-			err = usagef("--%s is empty: leave it out or give it a name: %s", f.Name, f.Usage)
+			err = usagef("--%s is empty: leave it out or give it a value: %s", f.Name, f.Usage)
 		}
 		dash := f.Value.String() == standardInput
 		if list, ok := f.Value.(pflag.SliceValue); ok {

@@ -140,6 +140,16 @@ func atMost(n int) cobra.PositionalArgs {
 	}
 }
 
+// one takes one argument, and says what it is where it is missing.
+func one(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usagef("name %s (see %s --help)", what, cmd.CommandPath())
+		}
+		return atMost(1)(cmd, args)
+	}
+}
+
 // oneLine folds an error into the single line that a user sees. What a file's names and metadata
 // may carry must not command the terminal: control characters are shown, not sent.
 func oneLine(s string) string {

@@ -47,7 +47,7 @@ func Open(path string) (*Set, error) {
 			s.open[strings.TrimSuffix(filepath.Base(f), ".npy")] = func() (io.ReadCloser, error) { return os.Open(f) }
 		}
 		if len(files) == 0 {
-			return nil, fmt.Errorf("%s holds no .npy files", path)
+			return nil, errors.New("this folder holds no .npy files")
 		}
 		return s, nil
 	}
@@ -57,9 +57,14 @@ func Open(path string) (*Set, error) {
 	}
 	s.close = z.Close
 	for _, f := range z.File {
-		if name, ok := strings.CutSuffix(f.Name, ".npy"); ok {
-			s.open[name] = f.Open
+		name, ok := strings.CutSuffix(f.Name, ".npy")
+		if !ok {
+			continue
 		}
+		if s.open[name] != nil {
+			return nil, errors.Join(fmt.Errorf("it holds two arrays %s: which is meant cannot be told", name), z.Close())
+		}
+		s.open[name] = f.Open
 	}
 	return s, nil
 }
@@ -71,6 +76,8 @@ func kindOf(path string) string {
 		n, _ := io.ReadFull(f, head[:])
 		f.Close()
 		switch begins := string(head[:n]); {
+		case n == 0:
+			return "the file is empty"
 		case begins == "\x89HDF\r\n\x1a\n":
 			return "an HDF5 file, which the Python package reads (haul.from_hdf5)"
 		case strings.HasPrefix(begins, magic):
@@ -241,6 +248,9 @@ func (a *Array) head() (string, error) {
 	if _, err := io.ReadFull(a.in, fixed[:8]); err != nil || string(fixed[:6]) != magic {
 		return "", errors.New("not an array of NumPy's")
 	}
+	if fixed[6] < 1 || fixed[6] > 3 {
+		return "", fmt.Errorf("it is of version %d.%d of NumPy's format, and 1 to 3 are read", fixed[6], fixed[7])
+	}
 	wide := 2
 	if fixed[6] > 1 {
 		wide = 4
@@ -257,6 +267,18 @@ func (a *Array) head() (string, error) {
 		return "", errors.New("its header is cut off")
 	}
 	return string(text), nil
+}
+
+// Axes is the shape as NumPy writes it: (), (5,), (5, 2).
+func (a *Array) Axes() string {
+	var text []string
+	for _, k := range a.Shape {
+		text = append(text, strconv.Itoa(k))
+	}
+	if len(text) == 1 {
+		return "(" + text[0] + ",)"
+	}
+	return "(" + strings.Join(text, ", ") + ")"
 }
 
 // Rows is the length of the first axis.
@@ -284,7 +306,7 @@ func (a *Array) Next(dst []float64) error {
 	}
 	body := a.buf[:len(dst)*a.width]
 	if n, err := io.ReadFull(a.in, body); err != nil {
-		return fmt.Errorf("%s is cut short after %d numbers of the %v that its header names", a.Name, a.done+int64(n/a.width), a.Shape)
+		return fmt.Errorf("%s is cut short after %d numbers of the shape %s that its header names", a.Name, a.done+int64(n/a.width), a.Axes())
 	}
 	if a.big && a.width > 1 {
 		for at := 0; at < len(body); at += a.width {

@@ -122,7 +122,7 @@ func TestWhatHoldsNoNumbersIsNamed(t *testing.T) {
 	if _, err := Read(bytes.NewReader(array("<f8", "True", "2, 2", make([]byte, 32))), "x"); err == nil || !strings.Contains(err.Error(), "Fortran's order") {
 		t.Error(err)
 	}
-	for head, want := range map[string]string{"\x89HDF\r\n\x1a\n...": "haul.from_hdf5", "\x93NUMPY\x01": "a single array", "PK\x03\x04": "cut short or damaged", "a,b\n": "neither a folder", "": "neither a folder"} {
+	for head, want := range map[string]string{"\x89HDF\r\n\x1a\n...": "haul.from_hdf5", "\x93NUMPY\x01": "a single array", "PK\x03\x04": "cut short or damaged", "a,b\n": "neither a folder", "": "the file is empty"} {
 		path := filepath.Join(t.TempDir(), "x")
 		if err := os.WriteFile(path, []byte(head), 0o644); err != nil {
 			t.Fatal(err)
@@ -138,5 +138,50 @@ func TestWhatHoldsNoNumbersIsNamed(t *testing.T) {
 	defer s.Close()
 	if _, err := s.Array("actions", "action"); !errors.Is(err, fs.ErrNotExist) || err.Error() != "no array actions or action; there are rewards" {
 		t.Error(err)
+	}
+}
+
+// TestArraysThatCannotBeTold: an .npz file with two arrays of one name, arrays of a later version
+// of the format, and files that hold nothing are refused by what they are.
+func TestArraysThatCannotBeTold(t *testing.T) {
+	one := array("<f8", "False", "0,", nil)
+	write := func(name string, data []byte) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	var twice bytes.Buffer
+	z := zip.NewWriter(&twice)
+	for _, name := range []string{"a.npy", "b.npy", "a.npy"} {
+		w, err := z.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Write(one)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{write("x.npz", twice.Bytes()): "two arrays a: which is meant", write("y.npz", nil): "the file is empty", t.TempDir(): "this folder holds no .npy files"} {
+		if s, err := Open(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, %v; want %q", s, err, want)
+		}
+	}
+	for version, want := range map[byte]string{0: "version 0.0", 4: "version 4.0", 9: "version 9.0 of NumPy's format, and 1 to 3 are read"} {
+		data := bytes.Clone(one)
+		data[6] = version
+		if _, err := Read(bytes.NewReader(data), "x"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+func TestAxes(t *testing.T) {
+	for want, shape := range map[string][]int{"()": nil, "(5,)": {5}, "(5, 2)": {5, 2}, "(5, 8, 9)": {5, 8, 9}} {
+		if got := (&Array{Shape: shape}).Axes(); got != want {
+			t.Errorf("%v is written %s, want %s", shape, got, want)
+		}
 	}
 }

@@ -44,7 +44,7 @@ func (r Room) Check() error {
 	case r.Env != EnvName:
 		return fmt.Errorf("a world of the kind %q: want %s", r.Env, EnvName)
 	case r.Size < MinSize || r.Size > MaxSize:
-		return fmt.Errorf("a room of size %d: want %d to %d", r.Size, MinSize, MaxSize)
+		return fmt.Errorf("a room of %d by %d cells: want sides of %d to %d cells", r.Size, r.Size, MinSize, MaxSize)
 	case r.Horizon < 1 || r.Horizon > MaxHorizon:
 		return fmt.Errorf("a horizon of %d steps: want 1 to %d", r.Horizon, MaxHorizon)
 	}

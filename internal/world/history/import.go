@@ -180,8 +180,8 @@ func (im *importer) each(ctx context.Context, pass int, f func(r *row) error) er
 		}
 		defer a.Close()
 		arrays[i] = a
-		if i > 0 && a.Cols() != 1 {
-			return fmt.Errorf("%s has the shape %v: want one number for each transition", a.Name, a.Shape)
+		if len(a.Shape) == 0 || i > 0 && a.Cols() != 1 {
+			return fmt.Errorf("%s has the shape %s: want one number for each transition", a.Name, a.Axes())
 		}
 		if a.Rows() != arrays[0].Rows() {
 			return fmt.Errorf("%s has %d rows, %s has %d: want one for each transition", a.Name, a.Rows(), arrays[0].Name, arrays[0].Rows())
@@ -189,7 +189,7 @@ func (im *importer) each(ctx context.Context, pass int, f func(r *row) error) er
 	}
 	n, width := arrays[0].Rows(), arrays[0].Cols()
 	if n == 0 || width < 1 || width > world.MaxFields {
-		return fmt.Errorf("%s has the shape %v: want at least one transition of 1 to %d fields", arrays[0].Name, arrays[0].Shape, world.MaxFields)
+		return fmt.Errorf("%s has the shape %s: want at least one transition of 1 to %d fields", arrays[0].Name, arrays[0].Axes(), world.MaxFields)
 	}
 	values := make([][]float64, len(columns))
 	for i, a := range arrays {

@@ -62,7 +62,7 @@ func CreateRecords(path string, w world.World, splitSeed uint64, trainRatio floa
 	if err != nil {
 		f.Close() // nothing is in it
 		os.Remove(f.Name())
-		return nil, fmt.Errorf("create history %s: %w", path, bare(err))
+		return nil, fmt.Errorf("create history %s: %w", path, spooled(err))
 	}
 	os.Remove(spool.Name()) // where that is not possible it stays until the system clears its folder
 	r := &RecordsWriter{path: path, space: w.Space(), file: f, spool: spool, out: bufio.NewWriterSize(f, 1<<20), starts: bufio.NewWriterSize(spool, 1<<16),
@@ -125,7 +125,7 @@ func (w *RecordsWriter) Add(observed []byte, action, reward int, ends bool) erro
 		var start [4]byte
 		binary.LittleEndian.PutUint32(start[:], uint32(w.stream.Records))
 		if _, err := w.starts.Write(start[:]); err != nil {
-			return fmt.Errorf("write history %s: %w", w.path, bare(err))
+			return fmt.Errorf("write history %s: %w", w.path, spooled(err))
 		}
 		w.startSum.Write(start[:])
 		w.spooled += 4
@@ -171,6 +171,11 @@ func (w *RecordsWriter) endChunk() {
 		w.chunk.Reset()
 		w.inChunk = 0
 	}
+}
+
+// spooled says that the folder of temporary files is at fault, and not that of the histories.
+func spooled(err error) error {
+	return fmt.Errorf("temporary folder %s (TMPDIR names another): %w", os.TempDir(), bare(err))
 }
 
 // endStream notes whether the stream under way ends within an episode.
@@ -226,7 +231,7 @@ func (w *RecordsWriter) finish() error {
 		return err
 	}
 	if err := w.starts.Flush(); err != nil {
-		return err
+		return spooled(err)
 	}
 	if _, err := w.spool.Seek(0, io.SeekStart); err != nil {
 		return err

@@ -84,7 +84,7 @@ const PublicSeed = 42
 func NewDrawer(name string, seed uint32) (*Drawer, error) {
 	r, ok := Recipes[name]
 	if !ok {
-		return nil, fmt.Errorf("unknown tasks %q: there are %v", name, RecipeNames())
+		return nil, fmt.Errorf("unknown tasks %q: use %s", name, oneOf(RecipeNames()))
 	}
 	return &Drawer{r, rng.NewPython(seed)}, nil
 }

@@ -3,6 +3,7 @@ package xland
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"haul/internal/rng"
 )
@@ -23,6 +24,21 @@ const (
 // Layouts lists them.
 var Layouts = []Layout{R1, R2, R4, R6, R9}
 
+// oneOf is words in a sentence: R1, R2 or R4.
+func oneOf[T ~string](words []T) string {
+	var out strings.Builder
+	for i, w := range words {
+		switch {
+		case i > 0 && i == len(words)-1:
+			out.WriteString(" or ")
+		case i > 0:
+			out.WriteString(", ")
+		}
+		out.WriteString(string(w))
+	}
+	return out.String()
+}
+
 // least is the smallest side at which every room has a cell.
 var least = map[Layout]int{R1: 5, R2: 5, R4: 5, R6: 13, R9: 7}
 
@@ -30,7 +46,7 @@ var least = map[Layout]int{R1: 5, R2: 5, R4: 5, R6: 13, R9: 7}
 func (l Layout) check(size int) error {
 	switch {
 	case !slices.Contains(Layouts, l):
-		return fmt.Errorf("unknown layout %q: there are %v", string(l), Layouts)
+		return fmt.Errorf("unknown layout %q: use %s", string(l), oneOf(Layouts))
 	case size < least[l] || size > MaxSize:
 		return fmt.Errorf("layout %s with a side of %d: want %d to %d", l, size, least[l], MaxSize)
 	case l != R1 && l != R9 && size%2 == 0:

@@ -454,9 +454,9 @@ func (w World) Searchable(id ID) error {
 	case w.Layout != R1:
 		return fmt.Errorf("a world of the layout %s: searchers know one room, R1", w.Layout)
 	case len(p.rules) > 0:
-		return fmt.Errorf("%v has rules, which searchers do not know: take learners by Q-learning", id)
+		return fmt.Errorf("%v has rules, which searchers do not know: use --learner q", id)
 	case g == goalNone || g == goalOnTile || g == goalTileOnPosition || g == goalOnPosition:
-		return fmt.Errorf("%v has the goal %q, which searchers do not know: take learners by Q-learning", id, r.Describe())
+		return fmt.Errorf("%v has the goal %q, which searchers do not know: use --learner q", id, r.Describe())
 	}
 	return nil
 }

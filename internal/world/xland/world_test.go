@@ -40,7 +40,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s becomes %s", text, back)
 		}
 	}
-	for name, why := range map[string]string{"R3-9x9": `unknown layout "R3": there are [R1 `, "R1-9x11": "squares", "R1-4x4": "want 5 to 64", "R1-65x65": "want 5 to 64", "R4-10x10": "odd",
+	for name, why := range map[string]string{"R3-9x9": `unknown layout "R3": use R1, R2, R4, R6 or R9`, "R1-9x11": "squares", "R1-4x4": "want 5 to 64", "R1-65x65": "want 5 to 64", "R4-10x10": "odd",
 		"R9-17x17": "3n+1", "R6-15x15": "6n+1", "MiniGrid-Empty": "no environment", "R1-5x5": ""} {
 		_, err := New(name, trivial)
 		if why == "" && err != nil || why != "" && (err == nil || !strings.Contains(err.Error(), why)) {
