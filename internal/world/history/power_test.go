@@ -17,6 +17,7 @@ func TestAHistoryReachesTheDiskInOrder(t *testing.T) {
 	durable.rename = func(from, to string) error { calls = append(calls, "name"); return was.rename(from, to) }
 	durable.folder = func(path string) error { calls = append(calls, "folder "+path); return was.folder(path) }
 	dir := t.TempDir()
+	want := []string{"content", "name", "folder " + dir}
 	h := small()
 	w, err := Create(filepath.Join(dir, "a.hist"), h)
 	if err != nil {
@@ -30,7 +31,15 @@ func TestAHistoryReachesTheDiskInOrder(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"content", "name", "folder " + dir}; !slices.Equal(calls, want) {
-		t.Errorf("%v, want %v", calls, want)
+	if !slices.Equal(calls, want) {
+		t.Errorf("rooms: %v, want %v", calls, want)
+	}
+	calls = nil
+	l := newLearners()
+	if err := Import(t.Context(), ImportOptions{From: saveFolder(t, l.arrays()), To: filepath.Join(dir, "b.hist"), TrainRatio: 0.5}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(calls, want) {
+		t.Errorf("imported: %v, want %v", calls, want)
 	}
 }

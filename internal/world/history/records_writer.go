@@ -10,6 +10,7 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"path/filepath"
 
 	"haul/internal/world"
 )
@@ -249,18 +250,18 @@ func (w *RecordsWriter) finish() error {
 	if _, err := w.file.WriteAt(p.bytes(), 0); err != nil {
 		return err
 	}
-	if err := w.file.Sync(); err != nil {
+	if err := durable.sync(w.file); err != nil {
 		return err
 	}
 	temp := w.file.Name()
 	if err := errors.Join(w.file.Close(), w.spool.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(temp, w.path); err != nil {
+	if err := durable.rename(temp, w.path); err != nil {
 		return err
 	}
 	w.file = nil
-	return nil
+	return durable.folder(filepath.Dir(w.path))
 }
 
 // Discard drops what was written. After Close it does nothing, so it may be deferred.
