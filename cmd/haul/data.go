@@ -178,6 +178,7 @@ func (a *app) dataRoom(cmd *cobra.Command, f *darkroomFlags) error {
 	if err := f.free(); err != nil {
 		return err
 	}
+	a.noteUnused(c, f.sets)
 	workers := c.Workers(runtime.GOMAXPROCS(0))
 	if f.workers > 0 {
 		if workers, err = a.cores(f.workers); err != nil {

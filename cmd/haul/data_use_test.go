@@ -57,3 +57,21 @@ func TestImportNamesTheFolderThatIsFull(t *testing.T) {
 		t.Errorf("%v is left behind", left)
 	}
 }
+
+// TestUnusedSettingsAreNoted: a setting on the command line that changes nothing is said to, and the
+// command goes on.
+func TestUnusedSettingsAreNoted(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "x.hist")
+	r := haul(t, "data", "darkroom", "--set", "grid_size=3", "--set", "max_reward=3", "--streams", "2", "--steps", "200", "--out", out)
+	if r.code != exitDone || strings.Count(r.stderr, "has no effect") != 1 || !strings.Contains(r.stderr, "--set max_reward=3 has no effect: Returns are compared with") {
+		t.Errorf("%d: %s", r.code, r.stderr)
+	}
+	args := []string{"train", "--config", "ad_dr", "--history", out, "--iterations", "1", "--device", "cpu", "--out", filepath.Join(t.TempDir(), "run")}
+	for _, set := range []string{"tf_n_embd=16", "tf_n_layer=1", "tf_n_head=2", "train_batch_size=4", "num_warmup_steps=0", "test_batch_size=4", "eval_agents=1", "eval_episodes=1",
+		"train_n_stream=2", "train_source_timesteps=100", "compress_interval=40"} {
+		args = append(args, "--set", set)
+	}
+	if r := haul(t, args...); r.code != exitDone || strings.Count(r.stderr, "has no effect") != 1 || !strings.Contains(r.stderr, "--set compress_interval=40 has no effect: use_compressed_context is false") {
+		t.Errorf("%d: %s", r.code, r.stderr)
+	}
+}

@@ -241,6 +241,13 @@ func (f *trainFlags) settings(cmd *cobra.Command) (config.Settings, run.Recipe, 
 	return c, r, err
 }
 
+// noteUnused tells of settings on the command line that change nothing.
+func (a *app) noteUnused(s config.Settings, sets []string) {
+	for _, line := range config.Unused(s, sets) {
+		fmt.Fprintln(a.stderr, line)
+	}
+}
+
 func (f *trainFlags) folder(name string) (*run.Dir, error) {
 	switch {
 	case f.resume != "":
@@ -282,6 +289,9 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 	}
 	if length := about.Unit + "s"; f.Changed(length) {
 		cfg = r.Lengthen(cfg, f.Int(length))
+	}
+	if f.world.Number() == 0 {
+		a.noteUnused(cfg, f.sets)
 	}
 	task, err := r.Open(cfg, &f.recipeFlags, f.last)
 	if err != nil {
