@@ -86,7 +86,9 @@ func Command(h history.History, path string) string {
 		}
 	}
 	train, test := h.Split()
-	lower("validation_goals", c.ValidationGoals, len(train)/4)
+	if c.ValidationGoals > len(train)/2 { // most goals are to learn from
+		lower("validation_goals", c.ValidationGoals, len(train)/4)
+	}
 	if rooms, ok := h.(*history.Rooms); ok {
 		lower("train_n_stream", c.TrainNStream, rooms.Streams)
 		lower("train_source_timesteps", c.TrainSourceTimesteps, rooms.Steps)

@@ -30,7 +30,7 @@ func TestCommandTrains(t *testing.T) {
 	for _, c := range []struct{ name, path, want string }{
 		{"small room", room(grid.DarkRoom, 5, 20, 50, 1000), " --config ad_dr_small"},
 		{"few streams", room(grid.DarkRoom, 5, 20, 49, 999), " --config ad_dr_small --set train_n_stream=49 --set train_source_timesteps=999"},
-		{"large room", room(grid.DarkRoom, 6, 20, 2, 160), " --config ad_dr_compressed --set validation_goals=7 --set train_n_stream=2 --set train_source_timesteps=160"},
+		{"large room", room(grid.DarkRoom, 6, 20, 2, 160), " --config ad_dr_compressed --set train_n_stream=2 --set train_source_timesteps=160"},
 		{"keys", room(grid.KeyDoor, 2, 20, 50, 1000), " --config ad_keydoor --set validation_goals=2"},
 		{"long episodes", room(grid.KeyDoor, 2, 50, 50, 1000), " --config ad_keydoor --set validation_goals=2 --set compress_interval=150 --set compress_min=50"},
 		{"longer episodes", room(grid.KeyDoor, 2, 60, 50, 1000), " --config ad_keydoor --set validation_goals=2 --set compress_interval=180 --set compress_min=60 --set n_transit=364"},
