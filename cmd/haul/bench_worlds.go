@@ -20,6 +20,7 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/device"
+	"haul/internal/report"
 	"haul/internal/world/episodic"
 	"haul/internal/world/history"
 	"haul/internal/world/xland"
@@ -406,7 +407,7 @@ func worldsPage(w io.Writer, table []worldRow, made string) error {
 	for _, r := range table {
 		seeds = max(seeds, len(r.Seeds))
 	}
-	fmt.Fprintf(b, "| histories | AD, published | best, published | this program, %d seeds | area: AD, best | area | seconds |\n| --- | --- | --- | --- | --- | --- | --- |\n", seeds)
+	fmt.Fprintf(b, "| histories | AD, published | best, published | this program, %s | area: AD, best | area | seconds |\n| --- | --- | --- | --- | --- | --- | --- |\n", report.Plural(int64(seeds), "seed"))
 	figure := func(v *float64) string {
 		if v == nil {
 			return "–"
@@ -432,7 +433,11 @@ func worldsPage(w io.Writer, table []worldRow, made string) error {
 			last = append(last, text)
 		}
 	}
-	fmt.Fprintf(b, "\nReturn of %s on goals never learned from, and the area under the curve of returns over an expert's; ± is the standard error over seeds.\nMade by `%s`.\n", strings.Join(last, " and "), made)
+	over := "; ± is the standard error over seeds"
+	if seeds < 2 {
+		over = ""
+	}
+	fmt.Fprintf(b, "\nReturn of %s on goals never learned from, and the area under the curve of returns over an expert's%s.\nMade by `%s`.\n", strings.Join(last, " and "), over, made)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -24,7 +24,7 @@ func TestWorldsGoOn(t *testing.T) {
 		return haul(t, append(args, more...)...)
 	}
 	whole := table()
-	if whole.code != exitDone || !strings.Contains(whole.stdout, "| DR4-12-2 |") || !strings.Contains(whole.stdout, "Return of episode 2 (published: the 100th)") || !strings.Contains(whole.stdout, "haul bench worlds DR4-12-2 --context=24 --iterations=2") {
+	if whole.code != exitDone || !strings.Contains(whole.stdout, "| DR4-12-2 |") || !strings.Contains(whole.stdout, "this program, 1 seed |") || strings.Contains(whole.stdout, "±") || !strings.Contains(whole.stdout, "Return of episode 2 (published: the 100th)") || !strings.Contains(whole.stdout, "haul bench worlds DR4-12-2 --context=24 --iterations=2") {
 		t.Fatalf("%d: %s%s", whole.code, whole.stdout, whole.stderr)
 	}
 	dir := filepath.Join(out, "DR4-12-2-seed-3")

@@ -240,7 +240,7 @@ func (r *darkroomReport) measure() error {
 }
 
 func (r *darkroomReport) print(w io.Writer, a *app) {
-	fmt.Fprintf(w, "%s\n", a.bold(fmt.Sprintf("%s, %s, %s of %s each", r.Out, report.Plural(int64(r.Goals), "goal"), report.Plural(int64(r.Streams), "stream"), report.Plural(int64(r.Steps), "step"))))
+	fmt.Fprintf(w, "%s\n", a.bold(fmt.Sprintf("%s, %s with %s of %s each", r.Out, report.Plural(int64(r.Goals), "goal"), report.Plural(int64(r.Streams), "stream"), report.Plural(int64(r.Steps), "step"))))
 	fmt.Fprintf(w, "final return\t%.3f of %.3f, mean of the last %d of %s\n", r.Return, r.Optimal, r.Last, report.Plural(int64(r.Episodes), "episode"))
 	fmt.Fprintf(w, "share of the optimum\t%.2f %%, mean over goals; %.1f %% in the first episode, %.1f %% a third on\n", 100*r.Share, 100*r.First, 100*r.Third)
 	var worst []string
