@@ -58,8 +58,8 @@ func TestImportNamesTheFolderThatIsFull(t *testing.T) {
 	}
 }
 
-// TestUnusedSettingsAreNoted: a setting on the command line that changes nothing is said to, and the
-// command goes on.
+// TestUnusedSettingsAreNoted: a setting on the command line that changes nothing is said to, and
+// the command goes on.
 func TestUnusedSettingsAreNoted(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "x.hist")
 	r := haul(t, "data", "darkroom", "--set", "grid_size=3", "--set", "max_reward=3", "--streams", "2", "--steps", "200", "--out", out)

@@ -88,8 +88,8 @@ type linePart struct {
 }
 
 // decodeLine reads a line such as sample: one object of known keys, each once and spelled as the
-// help spells them, and nothing behind it. JSON's own rules would take the last of two, and "Reward"
-// for "reward".
+// help spells them, and nothing behind it. JSON's own rules would take the last of two, and
+// "Reward" for "reward".
 func decodeLine(line []byte, sample string, parts ...linePart) error {
 	d := json.NewDecoder(bytes.NewReader(line))
 	bad := func(err error) error {

@@ -35,7 +35,7 @@ func (c *rchain) chooses() bool {
 	return some
 }
 
-// layers is the programme's memory: by customer of a layer, the way up to it and where it came from.
+// layers is the programme's memory: by customer of a layer, the way to it and where it came from.
 type layers struct {
 	way  []int64
 	from []int32

@@ -8,8 +8,8 @@ import (
 	"haul/internal/vrp"
 )
 
-// TestListsOfAMatrix: the nearest customers by a matrix are those of all by the shorter of both ways,
-// whoever makes the lists and wherever a worker begins.
+// TestListsOfAMatrix: the nearest customers by a matrix are those of all by the shorter of both
+// ways, whoever makes the lists and wherever a worker begins.
 func TestListsOfAMatrix(t *testing.T) {
 	const nodes, k = bruteNodes + 2*columnsBlock + 3, 9
 	s := newStream(8, 8)

@@ -30,8 +30,8 @@ func TestIsVast(t *testing.T) {
 	}
 }
 
-// TestVastLooksNear: the work of an insertion does not grow with the number of routes, and it mostly
-// finds what a look at every position finds.
+// TestVastLooksNear: the work of an insertion does not grow with the number of routes, and it
+// mostly finds what a look at every position finds.
 func TestVastLooksNear(t *testing.T) {
 	p := windows(900)
 	p.Capacity = 12 // routes of two or three

@@ -365,12 +365,13 @@ func (m *Meeting) middles() []int64 {
 }
 
 // StandsOut is the probability that chance alone makes a rank as late as this one is: by Student's
-// test of how far it comes behind the middle of the others, step by step, or by how often it is the
-// latest where every rank is equally likely to be. The middle does not move when another rank has a
-// bad step. Steps are few, so how much lateness varies is taken from all ranks together, unless this
-// one's varies more. Both tests are corrected for having picked one of all ranks. Chance alone makes
-// some rank last in two of four steps most of the time, and this tells. What slows a machine down
-// lasts for more than one step: such steps are no replicates of their own, and count together.
+// test of how far it comes behind the middle of the others, step by step, or by how often it is
+// the latest where every rank is equally likely to be. The middle does not move when another rank
+// has a bad step. Steps are few, so how much lateness varies is taken from all ranks together,
+// unless this one's varies more. Both tests are corrected for having picked one of all ranks.
+// Chance alone makes some rank last in two of four steps most of the time, and this tells. What
+// slows a machine down lasts for more than one step: such steps are no replicates of their own, and
+// count together.
 func (b *Blame) StandsOut(rank int) float64 {
 	ranks := len(b.Late)
 	together := replicateSteps(b.Late[rank])

@@ -255,8 +255,8 @@ func TestStragglersInSixNoisySteps(t *testing.T) {
 	}
 }
 
-// A rank is as late as it comes behind the middle of the others, whoever comes last, and early where
-// it comes before; collectives under way at one time count once.
+// A rank is as late as it comes behind the middle of the others, whoever comes last, and early
+// where it comes before; collectives under way at one time count once.
 func TestLateness(t *testing.T) {
 	meet := func(number, step int, starts ...int64) *Meeting {
 		m := &Meeting{Kind: "all_reduce", Number: number, Starts: starts}

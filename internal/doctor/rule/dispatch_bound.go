@@ -13,8 +13,9 @@ import (
 // parameters one by one. Without a GPU nothing runs meanwhile, so each operator costs the pause
 // before it and what one without work takes.
 //
-// Threshold: half of the step, from 32 small operators per step on. Python that takes more than
-// four times as long between them as they do without their work is the loop's own work, and python-bound speaks of it.
+// Threshold: half of the step, from 32 small operators per step on. Where Python takes more than
+// four times as long between operators as issuing them takes, that is the loop's own work, which
+// python-bound names.
 const (
 	dispatchShare  = 0.50
 	dispatchOps    = 32

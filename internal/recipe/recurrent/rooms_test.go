@@ -50,8 +50,8 @@ func TestLabelsReadWhatActingSaw(t *testing.T) {
 	}
 }
 
-// TestLabelsAreToldWhatWasEarned: where episodes are so long that neighbouring rewards share a value,
-// labels are told of the goal as the learner was, which saw what it earned.
+// TestLabelsAreToldWhatWasEarned: where episodes are so long that neighbouring rewards share a
+// value, labels are told of the goal as the learner was, which saw what it earned.
 func TestLabelsAreToldWhatWasEarned(t *testing.T) {
 	s, w := small(), room(t, 3, 507)
 	s.Steps = 2 * w.Horizon
