@@ -1,6 +1,10 @@
 package search
 
-import "slices"
+import (
+	"slices"
+
+	"haul/internal/vrp"
+)
 
 // The price of an overloaded vehicle. If capacities leave no slack, hardly any customer fits
 // into another route, and a search that always keeps them does not move. What a reader could
@@ -87,6 +91,8 @@ func (c *rchain) levy() {
 // other stretch of iterations alone, while those who are left out stay out.
 func (c *rchain) ease(iterations int) {
 	c.missed = c.short()
+	// A backhaul that is left out may need a linehaul which its cheapest spot keeps in another route.
+	c.apart = c.missed && c.ordered == vrp.LinehaulFirst
 	if !c.softly {
 		return
 	}

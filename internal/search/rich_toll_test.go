@@ -152,3 +152,17 @@ func TestLeftOutStayOutForASpell(t *testing.T) {
 		t.Errorf("%d iterations with overload, %d left of it, soft %v", seen, c.over, c.soft)
 	}
 }
+
+// Backhauls that need more routes than linehauls do are all served: a linehaul goes into a route of
+// its own for them, though it would cost less in another.
+func TestBackhaulsGetRoutes(t *testing.T) {
+	p := full(200)
+	p.Backhauls = vrp.LinehaulFirst
+	for v := range p.Pickup {
+		p.Pickup[v] *= 3 // 34 routes, where linehauls need 10
+	}
+	r, err := Solve(t.Context(), p, Options{Iterations: 4000, Seed: 1})
+	if err != nil || len(r.Unserved) > 0 {
+		t.Errorf("%d customers are left out, %v", len(r.Unserved), err)
+	}
+}
