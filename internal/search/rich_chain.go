@@ -143,7 +143,7 @@ type rchain struct {
 	entered []int64
 	verdict []int32
 	extra   []float64
-	looked  []int64 // by route: the insertion of a shipment that looked at it last
+	looked  []int64 // by route: the insertion that looked at it last, of a shipment or in a vast problem
 
 	best     [][]int32
 	bestKind []int32

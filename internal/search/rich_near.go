@@ -90,9 +90,13 @@ func (l *nearLists) share(ctx context.Context) float64 {
 	if !clock || n <= 4*startSample {
 		return 1
 	}
+	step := n / startSample
+	if l.finder != nil && l.finder.tree == nil {
+		step = 1 // columns of a matrix are copied for customers behind each other
+	}
 	began := time.Now()
 	for i := range startSample {
-		l.read(int32(l.depots + i*(n/startSample)))
+		l.read(int32(l.depots + i*step))
 	}
 	need := time.Since(began).Seconds() * float64(n) / startSample
 	return max(0, min(1, time.Until(end).Seconds()/2/need))
@@ -148,7 +152,7 @@ func (l *nearLists) read(v int32) {
 	list.cut()
 }
 
-// readFound is read where a tree finds those that are near on the map.
+// readFound is read where a finder has those that are near by distance.
 func (l *nearLists) readFound(v int32) {
 	l.found.list = l.found.list[:0]
 	if l.finder.tree != nil {

@@ -24,6 +24,7 @@ func (c *rchain) findVast(v int32, best *spot) {
 		if l.route < 0 {
 			continue
 		}
+		c.moves += 2
 		to := g.f(w, v)
 		from := to
 		if !even {
