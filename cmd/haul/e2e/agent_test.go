@@ -306,7 +306,7 @@ func TestBadAgent(t *testing.T) {
 		{"zero streams by a setting", making("--set", "n_stream=0"), exitUsage, "n_stream=0"},
 		{"zero steps", making("--steps", "0"), exitUsage, "--steps is 0"},
 		{"zero learners at a time", making("--workers", "0"), exitUsage, "--workers is 0"},
-		{"too few steps to learn", making("--steps", "100"), exitFailed, "never learn"},
+		{"too few steps to learn", making("--steps", "100"), exitUsage, "never learn"},
 		{"a room of one cell", making("--set", "grid_size=1"), exitUsage, "grid_size=1"},
 		{"an agent's settings for histories", making("--config", "ad_dr"), exitFailed, "not of PPO"},
 		{"a folder for a file", making("--out", t.TempDir()), exitFailed, "is a folder"},
