@@ -221,6 +221,7 @@ func (a *app) benchScale(ctx context.Context, f *configFlags, d *deviceFlags, gi
 	if err != nil {
 		return nil, err
 	}
+	a.noteUnused(cfg, f.sets, nil)
 	r, err := recipe.Find(cfg.Recipe())
 	if err != nil {
 		return nil, usagef("--config %s: %s", f.config, err)

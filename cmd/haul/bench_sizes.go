@@ -161,6 +161,7 @@ func (a *app) benchSizes(ctx context.Context, f *configFlags, d *deviceFlags, si
 	if err != nil {
 		return nil, err
 	}
+	a.noteUnused(cfg, f.sets, map[string]string{keyCustomers: "customers"})
 	dev, err := a.openFor(ctx, d, r, cfg)
 	if err != nil {
 		return nil, err

@@ -163,6 +163,7 @@ func (a *app) compiled(ctx context.Context, f *configFlags, d *deviceFlags) (ker
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	a.noteUnused(cfg, f.sets, nil)
 	r, err := recipe.Find(cfg.Recipe())
 	if err != nil {
 		return nil, nil, nil, usagef("--config %s: %s", f.config, err)

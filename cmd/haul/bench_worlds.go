@@ -254,6 +254,13 @@ func (a *app) worldRuns(cmd *cobra.Command, s worldSet, seeds []uint64, f *world
 	if iterations > 0 && f.iterations == 0 { // agents live at the end alone
 		changes = append(changes, fmt.Sprintf("train_timesteps=%d", iterations), fmt.Sprintf("gen_interval=%d", iterations))
 	}
+	key := func(set string) string {
+		name, _, _ := strings.Cut(set, "=")
+		return strings.TrimSpace(name)
+	}
+	changes = slices.DeleteFunc(changes, func(c string) bool {
+		return slices.ContainsFunc(f.sets, func(s string) bool { return key(s) == key(c) })
+	})
 	changes = append(changes, f.sets...)
 	if f.iterations > 0 {
 		changes = append(changes, fmt.Sprintf("train_timesteps=%d", f.iterations))

@@ -97,6 +97,7 @@ func (a *app) newConfigShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			a.noteUnused(c, f.sets, nil)
 			text, err := c.YAML()
 			if err != nil {
 				return err
@@ -146,6 +147,9 @@ func (a *app) newConfigCheck() *cobra.Command {
 				return err
 			}
 			c, err := checkConfig(model, args[0], sets)
+			if err == nil {
+				a.noteUnused(c, sets, nil)
+			}
 			if asJSON {
 				r := checkReport{File: args[0], Valid: err == nil}
 				if err != nil {

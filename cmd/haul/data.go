@@ -82,6 +82,9 @@ type darkroomFlags struct {
 	json    bool
 }
 
+// roomKeys are the settings that flags stand in for.
+var roomKeys = map[string]string{"streams": "n_stream", "steps": "total_source_timesteps", "seed": "alg_seed", "workers": "n_process"}
+
 type darkroomReport struct {
 	Out      string   `json:"out"`
 	Bytes    int64    `json:"bytes"`
@@ -143,7 +146,7 @@ func (f *darkroomFlags) settings(cmd *cobra.Command) (*config.PPO, error) {
 		name = f.room.config
 	}
 	c, err := config.LoadPPO(name, sets)
-	err = inFlags(cmd, err, map[string]string{"streams": "n_stream", "steps": "total_source_timesteps", "seed": "alg_seed"})
+	err = inFlags(cmd, err, roomKeys)
 	if err == nil && c.Env != f.room.name {
 		err = usagef("the settings %s are for env %s: make its histories with haul data %s", c.Name, c.Env, c.Env)
 	}
@@ -178,7 +181,7 @@ func (a *app) dataRoom(cmd *cobra.Command, f *darkroomFlags) error {
 	if err := f.free(); err != nil {
 		return err
 	}
-	a.noteUnused(c, f.sets)
+	a.noteUnused(c, f.sets, standIns(cmd, roomKeys))
 	workers := c.Workers(runtime.GOMAXPROCS(0))
 	if f.workers > 0 {
 		if workers, err = a.cores(f.workers); err != nil {

@@ -75,3 +75,28 @@ func TestUnusedSettingsAreNoted(t *testing.T) {
 		t.Errorf("%d: %s", r.code, r.stderr)
 	}
 }
+
+// TestReplacedSettingsAreNoted: a flag takes the place of a setting, and the command says so. --set
+// seed=9 beside --seed 3, and the first of two --set of one key, were passed over in silence.
+func TestReplacedSettingsAreNoted(t *testing.T) {
+	gone := filepath.Join(t.TempDir(), "gone.hist")
+	for args, want := range map[string][]string{
+		"train --config ad_dr --set seed=9 --seed 3 --set train_timesteps=2000 --iterations 2500 --set lr=0.1 --set lr=0.01 --device cpu --history " + gone: {
+			"--set seed=9 has no effect: --seed is given too", "--set train_timesteps=2000 has no effect: --iterations is given too", "--set lr=0.1 has no effect: lr is set again behind it"},
+		"data darkroom --set n_stream=3 --streams 2 --set alg_seed=1 --seed 2 --set n_process=2 --workers 1 --set grid_size=3 --set horizon=5 --steps 200 --out " + gone: {
+			"--set n_stream=3 has no effect: --streams is given too", "--set alg_seed=1 has no effect: --seed is given too", "--set n_process=2 has no effect: --workers is given too"},
+		"config show --config ad_dr --set lr=0.1 --set lr=0.01": {"--set lr=0.1 has no effect: lr is set again behind it"},
+		"config check ad_dr --set iql_beta=3":                   {"--set iql_beta=3 has no effect: method is imitate"},
+		"bench sizes --config tiny_1 --set training.batch_size=4 --set problem.num_customers=7 --customers 5,6 --device cpu": {"--set problem.num_customers=7 has no effect: --customers is given too"},
+	} {
+		r := haul(t, strings.Fields(args)...)
+		if n := strings.Count(r.stderr, "has no effect"); n != len(want) {
+			t.Errorf("%s: %d notes in %s", args, n, r.stderr)
+		}
+		for _, line := range want {
+			if !strings.Contains(r.stderr, line+"\n") {
+				t.Errorf("%s: %s; want %q", args, r.stderr, line)
+			}
+		}
+	}
+}

@@ -52,6 +52,17 @@ func inFlags(cmd *cobra.Command, err error, keys map[string]string) error {
 	return err
 }
 
+// standIns are the flags that were given, by the keys that they stand in for.
+func standIns(cmd *cobra.Command, keys map[string]string) map[string]string {
+	flags := map[string]string{}
+	for flag, key := range keys {
+		if cmd.Flags().Changed(flag) {
+			flags[key] = flag
+		}
+	}
+	return flags
+}
+
 // largest is the largest whole number that a flag of a type holds; "" where it holds none.
 func largest(flag string) string {
 	switch flag {

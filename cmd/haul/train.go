@@ -241,9 +241,10 @@ func (f *trainFlags) settings(cmd *cobra.Command) (config.Settings, run.Recipe, 
 	return c, r, err
 }
 
-// noteUnused tells of settings on the command line that change nothing.
-func (a *app) noteUnused(s config.Settings, sets []string) {
-	for _, line := range config.Unused(s, sets) {
+// noteUnused tells of settings on the command line that change nothing. Flags stand in for the keys
+// that they are listed by.
+func (a *app) noteUnused(s config.Settings, sets []string, flags map[string]string) {
+	for _, line := range config.Unused(s, sets, flags) {
 		fmt.Fprintln(a.stderr, line)
 	}
 }
@@ -291,7 +292,7 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 		cfg = r.Lengthen(cfg, f.Int(length))
 	}
 	if f.world.Number() == 0 {
-		a.noteUnused(cfg, f.sets)
+		a.noteUnused(cfg, f.sets, standIns(cmd, map[string]string{"seed": about.Seed, about.Unit + "s": strings.Fields(about.Length)[0]}))
 	}
 	task, err := r.Open(cfg, &f.recipeFlags, f.last)
 	if err != nil {

@@ -2,13 +2,15 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // Unused says, a line each, which settings of a command line (key=value) change nothing in s: keys
-// that are accepted without effect, and those that only count beside another. Files of settings
-// name every key, so nothing is said of theirs.
-func Unused(s Settings, sets []string) (out []string) {
+// that are accepted without effect, those that only count beside another, and those that are given
+// again by a later one or by one of the flags, which stand in for the keys they are listed by.
+// Files of settings name every key, so nothing is said of theirs.
+func Unused(s Settings, sets []string, flags map[string]string) (out []string) {
 	among, err := recipesNamed(s.Recipe())
 	if err != nil {
 		return nil
@@ -17,11 +19,18 @@ func Unused(s Settings, sets []string) (out []string) {
 	if c, ok := s.(interface{ idle() map[string]string }); ok {
 		idle = c.idle()
 	}
-	for _, set := range sets {
+	entry := func(set string) *Entry {
 		key, _, _ := strings.Cut(set, "=")
-		e := among[0].keys.entry(strings.TrimSpace(key))
+		return among[0].keys.entry(strings.TrimSpace(key))
+	}
+	for i, set := range sets {
+		e := entry(set)
 		switch {
 		case e == nil:
+		case flags[e.Key] != "":
+			out = append(out, fmt.Sprintf("--set %s has no effect: --%s is given too", shorten(set), flags[e.Key]))
+		case slices.ContainsFunc(sets[i+1:], func(later string) bool { return entry(later) == e }):
+			out = append(out, fmt.Sprintf("--set %s has no effect: %s is set again behind it", shorten(set), e.Key))
 		case e.Effect == NoEffect:
 			out = append(out, fmt.Sprintf("--set %s has no effect: %s", shorten(set), e.About))
 		case idle[e.Key] != "":

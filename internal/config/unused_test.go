@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -31,7 +32,7 @@ func TestUnusedSettingsAreNamed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := Unused(s, c.sets)
+		got := Unused(s, c.sets, nil)
 		if len(got) != len(c.want) {
 			t.Errorf("%s %v: %q", c.file, c.sets, got)
 			continue
@@ -41,5 +42,19 @@ func TestUnusedSettingsAreNamed(t *testing.T) {
 				t.Errorf("%s %v: %q, want %q", c.file, c.sets, got[i], want)
 			}
 		}
+	}
+}
+
+// TestReplacedSettingsAreNamed: of two settings of one key the first counts for nothing, and no
+// setting counts beside a flag that stands in for it.
+func TestReplacedSettingsAreNamed(t *testing.T) {
+	sets := []string{"lr=0.5", "seed=9", "lr=0.1", "iql_beta=2"}
+	s, err := LoadAny(RecipeAD, "ad_any", sets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"--set lr=0.5 has no effect: lr is set again behind it", "--set seed=9 has no effect: --seed is given too", "--set iql_beta=2 has no effect: method is imitate"}
+	if got := Unused(s, sets, map[string]string{"seed": "seed"}); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
