@@ -144,6 +144,10 @@ func (a *app) trainSeeds(cmd *cobra.Command, f *trainFlags) error {
 		return usagef("--seeds compares agents on held-out goals: it needs a model AD with validation_goals and eval_tune, for example ad_dr_compressed")
 	}
 	args := append([]string{"train"}, given(cmd, "seeds", "out", "json", "force", "from")...)
+	without := ""
+	if f.force { // which trains every seed again
+		without = ", but without --force,"
+	}
 	var rows []seedRow
 	for _, s := range seeds {
 		dir := filepath.Join(f.out, fmt.Sprint("seed-", s))
@@ -155,7 +159,7 @@ func (a *app) trainSeeds(cmd *cobra.Command, f *trainFlags) error {
 		r, err := a.trained(cmd.Context(), o)
 		if err != nil {
 			if cmd.Context().Err() != nil {
-				fmt.Fprintf(a.stderr, "The same command with --seeds continues at seed %d.\n", s)
+				fmt.Fprintf(a.stderr, "The same command with --seeds%s continues at seed %d.\n", without, s)
 			}
 			return err
 		}

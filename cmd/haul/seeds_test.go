@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -44,14 +45,15 @@ func TestSeedsGoOn(t *testing.T) {
 		return path
 	}
 	own, other, out := histories(0), histories(1), filepath.Join(dir, "runs")
-	table := func(seeds, path string, more ...string) result {
+	words := func(seeds, path string, more ...string) []string {
 		args := []string{"train", "--config", "ad_tabular", "--history", path, "--iterations", "2", "--device", "cpu", "--out", out, "--seeds", seeds}
 		for _, set := range []string{"tf_n_embd=16", "tf_n_layer=1", "tf_n_head=2", "train_batch_size=4", "num_warmup_steps=1", "test_batch_size=4", "eval_agents=1", "eval_episodes=2",
 			"num_workers=1", "validation_goals=2", "compress_interval=10", "compress_min=5", "n_transit=24"} {
 			args = append(args, "--set", set)
 		}
-		return haul(t, append(args, more...)...)
+		return append(args, more...)
 	}
+	table := func(seeds, path string, more ...string) result { return haul(t, words(seeds, path, more...)...) }
 	one := table("3", own)
 	if one.code != exitDone || !strings.Contains(one.stdout, "\n3  ") || strings.Contains(one.stdout, "mean") || strings.Contains(one.stdout, "standard error") {
 		t.Fatalf("%d: %s%s", one.code, one.stdout, one.stderr)
@@ -59,6 +61,16 @@ func TestSeedsGoOn(t *testing.T) {
 	two := table("3..4", own)
 	if two.code != exitDone || !strings.Contains(two.stdout, "\nmean") || !strings.Contains(two.stdout, "over 2 seeds") || !strings.Contains(two.stderr, "seed-3 has ended before") {
 		t.Fatalf("%d: %s%s", two.code, two.stdout, two.stderr)
+	}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	for _, c := range []struct {
+		more []string
+		want string
+	}{{nil, "The same command with --seeds continues at seed 5.\n"}, {[]string{"--force"}, "The same command with --seeds, but without --force, continues at seed 5.\n"}} {
+		if r := haulIn(stopped, words("5", own, c.more...)...); r.code != exitInterrupted || !strings.Contains(r.stderr, c.want) {
+			t.Errorf("%v: %d: %s; want %q", c.more, r.code, r.stderr, c.want)
+		}
 	}
 	ended := filepath.Join(out, "seed-3")
 	if err := os.Remove(filepath.Join(ended, run.ResultName)); err != nil { // as a kill leaves it
