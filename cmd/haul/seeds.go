@@ -211,7 +211,11 @@ func (a *app) trained(ctx context.Context, o runOf) (*agentResult, error) {
 		if err := sameSettings(dir, o.c); err != nil {
 			return nil, err
 		}
-		if err := recipe.SameStart(last, o.histories, o.from != ""); err != nil {
+		from, err := (&trainFlags{from: o.from}).weights()
+		if err != nil {
+			return nil, err
+		}
+		if err := recipe.SameStart(last, o.histories, from); err != nil {
 			return nil, fmt.Errorf("%s: %w: name another folder with --out, or train again with --force", dir, err)
 		}
 		if r, err := readResult(dir); err == nil {

@@ -106,6 +106,9 @@ func TestSeedsGoOn(t *testing.T) {
 	if r := table("3", other, "--from", filepath.Join(out, "seed-4")); r.code != exitDone || !strings.Contains(r.stderr, "has ended before") {
 		t.Errorf("%d: %s", r.code, r.stderr)
 	}
+	if r := table("3", other, "--from", ended); r.code != exitFailed || !strings.Contains(r.stderr, "the run began with other weights than those of --from") {
+		t.Errorf("%d: %s", r.code, r.stderr)
+	}
 	if r := table("3", other); r.code != exitFailed || !strings.Contains(r.stderr, "the run began with the weights of another, and --from names none") {
 		t.Errorf("%d: %s", r.code, r.stderr)
 	}

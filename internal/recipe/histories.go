@@ -7,6 +7,7 @@ import (
 	"haul/internal/recipe/agent"
 	"haul/internal/recipe/ppo"
 	"haul/internal/recipe/recurrent"
+	"haul/internal/run"
 	"haul/internal/world/history"
 	"haul/internal/world/xland"
 )
@@ -35,8 +36,9 @@ func SummarizeHistories(h *history.Rooms) HistorySummary { return ppo.SummarizeH
 // settings serve.
 func TrainCommand(h history.History, path string) string { return agent.Command(h, path) }
 
-// SameStart says why an agent's checkpoint cannot stand for a run on these histories.
-func SameStart(checkpoint, histories string, from bool) error {
+// SameStart says why an agent's checkpoint cannot stand for a run on these histories that begins
+// with the weights of from; nil: with its own.
+func SameStart(checkpoint, histories string, from *run.Checkpoint) error {
 	return agent.SameStart(checkpoint, histories, from)
 }
 

@@ -4,24 +4,29 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"haul/internal/config"
+	"haul/internal/run"
 	"haul/internal/world/history"
 )
 
 // SameStart says why a run's checkpoint cannot stand for a run on the histories of this file: it
-// has learned from others, or began with weights (from) where none are given, or without. A file
+// has learned from others, or began with other weights than those of from (nil: its own). A file
 // that is gone tells nothing.
-func SameStart(checkpoint, histories string, from bool) error {
+func SameStart(checkpoint, histories string, from *run.Checkpoint) error {
 	ck, at, err := readCheckpoint(checkpoint)
 	if err != nil {
 		return err
 	}
-	switch began := len(ck.Progress.Began) > 0; {
-	case began && !from:
+	began := ck.Progress.Began
+	switch {
+	case from == nil && len(began) > 0:
 		return errors.New("the run began with the weights of another, and --from names none")
-	case !began && from:
+	case from != nil && len(began) == 0:
 		return errors.New("the run began with weights of its own, and --from names others")
+	case from != nil && !slices.Equal(began, from.Chain(about.RowsOf(from.Settings))):
+		return errors.New("the run began with other weights than those of --from")
 	}
 	h, err := history.Open(histories)
 	if errors.Is(err, fs.ErrNotExist) {
