@@ -49,7 +49,8 @@ observation of the next episode.
   {"obs": [[4, 5], [3, 4]], "reward": [0, 1], "end": [false, true]}
 
 "end" marks episodes that are over, "cut" (in its place or beside it) those that a limit of time ended; "last" may hold what a cut episode
-showed last, null for the others. "idle" marks environments that only began an episode, whatever the action. After --steps steps in each
+showed last, null for the others. "idle" marks environments that only began an episode, whatever the action; their reward counts for
+nothing. After --steps steps in each
 environment the answer is, for each of them, the actions that the learner holds best in hindsight, step by step (best_actions of haul
 data import):
 
@@ -108,13 +109,11 @@ func (a *app) dataLearn(cmd *cobra.Command, f *learnFlags) (failed error) {
 		return usagef("--sizes and --measured: an observation holds whole numbers or measured ones, not both")
 	case f.shown.Actions == 0:
 		return usagef("--actions is missing: say how many there are")
-	case f.precision == "bf16" || f.precision == device.Any:
-		return usagef("--precision is %s: networks learn in fp32, or in tf32 on a GPU", f.precision)
 	case f.device == "auto":
 		return usagef("--device is auto: use cpu or cuda:K")
 	}
-	if err := knownDevice(f.device, f.precision); err != nil {
-		return err
+	if err := checkNetworkDevice(f.device, f.precision); err != nil {
+		return asUsage(err)
 	}
 	if err := recipe.CheckLiveLearner(f.learning, f.shown); err != nil {
 		return asUsage(err)
@@ -140,14 +139,18 @@ func (a *app) dataLearn(cmd *cobra.Command, f *learnFlags) (failed error) {
 	if err := t.teach(cmd.Context()); !errors.Is(err, io.EOF) {
 		return err
 	}
+	if t.steps > 0 {
+		fmt.Fprintf(a.stderr, "the input ended at step %d of %d of a task: what was learned of it is lost\n", t.steps, f.learning.Steps)
+	}
 	return nil
 }
 
 // lessons are a learner's tasks, as the other program tells of them.
 type lessons struct {
 	*conversation
-	live *recipe.LiveLearner
-	envs int
+	live  *recipe.LiveLearner
+	envs  int
+	steps int // begun of the task under way
 }
 
 // teach takes task after task, until the input ends.
@@ -161,6 +164,7 @@ func (t *lessons) teach(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		t.steps = 0
 		out := make([][]int, len(best)) // bytes would be written as text
 		for e, steps := range best {
 			for _, a := range steps {
@@ -198,6 +202,7 @@ func (t *lessons) act(_ context.Context, actions []uint8) (*recipe.Told, error) 
 	for e, a := range actions {
 		acts[e] = int(a)
 	}
+	t.steps++
 	if err := t.say(map[string]any{"action": acts}); err != nil {
 		return nil, err
 	}

@@ -14,9 +14,11 @@ import (
 // no sense is answered by what is wrong with it and changes nothing; the answer to the last step is
 // a label for every step; and the end of the input, within a task too, is the end.
 func TestLearnAnswersLineByLine(t *testing.T) {
+	var said strings.Builder
 	talk := func(in string) []string {
 		t.Helper()
-		var out, said strings.Builder
+		var out strings.Builder
+		said.Reset()
 		a := &app{stdout: &out, stderr: &said}
 		cmd := a.newDataLearn()
 		cmd.SetIn(strings.NewReader(in))
@@ -39,8 +41,11 @@ func TestLearnAnswersLineByLine(t *testing.T) {
 	if plain[5] != plain[1] || plain[6] != plain[2] {
 		t.Errorf("a task that is lived once more: %q, at first %q", plain[5:], plain[1:3])
 	}
-	if again := talk(begin + begin[:0] + step); len(again) != 3 || again[2] != plain[2] {
-		t.Errorf("cut short: %q", again)
+	if again := talk(begin + step); len(again) != 3 || again[2] != plain[2] || said.String() != "the input ended at step 2 of 3 of a task: what was learned of it is lost\n" {
+		t.Errorf("cut short: %q, %q", again, said.String())
+	}
+	if talk(begin + step + step + step); said.Len() > 0 {
+		t.Errorf("a whole task: %q", said.String())
 	}
 	wrong := []struct{ line, why string }{
 		{"x", "not a line of this kind"},
@@ -69,7 +74,10 @@ func TestLearnAnswersLineByLine(t *testing.T) {
 		{`{"obs": [[1, 0], [2, 1]], "reward": [0, 1], "end": [true]}`, "end: want a list of 2 truth values"},
 		{`{"obs": [[1, 0], [2, 1]], "reward": [0, 1], "end": 1}`, "end: want a list of 2 truth values"},
 		{`{"obs": [[1, 0], [2, 1]], "reward": [0, 1], "last": [[1, 0]]}`, "last: want a list of 2 observations"},
-		{`{"obs": [[1, 0], [2, 1]], "reward": [0, 1], "last": [[1, 2], null]}`, "last: field 1 of environment 0 is 2"},
+		{`{"obs": [[1, 0], [2, 1]], "reward": [0, 1], "cut": [true, false], "last": [[1, 2], null]}`, "last: field 1 of environment 0 is 2"},
+		{`{"obs": [[1, 0], [2, 1]], "reward": [0, 1], "cut": [false, true], "last": [[1, 0], [2, 1]]}`, "last: the episode of environment 0 goes on: want null"},
+		{`{"obs": [[1, 0], [2, 1]], "reward": [0, 1], "idle": [false, true], "end": [false, true]}`, "idle: environment 1 only began an episode, and its episode is over"},
+		{`{"obs": [[1, 0], [2, 1]], "reward": [0, 1], "idle": [true, false], "cut": [true, false]}`, "idle: environment 0 only began an episode"},
 		{`{"obs": [[1, 0], [2, 1]], "reward": [0, 1], "done": [true, true]}`, `unknown field \"done\", want task, obs, reward, end, cut, last or idle`},
 		{`{"obs": [[1, 0], [2, 1]], "reward": [0, 1], "reward": [1, 1]}`, "reward is given twice"},
 		{`{"obs": [[1, 0], [2, 1]], "reward": [0, 1], "cut": [true, null]}`, "cut: want a list of 2 truth values"},
@@ -135,6 +143,9 @@ func TestLearnRefusals(t *testing.T) {
 		"--measured 1 --actions 2 --rate 0":         "a learning rate of 0",
 		"--measured 1 --actions 2 --device auto":    "--device is auto: use cpu or cuda:K",
 		"--measured 1 --actions 2 --precision bf16": "--precision is bf16",
+		"--measured 1 --actions 2 --precision fp16": "--precision is fp16: networks learn in fp32, or in tf32 on a GPU",
+		"--measured 1 --actions 2 --precision tf32": "--precision tf32 is for GPUs: on a CPU networks learn in fp32",
+		"--measured 1 --actions 2 --device gpu":     `unknown device "gpu"`,
 		"--measured 1 --actions 2 --workers 0":      "--workers is 0",
 		"--measured 1 --actions 2 more":             "more",
 	} {

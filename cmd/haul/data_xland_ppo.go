@@ -20,15 +20,18 @@ func (f *xlandFlags) networkDevice() string {
 }
 
 // checkDevice refuses devices and precisions that networks do not learn in.
-func (f *xlandFlags) checkDevice() error {
-	at, err := device.ParseName(f.networkDevice())
+func (f *xlandFlags) checkDevice() error { return checkNetworkDevice(f.networkDevice(), f.precision) }
+
+// checkNetworkDevice refuses devices and precisions that recurrent networks do not learn in.
+func checkNetworkDevice(name, precision string) error {
+	at, err := device.ParseName(name)
 	switch {
 	case err != nil:
 		return err
-	case at.CPU && f.precision == "tf32":
+	case at.CPU && precision == "tf32":
 		return errors.New("--precision tf32 is for GPUs: on a CPU networks learn in fp32")
-	case !slices.Contains([]string{"", "fp32", "tf32"}, f.precision):
-		return fmt.Errorf("--precision is %s: networks learn in fp32, or in tf32 on a GPU", f.precision)
+	case !slices.Contains([]string{"", "fp32", "tf32"}, precision):
+		return fmt.Errorf("--precision is %s: networks learn in fp32, or in tf32 on a GPU", precision)
 	}
 	return nil
 }

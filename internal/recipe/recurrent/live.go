@@ -127,11 +127,22 @@ func (l *Live) CheckStep(t *Told) error {
 			return fmt.Errorf("%s: want a list of %d truth values", []string{"end", "cut", "idle"}[i], w.envs)
 		}
 	}
+	for e := range w.envs {
+		switch over := marked(t.Ended, e) || marked(t.Cut, e); {
+		case over && marked(t.Idle, e):
+			return fmt.Errorf("idle: environment %d only began an episode, and its episode is over", e)
+		case !over && len(t.Last) == w.envs && t.Last[e] != nil:
+			return fmt.Errorf("last: the episode of environment %d goes on: want null", e)
+		}
+	}
 	if t.Last != nil {
 		return w.rows("last", t.Last, true)
 	}
 	return nil
 }
+
+// marked tells whether an environment is among those that are marked; nil: none is.
+func marked(marks []bool, e int) bool { return marks != nil && marks[e] }
 
 // Learn lives through a task from its environments' first observations on, and returns the actions
 // that the learner of the end holds best: of each environment, by step.
@@ -316,16 +327,15 @@ func (o *elsewhere) step(ctx context.Context, actions []uint8) error {
 	if err != nil {
 		return err
 	}
-	is := func(marks []bool, e int) bool { return marks != nil && marks[e] }
 	for e := range o.envs {
-		o.idle[e], o.over[e], o.paid[e] = is(t.Idle, e), goesOn, t.Rewards[e]
+		o.idle[e], o.over[e], o.paid[e] = marked(t.Idle, e), goesOn, t.Rewards[e]
 		switch {
 		case o.idle[e]:
 			// neither paid nor done
 			o.paid[e], o.last[e] = 0, uint8(o.shown.Actions)
-		case is(t.Ended, e):
+		case marked(t.Ended, e):
 			o.over[e] = ended
-		case is(t.Cut, e):
+		case marked(t.Cut, e):
 			o.over[e] = cut
 		}
 		if o.known[e] = t.Last != nil && t.Last[e] != nil; o.known[e] {

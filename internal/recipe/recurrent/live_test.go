@@ -335,7 +335,7 @@ func TestWhatIsToldIsChecked(t *testing.T) {
 	w := &lever{whole: true, steps: 3}
 	l := openLive(t, s, w, 1)
 	good := func() *Told {
-		return &Told{Observed: [][]float64{{0, 0}, {2, 1}}, Rewards: []float64{0, -1e300}, Ended: []bool{true, false}, Last: [][]float64{nil, {1, 1}}}
+		return &Told{Observed: [][]float64{{0, 0}, {2, 1}}, Rewards: []float64{0, -1e300}, Ended: []bool{true, false}, Cut: []bool{false, true}, Last: [][]float64{nil, {1, 1}}}
 	}
 	if err := l.CheckStep(good()); err != nil {
 		t.Fatal(err)
@@ -358,6 +358,9 @@ func TestWhatIsToldIsChecked(t *testing.T) {
 		{func(t *Told) { t.Idle = []bool{true, false, true} }, "idle: want a list of 2"},
 		{func(t *Told) { t.Last = t.Last[:1] }, "last: want a list of 2 observations"},
 		{func(t *Told) { t.Last[1][1] = 2 }, "last: field 1 of environment 1 is 2"},
+		{func(t *Told) { t.Cut = nil }, "last: the episode of environment 1 goes on: want null"},
+		{func(t *Told) { t.Idle = []bool{true, false} }, "idle: environment 0 only began an episode, and its episode is over"},
+		{func(t *Told) { t.Idle = []bool{false, true} }, "idle: environment 1 only began"},
 	} {
 		told := good()
 		c.change(told)
