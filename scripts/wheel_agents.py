@@ -5,8 +5,10 @@
 HDF5 files are tried where NumPy and h5py are; nothing else needs them.
 """
 
+import array
 import pathlib
 import random
+import subprocess
 import sys
 import tempfile
 import types
@@ -18,6 +20,7 @@ needs.flags(__doc__).parse_args()
 needs.packages("haul")
 
 import haul
+from haul import _histories
 
 
 class Parts:
@@ -86,6 +89,8 @@ def agents():
         with tempfile.TemporaryDirectory() as folder:
             recording(folder, written)
             living(folder)
+            if sys.platform != "win32":  # which has no such locks
+                killed(folder)
             left = [p.name for p in pathlib.Path(folder).iterdir() if p.name.startswith(".haul-")]
             assert not left, left
             try:
@@ -162,6 +167,30 @@ class Signs(Measured):
     def step(self, arm):
         paid, self.left = float(arm == (self.shown > 0) ^ self.pays), self.left - 1
         return self.look(), paid, False, self.left == 0, {}
+
+
+def killed(folder):
+    """A process that is killed while it writes leaves a folder beside its file, which the next one removes; another's it leaves."""
+    home = pathlib.Path(folder) / "killed"
+    words = f"""
+import haul, os, sys
+from haul import _histories
+with _histories._beside({str(home / "x.hist")!r}) as folder:
+    open(folder + "/actions.npy", "w").close()
+    print(folder, flush=True)
+    sys.stdin.read()
+    os.kill(os.getpid(), 9)
+"""
+    dead, busy = (subprocess.Popen([sys.executable, "-c", words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2))
+    names = [p.stdout.readline().strip() for p in (dead, busy)]
+    dead.communicate("")
+    assert all(pathlib.Path(n).is_dir() for n in names), names
+    arrays = {"observations": [[0]] * 40, "actions": [0, 1] * 20, "rewards": [0, 1] * 20, "dones": [0, 1] * 20, "tasks": [0] * 20 + [1] * 20}
+    haul.load_histories({k: _histories.Numbers("<i8", [array.array("q", sum(v, []) if k == "observations" else v)], 1 if k == "observations" else None) for k, v in arrays.items()}, home / "x.hist")
+    left = sorted(p.name for p in home.iterdir())
+    busy.communicate("")
+    assert left == sorted([pathlib.Path(names[1]).name, "x.hist"]), left
+    print("what killed processes left is removed")
 
 
 def networks(folder, column):

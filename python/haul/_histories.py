@@ -7,7 +7,10 @@ may be larger than memory: its streams are read one at a time into arrays beside
 from __future__ import annotations
 
 import array
+import contextlib
+import os
 import re
+import shutil
 import struct
 import sys
 import tempfile
@@ -79,11 +82,47 @@ def load_histories(
         return _import(folder, "the arrays", out, title, actions, sizes, train_ratio, force)
 
 
-def _beside(out: str | Path) -> "tempfile.TemporaryDirectory[str]":
-    """A folder on the disk that the file goes to: what is read may be large."""
+@contextlib.contextmanager
+def _beside(out: str | Path) -> Iterator[str]:
+    """A folder on the disk that the file goes to: what is read may be large. It is locked while it is in use, which ends with the
+    process however that ends: those that killed processes have left are removed."""
     home = Path(out).resolve().parent
     home.mkdir(parents=True, exist_ok=True)
-    return tempfile.TemporaryDirectory(dir=home, prefix=".haul-")
+    for left in home.glob(".haul-*"):
+        held = _hold(left)
+        if held is not None:
+            shutil.rmtree(left, ignore_errors=True)
+            os.close(held)
+    while True:
+        folder = tempfile.TemporaryDirectory(dir=home, prefix=".haul-")
+        held = _hold(folder.name)
+        if Path(folder.name).is_dir():
+            break
+        folder.cleanup()  # somebody took it for one that was left, before it was locked
+    try:
+        with folder:
+            yield folder.name
+    finally:
+        if held is not None:
+            os.close(held)
+
+
+def _hold(folder: str | Path) -> int | None:
+    """Locks a folder; None where somebody else holds it, and where the system has no such locks."""
+    if sys.platform == "win32":
+        return None
+    import fcntl
+
+    try:
+        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return held
+    except OSError:
+        os.close(held)
+        return None
 
 
 def _import(folder: str, name: str, out: str | Path, title: str, actions: int, sizes: Sequence[int] | None, train_ratio: float, force: bool) -> dict[str, Any]:
@@ -322,8 +361,6 @@ def from_hdf5(path: str | Path | Sequence[str | Path], out: str | Path, *, force
         paths = sorted((p for p in paths[0].iterdir() if p.suffix in (".h5", ".hdf5")), key=lambda p: _place(p.name))
         if not paths:
             raise HaulError(f"{path} holds no .h5 or .hdf5 files")
-    import contextlib
-
     import h5py  # type: ignore[import-untyped,import-not-found,unused-ignore]
     import numpy as np
 
