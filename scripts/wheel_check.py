@@ -11,6 +11,7 @@ import json
 import pathlib
 import pkgutil
 import sys
+import warnings
 
 import needs
 
@@ -210,6 +211,17 @@ def leaving():
         if not list(_binary.stream([*train, "--out", str(run) + "2", "--epochs", "1"])) or len(ended) != 1:
             sys.exit("a run that was read to its end told nothing, or was told to end")
     subprocess.Popen.terminate = terminate
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        run = haul.train("tiny_1", out="unread")
+        words = repr(run)
+        del run
+        with tempfile.TemporaryDirectory() as folder:
+            given = {"experiment.random_seed": 9, **dict(key.split("=") for key in small[1::2])}
+            list(haul.train("tiny_1", seed=3, epochs=1, device="cpu", out=folder + "/run", settings=given))
+    want = ["haul.train: no run was begun", "--set experiment.random_seed=9 has no effect: --seed is given too"]
+    if "no run was begun" not in words or [str(w.message)[: len(t)] for w, t in zip(told, want)] != want or len(told) != len(want):
+        sys.exit(f"what a run passes over: {words}, {[str(w.message) for w in told]}, want {want}")
     print("who stops reading ends the run")
 
 

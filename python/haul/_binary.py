@@ -13,7 +13,7 @@ import sys
 import sysconfig
 import warnings
 from pathlib import Path
-from typing import Any, Iterator, Sequence
+from typing import Any, Generator, Sequence
 
 
 class HaulError(RuntimeError):
@@ -136,8 +136,18 @@ def call(arguments: Sequence[str], file: str = "", name: str = "") -> dict[str, 
     return result
 
 
-def stream(arguments: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """The objects that a verb prints with --json, as they come. The program ends when the reader stops reading."""
+def _heed(words: list[str], heard: int) -> int:
+    """Warns of settings without effect among the words that were not heard yet; returns how many are."""
+    said = len(words)
+    for line in words[heard:said]:
+        if " has no effect: " in line:
+            remark(line)
+    return said
+
+
+def stream(arguments: Sequence[str]) -> Generator[dict[str, Any], None, None]:
+    """The objects that a verb prints with --json, as they come. The program ends when the reader stops reading. What it says of
+    settings without effect is a warning."""
     with subprocess.Popen([binary(), *texts(arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8", errors="replace") as process:
         assert process.stdout is not None and process.stderr is not None
         words: list[str] = []
@@ -146,9 +156,10 @@ def stream(arguments: Sequence[str]) -> Iterator[dict[str, Any]]:
         # Both pipes are read at the same time: a full one would stop the program.
         reader = threading.Thread(target=lambda: words.extend(process.stderr or []), daemon=True)
         reader.start()
-        ended = False
+        ended, heard = False, 0
         try:
             for line in process.stdout:
+                heard = _heed(words, heard)
                 if line.strip():
                     yield json.loads(line)
             ended = True
@@ -157,5 +168,6 @@ def stream(arguments: Sequence[str]) -> Iterator[dict[str, Any]]:
                 process.terminate()  # as Ctrl-C does: what was reached is saved
             process.wait()
             reader.join()
+        _heed(words, heard)
         if process.returncode not in (0, UNSERVED):
             raise failure("".join(words), process.returncode)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Iterator
 
-from ._binary import stream
+from ._binary import remark, stream
 
 
 class Record(dict[str, Any]):
@@ -37,6 +37,32 @@ def written(value: Any) -> str:
     return str(value)
 
 
+class Run(Iterator[Record]):
+    """The records of a run, as they come. The run begins when the first one is asked for, and ends with whoever reads them."""
+
+    def __init__(self, arguments: list[str]) -> None:
+        self._records, self._begun = stream(arguments), False
+
+    def __next__(self) -> Record:
+        self._begun = True
+        return Record(next(self._records))
+
+    def close(self) -> None:
+        """Ends the run as Ctrl-C would: it is saved."""
+        self._begun = True
+        self._records.close()
+
+    def __repr__(self) -> str:
+        return "<haul.train: its records are being read>" if self._begun else f"<haul.train: {UNREAD}>"
+
+    def __del__(self) -> None:
+        if not getattr(self, "_begun", True):
+            remark(f"haul.train: {UNREAD}")
+
+
+UNREAD = "no run was begun, since nobody read its records: write for record in haul.train(...)"
+
+
 def train(
     config: str | Path = "quick",
     *,
@@ -48,9 +74,9 @@ def train(
     seed: int | None = None,
     settings: dict[str, Any] | None = None,
     flags: dict[str, Any] | None = None,
-) -> Iterator[Record]:
+) -> Run:
     """Trains, and yields what the run tells: epochs as they end, then a record with event "done", which names the folder and the
-    checkpoints.
+    checkpoints. The run begins when its records are read, by a loop or list(haul.train(...)).
 
     config is the name of shipped settings or a YAML file; settings change single ones ({"training.batch_size": 256}); flags are
     further flags of `haul train` ({"precision": "bf16"}). A loop that is left early ends the run as Ctrl-C would: it is saved, and
@@ -74,5 +100,4 @@ def train(
             arguments += [f"--{name.replace('_', '-')}"] if value is True else [f"--{name.replace('_', '-')}", str(value)]
     for name, value in (settings or {}).items():
         arguments += ["--set", f"{name}={written(value)}"]
-    for record in stream(arguments):
-        yield Record(record)
+    return Run(arguments)
