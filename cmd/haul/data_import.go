@@ -57,7 +57,7 @@ what a file holds, haul train --config ad_any --history FILE trains an agent on 
 	fs.IntVar(&f.actions, "actions", 0, "number of actions (default: the largest action in the arrays, plus 1)")
 	fs.IntSliceVar(&f.sizes, "sizes", nil, "number of values of each integer field, such as 9,9 (default: the largest in the arrays, plus 1)")
 	fs.Uint64Var(&f.seed, "split-seed", 0, "random seed that chooses the held-out tasks")
-	fs.Float64Var(&f.ratio, "train-ratio", 0.9, "share of the tasks that are for training")
+	fs.Float64Var(&f.ratio, "train-ratio", 0.9, "share of the tasks that are for training; of two or more, one is at least, and one is held out")
 	fs.BoolVar(&f.force, "force", false, "replace the file in --out")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object")
 	return cmd

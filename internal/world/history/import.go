@@ -82,6 +82,9 @@ func Import(ctx context.Context, o ImportOptions) error {
 	if err := im.write(ctx, w); err != nil {
 		return fmt.Errorf("import %s: %w", o.From, err)
 	}
+	if line := w.part(); line != "" && o.Note != nil {
+		o.Note(line)
+	}
 	return w.Close()
 }
 

@@ -203,6 +203,22 @@ func (w *RecordsWriter) endEpisode() {
 	w.open, w.earned = false, 0
 }
 
+// part changes a share of tasks for training that leaves none to learn from, or none held out,
+// where there are two at least: both are needed. It says what it does; "" for nothing.
+func (w *RecordsWriter) part() string {
+	n, asked := len(w.head.Tasks), w.head.TrainRatio
+	train, held := Deal(n, w.head.SplitSeed, asked)
+	switch {
+	case n < 2 || len(train) > 0 && len(held) > 0:
+		return ""
+	case len(held) == 0:
+		w.head.TrainRatio = float64(n-1) / float64(n)
+		return fmt.Sprintf("a train ratio of %g holds none of %d tasks out: one is held out, since agents are tested on it", asked, n)
+	}
+	w.head.TrainRatio = 1 / float64(n)
+	return fmt.Sprintf("a train ratio of %g leaves none of %d tasks to learn from: one is", asked, n)
+}
+
 // Close completes the file and gives it its name. Where a write fails, no file appears.
 func (w *RecordsWriter) Close() error {
 	if w.file == nil {

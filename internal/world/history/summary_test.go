@@ -97,18 +97,22 @@ func TestSummaryFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestSummaryOfSplits: tasks of which none or one is left to learn from are named, and the share
-// that is advised leaves one to test on, whatever their number.
+// TestSummaryOfSplits: an import keeps one of two tasks or more for each purpose, and says so; a
+// single one to learn from is named. Of a file that holds none out, the share that is advised
+// leaves one to test on, whatever the number of tasks.
 func TestSummaryOfSplits(t *testing.T) {
 	l := paidLearners()
 	from := saveFolder(t, l.arrays())
 	for _, c := range []struct {
-		ratio float64
-		want  string
-	}{{0.9, "4 tasks to learn from and 0 held out, and both are needed: make the file again with --train-ratio 0.75"}, {0.75, ""}, {0.3, "one task to learn from"}, {0.1, "0 tasks to learn from and 4 held out"}} {
-		to := filepath.Join(t.TempDir(), "x.hist")
-		if err := Import(t.Context(), ImportOptions{From: from, To: to, TrainRatio: c.ratio}); err != nil {
+		ratio      float64
+		want, note string
+	}{{0.9, "", "a train ratio of 0.9 holds none of 4 tasks out: one is held out"}, {0.75, "", ""}, {0.3, "one task to learn from", ""}, {0.1, "one task to learn from", "a train ratio of 0.1 leaves none of 4 tasks to learn from: one is"}} {
+		to, note := filepath.Join(t.TempDir(), "x.hist"), ""
+		if err := Import(t.Context(), ImportOptions{From: from, To: to, TrainRatio: c.ratio, Note: func(line string) { note += line }}); err != nil {
 			t.Fatal(err)
+		}
+		if !strings.HasPrefix(note, c.note) || (note == "") != (c.note == "") {
+			t.Errorf("%g: the note %q, want %q", c.ratio, note, c.note)
 		}
 		h, err := Open(to)
 		if err != nil {
@@ -119,8 +123,15 @@ func TestSummaryOfSplits(t *testing.T) {
 		}
 		h.Close()
 	}
+	some := worldOf(t, from)
 	for n := 2; n < 300; n++ {
-		h := &Records{world: worldOf(t, from), head: recordsHeader{Tasks: make([]int64, n), TrainRatio: 1}}
+		for _, ratio := range []float64{0.001, 0.999} {
+			w := &RecordsWriter{head: recordsHeader{Tasks: make([]int64, n), TrainRatio: ratio}}
+			if w.part(); Unsplit(&Records{world: some, head: w.head}) != "" {
+				t.Fatalf("%d tasks at %g: a share of %g", n, ratio, w.head.TrainRatio)
+			}
+		}
+		h := &Records{world: some, head: recordsHeader{Tasks: make([]int64, n), TrainRatio: 1}}
 		_, advised, _ := strings.Cut(Unsplit(h), "--train-ratio ")
 		if _, err := fmt.Sscan(advised, &h.head.TrainRatio); err != nil || Unsplit(h) != "" {
 			t.Fatalf("%d tasks: advised %q leaves %q", n, advised, Unsplit(h))
