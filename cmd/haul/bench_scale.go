@@ -149,6 +149,11 @@ assumes that communication overlaps with nothing; the assumed links are printed 
 			if err != nil {
 				return err
 			}
+			if given != nil {
+				if err := timesNothing(cmd, "steps", "device", "precision", "workers"); err != nil {
+					return err
+				}
+			}
 			if err := checkReplaceable(plot); err != nil {
 				return err
 			}
@@ -221,7 +226,6 @@ func (a *app) benchScale(ctx context.Context, f *configFlags, d *deviceFlags, gi
 	if err != nil {
 		return nil, err
 	}
-	a.noteUnused(cfg, f.sets, nil)
 	r, err := recipe.Find(cfg.Recipe())
 	if err != nil {
 		return nil, usagef("--config %s: %s", f.config, err)
@@ -230,6 +234,11 @@ func (a *app) benchScale(ctx context.Context, f *configFlags, d *deviceFlags, gi
 	if key == "" {
 		return nil, usagef("--config %s: ranks cannot share steps of %s", f.config, cfg.Recipe())
 	}
+	replaced := map[string]string{}
+	if given != nil {
+		replaced[key] = "steps"
+	}
+	a.noteUnused(cfg, f.sets, replaced)
 	if given != nil { // a step of any size on any device tells how long the gradient is
 		d.name = "cpu"
 		if cfg, err = config.LoadAny("", f.config, append(f.sets, key+"=8")); err != nil {

@@ -62,4 +62,11 @@ func TestBenchScaleOfGivenSteps(t *testing.T) {
 	for _, steps := range []string{"512", "512=10", "0=1ms,1=2ms", "512=1ms", "128=1ms,256=2ms", "512=-1ms,1=1ms"} {
 		refused(t, []string{"bench", "scale", "--steps", steps}, exitUsage, "--steps")
 	}
+	for flag, value := range map[string]string{"device": "cpu", "precision": "bf16", "workers": "1"} { // which did nothing in silence
+		refused(t, []string{"bench", "scale", "--steps", "2=2ms,1=1ms", "--" + flag, value}, exitUsage, "--"+flag+" does not go with --steps, which times nothing")
+	}
+	r := haul(t, "bench", "scale", "--config", "tiny_1", "--steps", "2=2ms,1=1ms", "--set", "training.batch_size=64")
+	if r.code != exitDone || r.stderr != "--set training.batch_size=64 has no effect: --steps is given too\n" {
+		t.Errorf("%d: %q", r.code, r.stderr)
+	}
 }

@@ -99,15 +99,23 @@ routes.
 	return cmd
 }
 
+// timesNothing refuses flags beside one that takes what was timed elsewhere.
+func timesNothing(cmd *cobra.Command, by string, flags ...string) error {
+	for _, name := range flags {
+		if cmd.Flags().Changed(name) {
+			return usagef("--%s does not go with --%s, which times nothing", name, by)
+		}
+	}
+	return nil
+}
+
 // drawReports draws what earlier runs wrote, the last as the one to look at.
 func drawReports(cmd *cobra.Command, paths []string, plot string) error {
 	if plot == "" {
 		return usagef("--reports needs --plot, the picture to write")
 	}
-	for _, name := range []string{"config", "set", "device", "customers", "json"} {
-		if cmd.Flags().Changed(name) {
-			return usagef("--%s does not go with --reports, which time nothing", name)
-		}
+	if err := timesNothing(cmd, "reports", "config", "set", "device", "precision", "workers", "customers", "json"); err != nil {
+		return err
 	}
 	if err := checkReplaceable(plot); err != nil {
 		return err

@@ -73,7 +73,9 @@ func TestBenchSizesReports(t *testing.T) {
 		t.Errorf("a report without operations has a panel of them (%v)", err)
 	}
 	refused(t, []string{"bench", "sizes", "--reports", card}, exitUsage, "--plot")
-	refused(t, []string{"bench", "sizes", "--reports", card, "--plot", picture, "--customers", "5"}, exitUsage, "--customers does not go with --reports")
+	for flag, value := range map[string]string{"customers": "5", "workers": "1", "precision": "fp32"} {
+		refused(t, []string{"bench", "sizes", "--reports", card, "--plot", picture, "--" + flag, value}, exitUsage, "--"+flag+" does not go with --reports")
+	}
 	for _, path := range []string{write("no.json", `{"bench":"scale"}`), write("text.json", "no"), filepath.Join(dir, "absent.json")} {
 		refused(t, []string{"bench", "sizes", "--reports", path, "--plot", picture}, exitFailed, filepath.Base(path))
 	}
