@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -112,6 +113,11 @@ func TestWrittenSetsAreReadBack(t *testing.T) {
 	scale, ok := back.Problems[1].Scale()
 	if p := back.Problems[1]; !ok || scale != 1_000_000 || p.Name != "kool-10-test-1" || int(p.X[3]) != int(s.Problems[1].X[3]*1e6+0.5) {
 		t.Errorf("%v", p)
+	}
+	single := *s.Problems[1]
+	single.Name, single.Vehicles = "", 1
+	if err := Write(io.Discard, ".npz", []*vrp.Problem{s.Problems[0], &single}); err == nil || !strings.HasPrefix(err.Error(), "instance 1 cannot be written as .npz") {
+		t.Errorf("an instance without a name that an array has no place for: %v", err)
 	}
 }
 

@@ -3,6 +3,7 @@ package testset
 import (
 	"archive/zip"
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -14,9 +15,10 @@ import (
 // Write writes instances of equal size as .npz (arrays depot, locs, demand, capacity) or as Kool's
 // .pkl, by the ending.
 func Write(w io.Writer, ext string, problems []*vrp.Problem) error {
-	for _, p := range problems {
+	for i, p := range problems {
 		if err := p.Plain(); err != nil {
-			return fmt.Errorf("%s cannot be written as %s, which has arrays for plain problems only: %w", p.Name, ext, err)
+			name := cmp.Or(p.Name, fmt.Sprintf("instance %d", i))
+			return fmt.Errorf("%s cannot be written as %s, which has arrays for plain problems only: %w", name, ext, err)
 		}
 	}
 	switch ext {
