@@ -58,7 +58,7 @@ In Python: haul.Agent(run).act(obs, reward).`,
 	fs.StringVar(&f.checkpoint, "checkpoint", "", "run folder or .safetensors file of the trained agent")
 	fs.IntVar(&f.agents, "agents", 1, "number of agents, each with its own context")
 	fs.Float64Var(&f.temperature, "temperature", 0, "sampling temperature of actions; 0 takes the most likely action (default: what the run chose, else eval_temperature)")
-	fs.Float64Var(&f.search, "search", 0, "sampling temperature while an agent's context holds no reward yet (default: what the run chose, else eval_search)")
+	fs.Float64Var(&f.search, "search", 0, "sampling temperature while an agent's context holds no reward yet (default: --temperature; without it what the run chose, else eval_search)")
 	fs.Uint64Var(&f.seed, "seed", 0, "random seed of the actions, instead of the settings'")
 	return cmd
 }

@@ -67,7 +67,7 @@ in a second picture, NAME-episodes, the walk of a first and of a last episode.`,
 		{Name: "episodes", Default: 0, Usage: "episodes per agent (default: eval_episodes)", Check: atLeastOne("episodes")},
 		{Name: "agents", Default: 0, Usage: "agents per goal (default: eval_agents)", Check: atLeastOne("agents")},
 		{Name: "temperature", Default: 0.0, Usage: "sampling temperature of actions; 0 takes the most likely action (default: eval_temperature)", Check: checkTemperature},
-		{Name: "search", Default: 0.0, Usage: "sampling temperature while an agent's context holds no reward yet (default: eval_search)", Check: checkSearch},
+		{Name: "search", Default: 0.0, Usage: "sampling temperature while an agent's context holds no reward yet (default: --temperature, without it eval_search)", Check: checkSearch},
 		{Name: "tune", Default: "", Usage: "temperatures to try on the validation goals; the best is used. 0.5,0.7:1 tries 0.5, and 0.7 with --search 1 (default: eval_tune)", Check: checkTune},
 	},
 }
