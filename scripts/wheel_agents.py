@@ -137,6 +137,10 @@ def recording(folder, written):
         "nothing to choose": {"action_space": Space(n=1)},
         "'north' is no number": {"reset": lambda **_: ("north", {})},
         "observation of task 0 is nan": {"reset": lambda **_: (float("nan"), {}), "observation_space": Space(n=2, dtype="int64")},
+        "an observation of 65 numbers: want 1 to 64": {"observation_space": Space(shape=(5, 13), dtype="float64")},
+        "step 0 has 9 in field 1: observation_space says 0 to 7": {"reset": lambda **_: ([0, 9], {}), "step": lambda arm: ([0, 0], 0.0, True, False, {}), "observation_space": Space(nvec=[8, 8], dtype="int64")},
+        "reset of the environment gave something else": {"reset": lambda **_: [0, 0]},
+        "step of the environment gave something else": {"step": lambda arm: ([0, 0], 0.0, True, {})},
         "the reward of task 0, episode 0, step 0 is nan": {"step": lambda arm: ([0, 0], float("nan"), False, True, {})},
     }.items():
         def changed(task):
@@ -147,6 +151,9 @@ def recording(folder, written):
         refused(want, haul.record, changed, tasks=2, out=f"{folder}/no.hist", learner="table")
     for name in ("episodes", "streams", "limit", "bins", "processes"):
         refused(f"{name}=0", haul.record, Measured, tasks=2, out=f"{folder}/no.hist", learner="table", **{name: 0})
+    for want, given in {"seed=-1: it must be at least 0": {"seed": -1}, "episodes=2.5: want a whole number": {"episodes": 2.5}, "rate=nan": {"rate": float("nan")}, "discount=2": {"discount": 2}}.items():
+        refused(want, haul.record, Measured, tasks=2, out=f"{folder}/no.hist", learner="table", **given)
+    refused("at most 2^53", haul.record, Measured, tasks=[1 << 60, 1], out=f"{folder}/no.hist")
     refused("is there twice", haul.record, Measured, tasks=[1, 1], out=f"{folder}/no.hist")
     refused("which has no observation_space", haul.record, lambda task: None, tasks=2, out=f"{folder}/no.hist")
     refused("a function of a module", haul.record, lambda task: Measured(task), tasks=2, out=f"{folder}/no.hist", processes=2)
@@ -220,6 +227,15 @@ def networks(folder, column):
         assert len(column("best_actions")) == len(column("actions")) and max(column("rewards")) == 5, mode
     one = haul.record(Signs, tasks=2, out=f"{folder}/one.hist", steps=64, streams=1, limit=3, processes=2)
     assert one["streams"] == 2 and one["transitions"] == 2 * 63 and one["episodes"] == 42, one
+    negative = haul.record(Signs, tasks=[-3, 4], out=f"{folder}/one.hist", steps=64, streams=1, force=True)
+    assert set(column("tasks")) == {-3, 4}, negative
+
+    class Endless(Signs):
+        def step(self, arm):
+            obs, paid, *_ = super().step(arm)
+            return obs, paid, False, False, {}
+
+    refused("no episode ended in 64 steps of each environment: use more steps, or a lower limit than 1000", haul.record, Endless, tasks=2, out=f"{folder}/no.hist", steps=64)
     for want, given in {
         "learner='sarsa': use 'table' or 'ppo'": {"learner": "sarsa"},
         'bins=4: learner="ppo" has none': {"learner": "ppo", "bins": 4},

@@ -23,6 +23,34 @@ class Step(NamedTuple):
     idle: list[bool]
 
 
+def reset(env: Any, **how: Any) -> Any:
+    """The first observation of an episode.
+
+    >>> class Old:
+    ...     reset = lambda self, seed: 0
+    ...     step = lambda self, action: (0, 1.0, True, {})
+    >>> for call in (lambda: reset(Old(), seed=1), lambda: step(Old(), 0)):
+    ...     try:
+    ...         call()
+    ...     except HaulError as e:
+    ...         print(str(e).split(": ")[1])
+    want an observation and a dict, as Gymnasium's gives
+    want an observation, a reward, terminated, truncated and a dict, as Gymnasium's gives
+    """
+    given = env.reset(**how)
+    if not (isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], dict)):
+        raise HaulError("reset of the environment gave something else: want an observation and a dict, as Gymnasium's gives")
+    return given[0]
+
+
+def step(env: Any, action: Any) -> Any:
+    """What an action led to."""
+    given = env.step(action)
+    if not (isinstance(given, tuple) and len(given) == 5):
+        raise HaulError("step of the environment gave something else: want an observation, a reward, terminated, truncated and a dict, as Gymnasium's gives")
+    return given
+
+
 class Singles:
     """Several environments of one task, which begin their next episodes at once. An episode of limit steps is cut."""
 
@@ -37,7 +65,7 @@ class Singles:
     def _reset(self, i: int) -> list[float]:
         seed = self.seed + i + len(self.envs) * self.episodes[i]
         self.episodes[i], self.clock[i] = self.episodes[i] + 1, 0
-        return self._row(i, self.envs[i].reset(seed=seed)[0])
+        return self._row(i, reset(self.envs[i], seed=seed))
 
     def _row(self, i: int, obs: Any) -> list[float]:
         return finite(row(obs), f"the observation of {self.who}, environment {i}")
@@ -45,7 +73,7 @@ class Singles:
     def step(self, actions: Sequence[int]) -> Step:
         out = Step([], [], [], [], [], [False] * len(self.envs))
         for i, (env, action) in enumerate(zip(self.envs, actions)):
-            obs, reward, ended, cut, _ = env.step(action)
+            obs, reward, ended, cut, _ = step(env, action)
             self.clock[i] += 1
             ended, cut = bool(ended), bool(cut) or self.clock[i] == self.limit
             after = self._row(i, obs)
@@ -75,14 +103,14 @@ class Parts:
 
     def begin(self, seed: int) -> list[list[float]]:
         self.idle, self.clock = [False] * self.count, [0] * self.count
-        self.seen = self._rows(self.env.reset(seed=seed)[0])
+        self.seen = self._rows(reset(self.env, seed=seed))
         return self.seen
 
     def _rows(self, obs: Any) -> list[list[float]]:
         return [finite(row(o), f"the observation of {self.who}, environment {i}") for i, o in enumerate(each(obs, self.count))]
 
     def step(self, actions: Sequence[int]) -> Step:
-        obs, rewards, ended, cut, infos = self.env.step(packed(list(actions)))
+        obs, rewards, ended, cut, infos = step(self.env, packed(list(actions)))
         after = self._rows(obs)
         idle, over = self.idle, [bool(a or b) for a, b in zip(ended, cut)]
         now = list(after)
@@ -92,8 +120,7 @@ class Parts:
                 if over[i]:  # without its last observation nothing is known to follow
                     after[i] = row(final[i]) if final is not None and final[i] is not None else self.seen[i]
         elif self.mode == "Disabled" and any(over):
-            obs, _ = self.env.reset(options={"reset_mask": packed(over)})
-            now = self._rows(obs)
+            now = self._rows(reset(self.env, options={"reset_mask": packed(over)}))
         for i in range(self.count):
             self.clock[i] = 0 if over[i] or idle[i] else self.clock[i] + 1
             if self.clock[i] >= self.limit:

@@ -16,7 +16,7 @@ from ._agent import finite, number, row
 from ._binary import HaulError
 from ._histories import Numbers, load_histories
 from ._lines import Program
-from ._many import Parts, Singles
+from ._many import Parts, Singles, reset, step
 
 
 class _QLearner:
@@ -63,12 +63,16 @@ class _Life:
         self.observations, self.rewards = array.array("d"), array.array("d")
         self.actions, self.ends, self.best = array.array("q"), array.array("B"), array.array("q")
         self.episodes, self.steps = 0, 0  # lived through, and of the present one
+        self.sizes = job.sizes
         self.who = f"task {job.task!r}, episode %d, step %d"
 
     def step(self, now: list[float], action: int, reward: Any, after: list[float], over: bool) -> float:
         """A transition; over says that the next observation is another episode's first. It returns what was paid."""
         paid = finite([number(reward)], "the reward of " + self.who % (self.episodes, self.steps))[0]
         finite(now, "the observation of " + self.who % (self.episodes, self.steps))
+        for i, (v, size) in enumerate(zip(now, self.sizes or [])):
+            if not 0 <= v < size:
+                raise HaulError(f"the observation of {self.who % (self.episodes, self.steps)} has {v:g} in field {i}: observation_space says 0 to {size - 1}")
         finite(after, "the observation after " + self.who % (self.episodes, self.steps))
         self.observations.extend(now)
         self.actions.append(action)
@@ -103,6 +107,11 @@ class _Job(NamedTuple):
     discount: float
     steps: int  # of a network
     sizes: list[int] | None  # values of each number of an observation, where all are whole
+
+    @property
+    def key(self) -> int:
+        """Of the environments' seeds, which are not negative."""
+        return abs(self.place)
 
     def epsilon(self, episode: int) -> float:
         return max(0.0, 1 - episode / (0.8 * self.episodes))
@@ -212,6 +221,29 @@ def _sizes(space: Any) -> list[int] | None:
     return out if out and all(1 <= v <= 256 for v in out) else None
 
 
+def _width(space: Any) -> int | None:
+    """How many numbers an observation has; None where its space does not say.
+
+    >>> from types import SimpleNamespace as Space
+    >>> pair = Space(spaces=(Space(n=5), Space(shape=(2, 3), dtype="float32")))
+    >>> _width(Space(n=5, shape=())), _width(Space(nvec=[3, 4], shape=(2,))), _width(pair), _width(Space())
+    (1, 2, 7, None)
+    """
+    parts = _parts(space)
+    if parts is not None:
+        widths = [_width(p) for p in parts]
+        return None if None in widths else sum(w or 0 for w in widths)
+    if getattr(space, "shape", None):
+        count = 1
+        for k in space.shape:
+            count *= k
+        return count
+    return 1 if hasattr(space, "n") else None
+
+
+FIELDS = 64  # numbers that an observation has at most
+
+
 def _live(job: _Job) -> list[_Life]:
     """Learners' lives in one task."""
     env = job.make_env(job.task)
@@ -238,7 +270,7 @@ def _live(job: _Job) -> list[_Life]:
 
 def _live_network(envs: Parts | Singles, count: int, job: _Job, actions: int) -> list[_Life]:
     """The lives of one learner with a network, which acts in all environments at once. The program has it."""
-    now = envs.begin(job.seed * 7919 + job.place * job.steps * count)
+    now = envs.begin(job.seed * 7919 + job.key * job.steps * count)
     arguments = ["data", "learn", "--envs", count, "--steps", job.steps, "--actions", actions, "--seed", job.seed, "--rate", job.rate, "--discount", job.discount]
     arguments += ["--measured", len(now[0])] if job.sizes is None else ["--sizes", ",".join(map(str, job.sizes))]
     lives = [_Life(job, i) for i in range(count)]
@@ -264,20 +296,19 @@ def _live_network(envs: Parts | Singles, count: int, job: _Job, actions: int) ->
 def _live_one(env: Any, job: _Job, actions: int, whole: bool) -> _Life:
     life, learner = _Life(job, job.stream), job.table(actions, job.stream)
     if not whole:
-        obs, _ = env.reset(seed=job.seed + job.place)
+        obs = reset(env, seed=job.seed + job.key)
         seen = [finite(row(obs), "the first observation of " + repr(job.task))]
         for _ in range(2000):  # what a walk at random sees sets the bins
-            obs, _, ended, cut, _ = env.step(learner.random.randrange(learner.actions))
+            obs, _, ended, cut, _ = step(env, learner.random.randrange(learner.actions))
             seen.append(finite(row(obs), "an observation of task " + repr(job.task)))
             if ended or cut:
-                obs, _ = env.reset()
+                obs = reset(env)
         learner.measure(seen)
     for episode in range(job.episodes):
-        obs, _ = env.reset(seed=job.seed * 7919 + job.stream * job.episodes + episode)
-        now = row(obs)
+        now = row(reset(env, seed=job.seed * 7919 + job.stream * job.episodes + episode))
         for t in range(job.limit):
             action = learner.choose(learner.state(finite(now, "an observation of task " + repr(job.task))), job.epsilon(episode))
-            obs, reward, ended, cut, _ = env.step(action)
+            obs, reward, ended, cut, _ = step(env, action)
             after = row(obs)
             over = bool(ended or cut or t == job.limit - 1)
             paid = life.step(now, action, reward, after, over)
@@ -332,6 +363,8 @@ def _numbered(tasks: Any) -> list[Any]:
     except TypeError:
         listed = [operator.index(t) if hasattr(t, "__index__") else t for t in tasks]
     for i, t in enumerate(listed):
+        if isinstance(t, int) and abs(t) > 2**53:
+            raise HaulError(f"task {t}: want a whole number of at most 2^53 in size")
         if t in listed[:i]:
             raise HaulError(f"task {t!r} is there twice: streams= lets several learners live through each task")
     return listed
@@ -366,9 +399,35 @@ def _heeded(learner: str, given: dict[str, Any]) -> dict[str, Any]:
             raise HaulError(f'{name}={value}: learner="{learner}" has none, learner="{TABLE if learner == PPO else PPO}" has')
         out[name] = value
     for name in ("episodes", "steps", "streams", "bins"):
-        if name in out and out[name] < 1:
-            raise HaulError(f"{name}={out[name]}: it must be at least 1")
+        if name in out:
+            out[name] = _count(name, out[name])
+    if not 0 < out["rate"] <= 1:
+        raise HaulError(f"rate={out['rate']}: it must be more than 0, at most 1")
+    if not 0 <= out["discount"] <= 1:
+        raise HaulError(f"discount={out['discount']}: it must be 0 to 1")
     return out
+
+
+def _count(name: str, value: Any, least: int = 1) -> int:
+    """A whole number.
+
+    >>> _count("seed", 0, 0)
+    0
+    >>> for value in (0, 2.5):
+    ...     try:
+    ...         _count("steps", value)
+    ...     except HaulError as e:
+    ...         print(e)
+    steps=0: it must be at least 1
+    steps=2.5: want a whole number
+    """
+    try:
+        n = operator.index(value)
+    except TypeError:
+        raise HaulError(f"{name}={value!r}: want a whole number") from None
+    if n < least:
+        raise HaulError(f"{name}={n}: it must be at least {least}")
+    return n
 
 
 def record(
@@ -405,9 +464,7 @@ def record(
     steps in each, all of which are recorded, with the actions that it holds best in the end (labels). Where learner is not given, it is
     the one that has steps, or episodes and bins, if these are given; else "table" for observations of whole numbers and "ppo" for others.
     """
-    for name, value in (("limit", limit), ("processes", processes)):
-        if value < 1:
-            raise HaulError(f"{name}={value}: it must be at least 1")
+    limit, processes, seed = _count("limit", limit), _count("processes", processes), _count("seed", seed, 0)
     listed = _numbered(tasks)
     if not listed:
         raise HaulError("no tasks: an agent learns how learning goes from many")
@@ -416,10 +473,12 @@ def record(
         raise HaulError("tasks are numbers and names: want either")
     probe = make_env(listed[0])
     seen, acts = _spaces(probe)
-    actions, whole, sizes = _actions(acts), _whole(seen), _sizes(seen)
+    actions, whole, sizes, width = _actions(acts), _whole(seen), _sizes(seen), _width(seen)
     parts = hasattr(probe, "num_envs")
     if hasattr(probe, "close"):
         probe.close()
+    if width is not None and width > FIELDS:
+        raise HaulError(f"an observation of {width} numbers: want 1 to {FIELDS}")
     who = learner or (PPO if steps is not None else TABLE if whole or episodes is not None or bins is not None else PPO)
     heeds = _heeded(who, {"episodes": episodes, "steps": steps, "streams": streams, "bins": bins, "rate": rate, "discount": discount})
     if who == PPO and parts and streams is not None:
@@ -439,6 +498,8 @@ def record(
             lives = [x for of in pool.map(_live, jobs, chunksize=1) for x in of]
     else:
         lives = [x for j in jobs for x in _live(j)]
+    if not any(any(x.ends) for x in lives):
+        raise HaulError(f"no episode ended in {given['steps']} steps of each environment: use more steps, or a lower limit than {limit}")
     width = len(lives[0].observations) // len(lives[0].actions)
     rows = [len(x.actions) for x in lives]
     for x, n in zip(lives, rows):
