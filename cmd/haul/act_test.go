@@ -112,6 +112,20 @@ func TestActAnswersLineByLine(t *testing.T) {
 			t.Errorf("%.200s is answered by %s; want %q", line, said, want)
 		}
 	}
+	chosen, err := readResult(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, search := chosen.HeldOut.Temperature, chosen.HeldOut.Search
+	for _, c := range []struct {
+		args        []string
+		own, search float64
+	}{{nil, own, search}, {[]string{"--temperature", "0.25"}, 0.25, 0.25}, {[]string{"--search", "0.25"}, own, 0.25}, {[]string{"--temperature", "0", "--search", "2"}, 0, 2}} {
+		first := object(t, append([]string{"act", "--checkpoint", run, "--device", "cpu"}, c.args...)...)
+		if first["temperature"] != c.own || first["search_temperature"] != c.search {
+			t.Errorf("%v: %v, where the run chose %g and %g", c.args, first, own, search)
+		}
+	}
 	for _, flag := range []string{"--temperature", "--search"} {
 		for _, v := range []string{"-1", "NaN", "Inf"} {
 			refused(t, []string{"act", "--checkpoint", run, flag, v}, exitUsage, "--temperature and --search must be finite and not below 0")

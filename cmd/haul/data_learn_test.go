@@ -41,6 +41,10 @@ func TestLearnAnswersLineByLine(t *testing.T) {
 	if plain[5] != plain[1] || plain[6] != plain[2] {
 		t.Errorf("a task that is lived once more: %q, at first %q", plain[5:], plain[1:3])
 	}
+	other := strings.Replace(begin, "7", "8", 1)
+	if next := talk(other + step + step + step + begin + step); len(next) != 7 || fmt.Sprint(next[1:4]) == fmt.Sprint(plain[1:4]) || next[5] != plain[1] || next[6] != plain[2] {
+		t.Errorf("another task and then the same: %q, at first %q", next, plain)
+	}
 	if again := talk(begin + step); len(again) != 3 || again[2] != plain[2] || said.String() != "the input ended at step 2 of 3 of a task: what was learned of it is lost\n" {
 		t.Errorf("cut short: %q, %q", again, said.String())
 	}

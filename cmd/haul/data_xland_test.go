@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"haul/internal/world/history"
 )
 
@@ -212,4 +214,33 @@ func TestXLandAgentsLiveBesideSearchers(t *testing.T) {
 	if r := data("c.hist", "--agent", path("run"), "--device", "cpu", "--view", "3"); r.code != exitUsage || !strings.Contains(r.stderr, "were trained in XLand-MiniGrid-R1-9x9") {
 		t.Errorf("%d: %s", r.code, r.stderr)
 	}
+}
+
+// What each flag of haul data xland is for: the learners that heed it, nil for all. The others
+// refuse it.
+var xlandFlagTable = map[string]struct {
+	value    string
+	learners []string
+}{
+	"tasks": {}, "task-seed": {}, "learn": {}, "held": {}, "histories": {}, "view": {}, "horizon": {}, "opaque": {}, "learner": {}, "seed": {}, "workers": {}, "out": {}, "force": {}, "json": {},
+	"episodes": {"3", []string{"q"}}, "steps": {"300", []string{"search", "ppo"}}, "noise": {"0.5", []string{"search"}}, "agent": {"RUN", []string{"search"}},
+	"envs": {"9", []string{"ppo"}}, "rollout": {"9", []string{"ppo"}}, "hidden": {"9", []string{"ppo"}}, "rate": {"0.1", []string{"ppo"}}, "entropy": {"0.1", []string{"ppo"}},
+	"device": {"cpu", []string{"ppo"}}, "precision": {"fp32", []string{"ppo"}}, // and of searchers with --agent
+}
+
+// TestXLandRefusesWhatDoesNothing: every flag of haul data xland has its row in the table, and a
+// learner that has no use for it refuses it.
+func TestXLandRefusesWhatDoesNothing(t *testing.T) {
+	app := &app{}
+	app.newDataXLand().Flags().VisitAll(func(f *pflag.Flag) {
+		row, ok := xlandFlagTable[f.Name]
+		if !ok {
+			t.Errorf("--%s has no row in xlandFlagTable", f.Name)
+		}
+		for _, learner := range xlandLearners {
+			if row.learners != nil && !slices.Contains(row.learners, learner) {
+				refused(t, []string{"data", "xland", "--learner", learner, "--" + f.Name, row.value, "--out", filepath.Join(t.TempDir(), "x.hist")}, exitUsage, "--"+f.Name+" needs --")
+			}
+		}
+	})
 }
