@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"haul/internal/config"
+	"haul/internal/cu"
 	"haul/internal/kernel"
 	"haul/internal/report"
 	"haul/internal/run"
@@ -66,6 +67,9 @@ func (a *app) exit(ctx context.Context, err error) int {
 	}
 	if quiet {
 		return exitFailed
+	}
+	if errors.Is(err, cu.ErrNoDriver) {
+		err = fmt.Errorf("%w: install NVIDIA's driver, or use --device cpu", err)
 	}
 	a.complain(oneLine(err.Error()))
 	if errors.As(err, new(usageError)) || errors.As(err, new(*run.UsageError)) || errors.As(err, new(*config.SetError)) {

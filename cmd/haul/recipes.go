@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -142,6 +143,9 @@ func checkpointOf(path string) (string, *run.Checkpoint, error) {
 				return best, ck, nil
 			}
 		}
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nameRun(err, path)
+		}
 		return last, nil, err
 	}
 	r, err := recipe.Find(ck.Settings.Recipe())
@@ -157,6 +161,17 @@ func checkpointOf(path string) (string, *run.Checkpoint, error) {
 	}
 	ck, err = run.Load(use, "")
 	return use, ck, err
+}
+
+// nameRun adds to the error about a folder that is no run's, but holds runs, the name of one.
+func nameRun(err error, folder string) error {
+	entries, _ := os.ReadDir(folder)
+	for _, e := range entries {
+		if within := filepath.Join(folder, e.Name()); exists(filepath.Join(within, run.LastName)) {
+			return fmt.Errorf("%w; name a run in it, such as %s", err, within)
+		}
+	}
+	return err
 }
 
 // openFor opens the device for settings of any recipe. auto goes by the time of their training

@@ -171,7 +171,10 @@ func (f *trainFlags) checkpoint() (err error) {
 		if _, missing := os.Stat(f.resume); errors.Is(missing, fs.ErrNotExist) {
 			return fmt.Errorf("nothing to resume: there is no folder %s", f.resume)
 		}
-		return fmt.Errorf("nothing to resume: %s holds no %s", f.resume, run.LastName)
+		return nameRun(fmt.Errorf("nothing to resume: %s holds no %s", f.resume, run.LastName), f.resume)
+	}
+	if best := filepath.Join(f.resume, run.BestName); err != nil && exists(best) {
+		return fmt.Errorf("%w (--from %s begins a run with its best weights)", err, best)
 	}
 	return err
 }
@@ -230,6 +233,9 @@ func (f *trainFlags) settings(cmd *cobra.Command) (config.Settings, run.Recipe, 
 	c, err := config.LoadAny(model, name, f.sets)
 	if err != nil {
 		return nil, nil, err
+	}
+	if ck := f.last; ck != nil && ck.Settings.Recipe() != c.Recipe() {
+		return nil, nil, usagef("%s holds a run of %s, and --config %s has settings of %s", f.resume, ck.Settings.Recipe(), f.config, c.Recipe())
 	}
 	r, err := recipe.Find(c.Recipe())
 	if err != nil {

@@ -7,6 +7,7 @@
 package cu
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,9 @@ import (
 
 // library is the name the driver package installs; the bare libcuda.so belongs to the toolkit.
 const library = "libcuda.so.1"
+
+// ErrNoDriver is that this machine has no CUDA driver.
+var ErrNoDriver = errors.New("no CUDA driver")
 
 // Symbols gives the address of one of the driver's entry points by its name.
 type Symbols func(name string) (uintptr, error)
@@ -57,7 +61,7 @@ func Replace(symbols Symbols) (restore func()) {
 func open() (*Driver, error) {
 	handle, err := dlopen(library)
 	if err != nil {
-		return nil, fmt.Errorf("no CUDA driver: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrNoDriver, err)
 	}
 	return initialised(func(name string) (uintptr, error) { return dlsym(handle, name) })
 }

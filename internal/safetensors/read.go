@@ -65,7 +65,7 @@ func read(r io.Reader, size int64, check func(*File, int64) error) (*File, error
 		return nil, fmt.Errorf("not a safetensors file: it would have a header of %d bytes", n)
 	}
 	if int64(n) > size-8 {
-		return nil, fmt.Errorf("truncated: the header takes %d bytes, the file has %d after its length", n, size-8)
+		return nil, fmt.Errorf("truncated: the header takes %d bytes, the file has %d after its length: copy it again", n, size-8)
 	}
 	header := make([]byte, n)
 	if _, err := io.ReadFull(r, header); err != nil {
@@ -77,7 +77,7 @@ func read(r io.Reader, size int64, check func(*File, int64) error) (*File, error
 	}
 	switch have := size - 8 - int64(n); {
 	case end > have:
-		return nil, fmt.Errorf("truncated: the tensors take %d bytes, the file has %d", end, have)
+		return nil, fmt.Errorf("truncated: the tensors take %d bytes, the file has %d: copy it again", end, have)
 	case end < have:
 		return nil, fmt.Errorf("%d bytes follow the last tensor", have-end)
 	}
@@ -102,7 +102,7 @@ func read(r io.Reader, size int64, check func(*File, int64) error) (*File, error
 
 func truncated(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("truncated: the file ended early")
+		return errors.New("truncated: the file ended early: copy it again")
 	}
 	return err
 }

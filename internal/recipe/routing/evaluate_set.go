@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -124,7 +125,9 @@ func setOf(f run.Flags) (*givenEval, error) {
 func (g *givenEval) load(e *run.Evaluation, file string, o files.Options) (err error) {
 	switch {
 	case file != "":
-		g.set, err = testset.Load(file, o)
+		if g.set, err = testset.Load(file, o); errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("--instances %s: there is no such file or folder", file)
+		}
 	case e.Flags.String("testset") == testsetRouteFinder:
 		if g.set, err = testset.RouteFinder(g.variantOf(e), customersOf(e)); err != nil {
 			err = &run.UsageError{Err: err}

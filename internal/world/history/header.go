@@ -169,7 +169,7 @@ func readPreamble(data []byte) (preamble, error) {
 	}
 	switch want := preambleBytes + p.payload + p.starts + p.json; {
 	case int64(len(data)) < want:
-		return p, fmt.Errorf("cut short: %d bytes of %d", len(data), want)
+		return p, fmt.Errorf("cut short: %d bytes of %d: copy or make it again", len(data), want)
 	case int64(len(data)) > want:
 		return p, fmt.Errorf("%d bytes follow its end", int64(len(data))-want)
 	}

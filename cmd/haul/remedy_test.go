@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"haul/internal/cu"
+	"haul/internal/run"
+)
+
+// TestAFolderOfRunsNamesOne: whoever names the folder above the runs is told of a run in it, and of
+// none where there is none.
+func TestAFolderOfRunsNamesOne(t *testing.T) {
+	runs := t.TempDir()
+	if err := os.Mkdir(filepath.Join(runs, "notes"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	verbs := [][]string{{"train", "--resume", runs}, {"eval", "--checkpoint", runs}, {"act", "--checkpoint", runs}}
+	for _, args := range verbs {
+		if r := haul(t, args...); r.code != exitFailed || strings.Contains(r.stderr, "name a run") {
+			t.Errorf("%v: exit %d, %q", args, r.code, r.stderr)
+		}
+	}
+	one := filepath.Join(runs, "quick[1]")
+	if err := os.Mkdir(one, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(one, run.LastName), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range verbs {
+		refused(t, args, exitFailed, "; name a run in it, such as "+one)
+	}
+}
+
+// TestResumeNamesWhatDiffers: settings of another recipe are refused as such, before what they
+// would read is looked for. Of a run whose last checkpoint is damaged the best weights are named.
+func TestResumeNamesWhatDiffers(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "learner")
+	r := haul(t, "train", "--model", "PPO", "--device", "cpu", "--out", dir, "--iterations", "1", "--set", "grid_size=3", "--set", "n_steps=20",
+		"--set", "n_stream=4", "--set", "batch_size=20", "--set", "n_epochs=1")
+	if r.code != exitDone {
+		t.Fatalf("exit %d: %s", r.code, r.stderr)
+	}
+	refused(t, []string{"train", "--resume", dir, "--config", "ad_dr_small"}, exitUsage, dir+" holds a run of PPO, and --config ad_dr_small has settings of AD")
+	last, best := filepath.Join(dir, run.LastName), filepath.Join(dir, run.BestName)
+	whole, err := os.ReadFile(last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(last, whole[:len(whole)/2], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, kept := range []bool{false, true} {
+		if kept {
+			if err := os.WriteFile(best, whole, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := os.RemoveAll(best); err != nil {
+			t.Fatal(err)
+		}
+		r := haul(t, "train", "--resume", dir)
+		if r.code != exitFailed || !strings.Contains(r.stderr, "truncated: ") || strings.Contains(r.stderr, "(--from "+best+" begins a run with its best weights)") != kept {
+			t.Errorf("exit %d, %q", r.code, r.stderr)
+		}
+	}
+}
+
+// TestMissingInstancesAreNamed: the flag goes with the file that is not there.
+func TestMissingInstancesAreNamed(t *testing.T) {
+	refused(t, []string{"eval", "--policy", "cvrp20", "--device", "cpu", "--instances", "1000"}, exitFailed, "--instances 1000: there is no such file or folder")
+}
+
+// TestNoDriverHasARemedy: every verb that asks for a GPU where there is no driver says what to do.
+func TestNoDriverHasARemedy(t *testing.T) {
+	for err, want := range map[error]bool{fmt.Errorf("device cuda:0: %w: no such file", cu.ErrNoDriver): true, fmt.Errorf("device cuda:0: 1 GPU is there"): false} {
+		var said strings.Builder
+		a := &app{stderr: &said}
+		if code := a.exit(context.Background(), err); code != exitFailed || strings.HasSuffix(said.String(), "use --device cpu\n") != want {
+			t.Errorf("%v: exit %d, %q", err, code, said.String())
+		}
+	}
+}
