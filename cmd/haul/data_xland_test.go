@@ -78,7 +78,7 @@ func TestXLandRefusals(t *testing.T) {
 		{"--hidden 3", "--hidden needs --learner ppo"},
 		{"--learner ppo --noise 0.5", "--noise needs --learner search"},
 		{"--learner ppo --steps 200", "200 steps of a history: want 243 at least"},
-		{"--learner ppo --steps 300 --rollout 400", "want 400, a rollout"},
+		{"--learner ppo --steps 300 --rollout 400", "want 400 (a rollout)"},
 		{"--learner ppo --envs 0", "--histories is 1, and a network has 0 environments"},
 		{"--learner ppo --histories 9 --envs 8", "--histories is 9, and a network has 8 environments"},
 		{"--learner ppo --rollout 0", "0 steps of a rollout"},

@@ -408,9 +408,9 @@ func TestSettingsAreChecked(t *testing.T) {
 		change func(*Settings)
 		why    string
 	}{
-		{func(s *Settings) { s.Steps = 3 }, "3 steps of a history: want 4, a rollout"},
+		{func(s *Settings) { s.Steps = 3 }, "3 steps of a history: want 4 (a rollout)"},
 		{func(s *Settings) { s.Steps, s.Rollout = 8, 2 }, "want 9 at least, the longest episode"},
-		{func(s *Settings) { s.Steps = 1<<24 + 1 }, "16777217 steps of a history: want 4, a rollout, to 16777216"},
+		{func(s *Settings) { s.Steps = 1<<24 + 1 }, "16777217 steps of a history: want 4 (a rollout) to 16777216"},
 		{func(s *Settings) { s.Envs = 0 }, "0 environments"},
 		{func(s *Settings) { s.Envs = 1<<16 + 1 }, "65537 environments of a learner: want 1 to 65536"},
 		{func(s *Settings) { s.Rollout = 0 }, "0 steps of a rollout"},

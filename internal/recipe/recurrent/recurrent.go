@@ -53,7 +53,7 @@ func (s *Settings) check() error {
 	case s.Rollout < 1 || s.Rollout > 1<<12:
 		return fmt.Errorf("%d steps of a rollout: want 1 to %d", s.Rollout, 1<<12)
 	case s.Steps < s.Rollout || s.Steps > 1<<24:
-		return fmt.Errorf("%d steps of a history: want %d, a rollout, to %d", s.Steps, s.Rollout, 1<<24)
+		return fmt.Errorf("%d steps of a history: want %d (a rollout) to %d", s.Steps, s.Rollout, 1<<24)
 	case s.Envs < 1 || s.Envs > 1<<16:
 		return fmt.Errorf("%d environments of a learner: want 1 to %d", s.Envs, 1<<16)
 	case s.Hidden < 1 || s.Hidden > 1<<12:
