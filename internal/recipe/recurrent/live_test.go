@@ -328,6 +328,81 @@ func TestCutsAreJudged(t *testing.T) {
 	}
 }
 
+// TestCutsAreShownAsGoingOn: the critic is asked about a cut episode as if it had gone on, from its
+// last observation or, where that is not told, from the one before. The network goes on from the
+// next episode's first one, and sees that one is over.
+func TestCutsAreShownAsGoingOn(t *testing.T) {
+	s := LiveDefault()
+	s.Envs, s.Steps = 4, 2
+	o := newElsewhere(&s, Shown{Measured: 1, Actions: 3}, func(context.Context, []uint8) (*Told, error) {
+		return &Told{Observed: [][]float64{{10}, {20}, {30}, {40}}, Rewards: []float64{1, 2, 3, 4}, Ended: []bool{false, false, true, false}, Cut: []bool{true, true, false, false},
+			Last: [][]float64{{-5}, nil, nil, nil}}, nil
+	})
+	o.first = [][]float64{{1}, {2}, {3}, {4}}
+	if err := errors.Join(o.begin(0, 0), o.step(context.Background(), []uint8{0, 1, 2, 1})); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		show func([]int32, []float32)
+		rows []int32 // of the action, and of whether the episode is over: those of actions come first
+		seen []float64
+	}{{o.showLast, []int32{0, 4, 1, 4, 2, 4, 1, 4}, []float64{-5, 2, 30, 40}}, {o.show, []int32{0, 5, 1, 5, 2, 5, 1, 4}, []float64{10, 20, 30, 40}}} {
+		rows, numbers := make([]int32, 8), make([]float32, 8)
+		c.show(rows, numbers)
+		if !slices.Equal(rows, c.rows) {
+			t.Errorf("rows %v, want %v", rows, c.rows)
+		}
+		for e, v := range c.seen {
+			if want := []float32{o.scales[0].centred(v), o.gain.shrunk(float64(e + 1))}; !slices.Equal(numbers[2*e:][:2], want) {
+				t.Errorf("environment %d shows %v, want %v", e, numbers[2*e:][:2], want)
+			}
+		}
+	}
+}
+
+// TestLivesAreShownOnceMore: labels are read from what each step was shown before it was taken: the
+// observation, the action before and whether an episode is over, steps that were none among them.
+// What is measured is in spreads of the whole life.
+func TestLivesAreShownOnceMore(t *testing.T) {
+	s := LiveDefault()
+	s.Envs, s.Steps = 2, 5
+	step := 0
+	o := newElsewhere(&s, Shown{Measured: 1, Actions: 3}, func(context.Context, []uint8) (*Told, error) {
+		step++
+		x := float64(step)
+		return &Told{Observed: [][]float64{{x}, {10 * x}}, Rewards: []float64{x, -x}, Ended: []bool{step == 1, step == 4}, Cut: []bool{step == 3, false}, Idle: []bool{false, step == 2}}, nil
+	})
+	o.first = [][]float64{{-1}, {-2}}
+	if err := o.begin(0, 0); err != nil {
+		t.Fatal(err)
+	}
+	rows, numbers, shown := make([]int32, 4), make([]float32, 4), [][]int32{}
+	for k := range s.Steps {
+		o.show(rows, numbers)
+		shown = append(shown, slices.Clone(rows))
+		if err := o.step(context.Background(), []uint8{uint8(k % 3), uint8((k + 1) % 3)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := o.recall(); n != s.Steps {
+		t.Fatalf("%d steps are kept of %d", n, s.Steps)
+	}
+	seen := [][]float64{{-1, -2}, {1, 10}, {2, 20}, {3, 30}, {4, 40}}
+	paid := [][]float64{{0, 0}, {1, -1}, {2, 0}, {3, -3}, {4, -4}} // by the step before
+	for k := range s.Steps {
+		o.turn(k)
+		o.show(rows, numbers)
+		if !slices.Equal(rows, shown[k]) {
+			t.Errorf("step %d shows the rows %v, at first %v", k, rows, shown[k])
+		}
+		for e := range s.Envs {
+			if want := []float32{o.scales[0].centred(seen[k][e]), o.gain.shrunk(paid[k][e])}; !slices.Equal(numbers[2*e:][:2], want) {
+				t.Errorf("step %d of environment %d shows %v, want %v", k, e, numbers[2*e:][:2], want)
+			}
+		}
+	}
+}
+
 // TestWhatIsToldIsChecked: observations, rewards and marks that cannot be are refused in words.
 func TestWhatIsToldIsChecked(t *testing.T) {
 	s := LiveDefault()
@@ -416,5 +491,9 @@ func TestScales(t *testing.T) {
 		if got := float64(s.centred(v)); math.IsNaN(got) {
 			t.Errorf("%v is shown as %v", v, got)
 		}
+	}
+	s.add(math.MaxFloat64) // the mean is none by now
+	if got := s.centred(1); got != 0 {
+		t.Errorf("after numbers too large to be added up 1 is shown as %v", got)
 	}
 }
