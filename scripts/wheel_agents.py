@@ -167,6 +167,10 @@ class Signs(Measured):
         self.left, self.luck = 7, random.Random(seed)
         return self.look(), {}
 
+    def close(self):
+        assert not getattr(self, "closed", False), "closed twice"
+        self.closed = True
+
     def look(self):
         self.shown = self.luck.choice([-3.0, 5.0])
         return [100 + self.shown, 0.5]

@@ -84,11 +84,6 @@ class Singles:
             out.cut.append(cut)
         return out
 
-    def close(self) -> None:
-        for env in self.envs:
-            if hasattr(env, "close"):
-                env.close()
-
 
 class Parts:
     """A vectorised environment, whose parts begin their next episodes as its metadata says."""
@@ -129,10 +124,6 @@ class Parts:
         self.seen = now
         paid = [0.0 if w else finite([number(r)], f"the reward of {self.who}, environment {i}")[0] for i, (r, w) in enumerate(zip(rewards, idle))]
         return Step(after, now, paid, [bool(v) for v in ended], [bool(v) for v in cut], idle)
-
-    def close(self) -> None:
-        if hasattr(self.env, "close"):
-            self.env.close()
 
 
 def packed(values: list[Any]) -> Any:

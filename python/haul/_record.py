@@ -256,16 +256,22 @@ def _live(job: _Job) -> list[_Life]:
                 return _live_network(parts, parts.count, job, actions)
             return _live_parts(parts, job, actions, _whole(seen))
         if job.learner == PPO:
-            envs = [env, *(job.make_env(job.task) for _ in range(job.streams - 1))]
-            together = Singles(envs, job.limit, who)
+            others: list[Any] = []
             try:
-                return _live_network(together, len(envs), job, actions)
+                while len(others) + 1 < job.streams:
+                    others.append(job.make_env(job.task))
+                return _live_network(Singles([env, *others], job.limit, who), job.streams, job, actions)
             finally:
-                together.close()
+                for other in others:
+                    _close(other)
         return [_live_one(env, job, actions, _whole(seen))]
     finally:
-        if hasattr(env, "close"):
-            env.close()
+        _close(env)
+
+
+def _close(env: Any) -> None:
+    if hasattr(env, "close"):
+        env.close()
 
 
 def _live_network(envs: Parts | Singles, count: int, job: _Job, actions: int) -> list[_Life]:
@@ -475,8 +481,7 @@ def record(
     seen, acts = _spaces(probe)
     actions, whole, sizes, width = _actions(acts), _whole(seen), _sizes(seen), _width(seen)
     parts = hasattr(probe, "num_envs")
-    if hasattr(probe, "close"):
-        probe.close()
+    _close(probe)
     if width is not None and width > FIELDS:
         raise HaulError(f"an observation of {width} numbers: want 1 to {FIELDS}")
     who = learner or (PPO if steps is not None else TABLE if whole or episodes is not None or bins is not None else PPO)

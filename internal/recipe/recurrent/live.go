@@ -11,8 +11,8 @@ import (
 	"haul/internal/world"
 )
 
-// What a reader could break: all that is told of a step is judged by Check before anything changes,
-// so that a program that was told of its mistake can say the step again.
+// What a reader could break: all that is told of a step is judged by CheckStep before anything
+// changes, so that a program that was told of its mistake can say the step again.
 
 // Shown is what environments of another program show and do. An observation has as many whole
 // numbers as there are Sizes, each from 0 to its size; or, without sizes, Measured numbers.
@@ -86,7 +86,7 @@ type Live struct {
 }
 
 // NewLive compiles a learner. act is called with what every environment is to do, and returns what
-// that led to, as Check has found it.
+// that led to, which CheckStep has not refused.
 func NewLive(dev kernel.Device, s Settings, shown Shown, seed uint64, act func(ctx context.Context, actions []uint8) (*Told, error)) (*Live, error) {
 	if err := CheckLive(&s, &shown); err != nil {
 		return nil, err
