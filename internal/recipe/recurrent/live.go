@@ -91,10 +91,10 @@ func NewLive(dev kernel.Device, s Settings, shown Shown, seed uint64, act func(c
 	if err := CheckLive(&s, &shown); err != nil {
 		return nil, err
 	}
-	there := newElsewhere(&s, shown, act)
-	if err := run.FitsHost("--steps", "the host", "keeping histories until they are labelled", s.Steps, there.bytes()); err != nil {
+	if err := run.FitsHost("--steps", "the host", "keeping histories until they are labelled", s.Steps, keptBytes(&s, &shown)); err != nil {
 		return nil, err
 	}
+	there := newElsewhere(&s, shown, act)
 	l, err := newLearner(dev, &s, there.senses(), there)
 	if err != nil {
 		return nil, err
@@ -212,8 +212,9 @@ func newElsewhere(s *Settings, shown Shown, act func(context.Context, []uint8) (
 	return o
 }
 
-func (o *elsewhere) bytes() int64 {
-	return run.Product(int64(o.envs), int64(o.steps), 8*int64(o.shown.width())+11)
+// keptBytes is what elsewhere keeps of a task.
+func keptBytes(s *Settings, shown *Shown) int64 {
+	return run.Product(int64(s.Envs), int64(s.Steps), 8*int64(shown.width())+11)
 }
 
 // senses: what an observation measures, and what the last action paid, are numbers.

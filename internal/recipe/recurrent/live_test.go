@@ -457,6 +457,7 @@ func TestWhatIsToldIsChecked(t *testing.T) {
 		{func(_ *Settings, s *Shown) { s.Actions = 65 }, "65 actions"},
 		{func(s *Settings, _ *Shown) { s.Discount = 1 }, "a discount of 1"},
 		{func(s *Settings, _ *Shown) { s.Steps = 3 }, "3 steps of a history"},
+		{func(s *Settings, _ *Shown) { s.Steps, s.Envs = 1<<24, 1<<16 }, "keeping histories until they are labelled needs"}, // before memory is asked for
 	} {
 		settings, shown := s, w.shown()
 		c.change(&settings, &shown)
