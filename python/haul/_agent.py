@@ -61,9 +61,9 @@ class Agent:
         actions: list[int] = out["action"]
         return actions[0] if single else actions
 
-    def forget(self, which: Sequence[int] | Sequence[bool] | None = None) -> None:
+    def forget(self, which: Sequence[int] | Sequence[bool] | bool | None = None) -> None:
         """Lets agents begin anew with their next observation: all of them, those of these places, or those for which a list of as many
-        truth values as there are agents has True."""
+        truth values as there are agents has True. With agents=1 a truth value needs no list around it."""
         for i in range(self.agents) if which is None else chosen(which, self.agents):
             self._forget[i] = True
 
@@ -150,17 +150,31 @@ def chosen(which: Any, count: int) -> list[int]:
 
     >>> chosen([2, 0], 3), chosen([True, False, True], 3), chosen([], 3)
     ([2, 0], [0, 2], [])
-    >>> chosen([3], 3)
-    Traceback (most recent call last):
-        ...
-    haul._binary.HaulError: agent 3 is none of 3: places count from 0
+    >>> from types import SimpleNamespace as Scalar  # as NumPy's are
+    >>> chosen(True, 1), chosen(False, 1), chosen([Scalar(item=lambda: False), Scalar(item=lambda: True)], 2)
+    ([0], [], [1])
+    >>> for which in ([3], 1, ["a"]):
+    ...     try:
+    ...         chosen(which, 3)
+    ...     except HaulError as e:
+    ...         print(e)
+    agent 3 is none of 3: places count from 0
+    1 is neither a list of places nor one of truth values
+    'a' is no place of an agent
     """
-    given = which.tolist() if hasattr(which, "tolist") else list(which)
+    given = which.tolist() if hasattr(which, "tolist") else which
+    if isinstance(given, bool) and count == 1:
+        given = [given]
+    if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
+        raise HaulError(f"{repr(which)[:60]} is neither a list of places nor one of truth values")
+    given = [v.item() if hasattr(v, "item") else v for v in given]
     if any(isinstance(v, bool) for v in given):
         if len(given) != count or not all(isinstance(v, bool) for v in given):
             raise HaulError(f"{len(given)} truth values for {count} agents: want one for each")
         return [i for i, v in enumerate(given) if v]
     for i in given:
+        if not isinstance(i, int):
+            raise HaulError(f"{repr(i)[:60]} is no place of an agent")
         if not 0 <= i < count:
             raise HaulError(f"agent {i} is none of {count}: places count from 0")
     return given
