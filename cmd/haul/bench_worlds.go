@@ -173,6 +173,11 @@ func (a *app) benchWorlds(cmd *cobra.Command, names []string, f *worldsFlags) er
 	if cmd.Flags().Changed("context") && f.context < 12 {
 		return usagef("--context is %d: two regions with their marks need at least 12 tokens", f.context)
 	}
+	for _, set := range f.sets {
+		if key := settingKey(set); f.context > 0 && slices.Contains([]string{"n_transit", "compress_interval", "compress_min"}, key) {
+			return usagef("--context gives %s too: leave it or --set %s out", key, set)
+		}
+	}
 	if f.atOnce < 1 {
 		return usagef("--at-once is %d: at least 1 is needed", f.atOnce)
 	}
@@ -237,6 +242,12 @@ type worldRun struct {
 	done chan struct{}
 }
 
+// settingKey is the key of key=value.
+func settingKey(set string) string {
+	key, _, _ := strings.Cut(set, "=")
+	return strings.TrimSpace(key)
+}
+
 // worldRuns are the seeds of a set.
 func (a *app) worldRuns(cmd *cobra.Command, s worldSet, seeds []uint64, f *worldsFlags) (out []*worldRun, err error) {
 	context, iterations, settings := f.context, f.iterations, cmp.Or(f.config, s.config)
@@ -254,12 +265,8 @@ func (a *app) worldRuns(cmd *cobra.Command, s worldSet, seeds []uint64, f *world
 	if iterations > 0 && f.iterations == 0 { // agents live at the end alone
 		changes = append(changes, fmt.Sprintf("train_timesteps=%d", iterations), fmt.Sprintf("gen_interval=%d", iterations))
 	}
-	key := func(set string) string {
-		name, _, _ := strings.Cut(set, "=")
-		return strings.TrimSpace(name)
-	}
-	changes = slices.DeleteFunc(changes, func(c string) bool {
-		return slices.ContainsFunc(f.sets, func(s string) bool { return key(s) == key(c) })
+	changes = slices.DeleteFunc(changes, func(c string) bool { // what is as published, unless the user says otherwise
+		return slices.ContainsFunc(f.sets, func(s string) bool { return settingKey(s) == settingKey(c) })
 	})
 	changes = append(changes, f.sets...)
 	if f.iterations > 0 {
