@@ -2,6 +2,7 @@ package search
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"haul/internal/vrp"
@@ -129,5 +130,47 @@ func TestGroupsLookEverywhere(t *testing.T) {
 		if c := newRichChain(compile(t.Context(), grouped(x.groups)), newStream(1, 1)); c.full != x.full {
 			t.Errorf("%d groups: %v", x.groups, c.full)
 		}
+	}
+}
+
+// TestChosenMembersStay: after every iteration that chooses members, no route has a shorter choice.
+func TestChosenMembersStay(t *testing.T) {
+	c := newRichChain(compile(t.Context(), grouped(20)), newStream(2, 2))
+	c.set(nil, nil, nil)
+	c.build(t.Context())
+	c.typicalLeg()
+	for range 100 {
+		c.iterate(c.leg)
+		c.begin()
+		for r := range int32(len(c.slot)) {
+			was := c.slots[c.slot[r]].dist
+			if c.choose(r); c.slots[c.slot[r]].dist != was && c.slots[c.slot[r]].count > 1 {
+				t.Fatalf("route %d gets from %d to %d", r, was, c.slots[c.slot[r]].dist)
+			}
+		}
+		c.undo()
+	}
+}
+
+// TestFixedMembersStay: routes that are fixed keep their members, shorter ones or not.
+func TestFixedMembersStay(t *testing.T) {
+	p := grouped(20)
+	start := vrp.Solution{}
+	for lead := int32(1); int(lead) < len(p.Demand); lead += 12 {
+		start.Routes = append(start.Routes, []int32{lead, lead + 4, lead + 8, lead + 9})
+	}
+	fixed := make([]int32, len(start.Routes))
+	fixed[0], fixed[1] = -1, 2
+	r, err := Solve(t.Context(), p, Options{Iterations: 2000, Seed: 1, Start: &start, Fixed: fixed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, begins := false, false
+	for _, route := range r.Solution.Routes {
+		whole = whole || slices.Equal(route, start.Routes[0])
+		begins = begins || len(route) > 1 && slices.Equal(route[:2], start.Routes[1][:2])
+	}
+	if !whole || !begins {
+		t.Errorf("of %v the first and the beginning of the second are fixed: %v", start.Routes, r.Solution.Routes)
 	}
 }

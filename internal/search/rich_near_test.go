@@ -73,3 +73,55 @@ func TestVastListsAreTheNearest(t *testing.T) {
 		}
 	}
 }
+
+// TestFoundListsAreTheNearest: the nearest of those that a finder has are the nearest of all
+// customers where it has all of them, whatever chooses: windows, the way back, groups, depots.
+func TestFoundListsAreTheNearest(t *testing.T) {
+	const most = 20
+	asymmetric := windows(bruteNodes + 40)
+	n := len(asymmetric.Demand)
+	asymmetric.Weights = make([]float64, n*n)
+	for i := range asymmetric.Weights {
+		asymmetric.Weights[i] = asymmetric.Dist(i/n, i%n) + float64((3*i)%97)
+	}
+	asymmetric.Metric = vrp.Explicit
+	groups := windows(bruteNodes + 39)
+	for v := int32(1); v < 500; v += 3 {
+		groups.Groups = append(groups.Groups, vrp.Group{Members: []int32{v, v + 1, v + 2}, Required: true})
+	}
+	depots := windows(bruteNodes + 40)
+	depots.Depots = 3
+	depots.Demand[1], depots.Demand[2], depots.Service[1], depots.Service[2] = 0, 0, 0, 0
+	depots.Fleet, depots.Capacity = []vrp.VehicleType{vrp.NewVehicleType(60)}, 0
+	bare := *depots
+	bare.Windows, bare.Service = nil, nil
+	for name, p := range map[string]*vrp.Problem{"windows": windows(bruteNodes + 40), "both ways": asymmetric, "groups": groups, "depots": depots, "depots without times": &bare} {
+		if err := p.Check(); err != nil {
+			t.Fatal(name, err)
+		}
+		m := compile(t.Context(), p)
+		all := &nearLists{model: m, list: nearList{most: m.nodes}}
+		for w := m.depots; w < m.nodes; w++ {
+			all.candidates = append(all.candidates, int32(w))
+		}
+		found := &nearLists{model: m, list: nearList{most: most}, finder: newFinder(&metricTable{p: p, n: m.nodes})}
+		found.find(m.nodes)
+		for v := int32(m.depots); int(v) < m.nodes; v += 11 {
+			all.read(v)
+			found.read(v)
+			if len(found.list.kept) != most {
+				t.Fatalf("%s: customer %d has %d neighbours", name, v, len(found.list.kept))
+			}
+			cost := map[int32]float64{}
+			for _, w := range all.list.kept {
+				cost[w.v] = w.cost
+			}
+			for i, w := range found.list.kept {
+				got, ok := cost[w.v]
+				if want := all.list.kept[i].cost; !ok || math.Abs(got-want) > 1e-6*want { // keys have 24 bits
+					t.Fatalf("%s: neighbour %d of %d is %d at %g, want %g", name, i, v, w.v, got, want)
+				}
+			}
+		}
+	}
+}

@@ -56,6 +56,9 @@ func TestJoinRuns(t *testing.T) {
 			p.Pickup[4], p.Demand[4] = 1, 0
 		},
 		"durations": func(p *vrp.Problem) { p.Fleet[0].MaxDuration = 5000 },
+		"distances": func(p *vrp.Problem) { p.Fleet[0].MaxDistance = 5000 },
+		"allowed":   func(p *vrp.Problem) { p.Fleet[0].Allowed = []int32{1, 2, 3} },
+		"loaded":    func(p *vrp.Problem) { p.Fleet[0].InitialLoad = []int32{2} },
 		"two kinds": func(p *vrp.Problem) { p.Fleet = append(p.Fleet, p.Fleet[0]); p.Fleet[1].FixedCost = 3 },
 	} {
 		q := windows(200)
@@ -63,6 +66,72 @@ func TestJoinRuns(t *testing.T) {
 		change(q)
 		if vast(t, q).savesRuns() {
 			t.Errorf("%s: what savings know nothing of is left to them", name)
+		}
+	}
+}
+
+// TestJoinRunsKeepsLimits: pickups fill a vehicle as deliveries do, a vehicle may be limited to a few
+// stops, and where vehicles or routes are few, the runs with the most customers stay whole.
+func TestJoinRunsKeepsLimits(t *testing.T) {
+	p := windows(700)
+	p.Pickup = make([]int32, len(p.Demand))
+	for v := range p.Demand {
+		p.Pickup[v], p.Demand[v] = p.Demand[v], 0
+	}
+	c := vast(t, p)
+	if !c.savesRuns() {
+		t.Fatal("savings are not taken")
+	}
+	routes := c.joinRuns(t.Context())
+	if !c.set(routes, nil, nil) || len(c.absent) > 0 {
+		t.Errorf("pickups: %d are left out", len(c.absent))
+	}
+	c.kinds[0].maxStops = 5
+	routes = c.joinRuns(t.Context())
+	longest, shortest := 0, len(p.Demand)
+	for _, r := range routes {
+		longest, shortest = max(longest, len(r)), min(shortest, len(r))
+	}
+	if longest != 5 || shortest == 5 {
+		t.Fatalf("routes have %d to %d customers", shortest, longest)
+	}
+	c.most = len(routes) / 2
+	few := c.joinRuns(t.Context())
+	if len(few) != c.most || len(few[0]) != 5 || len(few[len(few)-1]) < shortest+1 {
+		t.Errorf("%d routes where %d may be, of %d to %d customers", len(few), c.most, len(few[len(few)-1]), len(few[0]))
+	}
+}
+
+// TestJoinRunsCountsWaiting: of two customers as far away, the one who need not be waited for is
+// next, whatever the units.
+func TestJoinRunsCountsWaiting(t *testing.T) {
+	for _, scale := range []float64{1, 1. / 64} {
+		p := &vrp.Problem{Metric: vrp.Exact, Capacity: 2, Demand: []int32{0, 1, 1, 1}, X: []float64{0, 500, 500, 500}, Y: []float64{0, 0, 10, -10}}
+		p.Windows = [][]vrp.Window{nil, {{From: 500, To: 520}}, {{From: 900, To: 960}}, {{From: 500, To: 540}}}
+		for v := range p.X {
+			p.X[v], p.Y[v] = scale*p.X[v], scale*p.Y[v]
+			for i := range p.Windows[v] {
+				p.Windows[v][i].From, p.Windows[v][i].To = scale*p.Windows[v][i].From, scale*p.Windows[v][i].To
+			}
+		}
+		c := vast(t, p)
+		if got, want := c.joinRuns(t.Context()), [][]int32{{1, 3}, {2}}; !slices.EqualFunc(got, want, slices.Equal[[]int32]) {
+			t.Errorf("scale %g: routes %v, want %v", scale, got, want)
+		}
+	}
+}
+
+// TestJoinedRoutesStayCold: annealing begins colder where savings made the first routes, and they
+// are told from others.
+func TestJoinedRoutesStayCold(t *testing.T) {
+	m := compile(t.Context(), windows(60))
+	for _, x := range []struct {
+		joined bool
+		want   float64
+	}{{true, richHot / 16}, {false, richHot / 4}} {
+		d := &richDriver{m: m, joined: x.joined, o: Options{Iterations: len(m.tasks) * richMelt / 16}}
+		if got := d.heat(); got != x.want {
+			t.Errorf("joined %v: annealing begins at %g, want %g", x.joined, got, x.want)
 		}
 	}
 }

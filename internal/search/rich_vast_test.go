@@ -100,14 +100,84 @@ func TestVastLooksFar(t *testing.T) {
 			p.Windows = append([][]vrp.Window{nil}, p.Windows...)
 		}
 		c := vast(t, p)
-		if !c.set(routes, make([]int32, len(routes)), nil) || !slices.Equal(c.absent, []int32{1}) {
-			t.Fatal(c.absent)
+		lost := func() {
+			if !c.set(routes, make([]int32, len(routes)), nil) || !slices.Equal(c.absent, []int32{1}) {
+				t.Fatal(c.absent)
+			}
 		}
+		lost()
 		for i := 0; len(c.absent) > 0; i++ { // a position is overlooked now and then
 			if i == 5 {
 				t.Fatalf("timed %v: customer 1 finds no place", timed)
 			}
 			c.build(t.Context())
 		}
+		lost()
+		for i := 0; len(c.absent) > 0; i++ {
+			if i == 200 {
+				t.Fatalf("timed %v: customer 1 finds no place in %d iterations", timed, i)
+			}
+			c.iterate(1e-9)
+		}
+	}
+}
+
+// TestVastFindsTheBestNear: what an insertion passes over costs no less, on a map and where the ways
+// there and back differ.
+func TestVastFindsTheBestNear(t *testing.T) {
+	p := windows(700)
+	n := len(p.Demand)
+	q := *p
+	q.Metric, q.Weights = vrp.Explicit, make([]float64, n*n)
+	for i := range q.Weights {
+		q.Weights[i] = p.Dist(i/n, i%n) + float64((7*i)%89)
+	}
+	for i, p := range []*vrp.Problem{p, &q} {
+		c := vast(t, p)
+		c.set(c.joinRuns(t.Context()), nil, nil)
+		c.typicalLeg()
+		for range 300 {
+			c.iterate(c.leg / 50)
+			c.begin()
+			v := int32(c.depots + c.below(c.nodes-c.depots))
+			c.mark(v)
+			c.compactAll()
+			c.wait = math.MaxInt // none is overlooked
+			got, want := none(), none()
+			c.asked++
+			c.findVast(v, &got)
+			c.asked++
+			g := c.kinds[0].dist
+			for _, w := range c.nearOf(v)[:c.reach] {
+				l := &c.link[w]
+				if l.route < 0 {
+					continue
+				}
+				s := &c.slots[c.slot[l.route]]
+				for _, at := range []int{int(l.pos), int(l.pos) + 1, 1, len(s.stops) - 1} {
+					prev, next := s.stops[at-1].node, s.stops[at].node
+					c.try(l.route, v, at, prev, next, g.at(prev, v)+g.at(v, next)-s.stops[at].leg, &want)
+				}
+			}
+			if got.cost != want.cost {
+				t.Fatalf("problem %d: customer %d costs %g, want %g", i, v, got.cost, want.cost)
+			}
+			c.undo()
+		}
+	}
+}
+
+// TestVastSows: first routes by insertion are as good as with a look at all ends.
+func TestVastSows(t *testing.T) {
+	p := windows(900)
+	c := vast(t, p)
+	build := func(vast bool) float64 {
+		c.vast, c.full = vast, !vast
+		c.set(nil, nil, nil)
+		c.build(t.Context())
+		return c.cost
+	}
+	if near, all := build(true), build(false); near > 1.25*all {
+		t.Errorf("routes built beside near customers cost %g, with a look at all positions %g", near, all)
 	}
 }
