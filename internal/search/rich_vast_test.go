@@ -122,24 +122,27 @@ func TestVastLooksFar(t *testing.T) {
 	}
 }
 
-// TestVastFindsTheBestNear: what an insertion passes over costs no less, on a map and where the ways
-// there and back differ.
-func TestVastFindsTheBestNear(t *testing.T) {
+// TestVastFindsTheBest: what an insertion passes over costs no less, near and far, on a map and where
+// the ways there and back differ.
+func TestVastFindsTheBest(t *testing.T) {
 	p := windows(700)
 	n := len(p.Demand)
 	q := *p
 	q.Metric, q.Weights = vrp.Explicit, make([]float64, n*n)
 	for i := range q.Weights {
-		q.Weights[i] = p.Dist(i/n, i%n) + float64((7*i)%89)
+		q.Weights[i] = p.Dist(i/n, i%n) + float64((701*i)%907)
 	}
 	for i, p := range []*vrp.Problem{p, &q} {
 		c := vast(t, p)
 		c.set(c.joinRuns(t.Context()), nil, nil)
 		c.typicalLeg()
-		for range 300 {
+		for range 1000 {
 			c.iterate(c.leg / 50)
 			c.begin()
 			v := int32(c.depots + c.below(c.nodes-c.depots))
+			if c.link[v].route < 0 {
+				continue
+			}
 			c.mark(v)
 			c.compactAll()
 			c.wait = math.MaxInt // none is overlooked
@@ -162,22 +165,40 @@ func TestVastFindsTheBestNear(t *testing.T) {
 			if got.cost != want.cost {
 				t.Fatalf("problem %d: customer %d costs %g, want %g", i, v, got.cost, want.cost)
 			}
+			far, all := none(), none()
+			c.asked++
+			c.findFar(v, &far)
+			c.asked++
+			if c.scan(v, &all); far.cost != all.cost {
+				t.Fatalf("problem %d: far away customer %d costs %g, want %g", i, v, far.cost, all.cost)
+			}
 			c.undo()
 		}
 	}
 }
 
-// TestVastSows: first routes by insertion are as good as with a look at all ends.
+// TestVastSows: the first insertions look at the ends of all routes, those behind them only at the
+// ends of routes near by.
 func TestVastSows(t *testing.T) {
 	p := windows(900)
+	p.Capacity = 12 // routes of two or three
 	c := vast(t, p)
-	build := func(vast bool) float64 {
-		c.vast, c.full = vast, !vast
-		c.set(nil, nil, nil)
-		c.build(t.Context())
-		return c.cost
-	}
-	if near, all := build(true), build(false); near > 1.25*all {
-		t.Errorf("routes built beside near customers cost %g, with a look at all positions %g", near, all)
+	c.set(c.joinRuns(t.Context()), nil, nil)
+	for _, x := range []struct {
+		built bool
+		sown  int
+		all   bool
+	}{{true, 0, true}, {true, len(c.tasks)/vastSown - 1, true}, {true, len(c.tasks)/vastSown + 1, false}, {false, 0, false}} {
+		c.begin()
+		c.mark(7)
+		c.compactAll()
+		c.built, c.sown = x.built, x.sown
+		best, moves := none(), c.moves
+		c.asked++
+		c.findVast(7, &best)
+		if looks := int(c.moves - moves); looks >= 2*len(c.slot) != x.all {
+			t.Errorf("built %v, %d sown: %d positions beside %d routes", x.built, x.sown, looks, len(c.slot))
+		}
+		c.undo()
 	}
 }
