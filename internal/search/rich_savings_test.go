@@ -70,6 +70,22 @@ func TestJoinRuns(t *testing.T) {
 	}
 }
 
+// TestJoinRunsOfMany: with a table of distances, runs are joined from savesLeast places on.
+func TestJoinRunsOfMany(t *testing.T) {
+	for _, places := range []int{savesLeast - 1, savesLeast} {
+		c := newRichChain(compile(t.Context(), windows(places-1)), newStream(1, 1))
+		if got := c.savesRuns(); c.vast || got != (places == savesLeast) {
+			t.Fatalf("%d places: vast %v, joined %v", places, c.vast, got)
+		}
+		if places < savesLeast {
+			continue
+		}
+		if !c.set(c.joinRuns(t.Context()), nil, nil) || len(c.absent) > 0 {
+			t.Errorf("%d are left out", len(c.absent))
+		}
+	}
+}
+
 // TestJoinRunsKeepsLimits: pickups fill a vehicle as deliveries do, a vehicle may be limited to a few
 // stops, and where vehicles or routes are few, the runs with the most customers stay whole.
 func TestJoinRunsKeepsLimits(t *testing.T) {
@@ -102,21 +118,20 @@ func TestJoinRunsKeepsLimits(t *testing.T) {
 	}
 }
 
-// TestJoinRunsCountsWaiting: of two customers as far away, the one who need not be waited for is
-// next, whatever the units.
+// TestJoinRunsCountsWaiting: a hundred of waiting for the customer who is nearer is worth twenty of
+// distance, whatever the units of time and distance are.
 func TestJoinRunsCountsWaiting(t *testing.T) {
-	for _, scale := range []float64{1, 1. / 64} {
-		p := &vrp.Problem{Metric: vrp.Exact, Capacity: 2, Demand: []int32{0, 1, 1, 1}, X: []float64{0, 500, 500, 500}, Y: []float64{0, 0, 10, -10}}
-		p.Windows = [][]vrp.Window{nil, {{From: 500, To: 520}}, {{From: 900, To: 960}}, {{From: 500, To: 540}}}
-		for v := range p.X {
-			p.X[v], p.Y[v] = scale*p.X[v], scale*p.Y[v]
-			for i := range p.Windows[v] {
-				p.Windows[v][i].From, p.Windows[v][i].To = scale*p.Windows[v][i].From, scale*p.Windows[v][i].To
+	for _, speed := range []float64{1, 1. / 64, 64, 0.3} {
+		for farther, want := range map[float64]int32{10: 3, 30: 2} {
+			p := &vrp.Problem{Metric: vrp.Exact, Capacity: 2, Demand: []int32{0, 1, 1, 1}, X: []float64{0, 500, 500, 500}, Y: []float64{0, 0, 10, -10 - farther}, Speed: speed}
+			first := vrp.Window{From: 500 / speed, To: 500/speed + 20}
+			then := first.To + 10/speed + 100
+			p.Windows = [][]vrp.Window{nil, {first}, {{From: then, To: then + 9}}, {{From: 0, To: 4 * then}}}
+			c := vast(t, p)
+			routes := c.joinRuns(t.Context())
+			if len(routes) != 2 || !slices.Contains(routes[0], 1) || !slices.Contains(routes[0], want) {
+				t.Errorf("speed %g, %g farther: routes %v, want 1 with %d", speed, farther, routes, want)
 			}
-		}
-		c := vast(t, p)
-		if got, want := c.joinRuns(t.Context()), [][]int32{{1, 3}, {2}}; !slices.EqualFunc(got, want, slices.Equal[[]int32]) {
-			t.Errorf("scale %g: routes %v, want %v", scale, got, want)
 		}
 	}
 }
