@@ -86,8 +86,8 @@ func TestJoinRunsOfMany(t *testing.T) {
 	}
 }
 
-// TestJoinRunsKeepsLimits: pickups fill a vehicle as deliveries do, a vehicle may be limited to a few
-// stops, and where vehicles or routes are few, the runs with the most customers stay whole.
+// TestJoinRunsKeepsLimits: pickups fill a vehicle as deliveries do, a vehicle may be limited to a
+// few stops, and where vehicles or routes are few, the runs with the most customers stay whole.
 func TestJoinRunsKeepsLimits(t *testing.T) {
 	p := windows(700)
 	p.Pickup = make([]int32, len(p.Demand))

@@ -122,8 +122,8 @@ func TestVastLooksFar(t *testing.T) {
 	}
 }
 
-// TestVastFindsTheBest: what an insertion passes over costs no less, near and far, on a map and where
-// the ways there and back differ.
+// TestVastFindsTheBest: what an insertion passes over costs no less, near and far, on a map and
+// where the ways there and back differ.
 func TestVastFindsTheBest(t *testing.T) {
 	p := windows(700)
 	n := len(p.Demand)

@@ -425,3 +425,19 @@ func TestBlameWithoutTheMachine(t *testing.T) {
 		t.Error("collectives are no steps")
 	}
 }
+
+// TestPooledNoiseNeedsMoreCertainty: three ranks whose lateness varies alike, one of them never the
+// latest: Student's t of 3.707 with 6 degrees of freedom has a tail of 0.005, which counts three
+// times for the pooled noise and three times for having picked one of three.
+func TestPooledNoiseNeedsMoreCertainty(t *testing.T) {
+	b := &Blame{Late: make([][]float64, 3)}
+	for k := range 4 {
+		swing := float64(1 - k%2*2)
+		for r, mean := range []float64{-5, 3.707 / math.Sqrt(3), 10} {
+			b.Late[r] = append(b.Late[r], mean+swing)
+		}
+	}
+	if p := b.StandsOut(1); math.Abs(p-0.045) > 1e-4 {
+		t.Errorf("chance makes the second rank late with %g, want 0.045", p)
+	}
+}
