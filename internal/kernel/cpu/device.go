@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"os"
 	"unsafe"
 
 	"haul/internal/kernel"
@@ -57,17 +58,25 @@ func Open(o Options) (*Device, error) {
 	return d, nil
 }
 
-// pickFor is pick for products in that precision; there are no tiles in fp32.
-func pickFor(precision, set string) (*primitives, *tileSet, error) {
-	set = forced(set)
+// pickFor is pick for products in that precision, of the environment's set where none is named;
+// there are no tiles in fp32.
+func pickFor(precision, set string) (p *primitives, tiles *tileSet, err error) {
+	by := ""
+	if forced := os.Getenv(SetVariable); set == "" && forced != "" {
+		set, by = forced, SetVariable+": "
+	}
 	switch precision {
 	case "", "fp32":
-		p, err := pick(set)
-		return p, nil, err
+		p, err = pick(set)
 	case "bf16":
-		return pickTiles(set)
+		p, tiles, err = pickTiles(set)
+	default:
+		return nil, nil, fmt.Errorf("a CPU has no precision %s: use fp32 or bf16", precision)
 	}
-	return nil, nil, fmt.Errorf("a CPU has no precision %s: use fp32 or bf16", precision)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s%w", by, err)
+	}
+	return p, tiles, nil
 }
 
 // Precision is what products with weights, and those for their gradients, round their operands to;

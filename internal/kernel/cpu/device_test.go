@@ -2,6 +2,7 @@ package cpu_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"haul/internal/kernel"
@@ -60,6 +61,20 @@ func TestEmulates(t *testing.T) {
 		}
 		if dev.Emulates() != c.want {
 			t.Errorf("%+v: emulated is %v", c.o, dev.Emulates())
+		}
+	}
+}
+
+// TestRefusalsNameTheVariable: who gets an unknown set refused learns whether a setting or the
+// environment named it; a setting comes first.
+func TestRefusalsNameTheVariable(t *testing.T) {
+	t.Setenv(cpu.SetVariable, "nosuch")
+	for _, precision := range []string{"fp32", "bf16"} {
+		if _, err := cpu.Open(cpu.Options{Precision: precision}); err == nil || !strings.HasPrefix(err.Error(), cpu.SetVariable+": ") {
+			t.Errorf("%s: %v does not begin with %s", precision, err, cpu.SetVariable)
+		}
+		if _, err := cpu.Open(cpu.Options{Precision: precision, Set: "other"}); err == nil || strings.Contains(err.Error(), cpu.SetVariable) {
+			t.Errorf("%s: %v names %s", precision, err, cpu.SetVariable)
 		}
 	}
 }

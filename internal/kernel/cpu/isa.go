@@ -1,9 +1,6 @@
 package cpu
 
-import (
-	"fmt"
-	"os"
-)
+import "fmt"
 
 // SetVariable names the environment variable that forces an instruction set where nobody names one.
 const SetVariable = "HAUL_SET"
@@ -28,14 +25,6 @@ func Sets() []string {
 		names = append(names, s.name)
 	}
 	return names
-}
-
-// forced is the set that was named, or else the environment's.
-func forced(name string) string {
-	if name == "" {
-		return os.Getenv(SetVariable)
-	}
-	return name
 }
 
 // pick returns the table of the named set, or the fastest for "" and "auto".
