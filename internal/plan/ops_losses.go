@@ -13,6 +13,29 @@ func (p *Plan) PPO(out, sample *kernel.Tensor, spec kernel.PPO) (sums *kernel.Te
 	return spec.Sums
 }
 
+// The sums that LearnPPO makes, over its samples.
+const (
+	PPOPolicy  = "policy_loss"
+	PPOValue   = "value_loss" // squared errors
+	PPOEntropy = "entropy"
+	PPOClipped = "clipped" // samples whose ratio left the range
+)
+
+// ppoEps is PPO's customary one: with moments near zero a smaller one takes long steps on noise.
+const ppoEps = 1e-5
+
+// LearnPPO records a whole step: the loss of out, the way back, the optimizer and the sums.
+func (p *Plan) LearnPPO(out, sample *kernel.Tensor, spec kernel.PPO, maxNorm float64) {
+	sums := p.PPO(out, sample, spec)
+	p.Backward()
+	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.999, Eps: ppoEps, MaxNorm: float32(maxNorm)}, 1)
+	tally, tokens := &kernel.Tally{}, sums.Cols()/4
+	for i, name := range []string{PPOPolicy, PPOValue, PPOEntropy, PPOClipped} {
+		tally.Sums = append(tally.Sums, kernel.NewSum(name, p.Columns(sums, i*tokens, (i+1)*tokens), nil))
+	}
+	p.Once(tally)
+}
+
 // ImplicitQ records the losses of values [B,T,2A+1] as means over the batch's tokens, times coef;
 // reversing the tape starts here too. The spec's tensors are filled in but Labels, Index and First.
 // weigh [B,T] is what the policy's losses weigh.

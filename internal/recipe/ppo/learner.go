@@ -24,17 +24,6 @@ import (
 // shuffleIndex keeps passes apart from streams: a history has fewer streams.
 const shuffleIndex = 1 << 32
 
-// adamEps is PPO's customary one: with moments near zero a smaller one takes long steps on noise.
-const adamEps = 1e-5
-
-// The sums of a step, over its samples.
-const (
-	sumPolicy  = "policy_loss"
-	sumValue   = "value_loss" // squared errors
-	sumEntropy = "entropy"
-	sumClipped = "clipped" // samples whose ratio left the range
-)
-
 // learner is a PPO actor-critic on a device of its own. It belongs to one goroutine.
 type learner struct {
 	c     *config.PPO
@@ -99,14 +88,7 @@ func (l *learner) compileUpdate(dev kernel.Device, peer kernel.Peer) (err error)
 		}
 	}
 	l.x, l.sample = p.Rows("cells", p.B(), l.batch.features), p.Rows("sample", p.B(), 4)
-	sums := p.PPO(l.net.Record(p, l.x), l.sample, kernel.PPO{Clip: float32(c.ClipRange), ValueCoef: float32(c.VFCoef), EntropyCoef: float32(c.EntCoef)})
-	p.Backward()
-	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.999, Eps: adamEps, MaxNorm: float32(c.MaxGradNorm)}, 1)
-	tally := &kernel.Tally{}
-	for i, name := range []string{sumPolicy, sumValue, sumEntropy, sumClipped} {
-		tally.Sums = append(tally.Sums, kernel.NewSum(name, p.Columns(sums, i, i+1), nil))
-	}
-	p.Once(tally)
+	p.LearnPPO(l.net.Record(p, l.x), l.sample, kernel.PPO{Clip: float32(c.ClipRange), ValueCoef: float32(c.VFCoef), EntropyCoef: float32(c.EntCoef)}, c.MaxGradNorm)
 	l.program = p.Program()
 	l.features, l.taken = make([]float32, l.batch.features*p.Batch()), make([]float32, 4*p.Batch())
 	l.xRows, l.takeRows = l.features, l.taken

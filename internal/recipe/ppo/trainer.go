@@ -8,6 +8,7 @@ import (
 	"haul/internal/config"
 	"haul/internal/kernel"
 	"haul/internal/model"
+	"haul/internal/plan"
 	"haul/internal/report"
 	"haul/internal/run"
 	"haul/internal/safetensors"
@@ -159,7 +160,7 @@ func (t *trainer) EndInterval(_ context.Context, s *run.Interval) (*run.Outcome,
 	row.Share = stats.ShareOf(row.Expected, row.Optimal)
 	if m := &s.Sums; m.Steps > 0 {
 		n := float64(m.Steps) * float64(c.BatchSize)
-		row.PolicyLoss, row.ValueLoss, row.Entropy, row.Clipped = m.Sums.Of(sumPolicy)/n, m.Sums.Of(sumValue)/n, m.Sums.Of(sumEntropy)/n, m.Sums.Of(sumClipped)/n
+		row.PolicyLoss, row.ValueLoss, row.Entropy, row.Clipped = m.Sums.Of(plan.PPOPolicy)/n, m.Sums.Of(plan.PPOValue)/n, m.Sums.Of(plan.PPOEntropy)/n, m.Sums.Of(plan.PPOClipped)/n
 		row.GradNorm = m.GradNorm / float64(m.Steps)
 	}
 	row.Best = t.Progress.Better(1 - row.Share)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"haul/internal/config"
+	"haul/internal/plan"
 	"haul/internal/rng"
 	"haul/internal/run"
 	"haul/internal/run/runtest"
@@ -205,7 +206,7 @@ func TestAnAbandonedRoundNeverHappened(t *testing.T) {
 		if stands(tr) != before {
 			t.Errorf("given up after %d passes, it does not stand where it began", passes)
 		}
-		if m, err := tr.update.TakeMetrics(); err != nil || m.Steps != 0 || m.Sums.Of(sumEntropy) != 0 {
+		if m, err := tr.update.TakeMetrics(); err != nil || m.Steps != 0 || m.Sums.Of(plan.PPOEntropy) != 0 {
 			t.Errorf("given up after %d passes, it has summed up %+v, %v", passes, m, err)
 		}
 		tr.told = nil

@@ -181,8 +181,8 @@ func TestLearningSeesWhatActingSaw(t *testing.T) {
 					}
 				}
 			}
-			if got := m.Sum(sumValue); m.Sum(sumClipped) > 0 || math.Abs(got-miss) > 1e-4*miss {
-				t.Errorf("horizon %d, rollout %d: %v ratios are not 1, errors of %v for %v", horizon, rounds, m.Sum(sumClipped), got, miss)
+			if got := m.Sum(plan.PPOValue); m.Sum(plan.PPOClipped) > 0 || math.Abs(got-miss) > 1e-4*miss {
+				t.Errorf("horizon %d, rollout %d: %v ratios are not 1, errors of %v for %v", horizon, rounds, m.Sum(plan.PPOClipped), got, miss)
 			}
 			if ends < s.Envs*s.Rollout/6 {
 				t.Errorf("horizon %d: %d episodes ended", horizon, ends)

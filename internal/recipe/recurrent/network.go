@@ -20,17 +20,6 @@ const (
 	learnNodes = 15
 )
 
-// adamEps is PPO's customary one.
-const adamEps = 1e-5
-
-// The sums of a step, over its samples.
-const (
-	sumPolicy  = "policy_loss"
-	sumValue   = "value_loss" // squared errors
-	sumEntropy = "entropy"
-	sumClipped = "clipped" // samples whose ratio left the range
-)
-
 // network is the model on a device: a program that takes one step in every environment and keeps
 // its units, and one that learns from a minibatch.
 type network struct {
@@ -126,15 +115,8 @@ func (n *network) compileUpdate(dev kernel.Device, s *Settings, c senses) (err e
 		n.numbers = p.Rows("measured", p.B(), s.Rollout, c.measured)
 	}
 	n.taken = p.Rows("sample", p.B(), s.Rollout, 4)
-	sums := p.PPO(n.model.Record(p, n.x, n.numbers, n.from, false), n.taken,
-		kernel.PPO{Clip: float32(s.Clip), ValueCoef: float32(s.Value), EntropyCoef: float32(s.Entropy)})
-	p.Backward()
-	p.Optimize(&kernel.AdamW{Beta1: 0.9, Beta2: 0.999, Eps: adamEps, MaxNorm: float32(s.MaxNorm)}, 1)
-	tally := &kernel.Tally{}
-	for i, name := range []string{sumPolicy, sumValue, sumEntropy, sumClipped} {
-		tally.Sums = append(tally.Sums, kernel.NewSum(name, p.Columns(sums, i*s.Rollout, (i+1)*s.Rollout), nil))
-	}
-	p.Once(tally)
+	p.LearnPPO(n.model.Record(p, n.x, n.numbers, n.from, false), n.taken,
+		kernel.PPO{Clip: float32(s.Clip), ValueCoef: float32(s.Value), EntropyCoef: float32(s.Entropy)}, s.MaxNorm)
 	n.program = p.Program()
 	if n.update, err = run.Compile("--envs", p, dev, n.store); err != nil {
 		return err
