@@ -71,6 +71,7 @@ func TestSmallOperatorsOnTheCPU(t *testing.T) {
 				s.hostOp("aten::item", "[]", `"float"`, 1, 0, nil)
 			}
 		}, "sync-storm", 6},
+		{"none without work", func(s *synth) { s.smallOps(1000, 10, 20) }, "dispatch-bound", 25},
 		{"in the loader", func(s *synth) {
 			start, at := s.now, s.hold()
 			s.smallOps(1000, 1, 3)
