@@ -52,7 +52,7 @@ func smallAgent(t *testing.T, history string, more ...string) (dir string, args 
 		"summary_interval=2", "eval_interval=3", "gen_interval=6", "num_workers=2", "validation_goals=0"} {
 		args = append(args, "--set", set)
 	}
-	return dir, append(args, more...)
+	return dir, override(args, more...)
 }
 
 func TestDataDarkroom(t *testing.T) {
@@ -193,7 +193,7 @@ func TestEvalAgent(t *testing.T) {
 		t.Fatalf("exit %d: %s", r.code, r.stderr)
 	}
 	base := []string{"eval", "--model", "AD", "--checkpoint", dir, "--history", history, "--device", "cpu"}
-	with := func(more ...string) []string { return append(base[:len(base):len(base)], more...) }
+	with := func(more ...string) []string { return override(base, more...) }
 	picture := filepath.Join(t.TempDir(), "x.svg")
 	held := object(t, with("--json", "--plot", picture)...)
 	if len(held["goals"].([]any)) != 1 || len(held["return"].([]any)) != 5 || held["agents_per_goal"] != 2.0 || held["context_tokens"] != 35.0 || held["iteration"] != 6.0 {
@@ -261,7 +261,7 @@ func TestBadAgent(t *testing.T) {
 	wholeOnly(t)
 	history := histories(t)
 	dir, args := smallAgent(t, history)
-	with := func(more ...string) []string { return append(args[:len(args):len(args)], more...) }
+	with := func(more ...string) []string { return override(args, more...) }
 	whole, err := os.ReadFile(history)
 	if err != nil {
 		t.Fatal(err)
@@ -270,7 +270,7 @@ func TestBadAgent(t *testing.T) {
 	damaged[len(damaged)-100] ^= 4
 	out := filepath.Join(t.TempDir(), "x.hist")
 	making := func(more ...string) []string {
-		return append(append(smallRoom[:len(smallRoom):len(smallRoom)], "--out", out), more...)
+		return override(smallRoom, append([]string{"--out", out}, more...)...)
 	}
 	for _, c := range []struct {
 		name string

@@ -16,7 +16,7 @@ func keyDoor(t *testing.T, more ...string) (path string, made map[string]any) {
 	for _, set := range []string{"grid_size=3", "horizon=8", "n_goal=0", "n_steps=40", "n_epochs=4", "batch_size=80", "source_lr=0.003"} {
 		args = append(args, "--set", set)
 	}
-	return path, object(t, append(args, more...)...)
+	return path, object(t, override(args, more...)...)
 }
 
 // TestKeyDoorAgentLearnsInContext: learners find keys and doors by gradient; an agent that has read

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -120,6 +121,29 @@ func refused(t *testing.T, args []string, code int, want string) {
 	t.Helper()
 	r := haul(t, args...)
 	clitest.Refused(t, r.code, r.stdout, r.stderr, code, want)
+}
+
+// override is a command line with more behind it, without the settings of args that more has too:
+// the program remarks on a setting that a later one replaces.
+func override(args []string, more ...string) []string {
+	again := map[string]bool{}
+	for i, arg := range more {
+		if i > 0 && more[i-1] == "--set" {
+			key, _, _ := strings.Cut(arg, "=")
+			again[key] = true
+		}
+	}
+	var out []string
+	for i := 0; i < len(args); i++ {
+		if args[i] == "--set" {
+			if key, _, _ := strings.Cut(args[i+1], "="); again[key] {
+				i++
+				continue
+			}
+		}
+		out = append(out, args[i])
+	}
+	return append(out, more...)
 }
 
 func write(t *testing.T, name, text string) string {

@@ -22,7 +22,7 @@ func tiny(t *testing.T, more ...string) (dir string, args []string) {
 		"training.validation_instances=30", "training.validation_frequency=1", "model.hidden_dim=16", "model.num_heads=2", "model.num_layers=1"} {
 		args = append(args, "--set", set)
 	}
-	return dir, append(args, more...)
+	return dir, override(args, more...)
 }
 
 func TestTrain(t *testing.T) {
@@ -239,7 +239,7 @@ func TestEvalAndSolve(t *testing.T) {
 func TestBadTraining(t *testing.T) {
 	wholeOnly(t)
 	dir, args := tiny(t)
-	with := func(more ...string) []string { return append(args[:len(args):len(args)], more...) }
+	with := func(more ...string) []string { return override(args, more...) }
 	for _, c := range []struct {
 		name string
 		args []string
