@@ -118,6 +118,7 @@ func (a *app) dataLearn(cmd *cobra.Command, f *learnFlags) (failed error) {
 	if err := recipe.CheckLiveLearner(f.learning, f.shown); err != nil {
 		return asUsage(err)
 	}
+	a.noteUnlearned(&f.learning)
 	workers, err := a.cores(f.workers)
 	if err != nil {
 		return err

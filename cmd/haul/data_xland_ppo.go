@@ -36,9 +36,17 @@ func checkNetworkDevice(name, precision string) error {
 	return nil
 }
 
+// noteUnlearned tells of steps that are recorded and not learned from.
+func (a *app) noteUnlearned(s *recipe.Recurrent) {
+	if s.Steps%s.Rollout > 0 {
+		fmt.Fprintf(a.stderr, "--steps %d is no multiple of --rollout %d: the rest is recorded and not learned from\n", s.Steps, s.Rollout)
+	}
+}
+
 // withNetworks has recurrent networks live through all tasks: on a CPU one on each core, on a GPU
 // one after another. Whoever calls it closes.
 func (a *app) withNetworks(f *xlandFlags, o *history.XLandOptions, bar *bar) (closing func() error, err error) {
+	a.noteUnlearned(&f.learning)
 	name, tasks := f.networkDevice(), len(o.Learn)+len(o.Held)
 	each, many := device.Options{Precision: f.precision}, 1
 	cores := o.Workers // of a network's environments
