@@ -48,3 +48,30 @@ func TestLossesAreRecordedAsAsked(t *testing.T) {
 		t.Errorf("recorded %+v", o)
 	}
 }
+
+// TestLearnPPOSumsItsOwnColumns: each sum adds up its own columns of what the loss leaves, for all
+// tokens of a row, and the optimizer is told the norm.
+func TestLearnPPOSumsItsOwnColumns(t *testing.T) {
+	const tokens = 3
+	l := &kernel.Layout{}
+	l.Add("w", kernel.InitUniform, 4, 5, 4)
+	p := plan.New("ppo", reference.New[float32](2), 6, tokens, l)
+	out := p.Linear("out", p.Rows("x", p.B(), tokens, 4), p.Weight(0, 0), nil, nil)
+	p.LearnPPO(out, p.Rows("sample", p.B(), tokens, 4), kernel.PPO{Clip: 0.3}, 0.7)
+	prog := p.Program()
+	sums := find[*kernel.PPO](t, prog.PerShard).Sums
+	tally := find[*kernel.Tally](t, prog.Once)
+	names := []string{plan.PPOPolicy, plan.PPOValue, plan.PPOEntropy, plan.PPOClipped}
+	if len(tally.Sums) != len(names) {
+		t.Fatalf("%d sums, want %d", len(tally.Sums), len(names))
+	}
+	for i, s := range tally.Sums {
+		x := s.Terms[0].X
+		if s.Name != names[i] || x.Root() != sums || x.Offset != sums.Offset+i*tokens || x.Cols() != tokens {
+			t.Errorf("%s reads %d columns from %d on", s.Name, x.Cols(), x.Offset)
+		}
+	}
+	if o := find[*kernel.AdamW](t, prog.Once); o.MaxNorm != 0.7 || o.Eps != 1e-5 || o.Beta2 != 0.999 {
+		t.Errorf("recorded %+v", o)
+	}
+}
