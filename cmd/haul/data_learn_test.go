@@ -157,3 +157,17 @@ func TestLearnRefusals(t *testing.T) {
 		refused(t, append([]string{"data", "learn"}, strings.Fields(args)...), exitUsage, why)
 	}
 }
+
+// TestEnvironmentsThatAPassLeavesOut: those that fill no minibatch are told of, others are not.
+func TestEnvironmentsThatAPassLeavesOut(t *testing.T) {
+	for envs, want := range map[int]string{1: "", 2: "", 3: "", 8: "", 9: "--envs 9: each pass learns from 8 of them, drawn anew; a multiple of 2 leaves out none\n"} {
+		var said strings.Builder
+		a := &app{stdout: io.Discard, stderr: &said}
+		cmd := a.newDataLearn()
+		cmd.SetIn(strings.NewReader(""))
+		cmd.SetArgs(strings.Fields(fmt.Sprintf("--envs %d --sizes 3 --actions 2 --steps 4 --rollout 2 --hidden 4", envs)))
+		if err := cmd.ExecuteContext(context.Background()); err != nil || said.String() != want {
+			t.Errorf("%d environments: %q, %v", envs, said.String(), err)
+		}
+	}
+}

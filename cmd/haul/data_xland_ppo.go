@@ -36,10 +36,13 @@ func checkNetworkDevice(name, precision string) error {
 	return nil
 }
 
-// noteUnlearned tells of steps that are recorded and not learned from.
+// noteUnlearned tells of steps and environments that are recorded and not learned from.
 func (a *app) noteUnlearned(s *recipe.Recurrent) {
 	if s.Steps%s.Rollout > 0 {
 		fmt.Fprintf(a.stderr, "--steps %d is no multiple of --rollout %d: the rest is recorded and not learned from\n", s.Steps, s.Rollout)
+	}
+	if n := s.Left(); n > 0 {
+		fmt.Fprintf(a.stderr, "--envs %d: each pass learns from %d of them, drawn anew; a multiple of %d leaves out none\n", s.Envs, s.Envs-n, s.Parts)
 	}
 }
 

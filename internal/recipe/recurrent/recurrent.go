@@ -68,6 +68,9 @@ func (s *Settings) check() error {
 	return nil
 }
 
+// Left is how many environments a pass leaves out, others each time: those that fill no minibatch.
+func (s *Settings) Left() int { return s.Envs % s.minibatch() }
+
 // senses are what a learner's network is made for.
 type senses struct {
 	inputs   int // rows of the table that a step shows
