@@ -15,11 +15,12 @@ import (
 
 // example is a command line that a user may copy, or a file that a page shows by name.
 type example struct {
-	where string
-	line  string
-	words []string // after haul
-	file  string   // of a file, in place of words
-	text  string
+	where  string
+	line   string
+	words  []string // after haul
+	file   string   // of a file, in place of words
+	text   string
+	spoken bool // within a sentence, perhaps with placeholders
 }
 
 var (
