@@ -79,6 +79,7 @@ var house = []string{
 	"internal/vrp/files",
 	"internal/npy",
 	"internal/search",
+	"internal/vrp/vrptest",
 	"internal/vrp",
 	"internal/config",
 	"internal/pickle",
