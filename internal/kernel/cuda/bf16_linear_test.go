@@ -132,8 +132,8 @@ func TestBF16PanelFits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if l := ls[0]; l.kernel != c.kernel || l.grid.y != c.panels || l.shared != c.shared {
-			t.Errorf("%d bytes: %s in %d panels with %d bytes, want %s in %d with %d", c.maxBytes, l.kernel, l.grid.y, l.shared, c.kernel, c.panels, c.shared)
+		if l := ls[0]; l.kernel != c.kernel || l.grid[1] != c.panels || l.shared != c.shared {
+			t.Errorf("%d bytes: %s in %d panels with %d bytes, want %s in %d with %d", c.maxBytes, l.kernel, l.grid[1], l.shared, c.kernel, c.panels, c.shared)
 		}
 	}
 }

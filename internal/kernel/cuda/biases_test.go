@@ -67,7 +67,7 @@ func TestBiasesOfEveryChunk(t *testing.T) {
 				if !earlier[i][rows] {
 					t.Errorf("%s: decisions of chunk %d may be summed before they are written", c.precision, len(chunks))
 				}
-				chunks, done = append(chunks, i), done+l.grid.x
+				chunks, done = append(chunks, i), done+l.grid[0]
 			case "back_pairs":
 				for k, j := range chunks {
 					if !earlier[i][j] {

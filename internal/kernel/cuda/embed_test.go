@@ -92,8 +92,8 @@ func TestEmbedsManyFields(t *testing.T) {
 			if got, want := fmt.Sprint(pass.args[2].(uint64)-b.addr(o.Index), pass.args[11:13]), fmt.Sprint(32*i, []any{i32(own), i32(fields)}); got != want {
 				t.Errorf("%d fields, gradient %d: offset, fields and stride %s, want %s", fields, i, got, want)
 			}
-			if pass.block.x > 1024 || pass.shared > b.maxShared {
-				t.Errorf("%d fields, gradient %d: %d threads, %d bytes", fields, i, pass.block.x, pass.shared)
+			if pass.block[0] > 1024 || pass.shared > b.maxShared {
+				t.Errorf("%d fields, gradient %d: %d threads, %d bytes", fields, i, pass.block[0], pass.shared)
 			}
 		}
 	}

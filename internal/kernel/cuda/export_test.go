@@ -1,5 +1,13 @@
 package cuda
 
+import (
+	"crypto/sha256"
+	"fmt"
+	"testing"
+
+	"haul/internal/kernel"
+)
+
 // SetTeams has starts followed by teams of this size alone, until restore is called.
 func SetTeams(size int) (restore func()) {
 	before := startsTeams
@@ -43,4 +51,33 @@ func SetBatchParts(parts int) (restore func()) {
 	before := batchParts
 	batchParts = parts
 	return func() { batchParts = before }
+}
+
+// Launches binds a program to made-up addresses as Compile does on an H200 and returns a line per
+// kernel, in the order of their first launch: how often it is launched, its name, grid, block and
+// shared memory. The first line counts all launches and has a digest of them with every argument.
+func Launches(t *testing.T, p *kernel.Program, precision Precision) []string {
+	t.Helper()
+	if joinsLayers(precision, 9, 0, 227<<10) {
+		p = joinLayers(p)
+	}
+	if precision == BF16 {
+		p = keepMasks(p)
+	}
+	ls := bindStep(t, p, precision)
+	sum := sha256.New()
+	var order []string
+	count := map[string]int{}
+	for _, l := range ls {
+		fmt.Fprintln(sum, l.grid, l.block, l.shared, l.args, l.beside, l.first, l.after, l.aside, l.part) // names may change
+		line := fmt.Sprintf("%s %v %v %d", l.key(), l.grid, l.block, l.shared)
+		if count[line]++; count[line] == 1 {
+			order = append(order, line)
+		}
+	}
+	out := []string{fmt.Sprintf("%d launches, digest %.8x", len(ls), sum.Sum(nil))}
+	for _, line := range order {
+		out = append(out, fmt.Sprintf("%3d %s", count[line], line))
+	}
+	return out
 }

@@ -9,8 +9,8 @@ import (
 // What the binders of all ops share: a launch, what a kernel asks of a tensor before it may read it
 // by vectors or as one piece, and arguments in the widths that kernels take.
 
-// dim3 is a grid or a block.
-type dim3 struct{ x, y, z int }
+// dim3 is a grid or a block: x, y, z.
+type dim3 [3]int
 
 // launch is one kernel of an op, with its arguments by value: uint64 device addresses, int32,
 // uint32, uint64, float32. The kernel's parameter list must have the same widths in the same order.

@@ -449,7 +449,7 @@ func TestLastGradientsShareTheCard(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		blocks += ls[0].grid.x
+		blocks += ls[0].grid[0]
 	}
 	if blocks != b.sms {
 		t.Errorf("%d blocks for %d multiprocessors", blocks, b.sms)

@@ -70,8 +70,8 @@ func TestMuonLaunches(t *testing.T) {
 				}
 			}
 		}
-		if ls[1].grid.x != len(o.Blocks()) || ls[2].args[7] != int32(4*len(tables[1])) {
-			t.Errorf("width %d: %d thread blocks for %d blocks, AdamW for %v weights of %d", width, ls[1].grid.x, len(o.Blocks()), ls[2].args[7], 4*len(tables[1]))
+		if ls[1].grid[0] != len(o.Blocks()) || ls[2].args[7] != int32(4*len(tables[1])) {
+			t.Errorf("width %d: %d thread blocks for %d blocks, AdamW for %v weights of %d", width, ls[1].grid[0], len(o.Blocks()), ls[2].args[7], 4*len(tables[1]))
 		}
 	}
 	if _, _, _, err := muonLaunches(t, 128, 48<<10); err == nil || !strings.Contains(err.Error(), "use AdamW") {

@@ -58,7 +58,7 @@ func TestPartsCoverTheBatch(t *testing.T) {
 				if c.parts > 0 && l.part != n+1 || c.parts == 0 && l.part != 0 {
 					t.Errorf("%+v: launch %d of %s is part %d", c, n, op.Kind(), l.part)
 				}
-				if blocks += l.grid.x * l.grid.y; per == 1 {
+				if blocks += l.grid[0] * l.grid[1]; per == 1 {
 					const count = 11 // its place among the pass's arguments; the gradient's is one on
 					at := count
 					if _, ok := op.(*layerTailGrad); ok {

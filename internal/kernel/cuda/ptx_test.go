@@ -306,11 +306,11 @@ func checkLaunch(t *testing.T, kernels map[string]entry, l launch) {
 	if diff := cmp.Diff(e.widths, widths); diff != "" {
 		t.Errorf("%s: bytes of parameters (-kernel +launch):\n%s", name, diff)
 	}
-	threads := l.block.x * l.block.y * l.block.z
+	threads := l.block[0] * l.block[1] * l.block[2]
 	if threads < 1 || threads > 1024 || e.threads > 0 && threads > e.threads {
 		t.Errorf("%s: %d threads in a block, the kernel allows %d", name, threads, e.threads)
 	}
-	if g := l.grid; g.x < 1 || g.x >= 1<<31 || g.y < 1 || g.y > 65535 || g.z < 1 || g.z > 65535 {
+	if g := l.grid; g[0] < 1 || g[0] >= 1<<31 || g[1] < 1 || g[1] > 65535 || g[2] < 1 || g[2] > 65535 {
 		t.Errorf("%s: grid %v", name, g)
 	}
 	if l.shared < 0 || l.shared > 227<<10 {

@@ -143,7 +143,7 @@ func TestRolloutPaths(t *testing.T) {
 			names := ""
 			for _, l := range append(ls, grad...) {
 				names += l.module + "/" + l.kernel + " "
-				if l.shared > b.maxShared || l.block.x%32 != 0 || l.block.x > 1024 || l.grid.x < 1 || l.grid.y < 1 {
+				if l.shared > b.maxShared || l.block[0]%32 != 0 || l.block[0] > 1024 || l.grid[0] < 1 || l.grid[1] < 1 {
 					t.Errorf("%s cannot be launched: grid %v, block %v, shared %d", l.kernel, l.grid, l.block, l.shared)
 				}
 			}
@@ -168,7 +168,7 @@ func TestGradChunks(t *testing.T) {
 			if first := int(l.args[8].(int32)); first != next {
 				t.Errorf("a chunk starts at instance %d, want %d", first, next)
 			}
-			next += l.grid.x
+			next += l.grid[0]
 		}
 	}
 	if next != 256 {
@@ -201,10 +201,10 @@ func TestHalfGradChunks(t *testing.T) {
 			if first := int(l.args[13].(int32)); first != next {
 				t.Errorf("a chunk starts at instance %d, want %d", first, next)
 			}
-			if l.grid.x*g.room*g.rowBytes() > b.budget(halfScratch) {
-				t.Errorf("a chunk of %d instances takes more than %d bytes", l.grid.x, b.budget(halfScratch))
+			if l.grid[0]*g.room*g.rowBytes() > b.budget(halfScratch) {
+				t.Errorf("a chunk of %d instances takes more than %d bytes", l.grid[0], b.budget(halfScratch))
 			}
-			next += l.grid.x
+			next += l.grid[0]
 			chunks++
 		}
 		if next != 256 || (chunks == 1) != (memory == 0) {
@@ -272,7 +272,7 @@ func TestRolloutsAnSM(t *testing.T) {
 func TestFarRollouts(t *testing.T) {
 	for _, c := range []struct{ starts, blocks, warps int }{{100, 1, 7}, {128, 1, 8}, {129, 2, 5}, {135, 2, 5}} {
 		ls, err := hopper(256, TF32).rollout(rolloutOf(256, 136, 4, 32, c.starts))
-		if err != nil || ls[0].grid.y != c.blocks || ls[0].block.x != 32*c.warps {
+		if err != nil || ls[0].grid[1] != c.blocks || ls[0].block[0] != 32*c.warps {
 			t.Errorf("%d starts: %v (%v), want %d blocks of %d warps", c.starts, ls, err, c.blocks, c.warps)
 		}
 	}

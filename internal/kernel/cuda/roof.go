@@ -98,7 +98,7 @@ func (d *Device) timeLaunch(f cu.Function, l launch, args []any) (seconds float6
 		}
 		defer func() { err = errors.Join(err, d.ctx.FreeEvent(marks[i])) }()
 	}
-	geometry := cu.Geometry{Grid: [3]int{l.grid.x, l.grid.y, l.grid.z}, Block: [3]int{l.block.x, l.block.y, l.block.z}}
+	geometry := cu.Geometry{Grid: l.grid, Block: l.block}
 	if err := errors.Join(d.ctx.Record(marks[0], d.stream), d.ctx.Launch(f, geometry, d.stream, packed), d.ctx.Record(marks[1], d.stream)); err != nil {
 		return 0, err
 	}

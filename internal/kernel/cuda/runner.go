@@ -30,8 +30,8 @@ func (d *Device) ready(l launch) (ready, error) {
 		return ready{}, fmt.Errorf("%s: %w", l.kernel, err)
 	}
 	f, err := d.function(l)
-	return ready{function: f, args: a, beside: l.beside, first: l.first, after: l.after, aside: l.aside, part: l.part, geometry: cu.Geometry{Grid: [3]int{l.grid.x, l.grid.y, l.grid.z},
-		Block: [3]int{l.block.x, l.block.y, l.block.z}, Shared: l.shared}}, err
+	return ready{function: f, args: a, beside: l.beside, first: l.first, after: l.after, aside: l.aside, part: l.part, geometry: cu.Geometry{Grid: l.grid,
+		Block: l.block, Shared: l.shared}}, err
 }
 
 // runner replays one program as one graph. Nothing it queues is waited for until the host reads a

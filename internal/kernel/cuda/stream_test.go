@@ -60,10 +60,10 @@ func TestStreamChunks(t *testing.T) {
 			if at := l.args[7].(uint64); at != b.address(o.Steps)+uint64(4*next*g.starts) {
 				t.Errorf("a chunk begins elsewhere than at instance %d", next)
 			}
-			if l.grid.x > 1 && l.grid.x*g.instanceBytes() > b.budget(streamScratch) {
-				t.Errorf("a chunk of %d instances takes more than %d bytes", l.grid.x, b.budget(streamScratch))
+			if l.grid[0] > 1 && l.grid[0]*g.instanceBytes() > b.budget(streamScratch) {
+				t.Errorf("a chunk of %d instances takes more than %d bytes", l.grid[0], b.budget(streamScratch))
 			}
-			next += l.grid.x
+			next += l.grid[0]
 		}
 		if next != 256 {
 			t.Errorf("chunks hold %d instances, want 256", next)
