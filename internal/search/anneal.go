@@ -221,6 +221,7 @@ func (d *driver) cycleOfChains(ctx context.Context, t stretch, number uint64) {
 				d.iterations += done
 				d.tell(d.offer(routes, cost))
 			}
+			d.draws += c.state
 		})
 	}
 	wg.Wait()
@@ -262,6 +263,7 @@ func (d *driver) roundOfParts(ctx context.Context, hot, share float64, number ui
 					until = end
 				}
 				f := annealed{pool: c.pool, done: c.anneal(ctx, d.units(hot), hot < poolBelow, iterations, until)}
+				f.draws = c.state
 				f.best, f.cost = c.bestRoutes()
 				f.best, f.present = c.global(f.best), c.global(c.present())
 				found[i] = f
@@ -278,6 +280,7 @@ func (d *driver) roundOfParts(ctx context.Context, hot, share float64, number ui
 		cost += f.cost
 		d.present = append(d.present, f.present...)
 		d.iterations += f.done
+		d.draws += f.draws
 		if f.pool != nil {
 			some = true
 			d.pool.take(f.pool) // in the order of the parts, whoever made them
@@ -293,6 +296,7 @@ type annealed struct {
 	cost          int64 // of best
 	done          int   // iterations
 	pool          *pool // nil: none was made
+	draws         uint64
 }
 
 // part is a chain over the customers of some routes. local is scratch as region.part has it.

@@ -62,6 +62,7 @@ type richDriver struct {
 	iterations int
 	speed      float64 // iterations per second
 	moves      int64
+	draws      uint64
 	told       time.Time // when Progress heard last
 	judged     time.Time // when a cost was evaluated for it last, and how long to wait then
 	pause      time.Duration
@@ -441,6 +442,7 @@ func (d *richDriver) chain(ctx context.Context, c *rchain, t stretch, mu *sync.M
 		}
 	}
 	d.moves += c.moves
+	d.draws += c.state
 	c.moves = 0
 	d.tell(d.take(c))
 }
@@ -485,7 +487,7 @@ func (d *richDriver) result(ctx context.Context) (*Result, error) {
 	if bad := broken(d.p, d.best); bad != nil {
 		return nil, fmt.Errorf("search: the routes found are invalid: %w", bad)
 	}
-	r := &Result{Solution: d.best, Iterations: d.iterations, Interrupted: ctx.Err() != nil && !d.met, Moves: d.moves, Start: d.built}
+	r := &Result{Solution: d.best, Iterations: d.iterations, Interrupted: ctx.Err() != nil && !d.met, Moves: d.moves, Start: d.built, draws: d.draws}
 	e, err := vrp.Evaluate(d.p, d.best)
 	if err != nil {
 		return nil, err

@@ -64,6 +64,7 @@ type Result struct {
 	Unserved    []int32 // required customers on no route, in order
 	Moves       int64   // positions evaluated, where they are counted
 	Proven      bool    // no routes cost less, times rounded to the search's units
+	draws       uint64  // sum of the random streams' final states, for fingerprints
 }
 
 // Solve improves routes until the budget is spent, the target is met or ctx ends; the routes so far
@@ -127,6 +128,7 @@ type driver struct {
 	told       time.Time
 	toldCost   float64
 	met        bool // the target
+	draws      uint64
 }
 
 func (d *driver) prepare(ctx context.Context) error {
@@ -252,7 +254,7 @@ func (d *driver) tell(improved bool) {
 // result evaluates the best routes against the start in the problem's own arithmetic.
 func (d *driver) result(ctx context.Context) (*Result, error) {
 	r := &Result{Solution: vrp.Solution{Routes: d.best}, Start: d.p.Cost(d.start), Iterations: d.iterations,
-		Interrupted: ctx.Err() != nil && !d.met}
+		Interrupted: ctx.Err() != nil && !d.met, draws: d.draws}
 	r.Cost = d.p.Cost(r.Solution)
 	if !(r.Cost <= r.Start) {
 		// Fixed point may call two routes equal that the problem tells apart.
