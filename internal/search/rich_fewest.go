@@ -98,7 +98,7 @@ func (d *richDriver) shorten(ctx context.Context, c *rchain) {
 	c.remember()
 	d.take(c)
 	longest := c.longestRoute()
-	for step := max(1, longest/20); step >= 1 && longest > 0 && d.spent() < richShare && !d.over(ctx); {
+	for step := max(1, longest/20); step >= 1 && longest > 0 && c.longestFree() == longest && d.spent() < richShare && !d.over(ctx); {
 		kept := vrp.Solution{Routes: clone(c.best), Types: append([]int32(nil), c.bestKind...)}
 		c.longest = longest - step
 		c.dropLong()
@@ -124,6 +124,18 @@ func (c *rchain) longestRoute() int64 {
 	var out int64
 	for _, k := range c.slot {
 		out = max(out, c.slots[k].dur)
+	}
+	return out
+}
+
+// longestFree is the duration of the longest route that is not locked: a locked one cannot be
+// shortened by taking it apart.
+func (c *rchain) longestFree() int64 {
+	var out int64
+	for _, k := range c.slot {
+		if s := &c.slots[k]; s.lock == 0 {
+			out = max(out, s.dur)
+		}
 	}
 	return out
 }

@@ -204,7 +204,7 @@ func (c *rchain) sweepRoute(r, v int32, to, from []int32, best *spot) {
 				return
 			}
 			extra = float64(float64(over+int64(min(0, e.del, e.pick))*c.weights[0]) * c.toll)
-		case c.simple && !c.soft && len(c.kinds) == 1:
+		case c.simple && !c.soft && len(c.kinds) == 1 && c.slots[c.slot[r]].lock == 0:
 			return
 		default:
 			if kind, extra = c.enter(r, v); kind < 0 {

@@ -380,24 +380,41 @@ func (d *richDriver) stretch(ctx context.Context, chains []*rchain, t stretch, f
 	wg.Wait()
 }
 
-// locksOf finds the fixed beginnings again in the best routes, which keep them.
+// locksOf returns the number of locked stops of each route of s, which keeps the locked beginnings
+// of the start. Beginnings with a customer occur once. Those of depots alone may occur several
+// times: they are looked for last, in routes of the same vehicle type that have no lock.
 func (d *richDriver) locksOf(s vrp.Solution) []int32 {
 	if d.locks == nil {
 		return nil
 	}
+	order := make([]int, len(d.locks))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(d.locks[b], d.locks[a]) })
 	out := make([]int32, len(s.Routes))
-	for i, n := range d.locks {
-		from := d.start.Routes[i]
+	for _, i := range order {
+		n, from := d.locks[i], d.start.Routes[i]
 		if n == 0 || len(from) == 0 {
 			continue
 		}
+		begins := from[:min(int(n), len(from))]
 		for j, r := range s.Routes {
-			if len(r) > 0 && r[0] == from[0] {
+			if out[j] == 0 && len(r) >= len(begins) && slices.Equal(r[:len(begins)], begins) && kindOf(s, j) == kindOf(*d.start, i) {
 				out[j] = n
+				break
 			}
 		}
 	}
 	return out
+}
+
+// kindOf is the vehicle type of a route.
+func kindOf(s vrp.Solution, route int) int32 {
+	if s.Types == nil {
+		return 0
+	}
+	return s.Types[route]
 }
 
 // chain anneals one chain through a cycle.

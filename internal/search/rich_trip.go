@@ -70,11 +70,12 @@ func (c *rchain) tidy(s *rslot) {
 		return
 	}
 	k := &c.kinds[s.kind]
-	out := s.stops[:1]
-	for i := 1; i < len(s.stops); i++ {
+	kept := 1 + min(int(s.lock), len(s.stops)-1) // locked stops stay, depots among them
+	out := s.stops[:kept]
+	for i := kept; i < len(s.stops); i++ {
 		v := s.stops[i].node
 		depot := int(v) < c.depots || int(v) == c.nodes
-		if before := out[len(out)-1].node; depot && len(out) > 1 && int(before) < c.depots {
+		if before := out[len(out)-1].node; depot && len(out) > kept && int(before) < c.depots {
 			out = out[:len(out)-1] // the reload before goes
 		} else if depot && i < len(s.stops)-1 && len(out) == 1 {
 			continue // a reload right after the start

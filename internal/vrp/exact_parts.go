@@ -2,6 +2,7 @@ package vrp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -22,6 +23,9 @@ const (
 	maxTriedN  = 7
 	noSolution = math.MaxFloat64
 )
+
+// ErrNoRoutes says that a problem has no valid solution.
+var ErrNoRoutes = errors.New("there are no routes that keep every rule")
 
 // OptimalParts returns an optimal solution of a problem with any optional parts but the objective
 // ShortestRoute, and its cost. It fails where there is none, or where the problem is too large.
@@ -311,7 +315,7 @@ func (x *partsSolver) try(kind int) {
 			if set&(1<<c) == 0 && x.may(t, v) {
 				grow(append(slices.Clip(route), v), set|1<<c, reloads)
 				for _, d := range t.Reloads {
-					if set != 0 && (t.MaxReloads == 0 || reloads < t.MaxReloads) && x.closed(set) {
+					if set != 0 && (t.MaxReloads == 0 || reloads < t.MaxReloads) {
 						grow(append(slices.Clip(route), int32(d), v), set|1<<c, reloads+1)
 					}
 				}
@@ -374,7 +378,7 @@ func (x *partsSolver) choose() (Solution, float64, error) {
 		}
 	}
 	if at < 0 {
-		return Solution{}, 0, fmt.Errorf("there are no routes that keep every rule")
+		return Solution{}, 0, ErrNoRoutes
 	}
 	var s Solution
 	for i := len(layers) - 1; i >= 0; i-- {

@@ -79,7 +79,7 @@ type Group struct {
 }
 
 // Shipment is an amount that one vehicle picks up at one customer and delivers at another, later in
-// the same route. The two places have no demand of their own for it. It is not on board while the
+// the same route. The two places have no demand of their own for it. It stays on board while the
 // vehicle reloads. Its customers are both served or, where both are Optional, both left out.
 type Shipment struct {
 	Pickup, Delivery int32

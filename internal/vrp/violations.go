@@ -153,18 +153,10 @@ func (r *report) times(number int, plan planned, t *VehicleType) {
 func (r *report) order(number int, route []int32) {
 	p := r.p
 	back, begun := int32(None), false // the trip's first pickup, and whether anybody was served before
-	var aboard []int32
-	left := func() {
-		for _, n := range aboard {
-			s := p.Shipments[n-1]
-			r.add(PairOrder, number, s.Pickup, 1, "what is picked up at %s is not delivered at %s in the same trip", p.called(int(s.Pickup)), p.called(int(s.Delivery)))
-		}
-		aboard = nil
-	}
+	var aboard []int32                // shipments on board, which stay there through a reload
 	for _, v := range route {
 		if int(v) < p.DepotCount() {
 			back, begun = None, false
-			left()
 			continue
 		}
 		if p.Backhauls != Mixed {
@@ -199,7 +191,10 @@ func (r *report) order(number int, route []int32) {
 		}
 		aboard = slices.Delete(aboard, at, at+1)
 	}
-	left()
+	for _, n := range aboard {
+		s := p.Shipments[n-1]
+		r.add(PairOrder, number, s.Pickup, 1, "what is picked up at %s is not delivered at %s in the same route", p.called(int(s.Pickup)), p.called(int(s.Delivery)))
+	}
 }
 
 // fleet checks how many vehicles of each type are used.

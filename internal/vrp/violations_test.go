@@ -122,7 +122,17 @@ func TestViolations(t *testing.T) {
 		{"shipment torn", func(p *Problem) Solution {
 			p.Shipments = []Shipment{{1, 3, []int32{2}}}
 			return Solution{Routes: [][]int32{{1, 2}, {3}}}
-		}, PairOrder, 1, 1, "what is picked up at customer 1 is not delivered at customer 3 in the same trip"},
+		}, PairOrder, 1, 1, "what is picked up at customer 1 is not delivered at customer 3 in the same route"},
+		{"a shipment stays on board through a reload", func(p *Problem) Solution {
+			fleet(p, func(t *VehicleType) { t.Capacity, t.Reloads = []int32{9}, []int{0} })
+			p.Demand, p.Shipments = []int32{0, 0, 7, 0}, []Shipment{{1, 3, []int32{2}}}
+			return one(1, 0, 2, 3)
+		}, 0, 0, 0, ""},
+		{"a shipment takes its room after a reload", func(p *Problem) Solution {
+			fleet(p, func(t *VehicleType) { t.Capacity, t.Reloads = []int32{8}, []int{0} })
+			p.Demand, p.Shipments = []int32{0, 0, 7, 0}, []Shipment{{1, 3, []int32{2}}}
+			return one(1, 0, 2, 3)
+		}, WithinCapacity, 0, 1, "it carries 9, the capacity is 8 (behind the depot)"},
 		{"shipment too large", func(p *Problem) Solution {
 			p.Shipments = []Shipment{{1, 3, []int32{9}}}
 			return one(1, 2, 3)
@@ -261,13 +271,13 @@ func TestUnservable(t *testing.T) {
 	}
 }
 
-// What is aboard when a vehicle comes to a depot on its way was not delivered in its trip.
-func TestATripDeliversWhatItPicksUp(t *testing.T) {
+// Shipments stay on board through a reload, and are delivered before the route ends.
+func TestARouteDeliversWhatItPicksUp(t *testing.T) {
 	p := &Problem{Demand: make([]int32, 3), Shipments: []Shipment{{Pickup: 1, Delivery: 2, Amount: []int32{1}}}}
 	for _, c := range []struct {
 		route []int32
 		want  int
-	}{{[]int32{1, 2}, 0}, {[]int32{1, 0, 2}, 2}, {[]int32{2, 1}, 2}, {[]int32{1}, 1}} {
+	}{{[]int32{1, 2}, 0}, {[]int32{1, 0, 2}, 0}, {[]int32{2, 1}, 2}, {[]int32{1}, 1}} {
 		r := &report{evaluator: &evaluator{p: p, ship: []int32{0, 1, -1}}}
 		if r.order(1, c.route); len(r.list) != c.want {
 			t.Errorf("%v: %d faults, want %d", c.route, len(r.list), c.want)
