@@ -74,7 +74,7 @@ to one cause.
 TRACE is a trace of PyTorch (export_chrome_trace; CUDA, ROCm and CPUs), JAX (trace.json.gz or xplane.pb), Nsight Systems (nsys export
 --type sqlite), rocprofv3 (JSON) or Haul itself: plain, gzip, zst, bz2, xz, zip or tar. - is standard input. Several traces, or a
 folder, are the ranks of one job: the doctor matches their collectives and says which rank waits for which, and why. With --diff, two
-traces are before and after a change.
+traces are before and after a change. A memory snapshot of PyTorch (torch.cuda.memory._dump_snapshot) is read for what holds the memory.
 
 To record PyTorch, pass schedule= so that steps are marked:
 
@@ -191,6 +191,9 @@ func (a *app) doctor(ctx context.Context, args []string, opt doctorOptions) erro
 		r.Remarks = append(r.Remarks, left...)
 		return firstOf(a.tell(opt, r, r.WriteHTML, func(w io.Writer) error { return r.WriteText(w, doctor.Text{Breakdown: opt.breakdown}) }), opt.fail(r.Findings))
 	}
+	if err := doctor.Together(reports, false); err != nil {
+		return usagef("%v", err)
+	}
 	j := doctor.JoinRanks(reports)
 	j.Remarks = append(j.Remarks, left...)
 	return firstOf(a.tell(opt, j, j.WriteHTML, func(w io.Writer) error { return j.WriteText(w, doctor.Text{Breakdown: opt.breakdown}) }), opt.fail(j.Findings))
@@ -211,6 +214,9 @@ func (a *app) compareTraces(ctx context.Context, args []string, opt doctorOption
 		for _, line := range left {
 			fmt.Fprintf(a.stderr, "haul: %s\n", line)
 		}
+	}
+	if err := doctor.Together(slices.Concat(sides[0], sides[1]), true); err != nil {
+		return usagef("%v", err)
 	}
 	if len(sides[0]) == 1 && len(sides[1]) == 1 {
 		d := doctor.Compare(sides[0][0], sides[1][0])

@@ -1,12 +1,13 @@
 // Package doctor reads a profiler's trace and says why the run is slow: how busy the GPU was, what
 // it waited for, and the causes in order of the time they cost.
 //
-// It is the door to five packages, each of which uses only those after it:
+// It is the door to six packages, each of which uses only those after it:
 //
 //   - report prints: one trace, the ranks of a job, the difference of two, as text, JSON or HTML;
 //   - rule holds one file per cause, and the table of them;
 //   - analysis joins calls, operators and GPU work, picks the steps, and gives every idle moment of
 //     the GPU to one cause;
+//   - memory reports what memory snapshots hold;
 //   - trace reads files of any packing into compact records, and knows the vendors' names;
 //   - phrase writes numbers as people read them.
 //
@@ -90,6 +91,9 @@ func Captures(name string, t *Trace) ([]Capture, error) { return report.Captures
 
 // Diagnose measures the steps of a trace and looks for what slows them. It consumes the trace.
 func Diagnose(t *Trace) (*Report, error) { return report.Diagnose(t) }
+
+// Together returns an error if the reports cannot be judged as one job, or with diff compared.
+func Together(reports []*Report, diff bool) error { return report.Together(reports, diff) }
 
 // JoinRanks matches the ranks' collectives and says who waited for whom.
 func JoinRanks(reports []*Report) *Ranks { return report.JoinRanks(reports) }

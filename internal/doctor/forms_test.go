@@ -398,7 +398,8 @@ func TestPackings(t *testing.T) {
 		{"a.json.xz", "damaged or cut off", []byte("\xfd7zXZ\x00\x00\x04")},
 		{"a.json.7z", "unpack it, or pack it as .gz or .zst", []byte("7z\xbc\xaf\x27\x1c\x00\x04")},
 		{"a.nsys-rep", "nsys export --type sqlite", []byte("\x01\x02report")},
-		{"a.pickle", "export_chrome_trace", []byte("\x80\x04\x95")},
+		{"a.pickle", "the snapshot is damaged", []byte("\x80\x04\x95")},
+		{"b.pickle", "_dump_snapshot", []byte("\x80\x02].")},
 		{"a.pftrace", "traceconv", []byte("\x0a\x05hello")},
 		{"a.ncu-rep", "single kernels", []byte("NVR\x00")},
 	} {

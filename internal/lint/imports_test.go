@@ -45,6 +45,7 @@ var house = []string{
 	"internal/doctor/rule",
 	"internal/doctor/analysis",
 	"internal/doctor/trace",
+	"internal/doctor/memory",
 	"internal/doctor/phrase",
 	"internal/doctor/nsys",
 	"internal/doctor/xplane",

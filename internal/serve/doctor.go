@@ -109,6 +109,9 @@ func (s *Server) upload(w http.ResponseWriter, r *http.Request) (io.ReadCloser, 
 func (s *Server) conclude(reports []*doctor.Report, diff bool) (*diagnosis, error) {
 	var out diagnosis
 	var write func(io.Writer) error
+	if err := doctor.Together(reports, diff); err != nil {
+		return nil, refuse(http.StatusUnprocessableEntity, "%v", err)
+	}
 	switch {
 	case diff && len(reports) != 2:
 		return nil, refuse(http.StatusUnprocessableEntity, "two traces are compared, before and after; these are %d", len(reports))

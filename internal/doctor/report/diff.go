@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"haul/internal/doctor/memory"
 	"haul/internal/doctor/phrase"
 	"haul/internal/doctor/trace"
 )
@@ -29,6 +30,8 @@ type Diff struct {
 	Gone     []string `json:"findings_gone"`
 	Come     []string `json:"findings_come"`
 	Stayed   []Change `json:"findings_stayed"`
+
+	Memory []*memory.Diff `json:"memory,omitempty"` // of two memory snapshots, which have no steps
 }
 
 // Change is one quantity before and after.
@@ -48,6 +51,9 @@ const changedKernels = 8
 
 // Compare explains the difference of two reports.
 func Compare(before, after *Report) *Diff {
+	if before.Memory != nil {
+		return compareMemory(before, after)
+	}
 	d := &Diff{Before: before, After: after, DeltaMS: after.StepMS - before.StepMS}
 	d.Parts = changes(before.parts(), after.parts())
 	b, c := before.PerStep, after.PerStep
@@ -162,6 +168,9 @@ func changes(before, after map[string]float64) []Change {
 
 // Verdict says the difference and what explains most of it.
 func (d *Diff) Verdict() string {
+	if d.Memory != nil {
+		return d.memoryVerdict()
+	}
 	how := "longer"
 	if d.DeltaMS < 0 {
 		how = "shorter"
@@ -186,6 +195,11 @@ func (d *Diff) Verdict() string {
 func (d *Diff) WriteText(w io.Writer) error {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	if d.Memory != nil {
+		d.writeMemory(p)
+		_, err := io.WriteString(w, b.String())
+		return err
+	}
 	p("%s", d.Verdict())
 	for _, r := range []*Report{d.Before, d.After} {
 		if len(r.Recorded) > 0 {

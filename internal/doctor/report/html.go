@@ -6,9 +6,11 @@ import (
 	"html/template"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"haul/internal/doctor/analysis"
+	"haul/internal/doctor/memory"
 	"haul/internal/doctor/phrase"
 	"haul/internal/doctor/rule"
 )
@@ -25,6 +27,7 @@ var pageScript string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"ms":      phrase.Figure,
+	"mib":     memory.Size,
 	"percent": phrase.Percent,
 	"count":   phrase.PerStepCount,
 	"kb":      func(bytes float64) string { return phrase.Figure(bytes / 1024) },
@@ -56,6 +59,7 @@ type view struct {
 	CostNote             string
 	Memory               string // the points of its curve
 	MemoryTop            float64
+	Snapshot             []*memory.Report // of memory snapshots; the page then has no timeline
 	Data, Script         template.JS
 }
 
@@ -78,6 +82,9 @@ func (v *view) write(w io.Writer, t *timeline) error {
 
 // WriteHTML writes the report as one page with the timeline, its gaps and the findings.
 func (r *Report) WriteHTML(w io.Writer) error {
+	if r.Memory != nil {
+		return page.Execute(w, &view{Title: "haul doctor: memory", Head: "haul doctor, memory of PyTorch", Verdict: r.Verdict(), Snapshot: r.Memory, Findings: r.Findings})
+	}
 	v := &view{Title: fmt.Sprintf("haul doctor: a step of %s ms", phrase.Figure(r.StepMS)), Head: "haul doctor", Verdict: r.Verdict(), Report: r,
 		Recorded: r.Recordings, Findings: r.Findings, Remarks: r.Remarks, Bar: r.bar(), IdleMS: r.StepMS * (1 - r.GPUBusyShare)}
 	if r.GPU != "" {
@@ -96,6 +103,10 @@ func (j *Ranks) WriteHTML(w io.Writer) error {
 
 // WriteHTML writes the comparison as one page with a step of each on one timeline.
 func (d *Diff) WriteHTML(w io.Writer) error {
+	if d.Memory != nil {
+		return page.Execute(w, &view{Title: "haul doctor: memory before and after", Head: "haul doctor, memory before and after", Verdict: d.Verdict(),
+			Snapshot: append(slices.Clone(d.Before.Memory), d.After.Memory...), Findings: d.After.Findings})
+	}
 	v := &view{Title: "haul doctor: before and after", Head: "haul doctor, before and after", Verdict: d.Verdict(), Diff: d, Findings: d.After.Findings, Remarks: d.After.Remarks}
 	return v.write(w, d.timeline())
 }

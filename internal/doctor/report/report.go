@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"haul/internal/doctor/analysis"
+	"haul/internal/doctor/memory"
 	"haul/internal/doctor/phrase"
 	"haul/internal/doctor/rule"
 	"haul/internal/doctor/trace"
@@ -32,6 +33,7 @@ type Report struct {
 	Breakdown    *analysis.Breakdown  `json:"breakdown"`
 	File         string               `json:"file,omitempty"`
 	Rank         *int                 `json:"rank,omitempty"`
+	Memory       []*memory.Report     `json:"memory,omitempty"` // of a memory snapshot, which has no steps
 
 	a         *analysis.Analysis
 	worked    bool               // the recording holds GPU work
@@ -74,6 +76,9 @@ const topOperators = 8
 
 // Diagnose measures the steps of a trace and looks for what slows them. It consumes the trace.
 func Diagnose(t *trace.Trace) (*Report, error) {
+	if t.Snapshot != nil {
+		return ofSnapshot(t.Snapshot), nil
+	}
 	a, err := analysis.Analyse(t)
 	if err != nil {
 		return nil, err
@@ -153,6 +158,9 @@ const healthyBusy = 0.7
 
 // Verdict is the report in a sentence or two.
 func (r *Report) Verdict() string {
+	if r.Memory != nil {
+		return r.memoryVerdict()
+	}
 	var parts []string
 	for _, f := range r.Findings {
 		if f.Severity != rule.Note {
@@ -198,6 +206,11 @@ type Text struct {
 func (r *Report) WriteText(w io.Writer, opt Text) error {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	if r.Memory != nil {
+		r.writeMemory(p)
+		_, err := io.WriteString(w, b.String())
+		return err
+	}
 	head := fmt.Sprintf("%s of %s ms on average", phrase.Count1(r.Steps, "step"), phrase.Figure(r.StepMS))
 	if middle, longest := r.uneven(); longest > 0 {
 		words := "the middle one %s, the longest %s"

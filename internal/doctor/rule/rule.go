@@ -37,10 +37,11 @@ type Finding struct {
 	Share    float64  `json:"share"` // of the step's time
 	Evidence []string `json:"evidence"`
 	Remedy   string   `json:"remedy"`
-	SavesMS  float64  `json:"saves_ms"`        // per step, at most
-	Where    string   `json:"where,omitempty"` // file:line and function, where Python's frames were recorded
-	Rank     *int     `json:"rank,omitempty"`  // over ranks: whose it is
-	More     string   `json:"more"`            // the manual's section about it, with a before and after that was run
+	SavesMS  float64  `json:"saves_ms"`            // per step, at most
+	SavesMiB float64  `json:"saves_mib,omitempty"` // of memory, at most; of a memory snapshot alone
+	Where    string   `json:"where,omitempty"`     // file:line and function, where Python's frames were recorded
+	Rank     *int     `json:"rank,omitempty"`      // over ranks: whose it is
+	More     string   `json:"more"`                // the manual's section about it, with a before and after that was run
 
 	Places []analysis.Place `json:"-"` // where it happens
 	choice bool             // a choice to be made rather than a fault

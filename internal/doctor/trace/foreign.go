@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"haul/internal/doctor/memory"
 	"haul/internal/doctor/nsys"
 	"haul/internal/doctor/xplane"
 )
@@ -73,6 +74,20 @@ func (t *builder) hasDevices() bool {
 		}
 	}
 	return false
+}
+
+// readSnapshot reads a memory snapshot of PyTorch. It holds no events in time; the report is about
+// the snapshot alone.
+func readSnapshot(r io.Reader) (*Trace, error) {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
+	}
+	s, err := memory.Read(data)
+	if err != nil {
+		return nil, err
+	}
+	return &Trace{Snapshot: s, Format: "PyTorch memory snapshot"}, nil
 }
 
 // readNsys reads what Nsight Systems exported. SQLite's pages are read in any order, which needs a

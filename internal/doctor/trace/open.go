@@ -209,7 +209,7 @@ func IsTrace(name string) bool {
 	for _, end := range []string{".gz", ".zst", ".bz2", ".xz", ".zip", ".tar", ".tgz"} {
 		base = strings.TrimSuffix(base, end)
 	}
-	return strings.HasSuffix(base, ".json") || strings.HasSuffix(base, ".xplane.pb") || strings.HasSuffix(base, ".sqlite") || strings.HasSuffix(base, ".trace")
+	return strings.HasSuffix(base, ".json") || strings.HasSuffix(base, ".xplane.pb") || strings.HasSuffix(base, ".sqlite") || strings.HasSuffix(base, ".trace") || strings.HasSuffix(base, ".pickle")
 }
 
 func (l *loading) zip(name string, b *bufio.Reader, layer int) error {
@@ -237,7 +237,7 @@ func (l *loading) zip(name string, b *bufio.Reader, layer int) error {
 		}
 	}
 	if l.got == before {
-		return fmt.Errorf("%s: no trace in this archive (files named .json, .xplane.pb or .sqlite are read)", name)
+		return fmt.Errorf("%s: no trace in this archive (files named .json, .xplane.pb, .sqlite or .pickle are read)", name)
 	}
 	return nil
 }
@@ -264,7 +264,7 @@ func (l *loading) tar(name string, b *bufio.Reader, layer int) error {
 		}
 	}
 	if l.got == before {
-		return fmt.Errorf("%s: no trace in this archive (files named .json, .xplane.pb or .sqlite are read)", name)
+		return fmt.Errorf("%s: no trace in this archive (files named .json, .xplane.pb, .sqlite or .pickle are read)", name)
 	}
 	return nil
 }
@@ -289,7 +289,7 @@ func Expand(paths []string) ([]string, error) {
 			return nil, err
 		}
 		if len(found) == 0 {
-			return nil, fmt.Errorf("%s: no trace in this folder (files named .json, .json.gz, .xplane.pb or .sqlite are read)", p)
+			return nil, fmt.Errorf("%s: no trace in this folder (files named .json, .json.gz, .xplane.pb, .sqlite or .pickle are read)", p)
 		}
 		slices.SortFunc(found, natural)
 		out = append(out, found...)
@@ -344,7 +344,7 @@ func readKind(name string, packed bool, head []byte, r io.Reader, tell func(done
 	case strings.HasSuffix(lower, ".pftrace"), strings.HasSuffix(lower, ".perfetto-trace"):
 		return nil, errors.New("this is a Perfetto trace: export it as Chrome JSON (traceconv json) and give me that")
 	case strings.HasSuffix(lower, ".pickle"), strings.HasSuffix(lower, ".pkl"), head[0] == 0x80:
-		return nil, errors.New("this is a Python pickle, such as a memory snapshot: record a trace with torch.profiler and export_chrome_trace")
+		return readSnapshot(r)
 	case strings.HasSuffix(lower, ".pb"), looksLikeXplane(head):
 		return readXplane(r)
 	}

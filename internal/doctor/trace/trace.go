@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"haul/internal/doctor/memory"
 	"haul/internal/doctor/phrase"
 )
 
@@ -54,6 +55,8 @@ type Trace struct {
 	Job       job
 	Format    string // what wrote it, where that is not PyTorch
 	Own       bool   // haul profile wrote it, of a program without Python
+
+	Snapshot *memory.Snapshot // of a memory snapshot, which has none of the above
 
 	Events    int  // complete events in the file
 	recorded  int  // of those, the ones with a length in time
