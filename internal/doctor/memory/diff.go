@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Diff is what changed from one snapshot's peak to another's. Sizes are MiB.
+// Diff compares the peaks of two snapshots. Sizes are MiB.
 type Diff struct {
 	Before   *Report  `json:"before"`
 	After    *Report  `json:"after"`
@@ -20,7 +20,7 @@ type Diff struct {
 	Places   []Change `json:"places"` // most changed first
 }
 
-// Change is what one kind or place held at the peak before and after.
+// Change compares the memory of one kind or place at the two peaks.
 type Change struct {
 	Name   string  `json:"name"`
 	Before float64 `json:"before_mib"`
@@ -33,7 +33,7 @@ func (c Change) Delta() float64 { return c.After - c.Before }
 // leastChange is the smallest difference in MiB that a comparison lists. Its last digit is a tenth.
 const leastChange = 0.05
 
-// Compare says how the peak of a GPU changed.
+// Compare compares the peaks of one GPU in two snapshots.
 func Compare(before, after *Report) *Diff {
 	d := &Diff{Before: before, After: after, Peak: after.Peak - before.Peak, Reserved: after.Reserved - before.Reserved, SameWork: true}
 	var only [2][]string // phases that one recording alone holds

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Kind is what a block is for, judged by when it was asked for and how long it lived.
+// Kind is the purpose of a block, judged by its allocation and its lifetime.
 type Kind uint8
 
 // The kinds of blocks, in the order in which reports list them.
@@ -75,7 +75,7 @@ func (r *replayed) passEnds() []int {
 	return ends
 }
 
-// Holding is what one kind of blocks or one place in the code holds at the peak.
+// Holding is the memory of one kind of blocks, or of one place in the code, at the peak.
 type Holding struct {
 	Name   string  `json:"name"`
 	MiB    float64 `json:"mib"`

@@ -21,7 +21,7 @@ var (
 	workspace = &Site{Place: Workspace.String(), Phase: Backward, Workspace: true}
 )
 
-// recording builds a device's events; every block has a segment of its own that has just its size.
+// recording builds a device's events; every block has a separate segment of its size.
 type recording struct {
 	Device
 	next uint64
@@ -127,7 +127,7 @@ func TestBlockSizes(t *testing.T) {
 	}
 }
 
-// Reserved memory is what the segments of that moment hold; of equal peaks the first is reported.
+// Reserved memory sums the segments of that moment; the first of equal peaks is reported.
 func TestReservedAtThePeak(t *testing.T) {
 	r := record()
 	r.take("first", 50, forward)
@@ -254,7 +254,7 @@ func TestWasteBeforeChoice(t *testing.T) {
 }
 
 // For any recording: no finding saves more than there is, the kinds and places at the peak add up,
-// the picture's bands end at the peak, and the end is what the snapshot says.
+// the picture's bands end at the peak, and the end equals the snapshot's blocks.
 func TestAnyRecordingAddsUp(t *testing.T) {
 	sites := []*Site{nil, forward, loss, backward, lossBack, optimizer, workspace}
 	rapid.Check(t, func(t *rapid.T) {

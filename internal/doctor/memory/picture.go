@@ -17,11 +17,11 @@ const (
 	Height = 220
 )
 
-// columns is the number of points along the events. A column shows the event of its stretch with
-// most memory in use, so that no peak falls between two columns.
+// columns is the number of points along the events. A column shows the fullest
+// of its events, so that no peak falls between two columns.
 const columns = 400
 
-// Picture returns the areas of the kinds, the lowest first, each on top of the one before it.
+// Picture returns the areas of the kinds from the bottom to the top of the picture.
 func (rep *Report) Picture() []Band {
 	r := rep.r
 	if len(r.allocated) == 0 || rep.Peak == 0 {

@@ -5,8 +5,8 @@ import (
 	"sort"
 )
 
-// Usage is one block's life. Events are counted from 0; a block that the recording found in use was
-// allocated at -1, and one that is in use at its end is freed at the number of events.
+// Usage is one block's life. Events are counted from 0; a block in use before the
+// first event was allocated at -1, a block in use at the end is freed at the number of events.
 type Usage struct {
 	Address, Size   uint64
 	From, To        int // events of its allocation and release
@@ -76,7 +76,7 @@ func replay(d *Device) *replayed {
 	return r
 }
 
-// segmentsEver lists all segments of a recording by address: those at the end and those given back.
+// segmentsEver lists all segments of a recording by address: those at the end and the released ones.
 func segmentsEver(d *Device) []Segment {
 	out := slices.Clone(d.Segments)
 	for _, e := range d.Events {
@@ -181,8 +181,8 @@ func (r *replayed) sum() {
 	}
 }
 
-// peak returns the event after which most is allocated, the first of several; -1 where the memory
-// that was there before the first event is never passed.
+// peak returns the first event after which most is allocated, and the bytes. The event is -1 if
+// memory never passes its level before the first event.
 func (r *replayed) peak() (event int, bytes uint64) {
 	event, bytes = -1, r.start
 	for i, b := range r.allocated {

@@ -7,7 +7,7 @@ import (
 	"haul/internal/doctor/phrase"
 )
 
-// Report is what a snapshot shows of one GPU. Sizes are MiB, as PyTorch's own viewer shows them.
+// Report describes the memory of one GPU. Sizes are MiB, as in PyTorch's viewer.
 type Report struct {
 	Device      int       `json:"device"`
 	Peak        float64   `json:"peak_mib"`     // the most that was allocated at one time
@@ -147,7 +147,7 @@ func (r *replayed) segmentsAt(event int) []Segment {
 	return out
 }
 
-// Unused is what is reserved and not allocated at the peak.
+// Unused returns the memory reserved and not allocated at the peak.
 func (rep *Report) Unused() float64 { return rep.Reserved - rep.Peak }
 
 // kind returns what blocks of one kind hold at the peak.

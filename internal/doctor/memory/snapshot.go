@@ -13,7 +13,7 @@ import (
 
 // Snapshot is a memory snapshot: the allocator's state when it was dumped, and the events before.
 type Snapshot struct {
-	Devices []Device // those that hold memory or have events
+	Devices []Device // GPUs with memory or events
 }
 
 // Device is one GPU of a snapshot. Sizes are bytes, addresses are the device's.
@@ -22,7 +22,7 @@ type Device struct {
 	Segments []Segment // what the allocator had taken from the driver at the end
 	Blocks   []Block   // what of it was in use at the end
 	Events   []Event   // in the order in which they happened
-	Recorded int       // events of the file, those that change nothing included
+	Recorded int       // number of events in the file, including those without effect
 }
 
 // Segment is memory taken from the driver.
@@ -39,11 +39,11 @@ type Event struct {
 	Action  Action
 	Address uint64
 	Size    uint64 // the bytes asked for; a block may be larger
-	Number  int    // among all events of the file, those that change nothing included
-	Site    *Site  // who asked; nil where no stack was recorded
+	Number  int    // index among all events of the file
+	Site    *Site  // who asked; nil if no stack was recorded
 }
 
-// Action is what the allocator did.
+// Action is an action of the allocator.
 type Action uint8
 
 // The actions that change how much memory is in use or reserved.
@@ -51,7 +51,7 @@ const (
 	Alloc        Action = iota
 	Free                // the block can be used again
 	SegmentAlloc        // memory was taken from the driver
-	SegmentFree         // memory was given back to the driver
+	SegmentFree         // memory was returned to the driver
 	OutOfMemory
 )
 
@@ -148,7 +148,7 @@ func (d *decoder) segment(v any) error {
 		}
 		at, ok := whole(b, "address")
 		if !ok {
-			at = address // files before PyTorch 2.1: blocks lie one after the other
+			at = address // before PyTorch 2.1 blocks have no address and are contiguous
 		}
 		address += width
 		switch state, _ := b.Get("state"); state {
@@ -203,7 +203,7 @@ func list(d *pickle.Dict, key string) ([]any, bool) {
 	return pickle.Items(v)
 }
 
-// whole returns a key's integer; false where it is missing, negative or no integer.
+// whole returns a key's integer; false if it is missing, negative or no integer.
 func whole(d *pickle.Dict, key string) (uint64, bool) {
 	v, _ := d.Get(key)
 	n, ok := v.(int64)

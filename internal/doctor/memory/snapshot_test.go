@@ -83,7 +83,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Before PyTorch 2.1 blocks had no address: they lie one after the other.
+// Before PyTorch 2.1 blocks had no address: they are contiguous.
 func TestReadBlocksWithoutAddresses(t *testing.T) {
 	v := sample()
 	blocks := v[1].([]any)[0].(fields)

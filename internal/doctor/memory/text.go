@@ -2,7 +2,7 @@ package memory
 
 import "fmt"
 
-// topPlaces is how many places in the code a report lists.
+// topPlaces bounds the places in the code that a report lists.
 const topPlaces = 8
 
 // Write prints the report for a person, a line at a time.
