@@ -28,7 +28,7 @@ var floors = map[string][]string{
 	"internal/solve": {"solve.go", "choose.go", "table.go", "run.go", "unserved.go"},
 	"internal/policy": {"info.go", "file.go", "evaluate.go", "route_many.go", "stepper.go", "beam.go", "active.go", "batch.go", "joined_kept.go", "routed.go", "joined.go", "joined_pool.go", "joined_order.go", "unit.go",
 		"policy.go", "evaluator.go", "program.go", "networks.go", "grows.go", "rules.go", "rules_varied.go", "reference.go", "decode.go"},
-	"internal/doctor/report": {"html.go", "ranks_diff.go", "ranks_text.go", "timeline.go", "ranks.go", "ranks_why.go", "repeats.go", "release.go", "diff.go", "report.go", "snapshot.go", "breakdown.go"},
+	"internal/doctor/report": {"html.go", "ranks_diff.go", "ranks_text.go", "timeline.go", "ranks.go", "ranks_why.go", "repeats.go", "release.go", "diff.go", "report.go", "breakdown.go"},
 	// Causes of lost time that others are told apart from stand below them.
 	"internal/doctor/rule": {"evaluate.go", "anomaly_mode.go", "comm_exposed.go", "copies.go", "fp32_matmul.go", "fp64.go", "loader_starved.go", "long_wait.go", "oversubscribed.go", "padding_overhead.go",
 		"pageable_copy.go", "python_bound.go", "recorded.go", "repeated_work.go", "slow_product.go", "small_batch.go", "sync_storm.go", "tensor_in_loop.go", "transfer_storm.go", "unfused.go",

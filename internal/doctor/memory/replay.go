@@ -76,7 +76,7 @@ func replay(d *Device) *replayed {
 	return r
 }
 
-// segmentsEver lists all segments of a recording by address: those at the end and the released ones.
+// segmentsEver lists all segments of a recording by address, the released ones included.
 func segmentsEver(d *Device) []Segment {
 	out := slices.Clone(d.Segments)
 	for _, e := range d.Events {

@@ -273,3 +273,56 @@ func cutTo(s string, n int) string {
 	}
 	return s
 }
+
+// compareMemory compares the GPUs that both snapshots hold.
+func compareMemory(before, after *Report) *Diff {
+	d := &Diff{Before: before, After: after, Memory: []*memory.Diff{}, Parts: []Change{}, Counts: []Change{}, Families: []Change{}, Kernels: []Change{},
+		Gone: []string{}, Come: []string{}, Stayed: []Change{}}
+	for _, m := range before.Memory {
+		if i := slices.IndexFunc(after.Memory, func(x *memory.Report) bool { return x.Device == m.Device }); i >= 0 {
+			d.Memory = append(d.Memory, memory.Compare(m, after.Memory[i]))
+		}
+	}
+	saves := func(r *Report) map[string]float64 {
+		out := map[string]float64{}
+		for _, f := range r.Findings {
+			out[f.ID] = f.SavesMiB
+		}
+		return out
+	}
+	d.Gone, d.Come, d.Stayed = compareFindings(saves(before), saves(after))
+	return d
+}
+
+func (d *Diff) memoryVerdict() string {
+	var parts []string
+	for _, m := range d.Memory {
+		parts = append(parts, m.Verdict())
+	}
+	if len(parts) == 0 {
+		return "The snapshots have no GPU in common."
+	}
+	return strings.Join(parts, " ")
+}
+
+func (d *Diff) writeMemory(p func(format string, args ...any)) {
+	for i, m := range d.Memory {
+		if i > 0 {
+			p("")
+		}
+		m.Write(p)
+	}
+	if len(d.Memory) == 0 {
+		p("%s", d.memoryVerdict())
+	}
+	p("")
+	if len(d.Gone) > 0 {
+		p("Findings that went: %s", strings.Join(d.Gone, ", "))
+	}
+	if len(d.Come) > 0 {
+		p("Findings that came: %s", strings.Join(d.Come, ", "))
+	}
+	for _, s := range d.Stayed {
+		p("Stayed: %s, %s MiB before, %s MiB after", s.What, memory.Size(s.Before), memory.Size(s.After))
+	}
+}

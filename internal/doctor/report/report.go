@@ -3,6 +3,7 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -327,4 +328,61 @@ func (r *Report) writeOperators(p func(format string, args ...any)) {
 	for _, o := range r.Operators {
 		p("  %8s ms  %s, %s per step", phrase.Figure(o.MS), o.Name, phrase.PerStepCount(o.Count))
 	}
+}
+
+// ofSnapshot is the report of a memory snapshot. Devices without memory and events are left out.
+func ofSnapshot(s *memory.Snapshot) *Report {
+	r := &Report{Memory: memory.Analyse(s), Findings: []rule.Finding{}, Recorded: []string{}, Recordings: []rule.Recording{}, Remarks: []string{}}
+	for _, m := range r.Memory {
+		for _, f := range m.Findings {
+			share := 0.0
+			if m.Peak > 0 {
+				share = min(1, f.Saves/m.Peak)
+			}
+			severity := rule.SeverityOf(share)
+			if f.Choice && severity == rule.Critical {
+				severity = rule.Warning
+			}
+			r.Findings = append(r.Findings, rule.Finding{ID: f.ID, Severity: severity, Share: share, SavesMiB: f.Saves,
+				Evidence: f.Evidence, Remedy: f.Remedy, More: rule.MoreOn("memory-snapshots")})
+		}
+	}
+	return r
+}
+
+func (r *Report) memoryVerdict() string {
+	var parts []string
+	for _, m := range r.Memory {
+		parts = append(parts, m.Verdict())
+	}
+	return strings.Join(slices.Compact(parts), " ")
+}
+
+func (r *Report) writeMemory(p func(format string, args ...any)) {
+	for i, m := range r.Memory {
+		if i > 0 {
+			p("")
+		}
+		m.Write(p)
+	}
+}
+
+// Together returns an error if reports cannot be judged as the ranks of one job or, with diff,
+// compared: a memory snapshot goes with no trace, and snapshots are not joined as ranks.
+func Together(reports []*Report, diff bool) error {
+	snapshots := 0
+	for _, r := range reports {
+		if r.Memory != nil {
+			snapshots++
+		}
+	}
+	switch {
+	case snapshots == 0 || len(reports) == 1:
+		return nil
+	case snapshots < len(reports):
+		return errors.New("a memory snapshot and a trace have nothing to compare: give snapshots, or traces")
+	case !diff:
+		return errors.New("memory snapshots are read one at a time, or two with --diff")
+	}
+	return nil
 }
