@@ -156,7 +156,7 @@ func (w *warp) places(in *inst, to *[lanes]uint64, n uint64, writes bool) {
 		}
 		return
 	}
-	if in.space == shared && w.b.races == nil && in.a != none && len(w.b.shared) >= int(n) {
+	if in.space == shared && w.b.races == nil && (w.b.proxy == nil || !writes) && in.a != none && len(w.b.shared) >= int(n) {
 		base, size := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(w.b.shared)))), uint64(len(w.b.shared))-n
 		for m := w.mask; m != 0; m &= m - 1 {
 			i := bits.TrailingZeros32(m) & 31

@@ -13,7 +13,7 @@ var families map[string]func(x *building) error
 func init() {
 	families = map[string]func(x *building) error{}
 	for _, all := range []map[string]func(x *building) error{integers, bitwise, floats, comparisons, conversions, moves, accesses,
-		copies, exchanges, barriers, matrices, control} {
+		copies, exchanges, barriers, mbarriers, matrices, warpgroups, control} {
 		for name, f := range all {
 			if families[name] != nil {
 				panic("an instruction has two builders")

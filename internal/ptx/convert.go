@@ -13,7 +13,10 @@ var conversions = map[string]func(x *building) error{
 			return x.simple(packBF16, 4, 4, 4)
 		case x.is("u64.u32"):
 			return x.simple(convert[uint32, uint64], 8, 4)
-		case x.is("s64.s32"):
+		case x.is("s64.s32"): // the source may be the low half of a register
+			if _, k, ok := x.c.reg(x.s.args[len(x.s.args)-1].name); ok && k == double {
+				return x.simple(extendLow, 8, 8)
+			}
 			return x.simple(convert[int32, int64], 8, 4)
 		case x.is("u32.u64"), x.is("s32.s64"), x.is("u32.s64"), x.is("s32.u64"):
 			return x.simple(convert[uint64, uint32], 4, 8)
@@ -72,6 +75,13 @@ func convert[T, U numberLike](w *warp, in *inst) {
 	a, d := reg[T](w, in.a), result[U](w, in)
 	for i := range d {
 		d[i] = U(a[i])
+	}
+}
+
+func extendLow(w *warp, in *inst) {
+	a, d := reg[uint64](w, in.a), result[int64](w, in)
+	for i := range d {
+		d[i] = int64(int32(a[i]))
 	}
 }
 

@@ -6,8 +6,9 @@ import (
 	"unsafe"
 )
 
-// Asynchronous copies land when the thread waits for them, and no earlier: what reads their
-// destination before that reads what was there. Each thread counts its own groups.
+// Asynchronous copies land when the thread waits for them, or when a thread asks for the phase of a
+// barrier that counts on them, and no earlier: what reads their destination before that reads what
+// was there. Each thread counts its own groups.
 
 // copying is one that has been issued.
 type copying struct {
@@ -16,6 +17,7 @@ type copying struct {
 	n, real int32
 	lane    int32
 	group   int32
+	serial  uint64
 	in      *inst
 }
 
@@ -25,7 +27,16 @@ var copies = map[string]func(x *building) error{
 			return x.unknown()
 		}
 		in := x.in
+		if x.has("bulk") {
+			return x.bulk()
+		}
 		switch {
+		case x.is("mbarrier.arrive.noinc.shared.b64"):
+			in.f = arriveCopied
+			if err := x.count(1); err != nil {
+				return err
+			}
+			return x.address(0, shared)
 		case x.is("commit_group"):
 			in.f = closeGroup
 			return x.count(0)
@@ -97,7 +108,18 @@ func copyAsync(w *warp, in *inst) {
 				w.near = s
 			}
 		}
-		w.copies = append(w.copies, copying{to - sharedBase, from, in.size, int32(real), int32(i), int32(w.closed[i]), in})
+		w.copies = append(w.copies, copying{to - sharedBase, from, in.size, int32(real), int32(i), int32(w.closed[i]), w.issued, in})
+		w.issued++
+	}
+}
+
+// arriveCopied lets a thread arrive at a barrier, which counts on it, when its copies have landed.
+func arriveCopied(w *warp, in *inst) {
+	for m := w.mask; m != 0; m &= m - 1 {
+		i := bits.TrailingZeros32(m) & 31
+		b := w.barrier(in, i)
+		b.arriving = append(b.arriving, arriving{int32(w.index), int32(i), w.issued})
+		w.b.events++
 	}
 }
 
@@ -125,6 +147,9 @@ func (w *warp) land(c *copying) {
 	to := w.b.shared[c.to : c.to+uint64(c.n)]
 	if w.b.races != nil {
 		w.b.races.access(w, c.in, int(c.lane), int(c.to), int(c.n), true)
+	}
+	if w.b.proxy != nil {
+		w.b.proxy.wrote(w.index, int(c.to), int(c.n))
 	}
 	if c.real > 0 {
 		copy(to, unsafe.Slice((*byte)(pointer(c.from)), c.real))

@@ -131,18 +131,21 @@ func Run(launch Launch) (Stats, error) {
 
 // running is one block.
 type running struct {
-	l        *bound
-	number   int
-	at       [3]int
-	shared   []byte
-	warps    []warp
-	left     int // warps that have not ended
-	barriers [16]barrier
-	races    *races
-	count    int // instructions of warps
-	events   int // what may let a warp that waits go on
-	idle     int // passes without one
-	seen     int
+	l         *bound
+	number    int
+	at        [3]int
+	shared    []byte
+	warps     []warp
+	left      int // warps that have not ended
+	barriers  [16]barrier
+	races     *races
+	proxy     *proxy            // where the program uses it
+	mbarriers map[int]*mbarrier // by place in shared memory
+	groups    [8]warpgroup
+	count     int // instructions of warps
+	events    int // what may let a warp that waits go on
+	idle      int // passes without one
+	seen      int
 }
 
 func newRunning(l *bound) *running {
@@ -150,6 +153,9 @@ func newRunning(l *bound) *running {
 	room := make([]byte, l.total+1024)
 	from := -int(uintptr(unsafe.Pointer(&room[0]))) & 1023
 	b := &running{l: l, shared: room[from : from+l.total : from+l.total], warps: make([]warp, l.warps)}
+	if l.p.async {
+		b.proxy = newProxy(b)
+	}
 	for i := range b.warps {
 		w := &b.warps[i]
 		w.b, w.index, w.code = b, i, l.p.code
@@ -200,8 +206,13 @@ func (b *running) begin(i int) {
 		b.shared[i] = 0xff
 	}
 	b.barriers = [16]barrier{}
+	b.mbarriers = map[int]*mbarrier{}
+	b.groups = [8]warpgroup{}
 	if l.Races {
 		b.races = newRaces(b)
+	}
+	if b.proxy != nil {
+		b.proxy.begin()
 	}
 	for i := range b.warps {
 		w := &b.warps[i]
@@ -211,6 +222,8 @@ func (b *running) begin(i int) {
 		}
 		w.active, w.pc, w.meets, w.state = w.live, 0, nowhere, ready
 		w.groups, w.near, w.copies, w.closed, w.ran = w.groups[:0], span{}, w.copies[:0], [lanes]int{}, 0
+		w.issued, w.registers = 0, int32(l.registersOfBlock())
+		w.products.begin()
 		for _, s := range l.p.specials {
 			if len(s.name) == len("%ctaid.x") && s.name[:6] == "%ctaid" {
 				r := reg[uint32](w, s.slot)
@@ -245,10 +258,12 @@ func (b *running) step(n int) (done bool, err error) {
 			w.run(turn)
 			b.count += w.ran
 			if w.state == ended {
+				w.finish()
 				b.ended()
 			}
 		}
 		if b.left == 0 {
+			b.finish()
 			return true, nil
 		}
 		b.judge(ran)

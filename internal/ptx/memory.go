@@ -108,6 +108,9 @@ func (w *warp) inner(in *inst, sp space, at uint64, lane int, n uint64, writes b
 		if w.b.races != nil {
 			w.b.races.access(w, in, lane, int(at), int(n), writes)
 		}
+		if writes && w.b.proxy != nil {
+			w.b.proxy.wrote(w.index, int(at), int(n))
+		}
 		return unsafe.Pointer(&w.b.shared[at])
 	}
 	size := uint64(w.b.l.p.localBytes)

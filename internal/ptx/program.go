@@ -74,9 +74,10 @@ type Program struct {
 	frame       int // bytes of registers per warp
 	predicates  int
 	specials    []special
-	staticBytes int // shared memory that the kernel declares
-	localBytes  int // per thread
-	maxThreads  int // by .maxntid; 0: any
+	staticBytes int  // shared memory that the kernel declares
+	localBytes  int  // per thread
+	maxThreads  int  // by .maxntid; 0: any
+	async       bool // the copy engine or a warpgroup's products touch shared memory
 }
 
 // special is a register that a thread finds set, like %tid.x.
@@ -188,6 +189,9 @@ func (m *Module) Compile(kernel string) (*Program, error) {
 		c.p.code[j.at].target = to
 	}
 	c.fold()
+	if err := c.products(); err != nil {
+		return nil, fmt.Errorf("kernel %s %w", kernel, err)
+	}
 	c.place()
 	return c.p, nil
 }

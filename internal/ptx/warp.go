@@ -12,27 +12,30 @@ import (
 // equal. One that begins a loop anew is behind all that are still in the loop. An instruction that
 // needs all lanes lets a group wait for the others.
 type warp struct {
-	frame  unsafe.Pointer // registers
-	consts unsafe.Pointer
-	pred   []uint32
-	mask   uint32 // lanes that the instruction is for
-	active uint32 // lanes of the group that runs
-	live   uint32 // lanes that have not ended
-	pc     int32
-	meets  int32 // the lowest place of the groups that do not run
-	state  state
-	wide   [lanes]uint64 // what a partial instruction writes before it is merged
-	tile   tile
-	near   span // the allocation that was used last
-	b      *running
-	index  int
-	groups []parted
-	code   []inst
-	ran    int // instructions
-	local  []byte
-	copies []copying // asynchronous ones, by issue
-	closed [lanes]int
-	waits  waiting
+	frame     unsafe.Pointer // registers
+	consts    unsafe.Pointer
+	pred      []uint32
+	mask      uint32 // lanes that the instruction is for
+	active    uint32 // lanes of the group that runs
+	live      uint32 // lanes that have not ended
+	pc        int32
+	meets     int32 // the lowest place of the groups that do not run
+	state     state
+	wide      [lanes]uint64 // what a partial instruction writes before it is merged
+	tile      tile
+	near      span // the allocation that was used last
+	b         *running
+	index     int
+	groups    []parted
+	code      []inst
+	ran       int // instructions
+	local     []byte
+	copies    []copying // asynchronous ones, by issue
+	issued    uint64    // copies since the block began
+	registers int32     // of each thread, which setmaxnreg changes
+	products  products
+	closed    [lanes]int
+	waits     waiting
 }
 
 // parted is a group of lanes that does not run.

@@ -85,8 +85,9 @@ var entries = map[string]any{
 	"cuMemcpyDtoHAsync_v2": func(to unsafe.Pointer, from uint64, n, s uintptr) uintptr {
 		return copyFrom(unsafe.Slice((*byte)(to), n), from)
 	},
-	"cuMemcpyDtoDAsync_v2": copyWithin,
-	"cuMemsetD32Async":     memset,
+	"cuMemcpyDtoDAsync_v2":   copyWithin,
+	"cuMemsetD32Async":       memset,
+	"cuTensorMapEncodeTiled": encodeTiled,
 
 	"cuModuleLoadDataEx": func(m *uintptr, text unsafe.Pointer, n uint32, keys *int32, values *uintptr) uintptr {
 		code, why := loadModule(m, text)
@@ -98,13 +99,13 @@ var entries = map[string]any{
 		}
 		return code
 	},
-	"cuModuleUnload": func(m uintptr) uintptr { return gone(drop[*ptx.Module](m)) },
+	"cuModuleUnload": func(m uintptr) uintptr { return gone(drop[*loaded](m)) },
 	"cuLibraryLoadData": func(l *uintptr, text unsafe.Pointer, k *int32, v *uintptr, n uint32, o *int32, g *uintptr, q uint32) uintptr {
 		code, _ := loadModule(l, text)
 		return code
 	},
-	"cuLibraryGetModule":  func(m *uintptr, l uintptr) uintptr { *m = l; return gone(known[*ptx.Module](l)) },
-	"cuLibraryUnload":     func(l uintptr) uintptr { return gone(drop[*ptx.Module](l)) },
+	"cuLibraryGetModule":  func(m *uintptr, l uintptr) uintptr { *m = l; return gone(known[*loaded](l)) },
+	"cuLibraryUnload":     func(l uintptr) uintptr { return gone(drop[*loaded](l)) },
 	"cuModuleGetFunction": func(f *uintptr, m uintptr, name *byte) uintptr { return getFunction(f, m, text(unsafe.Pointer(name))) },
 	"cuFuncSetAttribute":  setAttribute,
 	"cuFuncGetAttribute":  getAttribute,

@@ -29,8 +29,7 @@ type Card struct {
 	Late bool
 }
 
-// Ampere has the kernels that every card runs. Hopper is for those of them that are launched before
-// others have ended: the instructions that Hopper alone has are not known. Both have few
+// Ampere runs the kernels that every GPU runs, Hopper also the modules for sm_90a. Both have few
 // multiprocessors, so that few blocks are as many as the kernels want.
 var (
 	Ampere = Card{Name: "interpreted sm_80", Major: 8, Multiprocessors: 4, Memory: 8 << 30, Shared: 163 << 10}

@@ -3,15 +3,13 @@ package cutest
 import (
 	"slices"
 	"unsafe"
-
-	"haul/internal/ptx"
 )
 
 type graph struct{ nodes []*node }
 
 // node is a launch of a graph, with those that it runs after.
 type node struct {
-	launch ptx.Launch
+	launch launch
 	after  []*node
 }
 

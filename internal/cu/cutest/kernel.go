@@ -2,7 +2,9 @@ package cutest
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"unsafe"
 
 	"haul/internal/ptx"
@@ -11,11 +13,40 @@ import (
 // function is a kernel of a module.
 type function struct {
 	p       *ptx.Program
-	dynamic int // bytes of dynamic shared memory that it may have
+	image   string // the first line of its module
+	dynamic int    // bytes of dynamic shared memory that it may have
 }
 
 // Without asking a block may have so much.
 const plainShared = 48 << 10
+
+// loaded is a module with the first line of its text.
+type loaded struct {
+	*ptx.Module
+	first string
+}
+
+// Launched returns the kernels that the process has launched so far, by the first line of their
+// module's text.
+func Launched() map[string][]string {
+	use.Lock()
+	defer use.Unlock()
+	out := map[string][]string{}
+	for image, kernels := range launched {
+		out[image] = slices.Sorted(maps.Keys(kernels))
+	}
+	return out
+}
+
+var launched = map[string]map[string]bool{}
+
+// ran notes a launch.
+func (f *function) ran() {
+	if launched[f.image] == nil {
+		launched[f.image] = map[string]bool{}
+	}
+	launched[f.image][f.p.Name] = true
+}
 
 func loadModule(m *uintptr, image unsafe.Pointer) (uintptr, string) {
 	module, err := ptx.Parse([]byte(text(image)))
@@ -27,12 +58,13 @@ func loadModule(m *uintptr, image unsafe.Pointer) (uintptr, string) {
 			return said(invalidPTX, "code for %s on %s", module.Target, c.Name), "code for another card"
 		}
 	}
-	*m = here.add(module)
+	first, _, _ := strings.Cut(text(image), "\n")
+	*m = here.add(&loaded{module, first})
 	return success, ""
 }
 
 func getFunction(f *uintptr, m uintptr, name string) uintptr {
-	module, ok := find[*ptx.Module](m)
+	module, ok := find[*loaded](m)
 	if !ok {
 		return gone(false)
 	}
@@ -43,7 +75,7 @@ func getFunction(f *uintptr, m uintptr, name string) uintptr {
 	if err != nil {
 		return said(invalidImage, "%v", err)
 	}
-	*f = here.add(&function{p, plainShared - min(p.Static(), plainShared)})
+	*f = here.add(&function{p, module.first, plainShared - min(p.Static(), plainShared)})
 	return success
 }
 
@@ -90,9 +122,15 @@ func getAttribute(v *int32, attribute int32, f uintptr) uintptr {
 	return success
 }
 
+// launch is a kernel with its arguments.
+type launch struct {
+	ptx.Launch
+	f *function
+}
+
 // bind copies a launch's arguments, each of as many bytes as the kernel takes.
-func (f *function) bind(grid, block [3]uint32, shared uint32, params unsafe.Pointer) (ptx.Launch, error) {
-	l := ptx.Launch{Program: f.p, Dynamic: int(shared), Memory: &here.memory, Races: here.cards[0].Races}
+func (f *function) bind(grid, block [3]uint32, shared uint32, params unsafe.Pointer) (launch, error) {
+	l := launch{ptx.Launch{Program: f.p, Dynamic: int(shared), Memory: &here.memory, Races: here.cards[0].Races}, f}
 	if int(shared) > f.dynamic {
 		return l, fmt.Errorf("kernel %s: %d bytes of dynamic shared memory, it may have %d", f.p.Name, shared, f.dynamic)
 	}
@@ -123,8 +161,9 @@ func launchKernel(f uintptr, gx, gy, gz, bx, by, bz, shared uint32, s uintptr, p
 	return execute(&l)
 }
 
-func execute(l *ptx.Launch) uintptr {
-	stats, err := ptx.Run(*l)
+func execute(l *launch) uintptr {
+	l.f.ran()
+	stats, err := ptx.Run(l.Launch)
 	here.Instructions += stats.Instructions
 	if err != nil {
 		return failed(err)

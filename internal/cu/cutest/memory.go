@@ -4,6 +4,8 @@ import (
 	"math"
 	"reflect"
 	"unsafe"
+
+	"haul/internal/ptx"
 )
 
 // locked is the function with the machine held while it runs.
@@ -128,4 +130,32 @@ func memset(to uint64, v uint32, n, s uintptr) uintptr {
 		words[i] = v
 	}
 	return code
+}
+
+// encodeTiled describes a matrix of 16-bit numbers, or so many, to the copy engine: rows of 128
+// bytes that are swizzled, zeros outside. Nothing else is known.
+func encodeTiled(to unsafe.Pointer, kind, rank uint32, at uint64, sizes, strides *uint64, box, steps *uint32, interleave, swizzle, promotion, outside uint32) uintptr {
+	const bf16, swizzled = 9, 3
+	if kind != bf16 || rank < 2 || rank > 3 || interleave != 0 || swizzle != swizzled || outside != 0 {
+		return said(invalidValue, "a tensor of type %d and %d dimensions, swizzle %d: not known here", kind, rank, swizzle)
+	}
+	m := ptx.TensorMap{Address: at, Rank: int(rank), Box: [3]uint32{1, 1, 1}, Sizes: [3]uint64{1, 1, 1}}
+	copy(m.Sizes[:], unsafe.Slice(sizes, rank))
+	copy(m.Strides[:], unsafe.Slice(strides, rank-1))
+	copy(m.Box[:], unsafe.Slice(box, rank))
+	if at%16 != 0 || uintptr(to)%64 != 0 || m.Box[0] != 64 {
+		return said(invalidValue, "a tensor at %#x, described at %#x, %d numbers of a row at a time", at, uintptr(to), m.Box[0])
+	}
+	for i := range int(rank) {
+		if m.Sizes[i] < 1 || m.Sizes[i] > 1<<32 || m.Box[i] < 1 || m.Box[i] > 256 || unsafe.Slice(steps, rank)[i] != 1 {
+			return said(invalidValue, "a tensor of %v, %v at a time", m.Sizes, m.Box)
+		}
+	}
+	for _, n := range m.Strides[:rank-1] {
+		if n%16 != 0 || n >= 1<<40 {
+			return said(invalidValue, "a tensor with rows %v bytes apart: multiples of 16", m.Strides)
+		}
+	}
+	m.Encode((*[ptx.TensorMapBytes]byte)(to))
+	return success
 }

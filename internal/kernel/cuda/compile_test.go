@@ -15,7 +15,7 @@ import (
 // kernel, letter by letter, and no other.
 func TestKernelsStandAlone(t *testing.T) {
 	count := 0
-	for _, name := range modules(t) {
+	for _, name := range Modules() {
 		text, err := image(name)
 		if err != nil {
 			t.Fatal(err)
@@ -50,7 +50,7 @@ func TestKernelsStandAlone(t *testing.T) {
 
 // TestKernelsShareNothing: a variable of a module would be another one for each of its kernels.
 func TestKernelsShareNothing(t *testing.T) {
-	for _, name := range modules(t) {
+	for _, name := range Modules() {
 		text, err := image(name)
 		if err != nil {
 			t.Fatal(err)

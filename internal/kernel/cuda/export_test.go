@@ -3,10 +3,27 @@ package cuda
 import (
 	"crypto/sha256"
 	"fmt"
+	"io/fs"
+	"strings"
 	"testing"
 
 	"haul/internal/kernel"
 )
+
+// Modules are the names of all modules that are embedded.
+func Modules() []string {
+	files, err := fs.Glob(images, "ptx/*.ptx.zst")
+	if err != nil || len(files) == 0 {
+		panic("no PTX is embedded")
+	}
+	for i, f := range files {
+		files[i] = strings.TrimSuffix(strings.TrimPrefix(f, "ptx/"), ".ptx.zst")
+	}
+	return files
+}
+
+// Image is the PTX of a module.
+func Image(module string) ([]byte, error) { return image(module) }
 
 // SetTeams has starts followed by teams of this size alone, until restore is called.
 func SetTeams(size int) (restore func()) {

@@ -3,29 +3,15 @@ package cuda
 import (
 	"bytes"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 	"testing"
 )
 
-// modules are the names of all that is embedded.
-func modules(t testing.TB) []string {
-	t.Helper()
-	files, err := fs.Glob(images, "ptx/*.ptx.zst")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no PTX is embedded: %v", err)
-	}
-	for i, f := range files {
-		files[i] = strings.TrimSuffix(strings.TrimPrefix(f, "ptx/"), ".ptx.zst")
-	}
-	return files
-}
-
 // TestImagesNameTheirSource: every module inflates to PTX whose header names a source that is
 // there.
 func TestImagesNameTheirSource(t *testing.T) {
-	for _, name := range modules(t) {
+	for _, name := range Modules() {
 		text, err := image(name)
 		if err != nil {
 			t.Error(err)
@@ -55,7 +41,7 @@ func TestImageUnknown(t *testing.T) {
 // BenchmarkImage inflates the largest modules: what a run pays for each that it loads, before the
 // driver compiles it.
 func BenchmarkImage(b *testing.B) {
-	for _, name := range modules(b) {
+	for _, name := range Modules() {
 		text, err := image(name)
 		if err != nil {
 			b.Fatal(err)

@@ -8,11 +8,19 @@ import (
 	"haul/internal/cu/cutest"
 )
 
-// TestMain puts the interpreted card that the environment asks for in the place of a driver's.
+// TestMain puts the interpreted card that the environment asks for in the place of a driver's, and
+// keeps the list of the kernels that have run where one is asked for.
 func TestMain(m *testing.M) {
 	if err := cutest.Wanted(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if path := os.Getenv(modulesVariable); path != "" {
+		if err := keepModules(path); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 2
+		}
+	}
+	os.Exit(code)
 }

@@ -14,7 +14,7 @@ func TestEveryKernelWaitsFirst(t *testing.T) {
 	opening := regexp.MustCompile(`(?s)\.entry (\w+)\([^)]*\)[^{]*\{\s*` + // name, parameters
 		`((?:\s*\.(?:reg|local|shared)[^\n]*\n|\s*//[^\n]*\n)*)` + `([^\n]*)\n([^\n]*)\n`) // declarations and comments, two instructions
 	writes := regexp.MustCompile(`\t(@%\w+ )?(st|atom|red|cp|bar|mbarrier|ld\.shared)\.`)
-	for _, name := range modules(t) {
+	for _, name := range Modules() {
 		text, err := image(name)
 		if err != nil {
 			t.Fatal(err)

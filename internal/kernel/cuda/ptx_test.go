@@ -50,7 +50,7 @@ var (
 func parseEntries(t *testing.T) map[string]entry {
 	t.Helper()
 	out := map[string]entry{}
-	for _, name := range modules(t) {
+	for _, name := range Modules() {
 		text, err := image(name)
 		if err != nil {
 			t.Fatal(err)
