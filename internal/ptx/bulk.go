@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// TensorMap describes a tensor of 16-bit numbers in global memory to the copy engine. NVIDIA does not
-// publish the hardware's encoding, so this package has one of its own.
+// TensorMap describes a tensor of 16-bit numbers in global memory to the copy engine. NVIDIA does
+// not publish the hardware's encoding, so this package has one of its own.
 type TensorMap struct {
 	Address uint64
 	Rank    int
@@ -196,8 +196,8 @@ func (c *bulkCopy) box(w *warp, in *inst, lane int) {
 	}
 }
 
-// swizzle maps a byte's place in rows of 128 bytes to its address: bits 4 to 6 are xored with bits 7
-// to 9.
+// swizzle maps a byte's place in rows of 128 bytes to its address: bits 4 to 6 are xored with bits
+// 7 to 9.
 func swizzle(at int) int { return at ^ at>>3&0x70 }
 
 // land completes the copy. Numbers outside of the tensor are zeros. Rows of a box are 128

@@ -4,8 +4,8 @@ import "math/bits"
 
 // mbarrier is a barrier in shared memory. A phase is over when all its arrivals are there and all
 // the bytes that it expects have been copied; the next one begins at once. What is counted
-// asynchronously happens when a warp asks for the phase a second time, and no earlier: a thread that
-// does not wait, or that asks once and goes on, finds what was there before.
+// asynchronously happens when a warp asks for the phase a second time, and no earlier: a thread
+// that does not wait, or that asks once and goes on, finds what was there before.
 type mbarrier struct {
 	arrivals int32  // of a phase
 	pending  int32  // of them, not there yet

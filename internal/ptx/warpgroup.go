@@ -20,7 +20,8 @@ import (
 // group the registers of D hold NaNs, and the registers and the shared memory of its operands must
 // keep what they had: wait_group compares them.
 
-// pendingNaN is the value of a register of sums in flight: a signalling NaN, which arithmetic changes.
+// pendingNaN is the value of a register of sums in flight: a signalling NaN, which arithmetic
+// changes.
 const pendingNaN = 0xffbfbeef
 
 // products are the products of a warp that it has not waited for.
@@ -503,8 +504,8 @@ func (r *running) finish() {
 	}
 }
 
-// products analyses the registers of a warpgroup's products before slots are assigned. A register of
-// a product in flight stays in use until the wait, which does not name it. A register that other
+// products analyses the registers of a warpgroup's products before slots are assigned. A register
+// of a product in flight stays in use until the wait, which does not name it. A register that other
 // instructions access needs a wgmma.fence before the next product takes it.
 func (c *compiler) products() error {
 	any := false

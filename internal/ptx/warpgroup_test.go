@@ -441,8 +441,9 @@ ready: bar.sync 0;
 shl.b32 %r11, %r0, 4; add.s32 %r11, %r11, %r9;
 cp.async.cg.shared.global [%r11], [%rd4], 16;
 cp.async.mbarrier.arrive.noinc.shared.b64 [%r10];
+cp.async.cg.shared.global [%r11+1024], [%rd4], 16;
 ` + wait + `
-xor.b32 %r12, %r11, 16; ld.shared.v4.u32 {%r5, %r6, %r7, %r8}, [%r12];
+xor.b32 %r12, %r11, 16; ld.shared.v4.u32 {%r5, %r6, %r7, %r8}, [%r12]; ld.shared.u32 %r8, [%r12+1024];
 `
 	}
 	in := make([]words, 32)
@@ -450,12 +451,12 @@ xor.b32 %r12, %r11, 16; ld.shared.v4.u32 {%r5, %r6, %r7, %r8}, [%r12];
 		in[i] = words{uint32(i), 1, 2, 3}
 	}
 	for _, races := range []bool{false, true} {
-		got, err := launched(body("{.reg .pred done; again: mbarrier.test_wait.parity.shared.b64 done, [%r10], 0; @!done bra again;}"), in, func(l *Launch) { l.Races = races })
-		if err != nil || got[4] != (words{5, 1, 2, 3}) {
+		got, err := launched(body("{.reg .pred done; again: mbarrier.test_wait.parity.shared.b64 done, [%r10], 0; @!done bra again;}"), in, func(l *Launch) { l.Races, l.Dynamic = races, 2048 })
+		if err != nil || got[4] != (words{5, 1, 2, math.MaxUint32}) {
 			t.Errorf("%v, %v", got[4], err)
 		}
 	}
-	if got, err := launched(body(""), in, nil); err != nil || got[4][0] != math.MaxUint32 {
+	if got, err := launched(body(""), in, func(l *Launch) { l.Dynamic = 2048 }); err != nil || got[4][0] != math.MaxUint32 {
 		t.Errorf("without a wait: %v, %v", got[4], err)
 	}
 }

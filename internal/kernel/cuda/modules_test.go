@@ -13,8 +13,8 @@ import (
 	"haul/internal/ptx"
 )
 
-// modulesVariable names a file in the environment. A test process appends a line "module kernel" to it
-// for each interpreted kernel that it has launched.
+// modulesVariable names a file in the environment. A test process appends a line "module kernel" to
+// it for each interpreted kernel that it has launched.
 const modulesVariable = "HAUL_MODULES"
 
 // neverRun maps modules that no test runs on the interpreted GPU to the reason.
