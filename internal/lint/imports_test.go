@@ -94,6 +94,10 @@ var house = []string{
 	"internal/vrp/files",
 	"internal/npy",
 	"internal/search",
+	"internal/search/prove",
+	"internal/search/cover",
+	"internal/search/neighbour",
+	"internal/search/model",
 	"internal/vrp/vrptest",
 	"internal/vrp",
 	"internal/config",
@@ -123,7 +127,7 @@ var apart = []struct {
 
 // aProblem: the packages that know what is solved or played.
 func aProblem(p string) bool {
-	return oneOf("internal/vrp", "internal/search", "internal/world")(p) || under("internal/vrp/")(p) || under("internal/world/")(p)
+	return oneOf("internal/vrp", "internal/search", "internal/world")(p) || under("internal/vrp/")(p) || under("internal/search/")(p) || under("internal/world/")(p)
 }
 
 func oneOf(list ...string) func(string) bool {

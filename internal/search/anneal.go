@@ -6,40 +6,38 @@ import (
 	"sync"
 	"time"
 
+	"haul/internal/search/model"
 	"haul/internal/vrp"
 )
 
 // The course of a search for plain problems: cycles of annealing, each ended by the best choice
-// among all routes seen (cover.go). What a reader could break: workers exchange results only
-// between rounds. They share no chain, no pool and no random stream, and the result of a part
-// depends only on its routes, its temperature and its number.
+// among all routes seen (cover.go). Workers exchange results only between rounds. They share no
+// chain, no pool and no random stream, and the result of a part depends only on its routes, its
+// temperature and its number.
 
 // Temperatures are in mean legs of the start.
 const (
-	hotFirst  = 1.0  // where the first cycle begins
-	hotAgain  = 0.2  // where later cycles begin, from the best routes
-	cold      = 0.02 // where a cycle ends
-	poolBelow = 0.15 // the temperature under which routes go to the pool
+	startTemperature  = 1.0  // where the first cycle begins
+	reheatTemperature = 0.2  // where later cycles begin, from the best routes
+	endTemperature    = 0.02 // where a cycle ends
+	poolBelow         = 0.15 // the temperature under which routes go to the pool
 )
 
 const (
-	rounds     = 100  // per cycle
-	meltMost   = 100  // customers up to which every cycle begins at hotFirst
-	speed      = 4e5  // iterations per second, about
-	chainMost  = 400  // customers up to which workers anneal chains of their own, not parts of one
-	partMost   = 1000 // customers a chain works on at once, where there are several parts
-	clockEach  = 32   // iterations between looks at the clock
+	rounds     = 100 // per cycle
+	speed      = 4e5 // iterations per second, about
+	clockEach  = 32  // iterations between looks at the clock
 	roundShort = 5 * time.Millisecond
 	// a target met is seen, and the line moves, this often at least
 	roundLong  = 50 * time.Millisecond
 	roundMost  = 20_000                // the same, in iterations
 	partsRound = 20 * time.Millisecond // what several workers' rounds last at least
-	regionMost = 12_000                // nodes of a region, whose table then takes 576 MB
 	partsEach  = 10                    // iterations per customer in a round of parts, at least
 	coverShare = 0.03                  // of the time, for the cover at a cycle's end
-	// iterations per customer under which a start at hotFirst does not come back
-	meltEach     = 400
-	onceEach     = 4000      // the same, under which a problem of several parts is annealed once
+	// iterations per customer under which a start at startTemperature does not come back
+	itersPerCustomer = 400
+	// the same, under which a problem of several parts is annealed once
+	onceEach     = 4000
 	fleetShare   = 0.5       // of the budget, at most, to reach the fleet's limit
 	coverWork    = 2_000_000 // tries times nodes of a cover, with a budget of iterations
 	coverLongest = 5 * time.Second
@@ -57,7 +55,7 @@ type cycle struct {
 // for each customer is annealed once, slowly: its routes are too many for a cover to join, and what
 // a reheating melts is not regained.
 func (d *driver) cycles() []cycle {
-	if n := d.p.N(); n <= meltMost {
+	if n := d.p.N(); n <= model.SmallMost {
 		iterations := float64(d.o.Iterations)
 		if d.o.Iterations == 0 {
 			iterations = speed * d.o.Time.Seconds()
@@ -65,14 +63,14 @@ func (d *driver) cycles() []cycle {
 		count := int(max(1, min(8, iterations*10/math.Pow(float64(n), 3))))
 		var out []cycle
 		for i := range count {
-			out = append(out, cycle{float64(i+1) / float64(count), hotFirst})
+			out = append(out, cycle{float64(i+1) / float64(count), startTemperature})
 		}
 		return out
 	}
-	if n := d.p.N(); n > partMost && d.expected() > 0 && d.expected() < float64(onceEach*n) {
-		return []cycle{{1, hotFirst}}
+	if n := d.p.N(); n > model.PartMost && d.expected() > 0 && d.expected() < float64(onceEach*n) {
+		return []cycle{{1, startTemperature}}
 	}
-	return []cycle{{0.4, hotFirst}, {0.6, hotAgain}, {0.8, hotAgain}, {1, hotAgain}}
+	return []cycle{{0.4, startTemperature}, {0.6, reheatTemperature}, {0.8, reheatTemperature}, {1, reheatTemperature}}
 }
 
 // spent is the part of the budget used, from 0 to 1.
@@ -86,7 +84,7 @@ func (d *driver) spent() float64 {
 func (d *driver) over(ctx context.Context) bool { return d.met || ctx.Err() != nil || d.spent() >= 1 }
 
 func (d *driver) run(ctx context.Context) {
-	if d.p.N() < 2 || d.near.k == 0 { // of one customer, or there was no time for lists
+	if d.p.N() < 2 || d.near.K == 0 { // of one customer, or there was no time for lists
 		return
 	}
 	number := uint64(0)
@@ -101,7 +99,7 @@ func (d *driver) run(ctx context.Context) {
 			d.present = clone(d.best)
 		}
 		from := d.spent()
-		t := stretch{from: from, until: cy.until - coverShare*(cy.until-from), hot: d.heat(cy.hot), cold: cold}
+		t := phase{from: from, until: cy.until - coverShare*(cy.until-from), hot: d.firstTemperature(cy.hot), cold: endTemperature}
 		if d.parts() == 1 {
 			if !d.tabulate() {
 				return
@@ -120,28 +118,28 @@ func (d *driver) run(ctx context.Context) {
 	}
 }
 
-// stretch is one annealing between two parts of the budget.
-type stretch struct{ from, until, hot, cold float64 }
+// phase is one annealing between two parts of the budget.
+type phase struct{ from, until, hot, cold float64 }
 
 // at is the temperature when x of the budget is spent.
-func (t stretch) at(x float64) float64 {
+func (t phase) at(x float64) float64 {
 	return t.hot * math.Pow(t.cold/t.hot, min(1, (x-t.from)/(t.until-t.from)))
 }
 
 // share is the part of the budget that a round takes.
-func (t stretch) share() float64 { return (t.until - t.from) / rounds }
+func (t phase) share() float64 { return (t.until - t.from) / rounds }
 
-// heat lowers the first temperature of a short budget: from a full melt it would not get back to
-// its start.
-func (d *driver) heat(hot float64) float64 {
+// firstTemperature lowers the first temperature of a short budget: from a full melt it would not
+// get back to its start.
+func (d *driver) firstTemperature(hot float64) float64 {
 	if n := d.expected(); n > 0 {
-		hot *= min(1, n/float64(meltEach*d.p.N()))
+		hot *= min(1, n/float64(itersPerCustomer*d.p.N()))
 	}
-	return max(hot, 2*cold)
+	return max(hot, 2*endTemperature)
 }
 
 // expected is the iterations of the whole budget: as many as are asked for, or what the time holds
-// at the pace of the first round of parts; 0 where no such round was made.
+// at the pace of the first round of parts; 0 if no such round was made.
 func (d *driver) expected() float64 {
 	if d.o.Iterations > 0 {
 		return float64(d.o.Iterations)
@@ -152,11 +150,11 @@ func (d *driver) expected() float64 {
 // probe makes a round of parts at the lowest temperature, which loses nothing, to learn how many
 // iterations the time holds; false: none. A problem that is annealed whole has enough of them.
 func (d *driver) probe(ctx context.Context, number uint64) bool {
-	if d.o.Iterations > 0 || d.p.N() <= partMost || d.parts() == 1 {
+	if d.o.Iterations > 0 || d.p.N() <= model.PartMost || d.parts() == 1 {
 		return true
 	}
 	began := time.Now()
-	some := d.roundOfParts(ctx, cold, 0, number)
+	some := d.roundOfParts(ctx, endTemperature, 0, number)
 	d.pace = float64(d.iterations) / time.Since(began).Seconds()
 	return some
 }
@@ -165,10 +163,10 @@ func (d *driver) probe(ctx context.Context, number uint64) bool {
 // the workers.
 func (d *driver) parts() int {
 	parts := 1
-	if n := d.p.N(); n > partMost {
-		parts = (n + partMost/2 - 1) / (partMost / 2)
+	if n := d.p.N(); n > model.PartMost {
+		parts = (n + model.PartMost/2 - 1) / (model.PartMost / 2)
 	}
-	if d.o.Iterations == 0 && d.p.N() > chainMost {
+	if d.o.Iterations == 0 && d.p.N() > model.ChainMost {
 		parts = max(parts, d.o.Workers)
 	}
 	return max(1, min(parts, len(d.present)/2))
@@ -193,7 +191,7 @@ func (d *driver) round(share float64, parts int) (iterations int, length time.Du
 
 // cycleOfChains anneals the whole problem, each worker a chain of its own. They meet at a cycle's
 // end: in the cover over what all of them saw, and in the best routes, from which all go on.
-func (d *driver) cycleOfChains(ctx context.Context, t stretch, number uint64) {
+func (d *driver) cycleOfChains(ctx context.Context, t phase, number uint64) {
 	workers := d.o.Workers
 	if d.o.Iterations > 0 {
 		workers = 1 // more would be more iterations, or others
@@ -206,7 +204,7 @@ func (d *driver) cycleOfChains(ctx context.Context, t stretch, number uint64) {
 	for w := range workers {
 		pools[w] = newPool()
 		wg.Go(func() {
-			c := newChain(d.all, d.most, newStream(d.o.Seed, number|uint64(w)<<32))
+			c := newChain(d.all, d.most, model.NewStream(d.o.Seed, number|uint64(w)<<32))
 			c.pool = pools[w]
 			c.set(d.present)
 			mu.Lock()
@@ -219,9 +217,9 @@ func (d *driver) cycleOfChains(ctx context.Context, t stretch, number uint64) {
 				routes, cost := c.bestRoutes()
 				mu.Lock()
 				d.iterations += done
-				d.tell(d.offer(routes, cost))
+				d.notify(d.offer(routes, cost))
 			}
-			d.draws += c.state
+			d.draws += c.State
 		})
 	}
 	wg.Wait()
@@ -237,7 +235,7 @@ func (d *driver) units(hot float64) float64 { return hot * d.leg }
 func (d *driver) roundOfParts(ctx context.Context, hot, share float64, number uint64) bool {
 	parts := d.parts()
 	iterations, length := d.round(share, parts)
-	s := newStream(d.o.Seed, number)
+	s := model.NewStream(d.o.Seed, number)
 	groups := d.split(&s, parts)
 	workers := min(d.o.Workers, len(groups))
 	slice := length * time.Duration(workers) / time.Duration(len(groups))
@@ -255,7 +253,7 @@ func (d *driver) roundOfParts(ctx context.Context, hot, share float64, number ui
 					continue
 				}
 				began := time.Now()
-				c := d.part(groups[i], d.local[w], newStream(d.o.Seed, number|uint64(i+1)<<32))
+				c := d.part(groups[i], d.local[w], model.NewStream(d.o.Seed, number|uint64(i+1)<<32))
 				c.pool = newPool()
 				d.made(c.nodes, time.Since(began))
 				until := time.Now().Add(slice)
@@ -263,7 +261,7 @@ func (d *driver) roundOfParts(ctx context.Context, hot, share float64, number ui
 					until = end
 				}
 				f := annealed{pool: c.pool, done: c.anneal(ctx, d.units(hot), hot < poolBelow, iterations, until)}
-				f.draws = c.state
+				f.draws = c.State
 				f.best, f.cost = c.bestRoutes()
 				f.best, f.present = c.global(f.best), c.global(c.present())
 				found[i] = f
@@ -286,7 +284,7 @@ func (d *driver) roundOfParts(ctx context.Context, hot, share float64, number ui
 			d.pool.take(f.pool) // in the order of the parts, whoever made them
 		}
 	}
-	d.tell(d.offer(best, cost))
+	d.notify(d.offer(best, cost))
 	return some
 }
 
@@ -300,7 +298,7 @@ type annealed struct {
 }
 
 // part is a chain over the customers of some routes. local is scratch as region.part has it.
-func (d *driver) part(routes [][]int32, local []int32, s stream) *chain {
+func (d *driver) part(routes [][]int32, local []int32, s model.Stream) *chain {
 	var customers []int32
 	for _, r := range routes {
 		customers = append(customers, r...)
@@ -375,7 +373,7 @@ func (d *driver) cover(ctx context.Context, until float64) {
 	}
 	routes, cost := d.pool.cover(d.m.nodes, d.bestCost, d.most, tries, stop)
 	if routes != nil && vrp.Validate(d.p, vrp.Solution{Routes: routes}) == nil {
-		d.tell(d.offer(routes, cost))
+		d.notify(d.offer(routes, cost))
 	}
 }
 

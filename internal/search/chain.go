@@ -1,29 +1,33 @@
 package search
 
-// The routes of one region while they are annealed. What a reader could break: a route lies in a
-// slot, and a slot of the accepted routes is never written to. The first change of a route in an
-// iteration copies it into a free slot (touch). Keeping the change frees the old slot, undoing
-// it frees the new one; neither copies anything.
+import (
+	"haul/internal/search/model"
+)
+
+// The routes of one region while they are annealed. A route lies in a slot, and a slot of the
+// accepted routes is never written to. The first change of a route in an iteration copies it into a
+// free slot (touch). Keeping the change frees the old slot, undoing it frees the new one; neither
+// copies anything.
 
 // stop is a visit and the leg that leads to it. The first and the last stop of a route are the
 // depot.
 type stop struct{ node, leg int32 }
 
-type slot struct {
+type routeBuffer struct {
 	stops  []stop
 	length int64 // of legs and services; kept where the region has a limit
 }
 
-// touched is a route changed by the iteration under way, and what it was.
-type touched struct {
+// plainUndo is a route changed by the iteration under way, and what it was.
+type plainUndo struct {
 	route, slot, load int32 // slot -1: the route was opened by this iteration
 }
 
 // chain is one solution that moves.
 type chain struct {
 	*region
-	stream
-	slots []slot
+	model.Stream
+	slots []routeBuffer
 	free  []int32 // slots in no use
 	slot  []int32 // of each route; routes beyond len(load) are none
 	load  []int32
@@ -32,19 +36,19 @@ type chain struct {
 	cost  int64
 
 	// Of the iteration under way.
-	tick    int64
-	journal []touched
-	stamp   []int64 // tick at which the route was last touched
-	cut     []int64 // tick at which a string was last taken from it
-	probed  []int64 // insertion for which the route was last looked at
-	probe   int64   // insertions so far
-	removed []int32
-	home    []int32 // the route a removed customer came from
-	keys    []uint64
-	change  int64
-	before  int  // routes there were at begin
-	emptied bool // some touched route lost all customers
-	wait    int  // positions until the next one overlooked
+	tick      int64
+	journal   []plainUndo
+	stamp     []int64 // tick at which the route was last touched
+	cut       []int64 // tick at which a string was last taken from it
+	probed    []int64 // insertion for which the route was last looked at
+	probe     int64   // insertions so far
+	removed   []int32
+	home      []int32 // the route a removed customer came from
+	keys      []uint64
+	change    int64
+	before    int  // routes there were at begin
+	emptied   bool // some touched route lost all customers
+	untilSkip int  // positions until the next one overlooked
 
 	scratch [][]int32
 
@@ -55,10 +59,10 @@ type chain struct {
 	pool *pool // where routes of new best solutions go; nil: nowhere
 }
 
-func newChain(g *region, most int, s stream) *chain {
-	c := &chain{region: g, stream: s, most: most,
+func newChain(g *region, most int, s model.Stream) *chain {
+	c := &chain{region: g, Stream: s, most: most,
 		route: make([]int32, g.nodes), home: make([]int32, g.nodes), keys: make([]uint64, g.nodes)}
-	c.wait = c.blink()
+	c.untilSkip = c.UntilNextSkip()
 	return c
 }
 
@@ -107,12 +111,12 @@ func (c *chain) take() int32 {
 		c.free = c.free[:n-1]
 		return k
 	}
-	c.slots = append(c.slots, slot{stops: make([]stop, 0, 32)})
+	c.slots = append(c.slots, routeBuffer{stops: make([]stop, 0, 32)})
 	return int32(len(c.slots) - 1)
 }
 
 // touch makes a route ready for changes.
-func (c *chain) touch(r int32) *slot {
+func (c *chain) touch(r int32) *routeBuffer {
 	if c.stamp[r] == c.tick {
 		return &c.slots[c.slot[r]]
 	}
@@ -122,7 +126,7 @@ func (c *chain) touch(r int32) *slot {
 	s, from := &c.slots[k], &c.slots[old]
 	s.stops = append(s.stops[:0], from.stops...)
 	s.length = from.length
-	c.journal = append(c.journal, touched{r, old, c.load[r]})
+	c.journal = append(c.journal, plainUndo{r, old, c.load[r]})
 	c.slot[r] = k
 	return s
 }
@@ -136,7 +140,7 @@ func (c *chain) open() int32 {
 	s.length = 0
 	c.slot, c.load = append(c.slot, k), append(c.load, 0)
 	c.stamp[r] = c.tick
-	c.journal = append(c.journal, touched{r, -1, 0})
+	c.journal = append(c.journal, plainUndo{r, -1, 0})
 	return r
 }
 
@@ -147,7 +151,7 @@ func (c *chain) begin() {
 	c.before = len(c.load)
 }
 
-// undo gives back the routes as they were at begin.
+// undo restores the routes as they were at begin.
 func (c *chain) undo() {
 	for _, t := range c.journal {
 		c.free = append(c.free, c.slot[t.route])

@@ -4,8 +4,8 @@ import "haul/internal/vrp"
 
 import "context"
 
-// Local search over neighbour lists. What a reader could break: a delta must be the exact change
-// of cost that apply makes, and loads are checked in the evaluation, never in apply.
+// Local search over neighbour lists. A delta must be the exact change of cost that apply makes, and
+// loads are checked in the evaluation, never in apply.
 
 type moveKind int
 
@@ -44,13 +44,13 @@ type descent struct {
 }
 
 func newDescent(s *tours) *descent {
-	l := &descent{tours: s, queued: make([]bool, s.n)}
-	for v := 1; v < s.n; v++ {
-		l.eps = max(l.eps, s.d(0, int32(v)))
+	l := &descent{tours: s, queued: make([]bool, s.N)}
+	for v := 1; v < s.N; v++ {
+		l.eps = max(l.eps, s.D(0, int32(v)))
 	}
 	// long legs between customers make rounding that short ones to the depot do not show
-	if s.p.Metric == vrp.Explicit {
-		for _, d := range s.m {
+	if s.P.Metric == vrp.Explicit {
+		for _, d := range s.M {
 			l.eps = max(l.eps, d)
 		}
 	}
@@ -61,7 +61,7 @@ func newDescent(s *tours) *descent {
 // run descends to a local optimum of all the moves.
 func (l *descent) run(ctx context.Context) error {
 	l.queue = l.queue[:0]
-	for v := 1; v < l.n; v++ {
+	for v := 1; v < l.N; v++ {
 		l.push(int32(v))
 	}
 	for head := 0; head < len(l.queue); head++ {
@@ -71,7 +71,7 @@ func (l *descent) run(ctx context.Context) error {
 		u := l.queue[head]
 		l.queued[u] = false
 		l.best = move{delta: -l.eps}
-		for _, v := range l.near.of(u) {
+		for _, v := range l.near.Of(u) {
 			if l.route[u] == l.route[v] {
 				l.within(u, v)
 			} else {
@@ -83,7 +83,7 @@ func (l *descent) run(ctx context.Context) error {
 			l.push(u)
 		}
 		// The queue is consumed from the front; drop what was read before it grows without end.
-		if head > 4*l.n {
+		if head > 4*l.N {
 			l.queue = append(l.queue[:0], l.queue[head+1:]...)
 			head = -1
 		}
@@ -170,23 +170,23 @@ func (l *descent) exchange(a, a0, a1, b, b0, b1 int, rev bool) {
 	ra, rb := l.routes[a], l.routes[b]
 	qa := l.cum[ra[a1-1]] - l.loadTo(ra, a0)
 	qb := l.loadTo(rb, b1) - l.loadTo(rb, b0)
-	if c := int64(l.p.Capacity); l.load[b]+qa-qb > c || l.load[a]+qb-qa > c {
+	if c := int64(l.P.Capacity); l.load[b]+qa-qb > c || l.load[a]+qb-qa > c {
 		return
 	}
 	before, after := l.at(ra, a0-1), l.at(ra, a1)
 	left, right := l.at(rb, b0-1), l.at(rb, b1)
 	first, last := ra[a0], ra[a1-1]
-	delta := -l.d(before, first) - l.d(last, after)
+	delta := -l.D(before, first) - l.D(last, after)
 	if rev {
 		first, last = last, first
 		delta += l.turn(ra, a0, a1)
 	}
-	delta += l.d(left, first) + l.d(last, right)
+	delta += l.D(left, first) + l.D(last, right)
 	if b0 == b1 {
-		delta += l.d(before, after) - l.d(left, right)
+		delta += l.D(before, after) - l.D(left, right)
 	} else {
 		f, e := rb[b0], rb[b1-1]
-		delta += l.d(before, f) + l.d(e, after) - l.d(left, f) - l.d(e, right)
+		delta += l.D(before, f) + l.D(e, after) - l.D(left, f) - l.D(e, right)
 	}
 	l.offer(move{moveExchange, a, b, a0, a1, b0, b1, rev, false, delta})
 }
@@ -196,11 +196,11 @@ func (l *descent) blocks(r, a0, a1, b0, b1 int, revA, revB bool) {
 	rt := l.routes[r]
 	before, after := l.at(rt, a0-1), l.at(rt, b1)
 	fa, la, fb, lb := rt[a0], rt[a1-1], rt[b0], rt[b1-1]
-	delta := -l.d(before, fa) - l.d(lb, after)
+	delta := -l.D(before, fa) - l.D(lb, after)
 	if a1 == b0 {
-		delta -= l.d(la, fb)
+		delta -= l.D(la, fb)
 	} else {
-		delta -= l.d(la, rt[a1]) + l.d(rt[b0-1], fb)
+		delta -= l.D(la, rt[a1]) + l.D(rt[b0-1], fb)
 	}
 	if revA {
 		fa, la = la, fa
@@ -210,11 +210,11 @@ func (l *descent) blocks(r, a0, a1, b0, b1 int, revA, revB bool) {
 		fb, lb = lb, fb
 		delta += l.turn(rt, b0, b1)
 	}
-	delta += l.d(before, fb) + l.d(la, after)
+	delta += l.D(before, fb) + l.D(la, after)
 	if a1 == b0 {
-		delta += l.d(lb, fa)
+		delta += l.D(lb, fa)
 	} else {
-		delta += l.d(lb, rt[a1]) + l.d(rt[b0-1], fa)
+		delta += l.D(lb, rt[a1]) + l.D(rt[b0-1], fa)
 	}
 	l.offer(move{moveBlocks, r, r, a0, a1, b0, b1, revA, revB, delta})
 }
@@ -225,7 +225,7 @@ func (l *descent) reverse(r, lo, hi int) {
 	}
 	rt := l.routes[r]
 	before, after, first, last := l.at(rt, lo-1), l.at(rt, hi), rt[lo], rt[hi-1]
-	delta := l.d(before, last) + l.d(first, after) - l.d(before, first) - l.d(last, after) + l.turn(rt, lo, hi)
+	delta := l.D(before, last) + l.D(first, after) - l.D(before, first) - l.D(last, after) + l.turn(rt, lo, hi)
 	l.offer(move{kind: moveReverse, a: r, b: r, a0: lo, a1: hi, b0: lo, b1: hi, delta: delta})
 }
 
@@ -233,11 +233,11 @@ func (l *descent) reverse(r, lo, hi int) {
 func (l *descent) tails(a, i, b, j int) {
 	ra, rb := l.routes[a], l.routes[b]
 	ha, hb := l.loadTo(ra, i), l.loadTo(rb, j)
-	if c := int64(l.p.Capacity); ha+l.load[b]-hb > c || hb+l.load[a]-ha > c {
+	if c := int64(l.P.Capacity); ha+l.load[b]-hb > c || hb+l.load[a]-ha > c {
 		return
 	}
 	u, un, v, vn := l.at(ra, i-1), l.at(ra, i), l.at(rb, j-1), l.at(rb, j)
-	delta := l.d(u, vn) + l.d(v, un) - l.d(u, un) - l.d(v, vn)
+	delta := l.D(u, vn) + l.D(v, un) - l.D(u, un) - l.D(v, vn)
 	l.offer(move{kind: moveTails, a: a, b: b, a0: i, a1: i, b0: j, b1: j, delta: delta})
 }
 
@@ -245,11 +245,11 @@ func (l *descent) tails(a, i, b, j int) {
 func (l *descent) heads(a, i, b, j int) {
 	ra, rb := l.routes[a], l.routes[b]
 	ha, hb := l.loadTo(ra, i), l.loadTo(rb, j)
-	if c := int64(l.p.Capacity); ha+hb > c || l.load[a]-ha+l.load[b]-hb > c {
+	if c := int64(l.P.Capacity); ha+hb > c || l.load[a]-ha+l.load[b]-hb > c {
 		return
 	}
 	u, un, v, vn := l.at(ra, i-1), l.at(ra, i), l.at(rb, j-1), l.at(rb, j)
-	delta := l.d(u, v) + l.d(un, vn) - l.d(u, un) - l.d(v, vn) + l.turnHead(rb, j) + l.turnTail(ra, i)
+	delta := l.D(u, v) + l.D(un, vn) - l.D(u, un) - l.D(v, vn) + l.turnHead(rb, j) + l.turnTail(ra, i)
 	l.offer(move{kind: moveHeads, a: a, b: b, a0: i, a1: i, b0: j, b1: j, delta: delta})
 }
 

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// Searching within a limit of vehicles. What a reader could break: while routes are being
-// removed, some customers are in no route. They are in absent, and every iteration tries to
-// insert them.
+// Searching within a limit of vehicles. While routes are being removed, some customers are in no
+// route. They are in absent, and every iteration tries to insert them.
 
 // budget is a number of iterations, or a deadline where that is 0.
 type budget struct {

@@ -2,11 +2,13 @@ package search
 
 import (
 	"testing"
+
+	"haul/internal/search/model"
 )
 
 // A part of a problem without a table has the distances that the problem has, both ways.
 func TestPartsHaveTheProblemsDistances(t *testing.T) {
-	p := scattered(tableNodes+1, 60)
+	p := scattered(model.TableNodes+1, 60)
 	for _, open := range []bool{false, true} {
 		p.Open = open
 		g, err := wholeOf(p)
@@ -30,7 +32,7 @@ func TestPartsHaveTheProblemsDistances(t *testing.T) {
 }
 
 func BenchmarkPart(b *testing.B) {
-	p := scattered(tableNodes+1, 60)
+	p := scattered(model.TableNodes+1, 60)
 	g, err := wholeOf(p)
 	if err != nil {
 		b.Fatal(err)

@@ -1,15 +1,16 @@
 package search
 
-import "slices"
+import (
+	"slices"
 
-// A pool of routes from good solutions, for the cover at the end of a cycle. What a reader could
-// break: a route is identified by the set of its customers, and only the shortest order of a set
-// is kept.
+	"haul/internal/search/cover"
+	"haul/internal/search/model"
+)
 
-// poolMost bounds the routes kept.
-const poolMost = 20000
+// A pool of routes from good solutions, for the cover at the end of a cycle. A route is identified
+// by the set of its customers, and only the shortest order of a set is kept.
 
-type pooled struct {
+type plainRoute struct {
 	customers []int32 // in order of visit, in the problem's numbers
 	cost      int64
 	seen      int // when it was last part of a best solution
@@ -17,19 +18,11 @@ type pooled struct {
 
 type pool struct {
 	byKey  map[uint64]int32
-	routes []pooled
+	routes []plainRoute
 	clock  int
 }
 
 func newPool() *pool { return &pool{byKey: map[uint64]int32{}} }
-
-// mix scatters a customer's number; a set's key is the sum over its members.
-func mix(v int32) uint64 {
-	x := uint64(v) * 0x9e3779b97f4a7c15
-	x ^= x >> 29
-	x *= 0xbf58476d1ce4e5b9
-	return x ^ x>>32
-}
 
 // add offers the routes of a solution of a region.
 func (p *pool) add(g *region, routes [][]int32) {
@@ -42,19 +35,19 @@ func (p *pool) add(g *region, routes [][]int32) {
 		var cost int64
 		last := int32(0)
 		for _, v := range r {
-			key += mix(g.node[v])
+			key += model.Mix(g.node[v])
 			cost += int64(g.out[int(last)*g.nodes+int(v)])
 			last = v
 		}
 		cost += int64(g.out[int(last)*g.nodes])
 		i, known := p.byKey[key]
 		if !known {
-			if len(p.routes) >= poolMost {
+			if len(p.routes) >= model.PoolMost {
 				p.shed()
 			}
 			i = int32(len(p.routes))
 			p.byKey[key] = i
-			p.routes = append(p.routes, pooled{cost: cost + 1})
+			p.routes = append(p.routes, plainRoute{cost: cost + 1})
 		}
 		to := &p.routes[i]
 		to.seen = p.clock
@@ -90,7 +83,7 @@ func (p *pool) shed() {
 
 func setKey(customers []int32) (key uint64) {
 	for _, v := range customers {
-		key += mix(v)
+		key += model.Mix(v)
 	}
 	return key
 }
@@ -101,7 +94,7 @@ func (p *pool) take(other *pool) {
 	for _, r := range other.routes {
 		key := setKey(r.customers)
 		if i, known := p.byKey[key]; !known {
-			if len(p.routes) >= poolMost {
+			if len(p.routes) >= model.PoolMost {
 				p.shed()
 			}
 			p.byKey[key] = int32(len(p.routes))
@@ -112,4 +105,25 @@ func (p *pool) take(other *pool) {
 	}
 	clear(other.byKey)
 	other.routes = nil
+}
+
+// cover returns routes of the pool that visit every customer once at a total below cost, and that
+// total; nil if it finds none. most bounds the number of routes, tries and stop the search.
+func (p *pool) cover(nodes int, cost int64, most, tries int, stop func() bool) ([][]int32, int64) {
+	c := newCoverer(p, nodes, cost, most)
+	c.Tries, c.Stop = tries, stop
+	if len(c.Columns) == 0 {
+		return nil, 0
+	}
+	c.Relax()
+	c.Reduce()
+	return c.Search()
+}
+
+func newCoverer(p *pool, nodes int, cost int64, most int) *cover.Problem {
+	c := &cover.Problem{Nodes: nodes, Upper: cost, Most: most, Price: make([]float64, nodes)}
+	for _, r := range p.routes {
+		c.Columns = append(c.Columns, cover.Column{Customers: r.customers, Cost: r.cost})
+	}
+	return c
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"haul/internal/search/model"
 	"haul/internal/vrp"
 )
 
@@ -35,7 +36,7 @@ func TestThePoolKeepsTheCheapestOrder(t *testing.T) {
 		t.Errorf("after a dearer one: %+v", p.routes)
 	}
 	cheap := newPool()
-	cheap.routes = []pooled{{customers: []int32{2, 1}, cost: 3, seen: 9}}
+	cheap.routes = []plainRoute{{customers: []int32{2, 1}, cost: 3, seen: 9}}
 	p.take(cheap)
 	if len(p.routes) != 2 || p.routes[0].cost != 3 || p.routes[0].customers[0] != 2 {
 		t.Errorf("after a cheaper one: %+v", p.routes)
@@ -47,7 +48,7 @@ func TestThePoolShedsTheOldest(t *testing.T) {
 	p := newPool()
 	for i := range 10 {
 		p.byKey[setKey([]int32{int32(i)})] = int32(i)
-		p.routes = append(p.routes, pooled{customers: []int32{int32(i)}, cost: 5, seen: 10 - i})
+		p.routes = append(p.routes, plainRoute{customers: []int32{int32(i)}, cost: 5, seen: 10 - i})
 	}
 	p.shed()
 	var seen []int
@@ -65,7 +66,7 @@ func TestThePoolShedsTheOldest(t *testing.T) {
 // A cover uses no more routes than there are vehicles, however much cheaper more would be.
 func TestACoverHeedsTheFleet(t *testing.T) {
 	p := newPool()
-	for _, r := range []pooled{
+	for _, r := range []plainRoute{
 		{customers: []int32{1}, cost: 1}, {customers: []int32{2}, cost: 1}, {customers: []int32{3}, cost: 1}, {customers: []int32{4}, cost: 1},
 		{customers: []int32{1, 2}, cost: 20}, {customers: []int32{3, 4}, cost: 20}, {customers: []int32{1, 2, 3}, cost: 50},
 	} {
@@ -105,7 +106,7 @@ func TestAPartHasItsOwnVehicles(t *testing.T) {
 		if err := d.prepare(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if c := d.part([][]int32{{1, 2, 3}, {4, 5, 6}}, make([]int32, d.m.nodes), stream{}); c.most != want {
+		if c := d.part([][]int32{{1, 2, 3}, {4, 5, 6}}, make([]int32, d.m.nodes), model.Stream{}); c.most != want {
 			t.Errorf("of %d vehicles a part of two routes has %d, want %d", vehicles, c.most, want)
 		}
 	}

@@ -15,10 +15,10 @@ import (
 	"haul/internal/vrp"
 )
 
-// Costs of many small problems, solved once: the reference of a policy's gap for sizes that
-// cannot be solved exactly. What a reader could break: a cached cost is trusted if its key
-// matches. The key is a hash of everything that the cost depends on. A change of the search's
-// results must raise referenceVersion, or richVersion if plain problems keep theirs.
+// Costs of many small problems, solved once: the reference of a policy's gap for sizes that cannot
+// be solved exactly. A cached cost is trusted if its key matches. The key is a hash of everything
+// that the cost depends on. A change of the search's results must raise referenceVersion, or
+// richVersion if plain problems keep theirs.
 
 const (
 	referenceVersion = 1
@@ -30,11 +30,12 @@ type ReferenceOptions struct {
 	Iterations int           // per problem; 0: by Time
 	Time       time.Duration // per problem and core
 	Seed       uint64
-	Until      time.Time         // no search begins after it, but for the first two; zero: all are searched
-	Workers    int               // problems searched at the same time; below 1 counts as 1
-	Cache      string            // folder of the cache; "" keeps nothing. See CacheDir
-	Progress   func(done int)    // one call at a time, with growing numbers; may be nil
-	Warn       func(text string) // told once if the cache cannot be written; may be nil
+	// no search begins after it, but for the first two; zero: all are searched
+	Until    time.Time
+	Workers  int               // problems searched at the same time; below 1 counts as 1
+	Cache    string            // folder of the cache; "" keeps nothing. See CacheDir
+	Progress func(done int)    // one call at a time, with growing numbers; may be nil
+	Warn     func(text string) // told once if the cache cannot be written; may be nil
 }
 
 // CacheDir is the folder for costs in the user's cache, "" where the machine names none.
@@ -60,8 +61,9 @@ func References(ctx context.Context, problems []*vrp.Problem, o ReferenceOptions
 	ctx, cancel := context.WithCancelCause(outer)
 	defer cancel(nil)
 	var (
-		wg         sync.WaitGroup
-		mu         sync.Mutex // guards next, done and the cache, and keeps progress to one call at a time
+		wg sync.WaitGroup
+		// guards next, done and the cache, and keeps progress to one call at a time
+		mu         sync.Mutex
 		next, done int
 		handed     int // to be searched
 		costs      = make([]float64, len(problems))

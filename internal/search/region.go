@@ -4,23 +4,20 @@ import (
 	"math"
 	"slices"
 
+	"haul/internal/search/model"
+	"haul/internal/search/neighbour"
 	"haul/internal/vrp"
 )
 
-// Distances in the form that the inner loop reads. What a reader could break: they are 32-bit
-// fixed point, so that sums are exact in any order and a route's cost never drifts. A leg is at
-// most longestLeg, so that the sum of three fits. Costs in these units guide the search; the
-// reported cost is vrp.Problem.Cost.
+// Distances in the form that the inner loop reads. They are 32-bit fixed point, so that sums are
+// exact in any order and a route's cost never drifts. A leg is at most longestLeg, so that the sum
+// of three fits. Costs in these units guide the search; the reported cost is vrp.Problem.Cost.
 
 const (
 	longestLeg = 1 << 28
 	// spread bounds the longest leg that keeps its length, in median legs: files write huge numbers
 	// for "never", and a unit chosen for those would leave nothing of the others.
 	spread = 1 << 20
-	// tableNodes is the number of nodes up to which one table holds every distance (36 MB).
-	tableNodes = 3000
-	// nearest is the length of the neighbour lists.
-	nearest = 100
 )
 
 // metric answers distances between a problem's nodes in units.
@@ -30,7 +27,7 @@ type metric struct {
 	unit   float64 // units in a distance of 1
 	exact  bool    // a distance in units is the distance: nothing was rounded
 	oneWay bool    // some distance differs from the way back
-	table  []int32 // nil where there are too many nodes
+	table  []int32 // nil if there are too many nodes
 }
 
 func newMetric(p *vrp.Problem) *metric {
@@ -56,7 +53,7 @@ func newMetric(p *vrp.Problem) *metric {
 		_, exp := math.Frexp(longest)
 		m.unit = math.Ldexp(longestLeg/2, -exp+1)
 	}
-	if m.nodes <= tableNodes {
+	if m.nodes <= model.TableNodes {
 		n := m.nodes
 		m.table = make([]int32, n*n)
 		for i := range n {
@@ -71,11 +68,11 @@ func newMetric(p *vrp.Problem) *metric {
 }
 
 // survey finds the longest leg, and whether all are whole numbers and the same both ways. Past
-// tableNodes it goes by the coordinates' extent: no matrix of that size is ever made.
+// TableNodes it goes by the coordinates' extent: no matrix of that size is ever made.
 func (m *metric) survey() (longest float64, whole bool) {
 	p, n := m.p, m.nodes
 	m.oneWay = p.Open
-	if n > tableNodes && p.Metric != vrp.Explicit {
+	if n > model.TableNodes && p.Metric != vrp.Explicit {
 		for v := range n {
 			longest = max(longest, p.Dist(0, v))
 		}
@@ -127,29 +124,30 @@ func (m *metric) leg(i, j int) int32 {
 // region is a problem of its own made of some of the customers: numbered from 1 in the order of
 // node, with distances, demands and neighbours beside each other in memory.
 type region struct {
-	nodes    int
-	node     []int32 // the problem's number of each; node[0] is the depot
-	out      []int32 // out[i*nodes+j]: leg i → j
-	in       []int32 // in[i*nodes+j]: leg j → i; the same table where distances are the same both ways
+	nodes int
+	node  []int32 // the problem's number of each; node[0] is the depot
+	out   []int32 // out[i*nodes+j]: leg i → j
+	// in[i*nodes+j]: leg j → i; the same table where distances are the same both ways
+	in       []int32
 	demand   []int32
 	capacity int32
 	service  []int32 // nil: none
 	limit    int64   // of a route's legs and services; 0: none
-	near     []int32 // customers by growing distance, customer v's from nearAt[v] to nearAt[v+1]
+	near     []int32 // customers by growing distance, customer v's from NearAt[v] to NearAt[v+1]
 	nearAt   []int32
 }
 
 // whole is the region of all customers.
-func whole(m *metric, near *neighbours) *region {
+func whole(m *metric, near *neighbour.Neighbours) *region {
 	p, n := m.p, m.nodes
 	g := &region{nodes: n, node: make([]int32, n), demand: p.Demand, capacity: p.Capacity, out: m.table}
 	for v := range g.node {
 		g.node[v] = int32(v)
 	}
 	g.limits(m)
-	g.near, g.nearAt = near.list, make([]int32, n+1)
+	g.near, g.nearAt = near.List, make([]int32, n+1)
 	for v := 2; v <= n; v++ {
-		g.nearAt[v] = int32((v - 1) * near.k)
+		g.nearAt[v] = int32((v - 1) * near.K)
 	}
 	if g.out != nil {
 		g.transpose(m.oneWay)
@@ -221,7 +219,7 @@ func (all *region) part(m *metric, customers, local []int32) *region {
 		}
 	}
 	g.transpose(m.oneWay)
-	g.near = make([]int32, 0, len(customers)*min(nearest, len(customers)))
+	g.near = make([]int32, 0, len(customers)*min(model.Nearest, len(customers)))
 	for i, c := range customers {
 		g.nearAt[i+1] = int32(len(g.near))
 		for _, w := range all.near[all.nearAt[c]:all.nearAt[c+1]] {

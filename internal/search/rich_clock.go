@@ -1,154 +1,55 @@
 package search
 
-import "haul/internal/vrp"
+import (
+	"haul/internal/search/model"
+)
 
-// Routes whose times are computed stop by stop: several windows per place, breaks, setup times
-// and free start times, where the duration of a route is neither limited nor priced. The
-// earliest service is then always the best, so the times before a position are known, and only
-// the stops behind it are walked. What a reader could break: breaks are taken in their order, at
-// a stop, as in rich_rest. tail does not know breaks: with breaks it may only reject positions,
-// never accept one.
+// Routes whose times are computed stop by stop: several windows per place, breaks, setup times and
+// free start times, where the duration of a route is neither limited nor priced. The earliest
+// service is then always the best, so the times before a position are known, and only the stops
+// behind it are walked. Breaks are taken in their order, at a stop, as in rich_rest. tail does not
+// know breaks: with breaks it may only reject positions, never accept one.
 
-// restMost is how many breaks of a vehicle are clocked.
-const restMost = 3
-
-// never is later than any time that a route can have.
-const never = int64(1) << 60
-
-// hours is, by the number of breaks taken, when a vehicle is done with a stop at the soonest.
-type hours [restMost + 1]int64
-
-// clocks is whether the times of all routes can be clocked.
-func (m *model) clocks() bool {
-	if m.p.Late != nil || m.lifo || m.trips || m.perDur || m.p.Objective == vrp.ShortestRoute {
-		return false
-	}
-	for v := range m.places {
-		if m.places[v].release > 0 {
-			return false
-		}
-	}
-	for i := range m.kinds {
-		k := &m.kinds[i]
-		if k.maxDur < endless || len(k.breaks) > restMost {
-			return false
-		}
-		for _, b := range k.breaks {
-			if b.MaxLoad != nil {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// readClocks makes units of setups and breaks.
-func (m *model) readClocks() {
-	if m.p.Setup != nil {
-		m.setup = make([]int64, m.nodes)
-		for v := range m.setup {
-			m.setup[v] = upUnits(m.p.Setup[v], m.timeUnit)
-		}
-	}
-	for i := range m.kinds {
-		k := &m.kinds[i]
-		for _, b := range k.breaks {
-			spans, ok := m.spansOf(b.Windows, 0, endless)
-			switch {
-			case !ok:
-				spans = []span{{from: 0, to: -1}}
-			case len(spans) == 0:
-				spans = []span{{from: 0, to: never}}
-			}
-			k.rests = append(k.rests, pause{spans, upUnits(b.Duration, m.timeUnit)})
-		}
-	}
-}
-
-// pause is a break in units.
-type pause struct {
-	spans []span
-	dur   int64
-}
-
-// opens is the first moment from at on that lies in one of the spans.
-func opens(spans []span, at int64) int64 {
-	for i := range spans {
-		if at <= spans[i].to {
-			return max(at, spans[i].from)
-		}
-	}
-	return never
-}
-
-// begins is the first moment from at on at which a place may be served.
-func (m *model) begins(v int32, at int64) int64 {
-	if m.spans == nil || len(m.p.Windows[v]) == 0 {
-		return at
-	}
-	return opens(m.spans[v], at)
-}
-
-// ceases is the last moment up to at at which a place may be served; below 0: none.
-func (m *model) ceases(v int32, at int64) int64 {
-	if m.spans == nil || len(m.p.Windows[v]) == 0 {
-		return at
-	}
-	spans := m.spans[v]
-	for i := len(spans) - 1; i >= 0; i-- {
-		if at >= spans[i].from {
-			return min(at, spans[i].to)
-		}
-	}
-	return -1
-}
-
-// spends is how long a stop takes, where the vehicle comes from last.
-func (m *model) spends(last, v int32) int64 {
-	t := m.places[v].service
-	if m.setup != nil && (int(last) == m.nodes || !m.samePlace(last, v)) {
-		t += m.setup[v]
-	}
-	return t
-}
+// departures is, by the number of breaks taken, when a vehicle is done with a stop at the soonest.
+type departures [model.RestMost + 1]int64
 
 // leave is a vehicle behind its first stop, v.
-func (c *rchain) leave(k *kind, v int32) (h hours, ok bool) {
+func (c *candidate) leave(k *model.VehicleType, v int32) (h departures, ok bool) {
 	for b := range h {
-		h[b] = never
+		h[b] = model.Never
 	}
-	at := c.begins(v, max(0, k.early))
-	if at > min(k.lastStart, k.late) {
+	at := c.Begins(v, max(0, k.Early))
+	if at > min(k.LastStart, k.Late) {
 		return h, false
 	}
-	h[0] = at + c.spends(int32(c.nodes), v)
+	h[0] = at + c.Spends(int32(c.Nodes), v)
 	return h, true
 }
 
 // rests takes breaks where the vehicle is.
-func (h *hours) rests(k *kind) {
-	for b := range k.rests {
-		if h[b] < never {
-			if at := opens(k.rests[b].spans, h[b]); at < never {
-				h[b+1] = min(h[b+1], at+k.rests[b].dur)
+func (h *departures) rests(k *model.VehicleType) {
+	for b := range k.Rests {
+		if h[b] < model.Never {
+			if at := model.Opens(k.Rests[b].Spans, h[b]); at < model.Never {
+				h[b+1] = min(h[b+1], at+k.Rests[b].Dur)
 			}
 		}
 	}
 }
 
 // visit drives from last to v and serves it; false where that is too late.
-func (c *rchain) visit(h *hours, k *kind, last, v int32) bool {
-	return c.arrive(h, k, last, v, c.spends(last, v), endless)
+func (c *candidate) visit(h *departures, k *model.VehicleType, last, v int32) bool {
+	return c.arrive(h, k, last, v, c.Spends(last, v), model.Endless)
 }
 
 // arrive drives from last to v, begins by the end of a limit, and spends a time there.
-func (c *rchain) arrive(h *hours, k *kind, last, v int32, spent, limit int64) bool {
-	travel := int64(k.dur.at(last, v))
-	n := len(k.rests)
+func (c *candidate) arrive(h *departures, k *model.VehicleType, last, v int32, spent, limit int64) bool {
+	travel := int64(k.Durations.At(last, v))
+	n := len(k.Rests)
 	if n > 0 {
 		h.rests(k)
 		for b := range n + 1 {
-			if h[b] < never {
+			if h[b] < model.Never {
 				h[b] += travel
 			}
 		}
@@ -157,47 +58,47 @@ func (c *rchain) arrive(h *hours, k *kind, last, v int32, spent, limit int64) bo
 		h[0] += travel
 	}
 	for b := range n + 1 {
-		if h[b] < never {
-			if h[b] = c.begins(v, h[b]); h[b] <= limit {
+		if h[b] < model.Never {
+			if h[b] = c.Begins(v, h[b]); h[b] <= limit {
 				h[b] += spent
 			} else {
-				h[b] = never
+				h[b] = model.Never
 			}
 		}
 	}
-	return h[0] < never
+	return h[0] < model.Never
 }
 
 // finish drives from last to a route's end; false where it is too late, or a break is missing.
-func (c *rchain) finish(h *hours, k *kind, last int32) bool {
-	if int(k.end) == c.nodes {
+func (c *candidate) finish(h *departures, k *model.VehicleType, last int32) bool {
+	if int(k.End) == c.Nodes {
 		for b := range h {
-			if h[b] > k.late {
-				h[b] = never
+			if h[b] > k.Late {
+				h[b] = model.Never
 			}
 		}
-	} else if !c.arrive(h, k, last, k.end, 0, k.late) {
+	} else if !c.arrive(h, k, last, k.End, 0, k.Late) {
 		return false
 	}
-	return h[len(k.rests)] < never
+	return h[len(k.Rests)] < model.Never
 }
 
 // clock sets the hours of a route; false where it does not keep its times.
-func (c *rchain) clock(s *rslot, k *kind) bool {
+func (c *candidate) clock(s *routeState, k *model.VehicleType) bool {
 	n := len(s.stops)
-	s.hours, s.tail = resize(s.hours, n), resize(s.tail, n)
+	s.hours, s.tail = model.Resize(s.hours, n), model.Resize(s.tail, n)
 	if s.count == 0 {
 		return true
 	}
 	var ok bool
-	if int(k.start) < c.nodes {
-		if s.hours[0], ok = c.leave(k, k.start); !ok {
+	if int(k.Start) < c.Nodes {
+		if s.hours[0], ok = c.leave(k, k.Start); !ok {
 			return false
 		}
 	}
 	for i := 1; i < n-1; i++ {
 		last, v := s.stops[i-1].node, s.stops[i].node
-		if int(last) == c.nodes {
+		if int(last) == c.Nodes {
 			if s.hours[i], ok = c.leave(k, v); !ok {
 				return false
 			}
@@ -213,25 +114,25 @@ func (c *rchain) clock(s *rslot, k *kind) bool {
 		return false
 	}
 	// The latest arrival at each stop, from which all that follows is in time without breaks.
-	full := k.late
-	if int(k.end) < c.nodes {
-		full = c.ceases(k.end, k.late)
+	full := k.Late
+	if int(k.End) < c.Nodes {
+		full = c.Ceases(k.End, k.Late)
 	}
 	s.tail[n-1] = full
 	for i := n - 2; i > 0; i-- {
 		v := s.stops[i].node
-		full -= int64(k.dur.at(v, s.stops[i+1].node))
-		service := c.places[v].service
-		s.tail[i] = c.ceases(v, full-service)
-		full = c.ceases(v, full-c.spends(s.stops[i-1].node, v))
+		full -= int64(k.Durations.At(v, s.stops[i+1].node))
+		service := c.Locations[v].Service
+		s.tail[i] = c.Ceases(v, full-service)
+		full = c.Ceases(v, full-c.Spends(s.stops[i-1].node, v))
 	}
 	return true
 }
 
 // serve is the hours of a vehicle that goes from last, or begins with v, where last is nowhere, and
 // serves v.
-func (c *rchain) serve(h *hours, k *kind, last, v int32) bool {
-	if int(last) == c.nodes {
+func (c *candidate) serve(h *departures, k *model.VehicleType, last, v int32) bool {
+	if int(last) == c.Nodes {
 		var ok bool
 		*h, ok = c.leave(k, v)
 		return ok
@@ -239,14 +140,14 @@ func (c *rchain) serve(h *hours, k *kind, last, v int32) bool {
 	return c.visit(h, k, last, v)
 }
 
-// onTime is whether a vehicle with these hours, last at a place, serves the stops of a route from i
-// on in time.
-func (c *rchain) onTime(h *hours, s *rslot, k *kind, last int32, i int) bool {
+// onTime reports whether a vehicle with these hours, last at a place, serves the stops of a route
+// from i on in time.
+func (c *candidate) onTime(h *departures, s *routeState, k *model.VehicleType, last int32, i int) bool {
 	n := len(s.stops)
-	if h[0]+int64(k.dur.at(last, s.stops[i].node)) > s.tail[i] {
+	if h[0]+int64(k.Durations.At(last, s.stops[i].node)) > s.tail[i] {
 		return false
 	}
-	if len(k.rests) == 0 && c.setup == nil {
+	if len(k.Rests) == 0 && c.Setup == nil {
 		return true
 	}
 	for ; i < n-1; i++ {
@@ -262,11 +163,11 @@ func (c *rchain) onTime(h *hours, s *rslot, k *kind, last int32, i int) bool {
 	return c.finish(h, k, last)
 }
 
-// inTime is whether v before stop i of a route keeps its times.
-func (c *rchain) inTime(s *rslot, k *kind, i int, v int32) bool {
+// inTime reports whether v before stop i of a route keeps its times.
+func (c *candidate) inTime(s *routeState, k *model.VehicleType, i int, v int32) bool {
 	last := s.stops[i-1].node
-	var h hours
-	if int(last) == c.nodes {
+	var h departures
+	if int(last) == c.Nodes {
 		var ok bool
 		if h, ok = c.leave(k, v); !ok {
 			return false
@@ -274,8 +175,8 @@ func (c *rchain) inTime(s *rslot, k *kind, i int, v int32) bool {
 		return c.onTime(&h, s, k, v, i)
 	}
 	// Without breaks first: nearly all positions that fail do so here.
-	at := c.begins(v, s.hours[i-1][0]+int64(k.dur.at(last, v)))
-	if at+c.places[v].service+int64(k.dur.at(v, s.stops[i].node)) > s.tail[i] {
+	at := c.Begins(v, s.hours[i-1][0]+int64(k.Durations.At(last, v)))
+	if at+c.Locations[v].Service+int64(k.Durations.At(v, s.stops[i].node)) > s.tail[i] {
 		return false
 	}
 	h = s.hours[i-1]

@@ -5,35 +5,36 @@ import (
 	"slices"
 	"testing"
 
+	"haul/internal/search/model"
 	"haul/internal/vrp"
 )
 
 // drawClocked is a random problem whose times are clocked.
 func drawClocked(index uint64) *vrp.Problem {
 	p := drawRich(index, 7)
-	s := newStream(98, index)
+	s := model.NewStream(98, index)
 	p.Late, p.Release, p.LIFO, p.Groups, p.Objective = nil, nil, false, nil, 0
 	for i := range p.Fleet {
 		t := &p.Fleet[i]
 		t.Reloads, t.MaxReloads, t.DurationCost, t.MaxDuration = nil, 0, 0, vrp.NewVehicleType().MaxDuration
 		t.Breaks = nil
-		for b := range s.below(restMost + 1) {
-			from := float64(20 + 60*b + s.below(40))
-			ws := []vrp.Window{{From: from, To: from + float64(s.below(50))}}
-			if s.below(3) == 0 {
+		for b := range s.IntN(model.RestMost + 1) {
+			from := float64(20 + 60*b + s.IntN(40))
+			ws := []vrp.Window{{From: from, To: from + float64(s.IntN(50))}}
+			if s.IntN(3) == 0 {
 				ws = append(ws, vrp.Window{From: from + 70, To: from + 100})
 			}
-			if s.below(4) == 0 {
+			if s.IntN(4) == 0 {
 				ws = nil
 			}
-			t.Breaks = append(t.Breaks, vrp.Break{Windows: ws, Duration: float64(s.below(20))})
+			t.Breaks = append(t.Breaks, vrp.Break{Windows: ws, Duration: float64(s.IntN(20))})
 		}
 	}
-	if s.below(2) == 0 {
+	if s.IntN(2) == 0 {
 		p.Setup = make([]float64, len(p.Demand))
 		for v := p.DepotCount(); v < len(p.Setup); v++ {
-			p.Setup[v] = float64(s.below(9))
-			if v > p.DepotCount() && s.below(3) == 0 { // the same place
+			p.Setup[v] = float64(s.IntN(9))
+			if v > p.DepotCount() && s.IntN(3) == 0 { // the same place
 				p.X[v], p.Y[v] = p.X[v-1], p.Y[v-1]
 			}
 		}
@@ -50,24 +51,24 @@ func TestClockAgreesWithWalk(t *testing.T) {
 		if p.Check() != nil {
 			continue
 		}
-		m := compile(context.Background(), p)
-		if !m.clocked {
+		m := compileNear(context.Background(), p)
+		if !m.Clocked {
 			continue
 		}
-		c := newRichChain(m, newStream(97, i))
+		c := newRichChain(m, model.NewStream(97, i))
 		for range 40 {
 			var order []int32
-			for v := m.depots; v < m.nodes; v++ {
+			for v := m.Depots; v < m.Nodes; v++ {
 				order = append(order, int32(v))
 			}
 			for j := range order {
-				k := j + c.below(len(order)-j)
+				k := j + c.IntN(len(order)-j)
 				order[j], order[k] = order[k], order[j]
 			}
-			order = order[:1+c.below(4)]
-			kind := int32(c.below(len(m.kinds)))
+			order = order[:1+c.IntN(4)]
+			kind := int32(c.IntN(len(m.Types)))
 			s := routeOf(c, kind, order[:len(order)-1])
-			k := &m.kinds[kind]
+			k := &m.Types[kind]
 			if !walks(c, s) {
 				if s.count > 0 {
 					routes++
@@ -105,24 +106,24 @@ func TestClockAgreesWithWalk(t *testing.T) {
 }
 
 // routeOf is a route as a slot.
-func routeOf(c *rchain, kind int32, route []int32) *rslot {
-	k := &c.kinds[kind]
-	s := &rslot{kind: kind, stops: []stop{{node: k.start}}}
-	for _, v := range append(slices.Clone(route), k.end) {
+func routeOf(c *candidate, kind int32, route []int32) *routeState {
+	k := &c.Types[kind]
+	s := &routeState{kind: kind, stops: []stop{{node: k.Start}}}
+	for _, v := range append(slices.Clone(route), k.End) {
 		s.stops = append(s.stops, stop{node: v})
 	}
 	c.measure(s)
 	return s
 }
 
-// walks is whether a walk finds a route in time; its load is no matter.
-func walks(c *rchain, s *rslot) bool {
+// walks reports whether a walk finds a route in time; its load is no matter.
+func walks(c *candidate, s *routeState) bool {
 	if s.count == 0 {
 		return true
 	}
-	k := &c.kinds[s.kind]
-	list, ok := c.errands(k, s.stops)
-	if ok && len(k.breaks) > 0 {
+	k := &c.Types[s.kind]
+	list, ok := activities(c.Compiled, k, s.stops)
+	if ok && len(k.Breaks) > 0 {
 		list, ok = c.rest(k, list, s.stops)
 	}
 	if ok {

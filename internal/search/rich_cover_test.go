@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"haul/internal/search/model"
 	"haul/internal/vrp"
 )
 
@@ -15,8 +16,8 @@ func TestRichCoverJoinsHalves(t *testing.T) {
 	k.Count = 3
 	p := &vrp.Problem{Demand: []int32{0, 1, 1, 1, 1}, X: []float64{0, -10, -11, 10, 11}, Y: make([]float64, 5),
 		Metric: vrp.Exact, Fleet: []vrp.VehicleType{k}}
-	m := compile(context.Background(), p)
-	c := newRichChain(m, newStream(1, 1))
+	m := compileNear(context.Background(), p)
+	c := newRichChain(m, model.NewStream(1, 1))
 	for _, routes := range [][][]int32{{{1, 2}, {3}, {4}}, {{1}, {2}, {3, 4}}} {
 		if !c.set(routes, []int32{0, 0, 0}, nil) {
 			t.Fatal("a sample breaks a limit")
@@ -24,7 +25,7 @@ func TestRichCoverJoinsHalves(t *testing.T) {
 		c.pool.sample(c)
 	}
 	find := func(most int) (vrp.Solution, bool) {
-		return m.cover([]*richPool{c.pool}, c.cost, most, 1000, func() bool { return false })
+		return coverRoutes(m, []*richPool{c.pool}, c.cost, most, 1000, func() bool { return false })
 	}
 	s, ok := find(3)
 	slices.SortFunc(s.Routes, slices.Compare)
@@ -34,7 +35,7 @@ func TestRichCoverJoinsHalves(t *testing.T) {
 	if s, ok := find(1); ok {
 		t.Errorf("one vehicle drives %v", s.Routes)
 	}
-	m.kinds[0].count = 1
+	m.Types[0].Count = 1
 	if s, ok := find(3); ok {
 		t.Errorf("one vehicle of its kind drives %v", s.Routes)
 	}
@@ -45,7 +46,7 @@ func TestRichPoolSheds(t *testing.T) {
 	p := newRichPool()
 	for i := range 10 {
 		p.byKey[uint64(i)] = int32(i)
-		p.routes = append(p.routes, seenRoute{seen: i, cost: float64(i)})
+		p.routes = append(p.routes, pooledRoute{seen: i, cost: float64(i)})
 	}
 	p.shed()
 	if len(p.routes) != 4 || len(p.byKey) != 4 {

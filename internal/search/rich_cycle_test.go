@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"haul/internal/search/model"
 	"haul/internal/vrp"
 )
 
@@ -18,12 +19,12 @@ func TestRichCycles(t *testing.T) {
 		{100, 44_999, 1}, {100, 45_000, 2}, {100, 15 * 22_500, 15}, {100, 17 * 22_500, 16},
 		{101, 45_000, 1}, {101, 2*12_800*101 - 1, 1}, {101, 2 * 12_800 * 101, 2}, {101, 20 * 12_800 * 101, 8},
 	} {
-		d := &richDriver{o: Options{Iterations: x.iterations}, begun: time.Now(), m: &model{tasks: make([]int32, x.tasks)}}
+		d := &richDriver{o: Options{Iterations: x.iterations}, begun: time.Now(), m: &model.Compiled{Tasks: make([]int32, x.tasks)}}
 		got := d.cycles()
 		if len(got) != x.want {
 			t.Errorf("%d tasks, %d iterations: %d annealings, %d expected", x.tasks, x.iterations, len(got), x.want)
 		}
-		if last := got[len(got)-1]; last.until != 1 || x.tasks <= 100 && last.hot != got[0].hot || x.tasks > 100 && len(got) > 1 && last.hot != richHotAgain {
+		if last := got[len(got)-1]; last.until != 1 || x.tasks <= 100 && last.hot != got[0].hot || x.tasks > 100 && len(got) > 1 && last.hot != richReheat {
 			t.Errorf("%d tasks, %d iterations: the last annealing is %v, the first %v", x.tasks, x.iterations, last, got[0])
 		}
 	}
@@ -47,8 +48,8 @@ func TestLongRoutesAreUprooted(t *testing.T) {
 			p.Demand[1], p.Demand[2] = 0, 0
 			p.Shipments = []vrp.Shipment{{Pickup: 1, Delivery: 2, Amount: []int32{1}}}
 		}
-		m := compile(context.Background(), p)
-		c := newRichChain(m, newStream(3, 1))
+		m := compileNear(context.Background(), p)
+		c := newRichChain(m, model.NewStream(3, 1))
 		c.set(nil, nil, nil)
 		c.build(t.Context())
 		for range 500 {
@@ -56,7 +57,7 @@ func TestLongRoutesAreUprooted(t *testing.T) {
 			c.ruin()
 			from := map[int32]int{}
 			for _, v := range c.removed {
-				from[c.home[v]]++
+				from[c.removedFrom[v]]++
 			}
 			for _, n := range from {
 				most = max(most, n)
@@ -64,9 +65,9 @@ func TestLongRoutesAreUprooted(t *testing.T) {
 			c.recreate(math.Inf(1), 0)
 			c.keep()
 		}
-		return most, len(c.slot)
+		return most, len(c.routes)
 	}
-	if most, routes := longest(90, 110, false, false); most <= stringMax || most > uprootMost || routes < 4 {
+	if most, routes := longest(90, 110, false, false); most <= stringMax || most > longStringMost || routes < 4 {
 		t.Errorf("%d of one of %d routes leave at once", most, routes)
 	}
 	if most, routes := longest(90, 110, true, false); most > stringMax || routes < 4 {
@@ -75,7 +76,7 @@ func TestLongRoutesAreUprooted(t *testing.T) {
 	if most, routes := longest(130, 110, false, false); most > stringMax || routes < 4 {
 		t.Errorf("%d of one of %d routes of a larger problem leave at once", most, routes)
 	}
-	if most, routes := longest(130, 110, false, true); most <= stringMax || most > uprootMost || routes < 4 {
+	if most, routes := longest(130, 110, false, true); most <= stringMax || most > longStringMost || routes < 4 {
 		t.Errorf("%d of one of %d routes leave at once, where a customer may be left out", most, routes)
 	}
 	if most, routes := longest(90, 40, false, false); most > stringMax {

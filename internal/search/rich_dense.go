@@ -1,11 +1,15 @@
 package search
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"haul/internal/search/model"
+)
 
 // Routes of problems whose numbers fit 16 bits (distances may take 32): up to 127 places,
 // without windows. What limits an insertion is stored per route, not per position, so that an
 // insertion changes a few numbers, and thirty-two positions are judged at once (sixteen with
-// 32-bit distances). What a reader could break: a sum that is compared may wrap only if it is
+// 32-bit distances). A sum that is compared may wrap only if it is
 // too long in any case. The order of deliveries and pickups is part of the distance rows: a
 // forbidden neighbour is at denseBar or longBar.
 const (
@@ -14,7 +18,7 @@ const (
 	denseRoutes    = 64
 	densePositions = densePlaces + denseRoutes
 	denseMost      = 1<<13 - 1 // a distance at most
-	denseTolls     = 64        // overload that has a toll
+	denseTolls     = 64        // overload that has a penalty
 	denseBar       = 1<<15 - 1
 	denseAbsent    = -1 << 15             // the leg of a position that is not in use
 	denseCost      = denseBar - denseMost // below every detour that is barred
@@ -34,7 +38,8 @@ type dense struct {
 	to, leg, route [densePositions]int16
 	at             [densePositions]int16 // the place where the way begins
 	// by route
-	gets  [denseRoutes]int16 // as in flat; where the order matters, the most on board without more overload
+	// as in flat; where the order matters, the most on board without more overload
+	gets  [denseRoutes]int16
 	gives [denseRoutes]int16
 	extra [denseRoutes]int16
 	spare [denseRoutes]int16
@@ -43,18 +48,18 @@ type dense struct {
 	load     [densePositions]int16 // what is on board there
 }
 
-// denseOn is whether routes may be dense: flat ones are quicker in plain Go.
+// denseOn reports whether routes may be dense: flat ones are quicker in plain Go.
 var denseOn = denseQuick
 
-// fits is whether 16 bits hold the numbers of a problem. Overload is twice the mean of the larger
-// amounts of customers at most, so that all amounts together are at most denseMost.
+// fits reports whether 16 bits hold the numbers of a problem. Overload is twice the mean of the
+// larger amounts of customers at most, so that all amounts together are at most denseMost.
 func (f *flat) fits() bool {
-	c := f.rchain
-	if !denseOn || c.prompt || c.nodes >= densePlaces || f.overMost >= denseTolls {
+	c := f.candidate
+	if !denseOn || c.Prompt || c.Nodes >= densePlaces || f.overMost >= denseTolls {
 		return false
 	}
-	for i := range c.kinds {
-		for _, x := range c.kinds[i].dist.cell {
+	for i := range c.Types {
+		for _, x := range c.Types[i].Distances.Cell {
 			f.long = f.long || x > denseMost
 		}
 	}
@@ -72,22 +77,22 @@ func (f *flat) denseTables() {
 
 // sidedRows is the distances from all places and to them, by customer.
 func sidedRows[T int16 | int32](f *flat, bar T) (in, out []T) {
-	c := f.rchain
-	in = make([]T, (c.nodes+1)*densePlaces)
+	c := f.candidate
+	in = make([]T, (c.Nodes+1)*densePlaces)
 	out = in
 	if c.sided {
 		out = make([]T, len(in))
 	}
-	for v := range c.nodes + 1 {
-		for w := range c.nodes + 1 {
+	for v := range c.Nodes + 1 {
+		for w := range c.Nodes + 1 {
 			x := T(f.rows[v*f.stride+w])
 			i := v*densePlaces + w
 			in[i], out[i] = x, x
 			// A delivery goes behind no pickup, a pickup before no delivery.
-			if c.sided && c.side[v]&2 != 0 && c.side[w]&1 != 0 {
+			if c.sided && c.Side[v]&2 != 0 && c.Side[w]&1 != 0 {
 				in[i] = bar
 			}
-			if c.sided && c.side[v]&1 != 0 && c.side[w]&2 != 0 {
+			if c.sided && c.Side[v]&1 != 0 && c.Side[w]&2 != 0 {
 				out[i] = bar
 			}
 		}
@@ -145,21 +150,21 @@ func (d *dense) clear() {
 		d.leg[p], d.long[p], d.at[p] = denseAbsent, absentLeg, int16(p)
 	}
 	for r := range d.spare {
-		d.spare[r], d.slack[r] = denseBar, flatTime
+		d.spare[r], d.slack[r] = denseBar, model.MaxTime32
 	}
 }
 
 // refreshDense is refresh.
 func (f *flat) refreshDense(r int32) bool {
 	d := f.dense
-	k := &f.kinds[f.kind[r]]
+	k := &f.Types[f.kind[r]]
 	h := f.base + r
-	d.at[h], d.route[h] = int16(k.start), int16(r)
+	d.at[h], d.route[h] = int16(k.Start), int16(r)
 	var dist int64
 	var count, del, pick int32
-	from := k.start
+	from := k.Start
 	for p := h; ; {
-		v, to := f.succ[p], k.end
+		v, to := f.succ[p], k.End
 		if v >= 0 {
 			to = v
 		}
@@ -172,12 +177,12 @@ func (f *flat) refreshDense(r int32) bool {
 		}
 		f.pred[v], f.route[v], d.route[v] = p, r, int16(r)
 		count++
-		a := &f.amounts[v]
-		del, pick = del+a.del, pick+a.pick
+		a := &f.Amounts[v]
+		del, pick = del+a.Del, pick+a.Pick
 		p, from = v, v
 	}
 	f.dist[r], f.count[r], f.del[r], f.pick[r] = dist, count, del, pick
-	if f.mixed {
+	if f.Mixed {
 		f.densePeaks(r)
 	}
 	return f.settle(r)
@@ -190,12 +195,12 @@ func (f *flat) settle(r int32) bool {
 	k := &f.limits[f.kind[r]]
 	del, pick := f.del[r], f.pick[r]
 	peak := max(del, pick)
-	if f.mixed {
+	if f.Mixed {
 		peak = int32(d.suf[f.base+r])
 		del, pick = 0, 0
 	}
 	over := max(0, peak-k.room)
-	f.over[r] = int64(over) * f.weights[0]
+	f.over[r] = int64(over) * f.OverloadWeights[0]
 	most := int32(0)
 	if f.soft {
 		most = f.overMost
@@ -209,10 +214,10 @@ func (f *flat) settle(r int32) bool {
 		left := k.maxDist - f.dist[r]
 		ok = ok && left >= 0 && f.count[r] <= k.maxStops
 		if f.count[r] >= k.maxStops {
-			left = -flatTime
+			left = -model.MaxTime32
 		}
 		if f.long {
-			d.slack[i] = int32(max(-flatTime, min(flatTime, left)))
+			d.slack[i] = int32(max(-model.MaxTime32, min(model.MaxTime32, left)))
 		} else {
 			d.spare[i] = int16(max(-denseBar, min(denseBar, left)))
 		}

@@ -2,7 +2,7 @@ package search
 
 import "golang.org/x/sys/cpu"
 
-// denseQuick is whether the processor has denseBestQuick.
+// denseQuick reports whether the processor has denseBestQuick.
 var denseQuick = cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW
 
 // denseBestQuick is denseBestGo for thirty-two positions at a time, for costs below denseCost.

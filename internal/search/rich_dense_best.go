@@ -1,10 +1,13 @@
 package search
 
-import "unsafe"
+import (
+	"unsafe"
 
-// The cheapest position of a customer in dense routes; assembly does this for thirty-two
-// positions at a time. What a reader could break: denseBestGo is the reference, and every other
-// version returns the same bits.
+	"haul/internal/search/model"
+)
+
+// The cheapest position of a customer in dense routes; assembly does this for thirty-two positions
+// at a time. DenseBestGo is the reference, and every other version returns the same bits.
 
 // denseAsk is a customer, and the lists.
 type denseAsk struct {
@@ -49,7 +52,7 @@ func denseBestGo(a *denseAsk) (int32, int32) {
 			continue
 		}
 		if more > 0 {
-			delta += int32(min(float32(more)*a.toll, tollCap))
+			delta += int32(min(float32(more)*a.toll, maxPenalty))
 		}
 		if delta <= cost {
 			cost, at = delta, int32(p)
@@ -73,7 +76,7 @@ func (a *denseAsk) charge(toll float32) {
 		a.tolls[i] = int16(min(float32(i)*toll, denseBar))
 	}
 	for i := range a.longTolls {
-		a.longTolls[i] = int32(min(float32(i)*toll, tollCap))
+		a.longTolls[i] = int32(min(float32(i)*toll, maxPenalty))
 	}
 }
 
@@ -111,18 +114,18 @@ type (
 
 // denseLimits makes them.
 func (f *flat) denseLimits() {
-	c := f.rchain
-	for i := range c.kinds {
-		k := &c.kinds[i]
-		f.limits = append(f.limits, denseKind{min(k.cap[0], denseMost), int32(k.maxStops), min(k.maxDist, 1<<40)})
+	c := f.candidate
+	for i := range c.Types {
+		k := &c.Types[i]
+		f.limits = append(f.limits, denseKind{min(k.Capacity[0], denseMost), int32(k.MaxStops), min(k.MaxDist, 1<<40)})
 	}
-	f.wants = make([]denseCustomer, c.nodes)
+	f.wants = make([]denseCustomer, c.Nodes)
 	for v := range f.wants {
 		w := denseCustomer{denseNone, denseNone}
-		if q := c.amounts[v].del; q > 0 {
+		if q := c.Amounts[v].Del; q > 0 {
 			w.get = q
 		}
-		if q := c.amounts[v].pick; q > 0 {
+		if q := c.Amounts[v].Pick; q > 0 {
 			w.give = q
 		}
 		f.wants[v] = w
@@ -134,7 +137,7 @@ func (f *flat) pointDense() {
 	a := &f.denseAsk
 	a.lists = f.dense
 	if f.least = denseAbsent + 1; f.long {
-		a.longIn, a.longOut, a.far, f.least = &f.longIn[0], &f.longOut[0], 1, -flatTime
+		a.longIn, a.longOut, a.far, f.least = &f.longIn[0], &f.longOut[0], 1, -model.MaxTime32
 	} else {
 		a.in, a.out = &f.in[0], &f.out[0]
 	}
@@ -145,24 +148,24 @@ func (f *flat) pointDense() {
 		}
 		return 0
 	}
-	f.perDist = f.kinds[0].perDist // of all kinds
-	a.mixed, a.limited, a.wide = flag(f.mixed), flag(f.limited), flag(f.base > 64)
+	f.perDist = f.Types[0].PerDist // of all kinds
+	a.mixed, a.limited, a.wide = flag(f.Mixed), flag(f.limited), flag(f.base > 64)
 }
 
 // prime makes denseAsk ready for the insertions of an iteration.
 func (f *flat) prime() {
-	c, a := f.rchain, &f.denseAsk
-	a.charge(float32(float64(float64(c.weights[0])*c.toll) * c.perRate[0]))
+	c, a := f.candidate, &f.denseAsk
+	a.charge(float32(float64(float64(c.OverloadWeights[0])*c.penalty) * c.perRate[0]))
 }
 
 // findDense is find.
 func (f *flat) findDense(v int32, cost float64) (int32, float64) {
-	c, a := f.rchain, &f.denseAsk
+	c, a := f.candidate, &f.denseAsk
 	w := &f.wants[v]
 	a.row, a.get, a.give = int64(v), w.get, w.give
-	a.most = max(f.least, min(below(cost*c.perRate[0]), flatTime))
+	a.most = max(f.least, min(detourLimit(cost*c.perRate[0]), model.MaxTime32))
 	a.end = int64(denseWhole(int(f.base) + f.routes))
-	c.moves += int64(len(c.tasks) + f.routes)
+	c.moves += int64(len(c.Tasks) + f.routes)
 	delta, at := f.denseBest()
 	return f.chosen(delta, at, cost, f.perDist)
 }

@@ -1,8 +1,7 @@
 package search
 
-// Removing customers from dense routes and inserting them. What a reader could break: every
-// removal and insertion updates the loads along the route and the room that they leave for
-// further insertions.
+// Removing customers from dense routes and inserting them. Every removal and insertion updates the
+// loads along the route and the room that they leave for further insertions.
 
 // densePeaks sets what is on board along a route.
 func (f *flat) densePeaks(r int32) {
@@ -19,8 +18,8 @@ func (f *flat) densePeaks(r int32) {
 		if v < 0 {
 			break
 		}
-		a := &f.amounts[v]
-		load += a.pick - a.del
+		a := &f.Amounts[v]
+		load += a.Pick - a.Del
 		p = v
 	}
 	for tail := int16(0); ; p = pred[p] {
@@ -36,8 +35,8 @@ func (f *flat) densePeaks(r int32) {
 func (f *flat) board(r, v, p int32) {
 	d := f.dense
 	succ, pred := (*[densePositions]int32)(f.succ), (*[densePositions]int32)(f.pred)
-	a := &f.amounts[v]
-	del, pick := int16(a.del), int16(a.pick)
+	a := &f.Amounts[v]
+	del, pick := int16(a.Del), int16(a.Pick)
 	next := succ[v]
 	load := d.load[p] + pick
 	tail := int16(0)
@@ -111,20 +110,20 @@ func (f *flat) putDense(v, p int32) {
 	d.to[v], d.to[p] = to, int16(v)
 	f.dist[r] += detour
 	f.count[r]++
-	a := &f.amounts[v]
-	f.del[r], f.pick[r] = f.del[r]+a.del, f.pick[r]+a.pick
-	if f.mixed {
+	a := &f.Amounts[v]
+	f.del[r], f.pick[r] = f.del[r]+a.Del, f.pick[r]+a.Pick
+	if f.Mixed {
 		f.board(r, v, p)
 	}
 	f.settle(r)
-	f.book(float64(float64(detour)*f.perDist), f.over[r]-over)
+	f.addChange(float64(float64(detour)*f.perDist), f.over[r]-over)
 }
 
 // unlink takes the removed customers out of their routes.
 func (f *flat) unlink() {
-	c, d := f.rchain, f.dense
+	c, d := f.candidate, f.dense
 	succ, pred, route := (*[densePositions]int32)(f.succ), (*[densePositions]int32)(f.pred), (*[densePositions]int32)(f.route)
-	taken, tick, long := c.taken, c.tick, f.long
+	taken, tick, long := c.removedAt, c.tick, f.long
 	for _, v := range c.removed {
 		r := route[v]
 		if r < 0 {
@@ -148,8 +147,8 @@ func (f *flat) unlink() {
 				d.leg[v] = denseAbsent
 			}
 			count++
-			a := &f.amounts[v]
-			del, pick = del+a.del, pick+a.pick
+			a := &f.Amounts[v]
+			del, pick = del+a.Del, pick+a.Pick
 			route[v] = -1
 			next := succ[v]
 			if next >= 0 && taken[next] == tick {
@@ -171,12 +170,12 @@ func (f *flat) unlink() {
 		f.del[r], f.pick[r] = f.del[r]-del, f.pick[r]-pick
 	}
 	for _, r := range f.touch {
-		if f.mixed {
+		if f.Mixed {
 			f.densePeaks(r)
 		}
 		if f.count[r] > 0 && !f.settle(r) {
 			for v := f.succ[f.base+r]; v >= 0; v = f.succ[v] {
-				c.taken[v] = c.tick
+				c.removedAt[v] = c.tick
 				c.removed = append(c.removed, v)
 				f.route[v] = -1
 				f.setLeg(v, absentLeg)
@@ -188,7 +187,7 @@ func (f *flat) unlink() {
 			f.dist[r], f.over[r] = 0, 0
 			f.close(r)
 		}
-		c.book(f.price(r)-f.priceWas[r], f.over[r]-f.overWas[r])
+		c.addChange(f.price(r)-f.priceWas[r], f.over[r]-f.overWas[r])
 	}
 	f.prime()
 }

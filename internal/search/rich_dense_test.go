@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"haul/internal/search/model"
 	"haul/internal/vrp"
 	"haul/internal/vrp/testset"
 )
@@ -17,49 +18,50 @@ func densely(t *testing.T) {
 }
 
 // The quick versions find the position that plain Go finds, at the same cost: over random lists
-// with many equal costs, numbers up to the largest, bars, tolls, and customers without amounts, in
+// with many equal costs, numbers up to the largest, bars, penalties, and customers without amounts,
+// in
 // 16 and in 32 bits.
 func TestDenseBestIsTheSameEverywhere(t *testing.T) {
 	if !denseQuick {
 		t.Skip("this processor has one version")
 	}
-	s := newStream(7, 8)
+	s := model.NewStream(7, 8)
 	found := 0
 	for round := range 20_000 {
-		wide := 1 << (1 + s.below(13)) // few values: many positions cost the same
-		unit := 1 << s.below(16)       // in 32 bits
-		if s.below(3) == 0 {
+		wide := 1 << (1 + s.IntN(13)) // few values: many positions cost the same
+		unit := 1 << s.IntN(16)       // in 32 bits
+		if s.IntN(3) == 0 {
 			unit = 1<<15 + 4
 		}
 		quick := denseBestQuick
 		var longIn, longOut [densePlaces]int32
-		pick := func(lo, hi int) int16 { return int16(lo + s.below(hi-lo)) }
+		pick := func(lo, hi int) int16 { return int16(lo + s.IntN(hi-lo)) }
 		var in, out [densePlaces]int16
 		var d dense
-		base, routes := 1+s.below(densePlaces), 1+s.below(denseRoutes)
+		base, routes := 1+s.IntN(densePlaces), 1+s.IntN(denseRoutes)
 		a := &denseAsk{in: &in[0], out: &out[0], lists: &d, plain: int64(base) &^ (denseLanes - 1), end: int64(denseWhole(base + routes)),
-			most: int32(s.below(2*wide) - wide/2), get: denseNone, give: denseNone, mixed: int32(s.below(2)), limited: int32(s.below(2))}
+			most: int32(s.IntN(2*wide) - wide/2), get: denseNone, give: denseNone, mixed: int32(s.IntN(2)), limited: int32(s.IntN(2))}
 		if base > 64 {
 			a.wide = 1
 		}
-		if s.below(4) == 0 {
+		if s.IntN(4) == 0 {
 			a.most = denseCost
 		}
-		toll := s.unit() * float64(int(1)<<s.below(14))
+		toll := s.Float() * float64(int(1)<<s.IntN(14))
 		if round%2 == 1 {
 			quick, a.far, a.longIn, a.longOut = denseLongQuick, 1, &longIn[0], &longOut[0]
 			a.most, toll = int32(min(int(a.most)*unit, longCost)), toll*float64(unit)
-			routes = 1 + s.below(longRoutes)
+			routes = 1 + s.IntN(longRoutes)
 			a.end = int64(denseWhole(base + routes))
 		}
 		a.charge(float32(toll))
-		bars, amounts := s.below(2), 1<<(1+s.below(13))
+		bars, amounts := s.IntN(2), 1<<(1+s.IntN(13))
 		for v := range in {
 			in[v], out[v] = pick(0, wide), pick(0, wide)
-			if bars > 0 && s.below(4) == 0 {
+			if bars > 0 && s.IntN(4) == 0 {
 				in[v] = denseBar
 			}
-			if bars > 0 && s.below(4) == 0 {
+			if bars > 0 && s.IntN(4) == 0 {
 				out[v] = denseBar
 			}
 		}
@@ -77,7 +79,7 @@ func TestDenseBestIsTheSameEverywhere(t *testing.T) {
 			if p >= base {
 				d.at[p] = pick(0, base)
 			}
-			if s.below(6) == 0 {
+			if s.IntN(6) == 0 {
 				d.leg[p], d.route[p] = denseAbsent, pick(-1, denseRoutes)
 			}
 			d.long[p] = scale(d.leg[p], denseAbsent, absentLeg)
@@ -88,22 +90,22 @@ func TestDenseBestIsTheSameEverywhere(t *testing.T) {
 			if a.mixed > 0 {
 				d.gets[r] = pick(0, amounts)
 			}
-			d.extra[r], d.spare[r] = pick(0, 1+s.below(longTolls<<(1-a.far))), pick(-wide, wide)
-			switch x := s.below(4); {
+			d.extra[r], d.spare[r] = pick(0, 1+s.IntN(longTolls<<(1-a.far))), pick(-wide, wide)
+			switch x := s.IntN(4); {
 			case x == 0 || a.limited == 0:
 				d.spare[r] = denseBar
 			case x == 1:
 				d.spare[r] = -denseBar
 			}
-			if d.slack[r] = scale(d.spare[r], denseBar, flatTime); d.spare[r] == -denseBar {
-				d.slack[r] = -flatTime
+			if d.slack[r] = scale(d.spare[r], denseBar, model.MaxTime32); d.spare[r] == -denseBar {
+				d.slack[r] = -model.MaxTime32
 			}
 		}
-		if s.below(3) > 0 {
-			a.get = int32(1 + s.below(amounts))
+		if s.IntN(3) > 0 {
+			a.get = int32(1 + s.IntN(amounts))
 		}
-		if s.below(3) == 0 {
-			a.give = int32(1 + s.below(amounts))
+		if s.IntN(3) == 0 {
+			a.give = int32(1 + s.IntN(amounts))
 		}
 		cost, at := denseBestGo(a)
 		if at >= 0 {
@@ -118,7 +120,7 @@ func TestDenseBestIsTheSameEverywhere(t *testing.T) {
 	}
 }
 
-// A detour that 16 bits do not hold with its toll is found all the same.
+// A detour that 16 bits do not hold with its penalty is found all the same.
 func TestDenseBestBeyondSixteenBits(t *testing.T) {
 	densely(t)
 	for _, long := range []bool{false, true} {
@@ -128,7 +130,7 @@ func TestDenseBestBeyondSixteenBits(t *testing.T) {
 		f.dense.clear()
 		in[5], out[7], longIn[5], longOut[7] = denseMost, denseMost, flatMost, flatMost
 		a := &f.denseAsk
-		*a = denseAsk{in: &in[0], out: &out[0], longIn: &longIn[0], longOut: &longOut[0], lists: f.dense, end: denseLanes, most: flatTime, get: 3, give: denseNone}
+		*a = denseAsk{in: &in[0], out: &out[0], longIn: &longIn[0], longOut: &longOut[0], lists: f.dense, end: denseLanes, most: model.MaxTime32, get: 3, give: denseNone}
 		a.charge(1e6)
 		d := f.dense
 		d.to[5], d.extra[0] = 7, 9
@@ -199,8 +201,8 @@ func TestDenseLeavesTheRest(t *testing.T) {
 		set.Round()
 		p := set.Problems[0]
 		row.ask(p)
-		m := compile(context.Background(), p)
-		if f := newRichChain(m, newStream(3, 1)).flat; f == nil || f.small != row.dense || f.long != row.long {
+		m := compileNear(context.Background(), p)
+		if f := newRichChain(m, model.NewStream(3, 1)).flat; f == nil || f.small != row.dense || f.long != row.long {
 			t.Errorf("%s: dense routes: %v, want %v", name, f != nil && f.small, row.dense)
 		}
 	}
@@ -252,14 +254,14 @@ func TestDenseSearchesAsFlatDoes(t *testing.T) {
 			denseOn = false
 			b := flatten(t, p)
 			for step := range 100 {
-				for _, c := range []*rchain{a, b} {
-					c.ease(10)
+				for _, c := range []*candidate{a, b} {
+					c.scheduleOverload(10)
 					for range 10 {
-						c.step(c.leg * []float64{3, 1, 0.3, 0.1}[step%4])
+						c.step(c.Leg * []float64{3, 1, 0.3, 0.1}[step%4])
 					}
 				}
-				if a.cost != b.cost || a.over != b.over || a.state != b.state || a.wait != b.wait || !slices.Equal(a.used, b.used) {
-					t.Fatalf("%s: after %d iterations dense routes cost %g with %d too much, flat ones %g with %d", name, 10*(step+1), a.cost, a.over, b.cost, b.over)
+				if a.cost != b.cost || a.overload != b.overload || a.State != b.State || a.untilSkip != b.untilSkip || !slices.Equal(a.used, b.used) {
+					t.Fatalf("%s: after %d iterations dense routes cost %g with %d too much, flat ones %g with %d", name, 10*(step+1), a.cost, a.overload, b.cost, b.overload)
 				}
 				f, g := a.flat, b.flat
 				if f.routes != g.routes {

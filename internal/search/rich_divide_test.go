@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"haul/internal/search/model"
 	"haul/internal/vrp"
 )
 
@@ -19,11 +20,11 @@ func TestLargeVehicleGivesWay(t *testing.T) {
 		p.Demand[v], p.X[v], p.Y[v] = 1, float64(10+v%5), float64(v)
 		whole = append(whole, int32(v))
 	}
-	m := compile(context.Background(), p)
-	if !m.divides() {
+	m := compileNear(context.Background(), p)
+	if !m.Divides() {
 		t.Fatal("a fleet of two sizes is not divided")
 	}
-	c := newRichChain(m, newStream(1, 1))
+	c := newRichChain(m, model.NewStream(1, 1))
 	if !c.set([][]int32{whole}, []int32{1}, nil) {
 		t.Fatal("the whole route breaks a limit")
 	}
@@ -32,8 +33,8 @@ func TestLargeVehicleGivesWay(t *testing.T) {
 	was := c.cost
 	c.divide(0)
 	c.keep()
-	if len(c.slot) != 2 || c.used[0] != 2 || c.used[1] != 0 || c.cost > was-900 {
-		t.Fatalf("%d routes, vehicles %v, cost %g of %g", len(c.slot), c.used, c.cost, was)
+	if len(c.routes) != 2 || c.used[0] != 2 || c.used[1] != 0 || c.cost > was-900 {
+		t.Fatalf("%d routes, vehicles %v, cost %g of %g", len(c.routes), c.used, c.cost, was)
 	}
 	cost, change := c.cost, 0.0
 	c.remember()
@@ -43,14 +44,14 @@ func TestLargeVehicleGivesWay(t *testing.T) {
 	if change = c.cost - cost; change > 1e-6 || change < -1e-6 {
 		t.Errorf("the halves cost %g, the books say %g", c.cost, cost)
 	}
-	m.kinds[0].count = 1
+	m.Types[0].Count = 1
 	if !c.set([][]int32{whole}, []int32{1}, nil) {
 		t.Fatal("the whole route breaks a limit")
 	}
 	c.begin()
 	c.touch(0)
 	c.divide(0)
-	if len(c.slot) != 1 {
-		t.Errorf("one small vehicle drives %d routes", len(c.slot))
+	if len(c.routes) != 1 {
+		t.Errorf("one small vehicle drives %d routes", len(c.routes))
 	}
 }

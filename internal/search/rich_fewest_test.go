@@ -3,6 +3,7 @@ package search
 import (
 	"testing"
 
+	"haul/internal/search/model"
 	"haul/internal/vrp"
 )
 
@@ -51,8 +52,8 @@ func TestFewestVehicles(t *testing.T) {
 		if err := c.p.Check(); err != nil {
 			t.Fatalf("%s: %v", c.what, err)
 		}
-		m := compile(t.Context(), c.p)
-		if got := m.fewestVehicles(); got != c.want {
+		m := compileNear(t.Context(), c.p)
+		if got := m.FewestVehicles(); got != c.want {
 			t.Errorf("%s: %d, want %d", c.what, got, c.want)
 		}
 	}
@@ -63,14 +64,14 @@ func TestFewestVehicles(t *testing.T) {
 func TestFullFleetByCost(t *testing.T) {
 	p := windows(60)
 	p.Objective = vrp.FewestVehicles
-	d := &richDriver{p: p, o: Options{Iterations: 20000, Workers: 1, Seed: 1}, most: len(p.Demand), longest: endless}
-	d.m = compile(t.Context(), p)
-	c := newRichChain(d.m, newStream(1, 1))
+	d := &richDriver{p: p, o: Options{Iterations: 20000, Workers: 1, Seed: 1}, most: len(p.Demand), longest: model.Endless}
+	d.m = compileNear(t.Context(), p)
+	c := newRichChain(d.m, model.NewStream(1, 1))
 	if err := d.begin(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	d.fewest(t.Context(), c)
-	if least := d.m.fewestVehicles(); len(d.best.Routes) != least || d.most != least {
+	if least := d.m.FewestVehicles(); len(d.best.Routes) != least || d.most != least {
 		t.Fatalf("%d routes, at most %d, want %d", len(d.best.Routes), d.most, least)
 	}
 	if cost := p.Cost(d.best); !alike(cost, d.bestCost) || !alike(cost, c.cost) {

@@ -3,31 +3,27 @@ package search
 import (
 	"slices"
 
+	"haul/internal/search/model"
 	"haul/internal/vrp"
 )
 
-// The routes of the simplest problems (see rich_lean) as lists by customer: what follows each
-// customer in its route. An insertion reads the lists from end to end, without looking at
-// routes. What a reader could break: a position is a customer, or the start of a route, and
-// means the leg from there to the next stop. An unused position has the leg absentLeg, so that
-// no detour over it is short. All that an iteration changes is in two lists, and copying them
-// undoes it.
+// The routes of the simplest problems (see rich_simple) as lists by customer: what follows each
+// customer in its route. An insertion reads the lists from end to end, without looking at routes. A
+// position is a customer, or the start of a route, and means the leg from there to the next stop.
+// An unused position has the leg absentLeg, so that no detour over it is short. All that an
+// iteration changes is in two lists, and copying them undoes it.
 
 // Numbers of 32 bits hold the sum of any two distances, of a time, a service and a drive, and of a
-// detour and its toll.
+// detour and its penalty.
 const (
 	flatMost  = 1 << 28  // a distance, a window's end or all amounts at most
-	flatTime  = 1 << 30  // later than any time
 	absentLeg = -1 << 30 // makes a detour longer than any other
 	flatBar   = -1 << 29 // the room of a position that the order of deliveries and pickups forbids
 )
 
-// flatSpan is when a customer may be served, and for how long.
-type flatSpan struct{ early, late, service int32 }
-
 // flat is the state of a chain's routes while it is annealed.
 type flat struct {
-	*rchain
+	*candidate
 	live bool // it has the chain's routes, and the chain's slots do not
 
 	base   int32 // the position of the first route's start
@@ -64,9 +60,9 @@ type flat struct {
 	dist  []int64
 	over  []int64
 
-	spans  []flatSpan
-	starts []flatSpan // by kind: service is when the vehicle leaves
-	ends   []flatSpan
+	spans  []model.TimeWindow
+	starts []model.TimeWindow // by kind: service is when the vehicle leaves
+	ends   []model.TimeWindow
 	worth  []float64 // by customer: the price of leaving it out
 	alone  []int64   // by kind and customer: the way out and back; -1: it may not be
 	cutAt  []int64   // by route: tick of its last cut, and of its last change
@@ -101,59 +97,60 @@ type flat struct {
 	least    int32 // costs are not looked for below
 }
 
-// flattens is whether the routes of a chain may be kept so.
-func (c *rchain) flattens() bool {
-	if !c.lean || !c.spare || c.choosy || c.cuts || c.clocked || c.p.Objective != vrp.MinCost {
+// flattens reports whether the routes of a chain may be kept so.
+func (c *candidate) flattens() bool {
+	if !c.lean || !c.spare || c.choosy || c.cuts || c.Clocked || c.P.Objective != vrp.MinCost {
 		return false
 	}
-	for i := range c.kinds {
-		if k := &c.kinds[i]; k.reloads != nil || k.initial != nil {
+	for i := range c.Types {
+		if k := &c.Types[i]; k.Reloads != nil || k.Initial != nil {
 			return false
 		}
-		for _, x := range c.kinds[i].dist.cell {
+		for _, x := range c.Types[i].Distances.Cell {
 			if x < 0 || x > flatMost {
 				return false
 			}
 		}
-		for _, x := range c.kinds[i].dur.cell {
+		for _, x := range c.Types[i].Durations.Cell {
 			if x < 0 || x > flatMost {
 				return false
 			}
 		}
 	}
 	var del, pick int64
-	for _, v := range c.tasks {
-		del, pick = del+int64(c.amounts[v].del), pick+int64(c.amounts[v].pick)
+	for _, v := range c.Tasks {
+		del, pick = del+int64(c.Amounts[v].Del), pick+int64(c.Amounts[v].Pick)
 	}
 	if del > flatMost || pick > flatMost {
 		return false
 	}
-	if !c.prompt {
+	if !c.Prompt {
 		return true
 	}
-	// A time is at most flatTime where it is looked at, and one service and one way more behind it.
-	for v := range c.places {
-		if at := &c.places[v]; at.service > flatMost/2 || at.late < endless && at.late > flatMost || v >= c.depots && v < c.nodes && at.late >= endless {
+	// A time is at most MaxTime32 where it is looked at, and one service and one way more behind
+	// it.
+	for v := range c.Locations {
+		if at := &c.Locations[v]; at.Service > flatMost/2 || at.Late < model.Endless && at.Late > flatMost || v >= c.Depots && v < c.Nodes && at.Late >= model.Endless {
 			return false
 		}
 	}
 	return true
 }
 
-// newFlat makes the lists; nil where the problem asks for more.
-func newFlat(c *rchain) *flat {
+// newFlat makes the lists; nil if the problem asks for more.
+func newFlat(c *candidate) *flat {
 	if !c.flattens() {
 		return nil
 	}
-	f := &flat{rchain: c, stride: lanes(c.nodes + 1)}
+	f := &flat{candidate: c, stride: lanes(c.Nodes + 1)}
 	f.base = int32(f.stride)
-	for i := range c.kinds {
-		f.limited = f.limited || c.kinds[i].maxDist < endless || c.kinds[i].maxStops < len(c.tasks)
+	for i := range c.Types {
+		f.limited = f.limited || c.Types[i].MaxDist < model.Endless || c.Types[i].MaxStops < len(c.Tasks)
 	}
-	for _, v := range c.tasks {
-		f.picks = f.picks || c.amounts[v].pick > 0
+	for _, v := range c.Tasks {
+		f.picks = f.picks || c.Amounts[v].Pick > 0
 	}
-	f.overMost = int32(min(flatTime, tollMost/c.weights[0]))
+	f.overMost = int32(min(model.MaxTime32, maxOverload/c.OverloadWeights[0]))
 	if f.small = f.fits(); f.small {
 		f.stride = densePlaces
 	}
@@ -164,19 +161,19 @@ func newFlat(c *rchain) *flat {
 	}
 	f.keys = make([]uint64, 0, rankMost)
 	f.sortKeys()
-	narrow := func(x int64) int32 { return int32(max(-flatTime, min(flatTime, x))) }
-	for v := range c.places {
-		at := &c.places[v]
-		f.worth = append(f.worth, at.price)
-		f.spans = append(f.spans, flatSpan{narrow(at.early), narrow(at.late), narrow(at.service)})
+	narrow := func(x int64) int32 { return int32(max(-model.MaxTime32, min(model.MaxTime32, x))) }
+	for v := range c.Locations {
+		at := &c.Locations[v]
+		f.worth = append(f.worth, at.Price)
+		f.spans = append(f.spans, model.TimeWindow{Early: narrow(at.Early), Late: narrow(at.Late), Service: narrow(at.Service)})
 	}
-	for i := range c.kinds {
-		k := &c.kinds[i]
-		f.starts = append(f.starts, flatSpan{service: narrow(k.startSeg.early + k.startSeg.dur), late: narrow(k.startSeg.late)})
-		f.ends = append(f.ends, flatSpan{late: narrow(k.endSeg.late)})
-		for v := range int32(c.nodes) {
-			way := int64(k.dist.at(k.start, v)) + int64(k.dist.at(v, k.end))
-			if int(v) < c.depots {
+	for i := range c.Types {
+		k := &c.Types[i]
+		f.starts = append(f.starts, model.TimeWindow{Service: narrow(k.StartSeg.Early + k.StartSeg.Dur), Late: narrow(k.StartSeg.Late)})
+		f.ends = append(f.ends, model.TimeWindow{Late: narrow(k.EndSeg.Late)})
+		for v := range int32(c.Nodes) {
+			way := int64(k.Distances.At(k.Start, v)) + int64(k.Distances.At(v, k.End))
+			if int(v) < c.Depots {
 				way = -1
 			} else if _, ok := c.alone(int32(i), v, way); !ok {
 				way = -1
@@ -192,7 +189,7 @@ func (f *flat) allot(routes int) {
 	n := f.stride + routes
 	f.base = int32(f.stride)
 	if f.dense = nil; f.small && routes <= denseRoutes && (!f.long || routes <= longRoutes) {
-		f.dense, n, f.base = new(dense), densePositions, int32(f.nodes+1)
+		f.dense, n, f.base = new(dense), densePositions, int32(f.Nodes+1)
 	}
 	f.size = n
 	lists := []*[]int32{&f.succ, &f.pred, &f.route, &f.from, &f.to, &f.leg, &f.gets, &f.extra}
@@ -206,8 +203,8 @@ func (f *flat) allot(routes int) {
 	}
 	part(f.picks, &f.gives)
 	part(f.limited, &f.spare)
-	part(f.prompt, &f.drive, &f.ready, &f.due)
-	part(f.mixed, &f.pre, &f.suf)
+	part(f.Prompt, &f.drive, &f.ready, &f.due)
+	part(f.Mixed, &f.pre, &f.suf)
 	if f.dense != nil {
 		lists, still = lists[:3], nil
 		f.priceWas, f.overWas = make([]float64, routes), make([]int64, routes)
@@ -241,17 +238,17 @@ func (f *flat) allot(routes int) {
 // load takes the chain's routes; false where it may not: one is fixed in part, or a customer is in
 // none.
 func (f *flat) load() bool {
-	c := f.rchain
+	c := f.candidate
 	if len(c.absent) > 0 || c.missed {
 		return false
 	}
-	for _, id := range c.slot {
-		if s := &c.slots[id]; s.lock > 0 || s.kind < 0 {
+	for _, id := range c.routes {
+		if s := &c.states[id]; s.lock > 0 || s.kind < 0 {
 			return false
 		}
 	}
-	if len(f.kind) <= 2*len(c.slot) {
-		f.allot(lanes(2*len(c.slot) + 1))
+	if len(f.kind) <= 2*len(c.routes) {
+		f.allot(lanes(2*len(c.routes) + 1))
 	}
 	if f.dense != nil {
 		f.dense.clear()
@@ -261,15 +258,15 @@ func (f *flat) load() bool {
 		if f.dense != nil {
 			continue
 		}
-		f.spare[p], f.gives[p], f.leg[p] = flatTime, flatTime, absentLeg
+		f.spare[p], f.gives[p], f.leg[p] = model.MaxTime32, model.MaxTime32, absentLeg
 		f.from[p], f.to[p] = 0, 0
-		if p < c.nodes {
+		if p < c.Nodes {
 			f.from[p] = int32(p)
 		}
 	}
 	f.routes = 0
-	for _, id := range c.slot {
-		s := &c.slots[id]
+	for _, id := range c.routes {
+		s := &c.states[id]
 		r := f.open(s.kind)
 		last := f.base + r
 		f.eased = c.soft
@@ -310,13 +307,13 @@ func (f *flat) refresh(r int32) bool {
 	if f.dense != nil {
 		return f.refreshDense(r)
 	}
-	k := &f.kinds[f.kind[r]]
+	k := &f.Types[f.kind[r]]
 	h := f.base + r
 	var dist int64
 	var count, del, pick int32
-	f.from[h] = k.start
+	f.from[h] = k.Start
 	for p := h; ; {
-		v, at := f.succ[p], k.end
+		v, at := f.succ[p], k.End
 		if v >= 0 {
 			at = v
 		}
@@ -328,19 +325,19 @@ func (f *flat) refresh(r int32) bool {
 		}
 		f.pred[v], f.route[v] = p, r
 		count++
-		a := &f.amounts[v]
-		del, pick = del+a.del, pick+a.pick
+		a := &f.Amounts[v]
+		del, pick = del+a.Del, pick+a.Pick
 		p = v
 	}
 	f.dist[r], f.count[r], f.del[r], f.pick[r] = dist, count, del, pick
 	peak := max(del, pick)
-	if f.mixed {
+	if f.Mixed {
 		peak = f.peaks(r)
 	}
-	f.over[r] = f.excess(peak, k, 0, 0)
+	f.over[r] = f.overloadOf(peak, k, 0, 0)
 	f.fill(r, peak, true)
-	ok := dist <= k.maxDist && int(count) <= k.maxStops && (f.soft || f.over[r] == 0)
-	if f.prompt {
+	ok := dist <= k.MaxDist && int(count) <= k.MaxStops && (f.soft || f.over[r] == 0)
+	if f.Prompt {
 		ok = f.times(r) && ok
 	}
 	return ok
@@ -349,8 +346,8 @@ func (f *flat) refresh(r int32) bool {
 // fill sets what insertions into a route ask of it. Unless all of its positions are to have it, the
 // overload that may be added is as it was where the start's is.
 func (f *flat) fill(r, peak int32, all bool) {
-	k := &f.kinds[f.kind[r]]
-	room := min(k.cap[0], flatMost)
+	k := &f.Types[f.kind[r]]
+	room := min(k.Capacity[0], flatMost)
 	over := max(0, peak-room)
 	var extra int32
 	if f.soft {
@@ -363,9 +360,9 @@ func (f *flat) fill(r, peak int32, all bool) {
 		}
 	}
 	if f.limited {
-		spare := int32(max(-flatTime, min(flatTime, k.maxDist-f.dist[r])))
-		if int(f.count[r]) >= k.maxStops {
-			spare = -flatTime
+		spare := int32(max(-model.MaxTime32, min(model.MaxTime32, k.MaxDist-f.dist[r])))
+		if int(f.count[r]) >= k.MaxStops {
+			spare = -model.MaxTime32
 		}
 		for p := h; p >= 0; p = f.succ[p] {
 			f.spare[p] = spare
@@ -373,7 +370,7 @@ func (f *flat) fill(r, peak int32, all bool) {
 	}
 	gets, gives := room-f.del[r]+over, room-f.pick[r]+over
 	switch {
-	case f.mixed:
+	case f.Mixed:
 		room += over
 		for p := h; p >= 0; p = f.succ[p] {
 			f.gets[p], f.gives[p] = room-f.pre[p], room-f.suf[p]
@@ -381,11 +378,11 @@ func (f *flat) fill(r, peak int32, all bool) {
 	case f.sided:
 		// Deliveries go before the first pickup, pickups behind the last delivery.
 		p := h
-		for ; f.side[f.to[p]]&2 != 0; p = f.succ[p] {
+		for ; f.Side[f.to[p]]&2 != 0; p = f.succ[p] {
 			f.gets[p], f.gives[p] = gets, flatBar
 		}
 		f.gets[p], f.gives[p] = gets, gives
-		if f.side[f.from[p]]&1 != 0 {
+		if f.Side[f.from[p]]&1 != 0 {
 			f.gets[p] = flatBar // it gets and gives
 		}
 		for p = f.succ[p]; p >= 0; p = f.succ[p] {
@@ -414,8 +411,8 @@ func (f *flat) peaks(r int32) int32 {
 		if v < 0 {
 			break
 		}
-		a := &f.amounts[v]
-		load += a.pick - a.del
+		a := &f.Amounts[v]
+		load += a.Pick - a.Del
 		p = v
 	}
 	peak := most
@@ -432,7 +429,7 @@ func (f *flat) peaks(r int32) int32 {
 func (f *flat) times(r int32) bool {
 	kind := f.kind[r]
 	h := f.base + r
-	at := f.starts[kind].service
+	at := f.starts[kind].Service
 	p := h
 	f.ready[h] = at
 	for {
@@ -443,24 +440,24 @@ func (f *flat) times(r int32) bool {
 			break
 		}
 		s := &f.spans[v]
-		if at > s.late {
+		if at > s.Late {
 			return false
 		}
-		at = max(at, s.early) + s.service
+		at = max(at, s.Early) + s.Service
 		f.ready[v] = at
 		p = v
 	}
-	if at > f.ends[kind].late {
+	if at > f.ends[kind].Late {
 		return false
 	}
-	due := f.ends[kind].late
+	due := f.ends[kind].Late
 	for ; ; p = f.pred[p] {
 		f.due[p] = due
 		if p == h {
 			return true
 		}
 		s := &f.spans[p]
-		due = min(due-f.drive[p]-s.service, s.late)
+		due = min(due-f.drive[p]-s.Service, s.Late)
 	}
 }
 
@@ -475,7 +472,7 @@ func (f *flat) stops(r int32) []int32 {
 
 // remember copies the routes as the chain's best.
 func (f *flat) remember() {
-	c := f.rchain
+	c := f.candidate
 	c.bestCost = c.cost
 	for len(c.best) < f.routes {
 		c.best = append(c.best, nil)
@@ -487,17 +484,17 @@ func (f *flat) remember() {
 	}
 }
 
-// tolled is what a route costs with its toll.
-func (f *flat) tolled(r int32) float64 {
-	k := &f.kinds[f.kind[r]]
-	return k.fixed + float64(float64(f.dist[r])*k.perDist) + float64(float64(f.over[r])*f.toll)
+// penalizedCost is what a route costs with its penalty.
+func (f *flat) penalizedCost(r int32) float64 {
+	k := &f.Types[f.kind[r]]
+	return k.Fixed + float64(float64(f.dist[r])*k.PerDist) + float64(float64(f.over[r])*f.penalty)
 }
 
-// price is what a route costs without its toll.
+// price is what a route costs without its penalty.
 func (f *flat) price(r int32) float64 {
 	if f.count[r] == 0 {
 		return 0
 	}
-	k := &f.kinds[f.kind[r]]
-	return k.fixed + float64(float64(f.dist[r])*k.perDist)
+	k := &f.Types[f.kind[r]]
+	return k.Fixed + float64(float64(f.dist[r])*k.PerDist)
 }

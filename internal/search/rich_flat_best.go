@@ -1,11 +1,15 @@
 package search
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"haul/internal/search/model"
+)
 
 // The cheapest position of a customer among all; assembly does this for sixteen positions at a
-// time. What a reader could break: flatBestGo is the reference, and every other version returns
-// the same bits: sums are of integers, the toll is rounded to 32 bits and truncated to an
-// integer, and of equal positions the last one is taken.
+// time. FlatBestGo is the reference, and every other version returns the same bits: sums are of
+// integers, the penalty is rounded to 32 bits and truncated to an integer, and of equal positions
+// the last one is taken.
 
 // flatLanes is how many positions are evaluated at once.
 const flatLanes = 16
@@ -23,8 +27,8 @@ type flatAsk struct {
 	early, late, service, timed                          int32
 }
 
-// tollCap is the most that overload costs.
-const tollCap = 1 << 28
+// maxPenalty is the most that overload costs.
+const maxPenalty = 1 << 28
 
 // flatBestGo is the last of the cheapest positions below most, and what it costs; -1: none.
 func flatBestGo(a *flatAsk) (int32, int32) {
@@ -44,7 +48,7 @@ func flatBestGo(a *flatAsk) (int32, int32) {
 			continue
 		}
 		if more > 0 {
-			if delta += int32(min(float32(more)*a.toll, tollCap)); delta > cost {
+			if delta += int32(min(float32(more)*a.toll, maxPenalty)); delta > cost {
 				continue
 			}
 		}
@@ -61,30 +65,30 @@ func flatBestGo(a *flatAsk) (int32, int32) {
 
 // tables copies the distances and times in padded rows.
 func (f *flat) tables() {
-	c := f.rchain
+	c := f.candidate
 	s := f.stride
 	rows := func(of func(v, w int32) int32) []int32 {
-		out := make([]int32, (c.nodes+1)*s)
-		for v := range int32(c.nodes + 1) {
-			for w := range int32(c.nodes + 1) {
+		out := make([]int32, (c.Nodes+1)*s)
+		for v := range int32(c.Nodes + 1) {
+			for w := range int32(c.Nodes + 1) {
 				out[int(v)*s+int(w)] = of(v, w)
 			}
 		}
 		return out
 	}
-	at := func(g *grid, i, j int32) int32 {
-		if int(i) == c.nodes || int(j) == c.nodes {
+	at := func(g *model.Matrix, i, j int32) int32 {
+		if int(i) == c.Nodes || int(j) == c.Nodes {
 			return 0
 		}
-		return g.at(i, j)
+		return g.At(i, j)
 	}
-	dist, dur := c.kinds[0].dist, c.kinds[0].dur
+	dist, dur := c.Types[0].Distances, c.Types[0].Durations
 	f.rows = rows(func(v, w int32) int32 { return at(dist, v, w) })
 	f.ins, f.outs = f.rows, f.rows
-	if c.prompt {
+	if c.Prompt {
 		f.ins = rows(func(v, w int32) int32 { return at(dur, w, v) })
 		f.outs = f.ins
-		if dur.back != nil {
+		if dur.Back != nil {
 			f.outs = rows(func(v, w int32) int32 { return at(dur, v, w) })
 		}
 		f.ask.timed = 1

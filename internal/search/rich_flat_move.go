@@ -1,13 +1,17 @@
 package search
 
-import "math"
+import (
+	"math"
 
-// An iteration over flat routes, with the random draws and positions of rich_ruin and rich_lean.
-// What a reader could break: put and compact update every list of a route that a later insertion
-// reads; undo copies all of them back.
+	"haul/internal/search/model"
+)
+
+// An iteration over flat routes, with the random draws and positions of rich_ruin and rich_simple.
+// Put and compact update every list of a route that a later insertion reads; undo copies all of
+// them back.
 
 // step is one iteration at a temperature, over flat routes where the problem allows.
-func (c *rchain) step(temperature float64) {
+func (c *candidate) step(temperature float64) {
 	if f := c.flat; f != nil && (f.live || f.load()) {
 		f.iterate(temperature)
 		return
@@ -16,9 +20,9 @@ func (c *rchain) step(temperature float64) {
 }
 
 func (f *flat) iterate(temperature float64) {
-	c := f.rchain
+	c := f.candidate
 	c.tick++
-	c.removed, c.change, c.more = c.removed[:0], 0, 0
+	c.removed, c.costChange, c.overloadChange = c.removed[:0], 0, 0
 	c.usedWas = append(c.usedWas[:0], c.used...)
 	if f.eased != c.soft {
 		f.eased, f.saved = c.soft, false
@@ -32,10 +36,10 @@ func (f *flat) iterate(temperature float64) {
 	f.saved = false
 	f.touch = f.touch[:0]
 	f.ruin()
-	limit := temperature*c.exponential() + 1e-9
+	limit := temperature*c.Exponential() + 1e-9
 	if f.recreate(limit) {
 		f.keep()
-		if c.over == 0 && c.cost < c.bestCost-1e-9 {
+		if c.overload == 0 && c.cost < c.bestCost-1e-9 {
 			f.remember()
 		}
 	} else {
@@ -43,7 +47,7 @@ func (f *flat) iterate(temperature float64) {
 		c.used = append(c.used[:0], c.usedWas...)
 	}
 	if c.soft {
-		c.levy()
+		c.updatePenalty()
 	}
 }
 
@@ -52,7 +56,7 @@ func (f *flat) save() {
 	copy(f.was, f.state)
 	copy(f.past, f.wide)
 	if f.dense != nil {
-		f.denseWas.copy(f.dense, f.long, f.mixed)
+		f.denseWas.copy(f.dense, f.long, f.Mixed)
 	}
 	f.before = f.routes
 }
@@ -61,7 +65,7 @@ func (f *flat) undo() {
 	copy(f.state, f.was)
 	copy(f.wide, f.past)
 	if f.dense != nil {
-		f.dense.copy(&f.denseWas, f.long, f.mixed)
+		f.dense.copy(&f.denseWas, f.long, f.Mixed)
 	}
 	f.routes = f.before
 	f.saved = true
@@ -69,24 +73,24 @@ func (f *flat) undo() {
 
 // ruin is rchain.ruin.
 func (f *flat) ruin() {
-	c := f.rchain
-	n := len(c.tasks)
+	c := f.candidate
+	n := len(c.Tasks)
 	whole := float64(n) / float64(f.routes)
 	longest := min(stringMax, whole)
 	removed := float64(removedMean)
-	if c.uproots && whole > stringMax && c.below(uprootEach) == 0 {
-		longest = min(uprootMost, whole)
+	if c.uproots && whole > stringMax && c.IntN(longStringEach) == 0 {
+		longest = min(longStringMost, whole)
 		removed = longest
 	}
-	count := 1 + int(c.unit()*(4*removed/(1+longest)-1))
+	count := 1 + int(c.Float()*(4*removed/(1+longest)-1))
 	few := f.routes < count
-	seed := int32(c.depots + c.below(c.nodes-c.depots))
+	seed := int32(c.Depots + c.IntN(c.Nodes-c.Depots))
 	f.cutString(seed, longest)
-	for _, v := range c.nearOf(seed) {
+	for _, v := range c.NearOf(seed) {
 		if count == 1 {
 			break
 		}
-		if r := f.route[v]; (f.cutAt[r] != c.tick || few && c.below(2) == 0) && c.taken[v] != c.tick {
+		if r := f.route[v]; (f.cutAt[r] != c.tick || few && c.IntN(2) == 0) && c.removedAt[v] != c.tick {
 			f.cutString(v, longest)
 			count--
 		}
@@ -104,7 +108,7 @@ func (f *flat) ruin() {
 
 // cutString is rchain.cutString.
 func (f *flat) cutString(v int32, longest float64) {
-	c := f.rchain
+	c := f.candidate
 	r := f.route[v]
 	f.cutAt[r] = c.tick
 	count := int(f.count[r])
@@ -118,8 +122,8 @@ func (f *flat) cutString(v int32, longest float64) {
 		w = f.pred[w]
 	}
 	for i := lo; i < lo+span; i++ {
-		if (i < hole || i >= hole+kept) && c.taken[w] != c.tick {
-			c.taken[w] = c.tick
+		if (i < hole || i >= hole+kept) && c.removedAt[w] != c.tick {
+			c.removedAt[w] = c.tick
 			c.removed = append(c.removed, w)
 		}
 		w = f.succ[w]
@@ -136,14 +140,14 @@ func (f *flat) note(r int32) {
 
 // compact drops the removed customers from a route.
 func (f *flat) compact(r int32) {
-	c := f.rchain
+	c := f.candidate
 	f.note(r)
 	was, over := f.price(r), f.over[r]
 	h := f.base + r
 	last := h
 	for v := f.succ[h]; v >= 0; {
 		next := f.succ[v]
-		if c.taken[v] == c.tick {
+		if c.removedAt[v] == c.tick {
 			f.route[v], f.leg[v] = -1, absentLeg
 		} else {
 			f.succ[last] = v
@@ -155,7 +159,7 @@ func (f *flat) compact(r int32) {
 	if last != h && !f.refresh(r) {
 		// What is left breaks a limit, as where distances are no metric: all of it goes.
 		for v := f.succ[h]; v >= 0; v = f.succ[v] {
-			c.taken[v] = c.tick
+			c.removedAt[v] = c.tick
 			c.removed = append(c.removed, v)
 			f.route[v], f.leg[v] = -1, absentLeg
 		}
@@ -166,39 +170,39 @@ func (f *flat) compact(r int32) {
 		f.count[r], f.dist[r], f.over[r] = 0, 0, 0
 		f.close(r)
 	}
-	c.book(f.price(r)-was, f.over[r]-over)
+	c.addChange(f.price(r)-was, f.over[r]-over)
 }
 
 // recreate is rchain.recreate.
 func (f *flat) recreate(limit float64) bool {
-	c := f.rchain
+	c := f.candidate
 	f.order()
 	for _, v := range c.removed {
-		if !f.place(v, limit-c.change) || c.change >= limit {
+		if !f.place(v, limit-c.costChange) || c.costChange >= limit {
 			return false
 		}
 	}
-	if len(c.kinds) > 1 {
+	if len(c.Types) > 1 {
 		for _, r := range f.touch {
 			if f.count[r] > 0 {
 				f.retype(r)
 			}
 		}
 	}
-	return c.change < limit
+	return c.costChange < limit
 }
 
 // order is rchain.sortRemoved.
 func (f *flat) order() {
-	c := f.rchain
-	rule := c.below(13)
-	if !c.timed {
-		rule = c.below(11)
+	c := f.candidate
+	rule := c.IntN(13)
+	if !c.Timed {
+		rule = c.IntN(11)
 	}
 	list := f.sorts[rule]
 	f.keys = f.keys[:0]
 	for _, v := range c.removed {
-		f.keys = append(f.keys, c.next()>>32|uint64(list[v])<<32)
+		f.keys = append(f.keys, c.Next()>>32|uint64(list[v])<<32)
 	}
 	if n := len(f.keys); flatAVX512 && n > 0 && n <= rankMost {
 		// Which of two comes first is a toss: ranks are counted without a branch.
@@ -223,21 +227,21 @@ func sortByKey(list []int32, keys []uint64) {
 
 // sortKeys makes what each rule of sortRemoved sorts by.
 func (f *flat) sortKeys() {
-	c := f.rchain
-	start, dist := c.kinds[0].start, c.kinds[0].dist
-	if int(start) == c.nodes {
+	c := f.candidate
+	start, dist := c.Types[0].Start, c.Types[0].Distances
+	if int(start) == c.Nodes {
 		start = 0
 	}
-	none := make([]uint32, c.nodes)
+	none := make([]uint32, c.Nodes)
 	var keys [5][]uint32
 	for i := range keys {
-		keys[i] = make([]uint32, c.nodes)
+		keys[i] = make([]uint32, c.Nodes)
 	}
-	for v := c.depots; v < c.nodes; v++ {
-		at, far := &c.places[v], dist.at(start, int32(v))
-		keys[0][v] = uint32(math.MaxInt32 - max(at.delivery, at.pick))
+	for v := c.Depots; v < c.Nodes; v++ {
+		at, far := &c.Locations[v], dist.At(start, int32(v))
+		keys[0][v] = uint32(math.MaxInt32 - max(at.Delivery, at.Pickup))
 		keys[1][v], keys[2][v] = uint32(1<<30-far), uint32(far)
-		keys[3][v], keys[4][v] = uint32(min(at.late-at.early, 1<<31-1)), uint32(min(at.late, 1<<31-1))
+		keys[3][v], keys[4][v] = uint32(min(at.Late-at.Early, 1<<31-1)), uint32(min(at.Late, 1<<31-1))
 	}
 	for rule := range f.sorts {
 		switch {
@@ -255,22 +259,22 @@ func (f *flat) sortKeys() {
 
 // place gives a customer its cheapest position; false where there is none below a cost.
 func (f *flat) place(v int32, most float64) bool {
-	c := f.rchain
+	c := f.candidate
 	at, cost := f.find(v, min(f.worth[v], most))
 	kind := int32(-1)
-	// a route of its own, as in findNew
-	if c.routes() < c.most {
-		for i := range c.kinds {
-			k := &c.kinds[i]
-			way := f.alone[i*c.nodes+int(v)]
+	// a route of its own, as in scanNewRoute
+	if c.vehiclesUsed() < c.most {
+		for i := range c.Types {
+			k := &c.Types[i]
+			way := f.alone[i*c.Nodes+int(v)]
 			if way < 0 {
-				way = int64(k.dist.at(k.start, v)) + int64(k.dist.at(v, k.end))
+				way = int64(k.Distances.At(k.Start, v)) + int64(k.Distances.At(v, k.End))
 			}
-			sum := k.fixed + float64(float64(way)*k.perDist)
-			if sum >= cost || c.used[i] >= k.count || len(c.kinds) > 1 && c.below(overlook) == 0 {
+			sum := k.Fixed + float64(float64(way)*k.PerDist)
+			if sum >= cost || c.used[i] >= k.Count || len(c.Types) > 1 && c.IntN(overlook) == 0 {
 				continue
 			}
-			if f.alone[i*c.nodes+int(v)] >= 0 {
+			if f.alone[i*c.Nodes+int(v)] >= 0 {
 				cost, kind = sum, int32(i)
 			}
 		}
@@ -285,7 +289,7 @@ func (f *flat) place(v int32, most float64) bool {
 		h := f.base + r
 		f.succ[h], f.succ[v] = v, -1
 		f.refresh(r)
-		c.book(f.price(r), f.over[r])
+		c.addChange(f.price(r), f.over[r])
 		return true
 	}
 	if at < 0 {
@@ -300,42 +304,42 @@ func (f *flat) find(v int32, cost float64) (int32, float64) {
 	if f.dense != nil {
 		return f.findDense(v, cost)
 	}
-	c := f.rchain
-	k := &c.kinds[0]
+	c := f.candidate
+	k := &c.Types[0]
 	a := &f.ask
 	row := int(v) * f.stride
 	a.row, a.in, a.out = &f.rows[row], &f.ins[row], &f.outs[row]
 	a.end = int64(f.base) + int64(lanes(f.routes))
-	a.most = max(-flatTime, min(below(cost*c.perRate[0]), flatTime))
+	a.most = max(-model.MaxTime32, min(detourLimit(cost*c.perRate[0]), model.MaxTime32))
 	a.get, a.give = 2*flatBar, 2*flatBar
-	if q := c.amounts[v].del; q > 0 {
+	if q := c.Amounts[v].Del; q > 0 {
 		a.get = q
 	}
-	if q := c.amounts[v].pick; q > 0 {
+	if q := c.Amounts[v].Pick; q > 0 {
 		a.give = q
 	}
-	a.toll = float32(float64(float64(c.weights[0])*c.toll) * c.perRate[0])
+	a.toll = float32(float64(float64(c.OverloadWeights[0])*c.penalty) * c.perRate[0])
 	s := &f.spans[v]
-	a.early, a.late, a.service = s.early, s.late, s.service
-	c.moves += int64(len(c.tasks) + f.routes)
+	a.early, a.late, a.service = s.Early, s.Late, s.Service
+	c.moves += int64(len(c.Tasks) + f.routes)
 	delta, at := flatBest(a)
-	return f.chosen(delta, at, cost, k.perDist)
+	return f.chosen(delta, at, cost, k.PerDist)
 }
 
 // chosen is the cheapest position and its cost, or another where it is overlooked; -1: none below a
 // cost.
 func (f *flat) chosen(delta, at int32, cost, perDist float64) (int32, float64) {
-	c := f.rchain
+	c := f.candidate
 	if at < 0 {
 		return -1, cost
 	}
-	if c.wait == 0 {
+	if c.untilSkip == 0 {
 		delta, at = f.overlook(delta, at)
 		if at < 0 {
 			return -1, cost
 		}
 	} else {
-		c.wait--
+		c.untilSkip--
 	}
 	if sum := float64(float64(delta) * perDist); sum < cost {
 		return at, sum
@@ -353,11 +357,11 @@ func (f *flat) best() (int32, int32) {
 
 // overlook is the cheapest position but those that are overlooked, the one at hand first.
 func (f *flat) overlook(delta, at int32) (int32, int32) {
-	c := f.rchain
+	c := f.candidate
 	var gone [8]struct{ at, leg int32 }
 	n := 0
-	for c.wait == 0 && at >= 0 && n < len(gone) {
-		c.wait = c.blink()
+	for c.untilSkip == 0 && at >= 0 && n < len(gone) {
+		c.untilSkip = c.UntilNextSkip()
 		gone[n] = struct{ at, leg int32 }{at, f.legAt(at)}
 		n++
 		f.setLeg(at, absentLeg)
@@ -375,11 +379,11 @@ func (f *flat) put(v, p int32) {
 		f.putDense(v, p)
 		return
 	}
-	c := f.rchain
+	c := f.candidate
 	r := f.route[p]
 	f.note(r)
 	kind := f.kind[r]
-	k := &c.kinds[kind]
+	k := &c.Types[kind]
 	was, over := f.dist[r], f.over[r]
 	row := f.rows[int(v)*f.stride:][:f.stride]
 	next := f.succ[p]
@@ -393,19 +397,19 @@ func (f *flat) put(v, p int32) {
 	f.leg[p], f.leg[v] = row[f.from[p]], row[f.to[v]]
 	f.dist[r] += int64(f.leg[p]) + int64(f.leg[v]) - int64(old)
 	f.count[r]++
-	a := &c.amounts[v]
-	f.del[r], f.pick[r] = f.del[r]+a.del, f.pick[r]+a.pick
+	a := &c.Amounts[v]
+	f.del[r], f.pick[r] = f.del[r]+a.Del, f.pick[r]+a.Pick
 	peak := max(f.del[r], f.pick[r])
-	if c.mixed {
+	if c.Mixed {
 		peak = f.peaks(r)
 	}
-	f.over[r] = c.excess(peak, k, 0, 0)
+	f.over[r] = c.overloadOf(peak, k, 0, 0)
 	f.extra[v] = f.extra[p]
 	f.fill(r, peak, false)
-	if c.prompt {
+	if c.Prompt {
 		f.delay(v, p)
 	}
-	c.book(float64(float64(f.dist[r]-was)*k.perDist), f.over[r]-over)
+	c.addChange(float64(float64(f.dist[r]-was)*k.PerDist), f.over[r]-over)
 }
 
 // delay brings the times of a route up to a customer that was put behind a position.
@@ -420,7 +424,7 @@ func (f *flat) delay(v, p int32) {
 			break
 		}
 		s := &f.spans[w]
-		at = max(at+f.drive[q], s.early) + s.service
+		at = max(at+f.drive[q], s.Early) + s.Service
 		if w != v && f.ready[w] == at {
 			break
 		}
@@ -429,7 +433,7 @@ func (f *flat) delay(v, p int32) {
 	}
 	for w := v; w < f.base; {
 		s := &f.spans[w]
-		due := min(f.due[w]-f.drive[w]-s.service, s.late)
+		due := min(f.due[w]-f.drive[w]-s.Service, s.Late)
 		w = f.pred[w]
 		if f.due[w] == due {
 			break
@@ -440,31 +444,31 @@ func (f *flat) delay(v, p int32) {
 
 // retype gives a route the kind of vehicle with which it costs least.
 func (f *flat) retype(r int32) {
-	c := f.rchain
+	c := f.candidate
 	h := f.base + r
 	first := f.succ[h]
 	last := first
 	for f.succ[last] >= 0 {
 		last = f.succ[last]
 	}
-	now := f.tolled(r)
-	for i := range c.kinds {
-		k, was := &c.kinds[i], f.kind[r]
-		if int32(i) == was || c.used[i] >= k.count {
+	now := f.penalizedCost(r)
+	for i := range c.Types {
+		k, was := &c.Types[i], f.kind[r]
+		if int32(i) == was || c.used[i] >= k.Count {
 			continue
 		}
-		dist := f.dist[r] - int64(f.legAt(h)) - int64(f.legAt(last)) + int64(k.dist.at(k.start, first)) + int64(k.dist.at(last, k.end))
-		if k.fixed+float64(float64(dist)*k.perDist) >= now {
+		dist := f.dist[r] - int64(f.legAt(h)) - int64(f.legAt(last)) + int64(k.Distances.At(k.Start, first)) + int64(k.Distances.At(last, k.End))
+		if k.Fixed+float64(float64(dist)*k.PerDist) >= now {
 			continue
 		}
 		over := f.over[r]
 		price := f.price(r)
 		f.kind[r] = int32(i)
-		if f.refresh(r) && f.tolled(r) < now {
-			c.book(f.price(r)-price, f.over[r]-over)
+		if f.refresh(r) && f.penalizedCost(r) < now {
+			c.addChange(f.price(r)-price, f.over[r]-over)
 			c.used[was]--
 			c.used[i]++
-			now = f.tolled(r)
+			now = f.penalizedCost(r)
 			continue
 		}
 		f.kind[r] = was
@@ -474,9 +478,9 @@ func (f *flat) retype(r int32) {
 
 // keep makes the iteration's routes the present ones, and closes the gaps that empty ones leave.
 func (f *flat) keep() {
-	c := f.rchain
-	c.cost += c.change
-	c.over += c.more
+	c := f.candidate
+	c.cost += c.costChange
+	c.overload += c.overloadChange
 	for _, r := range f.touch {
 		if int(r) < f.routes && f.count[r] == 0 {
 			for r := int32(0); int(r) < f.routes; {

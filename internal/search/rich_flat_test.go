@@ -6,15 +6,16 @@ import (
 	"slices"
 	"testing"
 
+	"haul/internal/search/model"
 	"haul/internal/vrp"
 	"haul/internal/vrp/testset"
 )
 
 // flatten makes a chain over built routes of a problem.
-func flatten(t *testing.T, p *vrp.Problem) *rchain {
+func flatten(t *testing.T, p *vrp.Problem) *candidate {
 	t.Helper()
-	m := compile(context.Background(), p)
-	c := newRichChain(m, newStream(3, 1))
+	m := compileNear(context.Background(), p)
+	c := newRichChain(m, model.NewStream(3, 1))
 	c.set(nil, nil, nil)
 	c.build(t.Context())
 	c.typicalLeg()
@@ -62,14 +63,14 @@ func TestFlatSearchesAsLeanDoes(t *testing.T) {
 			}
 			loaded := 0
 			for step := range 100 {
-				for i, c := range []*rchain{a, b} {
-					c.ease(20)
+				for i, c := range []*candidate{a, b} {
+					c.scheduleOverload(20)
 					for range 20 {
-						c.wait = math.MaxInt // none is overlooked
+						c.untilSkip = math.MaxInt // none is overlooked
 						if i == 0 {
-							c.step(c.leg / 2)
+							c.step(c.Leg / 2)
 						} else {
-							c.iterate(c.leg / 2)
+							c.iterate(c.Leg / 2)
 						}
 					}
 				}
@@ -77,11 +78,11 @@ func TestFlatSearchesAsLeanDoes(t *testing.T) {
 					continue
 				}
 				loaded++
-				if math.Abs(a.cost-b.cost) > 1e-6 || a.over != b.over || a.state != b.state || a.stream != b.stream || !slices.Equal(a.used, b.used) {
-					t.Fatalf("%s: after %d iterations flat routes cost %g with %d too much, others %g with %d", name, 20*(step+1), a.cost, a.over, b.cost, b.over)
+				if math.Abs(a.cost-b.cost) > 1e-6 || a.overload != b.overload || a.State != b.State || a.Stream != b.Stream || !slices.Equal(a.used, b.used) {
+					t.Fatalf("%s: after %d iterations flat routes cost %g with %d too much, others %g with %d", name, 20*(step+1), a.cost, a.overload, b.cost, b.overload)
 				}
-				if a.flat.routes != len(b.slot) {
-					t.Fatalf("%s: %d flat routes, and %d", name, a.flat.routes, len(b.slot))
+				if a.flat.routes != len(b.routes) {
+					t.Fatalf("%s: %d flat routes, and %d", name, a.flat.routes, len(b.routes))
 				}
 			}
 			if loaded == 0 {
@@ -92,24 +93,24 @@ func TestFlatSearchesAsLeanDoes(t *testing.T) {
 }
 
 // Every version finds the position that plain Go finds, at the same cost: over random lists with
-// many equal costs, tolls, windows, and lists that end with a part of a route.
+// many equal costs, penalties, windows, and lists that end with a part of a route.
 func TestFlatBestIsTheSameEverywhere(t *testing.T) {
-	s := newStream(7, 7)
+	s := model.NewStream(7, 7)
 	for round := range 4000 {
-		mid, heads := flatLanes*(1+s.below(4)), flatLanes*s.below(3)
+		mid, heads := flatLanes*(1+s.IntN(4)), flatLanes*s.IntN(3)
 		n := mid + heads
 		list := func(lo, hi int) []int32 {
 			out := make([]int32, max(n, 1))
 			for i := range out {
-				out[i] = int32(lo + s.below(hi-lo))
+				out[i] = int32(lo + s.IntN(hi-lo))
 			}
 			return out
 		}
-		wide := 1 << (2 + s.below(24)) // few values: many positions cost the same
-		a := &flatAsk{mid: int64(mid), end: int64(n), most: int32(s.below(2 * wide)), get: 2 * flatBar, give: 2 * flatBar, timed: int32(s.below(2)),
-			toll: float32(s.unit() * float64(wide)), early: int32(s.below(wide)), late: int32(s.below(4 * wide)), service: int32(s.below(wide))}
-		if s.below(8) == 0 {
-			a.most = flatTime
+		wide := 1 << (2 + s.IntN(24)) // few values: many positions cost the same
+		a := &flatAsk{mid: int64(mid), end: int64(n), most: int32(s.IntN(2 * wide)), get: 2 * flatBar, give: 2 * flatBar, timed: int32(s.IntN(2)),
+			toll: float32(s.Float() * float64(wide)), early: int32(s.IntN(wide)), late: int32(s.IntN(4 * wide)), service: int32(s.IntN(wide))}
+		if s.IntN(8) == 0 {
+			a.most = model.MaxTime32
 		}
 		row, in, out := list(0, wide), list(0, wide), list(0, wide)
 		a.row, a.in, a.out = &row[0], &in[0], &out[0]
@@ -119,18 +120,18 @@ func TestFlatBestIsTheSameEverywhere(t *testing.T) {
 		}
 		gets, gives, extra := list(-6, 9), list(-6, 9), list(0, 5)
 		for p := range n {
-			switch s.below(8) {
+			switch s.IntN(8) {
 			case 0:
 				leg[p] = absentLeg
 			case 1:
 				gets[p] = flatBar
 			}
 		}
-		if s.below(3) > 0 {
-			a.get = int32(1 + s.below(9))
+		if s.IntN(3) > 0 {
+			a.get = int32(1 + s.IntN(9))
 		}
-		if s.below(3) == 0 {
-			a.give = int32(1 + s.below(9))
+		if s.IntN(3) == 0 {
+			a.give = int32(1 + s.IntN(9))
 		}
 		ready, due := list(0, wide), list(0, 6*wide)
 		a.from, a.to, a.leg, a.spare = &from[0], &to[0], &leg[0], &spare[0]
@@ -173,8 +174,8 @@ func TestFlatLeavesTheRest(t *testing.T) {
 		}
 		p := set.Problems[0]
 		row.ask(p)
-		m := compile(context.Background(), p)
-		if flat := newRichChain(m, newStream(3, 1)).flat != nil; flat != row.flat {
+		m := compileNear(context.Background(), p)
+		if flat := newRichChain(m, model.NewStream(3, 1)).flat != nil; flat != row.flat {
 			t.Errorf("%s: flat routes %v, want %v", name, flat, row.flat)
 		}
 	}
@@ -194,13 +195,13 @@ func TestFlatOverlooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := flatten(t, set.Problems[0])
-	c.step(c.leg)
+	c.step(c.Leg)
 	f := c.flat
 	was := slices.Clone(f.state)
 	const draws = 20_000
 	missed := 0
 	for i := range draws {
-		v := int32(c.depots + i%(c.nodes-c.depots))
+		v := int32(c.Depots + i%(c.Nodes-c.Depots))
 		at, _ := f.find(v, math.Inf(1))
 		if _, best := flatBest(&f.ask); at != best {
 			missed++
@@ -229,9 +230,9 @@ func TestFlatListsAreThoseOfTheRoutes(t *testing.T) {
 		c := flatten(t, set.Problems[2])
 		f := c.flat
 		for step := range 400 {
-			c.ease(5)
+			c.scheduleOverload(5)
 			for range 5 {
-				c.step(c.leg / 3)
+				c.step(c.Leg / 3)
 			}
 			was, wide := slices.Clone(f.state), slices.Clone(f.wide)
 			var lists dense
@@ -258,13 +259,13 @@ func TestRanksSortByKey(t *testing.T) {
 	if !flatAVX512 {
 		t.Skip("this processor sorts by plain Go")
 	}
-	s := newStream(7, 9)
+	s := model.NewStream(7, 9)
 	for round := range 20_000 {
-		n := s.below(rankMost + 1)
+		n := s.IntN(rankMost + 1)
 		keys := make([]uint64, rankMost)
 		for i := range keys {
-			if keys[i] = s.next() >> 1; round%2 == 0 {
-				keys[i] = uint64(s.below(8)) << 30
+			if keys[i] = s.Next() >> 1; round%2 == 0 {
+				keys[i] = uint64(s.IntN(8)) << 30
 			}
 		}
 		got, want := make([]int32, max(n, 1)), make([]int32, n)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"haul/internal/search/model"
 	"haul/internal/vrp"
 )
 
@@ -21,8 +22,8 @@ func optional(n int, prize float64) *vrp.Problem {
 // route had; in a small problem that leaves out few, whoever was taken out or left out.
 func TestForceLeftOut(t *testing.T) {
 	for _, x := range []struct{ customers, served int }{{120, 60}, {90, 60}, {90, 90 - recallAll - 1}, {90, 90 - recallAll}} {
-		m := compile(t.Context(), optional(x.customers, 100))
-		c := newRichChain(m, newStream(3, 1))
+		m := compileNear(t.Context(), optional(x.customers, 100))
+		c := newRichChain(m, model.NewStream(3, 1))
 		var routes [][]int32
 		for v := 1; v <= x.served; v += 20 {
 			var r []int32
@@ -45,13 +46,13 @@ func TestForceLeftOut(t *testing.T) {
 				members[lead] = true
 			}
 			total := len(members)
-			k := c.force()
+			k := c.forceAbsent()
 			if seen[k]++; k == total {
 				seen[k]--
 				seen[-1]++
 			} else {
 				for _, lead := range c.removed[:k] {
-					if c.home[lead] >= 0 {
+					if c.removedFrom[lead] >= 0 {
 						t.Fatalf("customer %d of a route is forced", lead)
 					}
 				}
@@ -64,7 +65,7 @@ func TestForceLeftOut(t *testing.T) {
 			}
 			c.undo()
 		}
-		few := x.customers <= meltMost && x.customers-x.served <= recallAll
+		few := x.customers <= model.SmallMost && x.customers-x.served <= recallAll
 		for k, n := range seen {
 			want := 0
 			switch {
@@ -99,10 +100,10 @@ func TestBeginServesWhoFits(t *testing.T) {
 				p.Windows[v] = []vrp.Window{{From: 0, To: 1000}}
 			}
 		}
-		d := &richDriver{p: p, o: Options{Iterations: 100}, begun: time.Now(), most: len(p.Demand), longest: endless}
-		d.m = compile(t.Context(), p)
-		c := newRichChain(d.m, newStream(1, 1))
-		if (c.tourist != nil) != x.tourists {
+		d := &richDriver{p: p, o: Options{Iterations: 100}, begun: time.Now(), most: len(p.Demand), longest: model.Endless}
+		d.m = compileNear(t.Context(), p)
+		c := newRichChain(d.m, model.NewStream(1, 1))
+		if (c.labelling != nil) != x.tourists {
 			t.Fatalf("%+v", x)
 		}
 		if err := d.begin(t.Context(), c); err != nil {

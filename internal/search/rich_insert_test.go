@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"haul/internal/search/model"
 	"haul/internal/vrp/testset"
 )
 
@@ -17,8 +18,8 @@ func TestSweepFindsWhatScanFinds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := compile(context.Background(), set.Problems[0])
-		c := newRichChain(m, newStream(3, 1))
+		m := compileNear(context.Background(), set.Problems[0])
+		c := newRichChain(m, model.NewStream(3, 1))
 		if !c.full || !c.swift || !c.spare || !c.lean {
 			t.Fatalf("%s: the quick look is not taken", name)
 		}
@@ -27,41 +28,41 @@ func TestSweepFindsWhatScanFinds(t *testing.T) {
 		c.typicalLeg()
 		found := 0
 		for range 400 {
-			c.ease(10)
+			c.scheduleOverload(10)
 			for range 10 {
-				c.iterate(c.leg / 2)
+				c.iterate(c.Leg / 2)
 			}
-			for r, id := range c.slot {
-				for _, at := range c.slots[id].stops {
-					if v := int(at.node); v >= c.depots && v < c.nodes && c.link[v].route != int32(r) {
-						t.Fatalf("%s: customer %d of route %d is taken for one of route %d", name, v, r, c.link[v].route)
+			for r, id := range c.routes {
+				for _, at := range c.states[id].stops {
+					if v := int(at.node); v >= c.Depots && v < c.Nodes && c.links[v].route != int32(r) {
+						t.Fatalf("%s: customer %d of route %d is taken for one of route %d", name, v, r, c.links[v].route)
 					}
 				}
 			}
 			c.begin()
-			v := int32(c.depots + c.below(c.nodes-c.depots))
+			v := int32(c.Depots + c.IntN(c.Nodes-c.Depots))
 			if !c.served(v) {
 				continue
 			}
 			c.mark(v)
 			c.compactAll()
-			wait := c.wait
-			c.wait = math.MaxInt // none is overlooked
+			wait := c.untilSkip
+			c.untilSkip = math.MaxInt // none is overlooked
 			lean, quick, plain := none(), none(), none()
 			c.asked++
-			c.sweepLean(v, &lean)
+			c.scanSimple(v, &lean)
 			c.asked++
-			c.sweep(v, &quick)
+			c.scanTable(v, &quick)
 			c.asked++
 			c.scan(v, &plain)
-			c.wait = wait
+			c.untilSkip = wait
 			if math.Abs(quick.cost-plain.cost) > 1e-9 || (quick.route < 0) != (plain.route < 0) {
 				t.Fatalf("%s: customer %d costs %g at %d of route %d, and %g at %d of route %d", name, v, quick.cost, quick.at, quick.route, plain.cost, plain.at, plain.route)
 			}
 			if math.Abs(lean.cost-plain.cost) > 1e-9 || (lean.route < 0) != (plain.route < 0) {
 				t.Fatalf("%s: customer %d costs %g at %d of route %d, and %g at %d of route %d", name, v, lean.cost, lean.at, lean.route, plain.cost, plain.at, plain.route)
 			}
-			if found++; c.over > 0 {
+			if found++; c.overload > 0 {
 				overloads++
 			}
 			c.undo()
@@ -79,26 +80,26 @@ func TestSweepFindsWhatScanFinds(t *testing.T) {
 // nearest customers alone, unless customers are few; whoever may cost anything goes wherever there
 // is room.
 func TestLimitedInsertionStaysNear(t *testing.T) {
-	for _, places := range []int{nearMost - 1, nearMost, nearMost + 1} {
-		m := compile(t.Context(), windows(places-1))
-		c := newRichChain(m, newStream(1, 1))
+	for _, places := range []int{model.NearMost - 1, model.NearMost, model.NearMost + 1} {
+		m := compileNear(t.Context(), windows(places-1))
+		c := newRichChain(m, model.NewStream(1, 1))
 		c.set(nil, nil, nil)
 		c.build(t.Context())
 		const v = 7
 		c.begin()
 		c.mark(v)
 		c.compactAll()
-		c.most = len(c.slot) // no route of its own
-		for i := range c.near {
-			c.near[i] = v // who is on no route
+		c.most = len(c.routes) // no route of its own
+		for i := range c.Near {
+			c.Near[i] = v // who is on no route
 		}
-		for r := range c.slot {
+		for r := range c.routes {
 			c.ends[r].in, c.ends[r].out = -1<<28, -1<<28 // nor at an end
 		}
 		for _, x := range []struct {
 			cost float64
 			some bool
-		}{{m.upper - 1, places < nearMost}, {m.upper, true}, {math.Inf(1), true}} {
+		}{{m.Upper - 1, places < model.NearMost}, {m.Upper, true}, {math.Inf(1), true}} {
 			best := none()
 			best.cost = x.cost
 			if c.find(v, &best); (best.route >= 0) != x.some {

@@ -5,28 +5,28 @@ import "math"
 // Which members of groups a route visits, in the order that it has: the dynamic programme over
 // their layers (the cluster optimisation of the generalised travelling salesman problem; Fischetti
 // and others, 1997). Where a route goes past groups that are wide, all of its members are better on
-// one side or the other, and no exchange of single ones gets there. What a reader could break:
-// members that stand for each other weigh the same, and times do not matter.
+// one side or the other, and no exchange of single ones gets there. Members that stand for each
+// other weigh the same, and times do not matter.
 
-// chooses is whether the members of a route may be chosen anew.
-func (c *rchain) chooses() bool {
-	if c.timed || c.slow || c.trips || c.pairs || c.sorted || !c.swift {
+// choosesMembers reports whether the members of a route may be chosen anew.
+func (c *candidate) choosesMembers() bool {
+	if c.Timed || c.Slow || c.Trips || c.Pairs || c.Sorted || !c.swift {
 		return false
 	}
 	some := false
-	for _, lead := range c.tasks {
-		for _, v := range c.members[lead] {
+	for _, lead := range c.Tasks {
+		for _, v := range c.Members[lead] {
 			some = true
-			for d, a := range c.amountsOf(v) {
-				if a != c.amountsOf(lead)[d] {
+			for d, a := range c.AmountsOf(v) {
+				if a != c.AmountsOf(lead)[d] {
 					return false
 				}
 			}
-			if c.loss[v] != c.loss[lead] {
+			if c.Loss[v] != c.Loss[lead] {
 				return false
 			}
-			for i := range c.kinds {
-				if k := &c.kinds[i]; c.mayServe(k, v) != c.mayServe(k, lead) {
+			for i := range c.Types {
+				if k := &c.Types[i]; c.MayServe(k, v) != c.MayServe(k, lead) {
 					return false
 				}
 			}
@@ -43,14 +43,14 @@ type layers struct {
 	ends []int32 // where each layer ends
 }
 
-// choose gives a touched route the members with which it is shortest.
-func (c *rchain) choose(r int32) {
-	s := &c.slots[c.slot[r]]
-	k := &c.kinds[s.kind]
-	cell, n := k.dist.cell, k.dist.n
+// chooseMembers gives a touched route the members with which it is shortest.
+func (c *candidate) chooseMembers(r int32) {
+	s := &c.states[c.routes[r]]
+	k := &c.Types[s.kind]
+	cell, n := k.Distances.Cell, k.Distances.N
 	p := &c.layered
 	p.way, p.from, p.node, p.ends = p.way[:0], p.from[:0], p.node[:0], p.ends[:0]
-	p.way, p.from, p.node, p.ends = append(p.way, 0), append(p.from, 0), append(p.node, k.start), append(p.ends, 1)
+	p.way, p.from, p.node, p.ends = append(p.way, 0), append(p.from, 0), append(p.node, k.Start), append(p.ends, 1)
 	before := 0
 	var one [1]int32
 	for i := 1; i < len(s.stops); i++ {
@@ -58,7 +58,7 @@ func (c *rchain) choose(r int32) {
 		one[0] = v
 		list := one[:]
 		if i < len(s.stops)-1 {
-			if all := c.members[c.places[v].lead]; all != nil {
+			if all := c.Members[c.Locations[v].Representative]; all != nil {
 				list = all
 			}
 		}
@@ -85,16 +85,16 @@ func (c *rchain) choose(r int32) {
 	for i := len(s.stops) - 2; i > 0; i-- {
 		if v, w := s.stops[i].node, p.node[at]; v != w {
 			s.stops[i].node = w
-			c.link[v].route = -1
-			c.chosen = append(c.chosen, c.places[v].lead)
+			c.links[v].route = -1
+			c.chosen = append(c.chosen, c.Locations[v].Representative)
 		}
 		at = p.from[at]
 	}
 	for i := 1; i < len(s.stops); i++ {
-		s.stops[i].leg = k.dist.at(s.stops[i-1].node, s.stops[i].node)
+		s.stops[i].leg = k.Distances.At(s.stops[i-1].node, s.stops[i].node)
 	}
 	over := s.over
 	c.refresh(s, 0, len(s.stops)-1)
 	c.reindex(r, 0)
-	c.book(s.cost-was, s.over-over)
+	c.addChange(s.cost-was, s.over-over)
 }

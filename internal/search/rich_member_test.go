@@ -5,15 +5,16 @@ import (
 	"slices"
 	"testing"
 
+	"haul/internal/search/model"
 	"haul/internal/vrp"
 )
 
 // grouped is groups of three at random places, each of which asks for one.
 func grouped(groups int) *vrp.Problem {
 	p := &vrp.Problem{Metric: vrp.Exact, Capacity: 6, Demand: make([]int32, 3*groups+1), X: make([]float64, 3*groups+1), Y: make([]float64, 3*groups+1)}
-	s := newStream(6, uint64(groups))
+	s := model.NewStream(6, uint64(groups))
 	for v := range p.X {
-		p.X[v], p.Y[v] = 100*s.unit(), 100*s.unit()
+		p.X[v], p.Y[v] = 100*s.Float(), 100*s.Float()
 		if v > 0 {
 			p.Demand[v] = 1
 		}
@@ -28,22 +29,22 @@ func grouped(groups int) *vrp.Problem {
 // taken back leaves no trace.
 func TestChooseMembers(t *testing.T) {
 	p := grouped(20)
-	c := newRichChain(compile(t.Context(), p), newStream(2, 2))
+	c := newRichChain(compileNear(t.Context(), p), model.NewStream(2, 2))
 	if !c.choosing || !c.full || !c.lean {
 		t.Fatal("members are not chosen anew")
 	}
 	consistent := func(when string) {
 		sum, on := 0.0, map[int32]int32{}
-		for r, id := range c.slot {
-			s := &c.slots[id]
+		for r, id := range c.routes {
+			s := &c.states[id]
 			sum += s.cost
 			for _, at := range s.stops[1 : len(s.stops)-1] {
 				on[at.node] = int32(r) + 1
 			}
 		}
-		for v := int32(1); int(v) < c.nodes; v++ {
-			if c.link[v].route != on[v]-1 {
-				t.Fatalf("%s: customer %d is in route %d, taken for %d", when, v, on[v]-1, c.link[v].route)
+		for v := int32(1); int(v) < c.Nodes; v++ {
+			if c.links[v].route != on[v]-1 {
+				t.Fatalf("%s: customer %d is in route %d, taken for %d", when, v, on[v]-1, c.links[v].route)
 			}
 		}
 		if math.Abs(sum-c.cost) > 1e-6*sum {
@@ -53,26 +54,26 @@ func TestChooseMembers(t *testing.T) {
 	c.set(nil, nil, nil)
 	c.build(t.Context())
 	c.typicalLeg()
-	c.toll = 0
+	c.penalty = 0
 	changed := 0
 	for i := range 300 {
 		c.choosing = i%2 == 0
-		c.iterate(c.leg)
+		c.iterate(c.Leg)
 		consistent("after an iteration")
 		c.begin()
-		for r := range int32(len(c.slot)) {
-			was := c.slots[c.slot[r]].dist
-			c.choose(r)
-			s := &c.slots[c.slot[r]]
+		for r := range int32(len(c.routes)) {
+			was := c.states[c.routes[r]].dist
+			c.chooseMembers(r)
+			s := &c.states[c.routes[r]]
 			var shortest func(last int32, i int) int64
 			shortest = func(last int32, i int) int64 {
 				v := s.stops[i].node
 				if i == len(s.stops)-1 {
-					return int64(c.kinds[0].dist.at(last, v))
+					return int64(c.Types[0].Distances.At(last, v))
 				}
 				least := int64(math.MaxInt64)
-				for _, w := range c.members[c.places[v].lead] {
-					least = min(least, int64(c.kinds[0].dist.at(last, w))+shortest(w, i+1))
+				for _, w := range c.Members[c.Locations[v].Representative] {
+					least = min(least, int64(c.Types[0].Distances.At(last, w))+shortest(w, i+1))
 				}
 				return least
 			}
@@ -114,7 +115,7 @@ func TestChooseOnlyEquals(t *testing.T) {
 	} {
 		p := grouped(20)
 		change(p)
-		if newRichChain(compile(t.Context(), p), newStream(2, 2)).choosing {
+		if newRichChain(compileNear(t.Context(), p), model.NewStream(2, 2)).choosing {
 			t.Errorf("%s: members are chosen", name)
 		}
 	}
@@ -126,8 +127,8 @@ func TestGroupsLookEverywhere(t *testing.T) {
 	for _, x := range []struct {
 		groups int
 		full   bool
-	}{{fullGroups - 1, true}, {fullGroups, true}, {fullGroups + 1, false}} {
-		if c := newRichChain(compile(t.Context(), grouped(x.groups)), newStream(1, 1)); c.full != x.full {
+	}{{model.FullGroups - 1, true}, {model.FullGroups, true}, {model.FullGroups + 1, false}} {
+		if c := newRichChain(compileNear(t.Context(), grouped(x.groups)), model.NewStream(1, 1)); c.full != x.full {
 			t.Errorf("%d groups: %v", x.groups, c.full)
 		}
 	}
@@ -135,17 +136,17 @@ func TestGroupsLookEverywhere(t *testing.T) {
 
 // TestChosenMembersStay: after every iteration that chooses members, no route has a shorter choice.
 func TestChosenMembersStay(t *testing.T) {
-	c := newRichChain(compile(t.Context(), grouped(20)), newStream(2, 2))
+	c := newRichChain(compileNear(t.Context(), grouped(20)), model.NewStream(2, 2))
 	c.set(nil, nil, nil)
 	c.build(t.Context())
 	c.typicalLeg()
 	for range 100 {
-		c.iterate(c.leg)
+		c.iterate(c.Leg)
 		c.begin()
-		for r := range int32(len(c.slot)) {
-			was := c.slots[c.slot[r]].dist
-			if c.choose(r); c.slots[c.slot[r]].dist != was && c.slots[c.slot[r]].count > 1 {
-				t.Fatalf("route %d gets from %d to %d", r, was, c.slots[c.slot[r]].dist)
+		for r := range int32(len(c.routes)) {
+			was := c.states[c.routes[r]].dist
+			if c.chooseMembers(r); c.states[c.routes[r]].dist != was && c.states[c.routes[r]].count > 1 {
+				t.Fatalf("route %d gets from %d to %d", r, was, c.states[c.routes[r]].dist)
 			}
 		}
 		c.undo()

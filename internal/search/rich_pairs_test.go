@@ -13,17 +13,18 @@ import (
 	"sync"
 	"testing"
 
+	"haul/internal/search/model"
 	"haul/internal/vrp"
 )
 
 // draft is a problem under construction, with its random numbers.
 type draft struct {
 	*vrp.Problem
-	s  *stream
+	s  *model.Stream
 	at int // the first customer
 }
 
-func (d *draft) below(n int) int { return d.s.below(n) }
+func (d *draft) below(n int) int { return d.s.IntN(n) }
 
 // customers calls f for each customer, with the given chance in percent.
 func (d *draft) customers(percent int, f func(v int)) {
@@ -275,7 +276,7 @@ func (d *draft) settle() {
 // mixProblem is problem i: the parts of pair i, any other with a chance of 1 in 12, and two to
 // five customers.
 func mixProblem(i int) (*vrp.Problem, []string) {
-	s := newStream(0x9a125, uint64(i))
+	s := model.NewStream(0x9a125, uint64(i))
 	n := len(mixedParts)
 	pair := i % (n * (n - 1) / 2)
 	first := 0
@@ -286,22 +287,22 @@ func mixProblem(i int) (*vrp.Problem, []string) {
 	second := first + 1 + pair
 	has := make([]bool, n)
 	for k := range has {
-		has[k] = k == first || k == second || s.below(12) == 0
+		has[k] = k == first || k == second || s.IntN(12) == 0
 	}
 	depots := 1
 	if has[0] {
 		depots = 2
 	}
-	places := depots + 2 + s.below(4)
+	places := depots + 2 + s.IntN(4)
 	d := &draft{Problem: &vrp.Problem{Name: strconv.Itoa(i), Depots: depots, Demand: make([]int32, places), X: make([]float64, places), Y: make([]float64, places), Metric: vrp.Exact}, s: &s, at: depots}
 	for v := range places {
-		d.X[v], d.Y[v] = float64(s.below(50)), float64(s.below(50))
+		d.X[v], d.Y[v] = float64(s.IntN(50)), float64(s.IntN(50))
 		if v >= depots {
-			d.Demand[v] = int32(1 + s.below(5))
+			d.Demand[v] = int32(1 + s.IntN(5))
 		}
 	}
-	t := vrp.NewVehicleType(int32(8 + s.below(8)))
-	t.Count = 1 + s.below(3)
+	t := vrp.NewVehicleType(int32(8 + s.IntN(8)))
+	t.Count = 1 + s.IntN(3)
 	d.Fleet = []vrp.VehicleType{t}
 	var names []string
 	for k, part := range mixedParts {

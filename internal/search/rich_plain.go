@@ -5,15 +5,15 @@ import (
 	"fmt"
 	"math"
 
+	"haul/internal/search/model"
 	"haul/internal/vrp"
 )
 
-// Problems that are plain although they describe a fleet: one type of vehicle, in any number,
-// with a capacity and a limit of length or duration. The search for plain problems is several
-// times as fast. What a reader could break: the limit of a field of VehicleType that is not
-// looked at here would not be kept.
+// Problems that are plain although they describe a fleet: one type of vehicle, in any number, with
+// a capacity and a limit of length or duration. The search for plain problems is several times as
+// fast. The limit of a field of VehicleType that is not looked at here would not be kept.
 
-// plainOf is the same problem without a fleet; nil where it needs one, or where somebody fits on no
+// plainOf is the same problem without a fleet; nil if it needs one, or where somebody fits on no
 // route, whom only the general path lists.
 func plainOf(p *vrp.Problem) *vrp.Problem {
 	if len(p.Fleet) != 1 || p.Only("a fleet of its own") != nil || p.MaxDuration > 0 || p.Vehicles > 0 || p.Open {
@@ -57,10 +57,11 @@ func plainOf(p *vrp.Problem) *vrp.Problem {
 	return &q
 }
 
-// opensFlat is whether a problem of open routes is searched better by the general path, which keeps
-// so small a one in flat routes: overload has a price there, and covers a bound twice as near.
+// opensFlat reports whether a problem of open routes is searched better by the general path, which
+// keeps so small a one in flat routes: overload has a price there, and covers a bound twice as
+// near.
 func opensFlat(p *vrp.Problem) bool {
-	if len(p.Demand)-1 > fullMost || p.Metric == vrp.Explicit || p.MaxDuration > 0 || p.Vehicles > 0 {
+	if len(p.Demand)-1 > model.FullMost || p.Metric == vrp.Explicit || p.MaxDuration > 0 || p.Vehicles > 0 {
 		return false
 	}
 	if p.Limited() == nil {

@@ -4,15 +4,16 @@ import (
 	"context"
 	"testing"
 
+	"haul/internal/search/model"
 	"haul/internal/vrp"
 )
 
 // fleetOf is a problem of one vehicle type with a limit of length, as a fleet says it.
 func fleetOf(n int, open bool) *vrp.Problem {
-	s := newStream(8, uint64(n))
+	s := model.NewStream(8, uint64(n))
 	p := &vrp.Problem{Demand: make([]int32, n+1), X: make([]float64, n+1), Y: make([]float64, n+1), Metric: vrp.Exact}
 	for v := range n + 1 {
-		p.X[v], p.Y[v], p.Demand[v] = s.unit(), s.unit(), int32(1+s.below(9))
+		p.X[v], p.Y[v], p.Demand[v] = s.Float(), s.Float(), int32(1+s.IntN(9))
 	}
 	p.Demand[0] = 0
 	k := vrp.NewVehicleType(40)
@@ -30,7 +31,7 @@ func TestFleetAsPlain(t *testing.T) {
 	for _, open := range []bool{false, true} {
 		n := 40
 		if open {
-			n = fullMost + 1 // smaller ones are searched flat
+			n = model.FullMost + 1 // smaller ones are searched flat
 		}
 		p := fleetOf(n, open)
 		plain := plainOf(p)
@@ -103,8 +104,8 @@ func TestSmallOpenRoutesAreSearchedFlat(t *testing.T) {
 		ask       func(p *vrp.Problem)
 		flat      bool
 	}{
-		{"open", fullMost, func(p *vrp.Problem) { p.Open = true }, true},
-		{"one more", fullMost + 1, func(p *vrp.Problem) { p.Open = true }, false},
+		{"open", model.FullMost, func(p *vrp.Problem) { p.Open = true }, true},
+		{"one more", model.FullMost + 1, func(p *vrp.Problem) { p.Open = true }, false},
 		{"closed", 50, func(p *vrp.Problem) {}, false},
 		{"vehicles", 50, func(p *vrp.Problem) { p.Open, p.Vehicles = true, 40 }, false},
 		{"duration", 50, func(p *vrp.Problem) { p.Open, p.MaxDuration = true, 4 }, false},
@@ -114,10 +115,10 @@ func TestSmallOpenRoutesAreSearchedFlat(t *testing.T) {
 			p.Capacity, p.Fleet = 0, []vrp.VehicleType{kind}
 		}, true},
 	} {
-		s := newStream(5, 1)
+		s := model.NewStream(5, 1)
 		p := &vrp.Problem{Name: c.name, Capacity: 50, Metric: vrp.Exact}
 		for i := range c.customers + 1 {
-			p.X, p.Y, p.Demand = append(p.X, s.unit()), append(p.Y, s.unit()), append(p.Demand, int32(min(i, 1)*(1+s.below(9))))
+			p.X, p.Y, p.Demand = append(p.X, s.Float()), append(p.Y, s.Float()), append(p.Demand, int32(min(i, 1)*(1+s.IntN(9))))
 		}
 		c.ask(p)
 		r, err := Solve(context.Background(), p, Options{Iterations: 200, Seed: 1})

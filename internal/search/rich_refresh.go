@@ -1,87 +1,73 @@
 package search
 
-import "haul/internal/vrp"
+import (
+	"haul/internal/search/model"
+	"haul/internal/vrp"
+)
 
-// Updating the segments, loads and cost of a changed route. What a reader could break: refresh
-// gets the first stop whose beginning changed and the last stop whose end changed; stops outside
-// keep their segments.
+// Updating the segments, loads and cost of a changed route. Refresh gets the first stop whose
+// beginning changed and the last stop whose end changed; stops outside keep their segments.
 
-func (c *rchain) inner(s *rslot, i int) bool {
-	return i > 0 && i < len(s.stops)-1 && int(s.stops[i].node) < c.depots
+func (c *candidate) inner(s *routeState, i int) bool {
+	return i > 0 && i < len(s.stops)-1 && int(s.stops[i].node) < c.Depots
 }
 
 // left is the segment that ends with stop i, as what follows it sees it.
-func (c *rchain) left(s *rslot, i int) tseg {
-	if c.trips && c.inner(s, i) {
-		return c.kinds[s.kind].leaving(s.stops[i].node)
+func (c *candidate) left(s *routeState, i int) model.TimeSegment {
+	if c.Trips && c.inner(s, i) {
+		return c.Types[s.kind].Leaving(s.stops[i].node)
 	}
 	return s.pre[i]
 }
 
 // right is the segment that begins with stop i, as what comes before sees it.
-func (c *rchain) right(s *rslot, i int) tseg {
-	if c.trips && c.inner(s, i) {
-		return tseg{late: endless}
+func (c *candidate) right(s *routeState, i int) model.TimeSegment {
+	if c.Trips && c.inner(s, i) {
+		return model.TimeSegment{Late: model.Endless}
 	}
 	return s.suf[i]
 }
 
-func (k *kind) leaving(depot int32) tseg {
-	for i, d := range k.reloads {
-		if d == depot {
-			return k.reloadSegs[i]
-		}
-	}
-	return tseg{early: 1, late: 0}
-}
-
-func resize[T any](list []T, n int) []T {
-	if n <= cap(list) {
-		return list[:n]
-	}
-	return append(list[:cap(list)], make([]T, n-cap(list))...)
-}
-
 // refresh brings a slot up to its stops: those from lo on have other beginnings, those up to hi
 // other ends. It is false where the route breaks a limit.
-func (c *rchain) refresh(s *rslot, lo, hi int) bool {
+func (c *candidate) refresh(s *routeState, lo, hi int) bool {
 	n := len(s.stops)
-	t := &c.kinds[s.kind]
+	t := &c.Types[s.kind]
 	c.measure(s)
 	s.over, s.priced = 0, false
-	ok := s.dist <= t.maxDist && s.count <= t.maxStops
-	if c.slow {
+	ok := s.dist <= t.MaxDist && s.count <= t.MaxStops
+	if c.Slow {
 		return c.walk(s) && ok
 	}
 	if !c.loads(s, t) {
 		ok = false
 	}
 	s.dur = 0
-	if c.clocked {
+	if c.Clocked {
 		ok = c.clock(s, t) && ok
-	} else if c.prompt {
-		ok = c.prompts(s, t, lo, hi) && ok
-	} else if c.timed {
-		s.pre, s.suf = resize(s.pre, n), resize(s.suf, n)
+	} else if c.Prompt {
+		ok = c.windowTimes(s, t, lo, hi) && ok
+	} else if c.Timed {
+		s.pre, s.suf = model.Resize(s.pre, n), model.Resize(s.suf, n)
 		if !c.times(s, t, lo, hi) {
 			s.dur, ok = 0, false
 		}
-		ok = ok && s.dur <= min(t.maxDur, c.longest)
+		ok = ok && s.dur <= min(t.MaxDur, c.longest)
 	}
 	s.cost = 0
 	if s.count > 0 {
-		s.cost = t.fixed + float64(float64(s.dist)*t.perDist) + float64(float64(s.dur)*t.perDur)
+		s.cost = t.Fixed + float64(float64(s.dist)*t.PerDist) + float64(float64(s.dur)*t.PerDur)
 	}
 	return ok
 }
 
 // measure finds the trips, counts customers and adds up legs.
-func (c *rchain) measure(s *rslot) {
+func (c *candidate) measure(s *routeState) {
 	s.dist, s.count = 0, len(s.stops)-2
 	s.cuts = append(s.cuts[:0], 0)
 	for i, at := range s.stops {
 		s.dist += int64(at.leg)
-		if c.trips && c.inner(s, i) {
+		if c.Trips && c.inner(s, i) {
 			s.count--
 			s.cuts = append(s.cuts, int32(i))
 		}
@@ -90,14 +76,14 @@ func (c *rchain) measure(s *rslot) {
 }
 
 // times makes the segments of time.
-func (c *rchain) times(s *rslot, t *kind, lo, hi int) bool {
+func (c *candidate) times(s *routeState, t *model.VehicleType, lo, hi int) bool {
 	n := len(s.stops)
-	dur := t.dur
-	if c.trips {
+	dur := t.Durations
+	if c.Trips {
 		lo, hi = 0, n-1
 	}
 	if lo == 0 {
-		s.pre[0] = t.startSeg
+		s.pre[0] = t.StartSeg
 		lo = 1
 	}
 	var ok bool
@@ -105,27 +91,27 @@ func (c *rchain) times(s *rslot, t *kind, lo, hi int) bool {
 		to := s.stops[i].node
 		b := c.seg[to]
 		if i == n-1 {
-			b = t.endSeg
-		} else if c.trips && int(to) < c.depots {
-			b = tseg{late: endless}
+			b = t.EndSeg
+		} else if c.Trips && int(to) < c.Depots {
+			b = model.TimeSegment{Late: model.Endless}
 		}
-		if s.pre[i], ok = c.left(s, i-1).join(b, int64(dur.at(s.stops[i-1].node, to))); !ok {
+		if s.pre[i], ok = c.left(s, i-1).Join(b, int64(dur.At(s.stops[i-1].node, to))); !ok {
 			return false
 		}
 	}
 	if hi == n-1 {
-		s.suf[n-1] = t.endSeg
+		s.suf[n-1] = t.EndSeg
 		hi--
 	}
 	for i := hi; i >= 0; i-- {
 		at := s.stops[i].node
 		a := c.seg[at]
 		if i == 0 {
-			a = t.startSeg
-		} else if c.trips && int(at) < c.depots {
-			a = t.leaving(at)
+			a = t.StartSeg
+		} else if c.Trips && int(at) < c.Depots {
+			a = t.Leaving(at)
 		}
-		if s.suf[i], ok = a.join(c.right(s, i+1), int64(dur.at(at, s.stops[i+1].node))); !ok {
+		if s.suf[i], ok = a.Join(c.right(s, i+1), int64(dur.At(at, s.stops[i+1].node))); !ok {
 			return false
 		}
 	}
@@ -133,76 +119,76 @@ func (c *rchain) times(s *rslot, t *kind, lo, hi int) bool {
 }
 
 // chainTrips joins the trips to the whole route.
-func (c *rchain) chainTrips(s *rslot) bool {
+func (c *candidate) chainTrips(s *routeState) bool {
 	trips := len(s.cuts) - 1
 	if trips == 1 {
-		whole, ok := s.suf[0].trip()
-		s.dur = whole.dur
+		whole, ok := s.suf[0].Trip()
+		s.dur = whole.Dur
 		return ok
 	}
-	s.ptrip, s.strip = resize(s.ptrip, trips+1), resize(s.strip, trips+1)
+	s.ptrip, s.strip = model.Resize(s.ptrip, trips+1), model.Resize(s.strip, trips+1)
 	var ok bool
 	for k := range trips {
-		one, fine := s.suf[s.cuts[k]].trip()
+		one, fine := s.suf[s.cuts[k]].Trip()
 		if !fine {
 			return false
 		}
 		s.strip[k] = one
 		if k == 0 {
 			s.ptrip[1] = one
-		} else if s.ptrip[k+1], ok = s.ptrip[k].join(one, 0); !ok {
+		} else if s.ptrip[k+1], ok = s.ptrip[k].Join(one, 0); !ok {
 			return false
 		}
 	}
 	for k := trips - 2; k >= 0; k-- {
-		if s.strip[k], ok = s.strip[k].join(s.strip[k+1], 0); !ok {
+		if s.strip[k], ok = s.strip[k].Join(s.strip[k+1], 0); !ok {
 			return false
 		}
 	}
-	s.dur = s.strip[0].dur
+	s.dur = s.strip[0].Dur
 	return true
 }
 
 // loads makes the segments of load and the order of deliveries and pickups.
-func (c *rchain) loads(s *rslot, t *kind) bool {
-	n, dims := len(s.stops), c.dims
+func (c *candidate) loads(s *routeState, t *model.VehicleType) bool {
+	n, dims := len(s.stops), c.Dims
 	trips := len(s.cuts) - 1
-	s.load = resize(s.load, trips*dims)
-	if !c.mixed {
+	s.load = model.Resize(s.load, trips*dims)
+	if !c.Mixed {
 		for k := range trips {
 			for d := range dims {
-				var sum lseg
+				var sum model.LoadSegment
 				for i := s.cuts[k] + 1; i < s.cuts[k+1]; i++ {
-					a := &c.amounts[int(s.stops[i].node)*dims+d]
-					sum.del += a.del
-					sum.pick += a.pick
+					a := &c.Amounts[int(s.stops[i].node)*dims+d]
+					sum.Del += a.Del
+					sum.Pick += a.Pick
 				}
-				sum.peak = max(sum.del, sum.pick)
+				sum.Peak = max(sum.Del, sum.Pick)
 				s.load[k*dims+d] = sum
-				s.over += c.excess(sum.peak, t, k, d)
+				s.over += c.overloadOf(sum.Peak, t, k, d)
 			}
 		}
 		return c.orders(s) && (c.soft || s.over == 0)
 	}
-	s.lpre, s.lsuf = resize(s.lpre, n*dims), resize(s.lsuf, n*dims)
+	s.lpre, s.lsuf = model.Resize(s.lpre, n*dims), model.Resize(s.lsuf, n*dims)
 	for k := range trips {
 		from, to := int(s.cuts[k]), int(s.cuts[k+1])
 		for d := range dims {
-			var sum lseg
+			var sum model.LoadSegment
 			for i := from; i <= to; i++ {
 				if i > from && i < to {
-					sum = sum.join(c.amounts[int(s.stops[i].node)*dims+d])
+					sum = sum.Join(c.Amounts[int(s.stops[i].node)*dims+d])
 				}
 				if i > from || i == 0 {
 					s.lpre[i*dims+d] = sum
 				}
 			}
 			s.load[k*dims+d] = sum
-			s.over += c.excess(sum.peak, t, k, d)
-			sum = lseg{}
+			s.over += c.overloadOf(sum.Peak, t, k, d)
+			sum = model.LoadSegment{}
 			for i := to; i >= from; i-- {
 				if i > from && i < to {
-					sum = c.amounts[int(s.stops[i].node)*dims+d].join(sum)
+					sum = c.Amounts[int(s.stops[i].node)*dims+d].Join(sum)
 				}
 				if i < to || i == n-1 {
 					s.lsuf[i*dims+d] = sum
@@ -213,36 +199,36 @@ func (c *rchain) loads(s *rslot, t *kind) bool {
 	return c.orders(s) && (c.soft || s.over == 0)
 }
 
-// room is what a kind's vehicle holds on its k-th trip.
-func (c *rchain) room(t *kind, trip, dim int) int32 {
-	if trip == 0 && t.initial != nil {
-		return t.cap[dim] - t.initial[dim]
+// tripCapacity is what a kind's vehicle holds on its k-th trip.
+func (c *candidate) tripCapacity(t *model.VehicleType, trip, dim int) int32 {
+	if trip == 0 && t.Initial != nil {
+		return t.Capacity[dim] - t.Initial[dim]
 	}
-	return t.cap[dim]
+	return t.Capacity[dim]
 }
 
 // orders notes where pickups and deliveries lie. It is false where a delivery follows a pickup that
 // must be last.
-func (c *rchain) orders(s *rslot) bool {
-	if !c.sorted {
+func (c *candidate) orders(s *routeState) bool {
+	if !c.Sorted {
 		return true
 	}
-	s.order = resize(s.order, len(s.stops))
+	s.order = model.Resize(s.order, len(s.stops))
 	ok := true
 	for k := range len(s.cuts) - 1 {
 		from, to := int(s.cuts[k]), int(s.cuts[k+1])
-		if c.ordered == vrp.LinehaulFirst && from+1 < to && c.side[s.stops[from+1].node] == 1 {
+		if c.Ordered == vrp.LinehaulFirst && from+1 < to && c.Side[s.stops[from+1].node] == 1 {
 			ok = false
 		}
 		var seen uint8
 		for i := from + 1; i < to; i++ {
-			side := c.side[s.stops[i].node]
+			side := c.Side[s.stops[i].node]
 			ok = ok && (seen == 0 || side&2 == 0)
 			seen |= side & 1
 			s.order[i] = seen
 		}
 		for i := to - 1; i > from; i-- {
-			if c.side[s.stops[i].node]&2 != 0 {
+			if c.Side[s.stops[i].node]&2 != 0 {
 				for ; i > from; i-- {
 					s.order[i] |= 2
 				}

@@ -1,14 +1,15 @@
 package search
 
-import "math"
+import (
+	"math"
 
-// Fleets of several sizes: the customers of a few routes, one route behind the other, are
-// divided again into the cheapest routes and vehicles by the dynamic programme of Prins (2004).
-// What a reader could break: a route is priced by distance and load only, as in divide, and the
-// number of vehicles of each kind is checked once the division is known.
+	"haul/internal/search/model"
+)
 
-// resplitMost is how many customers are cut anew at most.
-const resplitMost = 100
+// Fleets of several sizes: the customers of a few routes, one route behind the other, are divided
+// again into the cheapest routes and vehicles by the dynamic programme of Prins (2004). A route is
+// priced by distance and load only, as in divide, and the number of vehicles of each kind is
+// checked once the division is known.
 
 // splitter is the programme's memory.
 type splitter struct {
@@ -23,29 +24,29 @@ type splitter struct {
 	count  []int
 }
 
-// resplits is whether routes may be cut anew.
-func (c *rchain) resplits() bool {
-	for i := range c.kinds {
-		if c.kinds[i].allowed != nil {
+// resplits reports whether routes may be cut anew.
+func (c *candidate) resplits() bool {
+	for i := range c.Types {
+		if c.Types[i].Allowed != nil {
 			return false
 		}
 	}
-	return c.cuts && c.bare && c.kinds[0].dist.back == nil
+	return c.cuts && c.bare && c.Types[0].Distances.Back == nil
 }
 
 // resplit cuts the touched routes anew where that costs less.
-func (c *rchain) resplit() {
+func (c *candidate) resplit() {
 	p := &c.split
 	p.routes, p.seq = p.routes[:0], p.seq[:0]
 	old := 0.0
-	for _, t := range c.journal {
-		s := &c.slots[c.slot[t.route]]
-		if s.count == 0 || s.lock > 0 || len(p.seq)+s.count > resplitMost {
+	for _, t := range c.undoList {
+		s := &c.states[c.routes[t.route]]
+		if s.count == 0 || s.lock > 0 || len(p.seq)+s.count > model.ResplitMost {
 			continue
 		}
 		p.routes = append(p.routes, t.route)
 		old += s.cost
-		if c.next()&1 == 0 {
+		if c.Next()&1 == 0 {
 			for i := 1; i < len(s.stops)-1; i++ {
 				p.seq = append(p.seq, s.stops[i].node)
 			}
@@ -59,14 +60,14 @@ func (c *rchain) resplit() {
 		return
 	}
 	n := len(p.seq)
-	k0 := &c.kinds[c.slots[c.slot[p.routes[0]]].kind]
-	g := k0.dist
-	p.way, p.home, p.out = resize(p.way, n), resize(p.home, n), resize(p.out, n)
-	p.least, p.from, p.kind = resize(p.least, n+1), resize(p.from, n+1), resize(p.kind, n+1)
+	k0 := &c.Types[c.states[c.routes[p.routes[0]]].kind]
+	g := k0.Distances
+	p.way, p.home, p.out = model.Resize(p.way, n), model.Resize(p.home, n), model.Resize(p.out, n)
+	p.least, p.from, p.kind = model.Resize(p.least, n+1), model.Resize(p.from, n+1), model.Resize(p.kind, n+1)
 	for i, v := range p.seq {
-		p.out[i], p.home[i], p.way[i] = int64(g.at(k0.start, v)), int64(g.at(v, k0.end)), 0
+		p.out[i], p.home[i], p.way[i] = int64(g.At(k0.Start, v)), int64(g.At(v, k0.End)), 0
 		if i > 0 {
-			p.way[i] = p.way[i-1] + int64(g.at(p.seq[i-1], v))
+			p.way[i] = p.way[i-1] + int64(g.At(p.seq[i-1], v))
 		}
 		p.least[i+1] = math.Inf(1)
 	}
@@ -74,18 +75,18 @@ func (c *rchain) resplit() {
 	for i := range n {
 		var del, pick int32
 		for j := i; j < n; j++ {
-			a := c.amounts[p.seq[j]]
-			del, pick = del+a.del, pick+a.pick
+			a := c.Amounts[p.seq[j]]
+			del, pick = del+a.Del, pick+a.Pick
 			load := max(del, pick)
 			dist := float64(p.out[i] + p.way[j] - p.way[i] + p.home[j])
 			fits := false
-			for q := range c.kinds {
-				k := &c.kinds[q]
-				if load > k.cap[0] || j-i >= k.maxStops {
+			for q := range c.Types {
+				k := &c.Types[q]
+				if load > k.Capacity[0] || j-i >= k.MaxStops {
 					continue
 				}
 				fits = true
-				if cost := p.least[i] + k.fixed + float64(dist*k.perDist); cost < p.least[j+1] {
+				if cost := p.least[i] + k.Fixed + float64(dist*k.PerDist); cost < p.least[j+1] {
 					p.least[j+1], p.from[j+1], p.kind[j+1] = cost, int32(i), int32(q)
 				}
 			}
@@ -100,14 +101,14 @@ func (c *rchain) resplit() {
 }
 
 // recut makes the routes that the programme found, if there are vehicles for them.
-func (c *rchain) recut(old float64) {
+func (c *candidate) recut(old float64) {
 	p := &c.split
-	p.count = resize(p.count, len(c.kinds))
+	p.count = model.Resize(p.count, len(c.Types))
 	copy(p.count, c.used)
 	for _, r := range p.routes {
-		p.count[c.slots[c.slot[r]].kind]--
+		p.count[c.states[c.routes[r]].kind]--
 	}
-	all := c.routes() - len(p.routes)
+	all := c.vehiclesUsed() - len(p.routes)
 	for j := int32(len(p.seq)); j > 0; j = p.from[j] {
 		p.count[p.kind[j]]++
 		all++
@@ -115,13 +116,13 @@ func (c *rchain) recut(old float64) {
 	if all > c.most {
 		return
 	}
-	for q := range c.kinds {
-		if p.count[q] > c.kinds[q].count {
+	for q := range c.Types {
+		if p.count[q] > c.Types[q].Count {
 			return
 		}
 	}
 	for _, r := range p.routes {
-		c.used[c.slots[c.slot[r]].kind]--
+		c.used[c.states[c.routes[r]].kind]--
 	}
 	sum, over := 0.0, int64(0)
 	i := 0
@@ -152,17 +153,17 @@ func (c *rchain) recut(old float64) {
 		s.cost, s.over, s.kind = 0, 0, -1
 		c.ends[p.routes[i]].size = 0
 	}
-	c.book(sum-old, over)
+	c.addChange(sum-old, over)
 }
 
 // fill gives a route other customers.
-func (c *rchain) fill(s *rslot, list []int32) {
-	k := &c.kinds[s.kind]
-	s.stops = append(s.stops[:0], stop{k.start, 0})
-	last := k.start
+func (c *candidate) fill(s *routeState, list []int32) {
+	k := &c.Types[s.kind]
+	s.stops = append(s.stops[:0], stop{k.Start, 0})
+	last := k.Start
 	for _, v := range list {
-		s.stops = append(s.stops, stop{v, k.dist.at(last, v)})
+		s.stops = append(s.stops, stop{v, k.Distances.At(last, v)})
 		last = v
 	}
-	s.stops = append(s.stops, stop{k.end, k.dist.at(last, k.end)})
+	s.stops = append(s.stops, stop{k.End, k.Distances.At(last, k.End)})
 }

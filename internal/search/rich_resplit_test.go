@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"haul/internal/search/model"
 	"haul/internal/vrp"
 )
 
@@ -20,10 +21,10 @@ func TestRoutesAreCutAnew(t *testing.T) {
 	for v := 1; v <= n; v++ {
 		p.Demand[v], p.X[v], p.Y[v] = 1, float64(20+v%3), float64(v)
 	}
-	m := compile(context.Background(), p)
+	m := compileNear(context.Background(), p)
 	routes := [][]int32{{1, 2, 3, 4}, {5, 6, 7, 8}, {9, 10, 11, 12}}
 	for seed := range uint64(20) {
-		c := newRichChain(m, newStream(seed, 1))
+		c := newRichChain(m, model.NewStream(seed, 1))
 		if !c.recuts || !c.set(routes, []int32{0, 0, 0}, nil) {
 			t.Fatal("the routes are not cut anew, or break a limit")
 		}
@@ -35,8 +36,8 @@ func TestRoutesAreCutAnew(t *testing.T) {
 		c.resplit()
 		c.keep()
 		// At worst the middle route is turned round: two of six in a row are still cheaper.
-		if len(c.slot) != 2 || c.used[0] != 0 || c.used[1] != 2 || c.cost > was-40 {
-			t.Fatalf("seed %d: %d routes, vehicles %v, cost %g of %g", seed, len(c.slot), c.used, c.cost, was)
+		if len(c.routes) != 2 || c.used[0] != 0 || c.used[1] != 2 || c.cost > was-40 {
+			t.Fatalf("seed %d: %d routes, vehicles %v, cost %g of %g", seed, len(c.routes), c.used, c.cost, was)
 		}
 		cost := c.cost
 		c.remember()
@@ -51,8 +52,8 @@ func TestRoutesAreCutAnew(t *testing.T) {
 			t.Errorf("seed %d: the routes cost %g, the books say %g", seed, c.cost, cost)
 		}
 	}
-	m.kinds[1].count = 1
-	c := newRichChain(m, newStream(1, 1))
+	m.Types[1].Count = 1
+	c := newRichChain(m, model.NewStream(1, 1))
 	c.set(routes, []int32{0, 0, 0}, nil)
 	c.begin()
 	for r := range routes {

@@ -1,7 +1,11 @@
 package search
 
-// Breaks. What a reader could break: they are taken in their order, at a stop, after its service or
-// before it, where the route then ends soonest.
+import (
+	"haul/internal/search/model"
+)
+
+// Breaks. They are taken in their order, at a stop, after its service or before it, where the route
+// then ends soonest.
 
 // rested is the soonest way to have some breaks behind at a stop.
 type rested struct {
@@ -10,39 +14,39 @@ type rested struct {
 	ok    bool
 }
 
-// rest puts a kind's breaks between errands; false where one finds no place.
-func (c *rchain) rest(k *kind, list []errand, stops []stop) ([]errand, bool) {
+// rest puts a kind's breaks between activities; false where one finds no place.
+func (c *candidate) rest(k *model.VehicleType, list []activity, stops []stop) ([]activity, bool) {
 	loads := c.boardLoads(k, stops)
-	n := len(k.breaks)
+	n := len(k.Breaks)
 	ways := make([]rested, n+1)
 	start := int64(0)
 	if s := list[0].spans; len(s) > 0 {
-		start = max(0, s[0].from)
+		start = max(0, s[0].From)
 	}
 	ways[0] = rested{at: start + list[0].service, ok: true}
-	spans := make([][]span, n)
-	for b := range k.breaks {
+	spans := make([][]model.Span, n)
+	for b := range k.Breaks {
 		var ok bool
-		if spans[b], ok = c.spansOf(k.breaks[b].Windows, 0, endless); !ok {
+		if spans[b], ok = c.SpansOf(k.Breaks[b].Windows, 0, model.Endless); !ok {
 			return nil, false
 		}
 	}
 	take := func(where int32, load []int32) {
-		for b := range k.breaks {
+		for b := range k.Breaks {
 			w := ways[b]
 			if !w.ok {
 				continue
 			}
 			fits := true
-			for d, most := range k.breaks[b].MaxLoad {
+			for d, most := range k.Breaks[b].MaxLoad {
 				fits = fits && load[d] <= most
 			}
 			at := w.at
 			if len(spans[b]) > 0 {
 				at = -1
 				for _, s := range spans[b] {
-					if w.at <= s.to {
-						at = max(w.at, s.from)
+					if w.at <= s.To {
+						at = max(w.at, s.From)
 						break
 					}
 				}
@@ -50,7 +54,7 @@ func (c *rchain) rest(k *kind, list []errand, stops []stop) ([]errand, bool) {
 			if !fits || at < 0 {
 				continue
 			}
-			next := rested{at: at + upUnits(k.breaks[b].Duration, c.timeUnit), ok: true}
+			next := rested{at: at + model.UpUnits(k.Breaks[b].Duration, c.TimeUnit), ok: true}
 			if !ways[b+1].ok || next.at < ways[b+1].at {
 				next.slots = append(append([]int32(nil), w.slots...), where)
 				ways[b+1] = next
@@ -64,8 +68,8 @@ func (c *rchain) rest(k *kind, list []errand, stops []stop) ([]errand, bool) {
 		}
 		take(int32(2*i+1), loads[i-1])
 		for b := range ways {
-			one := []errand{list[i]}
-			if ways[b].ok = ways[b].ok && clockErrands(one, ways[b].at); ways[b].ok {
+			one := []activity{list[i]}
+			if ways[b].ok = ways[b].ok && forwardTimes(one, ways[b].at); ways[b].ok {
 				ways[b].at = one[0].end()
 			}
 		}
@@ -73,34 +77,34 @@ func (c *rchain) rest(k *kind, list []errand, stops []stop) ([]errand, bool) {
 	if !ways[n].ok {
 		return nil, false
 	}
-	var out []errand
+	var out []activity
 	next := 0
 	for i, e := range list {
 		for ; next < n && ways[n].slots[next] == int32(2*i+1); next++ {
-			out = append(out, errand{travel: e.travel, service: upUnits(k.breaks[next].Duration, c.timeUnit), spans: spans[next]})
+			out = append(out, activity{travel: e.travel, service: model.UpUnits(k.Breaks[next].Duration, c.TimeUnit), spans: spans[next]})
 			e.travel = 0
 		}
 		out = append(out, e)
 		for ; next < n && ways[n].slots[next] == int32(2*i); next++ {
-			out = append(out, errand{service: upUnits(k.breaks[next].Duration, c.timeUnit), spans: spans[next]})
+			out = append(out, activity{service: model.UpUnits(k.Breaks[next].Duration, c.TimeUnit), spans: spans[next]})
 		}
 	}
 	return out, true
 }
 
-// boardLoads is what is on board behind each errand.
-func (c *rchain) boardLoads(k *kind, stops []stop) [][]int32 {
+// boardLoads is what is on board behind each activity.
+func (c *candidate) boardLoads(k *model.VehicleType, stops []stop) [][]int32 {
 	var out [][]int32
-	load, shipped := make([]int32, c.dims), make([]int32, c.dims)
+	load, shipped := make([]int32, c.Dims), make([]int32, c.Dims)
 	first := true
 	loadTrip := func(from int) {
 		copy(load, shipped)
 		for d := range load {
-			if first && k.initial != nil {
-				load[d] += k.initial[d]
+			if first && k.Initial != nil {
+				load[d] += k.Initial[d]
 			}
-			for j := from; j < len(stops)-1 && int(stops[j].node) >= c.depots; j++ {
-				load[d] += c.amountsOf(stops[j].node)[d].del
+			for j := from; j < len(stops)-1 && int(stops[j].node) >= c.Depots; j++ {
+				load[d] += c.AmountsOf(stops[j].node)[d].Del
 			}
 		}
 		first = false
@@ -112,16 +116,16 @@ func (c *rchain) boardLoads(k *kind, stops []stop) [][]int32 {
 			loadTrip(1)
 		case i == len(stops)-1:
 			copy(load, shipped)
-		case int(v) < c.depots:
+		case int(v) < c.Depots:
 			loadTrip(i + 1)
 		default:
 			for d := range load {
-				a := c.amountsOf(v)[d]
-				load[d] += a.pick - a.del
-				shipped[d] += c.shipped(v, d)
+				a := c.AmountsOf(v)[d]
+				load[d] += a.Pick - a.Del
+				shipped[d] += shipmentChange(c.Compiled, v, d)
 			}
 		}
-		if int(v) < c.nodes {
+		if int(v) < c.Nodes {
 			out = append(out, append([]int32(nil), load...))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"haul/internal/search/model"
 	"haul/internal/vrp"
 )
 
@@ -21,8 +22,8 @@ func TestJoinRuns(t *testing.T) {
 	}
 	free := 0
 	for _, less := range []int{0, -1, 0, 1, 20} {
-		if c.kinds[0].count = c.nodes; free > 0 {
-			c.kinds[0].count = free - less
+		if c.Types[0].Count = c.Nodes; free > 0 {
+			c.Types[0].Count = free - less
 		}
 		routes := c.joinRuns(t.Context())
 		if free == 0 {
@@ -41,12 +42,12 @@ func TestJoinRuns(t *testing.T) {
 			t.Errorf("left out: %v", c.absent)
 		}
 	}
-	c.kinds[0].count = c.nodes
+	c.Types[0].Count = c.Nodes
 	c.set(c.joinRuns(t.Context()), nil, nil)
 	joined := c.cost
 	c.set(nil, nil, nil)
 	if c.build(t.Context()); joined > 0.8*c.cost {
-		t.Errorf("joined routes cost %g, inserted ones %g", joined-c.upper, c.cost-c.upper)
+		t.Errorf("joined routes cost %g, inserted ones %g", joined-c.Upper, c.cost-c.Upper)
 	}
 	for name, change := range map[string]func(p *vrp.Problem){
 		"optional": func(p *vrp.Problem) { p.Optional = make([]bool, len(p.Demand)); p.Optional[3] = true },
@@ -70,14 +71,14 @@ func TestJoinRuns(t *testing.T) {
 	}
 }
 
-// TestJoinRunsOfMany: with a table of distances, runs are joined from savesLeast places on.
+// TestJoinRunsOfMany: with a table of distances, runs are joined from SavesLeast places on.
 func TestJoinRunsOfMany(t *testing.T) {
-	for _, places := range []int{savesLeast - 1, savesLeast} {
-		c := newRichChain(compile(t.Context(), windows(places-1)), newStream(1, 1))
-		if got := c.savesRuns(); c.vast || got != (places == savesLeast) {
+	for _, places := range []int{model.SavesLeast - 1, model.SavesLeast} {
+		c := newRichChain(compileNear(t.Context(), windows(places-1)), model.NewStream(1, 1))
+		if got := c.savesRuns(); c.vast || got != (places == model.SavesLeast) {
 			t.Fatalf("%d places: vast %v, joined %v", places, c.vast, got)
 		}
-		if places < savesLeast {
+		if places < model.SavesLeast {
 			continue
 		}
 		if !c.set(c.joinRuns(t.Context()), nil, nil) || len(c.absent) > 0 {
@@ -102,7 +103,7 @@ func TestJoinRunsKeepsLimits(t *testing.T) {
 	if !c.set(routes, nil, nil) || len(c.absent) > 0 {
 		t.Errorf("pickups: %d are left out", len(c.absent))
 	}
-	c.kinds[0].maxStops = 5
+	c.Types[0].MaxStops = 5
 	routes = c.joinRuns(t.Context())
 	longest, shortest := 0, len(p.Demand)
 	for _, r := range routes {
@@ -139,13 +140,13 @@ func TestJoinRunsCountsWaiting(t *testing.T) {
 // TestJoinedRoutesStayCold: annealing begins colder where savings made the first routes, and they
 // are told from others.
 func TestJoinedRoutesStayCold(t *testing.T) {
-	m := compile(t.Context(), windows(60))
+	m := compileNear(t.Context(), windows(60))
 	for _, x := range []struct {
 		joined bool
 		want   float64
-	}{{true, richHot / 16}, {false, richHot / 4}} {
-		d := &richDriver{m: m, joined: x.joined, o: Options{Iterations: len(m.tasks) * richMelt / 16}}
-		if got := d.heat(); got != x.want {
+	}{{true, richStart / 16}, {false, richStart / 4}} {
+		d := &richDriver{m: m, joined: x.joined, o: Options{Iterations: len(m.Tasks) * richItersPerTask / 16}}
+		if got := d.firstTemperature(); got != x.want {
 			t.Errorf("joined %v: annealing begins at %g, want %g", x.joined, got, x.want)
 		}
 	}

@@ -9,27 +9,27 @@ import (
 	"sync"
 	"time"
 
+	"haul/internal/search/model"
 	"haul/internal/vrp"
 )
 
-// The course of a search for problems with any constraints: routes are built greedily, then
-// reduced to few vehicles or to a short longest route if the objective asks for it, and
-// annealed. What a reader could break: with a budget of iterations there is one chain and no
-// clock, whatever the number of workers. The result passes vrp's validator and is never worse
-// than the start.
+// The course of a search for problems with any constraints: routes are built greedily, then reduced
+// to few vehicles or to a short longest route if the objective asks for it, and annealed. With a
+// budget of iterations there is one chain and no clock, whatever the number of workers. The result
+// passes vrp's validator and is never worse than the start.
 
 // Temperatures are in mean legs of the start.
 const (
-	richHot      = 1.0  // where annealing begins, given iterations enough
-	richHotFlat  = 1.5  // the same for a small problem in flat routes, which has twice as many
-	richHotAgain = 0.1  // where later cycles begin
-	richCold     = 0.01 // where it ends
-	richLeast    = 0.2  // of richHot, at least: the greedy start is far from a good one
-	gaugeShare   = 0.02 // of the time, to see how many iterations it holds
-	richMelt     = 400  // iterations per task under which the first temperature is lower
+	richStart        = 1.0  // where annealing begins, given iterations enough
+	richStartFlat    = 1.5  // the same for a small problem in flat routes, which has twice as many
+	richReheat       = 0.1  // where later cycles begin
+	richEnd          = 0.01 // where it ends
+	richLeast        = 0.2  // of richStart, at least: the greedy start is far from a good one
+	measureShare     = 0.02 // of the time, to see how many iterations it holds
+	richItersPerTask = 400  // iterations per task under which the first temperature is lower
 	// Iterations per task of a cycle. One slow annealing is worth more than several quick ones, but
 	// for small problems, each of whose cycles begins anew and takes so many iterations at most.
-	richCycle, richCycleSmall = 32 * richMelt, 9 * richMelt / 8
+	richCycle, richCycleSmall = 32 * richItersPerTask, 9 * richItersPerTask / 8
 	richCycleMost             = 22_500
 	richCycles                = 8 // at most
 	richCyclesSmall           = 16
@@ -38,52 +38,53 @@ const (
 	coverShareSmall = 0.06
 	poolBelowSmall  = 0.3
 	// richShare is the part of the budget that goes to fewer vehicles or a shorter longest route.
-	richShare = 0.4
-	richRound = 20 * time.Millisecond // between two looks at what is told
-	tellEach  = 50                    // evaluations of a cost that fit between two of them
+	richShare  = 0.4
+	richRound  = 20 * time.Millisecond // between two looks at what is told
+	notifyEach = 50                    // evaluations of a cost that fit between two of them
 )
 
 // richDriver is one search.
 type richDriver struct {
 	p     *vrp.Problem
 	o     Options
-	m     *model
+	m     *model.Compiled
 	begun time.Time
 
-	start      *vrp.Solution
-	locks      []int32
-	best       vrp.Solution
-	bestCost   float64 // by the chains' arithmetic
-	most       int
-	longest    int64
-	flat       bool    // each of many cycles has flat routes
-	joined     bool    // the first routes are runs joined by their savings, which a full melt would lose
-	built      float64 // what the first routes cost, where they are no caller's
-	iterations int
-	speed      float64 // iterations per second
-	moves      int64
-	draws      uint64
-	told       time.Time // when Progress heard last
-	judged     time.Time // when a cost was evaluated for it last, and how long to wait then
-	pause      time.Duration
-	toldCost   float64
-	toldBest   vrp.Solution
-	untold     bool // there are better ones
-	met        bool
-	proven     bool // no routes cost less
+	start    *vrp.Solution
+	locks    []int32
+	best     vrp.Solution
+	bestCost float64 // by the chains' arithmetic
+	most     int
+	longest  int64
+	flat     bool // each of many cycles has flat routes
+	// the first routes are runs joined by their savings, which a full melt would lose
+	joined       bool
+	built        float64 // what the first routes cost, where they are no caller's
+	iterations   int
+	speed        float64 // iterations per second
+	moves        int64
+	draws        uint64
+	notifiedAt   time.Time // when Progress heard last
+	judged       time.Time // when a cost was evaluated for it last, and how long to wait then
+	pause        time.Duration
+	notifiedCost float64
+	notifiedBest vrp.Solution
+	untold       bool // there are better ones
+	met          bool
+	proven       bool // no routes cost less
 }
 
 // elapsed is the wall time since a search began.
 var elapsed = time.Since
 
 func solveRich(ctx context.Context, p *vrp.Problem, o Options, begun time.Time) (*Result, error) {
-	d := &richDriver{p: p, o: o, begun: begun, most: len(p.Demand), longest: endless}
+	d := &richDriver{p: p, o: o, begun: begun, most: len(p.Demand), longest: model.Endless}
 	// A search that is interrupted at once still gives routes.
-	soon, cancel := d.hurry(ctx)
+	soon, cancel := d.startContext(ctx)
 	defer cancel()
-	d.m = compile(soon, p)
-	c := newRichChain(d.m, newStream(o.Seed, 1<<62))
-	d.flat = c.flat != nil && d.m.small()
+	d.m = compileNear(soon, p)
+	c := newRichChain(d.m, model.NewStream(o.Seed, 1<<62))
+	d.flat = c.flat != nil && d.m.Small()
 	if err := d.begin(soon, c); err != nil {
 		return nil, err
 	}
@@ -94,12 +95,12 @@ func solveRich(ctx context.Context, p *vrp.Problem, o Options, begun time.Time) 
 		d.shorten(ctx, c)
 	}
 	d.anneal(ctx, c)
-	d.tellLast()
+	d.notifyLast()
 	return d.result(ctx)
 }
 
-// hurry is ctx with the end of a start that has a clock.
-func (d *richDriver) hurry(ctx context.Context) (context.Context, context.CancelFunc) {
+// startContext is ctx with the end of a start that has a clock.
+func (d *richDriver) startContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	if d.o.Time <= 0 {
 		return context.WithCancel(ctx)
 	}
@@ -107,7 +108,7 @@ func (d *richDriver) hurry(ctx context.Context) (context.Context, context.Cancel
 }
 
 // begin sets the start: the caller's routes, or greedy ones, the better the longer ctx lasts.
-func (d *richDriver) begin(ctx context.Context, c *rchain) error {
+func (d *richDriver) begin(ctx context.Context, c *candidate) error {
 	var from vrp.Solution
 	if d.o.Start != nil {
 		from = *d.o.Start
@@ -129,8 +130,8 @@ func (d *richDriver) begin(ctx context.Context, c *rchain) error {
 	} else if d.o.Fixed != nil {
 		return fmt.Errorf("search: routes are fixed, and there is no start that has them")
 	}
-	if d.o.Start == nil && d.p.Limited() == nil && len(d.p.Demand) > tableNodes {
-		from.Routes = d.strung(ctx)
+	if d.o.Start == nil && d.p.Limited() == nil && len(d.p.Demand) > model.TableNodes {
+		from.Routes = d.withinFleet(ctx)
 	} else if d.o.Start == nil && c.savesRuns() {
 		from.Routes = c.joinRuns(ctx)
 		d.joined = from.Routes != nil
@@ -145,17 +146,17 @@ func (d *richDriver) begin(ctx context.Context, c *rchain) error {
 		c.set(nil, nil, nil)
 	}
 	// Where customers may be left out, no routes at all may be better than those that serve whoever
-	// fits. Annealing begins with the latter: to lose a route that does not pay is easy, to find one
-	// that does takes dozens of customers at once.
+	// fits. Annealing begins with the latter: to lose a route that does not pay is easy, to find
+	// one that does takes dozens of customers at once.
 	d.take(c)
-	if len(c.absent) > 0 && (c.tourist == nil || d.o.Start == nil || c.short()) {
+	if len(c.absent) > 0 && (c.labelling == nil || d.o.Start == nil || c.leavesOutRequired()) {
 		c.build(ctx)
 	}
 	d.take(c)
 	began := time.Now()
 	d.p.Cost(d.best)
-	d.reserve(time.Since(began), c.short())
-	d.tell(true)
+	d.reserve(time.Since(began), c.leavesOutRequired())
+	d.notify(true)
 	c.typicalLeg()
 	if d.start == nil && opensFlat(d.p) {
 		d.built = d.p.Cost(d.best)
@@ -163,9 +164,10 @@ func (d *richDriver) begin(ctx context.Context, c *rchain) error {
 	return nil
 }
 
-// strung is routes of the savings method, or along a curve where ctx ends before, strung together
-// as long as the fleet is too small for them and a vehicle holds both; nil where that does not do.
-func (d *richDriver) strung(ctx context.Context) [][]int32 {
+// withinFleet is routes of the savings method, or along a curve where ctx ends before, strung
+// together as long as the fleet is too small for them and a vehicle holds both; nil if that does
+// not do.
+func (d *richDriver) withinFleet(ctx context.Context) [][]int32 {
 	free := *d.p
 	free.Vehicles = 0
 	if free.Plain() != nil {
@@ -198,15 +200,15 @@ func (d *richDriver) strung(ctx context.Context) [][]int32 {
 
 // typicalLeg takes the unit of temperature from the routes, the mean cost of a leg, and the first
 // price of overload, what routes cost per amount that they carry.
-func (c *rchain) typicalLeg() {
+func (c *candidate) typicalLeg() {
 	var sum, whole float64
 	legs, count := 0, 0
-	for _, id := range c.slot {
-		s := &c.slots[id]
-		k := &c.kinds[s.kind]
-		cost := float64(float64(s.dist) * k.perDist)
-		if k.perDist == 0 {
-			cost = float64(float64(s.dur) * k.perDur)
+	for _, id := range c.routes {
+		s := &c.states[id]
+		k := &c.Types[s.kind]
+		cost := float64(float64(s.dist) * k.PerDist)
+		if k.PerDist == 0 {
+			cost = float64(float64(s.dur) * k.PerDur)
 		}
 		sum += cost
 		whole += s.cost
@@ -214,10 +216,10 @@ func (c *rchain) typicalLeg() {
 		count += s.count
 	}
 	if sum > 0 {
-		c.leg = sum / float64(legs)
+		c.Leg = sum / float64(legs)
 	}
-	c.tollUnit = max(whole/float64(max(1, count)), 1e-9) / tollOne
-	c.toll = c.tollUnit
+	c.PenaltyUnit = max(whole/float64(max(1, count)), 1e-9) / model.MeanAmount
+	c.penalty = c.PenaltyUnit
 }
 
 // broken is the first rule that a solution breaks beside leaving out customers.
@@ -230,14 +232,15 @@ func broken(p *vrp.Problem, s vrp.Solution) error {
 	return nil
 }
 
-// build gives all absent tasks their cheapest spots, in an order drawn. None that fits is left out:
-// which of them do not pay is seen from routes, not one by one. From the end of ctx on it is hasty.
-func (c *rchain) build(ctx context.Context) {
+// build gives all absent tasks their cheapest insertions, in an order drawn. None that fits is left
+// out: which of them do not pay is seen from routes, not one by one. From the end of ctx on it is
+// out of time.
+func (c *candidate) build(ctx context.Context) {
 	c.begin()
 	for _, lead := range c.absent {
-		c.taken[lead], c.home[lead] = c.tick, -1
+		c.removedAt[lead], c.removedFrom[lead] = c.tick, -1
 		c.removed = append(c.removed, lead)
-		c.change -= c.places[lead].price
+		c.costChange -= c.Locations[lead].Price
 	}
 	c.built, c.soon = true, ctx
 	c.recreate(math.Inf(1), 0)
@@ -247,7 +250,7 @@ func (c *rchain) build(ctx context.Context) {
 }
 
 // take makes a chain's best routes the search's, where they are better.
-func (d *richDriver) take(c *rchain) bool {
+func (d *richDriver) take(c *candidate) bool {
 	if d.best.Routes != nil && c.bestCost >= d.bestCost-1e-9 {
 		return false
 	}
@@ -275,33 +278,33 @@ func (d *richDriver) left() float64 {
 	return d.speed * d.o.Time.Seconds()
 }
 
-// gauge measures how many iterations a second has, on a chain that only improves meanwhile.
-func (d *richDriver) gauge(ctx context.Context, c *rchain) {
+// measureSpeed measures how many iterations a second has, on a chain that only improves meanwhile.
+func (d *richDriver) measureSpeed(ctx context.Context, c *candidate) {
 	if d.o.Iterations > 0 {
 		return
 	}
-	share := gaugeShare
+	share := measureShare
 	if c.provable() {
 		share = min(share, d.soon())
 	}
 	from, until := d.spent(), d.spent()+share
 	done := 0
 	for ; d.spent() < until && !d.over(ctx) || done == 0; done++ {
-		c.step(richCold * c.leg)
+		c.step(richEnd * c.Leg)
 	}
 	d.iterations += done
 	d.speed = float64(done) / max(1e-9, (d.spent()-from)*d.o.Time.Seconds())
 }
 
-// heat is where annealing begins: lower where few iterations are left for each task.
-func (d *richDriver) heat() float64 {
-	x := d.left() / float64(richMelt*max(1, len(d.m.tasks)))
-	hot := richHot
+// firstTemperature is where annealing begins: lower where few iterations are left for each task.
+func (d *richDriver) firstTemperature() float64 {
+	x := d.left() / float64(richItersPerTask*max(1, len(d.m.Tasks)))
+	hot := richStart
 	if d.flat {
-		hot = richHotFlat
+		hot = richStartFlat
 	}
 	if d.joined {
-		return hot * max(2*richCold, min(1, x))
+		return hot * max(2*richEnd, min(1, x))
 	}
 	return hot * max(richLeast, min(1, math.Sqrt(x)))
 }
@@ -309,10 +312,10 @@ func (d *richDriver) heat() float64 {
 // cycles cuts the rest of the budget: several annealings where there are iterations enough.
 func (d *richDriver) cycles() []cycle {
 	iterations := d.left()
-	n := float64(len(d.m.tasks))
-	hot := d.heat()
+	n := float64(len(d.m.Tasks))
+	hot := d.firstTemperature()
 	each, most := richCycle*n, float64(richCycles)
-	if d.m.small() {
+	if d.m.Small() {
 		each, most = min(richCycleSmall*n, richCycleMost), richCyclesSmall
 	}
 	count := int(max(1, min(most, iterations/each)))
@@ -320,8 +323,8 @@ func (d *richDriver) cycles() []cycle {
 	var out []cycle
 	for i := range count {
 		out = append(out, cycle{from + (1-from)*float64(i+1)/float64(count), hot})
-		if !d.m.small() {
-			hot = richHotAgain
+		if !d.m.Small() {
+			hot = richReheat
 		}
 	}
 	return out
@@ -329,29 +332,29 @@ func (d *richDriver) cycles() []cycle {
 
 // anneal runs the cycles. Each worker has a chain of its own; all go on from the best at a cycle's
 // end.
-func (d *richDriver) anneal(ctx context.Context, first *rchain) {
+func (d *richDriver) anneal(ctx context.Context, first *candidate) {
 	workers := d.o.Workers
 	if d.o.Iterations > 0 {
 		workers = 1
 	}
-	chains := []*rchain{first}
+	chains := []*candidate{first}
 	for len(chains) < workers {
-		chains = append(chains, newRichChain(d.m, newStream(d.o.Seed, uint64(len(chains)))))
+		chains = append(chains, newRichChain(d.m, model.NewStream(d.o.Seed, uint64(len(chains)))))
 	}
-	d.gauge(ctx, first)
+	d.measureSpeed(ctx, first)
 	for i, cy := range d.cycles() {
 		if d.over(ctx) {
 			break
 		}
 		from := d.spent()
 		share := coverShare
-		if d.m.small() {
+		if d.m.Small() {
 			share = coverShareSmall
 		}
-		t := stretch{from: from, until: cy.until - share*(cy.until-from), hot: cy.hot, cold: richCold}
+		t := phase{from: from, until: cy.until - share*(cy.until-from), hot: cy.hot, cold: richEnd}
 		fresh := i == 0
 		if fresh && first.provable() {
-			d.stretch(ctx, chains, stretch{from: from, until: from + min(proveAfter*(t.until-from), d.soon()), hot: cy.hot, cold: richCold}, true)
+			d.stretch(ctx, chains, phase{from: from, until: from + min(proveAfter*(t.until-from), d.soon()), hot: cy.hot, cold: richEnd}, true)
 			d.prove(ctx, chains)
 			if d.over(ctx) {
 				break
@@ -361,20 +364,20 @@ func (d *richDriver) anneal(ctx context.Context, first *rchain) {
 		d.stretch(ctx, chains, t, fresh)
 		d.cover(ctx, chains, cy.until)
 		// What the cover leaves of the cycle goes to its routes, cold.
-		d.stretch(ctx, chains, stretch{from: d.spent(), until: cy.until, hot: richCold, cold: richCold}, false)
+		d.stretch(ctx, chains, phase{from: d.spent(), until: cy.until, hot: richEnd, cold: richEnd}, false)
 	}
 }
 
 // stretch anneals all chains from the best routes, the first from its own where it is fresh.
-func (d *richDriver) stretch(ctx context.Context, chains []*rchain, t stretch, fresh bool) {
+func (d *richDriver) stretch(ctx context.Context, chains []*candidate, t phase, fresh bool) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex // guards the driver
 	for w, c := range chains {
 		if !fresh || w > 0 {
 			c.set(d.best.Routes, d.best.Types, d.locksOf(d.best))
 		}
-		c.most, c.longest, c.soft, c.closed, c.spell = d.most, d.longest, false, false, 0
-		c.toll = c.tollUnit
+		c.most, c.longest, c.soft, c.closed, c.itersInPhase = d.most, d.longest, false, false, 0
+		c.penalty = c.PenaltyUnit
 		wg.Go(func() { d.chain(ctx, c, t, &mu) })
 	}
 	wg.Wait()
@@ -418,84 +421,84 @@ func kindOf(s vrp.Solution, route int) int32 {
 }
 
 // chain anneals one chain through a cycle.
-func (d *richDriver) chain(ctx context.Context, c *rchain, t stretch, mu *sync.Mutex) {
+func (d *richDriver) chain(ctx context.Context, c *candidate, t phase, mu *sync.Mutex) {
 	mu.Lock()
 	defer mu.Unlock()
 	most := clockEach
-	if c.slow {
+	if c.Slow {
 		most = 4
 	}
 	round := time.Now()
-	venturing := c.ventures() && d.locks == nil
+	venturing := c.triesRoutes() && d.locks == nil
 	for x := d.spent(); x < t.until && !d.over(ctx); x = d.spent() {
-		temperature := t.at(x) * c.leg
+		temperature := t.at(x) * c.Leg
 		each := d.chunk(most)
 		mu.Unlock()
-		c.ease(each)
+		c.scheduleOverload(each)
 		moves := c.moves
 		for range each {
 			c.step(temperature)
 		}
 		done := each
-		if c.tourist != nil && !c.closed && (d.o.Iterations == 0 || d.o.Iterations-d.iterations > each) {
-			done += c.tourAgain(temperature, c.moves-moves)
+		if c.labelling != nil && !c.closed && (d.o.Iterations == 0 || d.o.Iterations-d.iterations > each) {
+			done += c.relabelSome(temperature, c.moves-moves)
 		}
-		if c.sampled += each; c.sampled >= c.sampleEach && temperature < c.poolBelow*c.leg {
+		if c.sampled += each; c.sampled >= c.sampleEach && temperature < c.poolBelow*c.Leg {
 			c.sampled = 0
 			c.pool.sample(c)
 		}
 		mu.Lock()
-		if c.ventured += each; venturing && c.ventured >= ventureEach && c.over == 0 && (d.o.Iterations == 0 || d.o.Iterations-d.iterations-each >= ventureMost) {
-			c.ventured = 0
+		if c.itersSinceTrial += each; venturing && c.itersSinceTrial >= trialEach && c.overload == 0 && (d.o.Iterations == 0 || d.o.Iterations-d.iterations-each >= trialMost) {
+			c.itersSinceTrial = 0
 			d.take(c)
 			mu.Unlock()
-			done += c.venture(temperature, func() bool { return d.o.Iterations == 0 && d.over(ctx) })
+			done += c.tryRoute(temperature, func() bool { return d.o.Iterations == 0 && d.over(ctx) })
 			mu.Lock()
 		}
 		d.iterations += done
 		if now := time.Now(); now.Sub(round) > richRound {
 			round = now
-			d.tell(d.take(c))
+			d.notify(d.take(c))
 		}
 	}
 	d.moves += c.moves
-	d.draws += c.state
+	d.draws += c.State
 	c.moves = 0
-	d.tell(d.take(c))
+	d.notify(d.take(c))
 }
 
-// tell reports, and sees whether the target is met. The cost of many routes takes a while to
+// notify reports, and sees whether the target is met. The cost of many routes takes a while to
 // evaluate: better ones wait until that has taken a small part of the time.
-func (d *richDriver) tell(improved bool) {
+func (d *richDriver) notify(improved bool) {
 	if d.o.Progress == nil && d.o.Target == 0 {
 		return
 	}
 	now := time.Now()
 	d.untold = d.untold || improved
 	due := d.untold && now.Sub(d.judged) >= d.pause
-	if !due && now.Sub(d.told) < 100*time.Millisecond {
+	if !due && now.Sub(d.notifiedAt) < 100*time.Millisecond {
 		return
 	}
-	d.told = now
-	was := d.toldCost
+	d.notifiedAt = now
+	was := d.notifiedCost
 	if due {
-		d.toldCost, d.toldBest, d.untold = d.p.Cost(d.best), d.best, false
+		d.notifiedCost, d.notifiedBest, d.untold = d.p.Cost(d.best), d.best, false
 		d.judged = time.Now()
-		d.pause = tellEach * d.judged.Sub(now)
+		d.pause = notifyEach * d.judged.Sub(now)
 	}
-	if d.o.Target > 0 && d.toldCost <= d.o.Target {
+	if d.o.Target > 0 && d.notifiedCost <= d.o.Target {
 		d.met = true
 	}
 	if d.o.Progress != nil {
-		d.o.Progress(Progress{Seconds: now.Sub(d.begun).Seconds(), Iterations: d.iterations, Cost: d.toldCost,
-			Routes: len(d.toldBest.Routes), Improved: d.toldCost != was, Best: d.toldBest})
+		d.o.Progress(Progress{Seconds: now.Sub(d.begun).Seconds(), Iterations: d.iterations, Cost: d.notifiedCost,
+			Routes: len(d.notifiedBest.Routes), Improved: d.notifiedCost != was, Best: d.notifiedBest})
 	}
 }
 
-// tellLast reports the best routes, if they were not.
-func (d *richDriver) tellLast() {
+// notifyLast reports the best routes, if they were not.
+func (d *richDriver) notifyLast() {
 	if d.pause = 0; d.untold {
-		d.tell(false)
+		d.notify(false)
 	}
 }
 
@@ -515,7 +518,7 @@ func (d *richDriver) result(ctx context.Context) (*Result, error) {
 			return nil, err
 		}
 		r.Start = was.Cost
-		if len(d.m.without(was.Unserved)) <= len(d.m.without(e.Unserved)) && !e.Better(was, d.p.Objective) {
+		if len(d.m.Without(was.Unserved)) <= len(d.m.Without(e.Unserved)) && !e.Better(was, d.p.Objective) {
 			r.Solution, e = *d.start, was
 		}
 	}
@@ -525,7 +528,7 @@ func (d *richDriver) result(ctx context.Context) (*Result, error) {
 		}
 		r.Start = max(r.Start, r.Cost)
 	}
-	r.Unserved = d.m.without(e.Unserved)
+	r.Unserved = d.m.Without(e.Unserved)
 	r.Proven = d.proven && len(r.Unserved) == 0
 	r.Seconds = elapsed(d.begun).Seconds()
 	return r, nil

@@ -2,9 +2,7 @@ package search
 
 import (
 	"context"
-	"math"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,13 +10,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"haul/internal/search/model"
 	"haul/internal/vrp"
 )
 
 // drawRich is a small problem with a random mix of parts.
 func drawRich(index uint64, customers int) *vrp.Problem {
-	s := newStream(99, index)
-	has := func(percent int) bool { return s.below(100) < percent }
+	s := model.NewStream(99, index)
+	has := func(percent int) bool { return s.IntN(100) < percent }
 	depots := 1
 	if has(30) {
 		depots = 2
@@ -29,16 +28,16 @@ func drawRich(index uint64, customers int) *vrp.Problem {
 		p.Metric = vrp.Exact
 	}
 	for v := range n {
-		p.X[v], p.Y[v] = float64(s.below(60)), float64(s.below(60))
+		p.X[v], p.Y[v] = float64(s.IntN(60)), float64(s.IntN(60))
 		if v >= depots {
-			p.Demand[v] = int32(s.below(6))
+			p.Demand[v] = int32(s.IntN(6))
 		}
 	}
 	floats := func(below, percent int) []float64 {
 		out := make([]float64, n)
 		for v := depots; v < n; v++ {
 			if has(percent) {
-				out[v] = float64(s.below(below))
+				out[v] = float64(s.IntN(below))
 			}
 		}
 		return out
@@ -49,16 +48,16 @@ func drawRich(index uint64, customers int) *vrp.Problem {
 	if has(60) {
 		p.Windows = make([][]vrp.Window, n)
 		for v := depots; v < n; v++ {
-			from := float64(s.below(120))
+			from := float64(s.IntN(120))
 			if has(70) {
-				p.Windows[v] = []vrp.Window{{From: from, To: from + float64(20+s.below(100))}}
+				p.Windows[v] = []vrp.Window{{From: from, To: from + float64(20+s.IntN(100))}}
 			}
 			if has(15) {
 				p.Windows[v] = []vrp.Window{{From: from, To: from + 10}, {From: from + 50, To: from + 90}}
 			}
 		}
 		if has(30) {
-			p.Windows[0] = []vrp.Window{{From: float64(s.below(20)), To: float64(250 + s.below(200))}}
+			p.Windows[0] = []vrp.Window{{From: float64(s.IntN(20)), To: float64(250 + s.IntN(200))}}
 		}
 		if has(15) {
 			p.Late = floats(4, 50)
@@ -66,10 +65,10 @@ func drawRich(index uint64, customers int) *vrp.Problem {
 	}
 	if has(20) {
 		p.Pickup = make([]int32, n)
-		p.Backhauls = vrp.BackhaulRule(s.below(3))
+		p.Backhauls = vrp.BackhaulRule(s.IntN(3))
 		for v := depots; v < n; v++ {
 			if has(40) {
-				p.Pickup[v] = int32(1 + s.below(5))
+				p.Pickup[v] = int32(1 + s.IntN(5))
 				if p.Backhauls != vrp.Mixed {
 					p.Demand[v] = 0
 				}
@@ -91,7 +90,7 @@ func drawRich(index uint64, customers int) *vrp.Problem {
 	if has(15) {
 		p.Dimensions = []vrp.Dimension{{Name: "weight", Delivery: make([]int32, n), Pickup: make([]int32, n)}}
 		for v := depots; v < n; v++ {
-			p.Dimensions[0].Delivery[v], p.Dimensions[0].Pickup[v] = int32(s.below(4)), int32(s.below(3))
+			p.Dimensions[0].Delivery[v], p.Dimensions[0].Pickup[v] = int32(s.IntN(4)), int32(s.IntN(3))
 		}
 		if p.Backhauls != vrp.Mixed {
 			p.Dimensions[0].Pickup = nil
@@ -102,7 +101,7 @@ func drawRich(index uint64, customers int) *vrp.Problem {
 	if ship {
 		p.Shipments = []vrp.Shipment{{Pickup: int32(n - 2), Delivery: int32(n - 1), Amount: make([]int32, 1+len(p.Dimensions))}}
 		for d := range p.Shipments[0].Amount {
-			p.Shipments[0].Amount[d] = int32(1 + s.below(4))
+			p.Shipments[0].Amount[d] = int32(1 + s.IntN(4))
 		}
 		p.Demand[n-2], p.Demand[n-1] = 0, 0
 		if p.Optional != nil {
@@ -128,11 +127,11 @@ func drawRich(index uint64, customers int) *vrp.Problem {
 	case has(10):
 		p.Objective = vrp.ShortestRoute
 	}
-	for range 1 + s.below(2) {
-		t := vrp.NewVehicleType(int32(8+s.below(10)), int32(6+s.below(8)))
+	for range 1 + s.IntN(2) {
+		t := vrp.NewVehicleType(int32(8+s.IntN(10)), int32(6+s.IntN(8)))
 		t.Capacity = t.Capacity[:1+len(p.Dimensions)]
-		t.Count = 1 + s.below(3)
-		t.Start, t.End = s.below(depots), s.below(depots)
+		t.Count = 1 + s.IntN(3)
+		t.Start, t.End = s.IntN(depots), s.IntN(depots)
 		if has(15) {
 			t.End = vrp.None
 		} else if has(10) {
@@ -143,28 +142,28 @@ func drawRich(index uint64, customers int) *vrp.Problem {
 			t.Skills = nil
 		}
 		if has(30) {
-			t.FixedCost = float64(s.below(50))
+			t.FixedCost = float64(s.IntN(50))
 		}
 		if has(30) {
-			t.DistanceCost = float64(1 + s.below(3))
+			t.DistanceCost = float64(1 + s.IntN(3))
 		}
 		if has(20) {
-			t.DurationCost = float64(s.below(3))
+			t.DurationCost = float64(s.IntN(3))
 		}
 		if has(20) {
-			t.MaxDuration = float64(100 + s.below(200))
+			t.MaxDuration = float64(100 + s.IntN(200))
 		}
 		if has(15) {
-			t.MaxDistance = float64(100 + s.below(150))
+			t.MaxDistance = float64(100 + s.IntN(150))
 		}
 		if has(15) {
-			t.MaxStops = 1 + s.below(customers)
+			t.MaxStops = 1 + s.IntN(customers)
 		}
 		if has(20) {
-			t.Shift = vrp.Window{From: float64(s.below(30)), To: float64(200 + s.below(200))}
+			t.Shift = vrp.Window{From: float64(s.IntN(30)), To: float64(200 + s.IntN(200))}
 		}
 		if has(10) {
-			t.LatestStart = t.Shift.From + float64(s.below(60))
+			t.LatestStart = t.Shift.From + float64(s.IntN(60))
 		}
 		if has(15) {
 			for v := depots; v < n; v++ {
@@ -174,14 +173,14 @@ func drawRich(index uint64, customers int) *vrp.Problem {
 			}
 		}
 		if has(20) && t.Start != vrp.None && t.End != vrp.None {
-			t.Reloads, t.MaxReloads = []int{s.below(depots)}, s.below(3)
+			t.Reloads, t.MaxReloads = []int{s.IntN(depots)}, s.IntN(3)
 		}
 		if has(10) {
-			t.Breaks = []vrp.Break{{Windows: []vrp.Window{{From: 20, To: 90}}, Duration: float64(1 + s.below(15))}}
+			t.Breaks = []vrp.Break{{Windows: []vrp.Window{{From: 20, To: 90}}, Duration: float64(1 + s.IntN(15))}}
 		}
 		if has(10) {
 			t.InitialLoad = make([]int32, 1+len(p.Dimensions))
-			t.InitialLoad[0] = int32(s.below(4))
+			t.InitialLoad[0] = int32(s.IntN(4))
 		}
 		p.Fleet = append(p.Fleet, t)
 	}
@@ -296,14 +295,14 @@ func TestRichFindsTheOptimum(t *testing.T) {
 }
 
 func windows(n int) *vrp.Problem {
-	s := newStream(5, uint64(n))
+	s := model.NewStream(5, uint64(n))
 	p := &vrp.Problem{Demand: make([]int32, n+1), X: make([]float64, n+1), Y: make([]float64, n+1), Metric: vrp.Rounded,
 		Capacity: 60, Windows: make([][]vrp.Window, n+1), Service: make([]float64, n+1)}
 	for v := range n + 1 {
-		p.X[v], p.Y[v] = float64(s.below(1000)), float64(s.below(1000))
+		p.X[v], p.Y[v] = float64(s.IntN(1000)), float64(s.IntN(1000))
 		if v > 0 {
-			from := float64(s.below(4000))
-			p.Demand[v], p.Service[v] = int32(1+s.below(9)), 10
+			from := float64(s.IntN(4000))
+			p.Demand[v], p.Service[v] = int32(1+s.IntN(9)), 10
 			p.Windows[v] = []vrp.Window{{From: from, To: from + 1500}}
 		}
 	}
@@ -445,33 +444,13 @@ func TestPriorityIsKept(t *testing.T) {
 	}
 }
 
-// TestNearestAreTheFirst: of any number of neighbours, ties included, those are kept that a sort of
-// all of them puts first.
-func TestNearestAreTheFirst(t *testing.T) {
-	s := newStream(9, 0)
-	for _, n := range []int{0, 1, 6, 7, 8, 13, 14, 15, 21, 400} {
-		l := nearList{most: 7}
-		var all []neighbour
-		for v := range n {
-			b := neighbour{int32(n - v), math.Floor(20 * s.unit())}
-			all = append(all, b)
-			l.add(b)
-		}
-		l.cut()
-		slices.SortFunc(all, byCost)
-		if want := all[:min(7, n)]; !slices.Equal(l.kept, want) {
-			t.Errorf("of %d: %v, want %v", n, l.kept, want)
-		}
-	}
-}
-
 // TestRichLargeFleet: past the size of the table of distances a number of vehicles is still kept.
 func TestRichLargeFleet(t *testing.T) {
-	n := tableNodes + 50
+	n := model.TableNodes + 50
 	p := &vrp.Problem{X: make([]float64, n), Y: make([]float64, n), Demand: make([]int32, n), Capacity: int32(n), Vehicles: 1, Metric: vrp.Exact}
-	s := newStream(5, 0)
+	s := model.NewStream(5, 0)
 	for v := range n {
-		p.X[v], p.Y[v], p.Demand[v] = s.unit(), s.unit(), int32(min(v, 1))
+		p.X[v], p.Y[v], p.Demand[v] = s.Float(), s.Float(), int32(min(v, 1))
 	}
 	r, err := Solve(t.Context(), p, Options{Iterations: 20, Seed: 1})
 	if err != nil {

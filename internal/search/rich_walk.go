@@ -1,27 +1,25 @@
 package search
 
 import (
+	"haul/internal/search/model"
 	"haul/internal/vrp"
 )
 
-// Routes that are evaluated by walking them: breaks, several windows per place, soft windows,
-// setup times, last in first out, shipments that stay on board over a reload, and free starts
-// with a latest start. What a reader could break: a walk takes time in proportion to the route,
-// so problems without these constraints must not come here.
+// Routes that are evaluated by walking them: breaks, several windows per place, soft windows, setup
+// times, last in first out, shipments that stay on board over a reload, and free starts with a
+// latest start. A walk takes time in proportion to the route, so problems without these constraints
+// must not come here.
 
-// span is a window in units.
-type span struct{ from, to int64 }
-
-// errand is one thing that a vehicle does, at a place.
-type errand struct {
+// activity is one thing that a vehicle does, at a place.
+type activity struct {
 	travel, service int64
-	spans           []span  // when it may begin; none: any time
-	price           float64 // of beginning past the last of them; 0: never
+	spans           []model.Span // when it may begin; none: any time
+	price           float64      // of beginning past the last of them; 0: never
 	begin, to       int64
 	late            int64
 }
 
-func (e *errand) end() int64 { return e.begin + e.service }
+func (e *activity) end() int64 { return e.begin + e.service }
 
 // walked is what a route costs.
 type walked struct {
@@ -29,104 +27,83 @@ type walked struct {
 	late float64 // at its price
 }
 
-// spansOf makes units of windows, cut to [lo, hi]; false where nothing is left.
-func (m *model) spansOf(ws []vrp.Window, lo, hi int64) ([]span, bool) {
-	if len(ws) == 0 {
-		if lo <= 0 && hi >= endless {
-			return nil, true
-		}
-		return []span{{lo, hi}}, lo <= hi
-	}
-	var out []span
-	for _, w := range ws {
-		if s := (span{max(upUnits(w.From, m.timeUnit), lo), min(downUnits(w.To, m.timeUnit), hi)}); s.from <= s.to {
-			out = append(out, s)
-		}
-	}
-	return out, len(out) > 0
-}
-
-// errands lists what the vehicle of a route does, without its breaks.
-func (m *model) errands(k *kind, stops []stop) ([]errand, bool) {
-	list := make([]errand, 0, len(stops))
-	last := int32(m.nodes)
+// activities lists what the vehicle of a route does, without its breaks.
+func activities(m *model.Compiled, k *model.VehicleType, stops []stop) ([]activity, bool) {
+	list := make([]activity, 0, len(stops))
+	last := int32(m.Nodes)
 	for i, at := range stops {
 		v := at.node
-		if int(v) == m.nodes {
+		if int(v) == m.Nodes {
 			continue // nowhere
 		}
-		e := errand{service: m.places[v].service}
-		if int(last) < m.nodes {
-			e.travel = int64(k.dur.at(last, v))
+		e := activity{service: m.Locations[v].Service}
+		if int(last) < m.Nodes {
+			e.travel = int64(k.Durations.At(last, v))
 		}
-		if m.p.Setup != nil && (int(last) == m.nodes || !m.samePlace(last, v)) {
-			e.service += upUnits(m.p.Setup[v], m.timeUnit)
+		if m.P.Setup != nil && (int(last) == m.Nodes || !m.SamePlace(last, v)) {
+			e.service += model.UpUnits(m.P.Setup[v], m.TimeUnit)
 		}
 		last = v
-		lo, hi := int64(0), endless
-		if len(list) == 0 || int(v) < m.depots && i < len(stops)-1 {
-			for j := i; j < len(stops)-1 && (j == i || int(stops[j].node) >= m.depots); j++ {
-				lo = max(lo, m.places[stops[j].node].release)
+		lo, hi := int64(0), model.Endless
+		if len(list) == 0 || int(v) < m.Depots && i < len(stops)-1 {
+			for j := i; j < len(stops)-1 && (j == i || int(stops[j].node) >= m.Depots); j++ {
+				lo = max(lo, m.Locations[stops[j].node].Release)
 			}
 		}
 		if len(list) == 0 {
-			lo, hi = max(lo, k.early), min(k.lastStart, k.late)
+			lo, hi = max(lo, k.Early), min(k.LastStart, k.Late)
 		}
 		if i == len(stops)-1 {
 			e.service = 0
-			hi = min(hi, k.late)
-		} else if i == len(stops)-2 && int(stops[i+1].node) == m.nodes && k.late < endless {
-			hi = min(hi, k.late-e.service)
+			hi = min(hi, k.Late)
+		} else if i == len(stops)-2 && int(stops[i+1].node) == m.Nodes && k.Late < model.Endless {
+			hi = min(hi, k.Late-e.service)
 		}
 		var ok bool
 		var ws []vrp.Window
-		if m.p.Windows != nil {
-			ws = m.p.Windows[v]
+		if m.P.Windows != nil {
+			ws = m.P.Windows[v]
 		}
-		if lo <= 0 && hi >= endless && len(ws) > 0 {
-			e.spans, ok = m.spans[v], len(m.spans[v]) > 0
+		if lo <= 0 && hi >= model.Endless && len(ws) > 0 {
+			e.spans, ok = m.Spans[v], len(m.Spans[v]) > 0
 		} else {
-			e.spans, ok = m.spansOf(ws, lo, hi)
+			e.spans, ok = m.SpansOf(ws, lo, hi)
 		}
 		if !ok {
 			return nil, false
 		}
-		if m.p.Late != nil {
-			e.price = m.p.Late[v]
+		if m.P.Late != nil {
+			e.price = m.P.Late[v]
 		}
 		list = append(list, e)
 	}
 	return list, true
 }
 
-func (m *model) samePlace(a, b int32) bool {
-	return a == b || m.p.X != nil && m.p.X[a] == m.p.X[b] && m.p.Y[a] == m.p.Y[b]
-}
-
-// clockErrands sets the times of a route that begins no sooner than start; false where one is
+// forwardTimes sets the times of a route that begins no sooner than start; false where one is
 // missed.
-func clockErrands(list []errand, start int64) bool {
+func forwardTimes(list []activity, start int64) bool {
 	at := start
 	for i := range list {
 		e := &list[i]
 		if i > 0 {
 			at = list[i-1].end() + e.travel
 		}
-		e.begin, e.to, e.late = at, endless, 0
+		e.begin, e.to, e.late = at, model.Endless, 0
 		if len(e.spans) == 0 {
 			continue
 		}
 		close := e.spans[len(e.spans)-1]
 		switch {
-		case at <= close.to:
+		case at <= close.To:
 			for _, s := range e.spans {
-				if at <= s.to {
-					e.begin, e.to = max(at, s.from), s.to
+				if at <= s.To {
+					e.begin, e.to = max(at, s.From), s.To
 					break
 				}
 			}
 		case e.price > 0:
-			e.late, e.to = at-close.to, at
+			e.late, e.to = at-close.To, at
 		default:
 			return false
 		}
@@ -134,8 +111,9 @@ func clockErrands(list []errand, start int64) bool {
 	return true
 }
 
-// latestStart is the latest beginning from which the last errand begins by end, each in its window.
-func latestStart(list []errand, end int64) int64 {
+// latestStart is the latest beginning from which the last activity begins by end, each in its
+// window.
+func latestStart(list []activity, end int64) int64 {
 	at := end
 	for i := len(list) - 1; i > 0; i-- {
 		at = min(at, list[i].to) - list[i].travel - list[i-1].service
@@ -144,13 +122,13 @@ func latestStart(list []errand, end int64) int64 {
 }
 
 // shortest sets the least lateness, then the shortest duration.
-func shortest(list []errand) (walked, bool) {
+func shortest(list []activity) (walked, bool) {
 	start := int64(0)
 	if len(list[0].spans) > 0 {
-		start = max(0, list[0].spans[0].from)
+		start = max(0, list[0].spans[0].From)
 	}
 	var w walked
-	if !clockErrands(list, start) {
+	if !forwardTimes(list, start) {
 		return w, false
 	}
 	several := false
@@ -158,7 +136,7 @@ func shortest(list []errand) (walked, bool) {
 		e := &list[i]
 		if e.late > 0 {
 			w.late += float64(float64(e.late) * e.price)
-			e.spans = append(append([]span(nil), e.spans...), span{e.begin, e.begin})
+			e.spans = append(append([]model.Span(nil), e.spans...), model.Span{From: e.begin, To: e.begin})
 			e.to = e.begin
 		}
 		several = several || len(e.spans) > 1
@@ -167,12 +145,12 @@ func shortest(list []errand) (walked, bool) {
 	w.dur = int64(1) << 60
 	for {
 		at := latestStart(list, list[last].begin)
-		if !clockErrands(list, at) {
+		if !forwardTimes(list, at) {
 			break
 		}
 		w.dur = min(w.dur, list[last].end()-list[0].begin)
 		next := latestStart(list, list[last].to) + 1
-		if s := list[0].spans; !several || next > endless/2 || len(s) > 0 && next > s[len(s)-1].to || !clockErrands(list, next) {
+		if s := list[0].spans; !several || next > model.Endless/2 || len(s) > 0 && next > s[len(s)-1].To || !forwardTimes(list, next) {
 			break
 		}
 		late := false
@@ -187,8 +165,8 @@ func shortest(list []errand) (walked, bool) {
 }
 
 // walk evaluates a whole route.
-func (c *rchain) walk(s *rslot) bool {
-	k := &c.kinds[s.kind]
+func (c *candidate) walk(s *routeState) bool {
+	k := &c.Types[s.kind]
 	s.dur, s.cost = 0, 0
 	if s.count == 0 {
 		return true
@@ -196,17 +174,17 @@ func (c *rchain) walk(s *rslot) bool {
 	if !c.carries(s, k) {
 		return false
 	}
-	list, ok := c.errands(k, s.stops)
+	list, ok := activities(c.Compiled, k, s.stops)
 	if !ok {
 		return false
 	}
-	if len(k.breaks) > 0 {
+	if len(k.Breaks) > 0 {
 		// Breaks only delay: what is missed without them is missed with them.
 		start := int64(0)
 		if s := list[0].spans; len(s) > 0 {
-			start = max(0, s[0].from)
+			start = max(0, s[0].From)
 		}
-		if !clockErrands(list, start) {
+		if !forwardTimes(list, start) {
 			return false
 		}
 		if list, ok = c.rest(k, list, s.stops); !ok {
@@ -214,47 +192,47 @@ func (c *rchain) walk(s *rslot) bool {
 		}
 	}
 	w, ok := shortest(list)
-	if !ok || w.dur > min(k.maxDur, c.longest) {
+	if !ok || w.dur > min(k.MaxDur, c.longest) {
 		return false
 	}
 	s.dur = w.dur
-	s.cost = k.fixed + float64(float64(s.dist)*k.perDist) + float64(float64(s.dur)*k.perDur) + w.late/c.timeUnit
+	s.cost = k.Fixed + float64(float64(s.dist)*k.PerDist) + float64(float64(s.dur)*k.PerDur) + w.late/c.TimeUnit
 	return true
 }
 
 // carries evaluates load, order and last in first out.
-func (c *rchain) carries(s *rslot, k *kind) bool {
+func (c *candidate) carries(s *routeState, k *model.VehicleType) bool {
 	stack := c.stack[:0]
-	shipped := make([]int32, c.dims)
-	s.load = resize(s.load, (len(s.cuts)-1)*c.dims)
+	shipped := make([]int32, c.Dims)
+	s.load = model.Resize(s.load, (len(s.cuts)-1)*c.Dims)
 	for trip := range len(s.cuts) - 1 {
 		from, to := int(s.cuts[trip]), int(s.cuts[trip+1])
 		picked := false
-		for d := range c.dims {
-			load := lseg{}
+		for d := range c.Dims {
+			load := model.LoadSegment{}
 			for i := from + 1; i < to; i++ {
-				load = load.join(c.amountsOf(s.stops[i].node)[d])
+				load = load.Join(c.AmountsOf(s.stops[i].node)[d])
 			}
-			s.load[trip*c.dims+d] = load
-			if shipped[d]+load.peak > c.room(k, trip, d) {
+			s.load[trip*c.Dims+d] = load
+			if shipped[d]+load.Peak > c.tripCapacity(k, trip, d) {
 				return false
 			}
 			for i := from + 1; i < to; i++ {
-				shipped[d] += c.shipped(s.stops[i].node, d)
+				shipped[d] += shipmentChange(c.Compiled, s.stops[i].node, d)
 			}
 		}
 		for i := from + 1; i < to; i++ {
 			v := s.stops[i].node
-			at := &c.places[v]
-			if c.ordered != vrp.Mixed {
-				if picked && at.delivery > 0 || c.ordered == vrp.LinehaulFirst && i == from+1 && at.delivery == 0 && at.pick > 0 {
+			at := &c.Locations[v]
+			if c.Ordered != vrp.Mixed {
+				if picked && at.Delivery > 0 || c.Ordered == vrp.LinehaulFirst && i == from+1 && at.Delivery == 0 && at.Pickup > 0 {
 					return false
 				}
-				picked = picked || at.pick > 0
+				picked = picked || at.Pickup > 0
 			}
-			if c.lifo && at.mate != 0 {
-				if !at.second {
-					stack = append(stack, at.mate)
+			if c.Lifo && at.Partner != 0 {
+				if !at.IsDelivery {
+					stack = append(stack, at.Partner)
 				} else if n := len(stack); n == 0 || stack[n-1] != v {
 					return false
 				} else {
@@ -267,17 +245,17 @@ func (c *rchain) carries(s *rslot, k *kind) bool {
 	return true
 }
 
-// shipped is what a place adds to the shipments on board.
-func (m *model) shipped(v int32, d int) int32 {
-	at := &m.places[v]
-	if at.mate == 0 {
+// shipmentChange is what a place adds to the shipments on board.
+func shipmentChange(m *model.Compiled, v int32, d int) int32 {
+	at := &m.Locations[v]
+	if at.Partner == 0 {
 		return 0
 	}
-	q := m.shipment[v]
+	q := m.Shipment[v]
 	if d >= len(q) {
 		return 0
 	}
-	if at.second {
+	if at.IsDelivery {
 		return -q[d]
 	}
 	return q[d]

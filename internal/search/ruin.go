@@ -3,12 +3,13 @@ package search
 import (
 	"cmp"
 	"slices"
+
+	"haul/internal/search/model"
 )
 
 // Slack induction by string removals (Christiaens and Vanden Berghe, 2020): remove strings of
-// customers from neighbouring routes, and reinsert each where it is cheapest. What a reader
-// could break: ruin and recreate change only touched routes, and change is the exact difference
-// of cost.
+// customers from neighbouring routes, and reinsert each where it is cheapest. Ruin and recreate
+// change only touched routes, and change is the exact difference of cost.
 
 // The method's own constants.
 const (
@@ -16,13 +17,10 @@ const (
 	stringMax   = 10   // the longest string removed
 	splitChance = 0.5  // of keeping a few customers inside a removed string
 	splitDeeper = 0.01 // of keeping one more
-	blinkChance = 0.01 // of overlooking a position while inserting
 )
 
 const (
 	scanNodes  = 300 // nodes of a region up to which a customer is tried in every route
-	scanMost   = 650 // and up to which it is where there are few routes,
-	scanRoutes = 100 // so many at most: most of them are full and cost a comparison
 	routesNear = 32  // nearest customers whose routes it is tried in otherwise
 )
 
@@ -30,8 +28,8 @@ const (
 func (c *chain) ruin() {
 	n := c.nodes - 1
 	longest := min(stringMax, float64(n)/float64(len(c.load)))
-	strings := 1 + int(c.unit()*(4*removedMean/(1+longest)-1))
-	seed := int32(1 + c.below(n))
+	strings := 1 + int(c.Float()*(4*removedMean/(1+longest)-1))
+	seed := int32(1 + c.IntN(n))
 	if c.route[seed] >= 0 { // one that waits for a place has none to be taken from
 		c.removeString(seed, longest)
 	}
@@ -58,19 +56,19 @@ func (c *chain) removeString(v int32, longest float64) {
 	for stops[at].node != v {
 		at++
 	}
-	size := 1 + int(c.unit()*min(longest, float64(count)))
+	size := 1 + int(c.Float()*min(longest, float64(count)))
 	kept := 0
-	if size > 1 && size < count && c.unit() < splitChance {
-		for kept = 1; size+kept < count && c.unit() < splitDeeper; kept++ {
+	if size > 1 && size < count && c.Float() < splitChance {
+		for kept = 1; size+kept < count && c.Float() < splitDeeper; kept++ {
 		}
 	}
 	span := size + kept
 	lo := max(1, at-span+1)
-	lo += c.below(min(at, count-span+1) - lo + 1)
+	lo += c.IntN(min(at, count-span+1) - lo + 1)
 	hi := lo + span // the first stop after the string
 	hole := hi
 	if kept > 0 {
-		hole = lo + 1 + c.below(size-1)
+		hole = lo + 1 + c.IntN(size-1)
 	}
 	var gone, load int32
 	last, end := stops[lo-1].node, lo
@@ -126,7 +124,7 @@ func (c *chain) insert(v int32, limit int64) bool {
 	out := c.out[int(v)*c.nodes:][:c.nodes]
 	best, at, to := int32(1<<31-1), 0, int32(-1)
 	room := c.capacity - c.demand[v]
-	if c.nodes > scanMost || c.nodes > scanNodes && len(c.load) > scanRoutes {
+	if c.nodes > model.ScanMost || c.nodes > scanNodes && len(c.load) > model.ScanRoutes {
 		c.probe++
 		near := c.near[c.nearAt[v]:c.nearAt[v+1]]
 		for _, w := range near[:min(len(near), routesNear)] {
@@ -182,15 +180,15 @@ func (c *chain) place(r int, v int32, in, out []int32, best int32) (int32, int) 
 	if c.limit > 0 {
 		best = c.within(s, v, best)
 	}
-	if stops := s.stops; len(stops)-1 <= c.wait && &in[0] == &out[0] {
-		c.wait -= len(stops) - 1
+	if stops := s.stops; len(stops)-1 <= c.untilSkip && &in[0] == &out[0] {
+		c.untilSkip -= len(stops) - 1
 		return cheapest(stops, out, best)
 	}
-	return c.blinking(s.stops, in, out, best)
+	return c.skipping(s.stops, in, out, best)
 }
 
 // within is the bound under which an insertion of v keeps the route's limit.
-func (c *chain) within(s *slot, v, best int32) int32 {
+func (c *chain) within(s *routeBuffer, v, best int32) int32 {
 	left := c.limit - s.length + 1
 	if c.service != nil {
 		left -= int64(c.service[v])
@@ -216,16 +214,16 @@ func cheapest(stops []stop, row []int32, best int32) (int32, int) {
 	return best, at
 }
 
-// blinking is cheapest for distances that may differ by direction, overlooking a position now and
+// skipping is cheapest for distances that may differ by direction, overlooking a position now and
 // then.
-func (c *chain) blinking(stops []stop, in, out []int32, best int32) (int32, int) {
+func (c *chain) skipping(stops []stop, in, out []int32, best int32) (int32, int) {
 	at := 0
 	for i := 1; i < len(stops); i++ {
-		if c.wait == 0 {
-			c.wait = c.blink()
+		if c.untilSkip == 0 {
+			c.untilSkip = c.UntilNextSkip()
 			continue
 		}
-		c.wait--
+		c.untilSkip--
 		s := stops[i]
 		if cost := in[stops[i-1].node] + out[s.node] - s.leg; cost < best {
 			best, at = cost, i
@@ -237,9 +235,9 @@ func (c *chain) blinking(stops []stop, in, out []int32, best int32) (int32, int)
 // order sorts the removed customers: at random, by demand, far first or near first, with the
 // weights 4, 4, 2, 1. The random half of the key also settles ties.
 func (c *chain) order() {
-	rule := c.below(11)
+	rule := c.IntN(11)
 	for _, v := range c.removed {
-		key := c.next() >> 32
+		key := c.Next() >> 32
 		switch {
 		case rule < 4:
 		case rule < 8:
@@ -276,7 +274,7 @@ func sortByKeys(list []int32, keys []uint64) {
 func (c *chain) iterate(temperature float64) {
 	c.begin()
 	c.ruin()
-	limit := int64(temperature*c.exponential()) + 1
+	limit := int64(temperature*c.Exponential()) + 1
 	if c.recreate(limit) {
 		c.keep()
 	} else {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"haul/internal/search/model"
 	"haul/internal/vrp"
 )
 
@@ -20,7 +21,7 @@ type feature struct {
 // vehicles for about ten customers.
 type sampler struct {
 	*vrp.Problem
-	stream
+	model.Stream
 	customers int
 	types     []vrp.VehicleType
 }
@@ -30,7 +31,7 @@ func (d *sampler) depots() int { return d.DepotCount() }
 // perCustomer calls f for a share of the customers, in percent.
 func (d *sampler) perCustomer(percent int, f func(v int)) {
 	for v := d.depots(); v < len(d.Demand); v++ {
-		if d.below(100) < percent {
+		if d.IntN(100) < percent {
 			f(v)
 		}
 	}
@@ -39,7 +40,7 @@ func (d *sampler) perCustomer(percent int, f func(v int)) {
 // column returns a value below most for a share of the customers, and 0 for the others.
 func (d *sampler) column(most, percent int) []float64 {
 	out := make([]float64, len(d.Demand))
-	d.perCustomer(percent, func(v int) { out[v] = float64(d.below(most)) })
+	d.perCustomer(percent, func(v int) { out[v] = float64(d.IntN(most)) })
 	return out
 }
 
@@ -54,16 +55,16 @@ func (d *sampler) windows(percent, width int) {
 		d.Windows = make([][]vrp.Window, len(d.Demand))
 	}
 	d.perCustomer(percent, func(v int) {
-		from := float64(d.below(300))
-		d.Windows[v] = []vrp.Window{{From: from, To: from + float64(width/2+d.below(width))}}
+		from := float64(d.IntN(300))
+		d.Windows[v] = []vrp.Window{{From: from, To: from + float64(width/2+d.IntN(width))}}
 	})
 }
 
 func (d *sampler) pickups(rule vrp.BackhaulRule) {
 	d.Backhauls, d.Pickup = rule, make([]int32, len(d.Demand))
 	d.perCustomer(35, func(v int) {
-		d.Pickup[v] = int32(1 + d.below(9))
-		if rule != vrp.Mixed || d.below(3) > 0 {
+		d.Pickup[v] = int32(1 + d.IntN(9))
+		if rule != vrp.Mixed || d.IntN(3) > 0 {
 			d.Demand[v] = 0
 		}
 	})
@@ -74,7 +75,7 @@ func (d *sampler) ship(count int) {
 	for k := range min(count, d.customers/2) {
 		s := vrp.Shipment{Pickup: int32(n - 1 - 2*k), Delivery: int32(n - 2 - 2*k), Amount: make([]int32, 1+len(d.Dimensions))}
 		for i := range s.Amount {
-			s.Amount[i] = int32(1 + d.below(9))
+			s.Amount[i] = int32(1 + d.IntN(9))
 		}
 		d.Demand[s.Pickup], d.Demand[s.Delivery] = 0, 0
 		if d.Optional != nil {
@@ -110,7 +111,7 @@ var features = []feature{
 	{"linehaul-first", func(d *sampler) { d.pickups(vrp.LinehaulFirst) }, "shipments lifo dimension"},
 	{"dimension", func(d *sampler) {
 		second := vrp.Dimension{Name: "volume", Delivery: make([]int32, len(d.Demand)), Pickup: make([]int32, len(d.Demand))}
-		d.perCustomer(80, func(v int) { second.Delivery[v], second.Pickup[v] = int32(d.below(5)), int32(d.below(3)) })
+		d.perCustomer(80, func(v int) { second.Delivery[v], second.Pickup[v] = int32(d.IntN(5)), int32(d.IntN(3)) })
 		d.Dimensions = append(d.Dimensions, second)
 		d.everyType(func(t *vrp.VehicleType) { t.Capacity = append(t.Capacity, 25) })
 	}, ""},
@@ -122,8 +123,8 @@ var features = []feature{
 	{"lifo", func(d *sampler) { d.ship(6); d.LIFO = true }, "groups"},
 	{"groups", func(d *sampler) {
 		for v := d.depots(); v+2 < len(d.Demand); v += 3 {
-			g := vrp.Group{Required: d.below(3) > 0}
-			for k := range 2 + d.below(2) {
+			g := vrp.Group{Required: d.IntN(3) > 0}
+			for k := range 2 + d.IntN(2) {
 				g.Members = append(g.Members, int32(v+k))
 			}
 			d.Groups = append(d.Groups, g)
@@ -142,7 +143,7 @@ var features = []feature{
 	}, ""},
 	{"priority", func(d *sampler) {
 		d.Priority = make([]int, len(d.Demand))
-		d.perCustomer(40, func(v int) { d.Priority[v] = d.below(4) })
+		d.perCustomer(40, func(v int) { d.Priority[v] = d.IntN(4) })
 		d.everyType(func(t *vrp.VehicleType) { t.Count = 1 + d.customers/25 })
 	}, ""},
 	{"counted", func(d *sampler) { d.everyType(func(t *vrp.VehicleType) { t.Count = 1 + d.customers/7 }) }, ""},
@@ -201,11 +202,11 @@ func sample(index uint64, customers int, names string) *vrp.Problem {
 		depots = 3
 	}
 	n := depots + customers
-	d := &sampler{stream: newStream(7, index), customers: customers, types: []vrp.VehicleType{vrp.NewVehicleType(50)},
+	d := &sampler{Stream: model.NewStream(7, index), customers: customers, types: []vrp.VehicleType{vrp.NewVehicleType(50)},
 		Problem: &vrp.Problem{Depots: depots, Demand: make([]int32, n), X: make([]float64, n), Y: make([]float64, n), Metric: vrp.Rounded}}
 	for v := range n {
-		if d.X[v], d.Y[v] = float64(d.below(100)), float64(d.below(100)); v >= depots {
-			d.Demand[v] = int32(1 + d.below(9))
+		if d.X[v], d.Y[v] = float64(d.IntN(100)), float64(d.IntN(100)); v >= depots {
+			d.Demand[v] = int32(1 + d.IntN(9))
 		}
 	}
 	for i := range features {

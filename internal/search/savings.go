@@ -1,6 +1,8 @@
 package search
 
 import (
+	"haul/internal/search/model"
+	"haul/internal/search/neighbour"
 	"haul/internal/vrp"
 
 	"cmp"
@@ -9,9 +11,9 @@ import (
 	"slices"
 )
 
-// Clarke and Wright's savings. What a reader could break: the method is deterministic. Equal
-// savings are taken in order of customer numbers, so problem and budget fix the routes; no map
-// range and no clock may be used here.
+// Clarke and Wright's savings. The method is deterministic. Equal savings are taken in order of
+// customer numbers, so problem and budget fix the routes; no map range and no clock may be used
+// here.
 
 // SavingsOptions sets how far Savings searches.
 type SavingsOptions struct {
@@ -22,9 +24,6 @@ type SavingsOptions struct {
 
 // Sizes of the neighbour lists and of the default budget.
 const (
-	allPairs      = 400   // customers up to which every pair is offered as a saving
-	savingsNear   = 100   // beyond it: pairs from the lists of this many nearest
-	searchNear    = 40    // nearest customers that moves and insertions look at
 	perturbPairs  = 2     // default iterations: this times N²,
 	perturbAtMost = 30000 // and no more than this
 )
@@ -48,12 +47,12 @@ func SavingsWith(ctx context.Context, p *vrp.Problem, o SavingsOptions) (vrp.Sol
 	if err := p.Plain(); err != nil {
 		return vrp.Solution{}, fmt.Errorf("savings knows no limit but the capacity, and %s is not such a problem: %w; use the search", named(p), err)
 	}
-	t := newMetricTable(p)
-	k := searchNear
-	if p.N() > allPairs {
-		k = savingsNear
+	t := model.NewMetricTable(p)
+	k := model.SearchNear
+	if p.N() > model.AllPairs {
+		k = model.SavingsNear
 	}
-	near, err := newNeighbours(ctx, t, k)
+	near, err := neighbour.NewNeighbours(ctx, t, k)
 	if err != nil {
 		return vrp.Solution{}, err
 	}
@@ -61,7 +60,7 @@ func SavingsWith(ctx context.Context, p *vrp.Problem, o SavingsOptions) (vrp.Sol
 	if !whole {
 		return vrp.Solution{}, ctx.Err()
 	}
-	s := newTours(t, near.trim(searchNear))
+	s := newTours(t, near.Trim(model.SearchNear))
 	s.set(start)
 	l := newDescent(s)
 	if err := l.run(ctx); err != nil {
@@ -101,16 +100,16 @@ type saving struct {
 // clarkeWright joins routes of one customer each, greatest saving first, wherever both customers
 // are still at an end of their routes and the joint load fits. Where ctx ends before, the routes
 // are those that were joined by then, and whole is false.
-func clarkeWright(ctx context.Context, t *metricTable, near *neighbours) (s vrp.Solution, whole bool) {
-	n := t.n - 1
+func clarkeWright(ctx context.Context, t *model.FloatMatrix, near *neighbour.Neighbours) (s vrp.Solution, whole bool) {
+	n := t.N - 1
 	list := savingsList(ctx, t, near)
 	// side[2v] and side[2v+1] are v's customers before and after; 0 is the depot. Where distances
 	// are the same both ways a route has no direction yet, and either side serves.
-	side := make([]int32, 2*t.n)
-	root := make([]int32, t.n)
-	load := make([]int64, t.n)
+	side := make([]int32, 2*t.N)
+	root := make([]int32, t.N)
+	load := make([]int64, t.N)
 	for v := 1; v <= n; v++ {
-		root[v], load[v] = int32(v), int64(t.p.Demand[v])
+		root[v], load[v] = int32(v), int64(t.P.Demand[v])
 	}
 	find := func(v int32) int32 {
 		for root[v] != v {
@@ -123,13 +122,13 @@ func clarkeWright(ctx context.Context, t *metricTable, near *neighbours) (s vrp.
 	for i := range list {
 		if i == order.at {
 			if i > 0 && ctx.Err() != nil {
-				return walk(side, n, t.oneWay), false
+				return walk(side, n, t.OneWay), false
 			}
 			order.next()
 		}
 		s := list[i]
 		from, to := 2*s.i+1, 2*s.j
-		if !t.oneWay {
+		if !t.OneWay {
 			if side[from] != 0 {
 				from--
 			}
@@ -141,14 +140,14 @@ func clarkeWright(ctx context.Context, t *metricTable, near *neighbours) (s vrp.
 			continue
 		}
 		a, b := find(s.i), find(s.j)
-		if a == b || load[a]+load[b] > int64(t.p.Capacity) {
+		if a == b || load[a]+load[b] > int64(t.P.Capacity) {
 			continue
 		}
 		side[from], side[to] = s.j, s.i
 		root[b] = a
 		load[a] += load[b]
 	}
-	return walk(side, n, t.oneWay), ctx.Err() == nil // or the list was cut short
+	return walk(side, n, t.OneWay), ctx.Err() == nil // or the list was cut short
 }
 
 // savingsPiece is how many savings are put in order at a time, about.
@@ -226,20 +225,20 @@ func walk(side []int32, n int, oneWay bool) vrp.Solution {
 // savingsList is every pair worth joining, in no order: all pairs in small problems, pairs of near
 // neighbours in large ones, as many as are found before ctx ends. Pairs are ordered where the way
 // back differs.
-func savingsList(ctx context.Context, t *metricTable, near *neighbours) []saving {
-	n := int32(t.n - 1)
+func savingsList(ctx context.Context, t *model.FloatMatrix, near *neighbour.Neighbours) []saving {
+	n := int32(t.N - 1)
 	var list []saving
 	add := func(i, j int32) {
-		if g := t.d(i, 0) + t.d(0, j) - t.d(i, j); g > 0 {
+		if g := t.D(i, 0) + t.D(0, j) - t.D(i, j); g > 0 {
 			list = append(list, saving{g, i, j})
 		}
 	}
-	if n <= allPairs {
+	if n <= model.AllPairs {
 		list = make([]saving, 0, n*(n-1)/2)
 		for i := int32(1); i <= n; i++ {
 			for j := i + 1; j <= n; j++ {
 				add(i, j)
-				if t.oneWay {
+				if t.OneWay {
 					add(j, i)
 				}
 			}
@@ -249,13 +248,13 @@ func savingsList(ctx context.Context, t *metricTable, near *neighbours) []saving
 			if i%256 == 0 && ctx.Err() != nil {
 				return list
 			}
-			for _, j := range near.of(i) {
+			for _, j := range near.Of(i) {
 				// A pair on both lists is offered once, by its lower number.
-				if i > j && slices.Contains(near.of(j), i) {
+				if i > j && slices.Contains(near.Of(j), i) {
 					continue
 				}
 				add(i, j)
-				if t.oneWay {
+				if t.OneWay {
 					add(j, i)
 				}
 			}

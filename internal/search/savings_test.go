@@ -14,6 +14,8 @@ import (
 	"pgregory.net/rapid"
 
 	"haul/internal/rng"
+	"haul/internal/search/model"
+	"haul/internal/search/neighbour"
 )
 
 func savings(t interface{ Fatal(...any) }, p *vrp.Problem, perturb int) vrp.Solution {
@@ -72,8 +74,8 @@ func TestSavingsProperty(t *testing.T) {
 // depot, and a gain of their rounding is no progress.
 func TestRoundingIsMeasuredByTheLongestLeg(t *testing.T) {
 	p := &vrp.Problem{Name: "far apart", Capacity: 9, Metric: vrp.Explicit, Demand: []int32{0, 1, 1}, Weights: []float64{0, 1, 1, 1, 0, 1e6, 1, 1e6, 0}}
-	table := newMetricTable(p)
-	near, err := newNeighbours(t.Context(), table, searchNear)
+	table := model.NewMetricTable(p)
+	near, err := neighbour.NewNeighbours(t.Context(), table, model.SearchNear)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,8 +89,8 @@ func TestMoveDeltas(t *testing.T) {
 	var kinds [moveHeads + 1]int
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawSmall(t, 14)
-		table := newMetricTable(p)
-		near, err := newNeighbours(context.Background(), table, searchNear)
+		table := model.NewMetricTable(p)
+		near, err := neighbour.NewNeighbours(context.Background(), table, model.SearchNear)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +98,7 @@ func TestMoveDeltas(t *testing.T) {
 		s.set(oneEach(p.N()))
 		l := newDescent(s)
 		for _, u := range rapid.SliceOfN(rapid.Int32Range(1, int32(p.N())), 1, 20).Draw(t, "u") {
-			for _, v := range near.of(u) {
+			for _, v := range near.Of(u) {
 				// The best feasible move is made whether or not it helps, so that routes keep
 				// changing.
 				l.best = move{delta: math.Inf(1)}
@@ -148,24 +150,24 @@ func randomProblem(n int, index uint64) *vrp.Problem {
 }
 
 func TestNeighboursTreeAgreesWithScan(t *testing.T) {
-	p := randomProblem(bruteNodes+300, 0)
-	nb, err := newNeighbours(context.Background(), newMetricTable(p), 20)
+	p := randomProblem(model.BruteNodes+300, 0)
+	nb, err := neighbour.NewNeighbours(context.Background(), model.NewMetricTable(p), 20)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for v := 1; v <= p.N(); v++ {
-		var all []neighbour
+		var all []neighbour.Neighbour
 		for w := 1; w <= p.N(); w++ {
 			if w != v {
-				all = append(all, neighbour{int32(w), p.Dist(v, w)})
+				all = append(all, neighbour.Neighbour{V: int32(w), Cost: p.Dist(v, w)})
 			}
 		}
-		slices.SortFunc(all, byCost)
+		slices.SortFunc(all, neighbour.ByCost)
 		var want []int32
 		for _, w := range all[:20] {
-			want = append(want, w.v)
+			want = append(want, w.V)
 		}
-		if diff := cmp.Diff(want, nb.of(int32(v))); diff != "" {
+		if diff := cmp.Diff(want, nb.Of(int32(v))); diff != "" {
 			t.Fatalf("customer %d: %s", v, diff)
 		}
 	}
@@ -173,9 +175,9 @@ func TestNeighboursTreeAgreesWithScan(t *testing.T) {
 
 // Past the sizes that tabulate distances and offer all pairs, the same rules hold.
 func TestSavingsLarge(t *testing.T) {
-	p := randomProblem(matrixNodes+500, 1)
-	table := newMetricTable(p)
-	near, err := newNeighbours(context.Background(), table, savingsNear)
+	p := randomProblem(model.MatrixNodes+500, 1)
+	table := model.NewMetricTable(p)
+	near, err := neighbour.NewNeighbours(context.Background(), table, model.SavingsNear)
 	if err != nil {
 		t.Fatal(err)
 	}

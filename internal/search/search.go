@@ -4,7 +4,7 @@
 // is large or several cores work on it. Plain problems have their own files; problems with
 // further constraints use the files rich_*.go.
 //
-// What a reader could break: with a budget of iterations nothing may read a clock, because the
+// With a budget of iterations nothing may read a clock, because the
 // result is then a function of problem, seed and budget. The result never costs more than the
 // start by vrp.Problem.Cost, which is not the arithmetic that guides the search.
 package search
@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"haul/internal/search/model"
+	"haul/internal/search/neighbour"
 	"haul/internal/vrp"
 )
 
@@ -89,7 +91,7 @@ func Solve(ctx context.Context, p *vrp.Problem, o Options) (*Result, error) {
 		}
 	}
 	// Bringing routes within a fleet needs all distances at once, or the path that asks for each.
-	large := p.Vehicles > 0 && len(p.Demand) > tableNodes && o.Start == nil
+	large := p.Vehicles > 0 && len(p.Demand) > model.TableNodes && o.Start == nil
 	if flat || p.Limited() != nil || o.Fixed != nil || o.Partial || large {
 		return solveRich(ctx, p, o, begun)
 	}
@@ -111,8 +113,8 @@ type driver struct {
 	begun time.Time
 	m     *metric
 	all   *region
-	near  *neighbours // of every customer, in the problem's numbers
-	most  int         // routes allowed
+	near  *neighbour.Neighbours // of every customer, in the problem's numbers
+	most  int                   // routes allowed
 
 	start    vrp.Solution
 	present  [][]int32 // where the annealing stands
@@ -124,11 +126,11 @@ type driver struct {
 	slowest  atomic.Int64 // nanoseconds per distance of the part that took longest to make
 	local    [][]int32    // scratch of region.part, by worker
 
-	iterations int
-	told       time.Time
-	toldCost   float64
-	met        bool // the target
-	draws      uint64
+	iterations   int
+	notifiedAt   time.Time
+	notifiedCost float64
+	met          bool // the target
+	draws        uint64
 }
 
 func (d *driver) prepare(ctx context.Context) error {
@@ -169,7 +171,7 @@ func (d *driver) begin(ctx context.Context) error {
 	d.best = clone(d.present)
 	d.bestCost = d.price(d.best)
 	d.leg = float64(d.bestCost) / float64(d.p.N()+len(d.best))
-	d.tell(true)
+	d.notify(true)
 	return nil
 }
 
@@ -189,7 +191,7 @@ func (d *driver) build(ctx context.Context) (vrp.Solution, error) {
 		// with a fleet go another way (see Solve).
 		return vrp.Solution{Routes: routes}, nil
 	}
-	c := newChain(d.all, d.p.N(), newStream(d.o.Seed, 1<<62))
+	c := newChain(d.all, d.p.N(), model.NewStream(d.o.Seed, 1<<62))
 	c.set(routes)
 	c.rebuild()
 	if without := c.reduce(ctx, d.most, d.fleetBudget()); without > 0 {
@@ -230,25 +232,25 @@ func (d *driver) offer(routes [][]int32, cost int64) bool {
 	return true
 }
 
-// tell reports, and sees whether the target is met.
-func (d *driver) tell(improved bool) {
+// notify reports, and sees whether the target is met.
+func (d *driver) notify(improved bool) {
 	if d.o.Progress == nil && d.o.Target == 0 {
 		return
 	}
 	now := time.Now()
-	if !improved && now.Sub(d.told) < 100*time.Millisecond {
+	if !improved && now.Sub(d.notifiedAt) < 100*time.Millisecond {
 		return
 	}
-	d.told = now
+	d.notifiedAt = now
 	cost := d.p.Cost(vrp.Solution{Routes: d.best})
 	if d.o.Target > 0 && cost <= d.o.Target {
 		d.met = true
 	}
 	if d.o.Progress != nil {
 		d.o.Progress(Progress{Seconds: now.Sub(d.begun).Seconds(), Iterations: d.iterations, Cost: cost,
-			Routes: len(d.best), Improved: cost != d.toldCost, Best: vrp.Solution{Routes: d.best}})
+			Routes: len(d.best), Improved: cost != d.notifiedCost, Best: vrp.Solution{Routes: d.best}})
 	}
-	d.toldCost = cost
+	d.notifiedCost = cost
 }
 
 // result evaluates the best routes against the start in the problem's own arithmetic.

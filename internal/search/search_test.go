@@ -12,6 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"haul/internal/rng"
+	"haul/internal/search/model"
+	"haul/internal/search/neighbour"
 	"haul/internal/vrp"
 	"haul/internal/vrp/files"
 )
@@ -66,9 +68,10 @@ func TestSolveReachesPublishedCosts(t *testing.T) {
 
 // Seed and iterations fix the routes, whatever the workers; another seed gives others.
 func TestSolveDependsOnSeedAndIterationsAlone(t *testing.T) {
-	large, iterations, several := uniform(2*partMost, 3), 9000, []int{2, 5}
-	if testing.Short() { // for the race detector: what workers share, on parts as small as there are
-		large, iterations, several = uniform(partMost+200, 3), 1500, []int{3}
+	large, iterations, several := uniform(2*model.PartMost, 3), 9000, []int{2, 5}
+	// for the race detector: what workers share, on parts as small as there are
+	if testing.Short() {
+		large, iterations, several = uniform(model.PartMost+200, 3), 1500, []int{3}
 	}
 	for _, p := range []*vrp.Problem{load(t, "X-n101-k25", files.Options{}), large} {
 		first := solve(t, p, Options{Iterations: iterations, Seed: 5, Workers: 1})
@@ -263,7 +266,7 @@ func TestSolveStopsAndTells(t *testing.T) {
 // wholeOf is the region of all customers of a problem.
 func wholeOf(p *vrp.Problem) (*region, error) {
 	m := newMetric(p)
-	near, err := newNeighbours(context.Background(), &metricTable{p: p, n: m.nodes}, nearest)
+	near, err := neighbour.NewNeighbours(context.Background(), &model.FloatMatrix{P: p, N: m.nodes}, model.Nearest)
 	return whole(m, near), err
 }
 
@@ -274,7 +277,7 @@ func TestChainKeepsItsCost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newChain(g, p.N(), newStream(1, 1))
+	c := newChain(g, p.N(), model.NewStream(1, 1))
 	c.set(alone(p.N()).Routes)
 	for i := range 3000 {
 		c.iterate(float64(i % 7 * 10))
@@ -299,12 +302,12 @@ func TestInsertLooksInEveryRoute(t *testing.T) {
 		nodes, routes int
 		every, full   bool
 	}{
-		{scanNodes, scanRoutes + 1, true, false},
-		{scanNodes + 1, scanRoutes, true, false},
-		{scanNodes + 1, scanRoutes + 1, false, false},
-		{scanMost, scanRoutes, true, false},
-		{scanMost + 1, 3, false, false},
-		{scanMost + 1, 3, false, true},
+		{scanNodes, model.ScanRoutes + 1, true, false},
+		{scanNodes + 1, model.ScanRoutes, true, false},
+		{scanNodes + 1, model.ScanRoutes + 1, false, false},
+		{model.ScanMost, model.ScanRoutes, true, false},
+		{model.ScanMost + 1, 3, false, false},
+		{model.ScanMost + 1, 3, false, true},
 	} {
 		p := &vrp.Problem{Capacity: 1 << 20, Demand: make([]int32, c.nodes), X: make([]float64, c.nodes), Y: make([]float64, c.nodes)}
 		p.X[0], p.X[42], p.X[43], p.Demand[1] = 1500, -1000, 1000, 1
@@ -325,9 +328,9 @@ func TestInsertLooksInEveryRoute(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		chain := newChain(g, p.N(), newStream(1, 1))
+		chain := newChain(g, p.N(), model.NewStream(1, 1))
 		chain.set(routes)
-		chain.route[1], chain.wait = -1, math.MaxInt // none is overlooked
+		chain.route[1], chain.untilSkip = -1, math.MaxInt // none is overlooked
 		want := int32(0)
 		if c.every || c.full {
 			want = 1
@@ -386,7 +389,7 @@ func TestIterationsAllocateNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newChain(g, p.N(), newStream(1, 1))
+	c := newChain(g, p.N(), model.NewStream(1, 1))
 	c.set(alone(p.N()).Routes)
 	for range 20000 {
 		c.iterate(20)
@@ -403,7 +406,7 @@ func BenchmarkIterate(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			c := newChain(g, p.N(), newStream(1, 1))
+			c := newChain(g, p.N(), model.NewStream(1, 1))
 			s, err := Savings(context.Background(), p)
 			if err != nil {
 				b.Fatal(err)
@@ -419,7 +422,7 @@ func BenchmarkIterate(b *testing.B) {
 
 // By the clock, with several workers: chains of their own, parts, and parts of parts.
 func TestSolveByTheClockWithWorkers(t *testing.T) {
-	for _, n := range []int{3, 60, chainMost + 50, partMost + 200} {
+	for _, n := range []int{3, 60, model.ChainMost + 50, model.PartMost + 200} {
 		r := solve(t, uniform(n, 2), Options{Time: 120 * time.Millisecond, Workers: 3, Progress: func(Progress) {}})
 		if r.Interrupted {
 			t.Errorf("%d customers: interrupted", n)
@@ -439,7 +442,7 @@ func TestAShortTimeIsNotMelted(t *testing.T) {
 		d.o.Workers = 1
 		return d
 	}
-	many := partMost + 200
+	many := model.PartMost + 200
 	d := prepared(many, Options{Time: time.Hour})
 	cost := d.bestCost
 	d.probe(t.Context(), 1)
@@ -447,19 +450,19 @@ func TestAShortTimeIsNotMelted(t *testing.T) {
 		t.Fatalf("a pace of %v after %d iterations, cost from %d to %d", d.pace, d.iterations, cost, d.bestCost)
 	}
 	for _, c := range []struct {
-		each, want float64 // iterations per customer, and where hotFirst then is
-	}{{meltEach / 4, hotFirst / 4}, {meltEach, hotFirst}, {meltEach * 9, hotFirst}, {1, 2 * cold}} {
+		each, want float64 // iterations per customer, and where startTemperature then is
+	}{{itersPerCustomer / 4, startTemperature / 4}, {itersPerCustomer, startTemperature}, {itersPerCustomer * 9, startTemperature}, {1, 2 * endTemperature}} {
 		d.pace = c.each * float64(many) / d.o.Time.Seconds()
-		if got := d.heat(hotFirst); math.Abs(got-c.want) > 1e-9 {
+		if got := d.firstTemperature(startTemperature); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%v iterations per customer begin at %v, not at %v", c.each, got, c.want)
 		}
 		same := &driver{p: d.p, o: Options{Iterations: int(c.each) * many}}
-		if got := same.heat(hotFirst); math.Abs(got-c.want) > 1e-9 {
+		if got := same.firstTemperature(startTemperature); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("as a number they begin at %v", got)
 		}
 	}
 	// What is annealed whole has no such round, and a budget of iterations asks no clock.
-	for _, o := range []*driver{prepared(partMost, Options{Time: time.Hour}), prepared(many, Options{Iterations: 50})} {
+	for _, o := range []*driver{prepared(model.PartMost, Options{Time: time.Hour}), prepared(many, Options{Iterations: 50})} {
 		if o.probe(t.Context(), 1); o.pace != 0 || o.iterations != 0 {
 			t.Errorf("%d customers: a pace of %v was measured", o.p.N(), o.pace)
 		}

@@ -4,15 +4,17 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"haul/internal/search/model"
 )
 
-// Dividing a solution into parts. What a reader could break: routes stay whole, so that the
-// parts together are a solution whatever happens inside them. The cuts change every time;
-// otherwise two routes on both sides of a cut would never be improved together.
+// Dividing a solution into parts. Routes stay whole, so that the parts together are a solution
+// whatever happens inside them. The cuts change every time; otherwise two routes on both sides of a
+// cut would never be improved together.
 
 // split halves the present routes again and again, each time across a direction drawn at random,
 // until there are as many groups as asked for, of about equal numbers of customers.
-func (d *driver) split(s *stream, parts int) [][][]int32 {
+func (d *driver) split(s *model.Stream, parts int) [][][]int32 {
 	type placed struct {
 		route []int32
 		x, y  float64
@@ -44,8 +46,8 @@ func (d *driver) split(s *stream, parts int) [][][]int32 {
 			groups = append(groups, g)
 			return
 		}
-		sin, cos := math.Sincos(2 * math.Pi * s.unit())
-		from := list[s.below(len(list))].route
+		sin, cos := math.Sincos(2 * math.Pi * s.Float())
+		from := list[s.IntN(len(list))].route
 		for i := range list {
 			if x != nil {
 				list[i].key = cos*list[i].x + sin*list[i].y

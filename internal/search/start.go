@@ -7,20 +7,19 @@ import (
 	"slices"
 	"time"
 
+	"haul/internal/search/model"
+	"haul/internal/search/neighbour"
 	"haul/internal/vrp"
 )
 
-// The first routes of a search with a clock. What a reader could break: with a budget of
-// iterations nothing here reads the time, and lists have their full length. With a clock the
-// first routes take at most startShare of the time: a sample predicts how long lists may be,
-// joining and descending stop where they are when the time is over, and routes along a curve
-// replace worse ones.
+// The first routes of a search with a clock. With a budget of iterations nothing here reads the
+// time, and lists have their full length. With a clock the first routes take at most startShare of
+// the time: a sample predicts how long lists may be, joining and descending stop where they are
+// when the time is over, and routes along a curve replace worse ones.
 
 const (
 	startShare  = 0.25 // of the time, for lists and first routes, as foretold
 	startLatest = 0.5  // of the time, when they end wherever they are
-	startSample = 200  // customers whose lists foretell the rest
-	startLeast  = 8    // nearest customers of the shortest lists
 	// what joining and descending take, in times of what making the lists does on one core
 	startBeside = 2.7
 )
@@ -35,25 +34,25 @@ func (d *driver) hurry(ctx context.Context) (context.Context, context.CancelFunc
 
 // lists finds the nearest customers of every customer: as many as ever, or as the time allows. They
 // are empty where the time is over before they are found.
-func (d *driver) lists(ctx context.Context) (*neighbours, error) {
+func (d *driver) lists(ctx context.Context) (*neighbour.Neighbours, error) {
 	n, from := d.p.N(), 1
-	f := newFinder(&metricTable{p: d.p, n: n + 1})
-	nb := newLists(n, nearest)
-	if d.o.Time > 0 && n > startSample {
+	f := neighbour.NewFinder(&model.FloatMatrix{P: d.p, N: n + 1})
+	nb := neighbour.NewLists(n, model.Nearest)
+	if d.o.Time > 0 && n > model.StartSample {
 		began := time.Now()
-		f.lists(ctx, nb, 1, startSample)
-		from += startSample
-		each := time.Since(began).Seconds() / startSample
+		f.Lists(ctx, nb, 1, model.StartSample)
+		from += model.StartSample
+		each := time.Since(began).Seconds() / model.StartSample
 		need := each * float64(n) * (1/float64(d.o.Workers) + startBeside)
 		if have := startShare*d.o.Time.Seconds() - time.Since(d.begun).Seconds(); need > have {
-			nb, from = newLists(n, max(startLeast, int(nearest*have/need))), 1
+			nb, from = neighbour.NewLists(n, max(model.StartLeast, int(model.Nearest*have/need))), 1
 		}
 	}
 	soon, cancel := d.hurry(ctx)
 	defer cancel()
-	f.all(soon, nb, from, d.o.Workers)
+	f.All(soon, nb, from, d.o.Workers)
 	if soon.Err() != nil {
-		return newLists(n, 0), ctx.Err()
+		return neighbour.NewLists(n, 0), ctx.Err()
 	}
 	return nb, nil
 }
@@ -68,7 +67,7 @@ func (d *driver) makes(routes [][]int32) bool {
 	for _, r := range routes {
 		nodes += len(r)
 	}
-	if nodes > regionMost {
+	if nodes > model.RegionMost {
 		return false
 	}
 	each := max(legTime, time.Duration(d.slowest.Load()))
@@ -99,7 +98,7 @@ func (d *driver) tabulate() bool {
 // made notes how long a part took to make. Small ones tell nothing: their times are those of lists,
 // and of whoever had the core in between.
 func (d *driver) made(nodes int, took time.Duration) {
-	if nodes < 2*partMost {
+	if nodes < 2*model.PartMost {
 		return
 	}
 	each := int64(took) / int64(nodes) / int64(nodes)
@@ -117,13 +116,13 @@ func (d *driver) first(ctx context.Context) vrp.Solution {
 	along := alongCurve(d.p)
 	soon, cancel := d.hurry(ctx)
 	defer cancel()
-	if d.near.k == 0 && d.p.N() > 1 {
+	if d.near.K == 0 && d.p.N() > 1 {
 		return along
 	}
-	t := newMetricTable(d.p)
+	t := model.NewMetricTable(d.p)
 	near := d.near
-	if d.p.N() <= allPairs {
-		near = near.trim(searchNear)
+	if d.p.N() <= model.AllPairs {
+		near = near.Trim(model.SearchNear)
 	}
 	start, whole := clarkeWright(soon, t, near)
 	if !whole && !(d.p.Cost(start) < d.p.Cost(along)) {
@@ -132,7 +131,7 @@ func (d *driver) first(ctx context.Context) vrp.Solution {
 	if soon.Err() != nil {
 		return start
 	}
-	s := newTours(t, near.trim(searchNear))
+	s := newTours(t, near.Trim(model.SearchNear))
 	s.set(start)
 	_ = newDescent(s).run(soon) // what it has improved by then is a solution
 	return d.p.MergeAtDepot(s.solution())

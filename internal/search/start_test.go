@@ -1,13 +1,13 @@
 package search
 
 import (
-	"context"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
+	"haul/internal/search/model"
 	"haul/internal/vrp"
 )
 
@@ -69,12 +69,12 @@ func TestAnyTimeHasRoutes(t *testing.T) {
 func TestTheStartEndsInTime(t *testing.T) {
 	p := scattered(3000, 60)
 	late := &driver{p: p, o: Options{Time: time.Hour, Workers: 1}, begun: time.Now().Add(-2 * time.Hour)}
-	if err := late.prepare(t.Context()); err != nil || late.near.k != 0 {
-		t.Fatalf("lists of %d when the time was over: %v", late.near.k, err)
+	if err := late.prepare(t.Context()); err != nil || late.near.K != 0 {
+		t.Fatalf("lists of %d when the time was over: %v", late.near.K, err)
 	}
 	early := &driver{p: p, o: Options{Time: time.Hour, Workers: 1}, begun: time.Now()}
-	if err := early.prepare(t.Context()); err != nil || early.near.k != nearest {
-		t.Fatalf("lists of %d with an hour to go: %v", early.near.k, err)
+	if err := early.prepare(t.Context()); err != nil || early.near.K != model.Nearest {
+		t.Fatalf("lists of %d with an hour to go: %v", early.near.K, err)
 	}
 	late.near = early.near // joining and descending stop at once
 	if s := late.first(t.Context()); vrp.Validate(p, s) != nil || p.Cost(s) > p.Cost(alongCurve(p)) {
@@ -98,8 +98,9 @@ func TestPartsThatTakeTooLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.begun = time.Now().Add(-time.Hour + 30*time.Second)
-	d.slowest.Store(int64(time.Minute) / 300 / 300) // 30 seconds are left, and a part takes over a minute
-	if d.parts() < 2 || d.roundOfParts(t.Context(), cold, 0, 1) || d.iterations != 0 {
+	// 30 seconds are left, and a part takes over a minute
+	d.slowest.Store(int64(time.Minute) / 300 / 300)
+	if d.parts() < 2 || d.roundOfParts(t.Context(), endTemperature, 0, 1) || d.iterations != 0 {
 		t.Errorf("%d parts, %d iterations", d.parts(), d.iterations)
 	}
 	if got := d.price(d.present); got != d.bestCost {
@@ -110,14 +111,14 @@ func TestPartsThatTakeTooLong(t *testing.T) {
 // Few and long routes of more customers than a table is made for: the search of 4,000 on one
 // vehicle ended in a trace.
 func TestManyCustomersOnOneRoute(t *testing.T) {
-	p := scattered(tableNodes+10, math.MaxInt32)
+	p := scattered(model.TableNodes+10, math.MaxInt32)
 	r, err := Solve(t.Context(), p, Options{Iterations: 2000})
 	if err != nil || len(r.Solution.Routes) != 1 || r.Iterations < 1900 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	d := &driver{p: p, o: Options{Iterations: 1}, begun: time.Now(), present: [][]int32{make([]int32, regionMost-1)}}
-	if !d.makes(d.present) || d.makes([][]int32{make([]int32, regionMost)}) {
-		t.Errorf("regions of %d nodes and one more", regionMost)
+	d := &driver{p: p, o: Options{Iterations: 1}, begun: time.Now(), present: [][]int32{make([]int32, model.RegionMost-1)}}
+	if !d.makes(d.present) || d.makes([][]int32{make([]int32, model.RegionMost)}) {
+		t.Errorf("regions of %d nodes and one more", model.RegionMost)
 	}
 }
 
@@ -143,31 +144,18 @@ func TestSavingsInPieces(t *testing.T) {
 	}
 }
 
-// A list does not depend on who makes it.
-func TestListsByWorkers(t *testing.T) {
-	p := scattered(1500, 60)
-	f := newFinder(&metricTable{p: p, n: 1501})
-	one, three := newLists(1500, 20), newLists(1500, 20)
-	f.all(context.Background(), one, 1, 1)
-	f.lists(context.Background(), three, 1, 200)
-	f.all(context.Background(), three, 201, 3)
-	if !slices.Equal(one.list, three.list) || slices.Contains(one.list, 0) {
-		t.Error("lists differ")
-	}
-}
-
 // A problem of several parts is annealed once where it has few iterations for each customer, and
 // reheated where it has many; one that is annealed whole is always reheated.
 func TestFewIterationsAnnealOnce(t *testing.T) {
 	for _, c := range []struct{ customers, iterations, want int }{
-		{partMost, onceEach*partMost - 1, 4}, {partMost + 1, onceEach*(partMost+1) - 1, 1}, {partMost + 1, onceEach * (partMost + 1), 4},
+		{model.PartMost, onceEach*model.PartMost - 1, 4}, {model.PartMost + 1, onceEach*(model.PartMost+1) - 1, 1}, {model.PartMost + 1, onceEach * (model.PartMost + 1), 4},
 	} {
 		d := &driver{p: &vrp.Problem{Demand: make([]int32, c.customers+1)}, o: Options{Iterations: c.iterations}}
-		if got := d.cycles(); len(got) != c.want || got[len(got)-1].until != 1 || got[0].hot != hotFirst {
+		if got := d.cycles(); len(got) != c.want || got[len(got)-1].until != 1 || got[0].hot != startTemperature {
 			t.Errorf("%d customers, %d iterations: %v", c.customers, c.iterations, got)
 		}
 	}
-	timed := &driver{p: &vrp.Problem{Demand: make([]int32, partMost+2)}, o: Options{Time: time.Second}, pace: 1000}
+	timed := &driver{p: &vrp.Problem{Demand: make([]int32, model.PartMost+2)}, o: Options{Time: time.Second}, pace: 1000}
 	if got := timed.cycles(); len(got) != 1 {
 		t.Errorf("a thousand iterations in the time: %v", got)
 	}

@@ -1,0 +1,107 @@
+// Package model compiles routing problems for the search: locations with their amounts and times in
+// whole units, vehicle types with their limits, distances and durations in tables. Durations,
+// services and opening times are rounded up and closing times down, so that routes that keep these
+// limits keep the problem's own. Costs here guide the search; reported costs come from package vrp.
+package model
+
+import "haul/internal/vrp"
+
+// Endless is later than any time.
+const Endless = int64(1) << 46
+
+// Location is a customer or depot.
+type Location struct {
+	Early, Late      int64
+	Service          int64
+	Release          int64
+	Delivery, Pickup int32   // in the first dimension
+	Price            float64 // of leaving it out
+	Required         bool
+	Partner          int32 // the other half of its shipment; 0: none
+	// the customer that stands for its shipment or group: the pickup, the first member
+	Representative int32
+	IsDelivery     bool // the delivery of a shipment
+}
+
+// VehicleType is a vehicle type in units.
+type VehicleType struct {
+	Start, End           int32
+	Count                int // of vehicles
+	Capacity             []int32
+	Initial              []int32
+	Early, LastStart     int64
+	Late                 int64
+	MaxDur, MaxDist      int64
+	MaxStops             int
+	Fixed, PerDist       float64
+	Own                  float64 // the fixed cost without what the objective adds to it
+	PerDur               float64 // per unit
+	Distances, Durations *Matrix
+	Allowed              []uint64 // bits; nil: all
+	Reloads              []int32
+	MaxReloads           int
+	Family               int // kinds of one family differ in capacity, number and costs alone
+	Breaks               []vrp.Break
+	Rests                []breakTimes // the same in units, where times are clocked
+	StartSeg, EndSeg     TimeSegment
+	reloadSegs           []TimeSegment // by reload depot: leaving it
+}
+
+// Compiled is the compiled problem.
+type Compiled struct {
+	P               *vrp.Problem
+	Nodes, Depots   int
+	Locations       []Location
+	Types           []VehicleType
+	Dims            int
+	Amounts         []LoadSegment // by place: one segment per dimension
+	OverloadWeights []int64       // by dimension: of a unit of overload
+	Softly          bool          // overload may have a price
+	PenaltyUnit     float64       // what a unit of weighed overload costs at first
+	// by place: 1 where it gives, 2 where it gets, in the first dimension
+	Side         []uint8
+	Timed        bool // windows, durations or releases matter
+	Mixed        bool // the order of deliveries and pickups matters to the load
+	Sorted       bool // deliveries come before pickups, or a pickup is never first
+	Ordered      vrp.BackhaulRule
+	Trips        bool     // reloads
+	Slow         bool     // routes are evaluated by walking them
+	Clocked      bool     // their times are clocked (rich_clock)
+	Prompt       bool     // of time, windows are all that binds (rich_windows_only)
+	Setup        []int64  // by place, where times are clocked; nil: none
+	Spans        [][]Span // by place: its windows, where routes are walked
+	Lifo         bool
+	PerDur       bool // some kind is paid by duration
+	Pairs        bool
+	OneGrid      bool      // all kinds have the same distances
+	Shipment     [][]int32 // by place: the amounts of its shipment
+	Loss         []float64 // by place: prizes of the others of its group
+	Members      [][]int32 // by lead of a group: its members; nil: none
+	Tasks        []int32   // leads of all tasks
+	Row          []int32   // by lead: its index in tasks, plus 1
+	DistUnit     float64   // units in a distance of 1
+	TimeUnit     float64
+	wholeTimes   bool // lengths of time are whole numbers of units
+	Near         []int32
+	NearAt       []int32
+	Leg          float64 // a typical leg's cost, the unit of temperature
+	LeastPerDist float64 // of all kinds
+	Upper        float64 // more than serving any customer alone costs
+	// of the tasks by row, from the last cover of a small problem; nil: none
+	Prices []float64
+}
+
+// Small reports whether every cycle of annealing begins anew.
+func (m *Compiled) Small() bool { return len(m.Tasks) <= SmallMost }
+
+// AmountsOf is a place's segments of load.
+func (m *Compiled) AmountsOf(v int32) []LoadSegment {
+	return m.Amounts[int(v)*m.Dims:][:m.Dims]
+}
+
+func (m *Compiled) MayServe(k *VehicleType, v int32) bool {
+	return k.Allowed == nil || k.Allowed[v>>6]>>(uint(v)&63)&1 != 0
+}
+
+// NearOf is the neighbour list of a customer.
+func (m *Compiled) NearOf(v int32) []int32 { return m.Near[m.NearAt[v]:m.NearAt[v+1]] }
