@@ -71,6 +71,21 @@ func floatMax[T anyFloat](w *warp, in *inst) {
 	}
 }
 
+// nanMin and nanMax are the forms .NaN: the result is NaN if either operand is.
+func nanMin(w *warp, in *inst) {
+	a, b, d := reg[float32](w, in.a), reg[float32](w, in.b), result[float32](w, in)
+	for i := range d {
+		d[i] = min(a[i], b[i])
+	}
+}
+
+func nanMax(w *warp, in *inst) {
+	a, b, d := reg[float32](w, in.a), reg[float32](w, in.b), result[float32](w, in)
+	for i := range d {
+		d[i] = max(a[i], b[i])
+	}
+}
+
 func tied[T anyFloat](x, y, both T) T {
 	switch {
 	case x != x:

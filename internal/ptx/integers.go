@@ -58,11 +58,11 @@ var integers = map[string]func(x *building) error{
 	},
 	"min": func(x *building) error {
 		return x.byType(map[string]func(*warp, *inst){"u16": least[uint32], "s32": least[int32], "u32": least[uint32], "s64": least[int64], "u64": least[uint64],
-			"f32": floatMin[float32], "f64": floatMin[float64]}, 2)
+			"f32": floatMin[float32], "NaN.f32": nanMin, "f64": floatMin[float64]}, 2)
 	},
 	"max": func(x *building) error {
 		return x.byType(map[string]func(*warp, *inst){"u16": most[uint32], "s32": most[int32], "u32": most[uint32], "s64": most[int64], "u64": most[uint64],
-			"f32": floatMax[float32], "f64": floatMax[float64], "f16x2": maxF16x2}, 2)
+			"f32": floatMax[float32], "NaN.f32": nanMax, "f64": floatMax[float64], "f16x2": maxF16x2}, 2)
 	},
 	"neg": func(x *building) error {
 		return x.byType(map[string]func(*warp, *inst){"s32": negate[uint32], "s64": negate[uint64], "f32": flip[uint32], "f64": flip[uint64]}, 1)

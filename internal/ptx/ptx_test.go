@@ -109,6 +109,8 @@ func TestInstructions(t *testing.T) {
 			words{nan, f(1)}, words{0, 1, 1}},
 		{"mov.b32 %f1, %r1; mov.b32 %f2, %r2; min.f32 %f3, %f1, %f2; max.f32 %f4, %f1, %f2; mov.b32 %r5, %f3; mov.b32 %r6, %f4;", words{nan, f(2)}, words{f(2), f(2)}},
 		{"mov.b32 %f1, %r1; mov.b32 %f2, %r2; min.f32 %f3, %f1, %f2; max.f32 %f4, %f1, %f2; mov.b32 %r5, %f3; mov.b32 %r6, %f4;", words{0, 1 << 31}, words{1 << 31, 0}},
+		{"mov.b32 %f1, %r1; mov.b32 %f2, %r2; min.NaN.f32 %f3, %f1, %f2; max.NaN.f32 %f4, %f1, %f2; mov.b32 %r5, %f3; mov.b32 %r6, %f4;", words{nan, f(2)}, words{nan, nan}},
+		{"mov.b32 %f1, %r1; mov.b32 %f2, %r2; min.NaN.f32 %f3, %f1, %f2; max.NaN.f32 %f4, %f1, %f2; mov.b32 %r5, %f3; mov.b32 %r6, %f4;", words{0, 1 << 31}, words{1 << 31, 0}},
 		// (1+2^-12)² - 1 needs the product whole
 		{"mov.b32 %f1, %r1; mov.b32 %f2, %r2; fma.rn.f32 %f3, %f1, %f1, %f2; mov.b32 %r5, %f3;", words{f(1 + 0x1p-12), f(-1)}, words{f(0x1p-11 + 0x1p-24)}},
 		{"mov.b32 %f1, %r1; cvt.rna.tf32.f32 %r5, %f1; mov.b32 %f2, %r2; cvt.rna.tf32.f32 %r6, %f2;", words{0x3f801000, 0xbf800fff}, words{0x3f802000, 0xbf800000}},

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"math"
+	"slices"
 
 	"haul/internal/rules/ir"
 	"haul/internal/rules/parse"
@@ -50,4 +51,40 @@ func Same(kind ir.Kind, a, b uint32) bool {
 	}
 	x, y := math.Float32frombits(a), math.Float32frombits(b)
 	return kind == ir.Float32 && x != x && y != y
+}
+
+// Outputs returns how rules read each output of a method: its results, then the words that it may
+// change.
+func (p *Problem) Outputs(m parse.Method) []ir.Kind {
+	var out []ir.Kind
+	add := func(fields []parse.Field) {
+		for _, f := range fields {
+			out = append(out, f.Kind)
+		}
+	}
+	switch m {
+	case parse.Before, parse.DrawInstance, parse.After:
+		add(p.Instance)
+	case parse.DrawNode, parse.Derive:
+		add(p.Node)
+	case parse.Start:
+		add(p.Vehicle)
+	case parse.Fits, parse.Returns, parse.Stays, parse.Ended:
+		out = append(out, ir.Bool)
+	case parse.Stuck, parse.Move:
+		out = append(out, ir.Float32)
+	case parse.Features:
+		out = slices.Repeat([]ir.Kind{ir.Float32}, p.File.Features)
+	case parse.Context:
+		out = slices.Repeat([]ir.Kind{ir.Float32}, p.File.Context)
+	case parse.Steps:
+		out = append(out, ir.Int32)
+	}
+	if m == parse.Move {
+		add(p.Vehicle)
+		if p.Amount >= 0 {
+			out = append(out, ir.Int32)
+		}
+	}
+	return out
 }

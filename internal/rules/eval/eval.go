@@ -23,12 +23,12 @@ func New(p *rules.Problem) *Form {
 
 // Call is rules.Form.
 func (e *Form) Call(m parse.Method, f *rules.Frame) []uint32 {
-	e.out = e.run(e.p.Func(m), f, e.out[:0])
+	e.out = e.Run(e.p.Func(m), f, e.out[:0])
 	return e.out
 }
 
-// run appends a function's outputs to out.
-func (e *Form) run(fn *ir.Func, f *rules.Frame, out []uint32) []uint32 {
+// Run appends a function's outputs to out.
+func (e *Form) Run(fn *ir.Func, f *rules.Frame, out []uint32) []uint32 {
 	if cap(e.values) < len(fn.Values) {
 		e.values = make([]uint32, 2*len(fn.Values))
 	}
@@ -61,7 +61,7 @@ func (e *Form) Fits(f *rules.Frame, in *rules.Instance, amounts []uint32, mask [
 		if amounts != nil {
 			e.row[e.p.Amount] = amounts[j]
 		}
-		e.out = e.run(fn, &own, e.out[:0])
+		e.out = e.Run(fn, &own, e.out[:0])
 		mask[j/64] |= uint64(e.out[0]&1) << (j % 64)
 	}
 }

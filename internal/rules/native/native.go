@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"strings"
 
 	"haul/internal/rules"
 	"haul/internal/rules/ir"
@@ -30,7 +31,8 @@ func New(p *rules.Problem, types []any, steps func(int32) int32) (*Form, error) 
 	f := &Form{p: p, of: map[string]reflect.Value{}, steps: steps, row: make([]uint32, len(p.Node))}
 	for _, t := range types {
 		v := reflect.ValueOf(t).Elem()
-		f.of[v.Type().Name()] = v
+		name, _, _ := strings.Cut(v.Type().Name(), "_") // random files have a suffix
+		f.of[name] = v
 	}
 	for name, want := range map[string]int{"Instance": len(p.Instance), "Node": len(p.Node), "Vehicle": len(p.Vehicle)} {
 		if got := size(f.of[name]); got != want {

@@ -101,7 +101,8 @@ func Validate(t *testing.T, file string, settings []map[string]string, valid fun
 		form := eval.New(p)
 		for g := range 60 {
 			r := rand.New(rand.NewPCG(uint64(i), uint64(g)))
-			route := Walk(p, form, uint64(g), 1+r.IntN(25), r)
+			in := p.Draw(form, &rules.Drawing{Seed: 7, Purpose: rng.Instances}, uint64(g), 1+r.IntN(25))
+			route := Walk(p, form, in, r)
 			cost, err := valid(route)
 			if err != nil || !(math.Abs(cost-route.Cost) <= Tolerance*(1+math.Abs(cost))) {
 				t.Fatalf("settings %v, instance %d, route %v: cost %v by the validator, %v by the rules; %v", s, g, route.Visits, cost, route.Cost, err)
@@ -138,9 +139,9 @@ func breakRoute(visits []int, r *rand.Rand) []int {
 	return out
 }
 
-// Walk walks a random route through instance g.
-func Walk(p *rules.Problem, form rules.Form, g uint64, n int, r *rand.Rand) *Route {
-	in := p.Draw(form, &rules.Drawing{Seed: 7, Purpose: rng.Instances}, g, n)
+// Walk walks a random route through an instance.
+func Walk(p *rules.Problem, form rules.Form, in *rules.Instance, r *rand.Rand) *Route {
+	n := in.Customers
 	route := rules.NewRoute(p, form, in)
 	out := &Route{Customers: n, p: p, in: in}
 	mask := make([]uint64, (p.Nodes(n)+63)/64)
