@@ -72,6 +72,7 @@ var house = []string{
 	"internal/world/xland/gpu",
 	"internal/cu/cutest",
 	"internal/rules/random",
+	"internal/rules/check",
 	"internal/rules/interpreted",
 	"internal/ptx",
 	"internal/rules/rulestest",

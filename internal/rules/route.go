@@ -3,6 +3,7 @@ package rules
 import (
 	"math"
 	"math/bits"
+	"slices"
 
 	"haul/internal/rules/ir"
 	"haul/internal/rules/parse"
@@ -154,4 +155,16 @@ func (p *Problem) NodeFeatures(form Form, in *Instance, j int, to []float32) {
 	for i, w := range form.Call(parse.Features, &f)[:len(to)] {
 		to[i] = math.Float32frombits(w)
 	}
+}
+
+// Clone returns a copy of the route that goes on by itself.
+func (r *Route) Clone() *Route {
+	out := *r
+	out.left, out.closed, out.amounts = slices.Clone(r.left), slices.Clone(r.closed), slices.Clone(r.amounts)
+	for s, words := range r.frame {
+		if ir.Source(s) != ir.Instance {
+			out.frame[s] = slices.Clone(words)
+		}
+	}
+	return &out
 }

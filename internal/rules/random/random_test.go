@@ -48,12 +48,22 @@ type counts struct {
 	methods map[parse.Method]int
 }
 
+// TestFewFilesAgree is TestFormsAgree and TestGoAgrees on a few files: most faults show there
+// within seconds.
+func TestFewFilesAgree(t *testing.T) {
+	t.Run("forms", func(t *testing.T) { formsAgree(t, min(40, *files)) })
+	t.Run("Go", func(t *testing.T) { goAgrees(t, min(40, *goes)) })
+}
+
 // TestFormsAgree runs random files plainly, as vector code and as PTX text: every call of every
 // method gives equal words. Every operation and method is hit, and masks are mixed in most steps.
-func TestFormsAgree(t *testing.T) {
+func TestFormsAgree(t *testing.T) { formsAgree(t, *files) }
+
+func formsAgree(t *testing.T, files int) {
+	t.Helper()
 	c := counts{ops: map[ir.Op]int{}, methods: map[parse.Method]int{}}
 	seed := *first
-	for range *files {
+	for range files {
 		p, o := compiled(t, seed)
 		seed = o.Seed + 1
 		if err := c.run(p, o); err != nil {
@@ -61,7 +71,7 @@ func TestFormsAgree(t *testing.T) {
 		}
 	}
 	t.Logf("%d steps, %d mixed; %d routes ended, %d at a dead end", c.Steps, c.Mixed, c.Ended, c.Dead)
-	if *files < 500 {
+	if files < 500 {
 		return
 	}
 	for _, o := range ir.Ops() {
@@ -94,8 +104,9 @@ func (c *counts) run(p *rules.Problem, o Options) error {
 		}
 	}
 	fast := &rules.Compared{Form: eval.New(p), Other: vec.New(p), Problem: p, Name: "the vector form"}
-	form := &rules.Compared{Form: fast, Other: text, Problem: p, Name: "the PTX text"}
-	return Walk(p, form, o.Seed, *walks, &c.Counts, func() error { return errors.Join(fast.Err, form.Err) })
+	plain := &rules.Compared{Form: fast, Other: vec.NewPlain(p), Problem: p, Name: "the vector form in plain Go"}
+	form := &rules.Compared{Form: plain, Other: text, Problem: p, Name: "the PTX text"}
+	return Walk(p, form, o.Seed, *walks, &c.Counts, func() error { return errors.Join(fast.Err, plain.Err, form.Err) })
 }
 
 // TestFilesRepeat: a file is a function of its options alone.
@@ -112,7 +123,10 @@ func TestFilesRepeat(t *testing.T) {
 
 // TestGoAgrees has Go compile random files, all in one package, and walks them natively and
 // plainly: the forms of one compiled file would agree even if it were compiled wrongly.
-func TestGoAgrees(t *testing.T) {
+func TestGoAgrees(t *testing.T) { goAgrees(t, *goes) }
+
+func goAgrees(t *testing.T, files int) {
+	t.Helper()
 	dir := t.TempDir()
 	here, err := filepath.Abs("native_program") // there is no such folder: its files are an overlay
 	if err != nil {
@@ -128,7 +142,7 @@ func TestGoAgrees(t *testing.T) {
 	}
 	var table strings.Builder
 	seed := *first &^ 1
-	for i := range *goes {
+	for i := range files {
 		p, o := compiled(t, seed)
 		seed = o.Seed + 2
 		o.Suffix = fmt.Sprintf("_%d", i)

@@ -20,15 +20,15 @@ func (f *Form) do(s *step) {
 		spread(f.blocks[s.d], f.masks[s.a])
 		return
 	case ir.Select:
-		choose(f.blocks[s.d], f.masks[s.a], f.blocks[s.b], f.blocks[s.c])
+		f.set.choose(f.blocks[s.d], f.masks[s.a], f.blocks[s.b], f.blocks[s.c])
 		return
 	}
 	a, b := f.blocks[s.a], f.blocks[s.b]
-	if compare := compares[s.op]; compare != nil {
+	if compare := f.set.compares[s.op]; compare != nil {
 		f.masks[s.d] = compare(a, b)
 		return
 	}
-	if compute := computes[s.op]; compute != nil {
+	if compute := f.set.computes[s.op]; compute != nil {
 		compute(f.blocks[s.d], a, b)
 		return
 	}
@@ -60,19 +60,30 @@ func spread(d *Block, mask uint64) {
 	}
 }
 
-// compares and computes are the operations that have a loop; the others run ir.Apply node by node.
-var compares = [256]func(a, b *Block) uint64{
-	ir.Eq: eq, ir.Lt: lt, ir.Le: le, ir.FEq: feq, ir.FLt: flt, ir.FLe: fle,
+// ops bounds the numbers of operations, conversions included.
+const ops = 256
+
+// set is the operations of an instruction set. Those without a loop run ir.Apply node by node.
+type set struct {
+	compares [ops]func(a, b *Block) uint64
+	computes [ops]func(d, a, b *Block)
+	choose   func(d *Block, mask uint64, yes, no *Block)
+	fill     func(to *Block, word uint32)
 }
 
-var computes = [256]func(d, a, b *Block){
-	ir.Add: add, ir.Sub: sub, ir.Mul: mul, ir.And: and, ir.Or: or, ir.Xor: xor, ir.Shl: shl, ir.Shr: shr,
-	ir.Min: least, ir.Max: greatest, ir.FAdd: fadd, ir.FSub: fsub, ir.FMul: fmul, ir.FDiv: fdiv,
-	ir.FMin: fmin, ir.FMax: fmax, ir.FNeg: fneg, ir.FAbs: fabs, ir.FSqrt: fsqrt, ir.Float: float,
+// plain is the set in Go.
+var plain = set{
+	compares: [ops]func(a, b *Block) uint64{ir.Eq: eq, ir.Lt: lt, ir.Le: le, ir.FEq: feq, ir.FLt: flt, ir.FLe: fle},
+	computes: [ops]func(d, a, b *Block){
+		ir.Add: add, ir.Sub: sub, ir.Mul: mul, ir.And: and, ir.Or: or, ir.Xor: xor, ir.Shl: shl, ir.Shr: shr,
+		ir.Min: least, ir.Max: greatest, ir.FAdd: fadd, ir.FSub: fsub, ir.FMul: fmul, ir.FDiv: fdiv,
+		ir.FMin: fmin, ir.FMax: fmax, ir.FNeg: fneg, ir.FAbs: fabs, ir.FSqrt: fsqrt, ir.Float: float,
+	},
+	choose: choose, fill: fill,
 }
 
 // choose takes word i from yes where bit i of the mask is set, else from no.
-var choose = func(d *Block, mask uint64, yes, no *Block) {
+func choose(d *Block, mask uint64, yes, no *Block) {
 	for i := range d {
 		keep := -uint32(mask >> i & 1)
 		d[i] = yes[i]&keep | no[i]&^keep

@@ -21,6 +21,7 @@ type Block [64]uint32
 type Form struct {
 	*eval.Form
 	p        *rules.Problem
+	set      *set
 	prepare  *ir.Func
 	steps    []step
 	result   int32    // the register of the outcome
@@ -46,9 +47,14 @@ type column struct {
 	mask     bool
 }
 
-// New returns the vector form of a problem.
-func New(p *rules.Problem) *Form {
-	f := &Form{Form: eval.New(p), p: p}
+// New returns the vector form of a problem, by the instructions of this processor.
+func New(p *rules.Problem) *Form { return newForm(p, fastest()) }
+
+// NewPlain returns the vector form in plain Go.
+func NewPlain(p *rules.Problem) *Form { return newForm(p, &plain) }
+
+func newForm(p *rules.Problem, s *set) *Form {
+	f := &Form{Form: eval.New(p), p: p, set: s}
 	early, rest := p.Func(parse.Fits).Split(ir.To)
 	f.prepare = early
 	f.translate(rest)
@@ -66,7 +72,7 @@ func (f *Form) Fits(frame *rules.Frame, in *rules.Instance, amounts []uint32, ma
 		if w.mask {
 			f.masks[w.to] = -uint64(bits & 1)
 		} else {
-			fill(f.blocks[w.to], bits)
+			f.set.fill(f.blocks[w.to], bits)
 		}
 	}
 	count := f.p.Nodes(in.Customers)
