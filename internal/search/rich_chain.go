@@ -19,8 +19,9 @@ type routeState struct {
 	count    int   // customers
 	stops    []stop
 	pre, suf []model.TimeSegment
-	ready    []int64 // the soonest departure from each stop, and the latest arrival; where m.prompt
-	due      []int64
+	// the soonest departure from each stop, and the latest arrival; where windows alone bind
+	ready []int64
+	due   []int64
 	// behind each stop, and the latest arrival at each; where times are clocked
 	hours  []departures
 	tail   []int64
@@ -47,7 +48,7 @@ type upgrade struct {
 }
 
 // link is where a customer is: its neighbours, the legs to and from it, its route (-1: none) and
-// its index there. Where c.spare, the route alone is kept.
+// its index there. From model.RoutesOnly on, the route alone is kept.
 type link struct{ prev, next, in, out, route, pos int32 }
 
 // ends is what an insertion asks of a route before it looks at its stops: where it begins and ends
@@ -57,16 +58,17 @@ type ends struct {
 	start, first, last, end, in, out int32
 	size, kind                       int32
 	rate                             float64
-	// room for deliveries and pickups, shut: ask enter; where c.easy
+	// room for deliveries and pickups, shut: ask admitsInsertion; from model.LoadAlong on
 	del, pick int32
-	// the last stop that gets, the first that gives; where c.sided
+	// the last stop that gets, the first that gives; with model.BackhaulsLastBySide
 	lastIn, firstOut int32
 
-	// of the route's slot, and the distance that its limit leaves; where c.lean
+	// of the route's slot, and the distance that its limit leaves; with model.ScanSimple
 	stops      []stop
 	ready, due []int64
 	spare      int64
-	// the room that all deliveries and all pickups leave, and the overload; where c.mixed as well
+	// the room that all deliveries and all pickups leave, and the overload; where the order matters
+	// as well
 	delRoom, pickRoom int32
 	over              int64
 }
@@ -80,6 +82,7 @@ type undoEntry struct{ route, slot int32 }
 // candidate is one solution that moves.
 type candidate struct {
 	*model.Compiled
+	Traits model.Traits // those of the problem, which tests may replace
 	model.Stream
 	seg     []model.TimeSegment // by place
 	states  []routeState
@@ -93,18 +96,7 @@ type candidate struct {
 	cost    float64
 	longest int64     // a limit to every route's duration beside its kind's
 	most    int       // routes allowed
-	simple  bool      // one dimension of load, in whatever order
-	sided   bool      // the order of deliveries and pickups shows in a position's neighbours
-	bare    bool      // a position is evaluated by its distance, order and load alone
-	full    bool      // insertions look at every position
-	vast    bool      // or at the routes of near customers alone (rich_large)
-	swift   bool      // and find what they ask in one table
-	easy    bool      // ends tell whether a route's vehicle may have one more customer
-	lone    bool      // and no other kind could have it in its place
 	perRate []float64 // by kind: the distance that a cost of 1 pays for
-	even    bool      // distances are the same both ways
-	lean    bool      // and little else is asked (rich_simple)
-	spare   bool      // nobody asks for a customer's neighbours or its index
 	reach   int       // or beside so many of the nearest customers
 
 	soft     bool    // load past a vehicle's room has a price
@@ -124,7 +116,6 @@ type candidate struct {
 	stamp          []int64
 	cut            []int64
 	splitDeeper    float64 // the chance that one more stays inside a string
-	uproots        bool    // strings may be as long as routes
 	removed        []int32 // leads of the tasks to insert
 	removedAt      []int64 // by lead: tick at which it was removed
 	removedFrom    []int32 // by lead: the route that it was removed from
@@ -135,7 +126,6 @@ type candidate struct {
 	usedWas        []int
 	failed         []int32 // tasks that found no place, or none worth it
 	untilSkip      int
-	choosy         bool // some task may be left out
 	eager          bool // the task at hand goes in where it fits, at any cost
 	built          bool // the first routes are being made
 	servedSoFar    int  // tasks that are served by then
@@ -158,8 +148,6 @@ type candidate struct {
 	bestCost float64
 	loadBuf  []model.LoadSegment
 	backBuf  []model.LoadSegment
-	cuts     bool // routes may be cut in two
-	recuts   bool // and several of them anew
 	split    splitter
 	stack    []int32
 	rowTo    []int32
@@ -175,39 +163,19 @@ type candidate struct {
 	focus           []int32    // where ruins begin; none: anywhere
 	labelling       *labelling // nil: routes are not found as a whole
 	flat            *flat      // nil: routes are not kept by customer
-	choosing        bool       // members of groups are chosen anew (rich_member)
 	layered         layers
 	chosen          []int32 // leads of groups that have another member since begin
 }
 
 func newRichChain(m *model.Compiled, s model.Stream) *candidate {
-	c := &candidate{Compiled: m, Stream: s, longest: model.Endless, most: m.Nodes,
+	c := &candidate{Compiled: m, Traits: m.Traits, Stream: s, longest: model.Endless, most: m.Nodes,
 		seg: make([]model.TimeSegment, m.Nodes+1), links: make([]link, m.Nodes),
 		used: make([]int, len(m.Types)), missing: make([]bool, m.Nodes), removedAt: make([]int64, m.Nodes), removedFrom: make([]int32, m.Nodes),
-		loadBuf: make([]model.LoadSegment, m.Dims), backBuf: make([]model.LoadSegment, m.Dims), cuts: m.Divides(), keys: make([]uint64, m.Nodes), full: m.Nodes-m.Depots <= model.FullMost || !m.OneGrid || m.GroupFactor() > 1 && len(m.Tasks) <= model.FullGroups,
+		loadBuf: make([]model.LoadSegment, m.Dims), backBuf: make([]model.LoadSegment, m.Dims), keys: make([]uint64, m.Nodes),
 		reach: model.InsertNear * (1 + m.GroupFactor()) / 2}
-	c.simple = m.Dims == 1 && !m.Pairs && !m.Mixed && !m.Trips && !m.Slow
-	c.sided = m.Sorted && !m.Trips
-	for v := m.Depots; v < m.Nodes; v++ {
-		c.sided = c.sided && m.Side[v] != 0
-	}
-	c.bare = c.simple && !m.Timed && (c.sided || !m.Sorted)
-	for i := range m.Types {
-		c.bare = c.bare && m.Types[i].MaxDist >= model.Endless
-	}
-	c.vast = !c.full && m.IsMatrixFree()
-	c.swift = m.OneGrid && m.Types[0].Distances.Cell != nil && !m.Trips && !m.Slow
-	c.recuts = c.resplits()
-	c.even = c.swift && m.Types[0].Distances.Back == nil
-	c.easy = c.simple || m.Mixed && m.Dims == 1 && !m.Pairs && !m.Trips && !m.Slow
-	c.lone = true
 	for i := range m.Types {
 		c.perRate = append(c.perRate, 1/max(m.Types[i].PerDist, math.SmallestNonzeroFloat32))
-		for j := range i {
-			c.lone = c.lone && m.Types[i].Family != m.Types[j].Family
-		}
 	}
-	c.lean = c.isSimple()
 	for v := range c.seg {
 		at := &m.Locations[v]
 		c.seg[v] = model.TimeSegment{Dur: at.Service, Early: at.Early, Late: at.Late, Release: at.Release}
@@ -215,15 +183,8 @@ func newRichChain(m *model.Compiled, s model.Stream) *candidate {
 	for v := range c.links {
 		c.links[v].route = -1
 	}
-	for _, lead := range m.Tasks {
-		c.choosy = c.choosy || !m.Locations[lead].Required
-	}
-	if c.labels() {
+	if c.Traits.Moves.Has(model.LabelRoutes) {
 		c.labelling = c.newLabelling()
-	}
-	c.spare = c.full && c.swift && c.labelling == nil && !m.Pairs && !c.cuts
-	for _, lead := range m.Tasks {
-		c.spare = c.spare && m.Members[lead] == nil
 	}
 	c.sampleEach, c.poolBelow = 4*len(m.Tasks), poolBelow
 	c.splitDeeper, c.targetLow, c.targetHigh = splitDeeper, targetFeasibleLow, targetFeasibleHigh
@@ -231,11 +192,10 @@ func newRichChain(m *model.Compiled, s model.Stream) *candidate {
 		c.sampleEach, c.poolBelow = len(m.Tasks)/2, poolBelowSmall
 		c.splitDeeper, c.targetLow, c.targetHigh = splitDeeperSmall, targetFeasibleLowSmall, targetFeasibleHighSmall
 	}
-	c.uproots = (m.Small() || c.choosy) && !m.Pairs
-	c.choosing = c.choosesMembers()
 	c.pool = newRichPool()
 	c.untilSkip = c.UntilNextSkip()
-	if c.flat = newFlat(c); c.flat != nil {
+	if c.Traits.Store == model.Packed {
+		c.flat = newFlat(c)
 		// Many cycles of many iterations: overload may be had more often.
 		c.targetLow, c.targetHigh = targetFeasibleLow, targetFeasibleHigh
 	}
@@ -354,7 +314,7 @@ func (c *candidate) undo() {
 		}
 	}
 	c.routes = c.routes[:c.before]
-	if c.spare {
+	if c.Traits.Store >= model.RoutesOnly {
 		for _, lead := range c.removed {
 			c.links[lead].route = c.removedFrom[lead]
 		}
@@ -431,7 +391,7 @@ func (c *candidate) reindex(r int32, from int) {
 
 // updateEnds is reindex where the customers of a route are in it already.
 func (c *candidate) updateEnds(r int32, from int) {
-	if c.spare {
+	if c.Traits.Store >= model.RoutesOnly {
 		c.noteEnds(r)
 	} else {
 		c.reindex(r, from)
@@ -450,25 +410,25 @@ func (c *candidate) noteEnds(r int32) {
 	n := len(stops)
 	k := &c.Types[s.kind]
 	e.size, e.kind = int32(n), s.kind
-	if c.lean {
+	if c.Traits.Scan == model.ScanSimple {
 		c.noteSimple(e, s, k)
 	}
-	if !c.spare {
+	if c.Traits.Store < model.RoutesOnly {
 		e.start, e.first, e.last, e.end = stops[0].node, stops[1].node, stops[n-2].node, stops[n-1].node
 		e.in, e.out, e.rate = stops[1].leg, stops[n-1].leg, k.PerDist
 	}
-	if c.easy {
+	if c.Traits.Insertion >= model.LoadAlong {
 		switch {
 		case s.lock > 0 || s.count >= k.MaxStops:
 			e.del, e.pick = shut, shut
-		case c.simple:
+		case c.Traits.Insertion >= model.LoadTotal:
 			room := c.tripCapacity(k, 0, 0)
 			e.del, e.pick = room-s.load[0].Del, room-s.load[0].Pick
 		default: // evaluated position by position
 			e.del, e.pick = math.MaxInt32, math.MaxInt32
 		}
 	}
-	if c.sided && c.swift {
+	if c.Traits.Order == model.BackhaulsLastBySide && c.Traits.OneTable() {
 		i := 1
 		for i < n-1 && c.Side[stops[i].node]&1 == 0 {
 			i++

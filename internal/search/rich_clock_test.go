@@ -52,7 +52,7 @@ func TestClockAgreesWithWalk(t *testing.T) {
 			continue
 		}
 		m := compileNear(context.Background(), p)
-		if !m.Clocked {
+		if m.Traits.Time != model.Clocked {
 			continue
 		}
 		c := newRichChain(m, model.NewStream(97, i))

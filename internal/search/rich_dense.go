@@ -27,7 +27,7 @@ const (
 	// the same where distances take 32 bits
 	longRoutes, longTolls = 32, 32
 	longBar               = 1<<29 - 1
-	longCost              = longBar - flatMost
+	longCost              = longBar - model.Largest32
 )
 
 // dense is the lists that an insertion reads.
@@ -55,7 +55,7 @@ var denseOn = denseQuick
 // larger amounts of customers at most, so that all amounts together are at most denseMost.
 func (f *flat) fits() bool {
 	c := f.candidate
-	if !denseOn || c.Prompt || c.Nodes >= densePlaces || f.overMost >= denseTolls {
+	if !denseOn || c.Traits.Time == model.WindowsOnly || c.Nodes >= densePlaces || f.overMost >= denseTolls {
 		return false
 	}
 	for i := range c.Types {
@@ -80,7 +80,7 @@ func sidedRows[T int16 | int32](f *flat, bar T) (in, out []T) {
 	c := f.candidate
 	in = make([]T, (c.Nodes+1)*densePlaces)
 	out = in
-	if c.sided {
+	if c.Traits.Order == model.BackhaulsLastBySide {
 		out = make([]T, len(in))
 	}
 	for v := range c.Nodes + 1 {
@@ -89,10 +89,10 @@ func sidedRows[T int16 | int32](f *flat, bar T) (in, out []T) {
 			i := v*densePlaces + w
 			in[i], out[i] = x, x
 			// A delivery goes behind no pickup, a pickup before no delivery.
-			if c.sided && c.Side[v]&2 != 0 && c.Side[w]&1 != 0 {
+			if c.Traits.Order == model.BackhaulsLastBySide && c.Side[v]&2 != 0 && c.Side[w]&1 != 0 {
 				in[i] = bar
 			}
-			if c.sided && c.Side[v]&1 != 0 && c.Side[w]&2 != 0 {
+			if c.Traits.Order == model.BackhaulsLastBySide && c.Side[v]&1 != 0 && c.Side[w]&2 != 0 {
 				out[i] = bar
 			}
 		}
@@ -182,7 +182,7 @@ func (f *flat) refreshDense(r int32) bool {
 		p, from = v, v
 	}
 	f.dist[r], f.count[r], f.del[r], f.pick[r] = dist, count, del, pick
-	if f.Mixed {
+	if f.Traits.Load.InOrder() {
 		f.densePeaks(r)
 	}
 	return f.settle(r)
@@ -195,7 +195,7 @@ func (f *flat) settle(r int32) bool {
 	k := &f.limits[f.kind[r]]
 	del, pick := f.del[r], f.pick[r]
 	peak := max(del, pick)
-	if f.Mixed {
+	if f.Traits.Load.InOrder() {
 		peak = int32(d.suf[f.base+r])
 		del, pick = 0, 0
 	}

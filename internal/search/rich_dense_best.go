@@ -149,7 +149,7 @@ func (f *flat) pointDense() {
 		return 0
 	}
 	f.perDist = f.Types[0].PerDist // of all kinds
-	a.mixed, a.limited, a.wide = flag(f.Mixed), flag(f.limited), flag(f.base > 64)
+	a.mixed, a.limited, a.wide = flag(f.Traits.Load.InOrder()), flag(f.limited), flag(f.base > 64)
 }
 
 // prime makes denseAsk ready for the insertions of an iteration.

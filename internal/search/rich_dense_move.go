@@ -112,7 +112,7 @@ func (f *flat) putDense(v, p int32) {
 	f.count[r]++
 	a := &f.Amounts[v]
 	f.del[r], f.pick[r] = f.del[r]+a.Del, f.pick[r]+a.Pick
-	if f.Mixed {
+	if f.Traits.Load.InOrder() {
 		f.board(r, v, p)
 	}
 	f.settle(r)
@@ -170,7 +170,7 @@ func (f *flat) unlink() {
 		f.del[r], f.pick[r] = f.del[r]-del, f.pick[r]-pick
 	}
 	for _, r := range f.touch {
-		if f.Mixed {
+		if f.Traits.Load.InOrder() {
 			f.densePeaks(r)
 		}
 		if f.count[r] > 0 && !f.settle(r) {

@@ -69,7 +69,7 @@ func TestDenseBestIsTheSameEverywhere(t *testing.T) {
 			if x == bar {
 				return long
 			}
-			return int32(min(int(x)*unit, flatMost))
+			return int32(min(int(x)*unit, model.Largest32))
 		}
 		for v := range in {
 			longIn[v], longOut[v] = scale(in[v], denseBar, longBar), scale(out[v], denseBar, longBar)
@@ -128,7 +128,7 @@ func TestDenseBestBeyondSixteenBits(t *testing.T) {
 		var longIn, longOut [densePlaces]int32
 		f := &flat{dense: new(dense), long: long}
 		f.dense.clear()
-		in[5], out[7], longIn[5], longOut[7] = denseMost, denseMost, flatMost, flatMost
+		in[5], out[7], longIn[5], longOut[7] = denseMost, denseMost, model.Largest32, model.Largest32
 		a := &f.denseAsk
 		*a = denseAsk{in: &in[0], out: &out[0], longIn: &longIn[0], longOut: &longOut[0], lists: f.dense, end: denseLanes, most: model.MaxTime32, get: 3, give: denseNone}
 		a.charge(1e6)
@@ -137,7 +137,7 @@ func TestDenseBestBeyondSixteenBits(t *testing.T) {
 		f.setLeg(5, 1)
 		want := int32(2*denseMost - 1 + 3_000_000)
 		if long {
-			a.far, want = 1, 2*flatMost-1+3_000_000
+			a.far, want = 1, 2*model.Largest32-1+3_000_000
 		}
 		if cost, at := f.denseBest(); at != 5 || cost != want {
 			t.Errorf("position %d at %d, want %d", at, cost, want)

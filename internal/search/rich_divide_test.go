@@ -21,7 +21,7 @@ func TestLargeVehicleGivesWay(t *testing.T) {
 		whole = append(whole, int32(v))
 	}
 	m := compileNear(context.Background(), p)
-	if !m.Divides() {
+	if m.Traits.Fleet < model.Splits {
 		t.Fatal("a fleet of two sizes is not divided")
 	}
 	c := newRichChain(m, model.NewStream(1, 1))

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"haul/internal/search/model"
-	"haul/internal/vrp"
 )
 
 // The routes of the simplest problems (see rich_simple) as lists by customer: what follows each
@@ -16,7 +15,6 @@ import (
 // Numbers of 32 bits hold the sum of any two distances, of a time, a service and a drive, and of a
 // detour and its penalty.
 const (
-	flatMost  = 1 << 28  // a distance, a window's end or all amounts at most
 	absentLeg = -1 << 30 // makes a detour longer than any other
 	flatBar   = -1 << 29 // the room of a position that the order of deliveries and pickups forbids
 )
@@ -97,51 +95,8 @@ type flat struct {
 	least    int32 // costs are not looked for below
 }
 
-// flattens reports whether the routes of a chain may be kept so.
-func (c *candidate) flattens() bool {
-	if !c.lean || !c.spare || c.choosy || c.cuts || c.Clocked || c.P.Objective != vrp.MinCost {
-		return false
-	}
-	for i := range c.Types {
-		if k := &c.Types[i]; k.Reloads != nil || k.Initial != nil {
-			return false
-		}
-		for _, x := range c.Types[i].Distances.Cell {
-			if x < 0 || x > flatMost {
-				return false
-			}
-		}
-		for _, x := range c.Types[i].Durations.Cell {
-			if x < 0 || x > flatMost {
-				return false
-			}
-		}
-	}
-	var del, pick int64
-	for _, v := range c.Tasks {
-		del, pick = del+int64(c.Amounts[v].Del), pick+int64(c.Amounts[v].Pick)
-	}
-	if del > flatMost || pick > flatMost {
-		return false
-	}
-	if !c.Prompt {
-		return true
-	}
-	// A time is at most MaxTime32 where it is looked at, and one service and one way more behind
-	// it.
-	for v := range c.Locations {
-		if at := &c.Locations[v]; at.Service > flatMost/2 || at.Late < model.Endless && at.Late > flatMost || v >= c.Depots && v < c.Nodes && at.Late >= model.Endless {
-			return false
-		}
-	}
-	return true
-}
-
-// newFlat makes the lists; nil if the problem asks for more.
+// newFlat makes the lists of a problem whose store is model.Packed.
 func newFlat(c *candidate) *flat {
-	if !c.flattens() {
-		return nil
-	}
 	f := &flat{candidate: c, stride: lanes(c.Nodes + 1)}
 	f.base = int32(f.stride)
 	for i := range c.Types {
@@ -203,8 +158,8 @@ func (f *flat) allot(routes int) {
 	}
 	part(f.picks, &f.gives)
 	part(f.limited, &f.spare)
-	part(f.Prompt, &f.drive, &f.ready, &f.due)
-	part(f.Mixed, &f.pre, &f.suf)
+	part(f.Traits.Time == model.WindowsOnly, &f.drive, &f.ready, &f.due)
+	part(f.Traits.Load.InOrder(), &f.pre, &f.suf)
 	if f.dense != nil {
 		lists, still = lists[:3], nil
 		f.priceWas, f.overWas = make([]float64, routes), make([]int64, routes)
@@ -331,13 +286,13 @@ func (f *flat) refresh(r int32) bool {
 	}
 	f.dist[r], f.count[r], f.del[r], f.pick[r] = dist, count, del, pick
 	peak := max(del, pick)
-	if f.Mixed {
+	if f.Traits.Load.InOrder() {
 		peak = f.peaks(r)
 	}
 	f.over[r] = f.overloadOf(peak, k, 0, 0)
 	f.fill(r, peak, true)
 	ok := dist <= k.MaxDist && int(count) <= k.MaxStops && (f.soft || f.over[r] == 0)
-	if f.Prompt {
+	if f.Traits.Time == model.WindowsOnly {
 		ok = f.times(r) && ok
 	}
 	return ok
@@ -347,7 +302,7 @@ func (f *flat) refresh(r int32) bool {
 // overload that may be added is as it was where the start's is.
 func (f *flat) fill(r, peak int32, all bool) {
 	k := &f.Types[f.kind[r]]
-	room := min(k.Capacity[0], flatMost)
+	room := min(k.Capacity[0], model.Largest32)
 	over := max(0, peak-room)
 	var extra int32
 	if f.soft {
@@ -370,12 +325,12 @@ func (f *flat) fill(r, peak int32, all bool) {
 	}
 	gets, gives := room-f.del[r]+over, room-f.pick[r]+over
 	switch {
-	case f.Mixed:
+	case f.Traits.Load.InOrder():
 		room += over
 		for p := h; p >= 0; p = f.succ[p] {
 			f.gets[p], f.gives[p] = room-f.pre[p], room-f.suf[p]
 		}
-	case f.sided:
+	case f.Traits.Order == model.BackhaulsLastBySide:
 		// Deliveries go before the first pickup, pickups behind the last delivery.
 		p := h
 		for ; f.Side[f.to[p]]&2 != 0; p = f.succ[p] {

@@ -85,7 +85,7 @@ func (f *flat) tables() {
 	dist, dur := c.Types[0].Distances, c.Types[0].Durations
 	f.rows = rows(func(v, w int32) int32 { return at(dist, v, w) })
 	f.ins, f.outs = f.rows, f.rows
-	if c.Prompt {
+	if c.Traits.Time == model.WindowsOnly {
 		f.ins = rows(func(v, w int32) int32 { return at(dur, w, v) })
 		f.outs = f.ins
 		if dur.Back != nil {

@@ -56,7 +56,7 @@ func (f *flat) save() {
 	copy(f.was, f.state)
 	copy(f.past, f.wide)
 	if f.dense != nil {
-		f.denseWas.copy(f.dense, f.long, f.Mixed)
+		f.denseWas.copy(f.dense, f.long, f.Traits.Load.InOrder())
 	}
 	f.before = f.routes
 }
@@ -65,7 +65,7 @@ func (f *flat) undo() {
 	copy(f.state, f.was)
 	copy(f.wide, f.past)
 	if f.dense != nil {
-		f.dense.copy(&f.denseWas, f.long, f.Mixed)
+		f.dense.copy(&f.denseWas, f.long, f.Traits.Load.InOrder())
 	}
 	f.routes = f.before
 	f.saved = true
@@ -78,7 +78,7 @@ func (f *flat) ruin() {
 	whole := float64(n) / float64(f.routes)
 	longest := min(stringMax, whole)
 	removed := float64(removedMean)
-	if c.uproots && whole > stringMax && c.IntN(longStringEach) == 0 {
+	if c.Traits.Moves.Has(model.LongStrings) && whole > stringMax && c.IntN(longStringEach) == 0 {
 		longest = min(longStringMost, whole)
 		removed = longest
 	}
@@ -196,7 +196,7 @@ func (f *flat) recreate(limit float64) bool {
 func (f *flat) order() {
 	c := f.candidate
 	rule := c.IntN(13)
-	if !c.Timed {
+	if !c.Traits.Time.Timed() {
 		rule = c.IntN(11)
 	}
 	list := f.sorts[rule]
@@ -400,13 +400,13 @@ func (f *flat) put(v, p int32) {
 	a := &c.Amounts[v]
 	f.del[r], f.pick[r] = f.del[r]+a.Del, f.pick[r]+a.Pick
 	peak := max(f.del[r], f.pick[r])
-	if c.Mixed {
+	if c.Traits.Load.InOrder() {
 		peak = f.peaks(r)
 	}
 	f.over[r] = c.overloadOf(peak, k, 0, 0)
 	f.extra[v] = f.extra[p]
 	f.fill(r, peak, false)
-	if c.Prompt {
+	if c.Traits.Time == model.WindowsOnly {
 		f.delay(v, p)
 	}
 	c.addChange(float64(float64(f.dist[r]-was)*k.PerDist), f.over[r]-over)

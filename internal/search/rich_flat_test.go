@@ -153,10 +153,10 @@ func TestFlatLeavesTheRest(t *testing.T) {
 		ask  func(p *vrp.Problem)
 	}{
 		"nothing":         {true, func(p *vrp.Problem) {}},
-		"the most loaded": {true, func(p *vrp.Problem) { p.Demand[5] += flatMost - sum(p.Demand); p.Capacity = flatMost }},
+		"the most loaded": {true, func(p *vrp.Problem) { p.Demand[5] += model.Largest32 - sum(p.Demand); p.Capacity = model.Largest32 }},
 		"one more": {false, func(p *vrp.Problem) {
-			p.Demand[5] += flatMost + 1 - sum(p.Demand)
-			p.Capacity = flatMost
+			p.Demand[5] += model.Largest32 + 1 - sum(p.Demand)
+			p.Capacity = model.Largest32
 		}},
 		"a way that nobody goes": {false, func(p *vrp.Problem) {
 			all, n := uphill(p), len(p.Demand)

@@ -22,29 +22,29 @@ func (c *candidate) find(v int32, best *insertion) {
 	c.asked++
 	// A limit of cost that no position near keeps is hardly kept far away, except by another size
 	// of vehicle or between two trips, and among few customers.
-	anywhere := c.Locations[v].Required && (best.cost+c.Loss[v] >= c.Upper || (!c.lone || c.Trips || c.Nodes < model.NearMost) && !c.vast)
+	anywhere := c.Locations[v].Required && (best.cost+c.Loss[v] >= c.Upper || (c.Traits.Fleet > model.SeparateTypes || c.Traits.Parts.Has(model.Reloads) || c.Nodes < model.NearMost) && c.Traits.Scan != model.ScanNearRoutes)
 	switch {
 	case c.hasty:
 		c.scanOutOfTime(v, best)
 		return
-	case c.lean:
+	case c.Traits.Scan == model.ScanSimple:
 		c.scanSimple(v, best)
-	case c.full && c.swift:
+	case c.Traits.Scan.All() && c.Traits.OneTable():
 		c.scanTable(v, best)
-	case c.full:
+	case c.Traits.Scan.All():
 		c.scan(v, best)
-	case c.vast:
+	case c.Traits.Scan == model.ScanNearRoutes:
 		c.scanNearRoutes(v, best)
 	default:
 		c.scanNear(v, best)
 	}
-	if c.Trips {
+	if c.Traits.Parts.Has(model.Reloads) {
 		c.findTrip(v, best)
 	}
 	c.scanNewRoute(v, best)
 	switch {
-	case best.route >= 0 || c.full || !anywhere:
-	case !c.vast:
+	case best.route >= 0 || c.Traits.Scan.All() || !anywhere:
+	case c.Traits.Scan != model.ScanNearRoutes:
 		c.scan(v, best)
 	case c.built || c.IntN(farEach) == 0:
 		c.scanFarRoutes(v, best)
@@ -179,9 +179,9 @@ func (c *candidate) scanTableRoute(r, v int32, to, from []int32, best *insertion
 	}
 	kind, extra := e.kind, 0.0
 	a := &c.Amounts[v]
-	if !c.easy || a.Del > e.del || a.Pick > e.pick || !c.MayServe(&c.Types[kind], v) {
+	if c.Traits.Insertion < model.LoadAlong || a.Del > e.del || a.Pick > e.pick || !c.MayServe(&c.Types[kind], v) {
 		switch {
-		case c.easy && c.lone && e.del != shut:
+		case c.Traits.Insertion >= model.LoadAlong && c.Traits.Fleet <= model.SeparateTypes && e.del != shut:
 			if !c.soft || !c.MayServe(&c.Types[kind], v) {
 				return
 			}
@@ -190,7 +190,7 @@ func (c *candidate) scanTableRoute(r, v int32, to, from []int32, best *insertion
 				return
 			}
 			extra = float64(float64(over+int64(min(0, e.del, e.pick))*c.OverloadWeights[0]) * c.penalty)
-		case c.simple && !c.soft && len(c.Types) == 1 && c.states[c.routes[r]].lock == 0:
+		case c.Traits.Insertion >= model.LoadTotal && !c.soft && len(c.Types) == 1 && c.states[c.routes[r]].lock == 0:
 			return
 		default:
 			if kind, extra = c.admitsInsertion(r, v); kind < 0 {
@@ -203,7 +203,7 @@ func (c *candidate) scanTableRoute(r, v int32, to, from []int32, best *insertion
 	}
 	s := &c.states[c.routes[r]]
 	lo, hi := 1+int(s.lock), len(s.stops)
-	if c.sided {
+	if c.Traits.Order == model.BackhaulsLastBySide {
 		side := c.Side[v]
 		if side&2 != 0 {
 			hi = int(e.firstOut) + 1
@@ -218,11 +218,11 @@ func (c *candidate) scanTableRoute(r, v int32, to, from []int32, best *insertion
 	at := &c.Locations[v]
 	// v is served at the soonest, and begun at the latest
 	done, late := at.Early+at.Service, at.Late
-	windows := c.Timed && !c.Clocked && !c.Prompt
+	windows := c.Traits.Time.Timed() && c.Traits.Time != model.Clocked && c.Traits.Time != model.WindowsOnly
 	if windows && (s.suf[hi-1].Late < done || s.pre[lo-1].Early+s.pre[lo-1].Dur > late) {
 		return
 	}
-	if c.Prompt {
+	if c.Traits.Time == model.WindowsOnly {
 		if s.due[hi-1] < done || s.ready[lo-1] > late {
 			return
 		}
@@ -241,7 +241,7 @@ func (c *candidate) scanTableRoute(r, v int32, to, from []int32, best *insertion
 		next := from[at.node]
 		delta := last + next - at.leg
 		last = next
-		if !c.even {
+		if c.Traits.Distance != model.SymmetricTable {
 			last = to[at.node]
 		}
 		if delta >= limit {
@@ -329,7 +329,7 @@ func (c *candidate) insert(at insertion) {
 	c.makeSpace(s, i)
 	leg := s.stops[i].leg
 	s.stops = c.with(s.stops, at)
-	if c.simple && !c.Clocked {
+	if c.Traits.Insertion >= model.LoadTotal && c.Traits.Time != model.Clocked {
 		c.refreshInserted(s, i, leg)
 	} else {
 		c.refresh(s, i, last)
@@ -351,12 +351,12 @@ func (c *candidate) refreshInserted(s *routeState, i int, leg int32) {
 	sum.Del, sum.Pick = sum.Del+a.Del, sum.Pick+a.Pick
 	sum.Peak = max(sum.Del, sum.Pick)
 	s.over, s.priced = c.overloadOf(sum.Peak, t, 0, 0), false
-	if !c.sided {
+	if c.Traits.Order != model.BackhaulsLastBySide {
 		c.orders(s)
 	}
-	if c.Prompt {
+	if c.Traits.Time == model.WindowsOnly {
 		c.windowTimes(s, t, i, i)
-	} else if c.Timed {
+	} else if c.Traits.Time.Timed() {
 		s.pre, s.suf = model.Resize(s.pre, n), model.Resize(s.suf, n)
 		c.times(s, t, i, i)
 	}
@@ -365,11 +365,11 @@ func (c *candidate) refreshInserted(s *routeState, i int, leg int32) {
 
 // makeSpace makes room in the segments that begin at a stop, of which those behind it stay.
 func (c *candidate) makeSpace(s *routeState, i int) {
-	if c.Prompt {
+	if c.Traits.Time == model.WindowsOnly {
 		n := len(s.stops)
 		s.due = model.Resize(s.due, wholeLanes(n+1))
 		copy(s.due[i+1:n+1], s.due[i:n])
-	} else if c.Timed && !c.Slow && !c.Clocked {
+	} else if c.Traits.Time.Timed() && !c.Traits.Time.IsWalked() && c.Traits.Time != model.Clocked {
 		s.suf = append(s.suf, model.TimeSegment{})
 		copy(s.suf[i+1:], s.suf[i:])
 	}

@@ -20,7 +20,7 @@ func TestSweepFindsWhatScanFinds(t *testing.T) {
 		}
 		m := compileNear(context.Background(), set.Problems[0])
 		c := newRichChain(m, model.NewStream(3, 1))
-		if !c.full || !c.swift || !c.spare || !c.lean {
+		if c.Traits.Store < model.RoutesOnly || c.Traits.Scan != model.ScanSimple {
 			t.Fatalf("%s: the quick look is not taken", name)
 		}
 		c.set(nil, nil, nil)

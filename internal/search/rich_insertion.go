@@ -49,7 +49,7 @@ func (c *candidate) evaluateRoute(s *routeState, v int32) (int32, float64) {
 	if extra == 0 || len(c.Types) == 1 || s.lock > 0 {
 		return best, extra
 	}
-	if c.simple && !c.soft {
+	if c.Traits.Insertion >= model.LoadTotal && !c.soft {
 		if !s.priced {
 			c.listUpgrades(s)
 		}
@@ -113,7 +113,7 @@ func (c *candidate) takes(s *routeState, kind, v int32) (int64, bool) {
 	if s.count >= k.MaxStops || !c.MayServe(k, v) {
 		return 0, false
 	}
-	if c.Pairs || c.Mixed || c.Trips {
+	if c.Traits.Parts.Has(model.Shipments) || c.Traits.Load.InOrder() || c.Traits.Parts.Has(model.Reloads) {
 		return 0, true // evaluated where it goes
 	}
 	if c.soft {
@@ -160,10 +160,10 @@ func (c *candidate) try(r, v int32, i int, prev, next, delta int32, best *insert
 	}
 	var kind int32
 	var extra float64
-	if c.simple && e.size > 0 && c.Amounts[v].Del <= e.del && c.Amounts[v].Pick <= e.pick && c.MayServe(&c.Types[e.kind], v) {
+	if c.Traits.Insertion >= model.LoadTotal && e.size > 0 && c.Amounts[v].Del <= e.del && c.Amounts[v].Pick <= e.pick && c.MayServe(&c.Types[e.kind], v) {
 		kind = e.kind
 	} else {
-		if e.size == 0 || c.simple && !c.soft && len(c.Types) == 1 {
+		if e.size == 0 || c.Traits.Insertion >= model.LoadTotal && !c.soft && len(c.Types) == 1 {
 			return
 		}
 		s := &c.states[c.routes[r]]
@@ -187,10 +187,10 @@ func (c *candidate) evaluate(r, v int32, i int, prev, next int32, delta int64, k
 	if cost >= best.cost {
 		return
 	}
-	if c.sided && !c.Slow && !c.inOrderBySide(prev, next, v) {
+	if c.Traits.Order == model.BackhaulsLastBySide && !c.Traits.Time.IsWalked() && !c.inOrderBySide(prev, next, v) {
 		return
 	}
-	if c.bare {
+	if c.Traits.Insertion == model.DistanceAlone {
 		*best = insertion{cost: cost, route: r, kind: kind, node: v, at: int32(i)}
 		return
 	}
@@ -198,7 +198,7 @@ func (c *candidate) evaluate(r, v int32, i int, prev, next int32, delta int64, k
 	if s.dist+delta > k.MaxDist {
 		return
 	}
-	if c.Slow {
+	if c.Traits.Time.IsWalked() {
 		c.evaluateWhole(insertion{route: r, kind: kind, node: v, at: int32(i)}, best)
 		return
 	}
@@ -208,11 +208,11 @@ func (c *candidate) evaluate(r, v int32, i int, prev, next int32, delta int64, k
 			trip++
 		}
 	}
-	if c.Mixed || c.Trips || c.Sorted {
-		if c.Sorted && !c.sided && !c.inOrder(s, trip, i, v) {
+	if c.Traits.Load.InOrder() || c.Traits.Parts.Has(model.Reloads) || c.Traits.Order != model.AnyOrder {
+		if c.Traits.Order != model.AnyOrder && c.Traits.Order != model.BackhaulsLastBySide && !c.inOrder(s, trip, i, v) {
 			return
 		}
-		if c.Mixed || c.Trips {
+		if c.Traits.Load.InOrder() || c.Traits.Parts.Has(model.Reloads) {
 			more, ok := c.loadWith(s, k, trip, i, v)
 			if !ok {
 				return
@@ -222,12 +222,12 @@ func (c *candidate) evaluate(r, v int32, i int, prev, next int32, delta int64, k
 			}
 		}
 	}
-	if c.Timed {
+	if c.Traits.Time.Timed() {
 		dur, ok := c.durationWith(s, k, trip, i, prev, v, next)
 		if !ok {
 			return
 		}
-		if c.PerDur {
+		if c.Traits.Parts.Has(model.PaidTime) {
 			cost += float64(float64(dur-s.dur) * k.PerDur)
 			if cost >= best.cost {
 				return
@@ -242,7 +242,7 @@ func (c *candidate) evaluate(r, v int32, i int, prev, next int32, delta int64, k
 func (c *candidate) loadWith(s *routeState, k *model.VehicleType, trip, i int, v int32) (int64, bool) {
 	dims := c.Dims
 	var more int64
-	if !c.Mixed {
+	if !c.Traits.Load.InOrder() {
 		for d, a := range c.AmountsOf(v) {
 			l := s.load[trip*dims+d]
 			more += c.overloadOf(max(l.Del+a.Del, l.Pick+a.Pick), k, trip, d) - c.overloadOf(l.Peak, k, trip, d)
@@ -284,10 +284,10 @@ func (c *candidate) inOrderBySide(prev, next, v int32) bool {
 
 // durationWith is the route's duration with v before stop i; false where a limit of time breaks.
 func (c *candidate) durationWith(s *routeState, k *model.VehicleType, trip, i int, prev, v, next int32) (int64, bool) {
-	if c.Clocked {
+	if c.Traits.Time == model.Clocked {
 		return 0, c.inTime(s, k, i, v)
 	}
-	if c.Prompt {
+	if c.Traits.Time == model.WindowsOnly {
 		return 0, c.windowsAdmit(s, k, i, prev, v, next)
 	}
 	x, ok := c.left(s, i-1).Join(c.seg[v], int64(k.Durations.At(prev, v)))
@@ -335,7 +335,7 @@ func (c *candidate) alone(kind, v int32, dist int64) (float64, bool) {
 		return 0, false
 	}
 	cost := k.Fixed + float64(float64(dist)*k.PerDist)
-	if c.Slow {
+	if c.Traits.Time.IsWalked() {
 		to := none()
 		c.evaluateWhole(insertion{route: int32(len(c.routes)), kind: kind, node: v, at: 1}, &to)
 		return to.cost, to.route >= 0
@@ -349,7 +349,7 @@ func (c *candidate) alone(kind, v int32, dist int64) (float64, bool) {
 	if c.Ordered == vrp.LinehaulFirst && at.Delivery == 0 && at.Pickup > 0 {
 		return 0, false
 	}
-	if c.Clocked {
+	if c.Traits.Time == model.Clocked {
 		var h departures
 		if int(k.Start) < c.Nodes {
 			var ok bool
@@ -359,7 +359,7 @@ func (c *candidate) alone(kind, v int32, dist int64) (float64, bool) {
 		}
 		return cost, c.serve(&h, k, k.Start, v) && c.finish(&h, k, v)
 	}
-	if c.Timed {
+	if c.Traits.Time.Timed() {
 		x, ok := k.StartSeg.Join(c.seg[v], int64(k.Durations.At(k.Start, v)))
 		if !ok {
 			return 0, false

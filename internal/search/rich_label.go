@@ -50,26 +50,6 @@ type labelling struct {
 	rest    []stop
 }
 
-// labels reports whether routes may be found by the programme: one load, windows, and nothing that
-// a label does not know.
-func (c *candidate) labels() bool {
-	if !c.choosy || !c.simple || !c.Timed || c.Clocked || c.PerDur || c.Sorted || !c.OneGrid || c.Types[0].Distances.Cell == nil {
-		return false
-	}
-	for i := range c.Types {
-		k := &c.Types[i]
-		if k.MaxDur < model.Endless || k.MaxDist < model.Endless || k.MaxStops < c.Nodes {
-			return false
-		}
-	}
-	for _, v := range c.Tasks {
-		if c.Members[v] != nil || c.Locations[v].Release > 0 {
-			return false
-		}
-	}
-	return true
-}
-
 // seenBit is a customer's place in a label's set, which two customers may share.
 func seenBit(v int32) (int, uint64) {
 	x := uint32(v) * 2654435761
@@ -288,7 +268,7 @@ func (c *candidate) relabelRoute(temperature float64, open bool) {
 		k := &c.Types[s.kind]
 		room := c.tripCapacity(k, 0, 0)
 		var leave, due int64
-		if c.Prompt {
+		if c.Traits.Time == model.WindowsOnly {
 			leave, due = s.ready[from], s.due[to]
 		} else {
 			leave, due = s.pre[from].Early+s.pre[from].Dur, s.suf[to].Late

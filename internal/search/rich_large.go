@@ -1,5 +1,7 @@
 package search
 
+import "haul/internal/search/model"
+
 // Insertions where there are too many places for a table of distances. The work of an insertion
 // must not grow with the number of routes, except while few tasks are served (ownRoutesUntil) and
 // for tasks that no route near them takes (farEach).
@@ -72,12 +74,12 @@ func (c *candidate) scanFarRoutes(v int32, best *insertion) {
 	done, late := at.Early+at.Service, at.Late
 	for r := range c.routes {
 		e := &c.ends[r]
-		if c.easy && c.lone && !c.soft && e.del != shut && (a.Del > e.del || a.Pick > e.pick) {
+		if c.Traits.Insertion >= model.LoadAlong && c.Traits.Fleet <= model.SeparateTypes && !c.soft && e.del != shut && (a.Del > e.del || a.Pick > e.pick) {
 			continue
 		}
 		s := &c.states[c.routes[r]]
 		lo, hi := 1+int(s.lock), len(s.stops)
-		if c.Prompt && s.count > 0 {
+		if c.Traits.Time == model.WindowsOnly && s.count > 0 {
 			// Windows leave a run of positions: those behind a stop that is left by the time that v
 			// closes, and before one that may wait until v is served.
 			lo, hi = max(lo, countBelow(s.due, done)), min(hi, 1+countBelow(s.ready, late+1))

@@ -16,16 +16,16 @@ func vast(t *testing.T, p *vrp.Problem) *candidate {
 		t.Fatal(err)
 	}
 	c := newRichChain(compileNear(t.Context(), p), model.NewStream(1, 1))
-	c.vast, c.full, c.swift, c.even = true, false, false, false
+	c.Traits.Scan, c.Traits.Distance = model.ScanNearRoutes, model.Computed
 	return c
 }
 
 // TestIsVast: a table has all distances of as many places as RichTable.
 func TestIsVast(t *testing.T) {
 	for _, n := range []int{model.RichTable - 1, model.RichTable, model.RichTable + 1} {
-		m := &model.Compiled{P: &vrp.Problem{}, Nodes: n, OneGrid: true}
+		m := &model.Compiled{P: &vrp.Problem{}, Nodes: n}
 		m.Types = []model.VehicleType{{Distances: m.NewGrid(false, func(i, j int) int32 { return 1 })}}
-		if got := m.IsMatrixFree(); got != (n > model.RichTable) {
+		if got := m.Types[0].Distances.Cell == nil; got != (n > model.RichTable) {
 			t.Errorf("%d places: %v", n, got)
 		}
 	}

@@ -78,7 +78,8 @@ func TestShortestRouteWithLocks(t *testing.T) {
 // and the room that it takes is missing in both.
 func TestGoodsStayAboardThroughReload(t *testing.T) {
 	for i, room := range []int32{5, 4} {
-		// The depot lies between the shipment's halves: with room for both the vehicle reloads there.
+		// The depot lies between the shipment's halves: with room for both the vehicle reloads
+		// there.
 		p := &vrp.Problem{Metric: vrp.Exact, X: []float64{0, -4, -2, 2, 4}, Y: make([]float64, 5), Demand: []int32{0, 0, 4, 4, 0},
 			Shipments: []vrp.Shipment{{Pickup: 1, Delivery: 4, Amount: []int32{1}}}, Fleet: []vrp.VehicleType{vrp.NewVehicleType(room)}}
 		p.Fleet[0].Count, p.Fleet[0].Reloads = 1, []int{0}

@@ -8,33 +8,6 @@ import "math"
 // one side or the other, and no exchange of single ones gets there. Members that stand for each
 // other weigh the same, and times do not matter.
 
-// choosesMembers reports whether the members of a route may be chosen anew.
-func (c *candidate) choosesMembers() bool {
-	if c.Timed || c.Slow || c.Trips || c.Pairs || c.Sorted || !c.swift {
-		return false
-	}
-	some := false
-	for _, lead := range c.Tasks {
-		for _, v := range c.Members[lead] {
-			some = true
-			for d, a := range c.AmountsOf(v) {
-				if a != c.AmountsOf(lead)[d] {
-					return false
-				}
-			}
-			if c.Loss[v] != c.Loss[lead] {
-				return false
-			}
-			for i := range c.Types {
-				if k := &c.Types[i]; c.MayServe(k, v) != c.MayServe(k, lead) {
-					return false
-				}
-			}
-		}
-	}
-	return some
-}
-
 // layers is the programme's memory: by customer of a layer, the way to it and where it came from.
 type layers struct {
 	way  []int64

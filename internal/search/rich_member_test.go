@@ -30,7 +30,7 @@ func grouped(groups int) *vrp.Problem {
 func TestChooseMembers(t *testing.T) {
 	p := grouped(20)
 	c := newRichChain(compileNear(t.Context(), p), model.NewStream(2, 2))
-	if !c.choosing || !c.full || !c.lean {
+	if !c.Traits.Moves.Has(model.ChooseMembers) || c.Traits.Scan != model.ScanSimple {
 		t.Fatal("members are not chosen anew")
 	}
 	consistent := func(when string) {
@@ -57,7 +57,9 @@ func TestChooseMembers(t *testing.T) {
 	c.penalty = 0
 	changed := 0
 	for i := range 300 {
-		c.choosing = i%2 == 0
+		if c.Traits.Moves &^= model.ChooseMembers; i%2 == 0 {
+			c.Traits.Moves |= model.ChooseMembers
+		}
 		c.iterate(c.Leg)
 		consistent("after an iteration")
 		c.begin()
@@ -115,7 +117,7 @@ func TestChooseOnlyEquals(t *testing.T) {
 	} {
 		p := grouped(20)
 		change(p)
-		if newRichChain(compileNear(t.Context(), p), model.NewStream(2, 2)).choosing {
+		if compileNear(t.Context(), p).Traits.Moves.Has(model.ChooseMembers) {
 			t.Errorf("%s: members are chosen", name)
 		}
 	}
@@ -128,8 +130,8 @@ func TestGroupsLookEverywhere(t *testing.T) {
 		groups int
 		full   bool
 	}{{model.FullGroups - 1, true}, {model.FullGroups, true}, {model.FullGroups + 1, false}} {
-		if c := newRichChain(compileNear(t.Context(), grouped(x.groups)), model.NewStream(1, 1)); c.full != x.full {
-			t.Errorf("%d groups: %v", x.groups, c.full)
+		if c := newRichChain(compileNear(t.Context(), grouped(x.groups)), model.NewStream(1, 1)); c.Traits.Scan.All() != x.full {
+			t.Errorf("%d groups: %v", x.groups, c.Traits.Scan.All())
 		}
 	}
 }

@@ -14,9 +14,6 @@ const (
 	trialMost       = 1000 // and of one route trial
 )
 
-// triesRoutes reports whether routes may be opened for tasks that are left out.
-func (c *candidate) triesRoutes() bool { return c.choosy && !c.Slow }
-
 // tryRoute tries one, and returns the iterations that it took. It is cut short where over says so.
 func (c *candidate) tryRoute(temperature float64, over func() bool) int {
 	was, kinds := clone(c.best[:0]), append([]int32(nil), c.bestKind[:0]...)

@@ -23,7 +23,7 @@ func (c *candidate) findPair(p int32, best *insertion) {
 		for r := max(0, len(c.routes)-outOfTimeRoutes); r < len(c.routes); r++ {
 			c.pairOn(int32(r), p, d, best)
 		}
-	case c.full || c.Nodes <= model.PairsMost:
+	case c.Traits.Scan.All() || c.Nodes <= model.PairsMost:
 		for r := range c.routes {
 			c.pairOn(int32(r), p, d, best)
 		}
@@ -44,7 +44,7 @@ func (c *candidate) findPair(p int32, best *insertion) {
 			}
 		}
 	}
-	if c.Trips {
+	if c.Traits.Parts.Has(model.Reloads) {
 		c.findTrip(p, best)
 	}
 	c.newPair(p, d, best)
@@ -61,7 +61,7 @@ func (c *candidate) pairOn(r, p, d int32, best *insertion) {
 	if s.count+2 > k.MaxStops || !c.MayServe(k, p) || !c.MayServe(k, d) {
 		return
 	}
-	if !c.Slow {
+	if !c.Traits.Time.IsWalked() {
 		c.scanPair(r, s, k, p, d, best)
 		return
 	}
@@ -97,11 +97,11 @@ func (c *candidate) scanPair(r int32, s *routeState, k *model.VehicleType, p, d 
 		prev, next := stops[i-1].node, stops[i].node
 		var x model.TimeSegment
 		var h departures
-		if c.Clocked {
+		if c.Traits.Time == model.Clocked {
 			if h = s.hours[i-1]; !c.serve(&h, k, prev, p) {
 				return
 			}
-		} else if c.Timed {
+		} else if c.Traits.Time.Timed() {
 			var ok bool
 			if x, ok = s.pre[i-1].Join(c.seg[p], int64(k.Durations.At(prev, p))); !ok {
 				return
@@ -127,17 +127,17 @@ func (c *candidate) scanPair(r int32, s *routeState, k *model.VehicleType, p, d 
 			c.evaluatePair(s, r, k, p, d, i, i, x, h, loads, cost, best)
 		}
 		base := float64(float64(deltaP) * k.PerDist)
-		if base >= best.cost && !c.PerDur {
+		if base >= best.cost && !c.Traits.Parts.Has(model.PaidTime) {
 			continue
 		}
 		last := p
 		for j := i + 1; j < n && fits; j++ {
 			at := stops[j-1].node
-			if c.Clocked {
+			if c.Traits.Time == model.Clocked {
 				if !c.visit(&h, k, last, at) {
 					break
 				}
-			} else if c.Timed {
+			} else if c.Traits.Time.Timed() {
 				var ok bool
 				if x, ok = x.Join(c.seg[at], int64(k.Durations.At(last, at))); !ok {
 					break
@@ -180,11 +180,11 @@ func (c *candidate) evaluatePair(s *routeState, r int32, k *model.VehicleType, p
 	if j > i {
 		last = s.stops[j-1].node
 	}
-	if c.Clocked {
+	if c.Traits.Time == model.Clocked {
 		if !c.visit(&h, k, last, d) || !c.onTime(&h, s, k, d, j) {
 			return
 		}
-	} else if c.Timed {
+	} else if c.Traits.Time.Timed() {
 		y, ok := x.Join(c.seg[d], int64(k.Durations.At(last, d)))
 		if !ok {
 			return
@@ -195,7 +195,7 @@ func (c *candidate) evaluatePair(s *routeState, r int32, k *model.VehicleType, p
 		if y, ok = y.Trip(); !ok || y.Dur > min(k.MaxDur, c.longest) {
 			return
 		}
-		if c.PerDur {
+		if c.Traits.Parts.Has(model.PaidTime) {
 			if cost += float64(float64(y.Dur-s.dur) * k.PerDur); cost >= best.cost {
 				return
 			}

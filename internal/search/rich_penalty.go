@@ -68,7 +68,7 @@ func (c *candidate) scheduleOverload(iterations int) {
 	// A backhaul that is left out may need a linehaul which its cheapest insertion keeps in another
 	// route.
 	c.apart = c.missed && c.Ordered == vrp.LinehaulFirst
-	if !c.Softly {
+	if !c.Traits.Moves.Has(model.Overload) {
 		return
 	}
 	if c.closed {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"haul/internal/search/model"
 	"haul/internal/search/prove"
 )
 
@@ -23,7 +24,7 @@ const (
 
 // provable reports whether a chain's problem has few routes: it has windows that no route comes
 // back in.
-func (c *candidate) provable() bool { return c.Prompt && c.prices() }
+func (c *candidate) provable() bool { return c.Traits.Time == model.WindowsOnly && c.prices() }
 
 // soon is the part of the budget that passes before a proof is tried, at most.
 func (d *richDriver) soon() float64 {
@@ -98,7 +99,7 @@ func (c *candidate) prices() bool {
 		}
 	}
 	for _, v := range m.Tasks {
-		if m.Sorted && m.Side[v] == 3 {
+		if m.Traits.Order != model.AnyOrder && m.Side[v] == 3 {
 			return false
 		}
 	}

@@ -14,7 +14,7 @@ func (c *candidate) inner(s *routeState, i int) bool {
 
 // left is the segment that ends with stop i, as what follows it sees it.
 func (c *candidate) left(s *routeState, i int) model.TimeSegment {
-	if c.Trips && c.inner(s, i) {
+	if c.Traits.Parts.Has(model.Reloads) && c.inner(s, i) {
 		return c.Types[s.kind].Leaving(s.stops[i].node)
 	}
 	return s.pre[i]
@@ -22,7 +22,7 @@ func (c *candidate) left(s *routeState, i int) model.TimeSegment {
 
 // right is the segment that begins with stop i, as what comes before sees it.
 func (c *candidate) right(s *routeState, i int) model.TimeSegment {
-	if c.Trips && c.inner(s, i) {
+	if c.Traits.Parts.Has(model.Reloads) && c.inner(s, i) {
 		return model.TimeSegment{Late: model.Endless}
 	}
 	return s.suf[i]
@@ -36,18 +36,18 @@ func (c *candidate) refresh(s *routeState, lo, hi int) bool {
 	c.measure(s)
 	s.over, s.priced = 0, false
 	ok := s.dist <= t.MaxDist && s.count <= t.MaxStops
-	if c.Slow {
+	if c.Traits.Time.IsWalked() {
 		return c.walk(s) && ok
 	}
 	if !c.loads(s, t) {
 		ok = false
 	}
 	s.dur = 0
-	if c.Clocked {
+	if c.Traits.Time == model.Clocked {
 		ok = c.clock(s, t) && ok
-	} else if c.Prompt {
+	} else if c.Traits.Time == model.WindowsOnly {
 		ok = c.windowTimes(s, t, lo, hi) && ok
-	} else if c.Timed {
+	} else if c.Traits.Time.Timed() {
 		s.pre, s.suf = model.Resize(s.pre, n), model.Resize(s.suf, n)
 		if !c.times(s, t, lo, hi) {
 			s.dur, ok = 0, false
@@ -67,7 +67,7 @@ func (c *candidate) measure(s *routeState) {
 	s.cuts = append(s.cuts[:0], 0)
 	for i, at := range s.stops {
 		s.dist += int64(at.leg)
-		if c.Trips && c.inner(s, i) {
+		if c.Traits.Parts.Has(model.Reloads) && c.inner(s, i) {
 			s.count--
 			s.cuts = append(s.cuts, int32(i))
 		}
@@ -79,7 +79,7 @@ func (c *candidate) measure(s *routeState) {
 func (c *candidate) times(s *routeState, t *model.VehicleType, lo, hi int) bool {
 	n := len(s.stops)
 	dur := t.Durations
-	if c.Trips {
+	if c.Traits.Parts.Has(model.Reloads) {
 		lo, hi = 0, n-1
 	}
 	if lo == 0 {
@@ -92,7 +92,7 @@ func (c *candidate) times(s *routeState, t *model.VehicleType, lo, hi int) bool 
 		b := c.seg[to]
 		if i == n-1 {
 			b = t.EndSeg
-		} else if c.Trips && int(to) < c.Depots {
+		} else if c.Traits.Parts.Has(model.Reloads) && int(to) < c.Depots {
 			b = model.TimeSegment{Late: model.Endless}
 		}
 		if s.pre[i], ok = c.left(s, i-1).Join(b, int64(dur.At(s.stops[i-1].node, to))); !ok {
@@ -108,7 +108,7 @@ func (c *candidate) times(s *routeState, t *model.VehicleType, lo, hi int) bool 
 		a := c.seg[at]
 		if i == 0 {
 			a = t.StartSeg
-		} else if c.Trips && int(at) < c.Depots {
+		} else if c.Traits.Parts.Has(model.Reloads) && int(at) < c.Depots {
 			a = t.Leaving(at)
 		}
 		if s.suf[i], ok = a.Join(c.right(s, i+1), int64(dur.At(at, s.stops[i+1].node))); !ok {
@@ -154,7 +154,7 @@ func (c *candidate) loads(s *routeState, t *model.VehicleType) bool {
 	n, dims := len(s.stops), c.Dims
 	trips := len(s.cuts) - 1
 	s.load = model.Resize(s.load, trips*dims)
-	if !c.Mixed {
+	if !c.Traits.Load.InOrder() {
 		for k := range trips {
 			for d := range dims {
 				var sum model.LoadSegment
@@ -210,7 +210,7 @@ func (c *candidate) tripCapacity(t *model.VehicleType, trip, dim int) int32 {
 // orders notes where pickups and deliveries lie. It is false where a delivery follows a pickup that
 // must be last.
 func (c *candidate) orders(s *routeState) bool {
-	if !c.Sorted {
+	if c.Traits.Order == model.AnyOrder {
 		return true
 	}
 	s.order = model.Resize(s.order, len(s.stops))

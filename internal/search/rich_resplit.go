@@ -24,16 +24,6 @@ type splitter struct {
 	count  []int
 }
 
-// resplits reports whether routes may be cut anew.
-func (c *candidate) resplits() bool {
-	for i := range c.Types {
-		if c.Types[i].Allowed != nil {
-			return false
-		}
-	}
-	return c.cuts && c.bare && c.Types[0].Distances.Back == nil
-}
-
 // resplit cuts the touched routes anew where that costs less.
 func (c *candidate) resplit() {
 	p := &c.split

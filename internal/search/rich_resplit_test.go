@@ -25,7 +25,7 @@ func TestRoutesAreCutAnew(t *testing.T) {
 	routes := [][]int32{{1, 2, 3, 4}, {5, 6, 7, 8}, {9, 10, 11, 12}}
 	for seed := range uint64(20) {
 		c := newRichChain(m, model.NewStream(seed, 1))
-		if !c.recuts || !c.set(routes, []int32{0, 0, 0}, nil) {
+		if c.Traits.Fleet != model.SplitsAnew || !c.set(routes, []int32{0, 0, 0}, nil) {
 			t.Fatal("the routes are not cut anew, or break a limit")
 		}
 		was := c.cost

@@ -47,13 +47,13 @@ func (c *candidate) compact(r int32) {
 	}
 	less := len(s.stops) - len(out)
 	s.stops = out
-	if c.Trips {
+	if c.Traits.Parts.Has(model.Reloads) {
 		c.measure(s)
 		c.tidy(s)
 	}
 	lo, hi := 0, len(s.stops)-1
-	if last > 0 && c.Timed && !c.Slow && !c.Clocked && !c.Trips {
-		if c.Prompt {
+	if last > 0 && c.Traits.Time.Timed() && !c.Traits.Time.IsWalked() && c.Traits.Time != model.Clocked && !c.Traits.Parts.Has(model.Reloads) {
+		if c.Traits.Time == model.WindowsOnly {
 			copy(s.due[last+1-less:], s.due[last+1:])
 		} else {
 			copy(s.suf[last+1-less:], s.suf[last+1:])
@@ -97,11 +97,11 @@ func (c *candidate) ruin() {
 	}
 	n := len(c.Tasks) - len(c.absent)
 	longest := min(stringMax, float64(n)/float64(len(c.routes)))
-	if c.Pairs {
+	if c.Traits.Parts.Has(model.Shipments) {
 		longest = min(stringMax, 2*longest)
 	}
 	removed := float64(removedMean)
-	if whole := float64(n) / float64(len(c.routes)); c.uproots && whole > stringMax && c.IntN(longStringEach) == 0 {
+	if whole := float64(n) / float64(len(c.routes)); c.Traits.Moves.Has(model.LongStrings) && whole > stringMax && c.IntN(longStringEach) == 0 {
 		longest = min(longStringMost, whole)
 		removed = longest
 	}
@@ -232,7 +232,7 @@ func (c *candidate) cutString(v int32, longest float64) {
 	low := 1 + int(s.lock)
 	count := len(s.stops) - 1 - low
 	at := int(c.links[v].pos) - low // from 0
-	if c.spare {
+	if c.Traits.Store >= model.RoutesOnly {
 		for at = 0; at < count && s.stops[low+at].node != v; {
 			at++
 		}
@@ -306,7 +306,7 @@ const (
 // returns how many: two may pay off together where neither does alone, and one may push out another
 // that pays less. All that an iteration calls back at any cost never paid.
 func (c *candidate) forceAbsent() int {
-	if !c.choosy || c.built || c.IntN(forceEach) > 0 {
+	if !c.Traits.Parts.Has(model.Optional) || c.built || c.IntN(forceEach) > 0 {
 		return 0
 	}
 	list := c.removed
@@ -334,7 +334,7 @@ func (c *candidate) recreate(limit, noise float64) bool {
 	c.sortRemoved()
 	forced := c.forceAbsent()
 	enough := limit
-	if c.recuts {
+	if c.Traits.Fleet == model.SplitsAnew {
 		// Cutting the routes anew may win back what the insertions lose: a customer's share of the
 		// cost, as measured.
 		enough += c.PenaltyUnit * model.MeanAmount
@@ -345,7 +345,7 @@ func (c *candidate) recreate(limit, noise float64) bool {
 			c.finishFast(c.soon, i)
 		}
 		lead := c.removed[i]
-		if c.eager = c.choosy && (c.built || i < forced); c.eager {
+		if c.eager = c.Traits.Parts.Has(model.Optional) && (c.built || i < forced); c.eager {
 			c.place(lead, noise, math.Inf(1))
 		} else if c.place(lead, noise, enough-c.costChange); c.costChange >= enough {
 			return false
@@ -419,11 +419,11 @@ func (c *candidate) findAlone(lead int32, best *insertion) {
 // window's length or its opening.
 func (c *candidate) sortRemoved() {
 	rule := c.IntN(13)
-	if !c.Timed {
+	if !c.Traits.Time.Timed() {
 		rule = c.IntN(11)
 	}
 	// Where tasks compete for room, those that are worth most go first every other time.
-	worth := (c.choosy || c.missed) && len(c.absent) > 0 && c.IntN(2) == 0
+	worth := (c.Traits.Parts.Has(model.Optional) || c.missed) && len(c.absent) > 0 && c.IntN(2) == 0
 	start, dist := c.Types[0].Start, c.Types[0].Distances
 	if int(start) == c.Nodes {
 		start = 0
@@ -460,7 +460,7 @@ func (c *candidate) sortRemoved() {
 
 // polish gives the touched routes better vehicles and drops reloads that they do not need.
 func (c *candidate) polish() {
-	if c.choosing {
+	if c.Traits.Moves.Has(model.ChooseMembers) {
 		for i := 0; i < len(c.undoList); i++ {
 			r := c.undoList[i].route
 			if s := &c.states[c.routes[r]]; s.count > 1 && s.lock == 0 {
@@ -468,7 +468,7 @@ func (c *candidate) polish() {
 			}
 		}
 	}
-	if len(c.Types) == 1 && !c.Trips {
+	if len(c.Types) == 1 && !c.Traits.Parts.Has(model.Reloads) {
 		return
 	}
 	for i := 0; i < len(c.undoList); i++ {
@@ -476,17 +476,17 @@ func (c *candidate) polish() {
 		if s := &c.states[c.routes[r]]; s.count == 0 || s.lock > 0 {
 			continue
 		}
-		if c.Trips {
+		if c.Traits.Parts.Has(model.Reloads) {
 			c.merge(r)
 		}
 		if len(c.Types) > 1 {
 			c.retype(r)
 		}
-		if c.cuts {
+		if c.Traits.Fleet >= model.Splits {
 			c.divide(r)
 		}
 	}
-	if c.recuts {
+	if c.Traits.Fleet == model.SplitsAnew {
 		c.resplit()
 	}
 }

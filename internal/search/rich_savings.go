@@ -18,7 +18,7 @@ const waitWorth = 0.2
 
 // savesRuns reports whether joinRuns may make the first routes.
 func (c *candidate) savesRuns() bool {
-	if !c.vast && c.Nodes < model.SavesLeast || !c.simple || !c.Prompt || c.Sorted || c.choosy || len(c.Types) > 1 {
+	if c.Traits.Scan != model.ScanNearRoutes && c.Nodes < model.SavesLeast || c.Traits.Insertion < model.LoadTotal || c.Traits.Time != model.WindowsOnly || c.Traits.Order != model.AnyOrder || c.Traits.Parts.Has(model.Optional) || len(c.Types) > 1 {
 		return false
 	}
 	for _, lead := range c.Tasks {

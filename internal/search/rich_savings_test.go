@@ -75,8 +75,8 @@ func TestJoinRuns(t *testing.T) {
 func TestJoinRunsOfMany(t *testing.T) {
 	for _, places := range []int{model.SavesLeast - 1, model.SavesLeast} {
 		c := newRichChain(compileNear(t.Context(), windows(places-1)), model.NewStream(1, 1))
-		if got := c.savesRuns(); c.vast || got != (places == model.SavesLeast) {
-			t.Fatalf("%d places: vast %v, joined %v", places, c.vast, got)
+		if got := c.savesRuns(); c.Traits.Scan == model.ScanNearRoutes || got != (places == model.SavesLeast) {
+			t.Fatalf("%d places: vast %v, joined %v", places, c.Traits.Scan == model.ScanNearRoutes, got)
 		}
 		if places < model.SavesLeast {
 			continue

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"haul/internal/search/model"
-	"haul/internal/vrp"
 )
 
 // Trying every position of a customer, for the simplest problems: one dimension of load, one
@@ -12,24 +11,11 @@ import (
 // limit of time but windows. The positions are those of scanTable, in the same order; only the
 // choice of skipped positions is drawn differently.
 
-// isSimple reports whether scanSimple may stand for scanTable.
-func (c *candidate) isSimple() bool {
-	if !c.full || !c.even || !c.easy || !c.lone || c.Timed && !c.Prompt || c.Sorted && !c.sided || c.Ordered == vrp.LinehaulFirst {
-		return false
-	}
-	for i := range c.Types {
-		if k := &c.Types[i]; k.Allowed != nil || k.PerDist != c.Types[0].PerDist {
-			return false
-		}
-	}
-	return true
-}
-
 // noteSimple notes what scanSimple asks of a route.
 func (c *candidate) noteSimple(e *ends, s *routeState, k *model.VehicleType) {
 	e.stops, e.ready, e.due = s.stops, s.ready, s.due
 	e.spare = k.MaxDist - s.dist
-	if c.Mixed {
+	if c.Traits.Load.InOrder() {
 		room := c.tripCapacity(k, 0, 0)
 		e.delRoom, e.pickRoom, e.over = room-s.load[0].Del, room-s.load[0].Pick, s.over
 	}
@@ -40,9 +26,9 @@ func (c *candidate) scanSimple(v int32, best *insertion) {
 	to, _ := c.rows(v)
 	a, p := c.Amounts[v], &c.Locations[v]
 	done, late := p.Early+p.Service, p.Late // v is served at the soonest, and begun at the latest
-	gets, gives := c.sided && c.Side[v]&2 != 0, c.sided && c.Side[v]&1 != 0
+	gets, gives := c.Traits.Order == model.BackhaulsLastBySide && c.Side[v]&2 != 0, c.Traits.Order == model.BackhaulsLastBySide && c.Side[v]&1 != 0
 	rate, perDist := c.perRate[0], c.Types[0].PerDist
-	prompt, mixed, soft := c.Prompt, c.Mixed, c.soft
+	prompt, mixed, soft := c.Traits.Time == model.WindowsOnly, c.Traits.Load.InOrder(), c.soft
 	unit := c.OverloadWeights[0]
 	cost := best.cost
 	limit := detourLimit(cost * rate)

@@ -28,10 +28,12 @@ func TestLeanFindsWhatSweepFinds(t *testing.T) {
 			for i := range chains {
 				m := compileNear(context.Background(), &p)
 				c := newRichChain(m, model.NewStream(3, 1))
-				if !c.lean {
+				if c.Traits.Scan != model.ScanSimple {
 					t.Fatalf("%s: it asks for more", name)
 				}
-				c.lean = i == 0
+				if i > 0 {
+					c.Traits.Scan = model.ScanTable
+				}
 				c.untilSkip = math.MaxInt // none is overlooked
 				c.set(nil, nil, nil)
 				c.build(t.Context())
@@ -79,7 +81,7 @@ func TestLeanLeavesTheRest(t *testing.T) {
 		p := set.Problems[0]
 		ask(p)
 		m := compileNear(context.Background(), p)
-		if newRichChain(m, model.NewStream(3, 1)).lean {
+		if m.Traits.Scan == model.ScanSimple {
 			t.Errorf("%s: they are taken for little", name)
 		}
 	}

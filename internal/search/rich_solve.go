@@ -425,11 +425,11 @@ func (d *richDriver) chain(ctx context.Context, c *candidate, t phase, mu *sync.
 	mu.Lock()
 	defer mu.Unlock()
 	most := clockEach
-	if c.Slow {
+	if c.Traits.Time.IsWalked() {
 		most = 4
 	}
 	round := time.Now()
-	venturing := c.triesRoutes() && d.locks == nil
+	venturing := c.Traits.Moves.Has(model.RouteTrials) && d.locks == nil
 	for x := d.spent(); x < t.until && !d.over(ctx); x = d.spent() {
 		temperature := t.at(x) * c.Leg
 		each := d.chunk(most)

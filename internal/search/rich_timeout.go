@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"haul/internal/search/model"
 )
 
 // First routes whose time is over. With a budget of iterations nothing here looks at a clock, and
@@ -19,7 +21,7 @@ const (
 
 // finishFast makes a build out of time where ctx has ended: the tasks from i on go along a curve.
 func (c *candidate) finishFast(ctx context.Context, i int) {
-	if c.hasty || c.spare || c.flat != nil || i%outOfTimeEach > 0 || ctx.Err() == nil {
+	if c.hasty || c.Traits.Store >= model.RoutesOnly || c.flat != nil || i%outOfTimeEach > 0 || ctx.Err() == nil {
 		return
 	}
 	c.hasty = true
@@ -37,7 +39,7 @@ func (c *candidate) scanOutOfTime(v int32, best *insertion) {
 	beside := func(r int32, i int, prev, next, leg int32) {
 		c.try(r, v, i, prev, next, g.At(prev, v)+g.At(v, next)-leg, best)
 	}
-	if c.OneGrid {
+	if c.Traits.Distance != model.PerType {
 		for _, w := range near[:min(len(near), outOfTimeNear)] {
 			if l := &c.links[w]; l.route >= 0 {
 				beside(l.route, int(l.pos), l.prev, w, l.in)

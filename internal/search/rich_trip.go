@@ -11,7 +11,7 @@ import (
 // every end of a trip of vehicles that may reload: in a problem without a table of distances of
 // those whose routes were looked at, except while few tasks are served.
 func (c *candidate) findTrip(v int32, best *insertion) {
-	some := c.vast && !c.fewServed()
+	some := c.Traits.Scan == model.ScanNearRoutes && !c.fewServed()
 	for r := range c.routes {
 		s := &c.states[c.routes[r]]
 		if s.count == 0 || some && c.looked[r] != c.asked {
@@ -70,7 +70,7 @@ func (c *candidate) tryTrip(s *routeState, r int32, k *model.VehicleType, v int3
 
 // tidy drops reloads beside another depot, and those that two trips do not need.
 func (c *candidate) tidy(s *routeState) {
-	if !c.Trips || len(s.cuts) <= 2 {
+	if !c.Traits.Parts.Has(model.Reloads) || len(s.cuts) <= 2 {
 		return
 	}
 	k := &c.Types[s.kind]

@@ -230,7 +230,7 @@ func (c *candidate) carries(s *routeState, k *model.VehicleType) bool {
 				}
 				picked = picked || at.Pickup > 0
 			}
-			if c.Lifo && at.Partner != 0 {
+			if c.Traits.Parts.Has(model.LIFO) && at.Partner != 0 {
 				if !at.IsDelivery {
 					stack = append(stack, at.Partner)
 				} else if n := len(stack); n == 0 || stack[n-1] != v {

@@ -34,12 +34,13 @@ func TestPromptFindsWhatSegmentsFind(t *testing.T) {
 		var chains [2]*candidate
 		for i := range chains {
 			m := compileNear(context.Background(), p)
-			if !m.Prompt {
+			if m.Traits.Time != model.WindowsOnly {
 				t.Fatalf("%s: windows are not all that binds", name)
 			}
-			m.Prompt = i == 0
+			if m.Traits.Scan, m.Traits.Store = model.ScanTable, model.RoutesOnly; i > 0 {
+				m.Traits.Time = model.TimeSegments
+			}
 			c := newRichChain(m, model.NewStream(3, 1))
-			c.lean = false // as it is by segments
 			c.targetLow, c.targetHigh = targetFeasibleLow, targetFeasibleHigh
 			c.set(nil, nil, nil)
 			c.build(t.Context())
@@ -73,7 +74,7 @@ func TestPromptLeavesDurationsToSegments(t *testing.T) {
 		p := windows(20)
 		bind(p)
 		m := compileNear(context.Background(), p)
-		if m.Prompt {
+		if m.Traits.Time == model.WindowsOnly {
 			t.Errorf("%s: windows are taken for all that binds", name)
 		}
 	}

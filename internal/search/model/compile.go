@@ -13,12 +13,19 @@ import (
 // scale sets that from the lists.
 func Compile(p *vrp.Problem) *Compiled {
 	m := &Compiled{P: p, Nodes: len(p.Demand), Depots: p.DepotCount(), Dims: 1 + len(p.Dimensions),
-		Ordered: p.Backhauls, Lifo: p.LIFO, Pairs: p.Shipments != nil}
+		Ordered: p.Backhauls}
+	if p.LIFO {
+		m.Traits.Parts |= LIFO
+	}
+	if p.Shipments != nil {
+		m.Traits.Parts |= Shipments
+	}
+	var d demands
 	m.units()
-	m.readPlaces()
-	m.readTasks()
-	m.readKinds()
-	m.flags()
+	m.readPlaces(&d)
+	m.readTasks(&d)
+	m.readKinds(&d)
+	m.readTraits(d)
 	m.readSegments()
 	return m
 }
@@ -38,7 +45,7 @@ func amount(list []int32, i int) int32 {
 	return list[i]
 }
 
-func (m *Compiled) readPlaces() {
+func (m *Compiled) readPlaces(d *demands) {
 	p := m.P
 	m.Locations = make([]Location, m.Nodes+1)
 	m.Amounts = make([]LoadSegment, (m.Nodes+1)*m.Dims)
@@ -53,8 +60,8 @@ func (m *Compiled) readPlaces() {
 		if p.Windows != nil && len(p.Windows[v]) > 0 {
 			ws := p.Windows[v]
 			at.Early, at.Late = UpUnits(ws[0].From, m.TimeUnit), downUnits(ws[len(ws)-1].To, m.TimeUnit)
-			m.Timed = true
-			m.Slow = m.Slow || len(ws) > 1
+			d.timed = true
+			d.walks = d.walks || len(ws) > 1
 		}
 		if v < m.Depots {
 			continue
@@ -80,7 +87,7 @@ func (m *Compiled) readPlaces() {
 }
 
 // readTasks joins shipments and groups.
-func (m *Compiled) readTasks() {
+func (m *Compiled) readTasks(d *demands) {
 	p := m.P
 	m.Members, m.Shipment = make([][]int32, m.Nodes), make([][]int32, m.Nodes)
 	m.Loss = make([]float64, m.Nodes)
@@ -97,7 +104,7 @@ func (m *Compiled) readTasks() {
 			*from = from.Join(LoadSegment{Pick: q, Peak: q})
 			*to = LoadSegment{Pick: -q}.Join(*to)
 		}
-		m.Mixed = true
+		d.order = true
 	}
 	for _, g := range p.Groups {
 		if len(g.Members) == 0 {
@@ -140,7 +147,7 @@ func (m *Compiled) Scale() {
 		k := &m.Types[i]
 		for _, v := range m.Tasks {
 			far := float64(k.Distances.At(k.Start, v))*k.PerDist + float64(k.Distances.At(v, k.End))*k.PerDist
-			if m.Timed {
+			if m.Traits.Time.Timed() {
 				far += float64(int64(k.Durations.At(k.Start, v)+k.Durations.At(v, k.End))+m.Locations[v].Service) * k.PerDur
 			}
 			m.Upper = max(m.Upper, k.Fixed+far)
@@ -152,7 +159,6 @@ func (m *Compiled) Scale() {
 			m.Spans[v], _ = m.SpansOf(m.P.Windows[v], 0, Endless)
 		}
 	}
-	m.Softly = !m.Slow && !m.Pairs && len(m.Tasks) >= minPenaltyTasks && m.familiesShareCapacity()
 	m.setOverloadWeights()
 	m.LeastPerDist = math.Inf(1)
 	for i := range m.Types {

@@ -4,7 +4,11 @@
 // limits keep the problem's own. Costs here guide the search; reported costs come from package vrp.
 package model
 
-import "haul/internal/vrp"
+import (
+	"slices"
+
+	"haul/internal/vrp"
+)
 
 // Endless is later than any time.
 const Endless = int64(1) << 46
@@ -51,29 +55,18 @@ type VehicleType struct {
 type Compiled struct {
 	P               *vrp.Problem
 	Nodes, Depots   int
+	Traits          Traits
 	Locations       []Location
 	Types           []VehicleType
 	Dims            int
 	Amounts         []LoadSegment // by place: one segment per dimension
 	OverloadWeights []int64       // by dimension: of a unit of overload
-	Softly          bool          // overload may have a price
 	PenaltyUnit     float64       // what a unit of weighed overload costs at first
 	// by place: 1 where it gives, 2 where it gets, in the first dimension
 	Side         []uint8
-	Timed        bool // windows, durations or releases matter
-	Mixed        bool // the order of deliveries and pickups matters to the load
-	Sorted       bool // deliveries come before pickups, or a pickup is never first
 	Ordered      vrp.BackhaulRule
-	Trips        bool     // reloads
-	Slow         bool     // routes are evaluated by walking them
-	Clocked      bool     // their times are clocked (rich_clock)
-	Prompt       bool     // of time, windows are all that binds (rich_windows_only)
-	Setup        []int64  // by place, where times are clocked; nil: none
-	Spans        [][]Span // by place: its windows, where routes are walked
-	Lifo         bool
-	PerDur       bool // some kind is paid by duration
-	Pairs        bool
-	OneGrid      bool      // all kinds have the same distances
+	Setup        []int64   // by place, where times are clocked; nil: none
+	Spans        [][]Span  // by place: its windows, where routes are walked
 	Shipment     [][]int32 // by place: the amounts of its shipment
 	Loss         []float64 // by place: prizes of the others of its group
 	Members      [][]int32 // by lead of a group: its members; nil: none
@@ -105,3 +98,24 @@ func (m *Compiled) MayServe(k *VehicleType, v int32) bool {
 
 // NearOf is the neighbour list of a customer.
 func (m *Compiled) NearOf(v int32) []int32 { return m.Near[m.NearAt[v]:m.NearAt[v+1]] }
+
+// Without returns those of the customers that are required: not optional, and of a required group
+// none visited, in which case its first member stands for it.
+func (m *Compiled) Without(unserved []int32) []int32 {
+	out := []int32{}
+	missing := map[int32]int{}
+	for _, v := range unserved {
+		lead := m.Locations[v].Representative
+		if list := m.Members[lead]; list != nil {
+			if missing[lead]++; missing[lead] == len(list) && m.Locations[lead].Required {
+				out = append(out, lead)
+			}
+			continue
+		}
+		if m.Locations[v].Required {
+			out = append(out, v)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

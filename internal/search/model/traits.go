@@ -1,116 +1,159 @@
 package model
 
-import (
-	"haul/internal/vrp"
+// Traits is how the routes of a problem are stored and evaluated. Traits depend on the problem
+// alone. Each is a choice with a name, and the choices of one trait exclude each other.
+type Traits struct {
+	Time      TimeModel
+	Load      LoadModel
+	Order     OrderModel
+	Distance  DistanceModel
+	Fleet     FleetModel
+	Parts     PartSet
+	Moves     MoveSet
+	Insertion InsertionModel
+	Scan      Scan
+	Store     Store
+}
+
+// TimeModel is how the times of a route are computed.
+type TimeModel uint8
+
+// The models of time. A model serves every problem of the models before it.
+const (
+	NoTime TimeModel = iota // nothing depends on time
+	// windows alone bind: the earliest departure and the latest arrival of each stop
+	WindowsOnly
+	// durations, releases or reloads: segments that join in constant time
+	TimeSegments
+	Clocked     // several windows, breaks or setup times: clocked stop by stop
+	WalkedOrder // walked for the order of loads; nothing depends on time
+	Walked      // walked
 )
 
-// Traits of a problem: how its times, loads, order, distances and fleet are evaluated. They depend
-// on the problem alone.
+// Timed reports whether times matter.
+func (t TimeModel) Timed() bool { return t != NoTime && t != WalkedOrder }
 
-// flags says which checks routes need.
-func (m *Compiled) flags() {
-	p := m.P
-	del, pick := false, false
-	for v := m.Depots; v < m.Nodes; v++ {
-		for _, a := range m.AmountsOf(int32(v)) {
-			del, pick = del || a.Del != 0, pick || a.Pick != 0
-		}
-		m.Timed = m.Timed || m.Locations[v].Release > 0
-	}
-	m.Sorted = pick && m.Ordered != vrp.Mixed
-	// Where all deliveries come first, the most on board is what is delivered or what is picked up.
-	m.Mixed = m.Mixed || del && pick && (!m.Sorted || m.Dims > 1)
-	for i := range m.Types {
-		k := &m.Types[i]
-		m.Timed = m.Timed || k.Early > 0 || k.Late < Endless || k.LastStart < Endless || k.MaxDur < Endless || k.PerDur > 0
-	}
-	m.Timed = m.Timed || p.Objective == vrp.ShortestRoute
-	for _, x := range p.Late {
-		m.Slow = m.Slow || x > 0
-	}
-	for _, x := range p.Setup {
-		m.Slow = m.Slow || x > 0
-	}
-	m.Slow = m.Slow || m.Lifo || m.Pairs && m.Trips
-	for _, k := range m.Types {
-		m.Slow = m.Slow || int(k.Start) == m.Nodes && min(k.LastStart, k.Late) < Endless
-	}
-	if m.Slow && m.clocks() {
-		m.Slow, m.Timed, m.Clocked = false, true, true
-		m.readClocks()
-	}
-	m.Prompt = m.Timed && !m.Slow && !m.Clocked && !m.Trips && !m.Pairs && m.windowsSuffice()
-	for i := range m.Types {
-		m.OneGrid = m.Types[i].Distances == m.Types[0].Distances && (i == 0 || m.OneGrid)
-	}
+// IsWalked reports whether a route is evaluated by walking all of it.
+func (t TimeModel) IsWalked() bool { return t >= WalkedOrder }
+
+// LoadModel is what decides whether a load fits.
+type LoadModel uint8
+
+// The models of load.
+const (
+	OneTotal       LoadModel = iota // the sum of one dimension
+	SeveralTotals                   // the sums of several dimensions
+	OneInOrder                      // one dimension, and the order of deliveries and pickups
+	SeveralInOrder                  // several dimensions in order
+)
+
+// InOrder reports whether the order of deliveries and pickups matters.
+func (l LoadModel) InOrder() bool { return l >= OneInOrder }
+
+// OrderModel is which orders of deliveries and pickups are allowed.
+type OrderModel uint8
+
+// The orders.
+const (
+	AnyOrder      OrderModel = iota
+	BackhaulsLast            // every delivery precedes the first pickup of a trip
+	// the same where each customer gets or gives: its neighbours decide
+	BackhaulsLastBySide
+)
+
+// DistanceModel is where distances come from.
+type DistanceModel uint8
+
+// The models of distance.
+const (
+	SymmetricTable DistanceModel = iota // one table for all vehicle types, equal in both directions
+	Table                               // one table for all vehicle types
+	Computed                            // too many locations for a table
+	PerType                             // vehicle types differ
+)
+
+// FleetModel is how the vehicle types are related. A family is a set of types that differ in
+// capacity, number and costs alone.
+type FleetModel uint8
+
+// The fleets.
+const (
+	OneType       FleetModel = iota
+	SeparateTypes            // each type is a family
+	Upgrades                 // a route may change to another type of its family
+	Splits                   // one family without times or order: a route may be split in two
+	SplitsAnew               // the same, and several routes may be split anew (Prins, 2004)
+)
+
+// PartSet is the parts that a problem has.
+type PartSet uint8
+
+// The parts.
+const (
+	Optional  PartSet = 1 << iota // some task may be left out
+	Shipments                     // pairs of a pickup and a delivery
+	LIFO                          // the last shipment picked up is delivered first
+	Reloads                       // vehicles may make several trips
+	PaidTime                      // some vehicle type is paid by duration
+)
+
+// Has reports whether the set has a part.
+func (s PartSet) Has(p PartSet) bool { return s&p != 0 }
+
+// MoveSet is the moves of the search that serve a problem.
+type MoveSet uint8
+
+// The moves.
+const (
+	Overload      MoveSet = 1 << iota // vehicles may be overloaded at a penalty
+	LongStrings                       // strings of removed customers may be as long as routes
+	RouteTrials                       // a route is opened or closed on trial
+	LabelRoutes                       // routes are found by labels
+	ChooseMembers                     // members of groups are chosen anew along a route
+)
+
+// Has reports whether the set has a move.
+func (s MoveSet) Has(m MoveSet) bool { return s&m != 0 }
+
+// InsertionModel is what decides whether a customer fits into a route. A later model needs less.
+type InsertionModel uint8
+
+// The models of insertion.
+const (
+	WholeRoute InsertionModel = iota // trips, shipments, several dimensions or a walk
+	LoadAlong                        // one load along the route
+	LoadTotal                        // the route's total load
+	// the total load; cost and feasibility of a position are its distance
+	DistanceAlone
+)
+
+// Scan is how the positions of an insertion are searched.
+type Scan uint8
+
+// The scans. The first three evaluate every position.
+const (
+	ScanSimple     Scan = iota // one load, one symmetric table at one price
+	ScanTable                  // one table
+	ScanAll                    // any distances
+	ScanNear                   // next to near customers and at the ends of all routes
+	ScanNearRoutes             // next to near customers and at the ends of their routes
+)
+
+// All reports whether every position is evaluated.
+func (s Scan) All() bool { return s <= ScanAll }
+
+// Store is how routes are kept in memory.
+type Store uint8
+
+// The stores.
+const (
+	Segments   Store = iota // stops with segments; a customer's neighbours and index
+	RoutesOnly              // the same without neighbours and indices
+	Packed                  // lists by customer that vectors scan
+)
+
+// OneTable reports whether one table has all distances and routes are single trips that are not
+// walked.
+func (t *Traits) OneTable() bool {
+	return t.Distance <= Table && !t.Parts.Has(Reloads) && !t.Time.IsWalked()
 }
-
-// GroupFactor is how many customers stand for each other, where groups are the rule; 4 at most.
-func (m *Compiled) GroupFactor() int {
-	if m.Pairs {
-		return 1
-	}
-	return max(1, min(4, (m.Nodes-m.Depots)/max(1, len(m.Tasks))))
-}
-
-// Never is later than any time that a route can have.
-const Never = int64(1) << 60
-
-// clocks reports whether the times of all routes can be clocked.
-func (m *Compiled) clocks() bool {
-	if m.P.Late != nil || m.Lifo || m.Trips || m.PerDur || m.P.Objective == vrp.ShortestRoute {
-		return false
-	}
-	for v := range m.Locations {
-		if m.Locations[v].Release > 0 {
-			return false
-		}
-	}
-	for i := range m.Types {
-		k := &m.Types[i]
-		if k.MaxDur < Endless || len(k.Breaks) > RestMost {
-			return false
-		}
-		for _, b := range k.Breaks {
-			if b.MaxLoad != nil {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// windowsSuffice reports whether windows are all that binds the time of routes.
-func (m *Compiled) windowsSuffice() bool {
-	if m.PerDur || m.P.Objective == vrp.ShortestRoute {
-		return false
-	}
-	for v := range m.Locations {
-		if m.Locations[v].Release > 0 {
-			return false
-		}
-	}
-	for i := range m.Types {
-		if m.Types[i].MaxDur < Endless {
-			return false
-		}
-	}
-	return true
-}
-
-// Divides reports whether routes may be cut in two: kinds of one family, and nothing that a half
-// could break but its load and length.
-func (m *Compiled) Divides() bool {
-	if len(m.Types) == 1 || m.Slow || m.Timed || m.Trips || m.Mixed || m.Sorted || m.Pairs {
-		return false
-	}
-	for i := range m.Types {
-		if m.Types[i].Family != m.Types[0].Family || m.Types[i].Initial != nil {
-			return false
-		}
-	}
-	return true
-}
-
-// IsMatrixFree reports whether insertions look at the routes of near customers alone.
-func (m *Compiled) IsMatrixFree() bool { return m.OneGrid && m.Types[0].Distances.Cell == nil }

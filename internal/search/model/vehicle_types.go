@@ -10,7 +10,7 @@ import (
 
 // Vehicle types in units. Types of one family differ in capacity, number and costs alone.
 
-func (m *Compiled) readKinds() {
+func (m *Compiled) readKinds(d *demands) {
 	p := m.P
 	types := p.Types()
 	n := m.Nodes
@@ -53,9 +53,13 @@ func (m *Compiled) readKinds() {
 		for k.Initial = slices.Clip(k.Initial); k.Initial != nil && len(k.Initial) < m.Dims; {
 			k.Initial = append(k.Initial, 0)
 		}
-		m.Slow = m.Slow || len(t.Breaks) > 0
-		m.Trips = m.Trips || len(k.Reloads) > 0
-		m.PerDur = m.PerDur || t.DurationCost > 0
+		d.walks = d.walks || len(t.Breaks) > 0
+		if len(k.Reloads) > 0 {
+			m.Traits.Parts |= Reloads
+		}
+		if t.DurationCost > 0 {
+			m.Traits.Parts |= PaidTime
+		}
 		if dist[t.Profile] == nil {
 			dist[t.Profile] = m.NewGrid(void, m.Ruled(m.DistUnit, false, func(i, j int) int32 {
 				return int32(min(math.Round(p.DistanceOf(t.Profile, i, j)*m.DistUnit), LongestLength))
@@ -143,7 +147,7 @@ func (m *Compiled) readSegments() {
 // search for fewer would be in vain.
 func (m *Compiled) FewestVehicles() int {
 	least := 0
-	if m.Trips || m.Pairs {
+	if m.Traits.Parts.Has(Reloads | Shipments) {
 		return 0 // a vehicle may carry more than its capacity, in turn
 	}
 	for d := range m.Dims {

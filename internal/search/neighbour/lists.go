@@ -73,7 +73,7 @@ type nearLists struct {
 // find has as many found as a list is chosen from: where nothing but the distance chooses, no more
 // than it has.
 func (l *nearLists) find(wide int) {
-	if !l.Timed || l.Slow {
+	if !l.Traits.Time.Timed() || l.Traits.Time.IsWalked() {
 		wide = l.list.most + l.Depots
 	}
 	l.found = closest{list: make([]Neighbour, 0, wide), k: wide}
@@ -130,7 +130,7 @@ func (l *nearLists) read(v int32) {
 			continue // waiting and lateness only add to it
 		}
 		x, y := float64(there), float64(back)
-		if l.Timed && !l.Slow {
+		if l.Traits.Time.Timed() && !l.Traits.Time.IsWalked() {
 			switch {
 			case toTime != nil:
 				there, back = toTime[w], fromTime[w]
@@ -171,7 +171,7 @@ func (l *nearLists) readFound(v int32) {
 			back = dist.F(w, v)
 		}
 		x, y := float64(there), float64(back)
-		if l.Timed && !l.Slow {
+		if l.Traits.Time.Timed() && !l.Traits.Time.IsWalked() {
 			if dur != dist {
 				there = dur.F(v, w)
 				if back = there; !even {

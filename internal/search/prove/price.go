@@ -84,7 +84,7 @@ type pricer struct {
 func newPricer(m *model.Compiled, kind int) *pricer {
 	k := &m.Types[kind]
 	n := len(m.Tasks)
-	p := &pricer{m: m, k: k, kind: int32(kind), n: n, cap: k.Capacity[0], timed: m.Prompt, order: m.Sorted, mixed: m.Mixed, limit: k.MaxDist < model.Endless}
+	p := &pricer{m: m, k: k, kind: int32(kind), n: n, cap: k.Capacity[0], timed: m.Traits.Time == model.WindowsOnly, order: m.Traits.Order != model.AnyOrder, mixed: m.Traits.Load.InOrder(), limit: k.MaxDist < model.Endless}
 	narrow := func(x int64) int32 { return int32(max(-model.MaxTime32, min(model.MaxTime32, x))) }
 	p.at = make([][]int32, n)
 	p.leg, p.drive = make([]int32, n*n), make([]int32, n*n)
