@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"math"
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"haul/internal/vrp/files"
+	"haul/internal/schema"
+	"haul/internal/schema/schematest"
 )
 
 // vans is a model with windows, two vehicle types and a shipment.
@@ -45,28 +46,32 @@ func TestModelRoundTrip(t *testing.T) {
 	}
 }
 
-// Every part of Haul's own JSON has its field here, of the same kind.
-func TestModelIsHaulsJSON(t *testing.T) {
-	tags := func(v any) map[string]reflect.Kind {
-		out := map[string]reflect.Kind{}
-		of := reflect.TypeOf(v)
-		for i := range of.NumField() {
-			key, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
-			out[key] = of.Field(i).Type.Kind()
-		}
-		return out
-	}
-	theirs, ours := tags(files.Document{}), tags(Model{})
-	for _, key := range []string{"haul", "index", "count", "best_known", "notes"} { // which are no part of a problem
-		delete(theirs, key)
-	}
-	if diff := cmp.Diff(theirs, ours); diff != "" {
-		t.Error(diff)
-	}
-	theirs, ours = tags(files.Vehicle{}), tags(Vehicle{})
-	delete(theirs, "numbers") // which a file's vehicles have
-	if diff := cmp.Diff(theirs, ours); diff != "" {
-		t.Error(diff)
+// TestPart: the example of every part is a Model that gives the same problem again.
+func TestPart(t *testing.T) {
+	for i := range schema.Parts {
+		part := &schema.Parts[i]
+		t.Run(part.Name+"/model", func(t *testing.T) {
+			text := schematest.Example(part)
+			p, err := ReadJSON(strings.NewReader(text), "f")
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := p.Model()
+			if err != nil {
+				t.Fatal(err)
+			}
+			q, err := NewProblem(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(p.inner, q.inner, cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
+			}
+			var a, b bytes.Buffer
+			if err := errors.Join(p.WriteJSON(&a), q.WriteJSON(&b)); err != nil || a.String() != b.String() {
+				t.Errorf("%v\n%s%s", err, a.String(), b.String())
+			}
+		})
 	}
 }
 

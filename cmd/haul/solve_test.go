@@ -470,7 +470,7 @@ func TestSolveJSON(t *testing.T) {
 		}
 	}
 	wrong := write(t, "wrong.json", strings.Replace(problem, "demands", "demandz", 1))
-	if r := haul(t, "solve", wrong); r.code != exitFailed || !strings.Contains(r.stderr, `unknown field "demandz"`) {
+	if r := haul(t, "solve", wrong); r.code != exitFailed || !strings.Contains(r.stderr, `unknown key "demandz"`) {
 		t.Errorf("%d %s", r.code, r.stderr)
 	}
 	open := write(t, "open.json", strings.Replace(problem, "{", `{"open": true, `, 1))

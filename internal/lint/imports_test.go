@@ -106,6 +106,8 @@ var house = []string{
 	"internal/vrp/vrptest",
 	"internal/vrp",
 	"internal/config",
+	"internal/schema/schematest",
+	"internal/schema",
 	"internal/pickle",
 	"internal/rng",
 	"configs",

@@ -376,9 +376,11 @@ func TestBombs(t *testing.T) {
 	})
 	y.refused(y.do("POST", "/api/v1/doctor", several, "Content-Type", boundary), 413, "unpacks to more than")
 	deep := strings.Repeat("[", 1_000_000)
-	x.refused(x.do("POST", "/api/v1/solve", deep), 400, "nests more than")
-	x.refused(x.do("POST", "/api/v1/solve", `{"coords": `+deep), 400, "nests more than")
-	x.refused(x.do("POST", "/api/v1/solve", strings.Repeat(`{"a":`, 100_000)), 400, "nests more than")
+	x.refused(x.do("POST", "/api/v1/solve", deep), 400, "it takes an object, not array")
+	x.refused(x.do("POST", "/api/v1/solve", `{"coords": `+deep), 400, "coords takes numbers, not array")
+	x.refused(x.do("POST", "/api/v1/solve", strings.Repeat(`{"a":`, 100_000)), 400, `unknown key "a"`)
+	x.refused(x.do("POST", "/api/v1/solve", `{"method": `+deep), 400, "nests more than")
+	x.refused(x.do("POST", "/api/v1/evaluate", `{"policy": `+deep), 400, "nests more than")
 	if a := x.do("POST", "/api/v1/solve", `{"name": "[[[[[[[[[[[[[[[[[[[[[[[[\"[[", "coords": [[0,0],[1,1]], "demands": [0,1], "capacity": 1}`); a.status != 200 {
 		t.Errorf("brackets in a name: %s", a.body)
 	}

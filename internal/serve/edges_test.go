@@ -16,17 +16,17 @@ import (
 
 	"haul/internal/policy"
 	"haul/internal/vrp"
-	"haul/internal/vrp/files"
 )
 
 // TestAsManyCustomersAsAreSolved: the bound itself is taken, one more is not.
 func TestAsManyCustomersAsAreSolved(t *testing.T) {
 	in := func(n int) *instance {
-		coords := make([][]float64, n+1)
-		for i := range coords {
-			coords[i] = []float64{float64(i), 1}
+		var in instance
+		text := `{"capacity":9,"coords":[[0,1]` + strings.Repeat(",[3,1]", n) + `]}`
+		if err := in.decode([]byte(text), nil); err != nil {
+			t.Fatal(err)
 		}
-		return &instance{files.Document{Capacity: 9, Coords: coords, Demands: make([]int32, n+1)}}
+		return &in
 	}
 	if p, err := in(5).problem(5); err != nil || p.N() != 5 {
 		t.Errorf("five of five: %v", err)

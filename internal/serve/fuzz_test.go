@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"haul/internal/vrp"
-	"haul/internal/vrp/files"
 )
 
 // Whatever a CSV file holds, its rows are JSON that a browser reads, each as long as the header.
@@ -38,7 +37,7 @@ func FuzzSolveRequest(f *testing.F) {
 	limits := Limits{Customers: 50}.orDefault()
 	f.Fuzz(func(t *testing.T, text string) {
 		var ask solveRequest
-		if files.Decode([]byte(text), &ask) != nil {
+		if ask.decode([]byte(text), &ask) != nil {
 			return
 		}
 		p, _, err := ask.check(limits)

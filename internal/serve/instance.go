@@ -3,6 +3,7 @@ package serve
 import (
 	"archive/zip"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,31 +24,42 @@ import (
 )
 
 // instance is a problem in the API's form: Haul's own JSON.
-type instance struct{ files.Document }
+type instance struct{ draft *files.Draft }
 
 // problem checks what a client sent and gives it its type.
 func (in *instance) problem(most int) (*vrp.Problem, error) {
-	if n := len(in.Demands); n-1 > most {
-		return nil, refuse(http.StatusUnprocessableEntity, "%d customers are more than the %d that are solved here: use haul solve", n-1, most)
+	if n := in.draft.Customers(); n > most {
+		return nil, refuse(http.StatusUnprocessableEntity, "%d customers are more than the %d that are solved here: use haul solve", n, most)
 	}
-	in.Name = or(line(in.Name), "instance")
-	p, err := in.Problem()
+	p, err := in.draft.Problem()
+	if err == nil {
+		p.Name = or(line(p.Name), "instance")
+		err = p.Check()
+	}
 	if err != nil {
-		return nil, refuse(http.StatusUnprocessableEntity, "%s", err)
-	}
-	if err := p.Check(); err != nil {
 		return nil, refuse(http.StatusUnprocessableEntity, "%s", err)
 	}
 	return p, nil
 }
 
-// known is an instance with what its file says of it.
+// known is a problem with what its file says of it.
 type known struct {
-	instance
+	problem   *vrp.Problem
 	Index     int      `json:"index"`
 	Count     int      `json:"count"`                // instances in the file
 	BestKnown float64  `json:"best_known,omitempty"` // that the file states
 	Notes     []string `json:"notes,omitempty"`      // what of the file was not read
+}
+
+// MarshalJSON writes the keys of the problem and of its file as one object.
+func (k *known) MarshalJSON() ([]byte, error) {
+	type beside known
+	more, err := json.Marshal((*beside)(k))
+	if err != nil {
+		return nil, err
+	}
+	text, err := files.AppendProblem([]byte{'{'}, k.problem)
+	return append(append(text, ','), more[1:]...), err
 }
 
 // readInstance reads a file of any format that haul solve reads, or one instance of a file of many.
@@ -135,7 +147,7 @@ func (s *Server) instanceOf(w http.ResponseWriter, r *http.Request) (*known, err
 	if p.N() > s.limits.Customers {
 		return nil, refuse(http.StatusUnprocessableEntity, "%s has %d customers, more than the %d that are shown here: use haul solve", p.Name, p.N(), s.limits.Customers)
 	}
-	found.instance, found.Notes = instance{*files.FromProblem(p)}, p.Notes
+	found.problem, found.Notes = p, p.Notes
 	return found, nil
 }
 
@@ -230,7 +242,7 @@ func (s *Server) randomInstance(w http.ResponseWriter, r *http.Request) {
 	src.Fill(batch, 0)
 	p := batch.Problem(0)
 	p.Name = fmt.Sprintf("random-%d-seed-%d", src.N, ask.seed)
-	s.answer(w, &known{instance: instance{*files.FromProblem(p)}, Count: 1})
+	s.answer(w, &known{problem: p, Count: 1})
 }
 
 // exportRequest is an instance and its routes: what this server drew, and what it answered, side by
@@ -310,7 +322,7 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var ask exportRequest
-	err := s.decode(w, r, &ask)
+	err := s.decodeProblem(w, r, &ask.instance, &ask)
 	var p *vrp.Problem
 	if err == nil {
 		p, err = ask.problem(s.limits.Customers)

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"haul/internal/solve"
-	"haul/internal/vrp/files"
+	"haul/internal/vrp"
 )
 
 // What a reader could break: a job that was accepted is not lost. With a folder, its request is
@@ -156,7 +156,7 @@ func (j *jobs) waiting(from string) (all, his int) {
 }
 
 // submit takes a request. The same key and request again is the same job: fresh is false then.
-func (j *jobs) submit(ask *solveRequest, text []byte, key, from string) (state jobState, fresh bool, err error) {
+func (j *jobs) submit(ask *solveRequest, p *vrp.Problem, text []byte, key, from string) (state jobState, fresh bool, err error) {
 	digest := sha256.Sum256(text)
 	sum := hex.EncodeToString(digest[:])
 	j.mu.Lock()
@@ -180,7 +180,7 @@ func (j *jobs) submit(ask *solveRequest, text []byte, key, from string) (state j
 		return jobState{}, false, &problem{Status: http.StatusServiceUnavailable, retry: 10, Detail: fmt.Sprintf("%d jobs wait, and there is no room for another", all)}
 	}
 	one := &job{sum: sum, from: from, bytes: int64(len(text)), hub: newHub(), jobState: jobState{ID: rand.Text(), State: jobQueued, Key: key, Created: time.Now().UTC(),
-		Name: ask.Name, Customers: len(ask.Demands) - max(1, ask.Depots), Method: ask.Method, Time: ask.Time, Kept: j.store.kept()}}
+		Name: p.Name, Customers: p.N(), Method: ask.Method, Time: ask.Time, Kept: j.store.kept()}}
 	if err := j.store.begin(one, text); err != nil {
 		return jobState{}, false, noRoom(err)
 	}
@@ -246,7 +246,7 @@ func (j *jobs) run(ctx context.Context, one *job) (*solved, error) {
 		return nil, err
 	}
 	var ask solveRequest
-	if err := files.Decode(text, &ask); err != nil {
+	if err := ask.decode(text, &ask); err != nil {
 		return nil, err
 	}
 	p, m, err := ask.check(j.limit.forJobs())

@@ -45,13 +45,14 @@ func (s *Server) submitted(w http.ResponseWriter, r *http.Request) (jobState, bo
 		return jobState{}, false, err
 	}
 	var ask solveRequest
-	if err := decodeStrictly(text, &ask); err != nil {
+	if err := ask.decode(text, &ask); err != nil {
 		return jobState{}, false, err
 	}
-	if _, _, err := ask.check(s.limits.forJobs()); err != nil {
+	p, _, err := ask.check(s.limits.forJobs())
+	if err != nil {
 		return jobState{}, false, err
 	}
-	return s.jobs.submit(&ask, text, key, s.address(r))
+	return s.jobs.submit(&ask, p, text, key, s.address(r))
 }
 
 func (s *Server) listJobs(w http.ResponseWriter, _ *http.Request) {

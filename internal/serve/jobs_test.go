@@ -88,7 +88,7 @@ func TestJobs(t *testing.T) {
 		t.Errorf("no progress in %v", names)
 	}
 	var ask solveRequest
-	if err := json.Unmarshal([]byte(body), &ask); err != nil {
+	if err := ask.decode([]byte(body), &ask); err != nil {
 		t.Fatal(err)
 	}
 	p, err := ask.problem(100)

@@ -115,9 +115,7 @@ func TestOpenAPIAgreesWithTheTypes(t *testing.T) {
 		of     any
 		answer bool // written: what is always there is required
 	}{
-		"Instance": {instance{}, false}, "Solve": {solveRequest{}, false}, "Export": {exportRequest{}, false}, "Evaluate": {evaluateRequest{}, false},
-		"Vehicle": {files.Vehicle{}, false}, "Group": {files.Group{}, false}, "Shipment": {files.Shipment{}, false}, "Profile": {files.Profile{}, false},
-		"Dimension": {files.Dimension{}, false}, "Break": {files.Break{}, false},
+		"Evaluate": {evaluateRequest{}, false},
 		"Solution": {solved{}, true}, "Progress": {improved{}, true}, "Job": {jobState{}, true}, "Problem": {problem{}, true}, "Evaluation": {evaluated{}, true},
 		"Plan": {files.Plan{}, true}, "PlanRoute": {files.Route{}, true}, "Stop": {files.Stop{}, true}, "Unserved": {files.Unserved{}, true},
 		"Run": {Summary{}, true}, "Train": {trainRequest{}, false}, "Started": {startedRun{}, true}, "Trainable": {offered{}, true}, "RunDetails": {Run{}, true}, "Table": {table{}, true}, "Policy": {policyInfo{}, true}, "Diagnosis": {diagnosis{}, true},

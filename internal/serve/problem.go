@@ -1,13 +1,11 @@
 package serve
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"mime"
 	"net/http"
 	"strconv"
@@ -99,35 +97,30 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request, dst any) error {
 	if err != nil {
 		return err
 	}
-	return decodeStrictly(text, dst)
-}
-
-// decodeStrictly takes known keys and no null: what is left out asks for nothing, and a null that a
-// program wrote for a number would be taken for that in silence.
-func decodeStrictly(text []byte, dst any) error {
-	if holdsNull(text) {
-		return refuse(http.StatusBadRequest, "the body holds null: leave a key out where it asks for nothing")
-	}
-	if err := files.Decode(wholeNumbers(text), dst); err != nil {
+	if err := files.Decode(text, dst); err != nil {
 		return refuse(http.StatusBadRequest, "the body is not what is expected: %s", err)
 	}
 	return nil
 }
 
-// holdsNull says that a JSON text has null as a value.
-func holdsNull(text []byte) bool {
-	quoted := false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case !quoted && c == 'n' && bytes.HasPrefix(text[i:], []byte("null")):
-			return true
-		}
+// decodeProblem reads a JSON body of a problem and further keys.
+func (s *Server) decodeProblem(w http.ResponseWriter, r *http.Request, in *instance, beside any) error {
+	text, err := s.bodyJSON(w, r)
+	if err != nil {
+		return err
 	}
-	return false
+	return in.decode(text, beside)
+}
+
+// decode reads the keys of a problem into the instance and all others into beside.
+func (in *instance) decode(text []byte, beside any) (err error) {
+	switch in.draft, err = files.ReadDraft(text, beside); {
+	case err == nil:
+		return nil
+	case files.IsShape(err):
+		return refuse(http.StatusUnprocessableEntity, "%s", err)
+	}
+	return refuse(http.StatusBadRequest, "the body is not what is expected: %s", err)
 }
 
 // bodyJSON is a JSON body, whole.
@@ -145,37 +138,6 @@ func (s *Server) bodyJSON(w http.ResponseWriter, r *http.Request) ([]byte, error
 		return nil, err
 	}
 	return io.ReadAll(body)
-}
-
-// wholeNumbers writes numbers that are whole without a point: to JSON Schema 63.0 is an integer,
-// and Python writes one so when it was a float.
-func wholeNumbers(text []byte) []byte {
-	var out []byte // nil while nothing was changed
-	kept, quoted := 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case !quoted && (c == '-' || c >= '0' && c <= '9'):
-			end := i + 1
-			for end < len(text) && bytes.IndexByte([]byte("0123456789.eE+-"), text[end]) >= 0 {
-				end++
-			}
-			if token := text[i:end]; bytes.ContainsAny(token, ".eE") && json.Valid(token) {
-				if v, err := strconv.ParseFloat(string(token), 64); err == nil && v == math.Trunc(v) && math.Abs(v) < 1<<63 {
-					out = strconv.AppendFloat(append(out, text[kept:i]...), v, 'f', -1, 64)
-					kept = end
-				}
-			}
-			i = end - 1
-		}
-	}
-	if kept == 0 {
-		return text
-	}
-	return append(out, text[kept:]...)
 }
 
 // noSuch tells a path that does not exist from one that is asked for in the wrong way.

@@ -68,7 +68,7 @@ type improved struct {
 
 func (s *Server) solve(w http.ResponseWriter, r *http.Request) {
 	var ask solveRequest
-	if err := s.decode(w, r, &ask); err != nil {
+	if err := s.decodeProblem(w, r, &ask.instance, &ask); err != nil {
 		s.fail(w, err)
 		return
 	}

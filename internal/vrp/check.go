@@ -3,7 +3,10 @@ package vrp
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
+
+	"haul/internal/schema"
 )
 
 // Checks of a problem before it is solved, written or validated. What a reader could break:
@@ -64,13 +67,10 @@ func (p *Problem) checkShapes() error {
 	if p.N() < 1 {
 		return fmt.Errorf("the problem has no customers")
 	}
-	for _, s := range []struct {
-		what string
-		len  int
-	}{{"service times", len(p.Service)}, {"pickups", len(p.Pickup)}, {"lists of windows", len(p.Windows)}, {"setup times", len(p.Setup)}, {"release times", len(p.Release)},
-		{"marks of optional customers", len(p.Optional)}, {"prizes", len(p.Prize)}, {"lists of skills", len(p.Needs)}, {"priorities", len(p.Priority)}, {"prices of lateness", len(p.Late)}, {"ids", len(p.IDs)}, {"names", len(p.Names)}} {
-		if s.len != 0 && s.len != n {
-			return fmt.Errorf("%d %s for %d nodes", s.len, s.what, n)
+	v := reflect.ValueOf(p).Elem()
+	for _, part := range schema.Of(schema.Place) {
+		if list := v.FieldByName(part.Fields[0]); part.Type != schema.Point && list.Len() != 0 && list.Len() != n {
+			return fmt.Errorf("%d %s for %d nodes", list.Len(), part.Name, n)
 		}
 	}
 	if p.Fractions != nil && len(p.Fractions) != 1+len(p.Dimensions) {

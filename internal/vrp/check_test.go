@@ -33,7 +33,7 @@ func TestCheckParts(t *testing.T) {
 		{"the number of depots is -1", func(p *Problem) { p.Depots = -1 }},
 		{"the problem has no customers", func(p *Problem) { p.Depots = 6 }},
 		{"5 service times for 6 nodes", func(p *Problem) { p.Service = p.Service[:5] }},
-		{"7 lists of windows for 6 nodes", func(p *Problem) { p.Windows = append(p.Windows, nil) }},
+		{"7 time windows for 6 nodes", func(p *Problem) { p.Windows = append(p.Windows, nil) }},
 		{"5 ids for 6 nodes", func(p *Problem) { p.IDs = p.IDs[:5] }},
 		{`5 amounts of "volume" for 6 nodes`, func(p *Problem) { p.Dimensions[0].Delivery = make([]int32, 5) }},
 		{`depot "s" has demand 1: expected 0`, func(p *Problem) { p.Demand[1] = 1 }},

@@ -2,43 +2,59 @@ package vrp
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
+
+	"haul/internal/schema"
 )
 
-// part is an optional constraint: its name in a refusal, and whether a problem has it.
-type part struct {
-	words string
-	has   func(p *Problem) bool
+// group is an optional constraint: its name in a refusal, and the fields that state it.
+type group struct {
+	words  string
+	fields []statedBy
 }
 
-// parts is the list of them, in the order of the fields.
-var parts = []part{
-	{"several depots", func(p *Problem) bool { return p.Depots > 1 }},
-	{"a speed", func(p *Problem) bool { return p.Speed != 0 && p.Speed != 1 }},
-	{"a fleet of its own", func(p *Problem) bool { return p.Fleet != nil }},
-	{"matrices of distance and duration", func(p *Problem) bool { return p.Profiles != nil }},
-	{"pickups", func(p *Problem) bool { return p.Pickup != nil }},
-	{"several dimensions of load", func(p *Problem) bool { return p.Dimensions != nil }},
-	{"time windows", func(p *Problem) bool { return p.Windows != nil }},
-	{"setup times", func(p *Problem) bool { return p.Setup != nil }},
-	{"release times", func(p *Problem) bool { return p.Release != nil }},
-	{"optional customers", func(p *Problem) bool { return p.Optional != nil || p.Prize != nil }},
-	{"groups", func(p *Problem) bool { return p.Groups != nil }},
-	{"shipments", func(p *Problem) bool { return p.Shipments != nil || p.LIFO }},
-	{"skills", func(p *Problem) bool { return p.Needs != nil }},
-	{"priorities", func(p *Problem) bool { return p.Priority != nil }},
-	{"backhauls last", func(p *Problem) bool { return p.Backhauls != Mixed }},
-	{"soft windows", func(p *Problem) bool { return p.Late != nil }},
-	{"another objective than the cost", func(p *Problem) bool { return p.Objective != MinCost }},
+// statedBy is a field that states a part, and its values beside zero that ask for nothing.
+type statedBy struct {
+	index   int
+	neutral []string
+}
+
+// groups are the groups of schema.Parts, in the order of the fields.
+var groups = func() (out []group) {
+	of := reflect.TypeFor[Problem]()
+	for _, p := range schema.Top() {
+		if p.Group == "" {
+			continue
+		}
+		f, ok := of.FieldByName(p.Fields[0])
+		if !ok {
+			panic("schema: no field " + p.Fields[0])
+		}
+		i := slices.IndexFunc(out, func(g group) bool { return g.words == p.Group })
+		if i < 0 {
+			i, out = len(out), append(out, group{words: p.Group})
+		}
+		out[i].fields = append(out[i].fields, statedBy{f.Index[0], p.Neutral})
+	}
+	slices.SortFunc(out, func(a, b group) int { return a.fields[0].index - b.fields[0].index })
+	return out
+}()
+
+// states reports whether a field asks for anything.
+func (f statedBy) states(p reflect.Value) bool {
+	v := p.Field(f.index)
+	return !v.IsZero() && (len(f.neutral) == 0 || !slices.Contains(f.neutral, fmt.Sprint(v.Interface())))
 }
 
 // Parts names the optional parts that the problem has.
 func (p *Problem) Parts() []string {
 	var out []string
-	for _, part := range parts {
-		if part.has(p) {
-			out = append(out, part.words)
+	v := reflect.ValueOf(p).Elem()
+	for _, g := range groups {
+		if slices.ContainsFunc(g.fields, func(f statedBy) bool { return f.states(v) }) {
+			out = append(out, g.words)
 		}
 	}
 	return out

@@ -4,8 +4,8 @@ import (
 	"math"
 )
 
-// The optional constraints of a problem. What a reader could break: a constraint that is added
-// here is added to Parts too, so that every method that does not support it refuses it by name.
+// The optional constraints of a problem. Each has a part in schema.Parts, so that methods without
+// support refuse it by name; TestFieldsHaveParts compares them.
 
 // None stands for "no depot" at an end of a vehicle type's routes.
 const None = -1

@@ -1,7 +1,7 @@
 // Routes: an instance on the map, solved again whenever it changes, by one method or by two side by side.
 import { $, el, svg, api, getJSON, post, streamed, say, figure, percent, later, download } from './util.js';
 import { routeTable, timeBars, leftOut, stopsOf, minutes, hues } from './plan.js';
-import { fillTables, byPlace, customers, depots } from './tables.js';
+import { fillTables, addPlace, removePlace, parts, amountIn, customers, depots } from './tables.js';
 
 let instance = null;          // as the API has it
 let view = null;              // how it lies on the map: x0, y0, side; on the globe lon and narrow too
@@ -70,7 +70,7 @@ class Method {
     if (instance.open && m !== 'search') return `Open routes are the search's alone: choose Search, or let routes end at the depot.`;
     if (n > most) return `${m === 'exact' ? 'The exact method' : 'A policy'} takes up to ${most} customers here, these are ${n}: choose Search.`;
     if (m === 'policy' && !policies.length) return 'There is no trained policy yet: haul train makes one, and it is found here once it has an epoch and this room is opened again.';
-    if (heavy > 0) return `Customer ${heavy} demands ${instance.demands[heavy]}, more than the capacity ${instance.capacity}: no vehicle can serve it.`;
+    if (heavy > 0) return `Customer ${heavy} demands ${instance.demands[heavy] / parts(instance)}, more than the capacity ${instance.capacity / parts(instance)}: no vehicle can serve it.`;
     return '';
   }
 
@@ -334,11 +334,11 @@ const fixed = () => ['distances', 'profiles'].some(k => instance[k]) ? 'This pro
 function add(at) {
   if (!instance) return;
   if (instance.distances || instance.profiles) { wrong(fixed()); return; }
-  const demand = Math.min(Number($('r-demand').value) || 0, instance.capacity || Infinity);
-  for (const [key, empty] of Object.entries(byPlace)) instance[key]?.push(Array.isArray(empty) ? [] : empty);
+  const demand = Math.min(amountIn(instance, Number($('r-demand').value) || 0), instance.capacity || Infinity);
+  addPlace(instance);
   const i = instance.demands.length - 1;
   instance.coords[i] = at;
-  instance.demands[i] = picked ? 1 : demand;
+  instance.demands[i] = picked ? parts(instance) : demand;
   if (instance.ids) instance.ids[i] = 'new ' + i;
   pick(0);
   edited();
@@ -348,7 +348,7 @@ function add(at) {
 
 function remove(node) {
   if (fixed()) { wrong(fixed()); return; }
-  for (const key of Object.keys(byPlace)) instance[key]?.splice(node, 1);
+  removePlace(instance, node);
   picked = 0;
   edited();
   for (const m of maps) m.routes = null;
@@ -364,7 +364,7 @@ function tables() {
 function pick(node) {
   picked = node;
   $('r-demand-label').textContent = node ? `Demand of customer ${node}` : 'Demand of new customers';
-  if (node) $('r-demand').value = instance.demands[node];
+  if (node) $('r-demand').value = instance.demands[node] / parts(instance);
   drawAll();
 }
 
@@ -385,7 +385,7 @@ function use(got) {
   instance = { ...rest };
   if (instance.fleet) $('r-open').checked = false; else instance.open = $('r-open').checked || Boolean(rest.open);
   best = best_known || 0;
-  $('r-capacity').value = instance.capacity ?? '';
+  $('r-capacity').value = instance.capacity ? instance.capacity / parts(instance) : '';
   $('r-capacity').disabled = Boolean(instance.fleet);
   $('r-ask').hidden = true;
   say($('r-notes'), '');
@@ -468,5 +468,5 @@ $('r-compare').addEventListener('change', () => { arrange(); solveAll(); remembe
 $('r-open').addEventListener('change', e => { if (instance && !instance.fleet) { instance.open = e.target.checked; for (const m of maps) m.routes = null; solveAll(); remember(); } });
 $('r-file').addEventListener('change', e => { if (e.target.files[0]) open(e.target.files[0]); e.target.value = ''; });
 $('r-index').addEventListener('change', e => { if (file) open(file, e.target.value, told); });
-$('r-capacity').addEventListener('change', e => { if (instance && !instance.fleet) { instance.capacity = Number(e.target.value) || 1; tables(); solveAll(); } });
-$('r-demand').addEventListener('change', e => { if (picked) { instance.demands[picked] = Number(e.target.value) || 0; edited(); tables(); solveAll(); drawAll(); } });
+$('r-capacity').addEventListener('change', e => { if (instance && !instance.fleet) { instance.capacity = amountIn(instance, Number(e.target.value)) || 1; tables(); solveAll(); } });
+$('r-demand').addEventListener('change', e => { if (picked) { instance.demands[picked] = amountIn(instance, Number(e.target.value) || 0); edited(); tables(); solveAll(); drawAll(); } });

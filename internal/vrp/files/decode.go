@@ -6,14 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"reflect"
+	"strconv"
 	"strings"
 )
 
 // MaxDepth is how deep JSON may nest: no document needs more than five.
 const MaxDepth = 16
 
-// Decode reads JSON strictly: one object, known keys, no null in a list, nothing behind it.
+// Decode reads JSON strictly: one object, known keys, no null in a list, nothing behind it. 63.0 is
+// a whole number, and a key whose value is null is left out.
 func Decode(text []byte, dst any) error {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	deep, null := scan(text)
@@ -23,7 +26,7 @@ func Decode(text []byte, dst any) error {
 	case null:
 		return errors.New("a list holds null, which is no number: many programs write it for NaN")
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
+	d := json.NewDecoder(bytes.NewReader(wholeNumbers(text)))
 	d.DisallowUnknownFields()
 	if err := d.Decode(dst); err != nil {
 		return errors.New(mistaken(err))
@@ -98,4 +101,35 @@ func scan(text []byte) (deep, null bool) {
 		}
 	}
 	return false, null
+}
+
+// wholeNumbers writes numbers that are whole without a point: to JSON Schema 63.0 is an integer,
+// and Python writes one so when it was a float.
+func wholeNumbers(text []byte) []byte {
+	var out []byte // nil while nothing was changed
+	kept, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case !quoted && (c == '-' || c >= '0' && c <= '9'):
+			end := i + 1
+			for end < len(text) && bytes.IndexByte([]byte("0123456789.eE+-"), text[end]) >= 0 {
+				end++
+			}
+			if token := text[i:end]; bytes.ContainsAny(token, ".eE") && json.Valid(token) {
+				if v, err := strconv.ParseFloat(string(token), 64); err == nil && v == math.Trunc(v) && math.Abs(v) < 1<<63 {
+					out = strconv.AppendFloat(append(out, text[kept:i]...), v, 'f', -1, 64)
+					kept = end
+				}
+			}
+			i = end - 1
+		}
+	}
+	if kept == 0 {
+		return text
+	}
+	return append(out, text[kept:]...)
 }

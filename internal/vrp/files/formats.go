@@ -21,7 +21,7 @@ import (
 type Format struct {
 	Name       string
 	Extensions []string                // of such files
-	is         func(start []byte) bool // told by its first bytes
+	is         func(start []byte) bool // by its first bytes; nil: JSON, which jsonKind tells apart
 	Read       func(r io.Reader, name string, o Options) (*vrp.Problem, error)
 	Write      func(w io.Writer, p *vrp.Problem) error // nil: it is not written
 }
@@ -31,9 +31,9 @@ const sniffed = headWithin
 
 // Formats is the table of them.
 var Formats = []Format{
-	{"geojson", []string{".geojson"}, LooksGeoJSON, readGeoJSON, nil},
-	{"vroom", nil, LooksVROOM, readVROOM, nil},
-	{"json", []string{".json"}, LooksJSON, func(r io.Reader, name string, _ Options) (*vrp.Problem, error) { return ReadJSON(r, name) }, WriteJSON},
+	{"geojson", []string{".geojson"}, nil, readGeoJSON, nil},
+	{"vroom", nil, nil, readVROOM, nil},
+	{"json", []string{".json"}, nil, func(r io.Reader, name string, _ Options) (*vrp.Problem, error) { return ReadJSON(r, name) }, WriteJSON},
 	{"xlsx", []string{".xlsx"}, isArchive, ReadTable, WriteXLSX},
 	{"table", []string{".csv", ".tsv"}, IsTable, ReadTable, WriteTable},
 	{"solomon", []string{".txt"}, isSolomon, ReadSolomon, WriteSolomon},
@@ -48,19 +48,28 @@ func ReadProblem(r io.Reader, name string, o Options) (*vrp.Problem, error) {
 	in := bufio.NewReaderSize(r, sniffed)
 	start, _ := in.Peek(sniffed)
 	from := io.Reader(in)
-	if LooksJSON(start) { // whose kind may show at its end
-		var err error
-		if start, err = io.ReadAll(io.LimitReader(in, maxFile+1)); err != nil {
+	i := 0
+	if LooksJSON(start) {
+		text, err := io.ReadAll(io.LimitReader(in, maxFile+1))
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		if len(start) > maxFile {
+		if len(text) > maxFile {
 			return nil, tooLarge(name)
 		}
-		from = bytes.NewReader(start)
-	}
-	i := slices.IndexFunc(Formats, func(f Format) bool { return f.is(start) })
-	if Formats[i].Name == "vrplib" && namesTable(name) && !bytes.Contains(start, []byte("DIMENSION")) {
-		i = slices.IndexFunc(Formats, func(f Format) bool { return f.Name == "table" }) // none of its columns is known
+		kind, problem := jsonKind(text)
+		if kind == "plan" {
+			if problem == nil {
+				return nil, fmt.Errorf("%s has routes and not their problem: give the problem's own file", name)
+			}
+			kind, text = "json", problem
+		}
+		i, from = formatNamed(kind), bytes.NewReader(text)
+	} else {
+		i = slices.IndexFunc(Formats, func(f Format) bool { return f.is != nil && f.is(start) })
+		if Formats[i].Name == "vrplib" && namesTable(name) && !bytes.Contains(start, []byte("DIMENSION")) {
+			i = formatNamed("table") // none of its columns is known
+		}
 	}
 	p, err := Formats[i].Read(from, name, o)
 	if err != nil {
@@ -76,6 +85,10 @@ func ReadProblem(r io.Reader, name string, o Options) (*vrp.Problem, error) {
 		o.Distance.blur(p)
 	}
 	return p, nil
+}
+
+func formatNamed(name string) int {
+	return slices.IndexFunc(Formats, func(f Format) bool { return f.Name == name })
 }
 
 // namesTable tells a table by the end of its name.

@@ -15,15 +15,10 @@ import (
 // Places of a map: a GeoJSON collection of points, whose properties are the columns of a table.
 // What a reader could break: features that are not points are named, not dropped.
 
-// LooksGeoJSON tells a collection of features.
+// LooksGeoJSON reports whether a text is a collection of features.
 func LooksGeoJSON(text []byte) bool {
-	var head struct {
-		Type string `json:"type"`
-	}
-	if !LooksJSON(text) || !bytes.Contains(text, []byte("FeatureCollection")) {
-		return false
-	}
-	return json.Unmarshal(bytes.TrimPrefix(text, []byte("\ufeff")), &head) == nil && head.Type == "FeatureCollection"
+	kind, _ := jsonKind(text)
+	return LooksJSON(text) && kind == "geojson"
 }
 
 // readGeoJSON reads a problem from points with properties: id, demand, ready, due ..., as the

@@ -1,138 +1,38 @@
 package files
 
 import (
-	"encoding/json"
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math"
+	"reflect"
+	"slices"
 	"strings"
 
+	"haul/internal/config"
+	"haul/internal/schema"
 	"haul/internal/vrp"
 )
+
+// Haul's own JSON: the same on the command line, over HTTP, in Python and in Go. schema.Parts is
+// the table of its keys. The reader looks a key up once and reads its value by the type of the
+// field that the part names.
+//
+// Three parts are not one field: coords is X and Y, distances is Weights with the metric Explicit,
+// and durations is the first profile's.
 
 // Version is that of Haul's own JSON. A reader accepts documents of this version and documents
 // without one.
 const Version = 1
 
-// Document is a problem in Haul's own JSON: the same on the command line, over HTTP, in Python and
-// in Go. Lists "by place" have one entry per place, depots first; what is left out asks for
-// nothing. A span of time is [from, to], or [from] where it has no end.
-type Document struct {
-	Haul      int         `json:"haul,omitempty"` // Version
-	Name      string      `json:"name,omitempty"`
-	Coords    [][]float64 `json:"coords,omitempty"`
-	Demands   []int32     `json:"demands"`
-	Capacity  int32       `json:"capacity,omitempty"`
-	Distance  string      `json:"distance,omitempty"`  // how far two places are: a name of metrics
-	Distances [][]float64 `json:"distances,omitempty"` // in place of it: from each place to each
-	Durations [][]float64 `json:"durations,omitempty"` // with distances: how long each takes
-	IDs       []string    `json:"ids,omitempty"`
-	Names     []string    `json:"names,omitempty"`
-	Fractions []int32     `json:"fractions,omitempty"` // per dimension: parts of a unit that amounts count
-	Clock     float64     `json:"clock,omitempty"`     // units of time per minute, where times are those of a day
-	Duration  float64     `json:"max_duration,omitempty"`
-	Service   []float64   `json:"service,omitempty"`
-	Vehicles  int         `json:"vehicles,omitempty"`
-	Open      bool        `json:"open,omitempty"`
-
-	Depots     int         `json:"depots,omitempty"`
-	Speed      float64     `json:"speed,omitempty"`
-	Fleet      []Vehicle   `json:"fleet,omitempty"`
-	Profiles   []Profile   `json:"profiles,omitempty"`
-	Pickups    []int32     `json:"pickups,omitempty"`
-	Dimensions []Dimension `json:"dimensions,omitempty"`
-	Windows    [][]Span    `json:"windows,omitempty"`
-	Setup      []float64   `json:"setup,omitempty"`
-	Release    []float64   `json:"release,omitempty"`
-	Optional   []bool      `json:"optional,omitempty"`
-	Prizes     []float64   `json:"prizes,omitempty"`
-	Groups     []Group     `json:"groups,omitempty"`
-	Shipments  []Shipment  `json:"shipments,omitempty"`
-	LIFO       bool        `json:"lifo,omitempty"`
-	Skills     [][]int32   `json:"skills,omitempty"` // by place: those that its vehicle must have
-	Priority   []int       `json:"priority,omitempty"`
-	Backhauls  string      `json:"backhauls,omitempty"` // mixed, last, after_linehaul
-	Late       []float64   `json:"late,omitempty"`
-	Objective  string      `json:"objective,omitempty"` // cost, vehicles, longest_route
-
-	// What a file of several instances says of this one. It asks for nothing.
-	Index     int     `json:"index,omitempty"`
-	Count     int     `json:"count,omitempty"`
-	BestKnown float64 `json:"best_known,omitempty"`
-
-	Notes []string `json:"notes,omitempty"` // what of a file was not read; they ask for nothing
-}
-
-// Span is [from, to], or [from] without an end.
-type Span []float64
-
-// Vehicle is a vehicle type.
-type Vehicle struct {
-	Name         string   `json:"name,omitempty"`
-	Count        int      `json:"count,omitempty"`
-	Numbers      []int32  `json:"numbers,omitempty"`
-	Capacity     []int32  `json:"capacity,omitempty"`
-	Start        int      `json:"start,omitempty"` // a depot; -1: at its first customer
-	End          int      `json:"end,omitempty"`
-	Shift        Span     `json:"shift,omitempty"`
-	LatestStart  *float64 `json:"latest_start,omitempty"`
-	MaxDuration  *float64 `json:"max_duration,omitempty"`
-	MaxDistance  *float64 `json:"max_distance,omitempty"`
-	MaxStops     int      `json:"max_stops,omitempty"`
-	FixedCost    float64  `json:"fixed_cost,omitempty"`
-	DistanceCost *float64 `json:"distance_cost,omitempty"` // 1 where it is left out
-	DurationCost float64  `json:"duration_cost,omitempty"`
-	Profile      int      `json:"profile,omitempty"`
-	Skills       []int32  `json:"skills,omitempty"`
-	Allowed      []int32  `json:"allowed,omitempty"`
-	Reloads      []int    `json:"reloads,omitempty"`
-	MaxReloads   int      `json:"max_reloads,omitempty"`
-	Breaks       []Break  `json:"breaks,omitempty"`
-	InitialLoad  []int32  `json:"initial_load,omitempty"`
-}
-
-// Break is a rest of a vehicle.
-type Break struct {
-	Windows  []Span  `json:"windows"`
-	Duration float64 `json:"duration,omitempty"`
-	MaxLoad  []int32 `json:"max_load,omitempty"`
-}
-
-// Profile has the matrices of a kind of vehicle.
-type Profile struct {
-	Name      string      `json:"name,omitempty"`
-	Distances [][]float64 `json:"distances"`
-	Durations [][]float64 `json:"durations,omitempty"`
-}
-
-// Dimension is one more kind of load, by place.
-type Dimension struct {
-	Name    string  `json:"name,omitempty"`
-	Demands []int32 `json:"demands,omitempty"`
-	Pickups []int32 `json:"pickups,omitempty"`
-}
-
-// Group is customers of which one is visited.
-type Group struct {
-	Name     string  `json:"name,omitempty"`
-	Members  []int32 `json:"members"`
-	Required bool    `json:"required,omitempty"`
-}
-
-// Shipment is an amount from one customer to another.
-type Shipment struct {
-	Pickup   int32   `json:"pickup"`
-	Delivery int32   `json:"delivery"`
-	Amount   []int32 `json:"amount,omitempty"`
-}
-
 // names are a choice's words in JSON, in the order of its values; those without a word are "".
 type names []string
 
 var (
-	metrics    = names{vrp.Exact: "exact", vrp.Rounded: "rounded", vrp.Ceil: "ceil", vrp.Explicit: "", vrp.GreatCircle: "metres", vrp.Tenths: "dimacs", vrp.Thousandths: "thousandths", vrp.Trunc: "floor", vrp.Geo: "geo", vrp.Att: "att"}
-	backhauls  = names{vrp.Mixed: "mixed", vrp.BackhaulsLast: "last", vrp.LinehaulFirst: "after_linehaul"}
-	objectives = names{vrp.MinCost: "cost", vrp.FewestVehicles: "vehicles", vrp.ShortestRoute: "longest_route"}
+	metrics    = names(part(schema.Problem, "distance").Words)
+	backhauls  = names(part(schema.Problem, "backhauls").Words)
+	objectives = names(part(schema.Problem, "objective").Words)
 )
 
 // ParseObjective is the objective of a word; "" is the cost.
@@ -158,6 +58,71 @@ func (n names) of(key, word string) (int, error) {
 	return 0, fmt.Errorf("%s is %q: use %s or %s", key, word, strings.Join(all[:len(all)-1], ", "), all[len(all)-1])
 }
 
+// member is a part with the place of its field in the Go type.
+type member struct {
+	*schema.Part
+	index int // -1: accepted and not read
+}
+
+// objects are the Go types of objects.
+var objects = map[schema.Object]reflect.Type{
+	schema.Problem: reflect.TypeFor[vrp.Problem](), schema.Vehicle: reflect.TypeFor[vrp.VehicleType](), schema.Break: reflect.TypeFor[vrp.Break](),
+	schema.Profile: reflect.TypeFor[vrp.Profile](), schema.Dimension: reflect.TypeFor[vrp.Dimension](), schema.Group: reflect.TypeFor[vrp.Group](), schema.Shipment: reflect.TypeFor[vrp.Shipment](),
+}
+
+// members are the keys of each object, in the order in which they are written.
+var members = func() map[schema.Object][]member {
+	out := map[schema.Object][]member{}
+	for i := range schema.Parts {
+		p, of := &schema.Parts[i], schema.Parts[i].Of
+		if of == schema.Place {
+			of = schema.Problem
+		}
+		m := member{p, -1}
+		if len(p.Fields) > 0 {
+			f, ok := objects[of].FieldByName(p.Fields[0])
+			if !ok {
+				panic("schema: no field " + p.Fields[0])
+			}
+			m.index = f.Index[0]
+		}
+		out[of] = append(out[of], m)
+	}
+	return out
+}()
+
+func part(o schema.Object, key string) *schema.Part {
+	for i := range schema.Parts {
+		if schema.Parts[i].Of == o && schema.Parts[i].Key == key {
+			return &schema.Parts[i]
+		}
+	}
+	panic("schema: no part " + key)
+}
+
+// Draft is a problem as its JSON states it, before lists and places are compared.
+type Draft struct {
+	p       vrp.Problem
+	version int64
+	given   map[string]bool   // keys with a value
+	lists   []counted         // by place, in the order of the text
+	squares map[string]square // matrices, by the path of their key
+}
+
+type counted struct {
+	key string
+	n   int
+}
+
+// square is a matrix as it was read.
+type square struct {
+	values []float64
+	rows   []int // the length of each
+}
+
+// Customers is the number of customers that the draft seems to have.
+func (d *Draft) Customers() int { return d.places() - d.p.DepotCount() }
+
 // ReadJSON reads a problem in Haul's own JSON; name stands in errors. Keys that it does not know
 // are refused.
 func ReadJSON(r io.Reader, name string) (*vrp.Problem, error) {
@@ -165,11 +130,18 @@ func ReadJSON(r io.Reader, name string) (*vrp.Problem, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	var d Document
-	if err := Decode(text, &d); err != nil {
+	return readOwn(text, name)
+}
+
+func readOwn(text []byte, name string) (*vrp.Problem, error) {
+	d, err := ReadDraft(text, nil)
+	if err != nil && !IsShape(err) {
 		return nil, fmt.Errorf("%s: not the JSON of a problem: %w", name, err)
 	}
-	p, err := d.Problem()
+	var p *vrp.Problem
+	if err == nil {
+		p, err = d.Problem()
+	}
 	if err == nil {
 		err = p.Check()
 	}
@@ -179,236 +151,335 @@ func ReadJSON(r io.Reader, name string) (*vrp.Problem, error) {
 	return p, nil
 }
 
-// WriteJSON writes a problem in Haul's own JSON.
-func WriteJSON(w io.Writer, p *vrp.Problem) error {
-	d := FromProblem(p)
-	d.Haul = Version
-	text, err := json.Marshal(d)
-	if err != nil {
-		return err
+// ReadDraft reads the keys of a problem, and those of beside, a pointer to a struct with tags of
+// encoding/json, or nil. A key of neither is an error with the nearest that there is. A key whose
+// value is null is left out.
+func ReadDraft(text []byte, beside any) (*Draft, error) {
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	d := &Draft{given: map[string]bool{}, squares: map[string]square{}}
+	r := objectReader{puller: &puller{text: text}, d: d}
+	if r.next() == 0 {
+		return nil, fmt.Errorf("it is empty, and a JSON object is needed")
 	}
-	_, err = w.Write(append(text, '\n'))
-	return err
+	others := keysOf(beside)
+	rest := []byte{'{'}
+	err := r.object(schema.Problem, reflect.ValueOf(&d.p).Elem(), others, func(key string, value []byte) {
+		if len(rest) > 1 {
+			rest = append(rest, ',')
+		}
+		rest = append(append(appendText(rest, key), ':'), value...)
+	})
+	if err == nil {
+		err = r.end()
+	}
+	if err == nil && beside != nil {
+		err = Decode(append(rest, '}'), beside)
+	}
+	return d, err
 }
 
-// Problem is what a document says. It refuses a document whose shape is wrong; whether the problem
-// can be solved is for vrp.Problem.Check to say.
-func (d *Document) Problem() (*vrp.Problem, error) {
-	n := len(d.Demands)
-	if d.Haul != 0 && d.Haul != Version {
-		return nil, fmt.Errorf("haul is %d: this program reads version %d of its JSON", d.Haul, Version)
+// keysOf are the JSON keys of a struct, those of embedded ones included.
+func keysOf(v any) (out []string) {
+	if v == nil {
+		return nil
 	}
-	switch {
-	case n == 0 && len(d.Coords) == 0:
-		return nil, fmt.Errorf("coords is empty: the depot comes first, then the customers")
-	case len(d.Coords) > 0 && len(d.Coords) != n:
-		return nil, fmt.Errorf("demands has %d numbers for %d coords: one for each, 0 for the depot", n, len(d.Coords))
-	}
-	p := &vrp.Problem{Name: printable(d.Name), Capacity: d.Capacity, Demand: d.Demands, IDs: printables(d.IDs), Names: printables(d.Names), Fractions: d.Fractions, Clock: d.Clock,
-		MaxDuration: d.Duration, Service: d.Service, Vehicles: d.Vehicles, Open: d.Open, Depots: d.Depots, Speed: d.Speed,
-		Pickup: d.Pickups, Setup: d.Setup, Release: d.Release, Optional: d.Optional, Prize: d.Prizes,
-		LIFO: d.LIFO, Needs: d.Skills, Priority: d.Priority, Late: d.Late}
-	if d.Capacity == 0 && d.Fleet == nil {
-		return nil, fmt.Errorf("capacity is missing: what a vehicle carries at most")
-	}
-	if p.Depots < 0 || p.DepotCount() > n {
-		return nil, fmt.Errorf("depots is %d and demands has %d places: the depots come first, then the customers", d.Depots, n)
-	}
-	for _, err := range []error{
-		fits("ids", len(d.IDs), n), fits("names", len(d.Names), n), fits("service", len(d.Service), n), fits("pickups", len(d.Pickups), n), fits("windows", len(d.Windows), n),
-		fits("setup", len(d.Setup), n), fits("release", len(d.Release), n), fits("optional", len(d.Optional), n), fits("prizes", len(d.Prizes), n),
-		fits("skills", len(d.Skills), n), fits("priority", len(d.Priority), n), fits("late", len(d.Late), n),
-	} {
-		if err != nil {
-			return nil, err
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(v).Elem()) {
+		if key, _, _ := strings.Cut(f.Tag.Get("json"), ","); key != "" && key != "-" {
+			out = append(out, key)
 		}
 	}
-	if err := d.places(p); err != nil {
-		return nil, err
-	}
-	if err := d.choices(p); err != nil {
-		return nil, err
-	}
-	if err := d.parts(p); err != nil {
-		return nil, err
-	}
-	return p, nil
+	return out
 }
 
-// fits refuses a list by place that has not one entry per place; none at all asks for nothing.
-func fits(key string, has, places int) error {
-	if has != 0 && has != places {
-		return fmt.Errorf("%s has %d entries for %d places: one for each is needed, the depot's first", key, has, places)
-	}
-	return nil
+// objectReader reads the objects of a problem.
+type objectReader struct {
+	*puller
+	d    *Draft
+	path string // of the object, with a dot behind it
+	// spans and numbers are blocks from which short lists are cut.
+	spans   []vrp.Window
+	numbers []int32
 }
 
-// places sets coordinates and distances.
-func (d *Document) places(p *vrp.Problem) (err error) {
-	n := len(d.Demands)
-	for i, xy := range d.Coords {
-		if len(xy) != 2 {
-			return fmt.Errorf("coords[%d] has %d numbers: two are needed, x and y", i, len(xy))
-		}
-		if math.Abs(xy[0]) > Farthest || math.Abs(xy[1]) > Farthest {
-			return fmt.Errorf("coords[%d] is farther away than 1e12: give them in a larger unit", i)
-		}
-		p.X, p.Y = append(p.X, xy[0]), append(p.Y, xy[1])
-	}
-	metric, err := metrics.of("distance", d.Distance)
-	if err != nil {
-		return err
-	}
-	p.Metric = vrp.Metric(metric)
-	for i, f := range d.Profiles {
-		profile := vrp.Profile{Name: f.Name}
-		key := fmt.Sprintf("profiles[%d].", i)
-		if profile.Distance, err = flat(key+"distances", f.Distances, n); err != nil {
-			return err
-		}
-		if profile.Duration, err = flat(key+"durations", f.Durations, n); err != nil {
-			return err
-		}
-		if profile.Distance == nil {
-			return fmt.Errorf("%sdistances is missing", key)
-		}
-		p.Profiles = append(p.Profiles, profile)
-	}
-	given := d.Distances != nil || d.Durations != nil
-	switch {
-	case given && d.Profiles != nil:
-		return fmt.Errorf("distances and profiles both give matrices: use one of them")
-	case given && d.Distance != "":
-		return fmt.Errorf("distance and distances both say how far two places are: use one of them")
-	case d.Distances == nil && d.Durations != nil:
-		return fmt.Errorf("durations are given without distances: give both")
-	case given:
-		weights, err := flat("distances", d.Distances, n)
-		if err != nil {
-			return err
-		}
-		durations, err := flat("durations", d.Durations, n)
-		if err != nil {
-			return err
-		}
-		if durations != nil {
-			p.Profiles = []vrp.Profile{{Distance: weights, Duration: durations}}
-		}
-		p.Metric, p.Weights = vrp.Explicit, weights
-	case d.Profiles != nil && d.Distance == "": // which the first profile says
-		p.Metric, p.Weights = vrp.Explicit, p.Profiles[0].Distance
-	case d.Coords == nil:
-		return fmt.Errorf("coords is empty: places need coordinates, or distances between them")
-	}
-	return nil
-}
-
-// flat is a square matrix in one row.
-func flat(key string, rows [][]float64, n int) ([]float64, error) {
-	if rows == nil {
-		return nil, nil
-	}
-	if len(rows) != n {
-		return nil, fmt.Errorf("%s has %d rows for %d places", key, len(rows), n)
-	}
-	out := make([]float64, 0, n*n)
-	for i, row := range rows {
-		if len(row) != n {
-			return nil, fmt.Errorf("%s[%d] has %d numbers for %d places", key, i, len(row), n)
-		}
-		out = append(out, row...)
-	}
-	return out, nil
-}
-
-// choices sets what has a name in JSON.
-func (d *Document) choices(p *vrp.Problem) error {
-	rule, err := backhauls.of("backhauls", d.Backhauls)
-	if err != nil {
-		return err
-	}
-	objective, err := objectives.of("objective", d.Objective)
-	p.Backhauls, p.Objective = vrp.BackhaulRule(rule), vrp.Objective(objective)
-	return err
-}
-
-// parts sets the optional parts that have a shape of their own.
-func (d *Document) parts(p *vrp.Problem) error {
-	for i, list := range d.Windows {
-		windows, err := spans(fmt.Sprintf("windows[%d]", i), list)
-		if err != nil {
-			return err
-		}
-		p.Windows = append(p.Windows, windows)
-	}
-	for _, x := range d.Dimensions {
-		for _, err := range []error{fits("dimensions.demands", len(x.Demands), len(d.Demands)), fits("dimensions.pickups", len(x.Pickups), len(d.Demands))} {
-			if err != nil {
-				return err
+// object reads an object of the table into a Go value. A key among others goes to beside.
+func (r *objectReader) object(of schema.Object, to reflect.Value, others []string, beside func(key string, value []byte)) error {
+	all := members[of]
+	return r.puller.object(func(key string) error {
+		if slices.Contains(others, key) {
+			value, err := r.skip()
+			if err == nil {
+				beside(key, value)
 			}
-		}
-		p.Dimensions = append(p.Dimensions, vrp.Dimension{Name: printable(x.Name), Delivery: x.Demands, Pickup: x.Pickups})
-	}
-	for _, g := range d.Groups {
-		p.Groups = append(p.Groups, vrp.Group{Name: printable(g.Name), Members: g.Members, Required: g.Required})
-	}
-	for _, s := range d.Shipments {
-		p.Shipments = append(p.Shipments, vrp.Shipment{Pickup: s.Pickup, Delivery: s.Delivery, Amount: s.Amount})
-	}
-	for i, v := range d.Fleet {
-		t, err := v.vehicle(fmt.Sprintf("fleet[%d]", i))
-		if err != nil {
 			return err
 		}
-		p.Fleet = append(p.Fleet, t)
+		i := slices.IndexFunc(all, func(m member) bool { return m.Key == key })
+		if i < 0 {
+			known := slices.Clone(others)
+			for _, m := range all {
+				known = append(known, m.Key)
+			}
+			return unknownKey(r.path+key, config.Nearest(key, known))
+		}
+		if of == schema.Problem {
+			r.d.given[key] = true
+		}
+		return r.value(all[i], to)
+	})
+}
+
+// unknownKey is the error of a key that nothing reads.
+func unknownKey(key, nearest string) error {
+	if nearest != "" {
+		nearest = fmt.Sprintf(": is %q meant?", nearest)
+	}
+	return fmt.Errorf("unknown key %s%s", quoteShort(printable(key)), nearest)
+}
+
+// value reads a part.
+func (r *objectReader) value(m member, to reflect.Value) error {
+	if m.index < 0 {
+		return r.aside(m)
+	}
+	switch {
+	case m.Type == schema.Point:
+		return r.points()
+	case m.Type == schema.Matrix:
+		return r.matrix(r.path + m.Key)
+	case m.Key == "notes": // of a reader: what this text does not say
+		var none []string
+		_, err := texts(r, &none)
+		return err
+	}
+	n, err := 0, error(nil)
+	switch f := to.Field(m.index).Addr().Interface().(type) {
+	case *string:
+		*f, err = r.string()
+		*f = printable(*f)
+	case *bool:
+		*f, err = r.bool()
+	case *float64:
+		*f, err = r.float()
+	case *int:
+		err = wholeInto(r, f, max(32, m.Bits))
+	case *int32:
+		err = wholeInto(r, f, 32)
+	case *[]string:
+		n, err = texts(r, f)
+	case *[]bool:
+		n, err = listOf(r, f, func(v *bool) (err error) { *v, err = r.bool(); return err })
+	case *[]float64:
+		n, err = listOf(r, f, func(v *float64) (err error) { *v, err = r.float(); return err })
+	case *[]int:
+		n, err = listOf(r, f, func(v *int) error { return wholeInto(r, v, max(32, m.Bits)) })
+	case *[]int32:
+		n, err = listOf(r, f, func(v *int32) error { return wholeInto(r, v, 32) })
+	case *[][]int32:
+		each := func(_ int, v *int32) error { return wholeInto(r, v, 32) }
+		n, err = listOf(r, f, func(v *[]int32) error { return cutFrom(r, &r.numbers, v, each) })
+	case *vrp.Window:
+		err = within(r.path+m.Key, r.span(0, f))
+	case *[]vrp.Window:
+		err = within(r.path+m.Key, cutFrom(r, &r.spans, f, r.span))
+	case *[][]vrp.Window:
+		each, at := r.span, -1
+		n, err = listOf(r, f, func(v *[]vrp.Window) error { at++; return cutFrom(r, &r.spans, v, each) })
+		err = within(fmt.Sprintf("%s[%d]", m.Key, at), err)
+	case *vrp.Metric:
+		err = choice(r, m, f)
+	case *vrp.BackhaulRule:
+		err = choice(r, m, f)
+	case *vrp.Objective:
+		err = choice(r, m, f)
+	default:
+		return r.objects(m, to.Field(m.index))
+	}
+	if err == nil && m.Key == "allowed" && n == 0 {
+		return &shapeError{fmt.Errorf("%sallowed is empty: leave it out where a vehicle may serve all", r.path)}
+	}
+	if err == nil && (m.Of == schema.Place || m.Each) {
+		r.d.lists = append(r.d.lists, counted{r.path + m.Key, n})
+	}
+	return err
+}
+
+// aside reads what asks for nothing.
+func (r *objectReader) aside(m member) (err error) {
+	if m.Type == schema.Number {
+		_, err = r.float()
+		return err
+	}
+	n, err := r.whole(max(32, m.Bits))
+	if m.Key == "haul" {
+		r.d.version = n
+	}
+	return err
+}
+
+// objects reads a list of objects.
+func (r *objectReader) objects(m member, to reflect.Value) error {
+	path := r.path
+	defer func() { r.path = path }()
+	return r.list(func(i int) error {
+		one := reflect.New(to.Type().Elem()).Elem()
+		if t, ok := one.Addr().Interface().(*vrp.VehicleType); ok {
+			*t = vrp.NewVehicleType()
+		}
+		r.path = fmt.Sprintf("%s%s[%d].", path, m.Key, i)
+		if err := r.object(m.List, one, nil, nil); err != nil {
+			return err
+		}
+		if f, ok := one.Addr().Interface().(*vrp.Profile); ok {
+			f.Distance, f.Duration = r.d.squares[r.path+"distances"].values, r.d.squares[r.path+"durations"].values
+		}
+		to.Set(reflect.Append(to, one))
+		return nil
+	})
+}
+
+func wholeInto[T int | int32](r *objectReader, to *T, bits int) error {
+	n, err := r.whole(bits)
+	*to = T(n)
+	return err
+}
+
+func choice[T ~int](r *objectReader, m member, to *T) error {
+	word, err := r.string()
+	if err != nil {
+		return err
+	}
+	if word == "" {
+		delete(r.d.given, m.Key)
+	}
+	n, err := names(m.Words).of(m.Key, word)
+	*to = T(n)
+	if err != nil {
+		err = &shapeError{err}
+	}
+	return err
+}
+
+// shapeError is a fault of what a text says, where its JSON is that of a problem.
+type shapeError struct{ error }
+
+// within puts the path of a list before a fault of its entries.
+func within(path string, err error) error {
+	if IsShape(err) {
+		return &shapeError{fmt.Errorf("%s%w", path, err)}
+	}
+	return err
+}
+
+// IsShape reports whether ReadDraft refused what a text says, and not its JSON.
+func IsShape(err error) bool {
+	var shape *shapeError
+	return errors.As(err, &shape)
+}
+
+// listOf reads a list and returns its length.
+func listOf[T any](r *objectReader, to *[]T, each func(*T) error) (int, error) {
+	var out []T
+	for more := r.open(); more; more = r.more() {
+		var zero T
+		out = append(out, zero)
+		if err := each(&out[len(out)-1]); err != nil {
+			return 0, err
+		}
+	}
+	if len(out) > 0 {
+		*to = out
+	}
+	return len(out), r.failed
+}
+
+func texts(r *objectReader, to *[]string) (int, error) {
+	return listOf(r, to, func(v *string) (err error) {
+		*v, err = r.string()
+		*v = printable(*v)
+		return err
+	})
+}
+
+// cutFrom reads a short list into a block that many lists share.
+func cutFrom[T any](r *objectReader, block *[]T, to *[]T, each func(int, *T) error) error {
+	if cap(*block)-len(*block) < 8 {
+		*block = make([]T, 0, 1024)
+	}
+	start := len(*block)
+	for more := r.open(); more; more = r.more() {
+		var zero T
+		*block = append(*block, zero)
+		if err := each(len(*block)-1-start, &(*block)[len(*block)-1]); err != nil {
+			return err
+		}
+	}
+	if end := len(*block); end > start {
+		*to = (*block)[start:end:end]
+	}
+	return r.failed
+}
+
+// span reads [from, to], or [from] without an end. at is its index in its list.
+func (r *objectReader) span(at int, w *vrp.Window) error {
+	a, b, n, err := r.pair()
+	if err != nil {
+		return err
+	}
+	*w = vrp.Always
+	switch w.From = a; {
+	case n == 2:
+		w.To = b
+	case n != 1:
+		return &shapeError{fmt.Errorf("[%d] has %d numbers: [from, to], or [from] without an end", at, n)}
+	}
+	if w.To < w.From {
+		return &shapeError{fmt.Errorf("[%d] closes at %g, before it opens at %g", at, w.To, w.From)}
 	}
 	return nil
 }
 
-func (v *Vehicle) vehicle(key string) (vrp.VehicleType, error) {
-	t := vrp.NewVehicleType(v.Capacity...)
-	t.Name, t.Count, t.Numbers, t.Start, t.End, t.MaxStops, t.FixedCost, t.DurationCost = printable(v.Name), v.Count, v.Numbers, v.Start, v.End, v.MaxStops, v.FixedCost, v.DurationCost
-	t.Profile, t.Skills, t.Allowed, t.Reloads, t.MaxReloads, t.InitialLoad = v.Profile, v.Skills, v.Allowed, v.Reloads, v.MaxReloads, v.InitialLoad
-	for _, x := range []struct {
-		from *float64
-		to   *float64
-	}{{v.LatestStart, &t.LatestStart}, {v.MaxDuration, &t.MaxDuration}, {v.MaxDistance, &t.MaxDistance}, {v.DistanceCost, &t.DistanceCost}} {
-		if x.from != nil {
-			*x.to = *x.from
+// points reads coords.
+func (r *objectReader) points() error {
+	p := &r.d.p
+	p.X, p.Y = nil, nil
+	for more := r.open(); more; more = r.more() {
+		x, y, n, err := r.pair()
+		switch {
+		case err != nil:
+			return err
+		case n != 2:
+			return &shapeError{fmt.Errorf("coords[%d] has %d numbers: two are needed, x and y", len(p.X), n)}
+		case math.Abs(x) > Farthest || math.Abs(y) > Farthest:
+			return &shapeError{fmt.Errorf("coords[%d] is farther away than 1e12: give them in a larger unit", len(p.X))}
 		}
+		p.X, p.Y = append(p.X, x), append(p.Y, y)
 	}
-	if v.Shift != nil {
-		shift, err := spans(key+".shift", []Span{v.Shift})
-		if err != nil {
-			return t, err
-		}
-		t.Shift = shift[0]
-	}
-	for i, b := range v.Breaks {
-		windows, err := spans(fmt.Sprintf("%s.breaks[%d].windows", key, i), b.Windows)
-		if err != nil {
-			return t, err
-		}
-		t.Breaks = append(t.Breaks, vrp.Break{Windows: windows, Duration: b.Duration, MaxLoad: b.MaxLoad})
-	}
-	return t, nil
+	return r.failed
 }
 
-func spans(key string, list []Span) (out []vrp.Window, err error) {
-	for i, s := range list {
-		w := vrp.Always
-		switch len(s) {
-		case 1:
-			w.From = s[0]
-		case 2:
-			w.From, w.To = s[0], s[1]
-		default:
-			return nil, fmt.Errorf("%s[%d] has %d numbers: [from, to], or [from] without an end", key, i, len(s))
+// matrix reads rows of numbers.
+func (r *objectReader) matrix(key string) error {
+	s := square{values: []float64{}}
+	for more := r.open(); more; more = r.more() {
+		before := len(s.values)
+		if _, err := listInto(r, &s.values); err != nil {
+			return err
 		}
-		if w.To < w.From {
-			return nil, fmt.Errorf("%s[%d] closes at %g, before it opens at %g", key, i, w.To, w.From)
-		}
-		out = append(out, w)
+		s.rows = append(s.rows, len(s.values)-before)
 	}
-	return out, nil
+	r.d.squares[key] = s
+	return r.failed
+}
+
+// listInto appends the numbers of a list.
+func listInto(r *objectReader, to *[]float64) (int, error) {
+	n := 0
+	for more := r.open(); more; more = r.more() {
+		x, err := r.float()
+		if err != nil {
+			return n, err
+		}
+		*to = append(*to, x)
+		n++
+	}
+	return n, r.failed
 }

@@ -10,118 +10,29 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"haul/internal/vrp"
+	"haul/internal/vrp/vrptest"
 )
-
-// someParts draws a problem with each part present or not; it need not have a solution.
-func someParts(r *rand.Rand) *vrp.Problem {
-	n := 3 + r.IntN(5)
-	p := &vrp.Problem{Name: "drawn", Capacity: 20, Metric: vrp.Metric(r.IntN(int(vrp.Att) + 1))}
-	some := func() bool { return r.IntN(2) == 0 }
-	ints := func(most int32) []int32 {
-		out := make([]int32, n)
-		for i := range out {
-			if i >= p.DepotCount() {
-				out[i] = r.Int32N(most)
-			}
-		}
-		return out
-	}
-	numbers := func(count int) []float64 {
-		out := make([]float64, count)
-		for i := range out {
-			out[i] = float64(r.IntN(1000)) / 8
-		}
-		return out
-	}
-	matrix := func() []float64 {
-		m := numbers(n * n)
-		for i := range n {
-			m[i*n+i] = 0
-		}
-		return m
-	}
-	span := func() vrp.Window {
-		from := float64(r.IntN(100))
-		if some() {
-			return vrp.Window{From: from, To: math.Inf(1)}
-		}
-		return vrp.Window{From: from, To: from + float64(r.IntN(50))}
-	}
-	if some() {
-		p.Depots = 1 + r.IntN(2)
-	}
-	p.Demand = ints(9)
-	if p.Metric == vrp.Explicit {
-		p.Weights = matrix()
-	}
-	if p.Metric != vrp.Explicit || some() {
-		p.X, p.Y = numbers(n), numbers(n)
-	}
-	if some() {
-		p.IDs = strings.Split("depot,north,south east,ÿ,\"q\",-,c7,c8", ",")[:n]
-	}
-	if some() {
-		p.Service, p.Setup, p.Release, p.Late = numbers(n), numbers(n), numbers(n), numbers(n)
-	}
-	if some() {
-		p.Pickup, p.Dimensions = ints(9), []vrp.Dimension{{Name: "pallets", Delivery: ints(3)}, {Pickup: ints(4)}}
-	}
-	if some() {
-		p.Windows = make([][]vrp.Window, n)
-		for i := range p.Windows {
-			p.Windows[i] = []vrp.Window{span()}
-		}
-	}
-	if some() {
-		p.Optional, p.Prize, p.Priority, p.Needs = make([]bool, n), numbers(n), make([]int, n), make([][]int32, n)
-		p.Optional[n-1], p.Priority[n-1], p.Needs[n-1] = true, 7, []int32{1, 2}
-		p.Groups = []vrp.Group{{Name: "either", Members: []int32{int32(n - 1)}, Required: some()}}
-		p.LIFO = some()
-		p.Shipments = []vrp.Shipment{{Pickup: int32(n - 2), Delivery: int32(n - 1), Amount: []int32{1}}}
-	}
-	if some() {
-		p.Profiles = []vrp.Profile{{Name: "car", Distance: matrix()}, {Distance: matrix(), Duration: matrix()}}
-		if p.Metric == vrp.Explicit {
-			p.Weights = p.Profiles[0].Distance // [0] replaces it
-		}
-	}
-	if some() {
-		p.Vehicles, p.MaxDuration, p.Open, p.Speed = r.IntN(4), float64(r.IntN(100)), some(), float64(r.IntN(3))
-	} else {
-		t := vrp.NewVehicleType(20, 9)
-		t.Name, t.Count, t.Start, t.End, t.Shift, t.LatestStart = "van", r.IntN(3), r.IntN(p.DepotCount()), vrp.None, span(), 99
-		t.MaxDuration, t.MaxStops, t.FixedCost, t.DistanceCost, t.DurationCost = 77, r.IntN(4), 5, 0, 2
-		t.Skills, t.Allowed, t.Reloads, t.MaxReloads, t.InitialLoad = []int32{1}, []int32{int32(n - 1)}, []int{0}, 2, []int32{3}
-		t.Breaks = []vrp.Break{{Windows: []vrp.Window{span()}, Duration: 3, MaxLoad: []int32{4}}}
-		p.Fleet, p.Capacity = []vrp.VehicleType{t, vrp.NewVehicleType(3)}, 0
-	}
-	p.Backhauls, p.Objective = vrp.BackhaulRule(r.IntN(3)), vrp.Objective(r.IntN(3))
-	return p
-}
 
 // TestRoundTrip: every part that a problem can have comes back from Haul's own JSON as it was.
 func TestRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for i := range 500 {
-		p := someParts(r)
+	for i := range 2000 {
+		p := vrptest.Draw(r)
 		var b bytes.Buffer
 		if err := WriteJSON(&b, p); err != nil {
 			t.Fatal(err)
 		}
-		var d Document
-		if err := Decode(b.Bytes(), &d); err != nil {
-			t.Fatalf("%d: %v in %s", i, err, b.String())
-		}
-		q, err := d.Problem()
+		text := b.String()
+		q, err := ReadJSON(&b, "f")
 		if err != nil {
-			t.Fatalf("%d: %v in %s", i, err, b.String())
+			t.Fatalf("%d: %v in %s", i, err, text)
 		}
+		forgetNeutral(p)
 		if diff := cmp.Diff(p, q, cmpopts.EquateEmpty()); diff != "" {
-			t.Fatalf("%d: %s\n%s", i, diff, b.String())
+			t.Fatalf("%d: %s\n%s", i, diff, text)
 		}
-		if d.Haul != Version {
-			t.Fatalf("%s does not say its version", b.String())
+		if !strings.HasPrefix(text, `{"haul":1,`) {
+			t.Fatalf("%s does not say its version", text)
 		}
 	}
 }
@@ -130,7 +41,7 @@ func TestJSONIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		``:                         "it is empty",
 		`{"demands":[0,1]`:         "ends in the middle",
-		`{"demandz":[0,1]}`:        `unknown field "demandz"`,
+		`{"demandz":[0,1]}`:        `unknown key "demandz": is "demands" meant?`,
 		`{"demands":[0,1]} {}`:     "more than one JSON object",
 		`{"demands":[0,null]}`:     "holds null",
 		`{"demands":[0,1.5]}`:      "demands takes whole numbers",
@@ -147,13 +58,91 @@ func TestJSONIsRefused(t *testing.T) {
 		`{"demands":[0,1],"capacity":3,"coords":[[0,0],[1,1]],"windows":[[],[[5,4]]]}`:              "windows[1][0] closes at 4, before it opens at 5",
 		`{"demands":[0,1],"capacity":3,"coords":[[0,0],[1,1]],"windows":[[],[[]]]}`:                 "windows[1][0] has 0 numbers",
 		`{"demands":[0,1],"capacity":3,"coords":[[0,0],[1,1]],"objective":"fame"}`:                  `objective is "fame": use cost, vehicles or longest_route`,
-		`{"demands":[0,1],"capacity":3,"coords":[[0,0],[1,1]],"depots":3}`:                          "depots is 3 and demands has 2 places",
+		`{"demands":[0,1],"capacity":3,"coords":[[0,0],[1,1]],"depots":3}`:                          "depots is 3 and there are 2 places",
 		`{"demands":[0,1],"coords":[[0,0],[1,1]],"fleet":[{"capacity":[3],"shift":[1,2,3]}]}`:       "fleet[0].shift[0] has 3 numbers",
 		`{"demands":[0,4],"capacity":3,"coords":[[0,0],[1,1]]}`:                                     "over the capacity",
 	} {
 		if _, err := ReadJSON(strings.NewReader(text), "f.json"); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "f.json") {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
+	}
+}
+
+// TestOneRuleForNumbers: on every surface 63.0 is 63, a key whose value is null is left out, and a
+// null in a list is refused.
+func TestOneRuleForNumbers(t *testing.T) {
+	for before, want := range map[string]string{`[1.0, 2.50, -3.0e2,"4.0\"5.0"]`: `[1, 2.50, -300,"4.0\"5.0"]`, `[1,2.5]`: `[1,2.5]`, `[1e300]`: `[1e300]`, `1.0`: `1`, `[1.0.0]`: `[1.0.0]`} {
+		if got := string(wholeNumbers([]byte(before))); got != want {
+			t.Errorf("%s becomes %s, want %s", before, got, want)
+		}
+	}
+	p, err := ReadJSON(strings.NewReader(`{"coords":[[0,0],[1.0,1]],"demands":[0.0,63.0],"capacity":6.4e1,"fleet":null,"name":null}`), "f")
+	if err != nil || p.Demand[1] != 63 || p.Capacity != 64 || p.Fleet != nil {
+		t.Errorf("%v: %+v", err, p)
+	}
+	var v struct {
+		A int
+		B []int
+	}
+	if err := Decode([]byte(`{"a":63.0,"b":null}`), &v); err != nil || v.A != 63 {
+		t.Errorf("%v: %+v", err, v)
+	}
+	for _, text := range []string{`{"a":63.5}`, `{"b":[null]}`} {
+		if err := Decode([]byte(text), &v); err == nil {
+			t.Errorf("%s is read", text)
+		}
+	}
+	for text, want := range map[string]string{
+		`{"demands":[0,2147483648]}`:                         "demands takes whole numbers of 32 bits, not 2147483648",
+		`{"demands":[0,-2147483649]}`:                        "demands takes whole numbers of 32 bits, not -2147483649",
+		`{"priority":[9223372036854775808]}`:                 "priority takes whole numbers of 64 bits, not 9223372036854775808",
+		`{"clock":1e999}`:                                    "clock takes numbers, not 1e999",
+		`{"clock":01}`:                                       `"01" is no number`,
+		`{"clock":-}`:                                        `"-" is no number`,
+		`{"clock":1.}`:                                       `"1." is no number`,
+		`{"clock":.5}`:                                       "invalid character '.'",
+		`{"name":"a` + "\n" + `b"}`:                          `invalid character '\n' in string literal`,
+		`{"name":"a`:                                         "ends in the middle",
+		`{"coords":[[0,0],[1,1]],"coords":[]}`:               `"coords" is given twice`,
+		`{"fleet":[{"capasity":[1]}]}`:                       `unknown key "fleet[0].capasity": is "capacity" meant?`,
+		`{"fleet":[{"allowed":[]}]}`:                         "fleet[0].allowed is empty",
+		`{"capacity":3,"fleet":[{}],"coords":[[0,0],[1,1]]}`: "capacity and fleet both say what vehicles carry",
+		`{"open":tru}`:                                       "in literal true or false",
+	} {
+		if _, err := ReadJSON(strings.NewReader(text), "f"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+	p, err = ReadJSON(strings.NewReader(`{"coords":[[0,0],[1,1]],"capacity":2147483647,"priority":[0,9007199254740993],"demands":[0,2147483647]}`), "f")
+	if err != nil || p.Priority[1] != 9007199254740993 || p.Demand[1] != 2147483647 {
+		t.Errorf("%v: %+v", err, p)
+	}
+}
+
+// TestWhichJSON: the keys of a text tell what it is, in any order.
+func TestWhichJSON(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"shipments":[{"pickup":1,"delivery":2}],"capacity":3,"coords":[[0,0],[1,1],[2,2]]}`:          "json",
+		`{"shipments":[{"pickup":1,"delivery":2}],"distances":[[0,1,1],[1,0,1],[1,1,0]],"capacity":3}`: "json",
+		`{"vehicles":2,"shipments":[],"capacity":3}`:                                                   "json",
+		`{"haul":1}`: "json", `{}`: "json", `{"a"`: "json",
+		`{"vehicles":[{"id":1}]}`: "vroom", `{"jobs":[]}`: "vroom", `{"shipments":[],"vehicles":[]}`: "vroom",
+		`{"haul":1,"routes":[]}`: "plan", `{"plan":{}}`: "plan", `{"routes":[],"problem":{}}`: "plan",
+		`{"type":"FeatureCollection","features":[]}`: "geojson", `{"features":[]}`: "geojson",
+	} {
+		if got, _ := jsonKind([]byte(text)); got != want {
+			t.Errorf("%s is %s, want %s", text, got, want)
+		}
+	}
+	for _, text := range []string{`{"shipments":[{"pickup":1,"delivery":2}],"capacity":3,"coords":[[0,0],[1,1],[2,2]]}`,
+		`{"shipments":[{"pickup":1,"delivery":2}],"distances":[[0,1,1],[1,0,1],[1,1,0]],"capacity":3}`,
+		`{"haul":1,"cost":2,"routes":[[1,2]],"problem":{"shipments":[{"pickup":1,"delivery":2}],"capacity":3,"coords":[[0,0],[1,1],[2,2]]}}`} {
+		if p, err := ReadProblem(strings.NewReader(text), "f.json", Options{}); err != nil || p.N() != 2 || len(p.Demand) != 3 || len(p.Shipments) != 1 {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if _, err := ReadProblem(strings.NewReader(`{"haul":1,"routes":[[1]]}`), "f.json", Options{}); err == nil || !strings.Contains(err.Error(), "has routes and not their problem") {
+		t.Error(err)
 	}
 }
 
@@ -188,7 +177,7 @@ func FuzzJSON(f *testing.F) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 20 {
 		var b bytes.Buffer
-		if err := WriteJSON(&b, someParts(r)); err != nil {
+		if err := WriteJSON(&b, vrptest.Draw(r)); err != nil {
 			f.Fatal(err)
 		}
 		f.Add(b.String())

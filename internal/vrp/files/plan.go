@@ -97,6 +97,14 @@ func NewPlan(p *vrp.Problem, s vrp.Solution, why map[int32]string) (*Plan, error
 	return plan, nil
 }
 
+// finite is a limit, or nothing where there is none.
+func finite(x float64) *float64 {
+	if math.IsInf(x, 1) {
+		return nil
+	}
+	return &x
+}
+
 // at is where a place is; nil: places have no coordinates, or none that were given.
 func at(p *vrp.Problem, place int) []float64 {
 	if place < 0 || place >= len(p.X) {

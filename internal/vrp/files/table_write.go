@@ -23,10 +23,10 @@ type outSheet struct {
 }
 
 // WriteTable writes a problem of one table: places, whose depot comes first. What it does not say
-// (capacity, vehicles, speed) is the reader's to give.
+// (capacity, speed) is the reader's to give.
 func WriteTable(w io.Writer, p *vrp.Problem) error {
-	if p.Fleet != nil || p.Profiles != nil || p.Metric == vrp.Explicit || p.LIFO || p.Backhauls != vrp.Mixed || p.Objective != vrp.MinCost {
-		return errors.New("one table does not say all of it: vehicle types, matrices and rules need a spreadsheet (.xlsx) or .json")
+	if p.Fleet != nil || p.Profiles != nil || p.Metric == vrp.Explicit || p.LIFO || p.Vehicles > 0 || p.MaxDuration > 0 || p.Open || p.Backhauls != vrp.Mixed || p.Objective != vrp.MinCost {
+		return errors.New("one table does not say all of it: vehicle types, limits of routes, matrices and rules need a spreadsheet (.xlsx) or .json")
 	}
 	all, err := sheetsOf(p)
 	if err != nil {
@@ -55,6 +55,9 @@ func sheetsOf(p *vrp.Problem) ([]outSheet, error) {
 	case p.Clock != 0 && p.Clock != 1 && p.Clock != 60 && p.Clock != 1.0/60:
 		return nil, fmt.Errorf("a minute has %g units of time: a table knows minutes, seconds and hours", p.Clock)
 	}
+	if c := p.Amount(0, int64(p.Capacity)); p.Fleet == nil && c != math.Trunc(c) {
+		return nil, fmt.Errorf("a table's capacity is a whole number, and this one is %g", c)
+	}
 	places, err := placesOf(p)
 	if err != nil {
 		return nil, err
@@ -73,6 +76,9 @@ func sheetsOf(p *vrp.Problem) ([]outSheet, error) {
 		}
 		rows := [][]string{{"pickup", "delivery", "amount"}}
 		for _, s := range p.Shipments {
+			if len(s.Amount) == 0 || s.Amount[0] == 0 {
+				return nil, errors.New("a table's shipments have amounts above 0, and one of these has none")
+			}
 			rows = append(rows, []string{p.ID(int(s.Pickup)), p.ID(int(s.Delivery)), number(p.Amount(0, int64(s.Amount[0])))})
 		}
 		out = append(out, outSheet{"shipments", rows})

@@ -1,7 +1,6 @@
 package files
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -155,19 +154,10 @@ type vroomTask struct {
 // vroomSpeed is how fast vehicles are where the input has no matrices: 50 km/h along great circles.
 const vroomSpeed = 50 / 3.6
 
-// LooksVROOM says whether JSON is VROOM's: it has a list of vehicles, which Haul's own counts.
+// LooksVROOM reports whether JSON is VROOM's.
 func LooksVROOM(text []byte) bool {
-	var keys struct {
-		Vehicles  json.RawMessage `json:"vehicles"`
-		Jobs      json.RawMessage `json:"jobs"`
-		Shipments json.RawMessage `json:"shipments"`
-		Demands   json.RawMessage `json:"demands"`
-	}
-	if json.Unmarshal(bytes.TrimPrefix(text, []byte("\ufeff")), &keys) != nil || keys.Demands != nil {
-		return false
-	}
-	return keys.Jobs != nil || bytes.HasPrefix(bytes.TrimSpace(keys.Vehicles), []byte("[")) ||
-		keys.Shipments != nil
+	kind, _ := jsonKind(text)
+	return kind == "vroom"
 }
 
 // ReadVROOM reads a problem in VROOM's JSON; errors name the place in it. most bounds the tasks; 0:
@@ -304,7 +294,11 @@ func (v *VROOM) measure(in *vroomInput) error {
 		}
 		n := len(m.Durations)
 		for key, rows := range map[string][][]float64{"durations": m.Durations, "distances": m.Distances, "costs": m.Costs} {
-			if _, err := flat(where+"."+key, rows, n); err != nil {
+			lengths := make([]int, len(rows))
+			for i, row := range rows {
+				lengths[i] = len(row)
+			}
+			if err := fitsSquare(where+"."+key, lengths, n); rows != nil && err != nil {
 				return err
 			}
 			for i, row := range rows {

@@ -399,3 +399,25 @@ func (v *VROOM) stepped(steps []vroomStep, used map[int32]bool, where string) (r
 	}
 	return route, nil
 }
+
+// Span is [from, to], or [from] without an end.
+type Span []float64
+
+func spans(key string, list []Span) (out []vrp.Window, err error) {
+	for i, s := range list {
+		w := vrp.Always
+		switch len(s) {
+		case 1:
+			w.From = s[0]
+		case 2:
+			w.From, w.To = s[0], s[1]
+		default:
+			return nil, fmt.Errorf("%s[%d] has %d numbers: [from, to], or [from] without an end", key, i, len(s))
+		}
+		if w.To < w.From {
+			return nil, fmt.Errorf("%s[%d] closes at %g, before it opens at %g", key, i, w.To, w.From)
+		}
+		out = append(out, w)
+	}
+	return out, nil
+}
