@@ -79,7 +79,6 @@ KERNEL __launch_bounds__(512, 2) walk_sorted(Choice *choices, Choice *listed, in
   }
   for (int k = threadIdx_x; k < n * words; k += blockDim_x) who[k] = 0;
   sync();
-  const Shares whole = shares(customers, capacity);
   bool bound = false;
   for (int j = lane; j < n; j += 32) bound = bound || binds(customers[j], j);
   bound = ballot(bound) != 0; // every warp asks for itself
@@ -111,7 +110,7 @@ KERNEL __launch_bounds__(512, 2) walk_sorted(Choice *choices, Choice *listed, in
       }
 #endif
       // a lane writes a third of the decision
-      const Context c = v.context(whole);
+      const Context c = v.context(capacity);
       u4 part = {mask[0], mask[1], mask[2], mask[3]};
       if (lane == 1) part = u4{pair_of(c, 0), pair_of(c, 1), pair_of(c, 2), pair_of(c, 3)};
       if (lane == 2) part = u4{(u32)view, (u32)as_int(wa), (u32)as_int(we), (u32)(a | at << 16)};

@@ -204,7 +204,6 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
   int time = 0, turn = 0;
   Vehicle v = depart(instances + i * n, n, capacity);
   u32 served = 0; // bit k: node EACH·lane + k
-  const Shares whole = shares(capacity);
   float len = 0, lp = 0, ent = 0, means = 0; // means: this lane's part of what the entropy is less
 #pragma unroll 1
   for (; time < limit && !(time > 0 && v.ended()); time++) {
@@ -227,7 +226,7 @@ __device__ __forceinline__ void rollout(int *actions, int *steps, float *length,
         const int who = __builtin_ctz(any);
         a = shfl((int)(EACH * lane + __builtin_ctz(allowed | 0x80000000u)), who);
       } else {
-        const float cap = sole(v.context(whole));
+        const float cap = sole(v.context(capacity));
         const int from = seen(v, begins, time, start);
         // by turns of the steps that compute, as in rollout.cu
         float *part = parts + (turn & 1) * heads * SPAN;

@@ -123,10 +123,6 @@ __device__ __forceinline__ Customer shuffle(const Customer &c, int lane) {
 #endif
 }
 
-// Shares are what a vehicle's state is multiplied by for a context that may round once more.
-struct Shares { float load_; };
-__device__ __forceinline__ Shares shares(int capacity) { return Shares{rcp((float)capacity)}; }
-
 struct Vehicle {
   int at_;       // node
   int left_;     // load
@@ -206,7 +202,6 @@ struct Vehicle {
     return Context{{div_((float)left_, (float)capacity)}};
 #endif
   }
-  __device__ __forceinline__ Context context(const Shares &s) const { return Context{{(float)left_ * s.load_}}; }
 };
 
 // depart is a vehicle at the depot of an instance of n nodes.

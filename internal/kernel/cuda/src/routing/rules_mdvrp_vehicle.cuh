@@ -5,12 +5,6 @@
 // FURTHER is the node of further depot d of n nodes, 0: there is none.
 #define FURTHER(d, n) depot_node(d, n)
 
-// Shares are what a vehicle's state is multiplied by for a context that may round once more.
-struct Shares { float load_, time_, length_; };
-__device__ __forceinline__ Shares shares(const Customer *nodes, int capacity) {
-  return Shares{rcp((float)capacity), rcp(nodes->late_), rcp(nodes->home_)};
-}
-
 struct Vehicle {
   int at_;       // node
   int left_;     // of the capacity, where it is fullest
@@ -155,10 +149,6 @@ struct Vehicle {
   __device__ __forceinline__ Context context(int capacity) const {
     return Context{{div_((float)left_, (float)capacity), div_((float)(capacity - picked_), (float)capacity), 1.0f - div_(time_, end_),
                     1.0f - div_(length_, limit_), homeX_ - nodes_->x_, homeY_ - nodes_->y_, length(homeX_ - x_, homeY_ - y_)}};
-  }
-  __device__ __forceinline__ Context context(const Shares &s) const {
-    return Context{{(float)left_ * s.load_, (float)(capacity_ - picked_) * s.load_, 1.0f - time_ * s.time_, 1.0f - length_ * s.length_,
-                    homeX_ - nodes_->x_, homeY_ - nodes_->y_, length(homeX_ - x_, homeY_ - y_)}};
   }
 };
 
