@@ -3,7 +3,7 @@
 #include "bf16.cuh"
 #include "choices.cuh"
 #include "distribution.cuh"
-#include "rules.cuh"
+#include "replay.cuh"
 
 __device__ __forceinline__ void or_shared(u32 *p, u32 v) {
   asm volatile("{.reg .u64 t; cvta.to.shared.u64 t, %0; red.shared.or.b32 [t], %1;}" ::"l"(p), "r"(v) : "memory");
@@ -12,83 +12,40 @@ __device__ __forceinline__ void or_shared(u32 *p, u32 v) {
 #if CONTEXTS > 1
 #include "half_walk_listed.cuh"
 #else
-// Bits are a bit for each node.
 #if TILES > 16
-struct Bits { u4 near; u32 far; };
+#define WORDS 5
 #else
-typedef u4 Bits;
+#define WORDS 4
 #endif
 
-// Fits is what an instance's rules say of nodes, 128 bits a vehicle. Where its level tells, they
-// are kept (rules.cuh).
+// Bits are a bit for each node.
+struct Bits { u32 w[WORDS]; } __attribute__((aligned(16)));
+
+// Fits is what an instance's rules say of nodes. Where the level of a vehicle tells, it is kept
+// (rules.cuh).
 struct Fits {
   const Customer *customers;
   const Bits *levels;
   int n;
   bool told;
 
-#if TILES > 16
-  __device__ __forceinline__ Bits ask(const Vehicle &v) const {
-    u32 w[5] = {};
+  __device__ __forceinline__ void ask(u32 (&mask)[WORDS], const Vehicle &v) const {
+#pragma unroll
+    for (int w = 0; w < WORDS; w++) mask[w] = 0;
     for (int j = 0; j < n; j++)
-      if (v.fits(customers[j])) w[j >> 5] |= 1u << (j & 31);
-    return Bits{{w[0], w[1], w[2], w[3]}, w[4]};
+      if (v.fits(customers[j])) {
+#pragma unroll
+        for (int w = 0; w < WORDS; w++) mask[w] |= j >> 5 == w ? 1u << (j & 31) : 0;
+      }
   }
-#else
-  __device__ __forceinline__ u4 ask(const Vehicle &v) const {
-    u32 w[4] = {};
-    for (int j = 0; j < n; j++)
-      if (v.fits(customers[j])) w[j >> 5] |= 1u << (j & 31);
-    return u4{w[0], w[1], w[2], w[3]};
+  __device__ __forceinline__ void operator()(u32 (&mask)[WORDS], const Vehicle &v) const {
+    if (!told) return ask(mask, v);
+    const u32 *bits = levels[v.level()].w;
+    const u4 near = *(const u4 *)bits;
+    mask[0] = near.x, mask[1] = near.y, mask[2] = near.z, mask[3] = near.w;
+    if constexpr (WORDS > 4) mask[WORDS - 1] = bits[WORDS - 1];
   }
-#endif
-  __device__ __forceinline__ Bits operator()(const Vehicle &v) const { return told ? levels[v.level()] : ask(v); }
 };
-
-// follow walks one recorded route and calls decide(mask, vehicle, action, view) at each step that
-// was a decision; view: it was made as from the customer of a start that is viewed.
-template <class F>
-__device__ __forceinline__ void follow(const int *route, int steps, int n, int capacity, int begins, const Fits &fits, F decide) {
-  Vehicle v = depart(fits.customers, n, capacity);
-  u4 served = {0, 0, 0, 0};
-#if TILES > 16
-  u32 further = 0; // of the served
-#endif
-  int next = steps > 0 ? route[0] : 0;
-#pragma unroll 1
-  for (int t = 0; t < steps; t++) {
-    int a = next;
-    if (t + 1 < steps) next = route[t + 1];
-#if TILES > 16
-    const Bits all = fits(v);
-    const u4 fit = all.near;
-    u4 mask;
-    const u32 far = v.allowed(all.far, further, 0);
-#else
-    u4 fit = fits(v), mask;
-#endif
-    mask.x = v.allowed(fit.x, served.x, 1);
-    mask.y = v.allowed(fit.y, served.y, 0);
-    mask.z = v.allowed(fit.z, served.z, 0);
-    mask.w = v.allowed(fit.w, served.w, 0);
-    int allowed = __builtin_popcount(mask.x) + __builtin_popcount(mask.y) + __builtin_popcount(mask.z) + __builtin_popcount(mask.w);
-#if TILES > 16
-    allowed += __builtin_popcount(far);
-    if (allowed > 1 && !(begins == FORCED && t == 0)) decide(Bits{mask, far}, v, a, begins == VIEWED && t == 0);
-#else
-    if (allowed > 1 && !(begins == FORCED && t == 0)) decide(mask, v, a, begins == VIEWED && t == 0);
-#endif
-    u32 bit = 1u << (a & 31); // the depot's is never asked
-    served.x |= a < 32 ? bit : 0;
-    served.y |= a >> 5 == 1 ? bit : 0;
-    served.z |= a >> 5 == 2 ? bit : 0;
-    served.w |= a >> 5 == 3 ? bit : 0;
-#if TILES > 16
-    further |= a >> 5 == 4 ? bit : 0;
-#endif
-    v.move(a, fits.customers[a], capacity);
-  }
-}
 
 // walk_sorted lists the decisions of instance blockIdx_x, at most 128 nodes, or 136 where TILES are
 // so many, a thread a start, and walks twice: to count, and to write.
@@ -129,12 +86,20 @@ KERNEL __launch_bounds__(128) walk_sorted(Choice *choices, int *stands, int *cou
   for (int j = threadIdx_x; j < n; j += blockDim_x) views[j] = 0;
   sync();
   Fits fits = {customers, levels, n, told};
-  if (threadIdx_x < LEVELS) levels[threadIdx_x] = fits.ask(Vehicle::reach(threadIdx_x));
+  if (threadIdx_x < LEVELS) {
+    Bits bits;
+    fits.ask(bits.w, Vehicle::reach(threadIdx_x));
+    levels[threadIdx_x] = bits;
+  }
   sync();
+  auto follow = [&](int s, auto decide) __attribute__((always_inline)) {
+    const Route route = {actions + s * limit, steps[s], begins};
+    replay(Alone<WORDS, Fits>(fits, route), route, depart(customers, n, capacity), capacity, decide);
+  };
 #pragma unroll 1
   for (int s = threadIdx_x; s < starts; s += blockDim_x) {
     int home = 0;
-    follow(actions + s * limit, steps[s], n, capacity, begins, fits, [&](const Bits &, const Vehicle &v, int, bool view) {
+    follow(s, [&](const u32 (&)[WORDS], const Vehicle &v, int, bool view) {
       if (view)
         views[s + 1] = 1;
       else if (v.at())
@@ -169,13 +134,7 @@ KERNEL __launch_bounds__(128) walk_sorted(Choice *choices, int *stands, int *cou
   int all = (from[n] + 15) & ~15;
   if (threadIdx_x == 0) {
     counts[i] = all;
-    // What a weight becomes on its way to a dot product, near a quarter: fp16 holds 2^16 times as
-    // much and, less exactly, 2^-22 of it.
-    float most = *heaviest * div_(10.0f, control->temperature) * pointerScale;
-    int e = 252 - ((as_int(most) >> 23) & 255);
-    // Where nothing weighs, all starts being of one length, 2^100 times nothing stays nothing:
-    // twice as far infinity is near.
-    ups[i] = as_float((u32)(e < 1 ? 1 : smaller(e, 227)) << 23);
+    ups[i] = near_one(*heaviest * div_(10.0f, control->temperature) * pointerScale);
   }
   for (int j = warp; j < n; j += warps) {
     // the last node fills up the tile
@@ -189,7 +148,7 @@ KERNEL __launch_bounds__(128) walk_sorted(Choice *choices, int *stands, int *cou
   for (int s = threadIdx_x; s < starts; s += blockDim_x) {
     int home = from[0] + depots[s];
     float wa = adv[s], we = entropy_weight(control, bonus, weight, steps[s], begins);
-    follow(actions + s * limit, steps[s], n, capacity, begins, fits, [&](const Bits &mask, const Vehicle &v, int a, bool view) {
+    follow(s, [&](const u32 (&mask)[WORDS], const Vehicle &v, int a, bool view) {
       int to = home, at = v.at();
       if (view) {
         at = s + 1;
@@ -202,13 +161,9 @@ KERNEL __launch_bounds__(128) walk_sorted(Choice *choices, int *stands, int *cou
         home++;
       }
       u4 rest = {(u32)as_int(sole(v.context(capacity))), (u32)as_int(wa), (u32)as_int(we), (u32)(a | at << 16)};
+      if constexpr (WORDS > 4) rest.w |= mask[WORDS - 1] << 8;
       u4 *c = (u4 *)(choices + to);
-#if TILES > 16
-      rest.w |= mask.far << 8;
-      c[0] = mask.near;
-#else
-      c[0] = mask;
-#endif
+      c[0] = u4{mask[0], mask[1], mask[2], mask[3]};
       c[1] = rest;
     });
   }

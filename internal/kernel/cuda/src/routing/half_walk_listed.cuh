@@ -5,42 +5,27 @@
 #include "choices.cuh"
 #include "distribution.cuh"
 #include "half.cuh"
+#include "replay.cuh"
 
-// follow walks one recorded route by a whole warp and calls decide(mask, vehicle, action, view) at
-// each step that was a decision, as follow of half_walk.cu does. All lanes have the whole mask.
-template <class F>
-__device__ __forceinline__ void follow(const int *route, int steps, int n, int capacity, int begins, const Customer *customers, bool bound, F decide) {
-  const int lane = threadIdx_x & 31;
-  Vehicle v = depart(customers, n, capacity);
-  u32 served[4] = {};
-  int batch = 0;
-#pragma unroll 1
-  for (int t = 0; t < steps; t++) {
-    if ((t & 31) == 0) batch = t + lane < steps ? route[t + lane] : 0;
-    const int a = shfl(batch, t & 31);
-    u32 mask[4] = {};
-    int allowed = 0;
-    const int which = v.leaving(), one = FURTHER(1, n), two = FURTHER(2, n);
-    const Going going = v.going();
-#pragma unroll
-    for (int w = 0; w < 4; w++) {
-      if (32 * w >= n) continue; // the same in all lanes
-      const int j = 32 * w + lane;
-      const Customer &c = customers[j < n ? j : 0];
-      u32 mine = which < 0 ? 0 : Vehicle::leaves(which, c, capacity);
-      if (which < 0) going.ask(mine, 1, c, bound);
-      u32 fit = ballot(j < n && mine);
-      fit = v.further(fit, one >> 5 == w ? 1u << (one & 31) : 0, two >> 5 == w ? 1u << (two & 31) : 0);
-      mask[w] = v.allowed(fit, served[w], w == 0);
-      allowed += __builtin_popcount(mask[w]);
-    }
-    if (allowed > 1 && !(begins == FORCED && t == 0)) decide(mask, v, a, begins == VIEWED && t == 0);
-#pragma unroll
-    for (int w = 0; w < 4; w++) // the depot's is never asked
-      if (a >> 5 == w && SERVED(v, a)) served[w] |= 1u << (a & 31);
-    v.move(a, customers[a], capacity);
+// Fits asks the lanes of a warp which nodes fit a vehicle, 32 at a time.
+struct Fits {
+  const Customer *customers;
+  int n, capacity;
+  bool bound; // beside loads, lengths or times bind
+  int which;
+  Going going;
+
+  __device__ __forceinline__ void ask(const Vehicle &v) { which = v.leaving(), going = v.going(); }
+  __device__ __forceinline__ bool has(int w) const { return 32 * w < n; } // the same in all lanes
+  __device__ __forceinline__ u32 operator()(int w, const Vehicle &v) const {
+    const int j = 32 * w + (threadIdx_x & 31), one = FURTHER(1, n), two = FURTHER(2, n);
+    const Customer &c = customers[j < n ? j : 0];
+    u32 mine = which < 0 ? 0 : Vehicle::leaves(which, c, capacity);
+    if (which < 0) going.ask(mine, 1, c, bound);
+    return v.further(ballot(j < n && mine), one >> 5 == w ? 1u << (one & 31) : 0, two >> 5 == w ? 1u << (two & 31) : 0);
   }
-}
+  __device__ __forceinline__ const Customer &node(int a) const { return customers[a]; }
+};
 
 // walk_sorted lists the decisions of instance blockIdx_x, at most 128 nodes, and sorts them.
 //
@@ -91,7 +76,8 @@ KERNEL __launch_bounds__(512, 2) walk_sorted(Choice *choices, Choice *listed, in
 #endif
     const float wa = adv[s], we = entropy_weight(control, bonus, weight, steps[s], begins);
     u4 *to = (u4 *)(listed + s * limit) + lane;
-    follow(actions + s * limit, steps[s], n, capacity, begins, customers, bound, [&](const u32 (&mask)[4], const Vehicle &v, int a, bool view) {
+    const Route route = {actions + s * limit, steps[s], begins};
+    replay(Warp<4, Fits>(Fits{customers, n, capacity, bound}), route, depart(customers, n, capacity), capacity, [&](const u32 (&mask)[4], const Vehicle &v, int a, bool view) {
       const int at = view ? s + 1 : v.at();
       if (view) {
         if (lane == 0) views[at] = 1;
