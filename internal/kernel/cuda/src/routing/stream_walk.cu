@@ -1,88 +1,58 @@
 // What the gradient of the decisions begins with (choices.cuh), with any number of nodes: the
 // recorded routes are walked, a warp or a thread a start, and their decisions sorted by the node
 // that they are made at.
+#include "replay.cuh"
 #include "stream_grad.cuh"
 
 __device__ __forceinline__ void or_shared(u32 *p, u32 v) {
   asm volatile("{.reg .u64 t; cvta.to.shared.u64 t, %0; red.shared.or.b32 [t], %1;}" ::"l"(p), "r"(v) : "memory");
 }
 
-// follow walks one recorded route by a whole warp and calls decide(mask, vehicle, action, view) at
-// each step that was a decision. Lane l of the warp holds words l, l + 32, ... of the masks, at
-// most SPAN of them. levels has what fits a vehicle of each level, a row of words each, null where
-// a level does not tell (rules.cuh).
-template <int SPAN, class F>
-__device__ __forceinline__ void follow(const int *route, int steps, int n, int capacity, int begins, const Customer *customers, const u32 *levels,
-                                       F decide) {
-  const int lane = threadIdx_x & 31, words = (n + 31) / 32;
-  Vehicle v = depart(customers, n, capacity);
-  u32 served[SPAN] = {};
-  int batch = 0;
+// Fits is what an instance's rules say of nodes, for a warp that follows a start together. levels has
+// what fits a vehicle of each level, a row of words each, null where a level does not tell
+// (rules.cuh).
+struct Fits {
+  const Customer *customers;
+  const u32 *levels;
+  int n;
+
+  __device__ __forceinline__ int words(int s) const { return smaller(32, (n + 31) / 32 - 32 * s); }
+  __device__ __forceinline__ bool has(int s) const { return (int)(threadIdx_x & 31) < words(s); }
+  __device__ __forceinline__ u32 operator()(int s, const Vehicle &v) const {
+    const int lane = threadIdx_x & 31;
+    if (levels) return has(s) ? levels[v.level() * ((n + 31) / 32) + 32 * s + lane] : 0;
+    u32 mine = 0;
 #pragma unroll 1
-  for (int t = 0; t < steps; t++) {
-    if ((t & 31) == 0) batch = t + lane < steps ? route[t + lane] : 0;
-    const int a = shfl(batch, t & 31);
-    u32 mask[SPAN];
-    int allowed = 0;
-#pragma unroll
-    for (int s = 0; s < SPAN; s++) {
-      mask[s] = 0;
-      const int most = smaller(32, words - 32 * s);
-      if (levels) {
-        if (lane < most) mask[s] = v.allowed(levels[v.level() * words + 32 * s + lane], served[s], s == 0 && lane == 0);
-      } else {
-#pragma unroll 1
-        for (int w = 0; w < most; w++) {
-          const int j = 1024 * s + 32 * w + lane;
-          const u32 fit = ballot(j < n && v.fits(customers[j < n ? j : 0]));
-          if (lane == w) mask[s] = v.allowed(fit, served[s], s == 0 && w == 0);
-        }
-      }
-      allowed += __builtin_popcount(mask[s]);
+    for (int w = 0; w < words(s); w++) {
+      const int j = 1024 * s + 32 * w + lane;
+      const u32 fit = ballot(j < n && v.fits(customers[j < n ? j : 0]));
+      if (lane == w) mine = fit;
     }
-    if (warp_count(allowed) > 1 && !(begins == FORCED && t == 0)) decide(mask, v, a, begins == VIEWED && t == 0);
-#pragma unroll
-    for (int s = 0; s < SPAN; s++) // the depot's is never asked
-      if (a >> 5 == 32 * s + lane && SERVED(v, a)) served[s] |= 1u << (a & 31);
-    v.move(a, customers[a], capacity);
+    return mine;
   }
-}
+};
 
 #if CONTEXTS == 1
-// follow_alone is follow by one thread, which holds all words of the masks, at most W. A row of
-// levels has `pitch` words.
-template <int W, class F>
-__device__ __forceinline__ void follow_alone(const int *route, int steps, int n, int capacity, int begins, const Customer *customers, const u32 *levels,
-                                             int pitch, F decide) {
-  const int words = (n + 31) / 32;
-  Vehicle v = depart(customers, n, capacity);
-  u32 served[W] = {};
-  int next = steps > 0 ? route[0] : 0;
-#pragma unroll 1
-  for (int t = 0; t < steps; t++) {
-    const int a = next;
-    if (t + 1 < steps) next = route[t + 1];
-    u32 mask[W];
-    int allowed = 0;
+// FitsAlone is the same for one thread, which has all words. A row of levels has `pitch` words.
+template <int WORDS> struct FitsAlone {
+  const Customer *customers;
+  const u32 *levels;
+  int n, pitch;
+
+  __device__ __forceinline__ void operator()(u32 (&mask)[WORDS], const Vehicle &v) const {
+    const u32 *row = levels + v.level() * pitch;
 #pragma unroll
-    for (int w = 0; w < W; w++) {
-      u32 fit = 0;
-      if (w < words) {
-        if (levels)
-          fit = levels[v.level() * pitch + w];
-        else
+    for (int w = 0; w < WORDS; w++) {
+      mask[w] = 0;
+      if (w >= (n + 31) / 32) continue;
+      if (levels)
+        mask[w] = row[w];
+      else
 #pragma unroll 1
-          for (int j = 32 * w; j < smaller(32 * w + 32, n); j++) fit |= (u32)v.fits(customers[j]) << (j & 31);
-      }
-      mask[w] = v.allowed(fit, served[w], w == 0);
-      allowed += __builtin_popcount(mask[w]);
+        for (int j = 32 * w; j < smaller(32 * w + 32, n); j++) mask[w] |= (u32)v.fits(customers[j]) << (j & 31);
     }
-    if (allowed > 1 && !(begins == FORCED && t == 0)) decide(mask, v, a, begins == VIEWED && t == 0);
-#pragma unroll
-    for (int w = 0; w < W; w++) served[w] |= a >> 5 == w ? 1u << (a & 31) : 0; // the depot's is never asked
-    v.move(a, customers[a], capacity);
   }
-}
+};
 #endif
 
 // walk_stream lists the decisions of instance blockIdx_x and walks twice: to count, and to write.
@@ -138,13 +108,17 @@ __device__ __forceinline__ void walk_stream(Taken *taken, u32 *masks, int *stand
   else
     levels = 0;
   sync();
-  auto follow_one = [&](int s, auto decide) INLINE {
+  auto follow = [&](int s, auto decide) INLINE {
+    const Route route = {actions + s * limit, steps[s], begins};
+    const Vehicle v = depart(customers, n, capacity);
 #if CONTEXTS == 1
-    if constexpr (ALONE)
-      return follow_alone<SPAN>(actions + s * limit, steps[s], n, capacity, begins, customers, levels, pitch, decide);
-    else
+    if constexpr (ALONE) {
+      const FitsAlone<SPAN> fits = {customers, levels, n, pitch};
+      return replay(Alone<SPAN, FitsAlone<SPAN>>(fits, route), route, v, capacity, decide);
+    }
 #endif
-      follow<SPAN>(actions + s * limit, steps[s], n, capacity, begins, customers, levels, decide);
+    const Fits fits = {customers, levels, n};
+    if constexpr (!ALONE) replay(Shared<SPAN, Fits>(fits), route, v, capacity, decide);
   };
 #pragma unroll 1
   for (int s = first; s < starts; s += step) {
@@ -153,7 +127,7 @@ __device__ __forceinline__ void walk_stream(Taken *taken, u32 *masks, int *stand
 #else
     int home = 0;
 #endif
-    follow_one(s, [&](const u32 (&)[SPAN], const Vehicle &v, int, bool view) {
+    follow(s, [&](const u32 (&)[SPAN], const Vehicle &v, int, bool view) {
       if (view) {
         if (one) views[s + 1] = 1;
 #ifdef DEPOTS
@@ -233,7 +207,7 @@ __device__ __forceinline__ void walk_stream(Taken *taken, u32 *masks, int *stand
     int home = from[0] + depots[s];
 #endif
     const float wa = adv[s], we = entropy_weight(control, bonus, weight, steps[s], begins);
-    follow_one(s, [&](const u32 (&mask)[SPAN], const Vehicle &v, int a, bool view) {
+    follow(s, [&](const u32 (&mask)[SPAN], const Vehicle &v, int a, bool view) {
 #ifdef DEPOTS
       int to = 0;
 #else
