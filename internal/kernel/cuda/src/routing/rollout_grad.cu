@@ -2,9 +2,25 @@
 // any shape without tensor cores, and the sum over instances.
 #include "decode.cuh"
 #include "decision.cuh"
-#include "rules.cuh"
+#include "replay.cuh"
 
 #if CONTEXTS == 1
+// Fits asks a warp whose lanes have four nodes each: lane, lane + 32 and so on.
+struct Fits {
+  Customer mine[4];
+
+  __device__ __forceinline__ void ask(const Vehicle &) {}
+  __device__ __forceinline__ bool has(int) const { return true; }
+  __device__ __forceinline__ u32 operator()(int w, const Vehicle &v) const { return ballot(v.fits(mine[w])); }
+  __device__ __forceinline__ Customer node(int a) const {
+    Customer c = {};
+#pragma unroll
+    for (int w = 0; w < 4; w++)
+      if (a >> 5 == w) c = shuffle(mine[w], a & 31);
+    return c;
+  }
+};
+
 // walk lists the decisions of instance blockIdx_x + first, start by start, at most 128 nodes, a
 // warp a start:
 //
@@ -18,51 +34,29 @@ KERNEL __launch_bounds__(512) walk(Decision *decisions, int *order, int *counts,
   int *found = (int *)smem; // [starts + 1]
   decisions += (u64)local * starts * limit;
   order += (u64)local * starts * limit;
-  Customer mine[4]; // nodes lane + 32k
+  Fits fits;
 #pragma unroll
-  for (int k = 0; k < 4; k++) mine[k] = customer(instances + i * n, k * 32 + lane, n);
+  for (int k = 0; k < 4; k++) fits.mine[k] = customer(instances + i * n, k * 32 + lane, n);
 #pragma unroll 1
   for (int s = warp; s < starts; s += warps) {
-    const int *route = actions + ((u64)i * starts + s) * limit;
-    int total = steps[i * starts + s], k = 0, batch = 0;
-    float wa = adv[i * starts + s], we = entropy_weight(control, bonus, weight, total, begins);
-    Vehicle v = depart(instances + i * n, n, capacity);
-    u32 served[4] = {};
-#pragma unroll 1
-    for (int t = 0; t < total; t++) {
-      if ((t & 31) == 0) batch = t + lane < total ? route[t + lane] : 0;
-      int a = shfl(batch, t & 31);
-      u32 mask[4];
-      int allowed = 0;
+    const Route route = {actions + ((u64)i * starts + s) * limit, steps[i * starts + s], begins};
+    const float wa = adv[i * starts + s], we = entropy_weight(control, bonus, weight, route.steps, begins);
+    int k = 0;
+    replay(Warp<4, Fits>(fits), route, depart(instances + i * n, n, capacity), capacity, [&](const u32 (&mask)[4], const Vehicle &v, int a, bool view) {
+      if (lane == 0) {
+        Decision r;
 #pragma unroll
-      for (int w = 0; w < 4; w++) {
-        mask[w] = v.allowed(ballot(v.fits(mine[w])), served[w], w == 0);
-        allowed += __builtin_popcount(mask[w]);
+        for (int w = 0; w < 4; w++) r.mask[w] = mask[w];
+        r.cur = view ? s + 1 : v.at();
+        r.action = a;
+        r.cap = sole(v.context(capacity));
+        r.wa = wa;
+        r.we = we;
+        r.pad[0] = r.pad[1] = r.pad[2] = 0;
+        decisions[(u64)s * limit + k] = r;
       }
-      if (allowed > 1 && !(begins == FORCED && t == 0)) {
-        if (lane == 0) {
-          Decision r;
-#pragma unroll
-          for (int w = 0; w < 4; w++) r.mask[w] = mask[w];
-          r.cur = seen(v, begins, t, s);
-          r.action = a;
-          r.cap = sole(v.context(capacity));
-          r.wa = wa;
-          r.we = we;
-          r.pad[0] = r.pad[1] = r.pad[2] = 0;
-          decisions[(u64)s * limit + k] = r;
-        }
-        k++;
-      }
-      Customer next = {};
-#pragma unroll
-      for (int w = 0; w < 4; w++)
-        if (a >> 5 == w) {
-          next = shuffle(mine[w], a & 31);
-          served[w] |= 1u << (a & 31); // the depot's bit is never asked
-        }
-      v.move(a, next, capacity);
-    }
+      k++;
+    });
     if (lane == 0) found[s] = k;
   }
   sync();
@@ -129,123 +123,112 @@ KERNEL __launch_bounds__(256) grad_plain(float *dproj, float *dpointer, float *d
 #pragma unroll 1
   for (int s = 0; s < starts; s++) {
     int row = i * starts + s, total = steps[row];
-    Vehicle v = depart(instances + i * n, n, capacity);
-    float wa = adv[row], we = entropy_weight(control, bonus, weight, total, begins);
-    sync();
-    for (int j = tid; j < n; j += threads) served[j] = 0;
-#pragma unroll 1
-    for (int t = 0; t < total; t++) {
-      int a = actions[(u64)row * limit + t], from = seen(v, begins, t, s);
-      sync();
-      for (int j = tid; j < n; j += threads) ok[j] = v.allows(j, served[j], customers);
+    const float wa = adv[row], we = entropy_weight(control, bonus, weight, total, begins);
+    const Route route = {actions + (u64)row * limit, total, begins};
+    replay(Block(customers, served, ok, n), route, depart(customers, n, capacity), capacity, [&](const int *open, const Vehicle &v, int a, bool view) {
+      const int from = view ? s + 1 : v.at();
       for (int c = tid; c < d; c += threads)
         q[c] = v.context(capacity).times(load + c, d, proj[(u64)from * stride + c] + graph[c]);
       sync();
-      int allowed = 0; // every warp counts for itself
-      for (int j = 0; j < n; j += 32) allowed += __builtin_popcount(ballot(j + lane < n && ok[j + lane]));
-      if (allowed > 1 && !(begins == FORCED && t == 0)) {
-        for (int k = tid; k < heads * n; k += threads) {
-          int h = k / n, j = k - h * n;
-          float x = 0;
-          for (int c = 0; c < hd; c++) x += q[h * hd + c] * proj[(u64)j * stride + d + h * hd + c];
-          w[k] = x * scale;
+      for (int k = tid; k < heads * n; k += threads) {
+        int h = k / n, j = k - h * n;
+        float x = 0;
+        for (int c = 0; c < hd; c++) x += q[h * hd + c] * proj[(u64)j * stride + d + h * hd + c];
+        w[k] = x * scale;
+      }
+      sync();
+      for (int h = warp; h < heads; h += warps) {
+        float top = -INFINITE, sum = 0;
+        for (int j = lane; j < n; j += 32)
+          if (open[j]) top = larger(top, w[h * n + j]);
+        top = warp_max(top);
+        for (int j = lane; j < n; j += 32) {
+          float e = open[j] ? ex2((w[h * n + j] - top) * LOG2E) : 0.0f;
+          w[h * n + j] = e;
+          sum += e;
         }
-        sync();
-        for (int h = warp; h < heads; h += warps) {
-          float top = -INFINITE, sum = 0;
-          for (int j = lane; j < n; j += 32)
-            if (ok[j]) top = larger(top, w[h * n + j]);
-          top = warp_max(top);
-          for (int j = lane; j < n; j += 32) {
-            float e = ok[j] ? ex2((w[h * n + j] - top) * LOG2E) : 0.0f;
-            w[h * n + j] = e;
-            sum += e;
-          }
-          sum = warp_sum(sum);
-          for (int j = lane; j < n; j += 32) w[h * n + j] = div_(w[h * n + j], sum);
+        sum = warp_sum(sum);
+        for (int j = lane; j < n; j += 32) w[h * n + j] = div_(w[h * n + j], sum);
+      }
+      sync();
+      for (int c = tid; c < d; c += threads) {
+        float x = 0;
+        for (int j = 0; j < n; j++) x += w[c / hd * n + j] * proj[(u64)j * stride + 2 * d + c];
+        g[c] = x;
+      }
+      sync();
+      for (int j = tid; j < n; j += threads) {
+        float x = 0;
+        for (int c = 0; c < d; c++) x += g[c] * pointer[(u64)j * d + c];
+        x *= pointerScale;
+        if (bias.table) x += bias(from, v.context(capacity), j);
+        th[j] = tanh_(x);
+      }
+      sync();
+      if (warp == 0) {
+        float top = -INFINITE, sum = 0, mean = 0;
+        for (int j = lane; j < n; j += 32)
+          if (open[j]) top = larger(top, th[j]);
+        top = warp_max(top);
+        for (int j = lane; j < n; j += 32) {
+          float z = (th[j] - top) * mult, e = open[j] ? ex2(z * LOG2E) : 0.0f;
+          du[j] = e;
+          sum += e;
+          mean += e * z;
         }
-        sync();
-        for (int c = tid; c < d; c += threads) {
-          float x = 0;
-          for (int j = 0; j < n; j++) x += w[c / hd * n + j] * proj[(u64)j * stride + 2 * d + c];
-          g[c] = x;
-        }
-        sync();
-        for (int j = tid; j < n; j += threads) {
-          float x = 0;
-          for (int c = 0; c < d; c++) x += g[c] * pointer[(u64)j * d + c];
-          x *= pointerScale;
-          if (bias.table) x += bias(from, v.context(capacity), j);
-          th[j] = tanh_(x);
-        }
-        sync();
-        if (warp == 0) {
-          float top = -INFINITE, sum = 0, mean = 0;
-          for (int j = lane; j < n; j += 32)
-            if (ok[j]) top = larger(top, th[j]);
-          top = warp_max(top);
-          for (int j = lane; j < n; j += 32) {
-            float z = (th[j] - top) * mult, e = ok[j] ? ex2(z * LOG2E) : 0.0f;
-            du[j] = e;
-            sum += e;
-            mean += e * z;
-          }
-          sum = warp_sum(sum);
-          mean = warp_sum(mean);
-          float logSum = logf_(sum), entropy = logSum - div_(mean, sum);
-          for (int j = lane; j < n; j += 32) {
-            float prob = div_(du[j], sum), dz = -prob * (wa + we * ((th[j] - top) * mult - logSum + entropy));
-            if (j == a) dz += wa;
-            du[j] = ok[j] ? dz * mult * (1.0f - th[j] * th[j]) * pointerScale : 0.0f;
-          }
-        }
-        sync();
-        for (int c = tid; c < d; c += threads) {
-          float x = 0;
-          for (int j = 0; j < n; j++) x += du[j] * pointer[(u64)j * d + c];
-          dg[c] = x;
-        }
-        for (int k = tid; k < n * d; k += threads) dpointer[k] += du[k / d] * g[k % d];
-        if (dbiases)
-          for (int j = tid; j < n; j += threads) {
-            dbiases[from * wide + j] += du[j];
-#pragma unroll
-            for (int k = 0; k < CONTEXTS; k++) dbiases[(n + k) * wide + j] += v.context(capacity).part[k] * du[j];
-          }
-        sync();
-        for (int k = tid; k < heads * n; k += threads) {
-          int h = k / n, j = k - h * n;
-          float x = 0;
-          for (int c = 0; c < hd; c++) x += dg[h * hd + c] * proj[(u64)j * stride + 2 * d + h * hd + c];
-          ds[k] = x;
-        }
-        sync();
-        for (int h = warp; h < heads; h += warps) {
-          float dot = 0;
-          for (int j = lane; j < n; j += 32) dot += w[h * n + j] * ds[h * n + j];
-          dot = warp_sum(dot);
-          for (int j = lane; j < n; j += 32) ds[h * n + j] = w[h * n + j] * (ds[h * n + j] - dot) * scale;
-        }
-        sync();
-        for (int k = tid; k < n * d; k += threads) {
-          int j = k / d, c = k - j * d, h = c / hd;
-          float *at = dproj + (u64)j * dstride + c;
-          at[d] += ds[h * n + j] * q[c];
-          at[2 * d] += w[h * n + j] * dg[c];
-        }
-        for (int c = tid; c < d; c += threads) {
-          float x = 0;
-          for (int j = 0; j < n; j++) x += ds[c / hd * n + j] * proj[(u64)j * stride + d + c];
-          dq[c] = x;
-          sumGraph[c] += x;
-#pragma unroll
-          for (int k = 0; k < CONTEXTS; k++) sumContext[k * d + c] += v.context(capacity).part[k] * x;
-          dproj[(u64)from * dstride + c] += x;
+        sum = warp_sum(sum);
+        mean = warp_sum(mean);
+        float logSum = logf_(sum), entropy = logSum - div_(mean, sum);
+        for (int j = lane; j < n; j += 32) {
+          float prob = div_(du[j], sum), dz = -prob * (wa + we * ((th[j] - top) * mult - logSum + entropy));
+          if (j == a) dz += wa;
+          du[j] = open[j] ? dz * mult * (1.0f - th[j] * th[j]) * pointerScale : 0.0f;
         }
       }
-      v.move(a, customers[a], capacity);
-      if (tid == a % threads && SERVED(v, a)) served[a] = 1; // the thread that reads it
-    }
+      sync();
+      for (int c = tid; c < d; c += threads) {
+        float x = 0;
+        for (int j = 0; j < n; j++) x += du[j] * pointer[(u64)j * d + c];
+        dg[c] = x;
+      }
+      for (int k = tid; k < n * d; k += threads) dpointer[k] += du[k / d] * g[k % d];
+      if (dbiases)
+        for (int j = tid; j < n; j += threads) {
+          dbiases[from * wide + j] += du[j];
+#pragma unroll
+          for (int k = 0; k < CONTEXTS; k++) dbiases[(n + k) * wide + j] += v.context(capacity).part[k] * du[j];
+        }
+      sync();
+      for (int k = tid; k < heads * n; k += threads) {
+        int h = k / n, j = k - h * n;
+        float x = 0;
+        for (int c = 0; c < hd; c++) x += dg[h * hd + c] * proj[(u64)j * stride + 2 * d + h * hd + c];
+        ds[k] = x;
+      }
+      sync();
+      for (int h = warp; h < heads; h += warps) {
+        float dot = 0;
+        for (int j = lane; j < n; j += 32) dot += w[h * n + j] * ds[h * n + j];
+        dot = warp_sum(dot);
+        for (int j = lane; j < n; j += 32) ds[h * n + j] = w[h * n + j] * (ds[h * n + j] - dot) * scale;
+      }
+      sync();
+      for (int k = tid; k < n * d; k += threads) {
+        int j = k / d, c = k - j * d, h = c / hd;
+        float *at = dproj + (u64)j * dstride + c;
+        at[d] += ds[h * n + j] * q[c];
+        at[2 * d] += w[h * n + j] * dg[c];
+      }
+      for (int c = tid; c < d; c += threads) {
+        float x = 0;
+        for (int j = 0; j < n; j++) x += ds[c / hd * n + j] * proj[(u64)j * stride + d + c];
+        dq[c] = x;
+        sumGraph[c] += x;
+#pragma unroll
+        for (int k = 0; k < CONTEXTS; k++) sumContext[k * d + c] += v.context(capacity).part[k] * x;
+        dproj[(u64)from * dstride + c] += x;
+      }
+    });
   }
   sync();
   for (int c = tid; c < d; c += threads) {
