@@ -7,7 +7,7 @@
 // the heads; all else of a head belongs to its warp, so barriers of a warp are enough. Decisions
 // past the last have no gradients and are at the depot.
 #include "decode.cuh"
-#include "rules.cuh"
+#include "replay.cuh"
 
 constexpr int NT = 2, NP = 8 * NT, HD = 32, HEADS = 4, D = HD * HEADS, CHUNKS = HD / 8;
 constexpr int TILES = 2;             // of sixteen decisions
@@ -69,6 +69,16 @@ template <int I> __device__ __forceinline__ void pointer_grad(Tile &du, const Ti
     }
 }
 
+// Fits asks a warp whose lanes have a node each.
+struct Fits {
+  Customer mine;
+
+  __device__ __forceinline__ void ask(const Vehicle &) {}
+  __device__ __forceinline__ bool has(int) const { return true; }
+  __device__ __forceinline__ u32 operator()(int, const Vehicle &v) const { return ballot(v.fits(mine)); }
+  __device__ __forceinline__ Customer node(int a) const { return shuffle(mine, a); }
+};
+
 // The formulas are those of forward_rows and backward_head in grad.cu. Shared: keys, pointers,
 // values [NP][D] as chunks | graph, load [D] | nodes [NP][LN] | parts of dot products
 // [HEADS][TILES][NT][32] | for each head x [32][LX], y [32][LY], dnode [NP][HD].
@@ -97,22 +107,12 @@ KERNEL __launch_bounds__(32 * HEADS) grad_near(float *dproj, float *dpointer, fl
   int cur = 0, action = 0, count = 0;
   float cap = 0;
   {
-    const Customer mine = customer(instances + i * n, lane, n);
-    const int route = lane < total ? actions[(u64)i * limit + lane] : 0;
-    Vehicle v = depart(instances + i * n, n, capacity);
-    u32 served = 0;
-#pragma unroll 1
-    for (int t = 0; t < total; t++) {
-      const int a = shfl(route, t);
-      const u32 allowed = v.allowed(ballot(v.fits(mine)), served, 1);
-      if (__builtin_popcount(allowed) > 1 && !(begins == FORCED && t == 0)) {
-        if (lane == count) mask = allowed, cur = seen(v, begins, t, 0), action = a, cap = sole(v.context(capacity));
-        count++;
-      }
-      const Customer next = shuffle(mine, a);
-      served |= 1u << a;
-      v.move(a, next, capacity);
-    }
+    const Route route = {actions + (u64)i * limit, total, begins};
+    replay(Warp<1, Fits>(Fits{customer(instances + i * n, lane, n)}), route, depart(instances + i * n, n, capacity), capacity,
+           [&](const u32 (&allowed)[1], const Vehicle &v, int a, bool view) {
+             if (lane == count) mask = allowed[0], cur = view ? 1 : v.at(), action = a, cap = sole(v.context(capacity));
+             count++;
+           });
   }
   const int tiles = count > 16 ? 2 : 1;
   sync();
