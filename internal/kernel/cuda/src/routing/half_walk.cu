@@ -3,11 +3,7 @@
 #include "bf16.cuh"
 #include "choices.cuh"
 #include "distribution.cuh"
-#include "replay.cuh"
-
-__device__ __forceinline__ void or_shared(u32 *p, u32 v) {
-  asm volatile("{.reg .u64 t; cvta.to.shared.u64 t, %0; red.shared.or.b32 [t], %1;}" ::"l"(p), "r"(v) : "memory");
-}
+#include "sorted.cuh"
 
 #if CONTEXTS > 1
 #include "half_walk_listed.cuh"
@@ -58,23 +54,15 @@ struct Fits {
 KERNEL __launch_bounds__(128) walk_sorted(Choice *choices, int *stands, int *counts, int *present, float *ups, const int *actions, const int *steps,
                                           const float *adv, const Customer *instances, const Control *control, int n, int starts, int limit, int room,
                                           int capacity, int begins, float weight, int bonus, float pointerScale) {
-  int i = blockIdx_x, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, warps = blockDim_x >> 5, words = (starts + 31) >> 5;
+  const int i = blockIdx_x, warp = threadIdx_x >> 5, lane = threadIdx_x & 31, warps = blockDim_x >> 5;
   Bits *levels = (Bits *)smem;
   Customer *customers = (Customer *)(levels + LEVELS); // [n]
-  // [starts + 1]: a start's decisions at the depot, then how many come before
-  int *depots = (int *)(customers + n);
-  int *from = depots + starts + 1;                     // [n + 1]: where a node's decisions begin
-  int *here = from + n + 1;                            // [n]: how many there are
-  // [n]: its own start's decision as from this customer, which may stand here later, too
-  int *views = here + n;
-  float *heaviest = (float *)(views + n);
-  // [n][words]: the starts that decide at a customer, once each
-  u32 *who = (u32 *)(views + n + 1);
+  const Sorted<8> sorted((int *)(customers + n), n, starts);
   choices += (u64)i * room;
   stands += (u64)i * (room >> 3);
   actions += (u64)i * starts * limit;
   steps += i * starts;
-  adv += i * starts;
+  const Loss loss = {steps, adv + i * starts, control, begins, bonus, weight};
   bool told = true;
   for (int j = lane; j < n; j += 32) {
     Customer c = customer(instances + i * n, j, n);
@@ -82,8 +70,7 @@ KERNEL __launch_bounds__(128) walk_sorted(Choice *choices, int *stands, int *cou
     customers[j] = c; // every warp the same
   }
   told = ballot(!told) == 0;
-  for (int k = threadIdx_x; k < n * words; k += blockDim_x) who[k] = 0;
-  for (int j = threadIdx_x; j < n; j += blockDim_x) views[j] = 0;
+  sorted.clear();
   sync();
   Fits fits = {customers, levels, n, told};
   if (threadIdx_x < LEVELS) {
@@ -98,71 +85,29 @@ KERNEL __launch_bounds__(128) walk_sorted(Choice *choices, int *stands, int *cou
   };
 #pragma unroll 1
   for (int s = threadIdx_x; s < starts; s += blockDim_x) {
-    int home = 0;
-    follow(s, [&](const u32 (&)[WORDS], const Vehicle &v, int, bool view) {
-      if (view)
-        views[s + 1] = 1;
-      else if (v.at())
-        or_shared(who + v.at() * words + (s >> 5), 1u << (s & 31));
-      else
-        home++;
-    });
-    depots[s] = home;
+    int homes[HOMES] = {};
+    follow(s, [&](const u32 (&)[WORDS], const Vehicle &v, int, bool view) { sorted.note(homes, s, v, view, true); });
+    sorted.noted(homes, s, true);
   }
-  sync();
-  if (warp == 0) before(depots, starts);
-  if (warp == warps - 1) {
-    float top = 0;
-    for (int s = lane; s < starts; s += 32) {
-      top = larger(top, __builtin_fabsf(adv[s]));
-      top = larger(top, __builtin_fabsf(entropy_weight(control, bonus, weight, steps[s], begins)));
-    }
-    top = warp_max(top);
-    if (lane == 0) *heaviest = top;
-  }
-  sync();
-  for (int j = threadIdx_x; j < n; j += blockDim_x) {
-    int sum = 0;
-    for (int w = 0; w < words; w++) sum += __builtin_popcount(who[j * words + w]);
-    here[j] = j ? sum + views[j] : depots[starts];
-    from[j] = (here[j] + 7) & ~7;
-    present[i * PRESENT + j] = here[j];
-  }
-  sync();
-  if (warp == 0) before(from, n);
-  sync();
-  int all = (from[n] + 15) & ~15;
+  const int all = sorted.arrange(present + i * PRESENT, loss);
   if (threadIdx_x == 0) {
     counts[i] = all;
-    ups[i] = near_one(*heaviest * div_(10.0f, control->temperature) * pointerScale);
+    ups[i] = sorted.up(control, pointerScale);
   }
-  for (int j = warp; j < n; j += warps) {
-    // the last node fills up the tile
-    int end = from[j + 1] == from[n] && here[j] ? all : from[j + 1];
-    for (int k = from[j] + lane; k < end; k += 32) {
+  for (int j = warp; j < n; j += warps)
+    for (int k = sorted.from[j] + lane; k < sorted.last(j, all); k += 32) {
       if ((k & 7) == 0) stands[k >> 3] = j;
-      if (k - from[j] >= here[j]) choices[k] = Choice{{1, 0, 0, 0}, 0, 0, 0, j << 16};
+      if (k - sorted.from[j] >= sorted.here[j]) choices[k] = Choice{{1, 0, 0, 0}, 0, 0, 0, j << 16};
     }
-  }
 #pragma unroll 1
   for (int s = threadIdx_x; s < starts; s += blockDim_x) {
-    int home = from[0] + depots[s];
-    float wa = adv[s], we = entropy_weight(control, bonus, weight, steps[s], begins);
+    int homes[HOMES];
+    sorted.begin(homes, s);
+    const float wa = loss.of_choice(s), we = loss.of_entropy(s);
     follow(s, [&](const u32 (&mask)[WORDS], const Vehicle &v, int a, bool view) {
-      int to = home, at = v.at();
-      if (view) {
-        at = s + 1;
-        to = from[at] + here[at] - 1; // behind those who stand there
-      } else if (v.at()) {
-        const u32 *others = who + v.at() * words;
-        to = from[v.at()] + __builtin_popcount(others[s >> 5] & ((1u << (s & 31)) - 1));
-        for (int w = 0; w < s >> 5; w++) to += __builtin_popcount(others[w]);
-      } else {
-        home++;
-      }
-      u4 rest = {(u32)as_int(sole(v.context(capacity))), (u32)as_int(wa), (u32)as_int(we), (u32)(a | at << 16)};
+      u4 rest = {(u32)as_int(sole(v.context(capacity))), (u32)as_int(wa), (u32)as_int(we), (u32)(a | (view ? s + 1 : v.at()) << 16)};
       if constexpr (WORDS > 4) rest.w |= mask[WORDS - 1] << 8;
-      u4 *c = (u4 *)(choices + to);
+      u4 *c = (u4 *)(choices + sorted.place(homes, s, v, view));
       c[0] = u4{mask[0], mask[1], mask[2], mask[3]};
       c[1] = rest;
     });

@@ -1,12 +1,8 @@
 // What the gradient of the decisions begins with (choices.cuh), with any number of nodes: the
 // recorded routes are walked, a warp or a thread a start, and their decisions sorted by the node
 // that they are made at.
-#include "replay.cuh"
+#include "sorted.cuh"
 #include "stream_grad.cuh"
-
-__device__ __forceinline__ void or_shared(u32 *p, u32 v) {
-  asm volatile("{.reg .u64 t; cvta.to.shared.u64 t, %0; red.shared.or.b32 [t], %1;}" ::"l"(p), "r"(v) : "memory");
-}
 
 // Fits is what an instance's rules say of nodes, for a warp that follows a start together. levels has
 // what fits a vehicle of each level, a row of words each, null where a level does not tell
@@ -69,32 +65,20 @@ template <int SPAN, bool ALONE>
 __device__ __forceinline__ void walk_stream(Taken *taken, u32 *masks, int *stands, int *counts, int *present, float *ups, const int *actions,
                                             const int *steps, const float *adv, const Customer *instances, const Control *control, int n, int starts,
                                             int limit, int room, int capacity, int begins, float weight, int bonus, float pointerScale) {
-  const int i = blockIdx_x, lane = threadIdx_x & 31, warp = threadIdx_x >> 5, warps = blockDim_x >> 5, words = (starts + 31) / 32;
-  const int line = mask_words(n), own = (n + 31) / 32, pitch = ALONE ? own | 1 : own, first = ALONE ? threadIdx_x : warp, step = ALONE ? blockDim_x : warps;
+  const int i = blockIdx_x, lane = threadIdx_x & 31, warp = threadIdx_x >> 5, warps = blockDim_x >> 5, line = mask_words(n), own = (n + 31) / 32;
+  const int pitch = ALONE ? own | 1 : own, first = ALONE ? threadIdx_x : warp, step = ALONE ? blockDim_x : warps;
   const bool one = ALONE || lane == 0; // of those who follow a start
   Customer *customers = (Customer *)smem;
-  int *depots = (int *)(customers + n); // [starts+1]: decisions at the depot, then how many come before
-#ifdef DEPOTS
-  int *here = depots + DEPOTS * (starts + 1); // behind one such list per depot
-#else
-  int *here = depots + starts + 1;      // [n]: decisions at a node
-#endif
-  int *from = here + n;                 // [n+1]: where a node's decisions begin
-  float *heaviest = (float *)(from + n + 1);
-  int *views = (int *)(heaviest + 1);   // [n]: first steps seen from a node
-  u32 *who = (u32 *)(views + n);        // [n][words]: starts that decide at a node
-  u32 *levels = who + n * words;        // [LEVELS][pitch]: what fits
+  const Sorted<1> sorted((int *)(customers + n), n, starts);
+  u32 *levels = (u32 *)sorted.end(); // [LEVELS][pitch]: what fits
   taken += (u64)i * room;
   masks += (u64)i * room * line;
   stands += (u64)i * room;
   actions += (u64)i * starts * limit;
   steps += i * starts;
-  adv += i * starts;
-  for (int j = threadIdx_x; j < n; j += blockDim_x) {
-    customers[j] = customer(instances + (u64)i * n, j, n);
-    views[j] = 0;
-  }
-  for (int k = threadIdx_x; k < n * words; k += blockDim_x) who[k] = 0;
+  const Loss loss = {steps, adv + i * starts, control, begins, bonus, weight};
+  for (int j = threadIdx_x; j < n; j += blockDim_x) customers[j] = customer(instances + (u64)i * n, j, n);
+  sorted.clear();
   bool told = true;
   for (int j = lane; j < n; j += 32) told = told && Vehicle::level_tells(customer(instances + (u64)i * n, j, n));
   told = ballot(!told) == 0; // every warp asks for itself
@@ -122,116 +106,30 @@ __device__ __forceinline__ void walk_stream(Taken *taken, u32 *masks, int *stand
   };
 #pragma unroll 1
   for (int s = first; s < starts; s += step) {
-#ifdef DEPOTS
-    int homes[DEPOTS] = {};
-#else
-    int home = 0;
-#endif
-    follow(s, [&](const u32 (&)[SPAN], const Vehicle &v, int, bool view) {
-      if (view) {
-        if (one) views[s + 1] = 1;
-#ifdef DEPOTS
-      } else if (v.depot() >= 0) {
-#pragma unroll
-        for (int d = 0; d < DEPOTS; d++) homes[d] += v.depot() == d;
-      } else {
-        if (one) or_shared(who + v.at() * words + (s >> 5), 1u << (s & 31));
-      }
-    });
-#pragma unroll
-    for (int d = 0; d < DEPOTS; d++)
-      if (one) depots[d * (starts + 1) + s] = homes[d];
-#else
-      } else if (v.at()) {
-        if (one) or_shared(who + v.at() * words + (s >> 5), 1u << (s & 31));
-      } else {
-        home++;
-      }
-    });
-    if (one) depots[s] = home;
-#endif
+    int homes[HOMES] = {};
+    follow(s, [&](const u32 (&)[SPAN], const Vehicle &v, int, bool view) { sorted.note(homes, s, v, view, one); });
+    sorted.noted(homes, s, one);
   }
-  sync();
-#ifdef DEPOTS
-  if (warp == 0)
-    for (int d = 0; d < DEPOTS; d++) before(depots + d * (starts + 1), starts);
-#else
-  if (warp == 0) before(depots, starts);
-#endif
-  if (warp == warps - 1) {
-    float top = 0;
-    for (int s = lane; s < starts; s += 32) {
-      top = larger(top, __builtin_fabsf(adv[s]));
-      top = larger(top, __builtin_fabsf(entropy_weight(control, bonus, weight, steps[s], begins)));
-    }
-    top = warp_max(top);
-    if (lane == 0) *heaviest = top;
-  }
-  sync();
-  for (int j = threadIdx_x; j < n; j += blockDim_x) {
-    int sum = 0;
-    for (int w = 0; w < words; w++) sum += __builtin_popcount(who[j * words + w]);
-#ifdef DEPOTS
-    const int depot = depot_at(j, n);
-    here[j] = depot < 0 ? sum + views[j] : depots[depot * (starts + 1) + starts];
-#else
-    here[j] = j ? sum + views[j] : depots[starts];
-#endif
-    from[j] = here[j];
-    present[(u64)i * n + j] = here[j];
-  }
-  sync();
-  if (warp == 0) before(from, n);
-  sync();
-  const int all = (from[n] + 15) & ~15;
+  const int all = sorted.arrange(present + (u64)i * n, loss);
   if (threadIdx_x == 0) {
     counts[i] = all;
-    ups[i] = near_one(*heaviest * div_(10.0f, control->temperature) * pointerScale);
+    ups[i] = sorted.up(control, pointerScale);
   }
   for (int j = warp; j < n; j += warps) {
-    // the last node fills up the tile
-    const int end = from[j + 1] == from[n] && here[j] ? all : from[j + 1];
-    for (int k = from[j] + lane; k < end; k += 32) stands[k] = j;
-    for (int k = from[j] + here[j]; k < end; k++) { // what weighs nothing is allowed the depot
+    const int end = sorted.last(j, all);
+    for (int k = sorted.from[j] + lane; k < end; k += 32) stands[k] = j;
+    for (int k = sorted.from[j] + sorted.here[j]; k < end; k++) { // what weighs nothing is allowed the depot
       if (lane == 0) taken[k] = Taken{};
       for (int w = lane; w < line; w += 32) masks[(u64)k * line + w] = w == 0;
     }
   }
 #pragma unroll 1
   for (int s = first; s < starts; s += step) {
-#ifdef DEPOTS
-    int homes[DEPOTS];
-#pragma unroll
-    for (int d = 0; d < DEPOTS; d++) homes[d] = from[depot_node(d, n)] + depots[d * (starts + 1) + s];
-#else
-    int home = from[0] + depots[s];
-#endif
-    const float wa = adv[s], we = entropy_weight(control, bonus, weight, steps[s], begins);
+    int homes[HOMES];
+    sorted.begin(homes, s);
+    const float wa = loss.of_choice(s), we = loss.of_entropy(s);
     follow(s, [&](const u32 (&mask)[SPAN], const Vehicle &v, int a, bool view) {
-#ifdef DEPOTS
-      int to = 0;
-#else
-      int to = home;
-#endif
-      if (view) {
-        to = from[s + 1] + here[s + 1] - 1; // behind those who stand there
-#ifdef DEPOTS
-      } else if (v.depot() >= 0) {
-#pragma unroll
-        for (int d = 0; d < DEPOTS; d++)
-          if (v.depot() == d) to = homes[d]++;
-      } else {
-#else
-      } else if (v.at()) {
-#endif
-        const u32 *others = who + v.at() * words;
-        to = from[v.at()] + __builtin_popcount(others[s >> 5] & ((1u << (s & 31)) - 1));
-        for (int w = 0; w < s >> 5; w++) to += __builtin_popcount(others[w]);
-#ifndef DEPOTS
-      } else {
-        home++;
-#endif
-      }
+      const int to = sorted.place(homes, s, v, view);
       if (one) {
         Taken c = {};
         const Context seen = v.context(capacity);
