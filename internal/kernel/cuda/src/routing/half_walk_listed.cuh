@@ -52,6 +52,7 @@ KERNEL __launch_bounds__(512, 2) walk_sorted(Choice *choices, Choice *listed, in
   for (int j = threadIdx_x; j < n; j += blockDim_x) customers[j] = customer(instances + i * n, j, n);
   sorted.clear();
   sync();
+  const Shares whole = shares(customers, capacity);
   bool bound = false;
   for (int j = lane; j < n; j += 32) bound = bound || binds(customers[j], j);
   bound = ballot(bound) != 0; // every warp asks for itself
@@ -65,7 +66,7 @@ KERNEL __launch_bounds__(512, 2) walk_sorted(Choice *choices, Choice *listed, in
            [&](const u32 (&mask)[4], const Vehicle &v, int a, bool view) {
              sorted.note(homes, s, v, view, lane == 0);
              // a lane writes a third of the decision
-             const Context c = v.context(capacity);
+             const Context c = v.context(whole);
              u4 part = {mask[0], mask[1], mask[2], mask[3]};
              if (lane == 1) part = u4{pair_of(c, 0), pair_of(c, 1), pair_of(c, 2), pair_of(c, 3)};
              if (lane == 2) part = u4{(u32)view, (u32)as_int(wa), (u32)as_int(we), (u32)(a | (view ? s + 1 : v.at()) << 16)};

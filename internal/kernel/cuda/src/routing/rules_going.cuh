@@ -12,6 +12,13 @@ __device__ __forceinline__ float way_between(float dx, float dy) {
   return fma_(fma_(-root, root, square), mul_(over, 0.5f), root);
 }
 
+// quotient is a / b by the reciprocal of b, bit for bit: where that is rounded correctly, so is the
+// quotient after one step (Markstein). b may be infinite.
+__device__ __forceinline__ float quotient(float a, float b, float over) {
+  const float q = mul_(a, over);
+  return over == 0 ? 0.0f : fma_(fma_(-q, b, a), over, q);
+}
+
 // binds: what node j of an instance says forbids something beside loads.
 __device__ __forceinline__ bool binds(const Customer &c, int j) { return c.late_ < infinite() || (j == 0 && c.home_ < infinite()); }
 

@@ -385,6 +385,7 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
   sync();
   for (int k = threadIdx_x; k < 4 * LEVELS; k += blockDim_x) levels[k >> 2][k & 3] = fitting<NT>(Vehicle::reach(k >> 2), customers, k & 3);
 #else
+  const Shares whole = shares(instances + i * n, capacity);
   bool bound = false;
   for (int j = lane; j < n; j += 32) bound = bound || binds(customer(instances + i * n, j, n), j);
   bound = ballot(bound) != 0; // every warp asks for itself
@@ -465,7 +466,7 @@ __device__ __forceinline__ void rollout_half(int *actions, int *steps, float *le
 #if CONTEXTS == 1
       decode<NT, HD>(dots, in, from0, from1, sole(v0.context(capacity)), sole(v1.context(capacity)), mask[0], mask[1], scale);
 #else
-      decode<NT, HD>(dots, in, from0, from1, Seen{pair_of(v0.context(capacity), t4), pair_of(v1.context(capacity), t4)}, mask[0], mask[1], scale);
+      decode<NT, HD>(dots, in, from0, from1, Seen{pair_of(v0.context(whole), t4), pair_of(v1.context(whole), t4)}, mask[0], mask[1], scale);
 #endif
       advance<NT>(row, dots, mask, ask, choice, uniform, mult);
     }
