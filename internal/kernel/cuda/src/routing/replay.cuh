@@ -107,8 +107,8 @@ template <int WORDS, class Fits> struct Warp : Batch {
 };
 
 // Shared is a warp that follows a route together: lane l has words l, l + 32, ... of the masks, at
-// most SPAN of them. Fits gives the lane's word s of the nodes that fit, fits(s, v), and says whether
-// there is such a word: fits.has(s).
+// most SPAN of them. Fits gives the lane's word s of the nodes that fit, fits(s, v), and says
+// whether there is such a word: fits.has(s).
 template <int SPAN, class Fits> struct Shared : Batch {
   typedef u32 Mask[SPAN];
   const Fits &fits;

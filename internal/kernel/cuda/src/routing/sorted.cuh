@@ -59,8 +59,8 @@ template <int GROUP> struct Sorted {
     for (int j = threadIdx_x; j < n; j += blockDim_x) views[j] = 0;
   }
 
-  // note counts a decision of start s, in homes where it is made at a depot. One of those who follow
-  // the start says so.
+  // note counts a decision of start s, in homes where it is made at a depot. One of those who
+  // follow the start says so.
   __device__ __forceinline__ void note(int (&homes)[HOMES], int s, const Vehicle &v, bool view, bool one) const {
     const int home = home_of(v);
     if (view) {

@@ -4,8 +4,8 @@
 #include "sorted.cuh"
 #include "stream_grad.cuh"
 
-// Fits is what an instance's rules say of nodes, for a warp that follows a start together. levels has
-// what fits a vehicle of each level, a row of words each, null where a level does not tell
+// Fits is what an instance's rules say of nodes, for a warp that follows a start together. levels
+// has what fits a vehicle of each level, a row of words each, null where a level does not tell
 // (rules.cuh).
 struct Fits {
   const Customer *customers;
