@@ -66,7 +66,7 @@ func Parse(name string, text []byte) (*File, error) {
 	if len(list) > 0 {
 		return nil, list.sorted()
 	}
-	for _, check := range []func() ErrorList{f.findTypes, f.findMethods, f.checkTypes, f.checkCalls, f.checkDraws, f.checkFields} {
+	for _, check := range []func() ErrorList{f.findTypes, f.findMethods, f.checkTypes, f.checkCalls, f.checkOrder, f.checkDraws, f.checkFields} {
 		if list = check(); len(list) > 0 {
 			return nil, list.sorted()
 		}
