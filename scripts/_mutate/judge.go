@@ -26,6 +26,10 @@ type judge struct {
 	near    bool // run no others than the tests near a fault
 	mu      sync.Mutex
 	clean   map[string]error // what was run without any fault; nil: it passed
+
+	cuda    sync.Mutex // guards what follows: tests of kernels as a program, and their modules
+	binary  string
+	modules cudaModules
 }
 
 func newJudge(timeout time.Duration, near bool, flags ...string) *judge {
@@ -38,8 +42,9 @@ type verdict struct {
 	by     string // the test that failed
 	broken string // why it does not compile
 
-	pkg   string // whose tests failed
-	flags []string
+	pkg    string // whose tests failed
+	flags  []string
+	judged bool // what killed it is known to pass without it
 }
 
 // ask runs the tests of the packages with the fault that stands in the copy at a byte of the file.

@@ -65,7 +65,7 @@ func main() {
 	workers := flag.Int("workers", 2, "copies of the tree that are tested at a time")
 	timeout := flag.Duration("timeout", 4*time.Minute, "of one package's tests; a fault that hangs them is noticed")
 	asJSON := flag.Bool("json", false, "print the result as JSON")
-	list := flag.Bool("list", false, "list the faults and plant none; exit 1 where one is stale")
+	list := flag.Bool("list", false, "list the faults, or the draw of --random, and plant none; exit 1 where one is stale")
 	var o randomOptions
 	flag.IntVar(&o.count, "random", 0, "plant this many faults that are drawn by themselves, in the packages that are named as arguments")
 	flag.IntVar(&o.from, "from", 1, "begin with the fault of this `number`, of a draw or of the table: a run that was ended goes on")
@@ -74,6 +74,7 @@ func main() {
 	flag.StringVar(&o.results, "results", "", "the `file` in which --random keeps what it found; faults that it has as dead are not planted again")
 	flag.BoolVar(&o.near, "near", false, "run only the tests of a fault's file and those that name its function: quick, and what survives is not yet judged")
 	flag.BoolVar(&o.short, "short", false, "run the tests of --random with -short")
+	flag.BoolVar(&o.cuda, "cuda", false, "draw the faults of --random in the packages' CUDA sources; clang makes their modules anew and the interpreted GPU runs them")
 	flag.IntVar(&procs, "procs", 0, "cores that each copy's compiler and tests may use; 0: all")
 	flag.Float64Var(&memory, "memory", 4, "GiB that a process of the tests may hold; a fault that needs more is noticed; 0: any")
 	flag.Parse()
@@ -91,7 +92,7 @@ func main() {
 	case memory < 0:
 		err = fmt.Errorf("--memory %g is below 0", memory)
 	case o.count > 0:
-		o.only, o.workers, o.timeout, o.asJSON = only, *workers, *timeout, *asJSON
+		o.only, o.workers, o.timeout, o.asJSON, o.list = only, *workers, *timeout, *asJSON, *list
 		ok, err = random(ctx, o)
 	default:
 		ok, err = run(ctx, tableOptions{*table, only, *named, *list, o.near, o.from, *workers, *timeout, *asJSON})
@@ -432,13 +433,15 @@ func (f *fault) plant(ctx context.Context, dir string, j *judge) error {
 		if out, failed, err = f.testGenerated(ctx, dir, generator, j.timeout); failed != nil {
 			v = verdict{killed: true, by: firstFailure(out)}
 		}
+	} else if ext := filepath.Ext(f.File); ext == ".cu" || ext == ".cuh" {
+		v, err = j.askCUDA(ctx, dir, f.File, 1)
 	} else {
 		v = j.ask(ctx, dir, []string{f.Package}, f.File, at)
 	}
 	if failed := os.WriteFile(path, text, 0o644); failed != nil {
 		return failed
 	}
-	if v.pkg != "" && ctx.Err() == nil {
+	if v.pkg != "" && err == nil && ctx.Err() == nil {
 		err = j.sound(ctx, dir, v)
 	}
 	f.Seconds = time.Since(began).Seconds()

@@ -137,14 +137,19 @@ func candidates(root, pkg, name string) ([]*change, error) {
 		}
 		return true
 	})
+	number(out, string(text))
+	return out, nil
+}
+
+// number describes the changes of a file and gives each its key.
+func number(all []*change, text string) {
 	equals := map[string]int{}
-	for _, c := range out {
-		c.describe(string(text))
+	for _, c := range all {
+		c.describe(text)
 		c.key = strings.Join([]string{c.File, c.Kind, c.Before, c.After}, "\n")
 		equals[c.key]++
 		c.key += fmt.Sprintf("\n%d", equals[c.key])
 	}
-	return out, nil
 }
 
 // place is where the change stands in the order of a draw.
@@ -263,6 +268,8 @@ type randomOptions struct {
 	near       bool
 	short      bool
 	asJSON     bool
+	list       bool // print the draw and plant nothing
+	cuda       bool // draw in the packages' CUDA sources
 }
 
 // random plants faults that nobody thought up, and says which of them the tests let pass.
@@ -272,6 +279,20 @@ func random(ctx context.Context, o randomOptions) (ok bool, err error) {
 		return false, err
 	}
 	var all []*change
+	if o.cuda {
+		sources, err := cudaSources(packages)
+		if err != nil {
+			return false, err
+		}
+		for _, path := range sources {
+			found, err := cudaCandidates(".", path)
+			if err != nil {
+				return false, err
+			}
+			all = append(all, found...)
+		}
+		packages = nil
+	}
 	for _, p := range packages {
 		for _, name := range p.GoFiles {
 			found, err := candidates(".", p.relative, name)
@@ -295,7 +316,7 @@ func random(ctx context.Context, o randomOptions) (ok bool, err error) {
 	if err := found.load(o.results); err != nil {
 		return false, err
 	}
-	fmt.Fprintf(os.Stderr, "%d candidates in %d packages\n", len(all), len(packages))
+	fmt.Fprintf(os.Stderr, "%d candidates\n", len(all))
 	if all, err = compiling(ctx, all, o); err == nil {
 		if o.count -= o.from - 1; len(o.only) > 0 { // of the draw, which stays what it is
 			all = slices.DeleteFunc(all[:min(o.count, len(all))], func(c *change) bool { return !wanted(o.only, c.File+" "+c.Before) })
@@ -304,6 +325,12 @@ func random(ctx context.Context, o randomOptions) (ok bool, err error) {
 	}
 	if err != nil {
 		return false, err
+	}
+	if o.list {
+		for _, c := range all[:min(o.count, len(all))] {
+			fmt.Printf("%3d  %s:%d (%s)  %s  =>  %s\n", c.Number, c.File, c.Line, c.Kind, c.Before, c.After)
+		}
+		return true, nil
 	}
 	copies, err := copyTree(o.workers)
 	defer func() {
@@ -321,12 +348,17 @@ func random(ctx context.Context, o randomOptions) (ok bool, err error) {
 // compiling are the changes of a draw that compile, from the first that is planted to the last,
 // each with its number. A few more follow them, for those that the build refuses nevertheless.
 func compiling(ctx context.Context, all []*change, o randomOptions) (out []*change, err error) {
-	c, err := newCompiler(ctx, ".", o.packages)
-	if err != nil {
-		return nil, err
+	var c *compiler
+	if !o.cuda { // clang says which of the others do not compile
+		if c, err = newCompiler(ctx, ".", o.packages); err != nil {
+			return nil, err
+		}
 	}
 	texts := map[string][]byte{}
 	most := o.count + o.count/10 + 10
+	if o.cuda {
+		most += o.count
+	}
 	for _, change := range all {
 		if len(out) == most || ctx.Err() != nil {
 			break
@@ -338,7 +370,7 @@ func compiling(ctx context.Context, all []*change, o randomOptions) (out []*chan
 			}
 			texts[change.File] = text
 		}
-		if c.check(change.File, change.changed(text)) == nil {
+		if c == nil || c.check(change.File, change.changed(text)) == nil {
 			out = append(out, change)
 			change.Number = len(out)
 		}
@@ -401,7 +433,7 @@ func plantRandom(ctx context.Context, copies []string, all []*change, argued map
 				case before != "" && before != survived:
 					c.Killed, c.By = true, before
 				default:
-					unsound, err := c.plant(ctx, dir, j)
+					unsound, err := c.plant(ctx, dir, j, o.seed)
 					if err != nil {
 						cancel(err)
 						return
@@ -453,7 +485,7 @@ func (c *change) changed(text []byte) []byte {
 
 // plant puts the change into a copy, runs the tests, and takes it out again. red says that what
 // failed with it fails without it, so that nothing is known.
-func (c *change) plant(ctx context.Context, dir string, j *judge) (red, err error) {
+func (c *change) plant(ctx context.Context, dir string, j *judge, seed uint64) (red, err error) {
 	path := filepath.Join(dir, c.File)
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -462,11 +494,18 @@ func (c *change) plant(ctx context.Context, dir string, j *judge) (red, err erro
 	if err := os.WriteFile(path, c.changed(text), 0o644); err != nil {
 		return nil, err
 	}
-	v := j.ask(ctx, dir, judges(dir, c.Package), c.File, c.from)
+	var v verdict
+	if ext := filepath.Ext(c.File); ext == ".cu" || ext == ".cuh" {
+		if v, err = j.askCUDA(ctx, dir, c.File, seed); err != nil {
+			return nil, errors.Join(err, os.WriteFile(path, text, 0o644))
+		}
+	} else {
+		v = j.ask(ctx, dir, judges(dir, c.Package), c.File, c.from)
+	}
 	if err := os.WriteFile(path, text, 0o644); err != nil {
 		return nil, err
 	}
-	if v.killed && ctx.Err() == nil {
+	if v.killed && !v.judged && ctx.Err() == nil {
 		red = j.sound(ctx, dir, v)
 	}
 	c.broken, c.Killed, c.By = v.broken != "", v.killed, v.by

@@ -189,9 +189,15 @@ func TestTwoRunsAreBitEqual(t *testing.T) {
 // three instances' gradients much cancels: in bf16 a CPU is off by 0.063 there, a card by 0.089. A
 // fault is off by 1.
 func TestGradientsAgree(t *testing.T) {
+	gradientsAgree(t, []gradientCase{{11, 128, 1}, {11, 128, 2}, {11, 5, 1}, {16, 3, 1}, {11, 700, 2}, {21, 64, 2},
+		{51, 170, 2}, {101, 90, 2}, {129, 20, 1}, {129, 20, 8}, {201, 9, 5}})
+}
+
+type gradientCase struct{ nodes, batch, starts int }
+
+func gradientsAgree(t *testing.T, cases []gradientCase) {
 	open(t, cuda.FP32).Close()
-	for _, c := range []struct{ nodes, batch, starts int }{{11, 128, 1}, {11, 128, 2}, {11, 5, 1}, {16, 3, 1}, {11, 700, 2}, {21, 64, 2},
-		{51, 170, 2}, {101, 90, 2}, {129, 20, 1}, {129, 20, 8}, {201, 9, 5}} {
+	for _, c := range cases {
 		dev := open(t, cuda.FP32)
 		want, actions := kerneltest.Gradient(t, dev, c.nodes, c.batch, c.starts, nil)
 		dev.Close()

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -20,6 +22,16 @@ func Modules() []string {
 		files[i] = strings.TrimSuffix(strings.TrimPrefix(f, "ptx/"), ".ptx.zst")
 	}
 	return files
+}
+
+// SetImages has modules that lie in a folder read from there.
+func SetImages(dir string) {
+	readImage = func(name string) ([]byte, error) {
+		if packed, err := os.ReadFile(filepath.Join(dir, filepath.Base(name))); err == nil {
+			return packed, nil
+		}
+		return images.ReadFile(name)
+	}
 }
 
 // Image is the PTX of a module.

@@ -13,9 +13,12 @@ import (
 //go:embed ptx/*.ptx.zst
 var images embed.FS
 
+// readImage reads a file of images. Tests put other modules in their place.
+var readImage = images.ReadFile
+
 // image is the PTX of a module.
 func image(module string) ([]byte, error) {
-	packed, err := images.ReadFile("ptx/" + module + ".ptx.zst")
+	packed, err := readImage("ptx/" + module + ".ptx.zst")
 	if err != nil {
 		return nil, fmt.Errorf("no kernels named %s are embedded", module)
 	}

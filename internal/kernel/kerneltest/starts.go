@@ -201,3 +201,76 @@ func inAll(t *testing.T, what string, got, want outcome, coarser func() outcome)
 	}
 	t.Logf("%s: error at most %.2g of the whole", what, largest)
 }
+
+// sizedFleets are fleets with the fewest nodes of each size that devices have kernels for, of every
+// rule set, with one start and with several: of a model's own width, and of others.
+func sizedFleets(exact bool) []fleet {
+	var out []fleet
+	add := func(f fleet, shapes ...shape) {
+		for _, s := range shapes {
+			f.shape, f.capacity, f.temperature = s, 60, 1
+			out = append(out, f)
+		}
+	}
+	sets := []ruled{{}, {mix: everyKind()}, {mix: everyDepots(), depots: true}, {limit: 3}, {single: true}}
+	if exact {
+		add(fleet{starts: 2, forced: true}, shape{11, 2, 16}, shape{20, 2, 16}, shape{40, 2, 16}, shape{60, 2, 16}, shape{110, 2, 16})
+		for _, by := range sets {
+			add(fleet{starts: 2, ruled: by}, shape{12, 2, 4})
+		}
+		add(fleet{starts: 16, forced: true}, shape{17, 2, 16})
+		return out
+	}
+	held := []shape{{11, 4, 32}, {20, 8, 16}, {40, 4, 32}, {60, 8, 16}, {110, 4, 32}}
+	add(fleet{starts: 1}, append(held, shape{110, 8, 16}, shape{130, 8, 16})...)
+	add(fleet{starts: 8, forced: true}, append(held, shape{129, 8, 16})...)
+	add(fleet{starts: 16, forced: true}, shape{17, 2, 16})
+	for _, by := range sets[:3] {
+		add(fleet{starts: 8, forced: true, pairs: true, ruled: by}, held...)
+	}
+	add(fleet{starts: 8, forced: true, pairs: true}, shape{129, 4, 32})
+	for _, by := range sets {
+		add(fleet{starts: 1, pairs: true, ruled: by}, shape{17, 4, 32}, shape{140, 8, 16})
+		add(fleet{starts: 8, forced: true, ruled: by}, shape{140, 4, 32})
+	}
+	return out
+}
+
+// RunSizes decodes sizedFleets once and differentiates their decisions once, and runs attention at
+// the sizes that devices have kernels for. All are compared with the reference. On devices that round
+// by 0 it runs what their precision has kernels of its own for.
+func RunSizes(t *testing.T, unit float64, open func(t *testing.T) kernel.Device) {
+	fleets := sizedFleets(unit == 0)
+	attention := []shape{{20, 8, 16}, {40, 4, 32}, {97, 2, 16}, {113, 1, 32}, {129, 2, 16}, {140, 2, 16}, {140, 2, 8}}
+	if unit == 0 {
+		attention = append(attention, shape{1500, 1, 8}) // more than shared memory holds
+	}
+	run(t, []part{
+		{"attention", func(t *testing.T, dev kernel.Device) { attentionOf(t, dev, attention) }},
+		{"rollout", func(t *testing.T, dev kernel.Device) {
+			for _, f := range fleets {
+				f.edge = edge + unitOf(dev)*f.amplify()
+				c := f.rollout(dev, kernel.Sample, nil)
+				c.batch, c.rounds = 2, true
+				r, got := c.run(t, dev, false)
+				if !f.valid(t, r, got) {
+					continue
+				}
+				f.checkChoices(t, r, kernel.Sample, got.ints["actions"], c.state.Instances)
+				replay := f.rollout(dev, kernel.Replay, got.ints["actions"])
+				replay.batch, replay.rounds = 2, true
+				_, want := replay.run(t, reference64(), false)
+				want.ints["actions"] = got.ints["actions"]
+				c.compare(t, r, got, want, outcome{}, unitOf(dev))
+			}
+		}},
+		{"rollout.grad", func(t *testing.T, dev kernel.Device) {
+			for _, f := range fleets {
+				c := f.grad(t, dev, 2, 1)
+				r, got := c.run(t, dev, false)
+				_, want := c.run(t, reference64(), false)
+				c.compare(t, r, got, want, outcome{}, unitOf(dev))
+			}
+		}},
+	}, func(t *testing.T) kernel.Device { return rounded{Device: open(t), unit: unit} })
+}
