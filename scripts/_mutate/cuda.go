@@ -24,7 +24,7 @@ import (
 // modules include than mostModules is judged by that many, drawn by the seed: a change may survive
 // for that reason, but never die of it.
 
-const mostModules = 12
+const mostModules = 4
 
 // suiteTimeout bounds a suite of the interpreted GPU.
 const suiteTimeout = 20 * time.Minute
