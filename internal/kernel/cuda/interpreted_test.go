@@ -80,7 +80,7 @@ func TestInterpretedAgents(t *testing.T) {
 		compressed      bool
 		streamed        bool
 		drop            float32
-	}{{164, 5, true, false, 0.1}, {164, 6, true, false, 0.5}, {197, 5, false, true, 0.5}} {
+	}{{164, 5, true, false, 0.1}, {164, 6, true, false, 0.5}, {197, 5, false, true, 0}} {
 		restore := func() {}
 		if c.streamed {
 			restore = cuda.SetStreamed(1)

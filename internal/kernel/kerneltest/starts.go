@@ -237,8 +237,8 @@ func sizedFleets(exact bool) []fleet {
 }
 
 // RunSizes decodes sizedFleets once and differentiates their decisions once, and runs attention at
-// the sizes that devices have kernels for. All are compared with the reference. On devices that round
-// by 0 it runs what their precision has kernels of its own for.
+// the sizes that devices have kernels for. All are compared with the reference. On devices that
+// round by 0 it runs what their precision has kernels of its own for.
 func RunSizes(t *testing.T, unit float64, open func(t *testing.T) kernel.Device) {
 	fleets := sizedFleets(unit == 0)
 	attention := []shape{{20, 8, 16}, {40, 4, 32}, {97, 2, 16}, {113, 1, 32}, {129, 2, 16}, {140, 2, 16}, {140, 2, 8}}
