@@ -138,7 +138,7 @@ type Part struct {
 	Neutral  []string // JSON of further values that ask for nothing, beside zero and the empty list
 	Default  string   // JSON of the value that a missing key stands for, if it is not zero; "none": no limit
 	Required bool
-	Min, Max float64 // inclusive; both 0: any number of the type
+	Min, Max float64 // inclusive; Max 0: any number of the type
 	Above    bool    // Min itself is excluded
 	Bits     int     // of an integer; 0: 32
 	Most     int     // length of the list at most; 0: Places
@@ -152,6 +152,9 @@ type Part struct {
 	Text    string // one sentence for every document
 	Example string // JSON keys laid over Base; null takes a key away
 }
+
+// NoMax is the Max of a number from Min on.
+const NoMax = 1e300
 
 // Places is the length of a list by place at most, and Words that of any other list.
 const Places = 6000

@@ -77,3 +77,35 @@ func Routes(p *schema.Part) (out [][]int32) {
 	}
 	return out
 }
+
+// With returns a part's example with another value of the part.
+func With(p *schema.Part, value any) string {
+	all := object("{" + p.Example + "}")
+	switch p.Of {
+	case schema.Problem, schema.Place:
+		all[p.Key] = value
+	default:
+		put(all, p.Of, p.Key, value)
+	}
+	text, _ := json.Marshal(all)
+	return Lay(string(text[1 : len(text)-1]))
+}
+
+// put sets a key in every object of a kind.
+func put(in map[string]any, of schema.Object, key string, value any) {
+	for i := range schema.Parts {
+		p := &schema.Parts[i]
+		list, ok := in[p.Key].([]any)
+		if p.Type != schema.Objects || !ok {
+			continue
+		}
+		for _, one := range list {
+			if one, ok := one.(map[string]any); ok {
+				put(one, of, key, value)
+				if p.List == of {
+					one[key] = value
+				}
+			}
+		}
+	}
+}

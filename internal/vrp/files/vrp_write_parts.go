@@ -68,7 +68,11 @@ func expressibleFleet(p *vrp.Problem) error {
 		}
 		return some, all
 	}
+	total := int64(0)
 	for i, t := range p.Fleet {
+		if total += int64(t.Count); total > mostVehicles {
+			return fmt.Errorf("its %d vehicles are a row each: expected %d at most", total, mostVehicles)
+		}
 		same := vrp.NewVehicleType(t.Capacity...)
 		if t.Count == 0 || t.Start != t.End || t.Start == vrp.None || len(t.Capacity) != 1 || t.Shift != same.Shift || t.LatestStart != same.LatestStart || t.MaxStops != 0 || t.DurationCost != 0 ||
 			t.Profile != 0 || t.Skills != nil || t.Breaks != nil || t.InitialLoad != nil || t.Name != "" {

@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"io"
 	"math"
 	"strings"
 	"testing"
@@ -104,4 +105,16 @@ func FuzzReadProblem(f *testing.F) {
 			t.Fatal(diff)
 		}
 	})
+}
+
+// TestManyVehiclesAreNoFile: a vehicle is a row of the format, so their number is limited.
+func TestManyVehiclesAreNoFile(t *testing.T) {
+	for count, want := range map[int]bool{mostVehicles - 1: true, mostVehicles: true, mostVehicles + 1: false, math.MaxInt32: false} {
+		v := vrp.NewVehicleType(5)
+		v.Count = count
+		p := &vrp.Problem{Fleet: []vrp.VehicleType{v}, Demand: []int32{0, 1}, X: make([]float64, 2), Y: make([]float64, 2)}
+		if err := WriteProblem(io.Discard, p); (err == nil) != want || err != nil && !strings.Contains(err.Error(), "100000 at most") {
+			t.Errorf("%d vehicles: %v", count, err)
+		}
+	}
 }
