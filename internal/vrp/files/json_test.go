@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"haul/internal/vrp"
 	"haul/internal/vrp/vrptest"
 )
 
@@ -143,6 +144,35 @@ func TestWhichJSON(t *testing.T) {
 	}
 	if _, err := ReadProblem(strings.NewReader(`{"haul":1,"routes":[[1]]}`), "f.json", Options{}); err == nil || !strings.Contains(err.Error(), "has routes and not their problem") {
 		t.Error(err)
+	}
+}
+
+// TestPlanCarriesItsProblem: the JSON of a plan is read as the problem that was solved.
+func TestPlanCarriesItsProblem(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 200 {
+		p := vrptest.Draw(r)
+		s := vrp.Solution{Routes: [][]int32{{int32(p.DepotCount())}}}
+		plan, err := NewPlan(p, s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := WriteSolutionJSON(&b, p, s, plan); err != nil {
+			t.Fatal(err)
+		}
+		text := b.String()
+		q, err := ReadProblem(strings.NewReader(text), "plan.json", Options{})
+		if err != nil {
+			t.Fatalf("%v in %s", err, text)
+		}
+		forgetNeutral(p)
+		if diff := cmp.Diff(p, q, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatal(diff)
+		}
+		if got, _, err := ReadSolutionJSON(strings.NewReader(text), "plan.json"); err != nil || !cmp.Equal(got.Routes, s.Routes) {
+			t.Fatalf("%v, %v", got, err)
+		}
 	}
 }
 

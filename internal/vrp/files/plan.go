@@ -174,11 +174,17 @@ type Solution struct {
 	Routes [][]int32 `json:"routes"`
 	Types  []int32   `json:"types,omitempty"`
 	Plan   *Plan     `json:"plan"`
+
+	Problem json.RawMessage `json:"problem"` // as it was solved, in Haul's own JSON
 }
 
-// WriteSolutionJSON writes routes with their plan.
+// WriteSolutionJSON writes routes with their plan and their problem, which ReadProblem reads.
 func WriteSolutionJSON(w io.Writer, p *vrp.Problem, s vrp.Solution, plan *Plan) error {
-	text, err := json.Marshal(Solution{Haul: Version, Name: p.Name, Cost: p.Cost(s), Routes: s.Routes, Types: s.Types, Plan: plan})
+	problem, err := AppendProblem([]byte{'{'}, p)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(Solution{Haul: Version, Name: p.Name, Cost: p.Cost(s), Routes: s.Routes, Types: s.Types, Plan: plan, Problem: append(problem, '}')})
 	if err != nil {
 		return err
 	}
