@@ -50,10 +50,11 @@ func Analyse(t *trace.Trace) (*Analysis, error) {
 			a.CPUSteps, a.By, a.Marked = list, by, true
 		}
 	}
-	a.Steps = a.CPUSteps
+	a.Steps = slices.Clone(a.CPUSteps)
 	a.markCold()
 	a.setPeriod()
 	a.Skipped = a.leaveColdStepsOut()
+	a.cutEdges()
 	for _, s := range a.Steps {
 		a.Wall += s.End - s.Start
 	}

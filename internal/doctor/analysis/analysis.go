@@ -132,6 +132,9 @@ type Period struct {
 	Skipped  int            // cold steps left out
 	Coldest  float64        // how many times the middle step the longest of them took
 	Wall     int64
+	Before   trace.Span // of a single step, what is left out before its first GPU work
+	After    trace.Span // and after its last
+	Lead     float64    // ns of first uses in Before
 }
 
 // Counted is what the steps hold, in all.

@@ -44,7 +44,7 @@ func TestTraffic(t *testing.T) {
 // Communication of two devices is the mean, and only what no kernel runs beside is exposed.
 func TestCommunicationOverDevices(t *testing.T) {
 	var list []string
-	list = append(list, ev("user_annotation", "ProfilerStep#1", 1, 0, 1000, ""))
+	list = append(list, ev("user_annotation", "ProfilerStep#1", 1, 0, 800, ""))
 	for d := range 2 {
 		dev := fmt.Sprintf(`"device":%d,"stream":%d`, d, 7)
 		list = append(list, ev("kernel", "gemm", 7, 0, 500, dev), ev("kernel", "ncclDevKernel_AllReduce_Sum", 9, 400, float64(200+200*d), fmt.Sprintf(`"device":%d,"stream":9`, d)))
@@ -60,8 +60,37 @@ func TestCommunicationOverDevices(t *testing.T) {
 		}
 	}
 	b := a.Breakdown()
-	if math.Abs(b.ComputeShare-0.5) > 1e-9 || math.Abs(b.CommExposedShare-0.2) > 1e-9 || math.Abs(b.CommHiddenShare-0.1) > 1e-9 || math.Abs(b.IdleShare-0.3) > 1e-9 || math.Abs(b.CopyShare) > 1e-9 {
+	if math.Abs(b.ComputeShare-0.625) > 1e-9 || math.Abs(b.CommExposedShare-0.25) > 1e-9 || math.Abs(b.CommHiddenShare-0.125) > 1e-9 || math.Abs(b.IdleShare-0.125) > 1e-9 || math.Abs(b.CopyShare) > 1e-9 {
 		t.Errorf("%+v", b)
+	}
+}
+
+// The edges of a single step are left out from a twentieth of it on; those of several are not. A
+// fetch of the loader stays, and so does a front in which work that was not recorded ran.
+func TestEdgesOfASingleStep(t *testing.T) {
+	kernel := func(at float64) string {
+		return ev("kernel", "gemm", 7, at, 100, `"device":0,"stream":7,"correlation":5`)
+	}
+	launch := func(at float64) string { return ev("cuda_runtime", "cudaLaunchKernel", 1, at, 2, `"correlation":5`) }
+	mark := func(n int, at float64) string {
+		return ev("user_annotation", fmt.Sprintf("ProfilerStep#%d", n), 1, at, 1000, "")
+	}
+	for _, c := range []struct {
+		name          string
+		list          []string
+		before, after int64 // ns left out
+	}{
+		{"both edges", []string{mark(1, 0), launch(197), kernel(200)}, 200e3, 700e3},
+		{"a front below a twentieth", []string{mark(1, 0), launch(40), kernel(49.9)}, 0, 850.1e3},
+		{"a front of a twentieth", []string{mark(1, 0), launch(40), kernel(50)}, 50e3, 850e3},
+		{"two steps", []string{mark(1, 0), launch(197), kernel(200), mark(2, 1000), kernel(1200)}, 0, 0},
+		{"issued long before", []string{mark(1, 0), launch(10), kernel(200)}, 0, 700e3},
+		{"behind the loader", []string{mark(1, 0), ev("user_annotation", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 1, 100, 90, ""), launch(197), kernel(200)}, 100e3, 700e3},
+	} {
+		a := read(t, c.list...)
+		if before, after := a.Before.End-a.Before.Start, a.After.End-a.After.Start; before != c.before || after != c.after {
+			t.Errorf("%s: %d and %d ns left out, want %d and %d", c.name, before, after, c.before, c.after)
+		}
 	}
 }
 

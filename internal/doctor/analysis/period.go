@@ -147,6 +147,58 @@ const (
 	startStep = 10
 )
 
+// edgeShare is the part of a single step from which its edges are left out of it.
+const edgeShare = 0.05
+
+// cutEdges leaves the edges out of a single step. What the host does before the first GPU work and
+// after the last happens once in a recording: it does not show whether the next step would wait for
+// it, as the steps of a loop overlap. Of several steps the edges lie inside the loop. A loader's
+// fetch stays in the step, and so does the front if the first work was issued long before it ran:
+// then work that was not recorded stood before it.
+func (a *Analysis) cutEdges() {
+	if len(a.Steps) != 1 || a.GPU.Len() == 0 {
+		return
+	}
+	whole := trace.Span(a.Steps[0])
+	first, last := whole.End, whole.Start
+	var begins *trace.Work
+	for i := range a.GPU.Len() {
+		if g := a.GPU.At(i); g.Start < whole.End && g.End() > whole.Start {
+			if at := max(whole.Start, g.Start); begins == nil || at < first {
+				first, begins = at, g
+			}
+			last = max(last, min(whole.End, g.End()))
+		}
+	}
+	if begins == nil {
+		return
+	}
+	least := int64(edgeShare * float64(whole.End-whole.Start))
+	late := false
+	if th, i, ok := a.callOf(begins); ok {
+		c := th.Calls.At(i)
+		issued := c.End()
+		if c.Kind == trace.CallCopy {
+			issued = c.Start
+		}
+		late = first-issued >= least
+	}
+	for _, s := range a.Loader {
+		if s.End > whole.Start && s.Start < first {
+			first = max(whole.Start, s.Start)
+		}
+	}
+	if first-whole.Start >= least && !late {
+		a.Before = trace.Span{Start: whole.Start, End: first}
+		a.Lead = float64(a.coldIn(trace.Window(a.Before)))
+		a.Steps[0].Start = first
+	}
+	if whole.End-last >= least {
+		a.After = trace.Span{Start: last, End: whole.End}
+		a.Steps[0].End = last
+	}
+}
+
 // coldIn is the time of first uses inside a window.
 func (a *Analysis) coldIn(w trace.Window) int64 {
 	var ns int64

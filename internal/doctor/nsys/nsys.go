@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"haul/internal/sqlite"
@@ -57,11 +58,11 @@ func Read(r io.ReaderAt, size int64, each func(Row)) ([]Card, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read this SQLite file: %w", err)
 	}
-	if db.Table(kernelTable) == nil && db.Table(callTable) == nil {
+	if db.Table(kernelTable) == nil && db.Table(callTable) == nil && db.Table(graphTable) == nil {
 		return nil, errNoTables
 	}
 	f := &file{db: db, names: map[int64]string{}, each: each}
-	for _, read := range []func() error{f.strings, f.kernels, f.copies, f.sets, f.calls, f.ranges} {
+	for _, read := range []func() error{f.strings, f.kernels, f.graphs, f.copies, f.sets, f.calls, f.ranges} {
 		if err := read(); err != nil {
 			return nil, fmt.Errorf("cannot read this SQLite file: %w", err)
 		}
@@ -72,6 +73,7 @@ func Read(r io.ReaderAt, size int64, each func(Row)) ([]Card, error) {
 const (
 	stringTable = "StringIds"
 	kernelTable = "CUPTI_ACTIVITY_KIND_KERNEL"
+	graphTable  = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 	copyTable   = "CUPTI_ACTIVITY_KIND_MEMCPY"
 	setTable    = "CUPTI_ACTIVITY_KIND_MEMSET"
 	callTable   = "CUPTI_ACTIVITY_KIND_RUNTIME"
@@ -143,6 +145,18 @@ func (f *file) kernels() error {
 		f.each(Row{Kind: Kernel, Start: row.int(0, 0), End: row.int(1, 0), Name: f.name(row[2]),
 			Device: row.int(3, 0), Stream: row.int(4, 0), Correlation: row.int(5, 0),
 			Blocks: float64(row.int(6, 0)) * float64(row.int(7, 1)) * float64(row.int(8, 1))})
+	})
+}
+
+// WholeGraph begins the name of a CUDA graph that was recorded as one piece of work, which is Nsight
+// Systems' default (--cuda-graph-trace=graph): its kernels are not in the file.
+const WholeGraph = "CUDA graph "
+
+func (f *file) graphs() error {
+	columns := []string{"start", "end", "deviceId", "streamId", "correlationId", "graphId"}
+	return f.scan(graphTable, 2, columns, func(row fields) {
+		f.each(Row{Kind: Kernel, Start: row.int(0, 0), End: row.int(1, 0), Name: WholeGraph + strconv.FormatInt(row.int(5, 0), 10),
+			Device: row.int(2, 0), Stream: row.int(3, 0), Correlation: row.int(4, 0), Blocks: -1})
 	})
 }
 

@@ -44,8 +44,39 @@ var copyExposed = Rule{
 				phrase.PerStepCount(a.PerStep(float64(len(list)))), phrase.Figure(a.PerStep(bytes)/(1<<20)), bytes/max(1, ns)),
 			fmt.Sprintf("they take %s ms per step, %s ms of it alone: no kernel runs beside them", phrase.Figure(a.Ms(ns)), phrase.Figure(ms)),
 		}
+		// Copies can hide behind the kernels that run without them, and behind no more than these.
+		if hidden := a.Ms(kernelsAlone(a, list)); hidden < ms {
+			c.evidence = append(c.evidence, fmt.Sprintf("kernels run for %s ms per step without copies, so overlap wins at most that; the rest goes away only with the bytes", phrase.Figure(hidden)))
+			c.remedy = sendLess
+		}
 		return c
 	},
+}
+
+// sendLess is the remedy if the copies take longer than all kernels that could hide them.
+const sendLess = "Send fewer bytes: keep weights and state on the GPU (quantized or sharded if they do not fit), send half precision or bytes that the GPU widens, " +
+	"and work longer on what was sent: a larger batch per copy."
+
+// kernelsAlone is the time, in ns and as the mean over the devices, in which kernels run and none of
+// the copies does.
+func kernelsAlone(a *analysis.Analysis, copies []*trace.Work) float64 {
+	var busy []trace.Span
+	for _, g := range copies {
+		busy = append(busy, trace.Span{Start: g.Start, End: g.End()})
+	}
+	busy = trace.Union(busy)
+	var ns int64
+	for _, d := range a.Devices {
+		var kernels []trace.Span
+		for _, i := range d.Works {
+			if g := a.GPU.At(int(i)); g.Kind == trace.CatKernel {
+				kernels = append(kernels, trace.Span{Start: g.Start, End: g.End()})
+			}
+		}
+		alone, _ := trace.Without(trace.Clip(trace.Union(kernels), a.Steps), busy)
+		ns += trace.Total(alone)
+	}
+	return float64(ns) / float64(max(1, len(a.Devices)))
 }
 
 // isLargeCopy tells a copy across the bus whose bytes outweigh its fixed cost.

@@ -81,10 +81,11 @@ func RecordedList(a *analysis.Analysis) []Recording {
 	if len(a.Devices) == 0 {
 		return out
 	}
-	if cold := a.Idle[analysis.IdleCold]; len(out) == 0 && cold >= coldShare*a.IdleNS && cold >= 0.1*wall {
+	idle := a.IdleNS + float64(a.Before.End-a.Before.Start)
+	if cold := a.Idle[analysis.IdleCold] + a.Lead; len(out) == 0 && cold >= coldShare*idle && cold >= 0.1*(wall+idle-a.IdleNS) {
 		name, longest := longestCold(a)
 		out = append(out, Recording{recordedCold, fmt.Sprintf("a cold start: first uses of the driver, its libraries and kernels hold %s ms of %s ms idle time (the longest, %s, %s ms); warm up for a few steps before recording",
-			phrase.Figure(cold/1e6), phrase.Figure(a.IdleNS/1e6), name, phrase.Figure(longest/1e6))})
+			phrase.Figure(cold/1e6), phrase.Figure(idle/1e6), name, phrase.Figure(longest/1e6))})
 	}
 	if captured := float64(trace.Total(trace.Clip(a.Captured, a.Steps))); captured >= captureShare*wall {
 		out = append(out, Recording{recordedCapture, fmt.Sprintf("a graph being captured for %s ms of %s ms: launches inside a capture start no work; record the replays",
@@ -145,6 +146,10 @@ func Remarks(a *analysis.Analysis) []string {
 	}
 	if !a.Marked && a.Format == "" {
 		out = append(out, "no ProfilerStep in the trace: the whole recording counts as one step (give the profiler schedule= and call prof.step() after each step)")
+	}
+	if before, after := a.Before.End-a.Before.Start, a.After.End-a.After.Start; before+after > 0 {
+		out = append(out, fmt.Sprintf("a single step: %s ms before its first GPU work and %s ms after its last are left out, since one step does not show whether the next would wait for them (--from and --to read them)",
+			phrase.Figure(float64(before)/1e6), phrase.Figure(float64(after)/1e6)))
 	}
 	if a.Skipped > 0 {
 		out = append(out, fmt.Sprintf("%s at the start left out: cold, up to %s times the middle step", phrase.Count1(a.Skipped, "step"), phrase.Thousands(int(a.Coldest+0.5))))

@@ -25,6 +25,7 @@ func (t *builder) sortBare() {
 		}
 	}
 	if len(devices) == 0 {
+		t.sortAutograd()
 		return
 	}
 	t.Format = FormatJAX
@@ -50,6 +51,21 @@ func (t *builder) sortBare() {
 		case onDevice:
 		default:
 			t.bareHost(b, th)
+		}
+	}
+	t.bare = log[bare]{}
+}
+
+// sortAutograd files the events of torch.autograd.profiler before PyTorch 1.8: the process is called
+// "CPU functions" or "CUDA functions", and nothing else says what an event is.
+func (t *builder) sortAutograd() {
+	for i := range t.bare.Len() {
+		b := t.bare.At(i)
+		switch th := t.Threads[b.thread]; strings.Trim(th.pid, `"`) {
+		case "CPU functions":
+			th.Ops.Add(Op{Start: b.start, Dur: b.dur, Name: b.name})
+		case "CUDA functions":
+			t.bareWork(b, 0, uint32(count([]byte(th.Tid))))
 		}
 	}
 	t.bare = log[bare]{}

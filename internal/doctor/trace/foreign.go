@@ -158,7 +158,9 @@ func nsysEvent(row nsys.Row) *event {
 	e.args.correlation = uint32(row.Correlation)
 	e.args.device, e.args.hasDevice, e.args.stream = uint32(row.Device), true, uint32(row.Stream)
 	e.args.bytes = uint32(min(row.Bytes, math.MaxUint32))
-	e.args.grid = float32(row.Blocks)
+	if row.Blocks >= 0 {
+		e.args.grid = float32(row.Blocks)
+	}
 	switch row.Kind {
 	case nsys.Kernel:
 		e.cat = CatKernel
