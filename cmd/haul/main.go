@@ -1,17 +1,7 @@
-// Command haul is the command line: one file per verb, wiring only. What a verb does lives in
+// Command haul is the command line: a folder per verb, wiring only. What a verb does lives in
 // internal/; here flags become arguments, results become words or JSON, and errors exit codes.
 package main
 
-import (
-	"context"
-	"os"
+import "haul/cmd/haul/root"
 
-	"haul/internal/comm"
-)
-
-func main() {
-	ctx, stop := endOnSignal(context.Background())
-	code := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	comm.Exit(code)
-}
+func main() { root.Main() }

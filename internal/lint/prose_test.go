@@ -95,7 +95,7 @@ func TestIdiomsStayOut(t *testing.T) {
 			t.Error(found)
 		}
 	}
-	files, err := filepath.Glob(filepath.Join(root, "cmd", "haul", "*.go"))
+	files, err := filepath.Glob(filepath.Join(root, "cmd", "haul", "*", "*.go"))
 	if err != nil || len(files) < 50 {
 		t.Fatalf("%d files, %v", len(files), err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"haul/cmd/haul/clitest"
 	"haul/internal/config"
 	"haul/internal/recipe"
 	"haul/internal/safetensors"
@@ -367,7 +368,7 @@ func TestFormatsPageOfTheLearner(t *testing.T) {
 
 func TestFormatsPageOfOtherVerbs(t *testing.T) {
 	wholeOnly(t)
-	p, vrp := readPage(t, "formats.md"), write(t, "square.vrp", squareVRP)
+	p, vrp := readPage(t, "formats.md"), write(t, "square.vrp", clitest.SquareVRP)
 	for _, c := range []struct {
 		section string
 		args    []string

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"haul/cmd/haul/clitest"
 	"haul/internal/policy"
 	"haul/internal/report"
 	"haul/internal/solve"
@@ -70,7 +71,7 @@ func TestPackedPolicy(t *testing.T) {
 
 func TestPoliciesRefuse(t *testing.T) {
 	wholeOnly(t)
-	square := write(t, "square.vrp", squareVRP)
+	square := write(t, "square.vrp", clitest.SquareVRP)
 	for _, c := range []struct {
 		args []string
 		code int
@@ -122,13 +123,13 @@ func TestShippedPolicies(t *testing.T) {
 			t.Errorf("%s: %v, HGS's mean over all is %v", name, got, hgs)
 		}
 	}
-	square := write(t, "square.vrp", squareVRP)
+	square := write(t, "square.vrp", clitest.SquareVRP)
 	plain := haul(t, "solve", square)
 	// a policy does no better than the optimum
 	if plain.code != exitDone || !strings.Contains(plain.stdout, "exact") || plain.stderr != "" {
 		t.Fatalf("%s %s", plain.stdout, plain.stderr)
 	}
-	if plain = haul(t, "solve", write(t, "many.vrp", manyVRP(solve.Find(solve.Exact).Alone+1))); plain.code != exitDone || !strings.Contains(plain.stdout, "search") {
+	if plain = haul(t, "solve", write(t, "many.vrp", clitest.ManyVRP(solve.Find(solve.Exact).Alone+1))); plain.code != exitDone || !strings.Contains(plain.stdout, "search") {
 		t.Fatalf("%s %s", plain.stdout, plain.stderr)
 	}
 	if told := strings.Contains(plain.stderr, "--policy "); told != (len(names) > 0) {
@@ -153,7 +154,7 @@ func TestHostileInstances(t *testing.T) {
 		t.Fatal(err)
 	}
 	limited := t.TempDir()
-	for name, text := range map[string]string{"a.vrp": squareVRP, "b.vrp": strings.Replace(squareVRP, "CAPACITY : 10", "CAPACITY : 10\nDISTANCE : 90", 1)} {
+	for name, text := range map[string]string{"a.vrp": clitest.SquareVRP, "b.vrp": strings.Replace(clitest.SquareVRP, "CAPACITY : 10", "CAPACITY : 10\nDISTANCE : 90", 1)} {
 		if err := os.WriteFile(filepath.Join(limited, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -166,14 +167,14 @@ func TestHostileInstances(t *testing.T) {
 		{"another format", write(t, "a.json", "{}"), "instances are read from"},
 		{"an empty folder", t.TempDir(), "no .vrp files"},
 		{"a limit beside the capacity", limited, "b: a policy cannot route it"},
-		{"no coordinates", write(t, "a.vrp", explicitVRP), "no coordinates"},
+		{"no coordinates", write(t, "a.vrp", clitest.ExplicitVRP), "no coordinates"},
 		{"nothing", filepath.Join(t.TempDir(), "nosuch.npz"), "no such file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			refused(t, []string{"eval", "--policy", names[0], "--device", "cpu", "--instances", c.path}, exitFailed, c.want)
 		})
 	}
-	set := write(t, "a.vrp", squareVRP)
+	set := write(t, "a.vrp", clitest.SquareVRP)
 	refused(t, []string{"eval", "--policy", names[0], "--device", "cpu", "--instances", set, "--reference", write(t, "r.csv", "cost\n")}, exitFailed, "0 costs for 1 instances")
 	r := object(t, "eval", "--policy", names[0], "--device", "cpu", "--instances", set, "--reference", write(t, "r.csv", "cost\n68\n"), "--decode", "pomo8", "--json")
 	cost, gap := r["mean_cost"].(float64), r["mean_gap"].(float64)
@@ -188,7 +189,7 @@ func TestHostileInstances(t *testing.T) {
 func TestSolveDecodesWellByDefault(t *testing.T) {
 	wholeOnly(t)
 	with := func(policy string, n int, more ...string) map[string]any {
-		return object(t, append([]string{"solve", write(t, "many.vrp", manyVRP(n)), "--policy", policy, "--device", "cpu", "--json"}, more...)...)
+		return object(t, append([]string{"solve", write(t, "many.vrp", clitest.ManyVRP(n)), "--policy", policy, "--device", "cpu", "--json"}, more...)...)
 	}
 	// Starts that are viewed, as cvrp20's are, are drawn, but not far from the size that it was
 	// trained on.
@@ -211,12 +212,12 @@ func TestSolveDecodesWellByDefault(t *testing.T) {
 	if r := with("cvrp20", 30, "--decode", "greedy"); r["decode"] != "greedy" {
 		t.Errorf("%v", r["decode"])
 	}
-	large := write(t, "large.vrp", manyVRP(1001))
+	large := write(t, "large.vrp", clitest.ManyVRP(1001))
 	if r := haul(t, "solve", large, "--policy", "cvrp20", "--device", "cpu"); r.code != exitDone || !strings.Contains(r.stdout, ", policy (cvrp20, greedy)\n") ||
 		!strings.Contains(r.stderr, "1,001 customers are routed by greedy") {
 		t.Errorf("exit %d, %q, %q", r.code, r.stdout, r.stderr)
 	}
-	r := haul(t, "solve", write(t, "many.vrp", manyVRP(30)), "--policy", "cvrp20", "--device", "cpu", "--iterations", "10")
+	r := haul(t, "solve", write(t, "many.vrp", clitest.ManyVRP(30)), "--policy", "cvrp20", "--device", "cpu", "--iterations", "10")
 	if r.code != exitDone || !strings.Contains(r.stdout, ", policy (cvrp20, greedy) and search\n") || r.stderr != "" {
 		t.Errorf("exit %d, %q, %q", r.code, r.stdout, r.stderr)
 	}

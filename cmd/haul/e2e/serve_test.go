@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"haul/cmd/haul/clitest"
 	"haul/internal/run"
 	"haul/policies"
 )
@@ -84,7 +85,7 @@ func TestServePolicies(t *testing.T) {
 	if code := ask(t, url+"/api/v1/solve", fmt.Sprintf(tinyProblem, "policy", 1.0), &solved); code != 200 || solved.Policy != nearest || len(solved.Routes) < 2 || solved.Gap < 0 {
 		t.Errorf("%d %+v, want %s", code, solved, nearest)
 	}
-	file := write(t, "p.vrp", strings.NewReplacer("square", "p").Replace(squareVRP))
+	file := write(t, "p.vrp", strings.NewReplacer("square", "p").Replace(clitest.SquareVRP))
 	want := object(t, "solve", file, "--checkpoint", out, "--distance", "exact", "--json")
 	const square = `{"coords": [[0,0],[10,0],[0,10],[-10,0],[0,-10]], "demands": [0,5,5,5,5], "capacity": 10, "method": "policy", "policy": "a"}`
 	if ask(t, url+"/api/v1/solve", square, &solved); solved.Cost != want["cost"] {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"haul/cmd/haul/clitest"
 )
 
 // tiny is a run of a second or so; its folder and the cache of references are the test's own.
@@ -198,7 +200,7 @@ func TestEvalAndSolve(t *testing.T) {
 		t.Errorf("exit %d, %s%s", r.code, r.stdout, r.stderr)
 	}
 
-	square, sol := write(t, "square.vrp", squareVRP), filepath.Join(t.TempDir(), "x.sol")
+	square, sol := write(t, "square.vrp", clitest.SquareVRP), filepath.Join(t.TempDir(), "x.sol")
 	solved := object(t, "solve", square, "--checkpoint", dir, "--decode", "pomo8", "--force", "--out", sol, "--plot", picture, "--json")
 	if solved["method"] != "policy" || solved["valid"] != true || solved["cost"].(float64) < 68 {
 		t.Errorf("%v", solved)
@@ -229,7 +231,7 @@ func TestEvalAndSolve(t *testing.T) {
 		{"decode without a policy", []string{"solve", square, "--decode", "pomo"}, exitUsage, "--checkpoint"},
 		{"a policy without a file", []string{"solve", "--checkpoint", dir}, exitUsage, "needs a file"},
 		{"solve with a foreign file", []string{"solve", square, "--checkpoint", foreign}, exitFailed, "foreign.safetensors"},
-		{"no coordinates to read", []string{"solve", write(t, "tri.vrp", explicitVRP), "--checkpoint", dir}, exitFailed, "no coordinates"},
+		{"no coordinates to read", []string{"solve", write(t, "tri.vrp", clitest.ExplicitVRP), "--checkpoint", dir}, exitFailed, "no coordinates"},
 		{"resume as a run of another seed", []string{"train", "--resume", dir, "--seed", "9"}, exitFailed, "random_seed"},
 	} {
 		t.Run(c.name, func(t *testing.T) { refused(t, c.args, c.code, c.want) })

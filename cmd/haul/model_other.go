@@ -1,6 +1,0 @@
-//go:build !darwin
-
-package main
-
-// systemModel: other systems are asked through their files.
-func systemModel() string { return "" }
