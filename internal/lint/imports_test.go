@@ -124,6 +124,7 @@ var house = []string{
 	"internal/search/model",
 	"internal/vrp/vrptest",
 	"internal/vrp",
+	"internal/limits",
 	"internal/config",
 	"internal/schema/schematest",
 	"internal/schema",

@@ -235,11 +235,11 @@ func WriteAtomic(path string, write func(io.Writer) error) (err error) {
 		}
 	}()
 	temp := path + tempSuffix
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	f, err := durable.create(temp)
 	if err != nil {
 		return err
 	}
-	err = write(f)
+	err = write(durable.writer(f))
 	if err == nil {
 		err = durable.sync(f)
 	}
@@ -253,13 +253,79 @@ func WriteAtomic(path string, write func(io.Writer) error) (err error) {
 	return durable.folder(filepath.Dir(path))
 }
 
-// durable are the calls that bring content and names to the disk; tests record them, and replay
-// every state that a loss of power could leave.
-var durable = struct {
+// Remove takes a file away; that it is not there is no error.
+func Remove(path string) error {
+	if err := durable.remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// durable are the calls that bring content and names to the disk. Tests record them, replay every
+// state that a loss of power could leave, and let them fail (FailDisk).
+var durable = disk
+
+var disk = struct {
+	create func(path string) (*os.File, error)
+	writer func(f *os.File) io.Writer
 	sync   func(*os.File) error
 	rename func(from, to string) error
 	folder func(path string) error
-}{(*os.File).Sync, os.Rename, syncDir}
+	remove func(path string) error
+}{
+	func(path string) (*os.File, error) {
+		return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	},
+	func(f *os.File) io.Writer { return f }, (*os.File).Sync, os.Rename, syncDir, os.Remove,
+}
+
+// FailDisk is for tests of packages that keep files by WriteAtomic and Remove: before each call, op
+// is asked with the call's name (create, write, sync, rename, folder, remove) and the file's path.
+// The call fails with op's error. Of a write that fails with io.ErrShortWrite half is written.
+// restore ends it.
+func FailDisk(op func(call, path string) error) (restore func()) {
+	was := durable
+	durable.create = func(path string) (*os.File, error) {
+		if err := op("create", path); err != nil {
+			return nil, err
+		}
+		return was.create(path)
+	}
+	durable.writer = func(f *os.File) io.Writer { return &failing{was.writer(f), f.Name(), op} }
+	durable.sync = func(f *os.File) error { return errors.Join(op("sync", f.Name()), was.sync(f)) }
+	durable.rename = func(from, to string) error {
+		if err := op("rename", to); err != nil {
+			return err
+		}
+		return was.rename(from, to)
+	}
+	durable.folder = func(path string) error { return errors.Join(op("folder", path), was.folder(path)) }
+	durable.remove = func(path string) error {
+		if err := op("remove", path); err != nil {
+			return err
+		}
+		return was.remove(path)
+	}
+	return func() { durable = was }
+}
+
+type failing struct {
+	io.Writer
+	path string
+	op   func(call, path string) error
+}
+
+func (f *failing) Write(b []byte) (int, error) {
+	err := f.op("write", f.path)
+	if err == nil {
+		return f.Writer.Write(b)
+	}
+	n := 0
+	if errors.Is(err, io.ErrShortWrite) {
+		n, _ = f.Writer.Write(b[:len(b)/2])
+	}
+	return n, err
+}
 
 // writeConfig keeps the settings of the run beside its checkpoints.
 func (d *Dir) writeConfig(c config.Settings) error {

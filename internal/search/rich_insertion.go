@@ -345,8 +345,7 @@ func (c *candidate) alone(kind, v int32, dist int64) (float64, bool) {
 			return 0, false
 		}
 	}
-	at := &c.Locations[v]
-	if c.Ordered == vrp.LinehaulFirst && at.Delivery == 0 && at.Pickup > 0 {
+	if c.Ordered == vrp.LinehaulFirst && c.Side[v] == 1 {
 		return 0, false
 	}
 	if c.Traits.Time == model.Clocked {
@@ -377,6 +376,9 @@ func (c *candidate) alone(kind, v int32, dist int64) (float64, bool) {
 
 // evaluateWhole evaluates an insertion by the route that it makes.
 func (c *candidate) evaluateWhole(to insertion, best *insertion) {
+	if c.late {
+		return
+	}
 	id := c.take()
 	t := &c.states[id]
 	k := &c.Types[to.kind]

@@ -103,3 +103,17 @@ func TestLocksOfRoutes(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// TestBackhaulsOfFurtherDimensions: pickups come last, whichever dimension the deliveries are of.
+func TestBackhaulsOfFurtherDimensions(t *testing.T) {
+	for _, slow := range []bool{false, true} {
+		p := line(3, 9)
+		p.Backhauls, p.Demand, p.Pickup = vrp.LinehaulFirst, []int32{0, 0, 0, 0}, []int32{0, 1, 0, 2}
+		p.Dimensions = []vrp.Dimension{{Delivery: []int32{0, 0, 2, 0}}}
+		p.Fleet[0].Count, p.LIFO = 1, slow
+		r, err := Solve(t.Context(), p, Options{Iterations: 200, Seed: 1})
+		if err != nil || len(r.Unserved) > 0 || r.Solution.Routes[0][0] != 2 {
+			t.Errorf("walked: %v: %+v, %v", slow, r, err)
+		}
+	}
+}

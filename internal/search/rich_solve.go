@@ -84,6 +84,7 @@ func solveRich(ctx context.Context, p *vrp.Problem, o Options, begun time.Time) 
 	defer cancel()
 	d.m = compileNear(soon, p)
 	c := newRichChain(d.m, model.NewStream(o.Seed, 1<<62))
+	c.ended = func() bool { return ctx.Err() != nil || o.Time > 0 && elapsed(begun) >= o.Time }
 	d.flat = c.flat != nil && d.m.Small()
 	if err := d.begin(soon, c); err != nil {
 		return nil, err
@@ -339,7 +340,9 @@ func (d *richDriver) anneal(ctx context.Context, first *candidate) {
 	}
 	chains := []*candidate{first}
 	for len(chains) < workers {
-		chains = append(chains, newRichChain(d.m, model.NewStream(d.o.Seed, uint64(len(chains)))))
+		c := newRichChain(d.m, model.NewStream(d.o.Seed, uint64(len(chains))))
+		c.ended = first.ended
+		chains = append(chains, c)
 	}
 	d.measureSpeed(ctx, first)
 	for i, cy := range d.cycles() {

@@ -1,6 +1,8 @@
 package search
 
 import (
+	"sort"
+
 	"haul/internal/search/model"
 	"haul/internal/vrp"
 )
@@ -25,6 +27,19 @@ func (e *activity) end() int64 { return e.begin + e.service }
 type walked struct {
 	dur  int64
 	late float64 // at its price
+	work int64   // stops that were passed
+}
+
+// workEach is how many stops are walked between two looks at the clock: a few milliseconds.
+const workEach = 1 << 18
+
+// listen counts work. Where the search is over, no further position is looked at, so that an
+// iteration ends soon however long one walk takes.
+func (c *candidate) listen(work int64) {
+	if c.work += work; c.work >= workEach {
+		c.work = 0
+		c.late = c.ended != nil && c.ended()
+	}
 }
 
 // activities lists what the vehicle of a route does, without its breaks.
@@ -96,12 +111,8 @@ func forwardTimes(list []activity, start int64) bool {
 		close := e.spans[len(e.spans)-1]
 		switch {
 		case at <= close.To:
-			for _, s := range e.spans {
-				if at <= s.To {
-					e.begin, e.to = max(at, s.From), s.To
-					break
-				}
-			}
+			s := e.spans[firstSpan(e.spans, at)]
+			e.begin, e.to = max(at, s.From), s.To
 		case e.price > 0:
 			e.late, e.to = at-close.To, at
 		default:
@@ -109,6 +120,20 @@ func forwardTimes(list []activity, start int64) bool {
 		}
 	}
 	return true
+}
+
+// firstSpan is the index of the first span that has not closed by a moment, at which the last one
+// is open.
+func firstSpan(spans []model.Span, at int64) int {
+	if len(spans) > 8 {
+		return sort.Search(len(spans), func(i int) bool { return at <= spans[i].To })
+	}
+	for i := range spans {
+		if at <= spans[i].To {
+			return i
+		}
+	}
+	return len(spans) - 1
 }
 
 // latestStart is the latest beginning from which the last activity begins by end, each in its
@@ -143,7 +168,9 @@ func shortest(list []activity) (walked, bool) {
 	}
 	last := len(list) - 1
 	w.dur = int64(1) << 60
+	w.work = int64(len(list))
 	for {
+		w.work += 3 * int64(len(list))
 		at := latestStart(list, list[last].begin)
 		if !forwardTimes(list, at) {
 			break
@@ -192,6 +219,7 @@ func (c *candidate) walk(s *routeState) bool {
 		}
 	}
 	w, ok := shortest(list)
+	c.listen(w.work)
 	if !ok || w.dur > min(k.MaxDur, c.longest) {
 		return false
 	}
@@ -225,10 +253,11 @@ func (c *candidate) carries(s *routeState, k *model.VehicleType) bool {
 			v := s.stops[i].node
 			at := &c.Locations[v]
 			if c.Ordered != vrp.Mixed {
-				if picked && at.Delivery > 0 || c.Ordered == vrp.LinehaulFirst && i == from+1 && at.Delivery == 0 && at.Pickup > 0 {
+				side := c.Side[v]
+				if picked && side&2 != 0 || c.Ordered == vrp.LinehaulFirst && i == from+1 && side == 1 {
 					return false
 				}
-				picked = picked || at.Pickup > 0
+				picked = picked || side&1 != 0
 			}
 			if c.Traits.Parts.Has(model.LIFO) && at.Partner != 0 {
 				if !at.IsDelivery {

@@ -28,10 +28,10 @@ func TestAsManyCustomersAsAreSolved(t *testing.T) {
 		}
 		return &in
 	}
-	if p, err := in(5).problem(5); err != nil || p.N() != 5 {
+	if p, err := in(5).problem(&Limits{Customers: 5}); err != nil || p.N() != 5 {
 		t.Errorf("five of five: %v", err)
 	}
-	if _, err := in(6).problem(5); err == nil || !strings.HasPrefix(err.Error(), "6 customers are more than the 5 that are solved here") {
+	if _, err := in(6).problem(&Limits{Customers: 5}); err == nil || !strings.HasPrefix(err.Error(), "6 customers are more than the 5 that are solved here") {
 		t.Errorf("six of five: %v", err)
 	}
 }
@@ -262,7 +262,7 @@ func TestAnInterruptedJobIsCancelled(t *testing.T) {
 		t.Error(err)
 	}
 	x.gone <- nil
-	if got, err := x.Server.jobs.stop(id); err != nil || got.State != jobCancelled || got.Ended == nil {
+	if got, err := x.Server.jobs.stop(id, ""); err != nil || got.State != jobCancelled || got.Ended == nil {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -1,8 +1,10 @@
 package serve
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
 	"errors"
 	"io"
 	"net"
@@ -70,6 +72,12 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			s.fail(out, err)
 			return
 		}
+		if len(r.TransferEncoding) > 0 {
+			// Its length may have been stated twice, in two ways: who is before this server may
+			// take the end of its body for another request. Nothing behind it is read.
+			h.Set("Connection", "close")
+		}
+		r = r.WithContext(context.WithValue(r.Context(), ownerKey{}, new(string)))
 		if !s.known(out, r) {
 			return
 		}
@@ -121,11 +129,12 @@ const cookieName = "haul_token"
 // known asks for the token, where there is one. A browser shows it once, in the address, and keeps
 // it as a cookie that no script sees.
 func (s *Server) known(w http.ResponseWriter, r *http.Request) bool {
-	if s.o.Token == "" || isHealth(r.URL.Path) {
+	if s.o.Token == "" && len(s.o.Keys) == 0 || isHealth(r.URL.Path) {
 		return true
 	}
 	// Clients of openrouteservice send their key without a word before it.
-	if key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "); s.isToken(key) {
+	given := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if s.isToken(given) || s.isKey(r, given) {
 		return true
 	}
 	if c, err := r.Cookie(cookieName); err == nil && s.isToken(c.Value) {
@@ -146,8 +155,38 @@ func (s *Server) known(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// isToken compares in constant time, whatever the length.
+// ownerKey is the key of a request's context under which its owner stands.
+type ownerKey struct{}
+
+// ownerOf is who sent a request: "" for whoever has the token, or without keys for everybody, else
+// the sum of the key.
+func ownerOf(r *http.Request) string {
+	owner, _ := r.Context().Value(ownerKey{}).(*string)
+	if owner == nil {
+		return ""
+	}
+	return *owner
+}
+
+// isKey notes the owner of a request whose key is one of the server's.
+func (s *Server) isKey(r *http.Request, got string) bool {
+	sum := sha256.Sum256([]byte(got))
+	found := false
+	for _, key := range s.o.Keys {
+		want := sha256.Sum256([]byte(key))
+		found = subtle.ConstantTimeCompare(sum[:], want[:]) == 1 || found
+	}
+	if owner, _ := r.Context().Value(ownerKey{}).(*string); found && owner != nil {
+		*owner = hex.EncodeToString(sum[:16])
+	}
+	return found
+}
+
+// isToken compares in constant time, whatever the length. No token is none that could be sent.
 func (s *Server) isToken(got string) bool {
+	if s.o.Token == "" {
+		return false
+	}
 	a, b := sha256.Sum256([]byte(got)), sha256.Sum256([]byte(s.o.Token))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }

@@ -3,6 +3,7 @@ package serve
 import (
 	"archive/zip"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,13 +28,17 @@ import (
 type instance struct{ draft *files.Draft }
 
 // problem checks what a client sent and gives it its type.
-func (in *instance) problem(most int) (*vrp.Problem, error) {
-	if n := in.draft.Customers(); n > most {
+func (in *instance) problem(l *Limits) (*vrp.Problem, error) {
+	if n, most := in.draft.Customers(), l.Customers; n > most {
 		return nil, refuse(http.StatusUnprocessableEntity, "%d customers are more than the %d that are solved here: use haul solve", n, most)
 	}
 	p, err := in.draft.Problem()
+	// A problem within the limits is checked in time that its lists bound.
 	if err == nil {
 		p.Name = or(line(p.Name), "instance")
+		err = p.Within(l.Input)
+	}
+	if err == nil {
 		err = p.Check()
 	}
 	if err != nil {
@@ -114,7 +119,7 @@ func (s *Server) instanceOf(w http.ResponseWriter, r *http.Request) (*known, err
 	if err != nil {
 		return nil, err
 	}
-	o := files.Options{Times: q.Get("times")}
+	o := files.Options{Times: q.Get("times"), Limits: s.limits.Input, Context: r.Context()}
 	if o.Times == "minutes" {
 		o.Times = ""
 	}
@@ -153,6 +158,9 @@ func (s *Server) instanceOf(w http.ResponseWriter, r *http.Request) (*known, err
 
 // unread says why a file is no instance, and which parameter would make it one.
 func unread(name string, err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
 	p := &problem{Status: http.StatusUnprocessableEntity, Detail: err.Error()}
 	switch {
 	case errors.Is(err, files.ErrCapacity):
@@ -325,7 +333,7 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request) {
 	err := s.decodeProblem(w, r, &ask.instance, &ask)
 	var p *vrp.Problem
 	if err == nil {
-		p, err = ask.problem(s.limits.Customers)
+		p, err = ask.problem(&s.limits)
 	}
 	if err == nil {
 		// Routes of a problem that no method knows cannot be judged.

@@ -55,14 +55,20 @@ func (s *jobState) ended() bool { return s.Ended != nil }
 // job is one long solve.
 type job struct {
 	jobState
-	sum    string             // of its request
+	sum    string             // SHA-256 of its request
 	from   string             // the address that sent it
+	owner  string             // of the key that sent it (ownerOf)
 	bytes  int64              // that it takes
 	cancel context.CancelFunc // while it runs
 	asked  bool               // to be cancelled
 	saved  time.Time          // when its progress was last written
 	hub    *hub
 }
+
+// ownKey is an Idempotency-Key with the owner who gave it: keys of several owners do not meet.
+type ownKey struct{ owner, key string }
+
+func (one *job) ownKey() ownKey { return ownKey{one.owner, one.Key} }
 
 // jobs runs long solves in the order in which they came.
 type jobs struct {
@@ -72,12 +78,13 @@ type jobs struct {
 
 	mu      sync.Mutex
 	all     map[string]*job
-	byKey   map[string]*job
+	byKey   map[ownKey]*job
 	queue   []*job
 	bytes   int64
 	news    chan struct{} // has an entry when the queue may have one
 	workers sync.WaitGroup
 	closing sync.Once
+	closed  bool // the store is
 }
 
 func newJobs(s *Server, folder string, workers int) (*jobs, error) {
@@ -85,7 +92,7 @@ func newJobs(s *Server, folder string, workers int) (*jobs, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &jobs{s: s, store: store, limit: s.limits, all: map[string]*job{}, byKey: map[string]*job{}, news: make(chan struct{}, workers)}
+	j := &jobs{s: s, store: store, limit: s.limits, all: map[string]*job{}, byKey: map[ownKey]*job{}, news: make(chan struct{}, workers)}
 	slices.SortFunc(kept, func(a, b *job) int { return a.Created.Compare(b.Created) })
 	for _, one := range kept {
 		one.hub = newHub()
@@ -108,7 +115,7 @@ func (j *jobs) enter(one *job) {
 	j.all[one.ID] = one
 	j.bytes += one.bytes
 	if one.Key != "" {
-		j.byKey[one.Key] = one
+		j.byKey[one.ownKey()] = one
 	}
 }
 
@@ -116,8 +123,8 @@ func (j *jobs) enter(one *job) {
 func (j *jobs) drop(one *job) {
 	delete(j.all, one.ID)
 	j.bytes -= one.bytes
-	if j.byKey[one.Key] == one {
-		delete(j.byKey, one.Key)
+	if j.byKey[one.ownKey()] == one {
+		delete(j.byKey, one.ownKey())
 	}
 	j.queue = slices.DeleteFunc(j.queue, func(q *job) bool { return q == one })
 	one.hub.close()
@@ -156,12 +163,12 @@ func (j *jobs) waiting(from string) (all, his int) {
 }
 
 // submit takes a request. The same key and request again is the same job: fresh is false then.
-func (j *jobs) submit(ask *solveRequest, p *vrp.Problem, text []byte, key, from string) (state jobState, fresh bool, err error) {
+func (j *jobs) submit(ask *solveRequest, p *vrp.Problem, text []byte, key, from, owner string) (state jobState, fresh bool, err error) {
 	digest := sha256.Sum256(text)
 	sum := hex.EncodeToString(digest[:])
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if was := j.byKey[key]; key != "" && was != nil {
+	if was := j.byKey[ownKey{owner, key}]; key != "" && was != nil {
 		if was.sum != sum {
 			return jobState{}, false, refuse(http.StatusUnprocessableEntity, "Idempotency-Key %q belongs to another request, job %s: a new request needs a new key", key, was.ID)
 		}
@@ -179,10 +186,10 @@ func (j *jobs) submit(ask *solveRequest, p *vrp.Problem, text []byte, key, from 
 	case all >= j.limit.Jobs, j.bytes+int64(len(text)) > j.limit.JobBytes:
 		return jobState{}, false, &problem{Status: http.StatusServiceUnavailable, retry: 10, Detail: fmt.Sprintf("%d jobs wait, and there is no room for another", all)}
 	}
-	one := &job{sum: sum, from: from, bytes: int64(len(text)), hub: newHub(), jobState: jobState{ID: rand.Text(), State: jobQueued, Key: key, Created: time.Now().UTC(),
+	one := &job{sum: sum, from: from, owner: owner, bytes: int64(len(text)), hub: newHub(), jobState: jobState{ID: rand.Text(), State: jobQueued, Key: key, Created: time.Now().UTC(),
 		Name: p.Name, Customers: p.N(), Method: ask.Method, Time: ask.Time, Kept: j.store.kept()}}
 	if err := j.store.begin(one, text); err != nil {
-		return jobState{}, false, noRoom(err)
+		return jobState{}, false, refuse(http.StatusInsufficientStorage, "the job cannot be kept in the folder of jobs: %v", err)
 	}
 	j.enter(one)
 	j.queue = append(j.queue, one)
@@ -241,7 +248,7 @@ func (j *jobs) work() {
 // run solves a job's request. A search that was under way when a server stopped goes on from its
 // best routes with the time that is left.
 func (j *jobs) run(ctx context.Context, one *job) (*solved, error) {
-	text, err := j.store.request(one.ID)
+	text, err := j.store.request(one)
 	if err != nil {
 		return nil, err
 	}
@@ -329,23 +336,44 @@ func (j *jobs) end(one *job, result *solved, err error) {
 	}
 	if one.ended() {
 		one.Progress = nil
-		if text, err := json.Marshal(&one.jobState); err == nil { // what it takes from here on
-			j.bytes += int64(len(text)) - one.bytes
-			one.bytes = int64(len(text))
+		text, err := json.Marshal(&one.jobState)
+		if err != nil { // a number that JSON has no word for: the job has failed, for everybody
+			one.State, one.Result, one.Problem = jobFailed, nil, asProblem(refuse(http.StatusUnprocessableEntity, "the result cannot be written: %v", err))
+			text, _ = json.Marshal(&one.jobState) // of words alone
 		}
+		j.bytes += int64(len(text)) - one.bytes // what it takes from here on
+		one.bytes = int64(len(text))
 	}
-	if err := j.store.save(one); err != nil {
-		j.s.o.Log(err.Error())
-	}
+	j.keep(one)
 	one.hub.tell("job", one.jobState)
 	one.hub.close()
 }
 
+// keepAgain is how long after a failure a job's state is written again.
+const keepAgain = 2 * time.Second
+
+// keep writes how a job stands. One that cannot be written, as on a full disk, is written again
+// until that works: a server that starts anew would run a job that has ended. The caller holds mu.
+func (j *jobs) keep(one *job) {
+	err := j.store.save(one)
+	if err == nil {
+		return
+	}
+	j.s.o.Log(err.Error())
+	time.AfterFunc(keepAgain, func() {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		if j.all[one.ID] == one && !j.closed {
+			j.keep(one)
+		}
+	})
+}
+
 // stop cancels a job; the best routes so far stay with it.
-func (j *jobs) stop(id string) (jobState, error) {
+func (j *jobs) stop(id, owner string) (jobState, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	one := j.all[id]
+	one := j.of(id, owner)
 	if one == nil {
 		return jobState{}, noJob(id)
 	}
@@ -357,9 +385,7 @@ func (j *jobs) stop(id string) (jobState, error) {
 		now := time.Now().UTC()
 		one.State, one.Ended = jobCancelled, &now
 		j.queue = slices.DeleteFunc(j.queue, func(q *job) bool { return q == one })
-		if err := j.store.save(one); err != nil {
-			j.s.o.Log(err.Error())
-		}
+		j.keep(one)
 		one.hub.tell("job", one.jobState)
 		one.hub.close()
 	}
@@ -367,10 +393,10 @@ func (j *jobs) stop(id string) (jobState, error) {
 }
 
 // forget cancels a job and takes it away.
-func (j *jobs) forget(id string) error {
+func (j *jobs) forget(id, owner string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	one := j.all[id]
+	one := j.of(id, owner)
 	if one == nil {
 		return noJob(id)
 	}
@@ -386,22 +412,34 @@ func noJob(id string) error {
 }
 
 // get is a job as it stands.
-func (j *jobs) get(id string) (jobState, *hub, error) {
+func (j *jobs) get(id, owner string) (jobState, *hub, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if one := j.all[id]; one != nil {
+	if one := j.of(id, owner); one != nil {
 		return one.jobState, one.hub, nil
 	}
 	return jobState{}, nil, noJob(id)
 }
 
-// list is every job without its routes, the newest first.
-func (j *jobs) list() []jobState {
+// of is a job of an owner, nil where there is none. The caller holds mu.
+func (j *jobs) of(id, owner string) *job {
+	if one := j.all[id]; one != nil && one.owner == owner {
+		return one
+	}
+	return nil
+}
+
+// list is every job of an owner without its routes, the newest first.
+func (j *jobs) list(owner string) []jobState {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	out := make([]jobState, 0, len(j.all))
-	// Pointers are sorted, not the states: every type of struct has a sort of its own in the program.
+	// Pointers are sorted, not the states: every type of struct has a sort of its own in the
+	// program.
 	for _, one := range slices.SortedFunc(maps.Values(j.all), func(a, b *job) int { return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID)) }) {
+		if one.owner != owner {
+			continue
+		}
 		short := one.jobState
 		if short.Progress != nil {
 			p := *short.Progress
@@ -435,6 +473,7 @@ func (j *jobs) close() {
 		for _, one := range j.all {
 			one.hub.close()
 		}
+		j.closed = true
 		if err := j.store.close(); err != nil {
 			j.s.o.Log(err.Error())
 		}

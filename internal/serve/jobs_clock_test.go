@@ -21,7 +21,7 @@ func TestJobsOutliveAClockThatJumps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		j := &jobs{store: store, limit: Limits{JobKeep: time.Hour, Jobs: c.most, JobBytes: 1 << 20}, all: map[string]*job{}, byKey: map[string]*job{}}
+		j := &jobs{store: store, limit: Limits{JobKeep: time.Hour, Jobs: c.most, JobBytes: 1 << 20}, all: map[string]*job{}, byKey: map[ownKey]*job{}}
 		for i, at := range c.ended {
 			end := time.Now().Add(at).Round(0) // as it is read from a file
 			j.enter(&job{hub: newHub(), jobState: jobState{ID: string(rune('a' + i)), Ended: &end}})
@@ -45,7 +45,7 @@ func TestJobsAreListedByAge(t *testing.T) {
 	}
 	for range 20 {
 		ids := ""
-		for _, one := range j.list() {
+		for _, one := range j.list("") {
 			if ids += one.ID; one.Result != nil || one.Progress.Routes != nil {
 				t.Fatalf("job %s is listed with its routes", one.ID)
 			}

@@ -52,15 +52,15 @@ func (s *Server) submitted(w http.ResponseWriter, r *http.Request) (jobState, bo
 	if err != nil {
 		return jobState{}, false, err
 	}
-	return s.jobs.submit(&ask, p, text, key, s.address(r))
+	return s.jobs.submit(&ask, p, text, key, s.address(r), ownerOf(r))
 }
 
-func (s *Server) listJobs(w http.ResponseWriter, _ *http.Request) {
-	s.answer(w, map[string]any{"jobs": s.jobs.list()})
+func (s *Server) listJobs(w http.ResponseWriter, r *http.Request) {
+	s.answer(w, map[string]any{"jobs": s.jobs.list(ownerOf(r))})
 }
 
 func (s *Server) oneJob(w http.ResponseWriter, r *http.Request) {
-	state, _, err := s.jobs.get(r.PathValue("id"))
+	state, _, err := s.jobs.get(r.PathValue("id"), ownerOf(r))
 	if err != nil {
 		s.fail(w, err)
 		return
@@ -69,7 +69,7 @@ func (s *Server) oneJob(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) cancelJob(w http.ResponseWriter, r *http.Request) {
-	state, err := s.jobs.stop(r.PathValue("id"))
+	state, err := s.jobs.stop(r.PathValue("id"), ownerOf(r))
 	if err != nil {
 		s.fail(w, err)
 		return
@@ -78,7 +78,7 @@ func (s *Server) cancelJob(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) deleteJob(w http.ResponseWriter, r *http.Request) {
-	if err := s.jobs.forget(r.PathValue("id")); err != nil {
+	if err := s.jobs.forget(r.PathValue("id"), ownerOf(r)); err != nil {
 		s.fail(w, err)
 		return
 	}
@@ -89,7 +89,7 @@ func (s *Server) deleteJob(w http.ResponseWriter, r *http.Request) {
 // with its result, which ends the stream.
 func (s *Server) jobEvents(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
-	_, h, err := s.jobs.get(id)
+	_, h, err := s.jobs.get(id, ownerOf(r))
 	if err != nil {
 		s.fail(w, err)
 		return
@@ -99,7 +99,7 @@ func (s *Server) jobEvents(w http.ResponseWriter, r *http.Request) {
 		defer h.leave(l)
 	}
 	// as it stands now: what happens from here on is in the queue
-	state, _, gone := s.jobs.get(id)
+	state, _, gone := s.jobs.get(id, ownerOf(r))
 	switch {
 	case gone != nil:
 		s.fail(w, gone)

@@ -1,24 +1,31 @@
 package serve
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 
 	"haul/internal/run"
+	"haul/internal/vrp/files"
 )
 
 // jobStore holds jobs: in memory, or in a folder that outlives the server.
 type jobStore interface {
 	begin(one *job, request []byte) error // before anybody hears of the job
-	request(id string) ([]byte, error)
-	save(one *job) error // one that has ended needs its request no more
+	request(one *job) ([]byte, error)     // as it came, or an error
+	save(one *job) error                  // one that has ended needs its request no more
 	remove(id string) error
 	kept() bool
 	ready() error // whether a job could be kept now
@@ -58,10 +65,10 @@ func (m *jobMemory) begin(one *job, request []byte) error {
 	return nil
 }
 
-func (m *jobMemory) request(id string) ([]byte, error) {
+func (m *jobMemory) request(one *job) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.requests[id], nil
+	return m.requests[one.ID], nil
 }
 
 func (m *jobMemory) save(one *job) error {
@@ -98,8 +105,9 @@ const (
 // keptJob is the second file.
 type keptJob struct {
 	jobState
-	Sum   string `json:"request_sum"`
+	Sum   string `json:"request_sum"` // SHA-256 of the first file
 	From  string `json:"client"`
+	Owner string `json:"owner,omitempty"`
 	Bytes int64  `json:"bytes"`
 }
 
@@ -116,19 +124,55 @@ func (d *jobFolder) begin(one *job, request []byte) error {
 	return nil
 }
 
-func (d *jobFolder) request(id string) ([]byte, error) { return os.ReadFile(d.path(id, requestEnding)) }
+func (d *jobFolder) request(one *job) ([]byte, error) {
+	text, err := os.ReadFile(d.path(one.ID, requestEnding))
+	if err != nil {
+		return nil, err
+	}
+	if digest := sha256.Sum256(text); hex.EncodeToString(digest[:]) != one.sum {
+		return nil, refuse(http.StatusUnprocessableEntity, "the stored request of the job is not the one that was sent: %s has another checksum; send it again", one.ID+requestEnding)
+	}
+	return text, nil
+}
 
 func (d *jobFolder) save(one *job) error {
-	k := keptJob{jobState: one.jobState, Sum: one.sum, From: one.from, Bytes: one.bytes}
-	err := run.WriteAtomic(d.path(one.ID, stateEnding), func(w io.Writer) error { return json.NewEncoder(w).Encode(&k) })
+	k := keptJob{jobState: one.jobState, Sum: one.sum, From: one.from, Owner: one.owner, Bytes: one.bytes}
+	text, err := json.Marshal(&k)
+	if err == nil {
+		err = run.WriteAtomic(d.path(one.ID, stateEnding), func(w io.Writer) error { _, err := w.Write(summed(text)); return err })
+	}
 	if err == nil && one.ended() {
-		err = gone(os.Remove(d.path(one.ID, requestEnding)))
+		err = run.Remove(d.path(one.ID, requestEnding))
 	}
 	return err
 }
 
 func (d *jobFolder) remove(id string) error {
-	return errors.Join(gone(os.Remove(d.path(id, stateEnding))), gone(os.Remove(d.path(id, requestEnding))))
+	return errors.Join(run.Remove(d.path(id, stateEnding)), run.Remove(d.path(id, requestEnding)))
+}
+
+// sumLine ends the file of a job: the CRC-32C of all that is before it.
+const sumLine = "{\"crc32c\":\"%08x\"}\n"
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// summed is a line of JSON with the line of its sum.
+func summed(text []byte) []byte {
+	text = append(text, '\n')
+	return fmt.Appendf(text, sumLine, crc32.Checksum(text, castagnoli))
+}
+
+// unsummed takes the line of the sum off a text and checks it. old says that there is none: earlier
+// versions wrote one line.
+func unsummed(text []byte) (line []byte, old bool, err error) {
+	at := bytes.IndexByte(text, '\n') + 1
+	if at == len(text) && at > 0 {
+		return text, true, nil
+	}
+	if want := fmt.Sprintf(sumLine, crc32.Checksum(text[:at], castagnoli)); at == 0 || string(text[at:]) != want {
+		return nil, false, errors.New("its checksum is not that of its content: the file is damaged")
+	}
+	return text[:at], false, nil
 }
 
 func gone(err error) error {
@@ -171,7 +215,7 @@ func (d *jobFolder) read(log func(string)) (out []*job, err error) {
 				log(err.Error())
 			}
 		case m[2] == "job":
-			one, err := d.readOne(m[1])
+			one, err := d.readOne(m[1], log)
 			if err != nil {
 				log(fmt.Sprintf("job %s is left alone: %v", m[1], err))
 				continue
@@ -182,14 +226,24 @@ func (d *jobFolder) read(log func(string)) (out []*job, err error) {
 	return out, nil
 }
 
-func (d *jobFolder) readOne(id string) (*job, error) {
+func (d *jobFolder) readOne(id string, log func(string)) (*job, error) {
 	text, err := os.ReadFile(d.path(id, stateEnding))
 	if err != nil {
 		return nil, err
 	}
-	var k keptJob
-	if err := json.Unmarshal(text, &k); err != nil {
+	text, old, err := unsummed(text)
+	if err != nil {
 		return nil, err
+	}
+	if old {
+		log(fmt.Sprintf("job %s was kept without a checksum by an earlier version: it is read as it is", id))
+	}
+	var k keptJob
+	if err := files.Decode(text, &k); err != nil {
+		return nil, err
+	}
+	if !slices.Contains([]string{jobQueued, jobRunning, jobDone, jobFailed, jobCancelled}, k.State) || (k.Ended == nil) != (k.State == jobQueued || k.State == jobRunning) {
+		return nil, fmt.Errorf("its file says that it is %q", k.State)
 	}
 	if k.ID != id {
 		return nil, fmt.Errorf("its file says that it is job %q", k.ID)
@@ -199,5 +253,5 @@ func (d *jobFolder) readOne(id string) (*job, error) {
 			return nil, err
 		}
 	}
-	return &job{jobState: k.jobState, sum: k.Sum, from: k.From, bytes: k.Bytes}, nil
+	return &job{jobState: k.jobState, sum: k.Sum, from: k.From, owner: k.Owner, bytes: k.Bytes}, nil
 }

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"haul/internal/limits"
 )
 
 // Limits bound the work and memory of requests. Zero fields mean the defaults.
@@ -35,6 +37,7 @@ type Limits struct {
 	JobTime     time.Duration // of a search that is a job
 	JobKeep     time.Duration // of a job that has ended
 	JobBytes    int64         // of requests and results of jobs
+	Input       *limits.Set   // of what files and problems hold
 }
 
 func (l Limits) orDefault() Limits {
@@ -50,6 +53,9 @@ func (l Limits) orDefault() Limits {
 	l.Jobs, l.ClientJobs = or(l.Jobs, 1000), or(l.ClientJobs, 100)
 	l.JobTime, l.JobKeep = or(l.JobTime, time.Hour), or(l.JobKeep, 7*24*time.Hour)
 	bytes(&l.JobBytes, 256<<20)
+	if l.Input == nil {
+		l.Input = limits.ForService()
+	}
 	return l
 }
 

@@ -25,6 +25,7 @@ type Options struct {
 	Runs    string   // the folder of runs; it need not exist yet
 	Hosts   []string // names that requests may ask for, beside loopback's and literal addresses
 	Token   string   // what requests must show; "" where only this machine can connect
+	Keys    []string // of clients, beside the token: each sees and changes the jobs that it sent, and no others
 	Shipped []Shipped
 	Version string
 	Poll    time.Duration  // between two looks at the runs; 0: half a second

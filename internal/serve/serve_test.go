@@ -298,7 +298,7 @@ func TestSolveStreams(t *testing.T) {
 	if err := in.decode([]byte(drawn), nil); err != nil {
 		t.Fatal(err)
 	}
-	p, err := in.problem(1000)
+	p, err := in.problem(&Limits{Customers: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

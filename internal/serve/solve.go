@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"haul/internal/limits"
 	"haul/internal/policy"
 	"haul/internal/search"
 	"haul/internal/solve"
@@ -108,7 +109,7 @@ func (s *Server) solve(w http.ResponseWriter, r *http.Request) {
 // check gives the request its defaults, picks its method and refuses what cannot be done before any
 // of it is done.
 func (ask *solveRequest) check(l Limits) (*vrp.Problem, *solve.Method, error) {
-	p, err := ask.problem(l.Customers)
+	p, err := ask.problem(&l)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -135,6 +136,13 @@ func (ask *solveRequest) check(l Limits) (*vrp.Problem, *solve.Method, error) {
 	}
 	if ask.StartTypes != nil && len(ask.StartTypes) != len(ask.Start) {
 		return nil, nil, refuse(http.StatusUnprocessableEntity, "start_types has %d entries for the %d routes of start", len(ask.StartTypes), len(ask.Start))
+	}
+	stops := 0
+	for _, route := range ask.Start {
+		stops += 1 + len(route)
+	}
+	if err := l.Input.Over(limits.Routes, int64(stops)); err != nil {
+		return nil, nil, refuse(http.StatusUnprocessableEntity, "start: %s", err)
 	}
 	if ask.Start != nil {
 		if bad := startable(p, ask.Start, ask.StartTypes); bad != nil {

@@ -54,6 +54,9 @@ func (s *Server) vroomAnswer(w http.ResponseWriter, r *http.Request) ([]byte, er
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, "%s", err)
 	}
+	if err := v.Problem.Within(s.limits.Input); err != nil {
+		return nil, refuse(http.StatusBadRequest, "%s", err)
+	}
 	loading := time.Since(began).Seconds()
 	if v.Plan {
 		return v.Answer(*v.Start, solve.Reasons(v.Problem, *v.Start), vrp.Violations(v.Problem, *v.Start), loading, 0)

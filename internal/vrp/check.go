@@ -19,7 +19,7 @@ import (
 // Check says in one line what makes the problem impossible to solve, or nil.
 func (p *Problem) Check() error {
 	for _, check := range []func() error{p.checkShapes, p.checkPlaces, p.checkDistances, p.checkLimits,
-		p.checkWindows, p.checkTimes, p.checkDimensions, p.checkFleet, p.checkGroups, p.checkShipments, p.checkRules} {
+		p.checkWindows, p.checkTimes, p.checkDimensions, p.checkFleet, p.checkGroups, p.checkShipments, p.checkRules, p.checkSums} {
 		if err := check(); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package vrp
 import (
 	"math"
 	"slices"
+	"sort"
 )
 
 // The times of a route's vehicle. What a reader could break: this is the validator's own clock
@@ -148,12 +149,8 @@ func clock(list []visit, start float64) (warp float64) {
 		close := v.windows[len(v.windows)-1]
 		v.from, v.to = close.From, close.To
 		if at <= close.To+slackOf(close.To) {
-			for _, w := range v.windows {
-				if at <= w.To+slackOf(w.To) {
-					v.begin, v.from, v.to = min(max(at, w.From), max(w.To, w.From)), w.From, w.To
-					break
-				}
-			}
+			w := v.windows[firstOpen(v.windows, at)]
+			v.begin, v.from, v.to = min(max(at, w.From), max(w.To, w.From)), w.From, w.To
 		} else if v.soft {
 			v.late, v.to = at-close.To, at
 		} else {
@@ -162,6 +159,12 @@ func clock(list []visit, start float64) (warp float64) {
 		warp += v.warp
 	}
 	return warp
+}
+
+// firstOpen is the index of the first window that has not closed by a moment at which the last one
+// is open.
+func firstOpen(windows []Window, at float64) int {
+	return sort.Search(len(windows)-1, func(i int) bool { return at <= windows[i].To+slackOf(windows[i].To) })
 }
 
 // earliest is when a route can begin at the soonest.

@@ -23,6 +23,7 @@ import (
 
 	"haul/cmd/haul/cli"
 	"haul/internal/config"
+	"haul/internal/limits"
 	"haul/internal/serve"
 	"haul/policies"
 )
@@ -38,6 +39,8 @@ type serveFlags struct {
 
 	tokenFile string
 	jobs      string
+	keyFile   string
+	limits    []string
 	log       string
 	rate      float64
 	proxies   []string
@@ -80,6 +83,8 @@ and ready. Ctrl-C ends the server. docs/serve.md has the details, docs/deploy.md
 	cmd.Flags().StringArrayVar(&f.hosts, "host", nil, "host name by which browsers may reach this machine, beside its addresses (repeatable)")
 	cmd.Flags().StringVar(&f.token, "token", "", "token that clients must send (default: made and printed if --addr accepts other machines)")
 	cmd.Flags().StringVar(&f.tokenFile, "token-file", "", "file whose first line is the token (or set HAUL_TOKEN)")
+	cmd.Flags().StringVar(&f.keyFile, "key-file", "", "file with a key of a client per line, instead of the token: each sees only the jobs that it sent")
+	cmd.Flags().StringArrayVar(&f.limits, "limit", nil, "how much a file or a request may hold, as KEY=NUMBER (docs/serve.md; repeatable)")
 	cmd.Flags().StringVar(&f.jobs, "jobs", "", "folder that keeps jobs, so that they survive a restart (default: jobs are in memory)")
 	cmd.Flags().StringVar(&f.log, "log", "", "log each request on standard error: text or json")
 	cmd.Flags().Float64Var(&f.rate, "rate", 0, "most requests per second from one address, with bursts of twice as many; 0: no limit")
@@ -110,7 +115,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.token == "" && (!loopback(host) || f.train) {
+	if f.token == "" && (!loopback(host) || f.train || f.keyFile != "") {
 		f.token = rand.Text()
 	}
 	access, err := a.accessLog(f.log)
@@ -124,14 +129,22 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	if !(f.rate >= 0) || math.IsInf(f.rate, 0) {
 		return cli.Usagef("--rate %g: a number of requests per second is needed, 0 for no limit", f.rate)
 	}
+	keys, err := f.readKeys()
+	if err != nil {
+		return err
+	}
+	input := limits.ForService()
+	if err := input.Raise(f.limits); err != nil {
+		return cli.AsUsage(err)
+	}
 	var training *serve.Training
 	if f.train {
 		if training, err = trainable(); err != nil {
 			return err
 		}
 	}
-	s, err := serve.New(serve.Options{Train: training, Runs: f.runs, Hosts: servedHosts(f.hosts, host), Token: f.token, Jobs: f.jobs, Access: access, Proxies: proxies,
-		Limits: serve.Limits{Rate: f.rate}, Version: cli.ReadVersion().String(), Shipped: shippedPolicies(), Log: func(text string) { fmt.Fprintf(a.Stderr, "%s\n", cli.OneLine(text)) }})
+	s, err := serve.New(serve.Options{Train: training, Runs: f.runs, Hosts: servedHosts(f.hosts, host), Token: f.token, Keys: keys, Jobs: f.jobs, Access: access, Proxies: proxies,
+		Limits: serve.Limits{Rate: f.rate, Input: input}, Version: cli.ReadVersion().String(), Shipped: shippedPolicies(), Log: func(text string) { fmt.Fprintf(a.Stderr, "%s\n", cli.OneLine(text)) }})
 	if err != nil {
 		return err
 	}
@@ -196,6 +209,34 @@ func (f *serveFlags) readToken() (secret bool, err error) {
 		return false, cli.Usagef("%s has other characters than letters, digits, - and _: an address or a cookie would change them", from)
 	}
 	return secret, nil
+}
+
+// readKeys reads the keys of clients; nil if none are given. Empty lines and those that begin with
+// # are passed over.
+func (f *serveFlags) readKeys() (keys []string, err error) {
+	if f.keyFile == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(f.keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("--key-file: %w", err)
+	}
+	for i, line := range strings.Split(string(text), "\n") {
+		key := strings.TrimSpace(line)
+		switch {
+		case key == "" || key[0] == '#':
+			continue
+		case len(key) < 16 || strings.Trim(key, tokenLetters) != "":
+			return nil, fmt.Errorf("--key-file %s:%d: a key has at least 16 letters, digits, - and _", f.keyFile, i+1)
+		case slices.Contains(keys, key) || key == f.token:
+			return nil, fmt.Errorf("--key-file %s:%d: the key is given twice", f.keyFile, i+1)
+		}
+		keys = append(keys, key)
+	}
+	if keys == nil {
+		return nil, fmt.Errorf("--key-file %s has no key", f.keyFile)
+	}
+	return keys, nil
 }
 
 // accessLog writes requests to standard error, as text or as JSON.

@@ -459,6 +459,9 @@ func (f *solveFlags) load(path string) (*vrp.Problem, draw.Format, error) {
 	case f.object:
 		if p, err = f.readObject(path); err == nil {
 			o.Distance.Apply(p)
+			if err = p.Within(o.Limits); err != nil {
+				err = fmt.Errorf("%s: %w", cli.Spoken(path), err)
+			}
 		}
 	case f.given != nil:
 		p, err = files.ReadProblem(bytes.NewReader(f.given), cli.Spoken(path), o)

@@ -71,6 +71,7 @@ var solveFlagTable = map[string]struct {
 	"durations":         {[]string{"MATRIX"}, []string{"table"}},
 	"speed":             {[]string{"30"}, []string{"table"}},
 	"times":             {[]string{"minutes"}, []string{"table"}},
+	"limit":             {[]string{"windows=2000"}, []string{"file", "table", "check"}},
 	"force":             {nil, []string{"file", "table", "check"}}, // permission alone
 	"testset":           {[]string{"kool"}, []string{"generated", "set"}},
 	"variant":           {[]string{"vrptw"}, []string{"set routefinder"}},

@@ -52,11 +52,12 @@ type solveFlags struct {
 	out                     string
 	plot                    string
 	check                   string
+	limits                  []string
 	json                    bool
 }
 
 // fileFlagNames are the flags that mean nothing without a file.
-var fileFlagNames = []string{"distance", "out", "plot", "check", "policy", "checkpoint", "decode", "device", "time", "target", "start", "fix", "curve", "vehicles", "objective", "open", "force", "fleet", "depots", "shipments", "distances", "durations", "speed", "times"}
+var fileFlagNames = []string{"distance", "out", "plot", "check", "policy", "checkpoint", "decode", "device", "time", "target", "start", "fix", "curve", "vehicles", "objective", "open", "force", "fleet", "depots", "shipments", "distances", "durations", "speed", "times", "limit"}
 
 // app is the program that the verb is a part of.
 type app struct{ *cli.App }
@@ -162,6 +163,7 @@ files. Costs are compared with --reference, or with the array reference or hgs o
 	fs.StringVar(&f.goal, "objective", "", "what to minimise: cost; vehicles (then the cost); longest_route (then the cost) (default: as FILE says, else cost)")
 	fs.BoolVar(&f.open, "open", false, "open routes: vehicles do not return to the depot")
 	f.tables.register(fs)
+	fs.StringArrayVar(&f.limits, "limit", nil, "how much a file may hold, as KEY=NUMBER (docs/formats.md; repeatable)")
 	fs.BoolVar(&f.force, "force", false, "replace output files that exist")
 	f.testset.Register(cmd, ", or a file: .npz, .pkl, .pt, a folder of .vrp")
 	f.testset.RegisterRounded(cmd)

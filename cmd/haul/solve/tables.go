@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"haul/cmd/haul/cli"
+	"haul/internal/limits"
 	"haul/internal/vrp"
 	"haul/internal/vrp/files"
 )
@@ -52,7 +53,10 @@ func (f *tableFlags) check(fs *pflag.FlagSet, table bool) error {
 
 // readOptions are what a reader of files needs.
 func (f *solveFlags) readOptions() (files.Options, error) {
-	o := files.Options{Distance: files.Distance(f.distance)}
+	o := files.Options{Distance: files.Distance(f.distance), Limits: limits.ForCommand()}
+	if err := o.Limits.Raise(f.limits); err != nil {
+		return o, cli.AsUsage(err)
+	}
 	if !f.csv {
 		return o, nil
 	}

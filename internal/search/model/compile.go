@@ -74,15 +74,16 @@ func (m *Compiled) readPlaces(d *demands) {
 			if k > 0 {
 				d, q = p.Dimensions[k-1].Delivery, p.Dimensions[k-1].Pickup
 			}
-			m.Amounts[v*m.Dims+k] = single(amount(d, v), amount(q, v))
+			a := single(amount(d, v), amount(q, v))
+			m.Amounts[v*m.Dims+k] = a
+			if a.Pick > 0 {
+				m.Side[v] |= 1
+			}
+			if a.Del > 0 {
+				m.Side[v] |= 2
+			}
 		}
 		at.Delivery, at.Pickup = m.Amounts[v*m.Dims].Del, m.Amounts[v*m.Dims].Pick
-		if at.Pickup > 0 {
-			m.Side[v] |= 1
-		}
-		if at.Delivery > 0 {
-			m.Side[v] |= 2
-		}
 	}
 }
 

@@ -80,7 +80,7 @@ func headsStops(head []string) bool {
 // and breaks. What a table says twice must agree; other columns are a report's and pass. The cost
 // is not stated.
 func ReadSolutionCSV(r io.Reader, name string, p *vrp.Problem) (vrp.Solution, float64, error) {
-	s, err := readCells(r, name)
+	s, err := readCells(r, name, newTally(Options{}))
 	if err != nil {
 		return vrp.Solution{}, 0, err
 	}
@@ -97,7 +97,7 @@ func ReadSolutionXLSX(r io.Reader, name string, p *vrp.Problem) (vrp.Solution, f
 	if err != nil {
 		return vrp.Solution{}, 0, fmt.Errorf("%s: %w", name, err)
 	}
-	book, err := readXLSX(text, name)
+	book, err := readXLSX(text, name, newTally(Options{}))
 	if err != nil {
 		return vrp.Solution{}, 0, err
 	}

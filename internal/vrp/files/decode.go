@@ -15,8 +15,8 @@ import (
 // MaxDepth is how deep JSON may nest: no document needs more than five.
 const MaxDepth = 16
 
-// Decode reads JSON strictly: one object, known keys, no null in a list, nothing behind it. 63.0 is
-// a whole number, and a key whose value is null is left out.
+// Decode reads JSON strictly: one object, known keys in their own case and once each, no null in a
+// list, nothing behind it. 63.0 is a whole number, and a key whose value is null is left out.
 func Decode(text []byte, dst any) error {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	deep, null := scan(text)
@@ -34,7 +34,7 @@ func Decode(text []byte, dst any) error {
 	if _, err := d.Token(); err != io.EOF {
 		return errors.New("there is more than one JSON object")
 	}
-	return nil
+	return exactKeys(text, reflect.TypeOf(dst))
 }
 
 // LooksJSON says whether a text begins as a JSON object does.

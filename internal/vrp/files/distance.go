@@ -1,11 +1,13 @@
 package files
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
+	"haul/internal/limits"
 	"haul/internal/vrp"
 )
 
@@ -111,6 +113,8 @@ func settle(p *vrp.Problem) {
 // Options says how a file is to be understood.
 type Options struct {
 	Distance Distance
+	Limits   *limits.Set     // nil: those of the command line
+	Context  context.Context // ends the reading of tables; nil: they are read to their end
 
 	// Of tables alone.
 	Capacity int32   // of a vehicle; 0: the table of vehicles says it

@@ -280,10 +280,10 @@ func TestLimitsOfTimeNeedASpeed(t *testing.T) {
 		{name: "customers", title: "customers", head: []string{"id", "lat", "lon", "demand"}, rows: [][]string{{"d", "48", "11", ""}, {"a", "48.1", "11", "1"}}, lines: []int{2, 3}, decimal: strings.TrimSpace},
 		{name: "settings", title: "settings", head: []string{"max_duration", "8h"}, rows: [][]string{{"times", "seconds"}, {"capacity", "5"}}, lines: []int{2, 3}, decimal: strings.TrimSpace},
 	}
-	if _, err := buildTables(book, "a.xlsx", Options{}); !errors.Is(err, ErrSpeed) {
+	if _, err := buildTables(book, "a.xlsx", Options{}, newTally(Options{})); !errors.Is(err, ErrSpeed) {
 		t.Errorf("max_duration: %v", err)
 	}
-	if p, err := buildTables(book, "a.xlsx", Options{Speed: 36}); err != nil || p.MaxDuration != 28800 || math.Abs(p.Speed-10) > 1e-9 {
+	if p, err := buildTables(book, "a.xlsx", Options{Speed: 36}, newTally(Options{})); err != nil || p.MaxDuration != 28800 || math.Abs(p.Speed-10) > 1e-9 {
 		t.Errorf("%+v, %v", p, err)
 	}
 }

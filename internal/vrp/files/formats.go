@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"haul/internal/limits"
 	"haul/internal/vrp"
 )
 
@@ -45,17 +46,18 @@ var Formats = []Format{
 // ReadProblem reads a problem in any of the formats. Errors begin with name, and with the line
 // where there is one. Options.Capacity is needed for tables alone.
 func ReadProblem(r io.Reader, name string, o Options) (*vrp.Problem, error) {
-	in := bufio.NewReaderSize(r, sniffed)
+	most := min(maxFile, o.Limits.Most(limits.File))
+	in := bufio.NewReaderSize(io.LimitReader(r, most+1), sniffed)
 	start, _ := in.Peek(sniffed)
 	from := io.Reader(in)
 	i := 0
-	if LooksJSON(start) {
-		text, err := io.ReadAll(io.LimitReader(in, maxFile+1))
+	if LooksJSON(start) { // whose kind may show at its end
+		text, err := io.ReadAll(io.LimitReader(in, most+1))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		if len(text) > maxFile {
-			return nil, tooLarge(name)
+		if int64(len(text)) > most {
+			return nil, fmt.Errorf("%s: %w", name, o.Limits.Beyond(limits.File))
 		}
 		kind, problem := jsonKind(text)
 		if kind == "plan" {
@@ -74,6 +76,9 @@ func ReadProblem(r io.Reader, name string, o Options) (*vrp.Problem, error) {
 	p, err := Formats[i].Read(from, name, o)
 	if err != nil {
 		return p, err
+	}
+	if err := p.Within(o.Limits); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if p.Name == "" && Formats[i].Name != "vrplib" {
 		p.Name = nameOf(name)

@@ -86,10 +86,14 @@ func readGeoJSON(r io.Reader, name string, o Options) (*vrp.Problem, error) {
 		}
 		s.rows, s.lines = append(s.rows, row), append(s.lines, i+1)
 	}
+	count := newTally(o)
 	for i, row := range s.rows {
+		if err := count.row(len(s.head)); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
 		s.rows[i] = append(row, make([]string, len(s.head)-len(row))...)
 	}
-	p, err := buildTables([]*sheet{s}, name, o)
+	p, err := buildTables([]*sheet{s}, name, o, count)
 	if err == nil && others > 0 {
 		p.Notes = append(p.Notes, fmt.Sprintf("%d of %d features are no points and are not read", others, len(all.Features)))
 	}

@@ -90,7 +90,7 @@ func (t *tables) fromFile(in *Input, n int) (m matrices, err error) {
 		return fromEngine(in, n)
 	default:
 		var book []*sheet
-		if book, err = readBook(in.Data, in.Name); err != nil {
+		if book, err = readBook(in.Data, in.Name, t.tally); err != nil {
 			return m, err
 		}
 		if len(book) > 1 {

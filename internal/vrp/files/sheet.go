@@ -110,7 +110,7 @@ func filled(cells []string) (n int) {
 
 // readCells reads a table of separated cells. Cells are separated by commas, or as spreadsheets in
 // other languages do it, by semicolons, where a number may have a decimal comma, or by tabs.
-func readCells(r io.Reader, name string) (*sheet, error) {
+func readCells(r io.Reader, name string, t *tally) (*sheet, error) {
 	text, err := io.ReadAll(lineEnds(io.LimitReader(r, maxFile)))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -149,6 +149,9 @@ func readCells(r io.Reader, name string) (*sheet, error) {
 			return nil, fmt.Errorf("%s:%d: not a row like the header: %w", name, bad.StartLine, bad.Err)
 		}
 		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if err := t.row(len(cells)); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		line, _ := in.FieldPos(0)
@@ -275,11 +278,11 @@ func separator(start []byte) (comma rune, is bool) {
 }
 
 // readBook reads the tables of a file: one of separated cells, or the sheets of a spreadsheet.
-func readBook(data []byte, name string) ([]*sheet, error) {
+func readBook(data []byte, name string, t *tally) ([]*sheet, error) {
 	if isArchive(data) {
-		return readXLSX(data, name)
+		return readXLSX(data, name, t)
 	}
-	s, err := readCells(bytes.NewReader(data), name)
+	s, err := readCells(bytes.NewReader(data), name, t)
 	if err != nil {
 		return nil, err
 	}

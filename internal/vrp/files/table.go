@@ -32,8 +32,9 @@ var ErrSpeed = errors.New("it has times, and nothing says how long a way takes: 
 // tables are those of one problem.
 type tables struct {
 	reader
-	p *vrp.Problem
-	o Options
+	p     *vrp.Problem
+	o     Options
+	tally *tally
 
 	customers, depots, vehicles, shipments, distances, durations, settings *sheet
 
@@ -72,18 +73,19 @@ func ReadTable(r io.Reader, name string, o Options) (*vrp.Problem, error) {
 	if len(data) > maxFile {
 		return nil, tooLarge(name)
 	}
-	book, err := readBook(data, name)
+	count := newTally(o)
+	book, err := readBook(data, name, count)
 	if err != nil {
 		return nil, err
 	}
-	return buildTables(book, name, o)
+	return buildTables(book, name, o, count)
 }
 
-func buildTables(book []*sheet, name string, o Options) (*vrp.Problem, error) {
+func buildTables(book []*sheet, name string, o Options, count *tally) (*vrp.Problem, error) {
 	if err := KnownTimes(o.Times); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	t := &tables{p: &vrp.Problem{Metric: vrp.Exact}, o: o, byID: map[string]int{}, name: name}
+	t := &tables{p: &vrp.Problem{Metric: vrp.Exact}, o: o, byID: map[string]int{}, name: name, tally: count}
 	t.minute = 1 / timeUnits[o.Times]
 	for _, step := range []func() error{func() error { return t.sort(book) }, t.readSettings, t.readDims, t.readDepots, t.readCustomers, t.readShipments, t.settleDepots, t.readVehicles,
 		t.undate, t.fill, t.readMatrices, t.readFleet, t.speed, t.check} {
@@ -166,7 +168,7 @@ func (t *tables) sort(book []*sheet) error {
 		if in == nil {
 			continue
 		}
-		more, err := readBook(in.Data, in.Name)
+		more, err := readBook(in.Data, in.Name, t.tally)
 		if err != nil {
 			return err
 		}

@@ -330,7 +330,7 @@ func TestRoutesReadBack(t *testing.T) {
 	if err := WritePlanXLSX(&book, p, plan); err != nil {
 		t.Fatal(err)
 	}
-	sheets, err := readXLSX(book.Bytes(), "f")
+	sheets, err := readXLSX(book.Bytes(), "f", newTally(Options{}))
 	if err != nil || len(sheets) != 2 || len(sheets[0].rows) != 7 || len(sheets[1].rows) != 2 || sheets[1].rows[0][1] != "truck" {
 		t.Errorf("%v: %v", err, fmt.Sprint(sheets))
 	}

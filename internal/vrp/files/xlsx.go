@@ -3,7 +3,9 @@ package files
 import (
 	"archive/zip"
 	"bytes"
+	"context"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -12,23 +14,21 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"haul/internal/limits"
 )
 
 // Spreadsheets of Office Open XML (.xlsx): the sheets' cells as text, formulas by their saved
 // values. What a reader could break: dates and times are numbers that only their cell format
-// identifies, and are given as 08:30:00 or 2024-05-01 08:30:00. Nothing in a file is trusted
-// before its size is checked.
-
-const (
-	xlsxMost  = 256 << 20 // bytes that a part may unpack to
-	xlsxCells = 8 << 20   // cells of a sheet
-)
+// identifies, and are given as 08:30:00 or 2024-05-01 08:30:00. Every part is read as a stream
+// whose bytes, rows and cells are counted against limits before they are kept.
 
 // isArchive tells the archive that a spreadsheet is.
 func isArchive(text []byte) bool { return bytes.HasPrefix(text, []byte("PK\x03\x04")) }
 
 type xlsx struct {
 	name    string
+	tally   *tally
 	files   map[string]*zip.File
 	strings []string
 	formats []cellFormat // by style
@@ -44,12 +44,12 @@ const (
 	dateAndTime
 )
 
-func readXLSX(data []byte, name string) ([]*sheet, error) {
+func readXLSX(data []byte, name string, t *tally) ([]*sheet, error) {
 	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
 		return nil, fmt.Errorf("%s: this is an archive that cannot be opened: %w", name, err)
 	}
-	x := &xlsx{name: name, files: map[string]*zip.File{}}
+	x := &xlsx{name: name, tally: t, files: map[string]*zip.File{}}
 	for _, f := range z.File {
 		x.files[strings.TrimPrefix(f.Name, "/")] = f
 	}
@@ -103,6 +103,9 @@ func readXLSX(data []byte, name string) ([]*sheet, error) {
 			if strings.HasPrefix(l.Target, "/") {
 				file = strings.TrimPrefix(l.Target, "/")
 			}
+			if err := t.sheet(); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
 			s, err := x.sheet(file, printable(b.Name))
 			if err != nil {
 				return nil, err
@@ -110,6 +113,7 @@ func readXLSX(data []byte, name string) ([]*sheet, error) {
 			if s != nil {
 				out = append(out, s)
 			}
+			break
 		}
 	}
 	if len(out) == 0 {
@@ -122,7 +126,7 @@ func readXLSX(data []byte, name string) ([]*sheet, error) {
 	return out, nil
 }
 
-func (x *xlsx) open(file string) (*xml.Decoder, io.Closer, error) {
+func (x *xlsx) open(file string, most limits.Name) (*xml.Decoder, io.Closer, error) {
 	f := x.files[file]
 	if f == nil {
 		return nil, nil, fmt.Errorf("%s: it has no part %s", x.name, quoteShort(file))
@@ -131,52 +135,124 @@ func (x *xlsx) open(file string) (*xml.Decoder, io.Closer, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %s: %w", x.name, quoteShort(file), err)
 	}
-	return xml.NewDecoder(io.LimitReader(r, xlsxMost)), r, nil
+	return xml.NewDecoder(x.tally.unpack(r, most)), r, nil
 }
 
 // parse reads a whole part.
 func (x *xlsx) parse(file string, to any) error {
-	d, c, err := x.open(file)
+	d, c, err := x.open(file, limits.Styles)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	if err := d.Decode(to); err != nil {
-		return fmt.Errorf("%s: %s: %s", x.name, quoteShort(file), printable(err.Error()))
+		return fmt.Errorf("%s: %s: %w", x.name, quoteShort(file), readable(err))
 	}
 	return nil
 }
 
-// text is a string that may be in runs of different looks.
-type xlsxText struct {
-	T    string `xml:"t"`
-	Runs []struct {
-		T string `xml:"t"`
-	} `xml:"r"`
-}
-
-func (t *xlsxText) String() string {
-	s := t.T
-	for _, r := range t.Runs {
-		s += r.T
-	}
-	return s
-}
-
-func (x *xlsx) shared() error {
-	if x.files["xl/sharedStrings.xml"] == nil {
-		return nil
-	}
-	var all struct {
-		List []xlsxText `xml:"si"`
-	}
-	if err := x.parse("xl/sharedStrings.xml", &all); err != nil {
+// readable is an error of a decoder in characters that can be shown. One of a limit or of a context
+// stays what it is.
+func readable(err error) error {
+	var over *limits.Error
+	switch {
+	case errors.As(err, &over):
+		return over
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	}
-	for i := range all.List {
-		x.strings = append(x.strings, all.List[i].String())
+	return errors.New(printable(err.Error()))
+}
+
+// text reads a string that may be in runs of different looks, up to the end of the element that it
+// is in. How it is pronounced is no part of it.
+func (x *xlsx) text(d *xml.Decoder) (string, error) {
+	var out strings.Builder
+	depth, skipped, inside := 0, 0, false
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return "", err
+		}
+		switch e := token.(type) {
+		case xml.StartElement:
+			depth++
+			if skipped > 0 || e.Name.Local == "rPh" {
+				skipped++
+			}
+			inside = skipped == 0 && e.Name.Local == "t"
+		case xml.EndElement:
+			if depth == 0 {
+				return out.String(), nil
+			}
+			depth--
+			skipped, inside = max(0, skipped-1), false
+		case xml.CharData:
+			if !inside {
+				continue
+			}
+			if err := x.tally.limits.Over(limits.CellText, int64(out.Len()+len(e))); err != nil {
+				return "", err
+			}
+			out.Write(e)
+		}
 	}
-	return nil
+}
+
+// plain reads the characters of an element up to its end.
+func (x *xlsx) plain(d *xml.Decoder) (string, error) {
+	var out []byte
+	for depth := 0; ; {
+		token, err := d.Token()
+		if err != nil {
+			return "", err
+		}
+		switch e := token.(type) {
+		case xml.StartElement:
+			depth++
+		case xml.EndElement:
+			if depth--; depth < 0 {
+				return string(out), nil
+			}
+		case xml.CharData:
+			if depth == 0 {
+				out = append(out, e...)
+			}
+			if err := x.tally.limits.Over(limits.CellText, int64(len(out))); err != nil {
+				return "", err
+			}
+		}
+	}
+}
+
+// shared reads the texts that cells name by number. Each counts as a cell.
+func (x *xlsx) shared() error {
+	const file = "xl/sharedStrings.xml"
+	if x.files[file] == nil {
+		return nil
+	}
+	d, c, err := x.open(file, limits.Unpacked)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			return nil
+		}
+		if e, ok := token.(xml.StartElement); err == nil && ok && e.Name.Local == "si" {
+			if err = x.tally.cell(1); err == nil {
+				var text string
+				if text, err = x.text(d); err == nil {
+					x.strings = append(x.strings, text)
+				}
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %s: %w", x.name, file, readable(err))
+		}
+	}
 }
 
 // styles finds the formats that make a number a time.
@@ -248,52 +324,93 @@ func formatOf(code string) cellFormat {
 }
 
 type xlsxCell struct {
-	Ref    string    `xml:"r,attr"`
-	Style  int       `xml:"s,attr"`
-	Type   string    `xml:"t,attr"`
-	Saved  *string   `xml:"v"`
-	Made   *string   `xml:"f"` // a formula
-	Inline *xlsxText `xml:"is"`
-	Value  string    `xml:"-"` // what was saved
+	ref, kind string
+	style     int
+	saved     bool // it has a value
+	made      bool // by a formula
+	value     string
+	inline    *string
+}
+
+// cellOf reads a cell up to its end.
+func (x *xlsx) cellOf(d *xml.Decoder, start *xml.StartElement) (c xlsxCell, err error) {
+	for _, a := range start.Attr {
+		switch a.Name.Local {
+		case "r":
+			c.ref = a.Value
+		case "t":
+			c.kind = a.Value
+		case "s":
+			if c.style, err = strconv.Atoi(strings.TrimSpace(a.Value)); err != nil {
+				return c, err
+			}
+		}
+	}
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return c, err
+		}
+		switch e := token.(type) {
+		case xml.EndElement:
+			return c, nil
+		case xml.StartElement:
+			switch e.Name.Local {
+			case "v":
+				c.saved = true
+				c.value, err = x.plain(d)
+			case "f":
+				c.made = true
+				_, err = x.plain(d)
+			case "is":
+				var text string
+				text, err = x.text(d)
+				c.inline = &text
+			default:
+				err = d.Skip()
+			}
+			if err != nil {
+				return c, err
+			}
+		}
+	}
 }
 
 // sheet reads a sheet: its first row that holds anything is the header. nil: it is empty.
 func (x *xlsx) sheet(file, title string) (*sheet, error) {
-	d, c, err := x.open(file)
+	d, c, err := x.open(file, limits.Unpacked)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
 	s := &sheet{name: x.name + ":" + title, title: title, decimal: strings.TrimSpace}
-	row, cells := 0, 0
+	row := 0
 	for {
 		token, err := d.Token()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %s", s.name, printable(err.Error()))
+			return nil, fmt.Errorf("%s: %w", s.name, readable(err))
 		}
 		start, ok := token.(xml.StartElement)
 		if !ok || start.Name.Local != "row" {
 			continue
 		}
-		var r struct {
-			Number int        `xml:"r,attr"`
-			Cells  []xlsxCell `xml:"c"`
+		row++
+		for _, a := range start.Attr {
+			if n, err := strconv.Atoi(strings.TrimSpace(a.Value)); a.Name.Local == "r" && err != nil {
+				return nil, s.errorf(row, "there is no row %s", quoteShort(a.Value))
+			} else if a.Name.Local == "r" && n > 0 {
+				row = n
+			}
 		}
-		if err := d.DecodeElement(&r, &start); err != nil {
-			return nil, fmt.Errorf("%s: %s", s.name, printable(err.Error()))
-		}
-		if row++; r.Number > 0 {
-			row = r.Number
-		}
-		if cells += len(r.Cells); cells > xlsxCells {
-			return nil, fmt.Errorf("%s: more than %d cells", s.name, xlsxCells)
-		}
-		list, err := x.row(s, row, r.Cells)
+		list, err := x.row(d, s, row)
 		if err != nil {
 			return nil, err
+		}
+		if err := x.tally.row(len(s.head)); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.name, err)
 		}
 		switch {
 		case list == nil:
@@ -310,7 +427,7 @@ func (x *xlsx) sheet(file, title string) (*sheet, error) {
 					return nil, s.errorf(row, "the cell %s is beside the header", quoteShort(list[i]))
 				}
 			}
-			s.rows, s.lines = append(s.rows, list[:len(s.head)]), append(s.lines, row)
+			s.rows, s.lines = append(s.rows, list[:len(s.head):len(s.head)]), append(s.lines, row)
 		}
 	}
 	if s.head == nil {
@@ -319,20 +436,44 @@ func (x *xlsx) sheet(file, title string) (*sheet, error) {
 	return s, nil
 }
 
-// row is a row's cells by column; nil: all are empty.
-func (x *xlsx) row(s *sheet, row int, cells []xlsxCell) ([]string, error) {
+// row reads a row's cells by column, up to the row's end; nil: all are empty.
+func (x *xlsx) row(d *xml.Decoder, s *sheet, row int) ([]string, error) {
 	var list []string
-	for i := range cells {
-		c := &cells[i]
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.name, readable(err))
+		}
+		if _, ok := token.(xml.EndElement); ok {
+			break
+		}
+		start, ok := token.(xml.StartElement)
+		if !ok {
+			continue
+		}
+		if start.Name.Local != "c" {
+			if err := d.Skip(); err != nil {
+				return nil, fmt.Errorf("%s: %w", s.name, readable(err))
+			}
+			continue
+		}
+		c, err := x.cellOf(d, &start)
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", s.name, row, readable(err))
+		}
 		at := len(list)
-		if c.Ref != "" {
-			if at = columnOf(c.Ref); at < 0 || at >= 1<<14 {
-				return nil, s.errorf(row, "there is no cell %s", quoteShort(c.Ref))
+		if c.ref != "" {
+			if at = columnOf(c.ref); at < 0 || at >= 1<<14 {
+				return nil, s.errorf(row, "there is no cell %s", quoteShort(c.ref))
 			}
 		}
-		text, err := x.cell(c)
+		text, err := x.cell(&c)
 		if err != nil {
-			return nil, s.errorf(row, "cell %s %v", quoteShort(c.Ref), err)
+			return nil, s.errorf(row, "cell %s %v", quoteShort(c.ref), err)
+		}
+		// A cell is counted even where it stands in the place of one before.
+		if err := x.tally.cell(max(1, at+1-len(list))); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.name, err)
 		}
 		for len(list) <= at {
 			list = append(list, "")
@@ -364,39 +505,37 @@ func columnOf(ref string) int {
 
 // cell is a cell's text.
 func (x *xlsx) cell(c *xlsxCell) (string, error) {
-	if c.Saved != nil {
-		c.Value = *c.Saved
-	} else if c.Made != nil && c.Inline == nil {
+	if !c.saved && c.made && c.inline == nil {
 		return "", fmt.Errorf("holds a formula whose value was not saved: open and save the file in a spreadsheet program")
 	}
-	switch c.Type {
+	switch c.kind {
 	case "s":
-		i, err := strconv.Atoi(strings.TrimSpace(c.Value))
+		i, err := strconv.Atoi(strings.TrimSpace(c.value))
 		if err != nil || i < 0 || i >= len(x.strings) {
 			return "", fmt.Errorf("names a text that does not exist")
 		}
 		return x.strings[i], nil
 	case "inlineStr":
-		if c.Inline == nil {
+		if c.inline == nil {
 			return "", nil
 		}
-		return c.Inline.String(), nil
+		return *c.inline, nil
 	case "b":
-		return map[bool]string{true: "yes", false: "no"}[c.Value == "1"], nil
+		return map[bool]string{true: "yes", false: "no"}[c.value == "1"], nil
 	case "e":
-		return "", fmt.Errorf("holds the error %s", quoteShort(c.Value))
+		return "", fmt.Errorf("holds the error %s", quoteShort(c.value))
 	case "str", "d":
-		return strings.Replace(c.Value, "T", " ", 1), nil
+		return strings.Replace(c.value, "T", " ", 1), nil
 	}
-	if c.Value == "" || c.Style < 0 || c.Style >= len(x.formats) || x.formats[c.Style] == plainNumber {
-		return c.Value, nil
+	if c.value == "" || c.style < 0 || c.style >= len(x.formats) || x.formats[c.style] == plainNumber {
+		return c.value, nil
 	}
-	v, err := strconv.ParseFloat(c.Value, 64)
+	v, err := strconv.ParseFloat(c.value, 64)
 	if err != nil || !(math.Abs(v) < 1e7) {
-		return c.Value, nil
+		return c.value, nil
 	}
 	seconds := int64(math.Round(v * 86400))
-	if x.formats[c.Style] == timeOfDay && seconds >= 0 && v < 100 {
+	if x.formats[c.style] == timeOfDay && seconds >= 0 && v < 100 {
 		return fmt.Sprintf("%02d:%02d:%02d", seconds/3600, seconds/60%60, seconds%60), nil
 	}
 	return x.base.Add(time.Duration(seconds) * time.Second).Format(dateForm), nil

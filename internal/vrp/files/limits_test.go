@@ -1,0 +1,334 @@
+package files
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+
+	"haul/internal/limits"
+	"haul/internal/vrp"
+)
+
+// workbook is a spreadsheet whose sheets all name one part, which is sheet.
+func workbook(t testing.TB, sheets int, sheet func(w io.Writer)) []byte {
+	var out bytes.Buffer
+	z := zip.NewWriter(&out)
+	part := func(name string, write func(w io.Writer)) {
+		w, err := z.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(w)
+	}
+	part("xl/workbook.xml", func(w io.Writer) {
+		fmt.Fprint(w, `<workbook xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"><sheets>`)
+		for i := range sheets {
+			fmt.Fprintf(w, `<sheet name="s%d" r:id="r1"/>`, i)
+		}
+		fmt.Fprint(w, `</sheets></workbook>`)
+	})
+	part("xl/_rels/workbook.xml.rels", func(w io.Writer) {
+		fmt.Fprint(w, `<Relationships><Relationship Id="r1" Target="worksheets/sheet1.xml"/></Relationships>`)
+	})
+	part("xl/worksheets/sheet1.xml", sheet)
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// rowsOf writes a header of some columns and rows with one cell in the first column.
+func rowsOf(rows int, last string) func(w io.Writer) {
+	return func(w io.Writer) {
+		fmt.Fprintf(w, `<worksheet><sheetData><row><c r="A1" t="str"><v>id</v></c><c r="%s1" t="str"><v>x</v></c></row>`, last)
+		line := []byte(`<row><c r="A2"><v>1</v></c></row>`)
+		for range rows {
+			w.Write(line)
+		}
+		fmt.Fprint(w, `</sheetData></worksheet>`)
+	}
+}
+
+// TestSpreadsheetsAreCounted: a spreadsheet of 127 kB whose 500 sheets name one part of two million
+// rows, and one of 31 kB whose header ends in the last column, are refused before they cost more
+// than the limits allow. The counts are those of work: rows, cells and unpacked bytes.
+func TestSpreadsheetsAreCounted(t *testing.T) {
+	for _, c := range []struct {
+		what   string
+		data   []byte
+		limit  limits.Name
+		unpack int64
+	}{
+		{"500 sheets", workbook(t, 500, rowsOf(2_000_000, "B")), limits.Rows, 8 << 20},
+		{"65 empty sheets", workbook(t, 65, func(w io.Writer) { io.WriteString(w, "<worksheet/>") }), limits.Sheets, 1 << 20},
+		{"a wide header", workbook(t, 2, rowsOf(100_000, "XFD")), limits.Cells, 64 << 20},
+		{"an unending text", workbook(t, 1, func(w io.Writer) {
+			io.WriteString(w, `<worksheet><sheetData><row><c t="inlineStr"><is>`)
+			for range 1 << 17 {
+				io.WriteString(w, `<r><t>a</t></r>`)
+			}
+		}), limits.CellText, 2 << 20},
+	} {
+		if len(c.data) > 256<<10 {
+			t.Errorf("%s: the file has %d bytes", c.what, len(c.data))
+		}
+		o := Options{Limits: limits.ForService()}
+		count := newTally(o)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := readBook(c.data, "f.xlsx", count)
+		runtime.ReadMemStats(&after)
+		var over *limits.Error
+		if !errors.As(err, &over) || over.Limit != c.limit || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "haul serve --limit "+limits.Table[c.limit].Key+"=N") {
+			t.Errorf("%s: %v", c.what, err)
+		}
+		if count.unpacked > c.unpack || count.rows > o.Limits.Most(limits.Rows)+1 || count.cells > o.Limits.Most(limits.Cells)+1<<14 {
+			t.Errorf("%s: %d rows, %d cells and %d bytes were read", c.what, count.rows, count.cells, count.unpacked)
+		}
+		// Cells are strings of 16 bytes, in slices that grow by a quarter; XML takes some for each
+		// token.
+		if took := after.HeapAlloc - min(after.HeapAlloc, before.HeapAlloc); took > 200<<20 {
+			t.Errorf("%s: %d MB are held", c.what, took>>20)
+		}
+	}
+}
+
+// TestTablesListen: the reading of tables ends with its context.
+func TestTablesListen(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, data := range map[string][]byte{
+		"f.xlsx": workbook(t, 3, rowsOf(90_000, "B")),
+		"f.csv":  append([]byte("id,x,y,demand\n"), bytes.Repeat([]byte("1,2,3,4\n"), 90_000)...),
+	} {
+		count := newTally(Options{Context: ctx})
+		if _, err := readBook(data, name, count); !errors.Is(err, context.Canceled) || count.rows > 2*listenEach {
+			t.Errorf("%s: %v after %d rows", name, err, count.rows)
+		}
+	}
+}
+
+// TestTableOfLimits walks the table: as much as a limit allows is taken, one more and a thousand
+// times as much is refused in one line that names the limit and its flag. Inputs are streams.
+func TestTableOfLimits(t *testing.T) {
+	base := func() *vrp.Problem {
+		return &vrp.Problem{Capacity: 9, Demand: []int32{0, 1}, X: []float64{0, 1}, Y: []float64{0, 1}}
+	}
+	problem := func(edit func(p *vrp.Problem, n int)) func(l *limits.Set, n int) error {
+		return func(l *limits.Set, n int) error {
+			p := base()
+			edit(p, n)
+			return p.Within(l)
+		}
+	}
+	kind := func(edit func(k *vrp.VehicleType, n int)) func(l *limits.Set, n int) error {
+		return problem(func(p *vrp.Problem, n int) { p.Fleet = make([]vrp.VehicleType, 1); edit(&p.Fleet[0], n) })
+	}
+	book := func(sheets func(n int) int, sheet func(w io.Writer, n int)) func(l *limits.Set, n int) error {
+		return func(l *limits.Set, n int) error {
+			_, err := readBook(workbook(t, sheets(n), func(w io.Writer) { sheet(w, n) }), "f.xlsx", newTally(Options{Limits: l}))
+			return err
+		}
+	}
+	one := func(int) int { return 1 }
+	const most = 16 // every limit that is walked is lowered to it
+	elsewhere := map[limits.Name]string{
+		limits.File: "TestFileIsLimited", limits.Depth: "TestDepth", limits.Routes: "serve.TestStartIsLimited", limits.Tables: "sqlite.TestTablesAreLimited",
+		limits.Tensors: "safetensors.TestTensorsAreLimited", limits.Events: "trace.TestEventsAreLimited",
+	}
+	walks := map[limits.Name]func(l *limits.Set, n int) error{
+		limits.Unpacked: book(one, func(w io.Writer, n int) { w.Write([]byte("<a/>")); w.Write(bytes.Repeat([]byte(" "), n)) }),
+		limits.Sheets:   book(func(n int) int { return n }, func(w io.Writer, n int) { rowsOf(0, "B")(w) }),
+		limits.Rows:     book(one, func(w io.Writer, n int) { rowsOf(n-1, "B")(w) }),
+		limits.Cells:    book(one, func(w io.Writer, n int) { fmt.Fprintf(w, "<s><row>%s</row></s>", strings.Repeat("<c><v>1</v></c>", n)) }),
+		limits.CellText: book(one, func(w io.Writer, n int) {
+			fmt.Fprintf(w, "<s><row><c t=\"str\"><v>%s</v></c></row></s>", strings.Repeat("a", n))
+		}),
+		limits.Places:     problem(func(p *vrp.Problem, n int) { p.Demand = make([]int32, n) }),
+		limits.Depots:     problem(func(p *vrp.Problem, n int) { p.Depots = n }),
+		limits.Matrix:     problem(func(p *vrp.Problem, n int) { p.Weights = make([]float64, n) }),
+		limits.Profiles:   problem(func(p *vrp.Problem, n int) { p.Profiles = make([]vrp.Profile, n) }),
+		limits.Dimensions: problem(func(p *vrp.Problem, n int) { p.Dimensions = make([]vrp.Dimension, n) }),
+		limits.Types:      problem(func(p *vrp.Problem, n int) { p.Fleet = make([]vrp.VehicleType, n) }),
+		limits.Windows:    problem(func(p *vrp.Problem, n int) { p.Windows = [][]vrp.Window{make([]vrp.Window, n)} }),
+		limits.AllWindows: problem(func(p *vrp.Problem, n int) {
+			for range n / 2 {
+				p.Windows = append(p.Windows, make([]vrp.Window, 2))
+			}
+			p.Windows = append(p.Windows, make([]vrp.Window, 2*(n%2)))
+		}),
+		limits.Groups:    problem(func(p *vrp.Problem, n int) { p.Groups = make([]vrp.Group, n) }),
+		limits.Shipments: problem(func(p *vrp.Problem, n int) { p.Shipments = make([]vrp.Shipment, n) }),
+		limits.Skills:    problem(func(p *vrp.Problem, n int) { p.Needs = [][]int32{make([]int32, n)} }),
+		limits.AllSkills: problem(func(p *vrp.Problem, n int) {
+			for range n {
+				p.Needs = append(p.Needs, make([]int32, 1))
+			}
+		}),
+		limits.Breaks:  kind(func(k *vrp.VehicleType, n int) { k.Breaks = make([]vrp.Break, n) }),
+		limits.Reloads: kind(func(k *vrp.VehicleType, n int) { k.Reloads = make([]int, n) }),
+		limits.Numbers: kind(func(k *vrp.VehicleType, n int) { k.Numbers = make([]int32, n) }),
+		limits.Allowed: kind(func(k *vrp.VehicleType, n int) { k.Allowed = make([]int32, n) }),
+		limits.Styles: func(l *limits.Set, n int) error {
+			x := &xlsx{name: "f", tally: newTally(Options{Limits: l})}
+			_, err := io.Copy(io.Discard, x.tally.unpack(strings.NewReader(strings.Repeat(" ", n)), limits.Styles))
+			return err
+		},
+	}
+	for i, row := range limits.Table {
+		name := limits.Name(i)
+		if row.Key == "" || row.Text == "" || row.Command < row.Service || row.Service < 1 {
+			t.Errorf("limit %d is %+v", i, row)
+		}
+		walk := walks[name]
+		if walk == nil {
+			if elsewhere[name] == "" {
+				t.Errorf("no test walks the limit %s", row.Key)
+			}
+			continue
+		}
+		low := most
+		if name == limits.Unpacked { // of which the description of the book takes some
+			low = 1 << 12
+		}
+		for _, service := range []bool{false, true} {
+			l := limits.ForCommand()
+			flag := "--limit " + row.Key + "=N"
+			if service {
+				l, flag = limits.ForService(), "haul serve "+flag
+			}
+			if err := l.Raise([]string{fmt.Sprintf("%s=%d", row.Key, low)}); err != nil {
+				t.Fatal(err)
+			}
+			at := low
+			if name == limits.Unpacked {
+				at = low - 300
+			}
+			if err := walk(l, at); err != nil {
+				var over *limits.Error
+				if errors.As(err, &over) {
+					t.Errorf("%s: at the limit: %v", row.Key, err)
+				}
+			}
+			for _, n := range []int{low + 1, 1000 * low} {
+				err := walk(l, n)
+				var over *limits.Error
+				if !errors.As(err, &over) || over.Limit != name || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), flag) {
+					t.Errorf("%s: %d: %v", row.Key, n, err)
+				}
+			}
+		}
+	}
+}
+
+// TestDepth: brackets nest as deep as the table says, and no deeper.
+func TestDepth(t *testing.T) {
+	if most := limits.Table[limits.Depth]; most.Command != MaxDepth || most.Service != MaxDepth {
+		t.Errorf("%+v, and MaxDepth is %d", most, MaxDepth)
+	}
+	for _, deep := range []int{MaxDepth, MaxDepth + 1, 1000 * MaxDepth} {
+		if got, _ := scan([]byte(strings.Repeat("[", deep))); got != (deep > MaxDepth) {
+			t.Errorf("%d deep: %v", deep, got)
+		}
+	}
+}
+
+// spaces is a stream of so many bytes, counted.
+type spaces struct{ left, read int64 }
+
+func (e *spaces) Read(b []byte) (int, error) {
+	if e.left == 0 {
+		return 0, io.EOF
+	}
+	n := int(min(int64(len(b)), e.left))
+	for i := range b[:n] {
+		b[i] = ' '
+	}
+	if e.read == 0 {
+		b[0] = '{'
+	}
+	e.left, e.read = e.left-int64(n), e.read+int64(n)
+	return n, nil
+}
+
+// TestFileIsLimited: a file over the limit is not read to its end.
+func TestFileIsLimited(t *testing.T) {
+	l := limits.ForCommand()
+	if err := l.Raise([]string{"file=65536"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int64{65536, 65537, 65536 * 1000} {
+		in := &spaces{left: size}
+		_, err := ReadProblem(in, "f.json", Options{Limits: l})
+		var over *limits.Error
+		if errors.As(err, &over) != (size > 65536) || in.read > 65536+2*sniffed {
+			t.Errorf("%d bytes: %v, %d read", size, err, in.read)
+		}
+	}
+}
+
+// TestKeysAreExact: a key is given once, and spelled as it is documented.
+func TestKeysAreExact(t *testing.T) {
+	const good = `{"coords":[[0,0],[1,1]],"demands":[0,1],"capacity":3,"fleet":null}`
+	for _, c := range []struct{ text, want string }{
+		{`{"coords":[[0,0],[1,1]],"demands":[0,1],"capacity":3,"capacity":30}`, `the key "capacity" of the document is given twice`},
+		{`{"coords":[[0,0],[1,1]],"demands":[0,1],"Capacity":3}`, `there is no key "Capacity" of the document: it is spelled capacity`},
+		{`{"coords":[[0,0],[1,1]],"demands":[0,1],"capacity":3,"c\u0061pacity":4}`, `the key "capacity" of the document is given twice`},
+		{`{"coords":[[0,0],[1,1]],"demands":[0,1],"fleet":[{"count":1,"capacity":[3],"Count":2}]}`, `there is no key "Count" of fleet: it is spelled count`},
+		{`{"coords":[[0,0],[1,1]],"demands":[0,1],"fleet":[{"count":1,"capacity":[3]},{"count":1,"count":2}]}`, `the key "count" of fleet is given twice`},
+		{`{"coords":[[0,0],[1,1]],"demands":[0,1],"capacity":3}`, ""},
+	} {
+		_, err := ReadJSON(strings.NewReader(c.text), "f")
+		if (err == nil) != (c.want == "") || err != nil && !strings.HasSuffix(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.text, err)
+		}
+	}
+	var twice struct {
+		Settings map[string]string `json:"settings"`
+	}
+	if err := Decode([]byte(`{"settings":{"Seed":"1","seed":"2"}}`), &twice); err != nil {
+		t.Errorf("keys of a map: %v", err)
+	}
+	if err := Decode([]byte(`{"settings":{"seed":"1","seed":"2"}}`), &twice); err == nil {
+		t.Error("a key of a map is given twice")
+	}
+	if !json.Valid([]byte(good)) {
+		t.Error(good)
+	}
+}
+
+// FuzzExactKeys: keys of whatever a decoder takes are passed to the end of the text.
+func FuzzExactKeys(f *testing.F) {
+	for _, seed := range []string{`{"a":[1,{"b":"\""}],"c":{}}`, `{"a":"}"}`, `[]`, `{"windows":[[[1,2]]],"fleet":[{"breaks":[{}]}]}`, "{\"a\xff\":1}"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if deep, _ := scan(text); deep || len(text) > 1<<16 {
+			return
+		}
+		var d struct {
+			A, Windows any
+			Fleet      []struct {
+				Breaks []struct{ Duration float64 }
+			} `json:"fleet"`
+			Capacity int `json:"capacity"`
+		}
+		if Decode(text, &d) != nil {
+			return
+		}
+		again, err := json.Marshal(&d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Decode(again, &d); err != nil {
+			t.Errorf("%s: %v", again, err)
+		}
+	})
+}
