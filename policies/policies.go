@@ -56,6 +56,9 @@ func Read(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := intact(name, packed); err != nil {
+		return nil, err
+	}
 	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return nil, fmt.Errorf("policy %s: %w", name, err)

@@ -78,6 +78,7 @@ type Checkpoint struct {
 	Device    string // where it was written
 	Precision string // of matrix products there; "" in files from before it was kept
 	Progress  Progress
+	Summed    bool // its bytes are those that were written; false for files from before there were checksums
 	file      *safetensors.File
 	read      sync.Map // names of tensors that somebody asked for; a server's benches ask side by side
 }
@@ -95,7 +96,7 @@ func Load(path, recipe string) (*Checkpoint, error) {
 	if err != nil {
 		return nil, c.wrap(err)
 	}
-	c.file = f
+	c.file, c.Summed = f, f.Summed
 	return c, nil
 }
 
@@ -110,7 +111,7 @@ func Decode(path, recipe string, text []byte) (*Checkpoint, error) {
 	if err != nil {
 		return nil, c.wrap(err)
 	}
-	c.file = f
+	c.file, c.Summed = f, f.Summed
 	return c, nil
 }
 

@@ -209,6 +209,9 @@ func (r *run) checkpoint() (*Checkpoint, error) {
 	if err := sameText(r.Recipe.Merge(ck.Settings, r.Settings), r.Settings); err != nil {
 		return nil, fmt.Errorf("resume %s: %w", r.Dir.Path(), err)
 	}
+	if !ck.Summed {
+		r.Listener.Note("the checkpoint has no checksum, as earlier versions wrote it: damage to it would not be noticed")
+	}
 	switch {
 	case device.Kind(r.Device.Name()) != device.Kind(ck.Device):
 		r.Listener.Note(fmt.Sprintf("the checkpoint was written on %s: the run continues from the same state, but only the same kind of device repeats it bit for bit", ck.Device))

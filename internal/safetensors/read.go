@@ -90,6 +90,9 @@ func read(r io.Reader, size int64, check func(*File, int64) error) (*File, error
 	if _, err := io.ReadFull(r, data); err != nil {
 		return nil, truncated(err)
 	}
+	if err := f.checkSum(head[:], header, data); err != nil {
+		return nil, err
+	}
 	at := int64(0)
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
@@ -163,8 +166,8 @@ func parseEntry(name string, raw json.RawMessage) (entry, error) {
 	var e entry
 	var offsets []int64
 	fields := 0
-	// Three keys and one string have eight quotation marks, so that nothing is there twice and nothing
-	// else is there: most entries are read by this alone.
+	// Three keys and one string have eight quotation marks, so that nothing is there twice and
+	// nothing else is there: most entries are read by this alone.
 	var plain struct {
 		DType   DType   `json:"dtype"`
 		Shape   []int   `json:"shape"`

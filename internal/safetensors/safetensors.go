@@ -48,6 +48,7 @@ type Tensor struct {
 type File struct {
 	Metadata map[string]string
 	Tensors  []Tensor
+	Summed   bool // it was read, and its bytes are those that were written
 }
 
 // Tensor returns the tensor of that name.

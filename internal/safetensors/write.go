@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 )
 
@@ -17,7 +18,15 @@ func Write(w io.Writer, f *File) error {
 	if err != nil {
 		return err
 	}
-	if _, err := w.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(header)))); err != nil {
+	length := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
+	if digits := sumAt(header); len(f.Metadata) > 0 {
+		copy(header[digits:], sumOf(length, header, digits, func(add func([]byte)) {
+			for _, t := range f.Tensors {
+				add(t.Data)
+			}
+		}))
+	}
+	if _, err := w.Write(length); err != nil {
 		return err
 	}
 	if _, err := w.Write(header); err != nil {
@@ -52,7 +61,9 @@ func (f *File) header() ([]byte, error) {
 		return nil
 	}
 	if len(f.Metadata) > 0 {
-		if err := add(metadataKey, f.Metadata); err != nil { // Marshal sorts the keys
+		with := maps.Clone(f.Metadata)
+		with[keySum], with[keySummed] = noSum, "1"
+		if err := add(metadataKey, with); err != nil { // Marshal sorts the keys
 			return nil, err
 		}
 	}

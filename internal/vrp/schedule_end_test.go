@@ -22,3 +22,13 @@ func TestBreaksComeAfterTheRelease(t *testing.T) {
 		t.Errorf("it can rest at the depot from 34 on: %v", all)
 	}
 }
+
+// TestEarliestOfEqualStarts: of starts that make a route equally long, the earliest is taken.
+func TestEarliestOfEqualStarts(t *testing.T) {
+	p := line(1)
+	p.Windows = [][]Window{nil, {{20, 21}, {40, 41}, {60, 61}}}
+	e, err := Evaluate(p, Solution{Routes: [][]int32{{1}}})
+	if err != nil || e.Routes[0].Start != 10 || e.Routes[0].Duration != 20 {
+		t.Errorf("%+v, %v: it leaves at 10", e, err)
+	}
+}

@@ -115,6 +115,11 @@ func TestViolations(t *testing.T) {
 			p.Backhauls, p.Demand[2], p.Pickup = LinehaulFirst, 0, []int32{0, 0, 1, 0}
 			return Solution{Routes: [][]int32{{2}, {1, 3}}}
 		}, BackhaulOrder, 2, 1, "it begins with customer 2, a pickup: a delivery comes first"},
+		{"a linehaul first on every trip", func(p *Problem) Solution {
+			fleet(p, func(t *VehicleType) { t.Reloads = []int{0} })
+			p.Backhauls, p.Demand[2], p.Pickup = LinehaulFirst, 0, []int32{0, 0, 1, 0}
+			return Solution{Routes: [][]int32{{1, 0, 2}, {3}}}
+		}, BackhaulOrder, 2, 1, "it begins with customer 2, a pickup: a delivery comes first"},
 		{"shipment turned", func(p *Problem) Solution {
 			p.Shipments = []Shipment{{3, 1, []int32{2}}}
 			return one(1, 2, 3)

@@ -332,3 +332,17 @@ func FuzzExactKeys(f *testing.F) {
 		}
 	})
 }
+
+// TestTheTighterDurationHolds: where a file limits the duration of all routes and of a vehicle's,
+// the smaller of the two holds.
+func TestTheTighterDurationHolds(t *testing.T) {
+	const text = "NAME: a\nTYPE: CVRP\nDIMENSION: 2\nVEHICLES: 2\nCAPACITY: 5\nDISTANCE: 50\nEDGE_WEIGHT_TYPE: EUC_2D\nNODE_COORD_SECTION\n1 0 0\n2 3 4\n" +
+		"DEMAND_SECTION\n1 0\n2 1\nVEHICLES_MAX_DURATION_SECTION\n1 80\n2 40\nDEPOT_SECTION\n1\n-1\nEOF\n"
+	p, err := ReadProblem(strings.NewReader(text), "a.vrp", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Fleet) != 2 || p.Fleet[0].MaxDuration != 50 || p.Fleet[1].MaxDuration != 40 {
+		t.Errorf("%+v", p.Fleet)
+	}
+}

@@ -1,0 +1,90 @@
+package run_test
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"math/rand"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"haul/internal/report"
+	"haul/internal/run"
+	"haul/internal/run/runtest"
+)
+
+// TestFlipsInACheckpoint: 10,000 flips in a checkpoint, its settings, its progress and its moments
+// among them, are noticed when it is read.
+func TestFlipsInACheckpoint(t *testing.T) {
+	c := toySettings(t, "training.num_epochs=1")
+	o := toyOptions(c)
+	path := filepath.Join(t.TempDir(), "a")
+	o.Dir, o.Listener = runtest.OpenDir(t, path, false), report.Silent{}
+	if err := run.Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(path, run.LastName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ck, err := run.Decode("a", "", text)
+	if err != nil || !ck.Summed {
+		t.Fatalf("%+v, %v", ck, err)
+	}
+	random := rand.New(rand.NewSource(1))
+	flips := min(10_000, 8*len(text))
+	if testing.Short() {
+		flips = 1000
+	}
+	for range flips {
+		at, by := random.Intn(len(text)), byte(1)<<random.Intn(8)
+		text[at] ^= by
+		if _, err := run.Decode("a", "", text); err == nil {
+			t.Errorf("byte %d of %d is changed by %#x: it is read", at, len(text), by)
+		}
+		text[at] ^= by
+	}
+}
+
+// TestACheckpointLargerThanMemory: a checkpoint whose tensors take more memory than there is, is
+// refused before they are read. The file is sparse.
+func TestACheckpointLargerThanMemory(t *testing.T) {
+	c := toySettings(t, "training.num_epochs=1")
+	o := toyOptions(c)
+	path := filepath.Join(t.TempDir(), "a")
+	o.Dir, o.Listener = runtest.OpenDir(t, path, false), report.Silent{}
+	if err := run.Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if _, known := run.AvailableMemory(); !known {
+		t.Skip("this system does not tell how much memory is available")
+	}
+	last := filepath.Join(path, run.LastName)
+	text, err := os.ReadFile(last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := binary.LittleEndian.Uint64(text)
+	header := map[string]any{}
+	if err := json.Unmarshal(text[8:8+n], &header); err != nil {
+		t.Fatal(err)
+	}
+	size := int64(len(text)) - 8 - int64(n)
+	const more = 4 << 42
+	header["zz"] = map[string]any{"dtype": "F32", "shape": []int64{more / 4}, "data_offsets": []int64{size, size + more}}
+	wide, err := json.Marshal(header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := append(append(binary.LittleEndian.AppendUint64(nil, uint64(len(wide))), wide...), text[8+n:]...)
+	if err := os.WriteFile(last, out, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(last, int64(len(out))+more); err != nil {
+		t.Skip("the disk has no sparse files of this size: ", err)
+	}
+	if _, err := run.Load(last, ""); err == nil || !strings.Contains(err.Error(), "its tensors take") || !strings.Contains(err.Error(), "of memory") {
+		t.Errorf("%v", err)
+	}
+}
