@@ -368,10 +368,14 @@ func TestAFullDiskUnderJobs(t *testing.T) {
 	})()
 	text := document(3, `,"time":0.1`)
 	var ask solveRequest
-	if err := decodeStrictly([]byte(text), &ask); err != nil {
+	if err := ask.decode([]byte(text), &ask); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err := j.submit(&ask, []byte(text), "", "", "")
+	p, err := ask.draft.Problem()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = j.submit(&ask, p, []byte(text), "", "", "")
 	if err == nil || !strings.Contains(err.Error(), folder) || !strings.Contains(err.Error(), "no space left") || strings.Contains(err.Error(), "upload") || asProblem(err).Status != 507 {
 		t.Errorf("%v", err)
 	}

@@ -15,7 +15,7 @@ func TestReasonsWhoseTimeIsOver(t *testing.T) {
 	past := time.Now().Add(-time.Hour)
 	why := reasons(p, s, past)
 	for v := int32(2); v <= 6; v++ {
-		if why[v] != "no vehicle has room for it beside the others" {
+		if why[v] != "no place was found for it beside the others; which limit binds was not tried" {
 			t.Errorf("%d: %q", v, why[v])
 		}
 	}

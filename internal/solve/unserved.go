@@ -115,7 +115,7 @@ func reasons(p *vrp.Problem, s vrp.Solution, until time.Time) map[int32]string {
 		case i < mostReasons && trials < mostTrials && !late(until):
 			why[v] = nearest(validator, p, s, v, &trials)
 		default:
-			why[v] = "no vehicle has room for it beside the others"
+			why[v] = "no place was found for it beside the others; which limit binds was not tried"
 		}
 	}
 	return why

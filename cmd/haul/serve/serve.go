@@ -84,7 +84,7 @@ and ready. Ctrl-C ends the server. docs/serve.md has the details, docs/deploy.md
 	cmd.Flags().StringVar(&f.token, "token", "", "token that clients must send (default: made and printed if --addr accepts other machines)")
 	cmd.Flags().StringVar(&f.tokenFile, "token-file", "", "file whose first line is the token (or set HAUL_TOKEN)")
 	cmd.Flags().StringVar(&f.keyFile, "key-file", "", "file with a key of a client per line, instead of the token: each sees only the jobs that it sent")
-	cmd.Flags().StringArrayVar(&f.limits, "limit", nil, "how much a file or a request may hold, as KEY=NUMBER (docs/serve.md; repeatable)")
+	cmd.Flags().StringArrayVar(&f.limits, "limit", nil, "how much an input may hold, as KEY=NUMBER (docs/formats.md; repeatable)")
 	cmd.Flags().StringVar(&f.jobs, "jobs", "", "folder that keeps jobs, so that they survive a restart (default: jobs are in memory)")
 	cmd.Flags().StringVar(&f.log, "log", "", "log each request on standard error: text or json")
 	cmd.Flags().Float64Var(&f.rate, "rate", 0, "most requests per second from one address, with bursts of twice as many; 0: no limit")

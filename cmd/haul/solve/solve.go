@@ -163,7 +163,7 @@ files. Costs are compared with --reference, or with the array reference or hgs o
 	fs.StringVar(&f.goal, "objective", "", "what to minimise: cost; vehicles (then the cost); longest_route (then the cost) (default: as FILE says, else cost)")
 	fs.BoolVar(&f.open, "open", false, "open routes: vehicles do not return to the depot")
 	f.tables.register(fs)
-	fs.StringArrayVar(&f.limits, "limit", nil, "how much a file may hold, as KEY=NUMBER (docs/formats.md; repeatable)")
+	fs.StringArrayVar(&f.limits, "limit", nil, "how much the input may hold, as KEY=NUMBER (docs/formats.md; repeatable)")
 	fs.BoolVar(&f.force, "force", false, "replace output files that exist")
 	f.testset.Register(cmd, ", or a file: .npz, .pkl, .pt, a folder of .vrp")
 	f.testset.RegisterRounded(cmd)
