@@ -19,7 +19,6 @@ import (
 
 	"haul/internal/limits"
 	"haul/internal/run"
-	"haul/internal/vrp/files"
 )
 
 // document is Haul's JSON of customers on a line, with more keys.
@@ -405,10 +404,14 @@ func TestDiskErrors(t *testing.T) {
 			told, ended := "", ""
 			text := []byte(document(3, fmt.Sprintf(`,"time":0.1,"name":"j%d"`, at)))
 			var ask solveRequest
-			if err := decodeStrictly(text, &ask); err != nil {
+			if err := ask.decode(text, &ask); err != nil {
 				t.Fatal(err)
 			}
-			state, _, err := j.submit(&ask, text, "", "", "")
+			p, err := ask.draft.Problem()
+			if err != nil {
+				t.Fatal(err)
+			}
+			state, _, err := j.submit(&ask, p, text, "", "", "")
 			if err == nil {
 				told = state.ID
 			} else if !strings.Contains(err.Error(), "folder of jobs") {

@@ -84,6 +84,7 @@ func TestEdgesOfASingleStep(t *testing.T) {
 		{"a front below a twentieth", []string{mark(1, 0), launch(40), kernel(49.9)}, 0, 850.1e3},
 		{"a front of a twentieth", []string{mark(1, 0), launch(40), kernel(50)}, 50e3, 850e3},
 		{"two steps", []string{mark(1, 0), launch(197), kernel(200), mark(2, 1000), kernel(1200)}, 0, 0},
+		{"work of no length", []string{mark(1, 0), ev("kernel", "gemm", 7, 200, 0, `"device":0,"stream":7`)}, 0, 0},
 		{"issued long before", []string{mark(1, 0), launch(10), kernel(200)}, 0, 700e3},
 		{"behind the loader", []string{mark(1, 0), ev("user_annotation", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 1, 100, 90, ""), launch(197), kernel(200)}, 100e3, 700e3},
 	} {

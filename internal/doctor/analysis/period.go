@@ -170,7 +170,7 @@ func (a *Analysis) cutEdges() {
 			last = max(last, min(whole.End, g.End()))
 		}
 	}
-	if begins == nil {
+	if begins == nil || last <= first { // no work, or work of no length
 		return
 	}
 	least := int64(edgeShare * float64(whole.End-whole.Start))
