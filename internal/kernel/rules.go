@@ -13,7 +13,7 @@ import (
 // agree on. The order of its columns is the layout of Instances.Nodes, that of its features the
 // columns of Instances.Feature, and that of its context the rows of Decoder.Context; all three are
 // part of the checkpoint format. What the rules compute is in reference/rules.go, cpu/rules.go and
-// cuda/src/routing/rules.cuh.
+// cuda/routing/src/rules.cuh.
 type Rules struct {
 	Set      RuleSet
 	Capacity int32 // of a vehicle, in the unit that demands are stated in

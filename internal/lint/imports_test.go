@@ -85,6 +85,14 @@ var house = []string{
 	"internal/plan",
 	"internal/kernel/cpu",
 	"internal/kernel/cuda",
+	"internal/kernel/cuda/fuse",
+	"internal/kernel/cuda/bindtest",
+	"internal/kernel/cuda/attention",
+	"internal/kernel/cuda/optimizer",
+	"internal/kernel/cuda/routing",
+	"internal/kernel/cuda/sequence",
+	"internal/kernel/cuda/dense",
+	"internal/kernel/cuda/bind",
 	"internal/kernel/reference",
 	"internal/ledger",
 	"internal/kernel",
@@ -141,7 +149,7 @@ var apart = []struct {
 	importer func(string) bool
 	imported func(string) bool
 }{
-	{"the kernels know no problem", oneOf("internal/kernel", "internal/kernel/reference", "internal/kernel/cpu", "internal/kernel/cuda"), aProblem},
+	{"the kernels know no problem", aKernel, aProblem},
 	{"only commands name a problem", func(p string) bool { return !under("cmd/")(p) && p != "problems" }, func(p string) bool { return p == "problems" || under("problems/")(p) }},
 	{"recipes are imported by their list alone", not(oneOf("internal/recipe")), under("internal/recipe/")},
 	{"a run knows no recipe, and reports tell of any", oneOf("internal/run", "internal/report"), func(p string) bool { return aProblem(p) || under("internal/recipe")(p) }},
@@ -151,6 +159,13 @@ var apart = []struct {
 	{"the driver knows no kernel", oneOf("internal/cu"), func(p string) bool { return strings.HasPrefix(p, "internal/kernel") }},
 	{"an agent reads what a world declares and knows no game", oneOf("internal/recipe/agent"), oneOf("internal/world/grid", "internal/world/episodic", "internal/world/xland")},
 	{"only internal/device opens the backends", not(oneOf("internal/device")), oneOf("internal/kernel/cpu", "internal/kernel/cuda")},
+	{"a backend's families are its own", not(under("internal/kernel/")), under("internal/kernel/cuda/")},
+}
+
+// aKernel: the contract, the reference and the backends with their families, but not the suite that
+// compares them.
+func aKernel(p string) bool {
+	return p == "internal/kernel" || under("internal/kernel/")(p) && p != "internal/kernel/kerneltest"
 }
 
 // aProblem: the packages that know what is solved or played.
@@ -215,6 +230,8 @@ func TestViolationsAreFound(t *testing.T) {
 		{"self", "internal/rng", "internal/rng", []string{"internal/rng imports internal/rng, which stands above it"}},
 		{"unlisted", "internal/misc", "internal/rng", []string{"internal/misc has no place in the house: add it to the list in internal/lint"}},
 		{"kernel and routing", "internal/kernel/cpu", "internal/vrp", []string{"internal/kernel/cpu imports internal/vrp: the kernels know no problem"}},
+		{"a family and routing", "internal/kernel/cuda/routing", "internal/vrp", []string{"internal/kernel/cuda/routing imports internal/vrp: the kernels know no problem"}},
+		{"a family past its backend", "internal/device", "internal/kernel/cuda/routing", []string{"internal/device imports internal/kernel/cuda/routing: a backend's families are its own"}},
 		{"a program with the interpreted driver", "cmd/haul", "internal/cu/cutest", []string{"cmd/haul imports internal/cu/cutest: the interpreted driver is for tests"}},
 		{"the suite may compare", "internal/kernel/kerneltest", "internal/vrp", nil},
 		{"recipe and recipe", "internal/recipe/routing", "internal/recipe/ppo", []string{"internal/recipe/routing imports internal/recipe/ppo: recipes are imported by their list alone"}},

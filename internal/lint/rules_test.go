@@ -18,7 +18,7 @@ import (
 // rulesOf are the packages with rules in Go, and cudaRules those in CUDA.
 var rulesOf = []string{"internal/kernel/reference", "internal/kernel/cpu"}
 
-const cudaRules = "internal/kernel/cuda/src/routing/rules.cuh"
+const cudaRules = "internal/kernel/cuda/routing/src/rules.cuh"
 
 // isRules says whether a file may use the rules' fields: rules.go, rules_<name>.go and their tests.
 func isRules(path string) bool {
@@ -128,8 +128,8 @@ func TestRulesInCUDA(t *testing.T) {
 	for _, f := range openFields(string(rules)) {
 		t.Errorf("%s: the name of %s must end in an underscore", cudaRules, f)
 	}
-	err = filepath.WalkDir(filepath.Join(root, "internal/kernel/cuda/src"), func(path string, e os.DirEntry, err error) error {
-		if err != nil || e.IsDir() || isRules(path) {
+	err = filepath.WalkDir(filepath.Join(root, "internal/kernel/cuda"), func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() || isRules(path) || !strings.Contains(filepath.ToSlash(path), "/src/") {
 			return err
 		}
 		source, err := os.ReadFile(path)

@@ -31,7 +31,7 @@ var recipes = []struct {
 }
 
 // The files of the ops that draw, route and judge routing instances, and of losses. All of
-// src/routing and every rules_<set> belong to the first.
+// a folder routing and every rules_<set> belong to the first.
 var (
 	routing = []string{"ops_routing", "routing", "generate", "decoder", "decode", "rules", "rollout", "rollout_grad", "rollout_held", "biases", "stream", "half", "tally", "warp"}
 	losses  = []string{"ops_losses", "losses"}
@@ -68,7 +68,7 @@ func named(file, text string) []string {
 	words := wordsOf(text)
 	var out []string
 	for _, r := range recipes {
-		inRouting := filepath.Base(filepath.Dir(file)) == "routing" || isRules(file)
+		inRouting := strings.Contains(filepath.ToSlash(filepath.Dir(file))+"/", "/routing/") || isRules(file)
 		if slices.Contains(r.files, base) || inRouting && slices.Contains(r.files, "rules") {
 			continue
 		}
@@ -194,7 +194,7 @@ func TestRecipesAreRecognised(t *testing.T) {
 		{"tensor.go", "support and opposed reagents, enroute", nil},
 		{"tensor.go", "PPOLoss of a CVRP", []string{"ppo", "cvrp"}},
 		{"ops_losses.go", "PPOLoss of a customer", nil},
-		{"src/routing/rollout.cu", "the depot's baseline, in an agent's room", []string{"agent", "baseline"}},
+		{"routing/src/rollout.cu", "the depot's baseline, in an agent's room", []string{"agent", "baseline"}},
 		{"stage.go", "whatever a baseline computes for customers", []string{"customer"}},
 	} {
 		if diff := cmp.Diff(c.want, named(c.file, c.text)); diff != "" {

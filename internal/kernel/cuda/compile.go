@@ -5,15 +5,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"haul/internal/cu"
+	"haul/internal/kernel/cuda/bind"
 )
 
 // From PTX to code for the card. What a reader could break: kernels are compiled one by one, so no
@@ -151,15 +150,15 @@ func (c *compiler) compile(parts []*part, progress func(done int)) error {
 const quiet = time.Second
 
 // fetch loads the kernels of some launches that are not loaded yet. On the context's thread.
-func (d *Device) fetch(ls []launch) error {
+func (d *Device) fetch(ls []bind.Launch) error {
 	began := time.Now()
 	var parts []*part
 	named := map[string]bool{}
 	for i := range ls {
-		key := ls[i].key()
+		key := ls[i].Key()
 		if _, ok := d.modules[key]; !ok && !named[key] {
 			named[key] = true
-			parts = append(parts, &part{module: ls[i].module, kernel: ls[i].kernel})
+			parts = append(parts, &part{module: ls[i].Module, kernel: ls[i].Kernel})
 		}
 	}
 	if len(parts) == 0 {
@@ -186,13 +185,12 @@ func (d *Device) fetch(ls []launch) error {
 
 // everyKernel lists all that is embedded and runs on the card.
 func (c *compiler) everyKernel() ([]*part, error) {
-	files, err := fs.Glob(images, "ptx/*.ptx.zst")
+	names, err := modules()
 	if err != nil {
 		return nil, err
 	}
 	var parts []*part
-	for _, f := range files {
-		module := strings.TrimSuffix(strings.TrimPrefix(f, "ptx/"), ".ptx.zst")
+	for _, module := range names {
 		text, err := image(module)
 		if err != nil {
 			return nil, err

@@ -1,3 +1,11 @@
+// Package cuda runs Haul's ops on NVIDIA GPUs through the driver alone: kernels are PTX made
+// from the .cu files of each family of ops, embedded, and a whole step is one graph. A family has a
+// folder: its launchers in Go, its sources in src/, their PTX in ptx/.
+//
+// What a reader could break: a graph's nodes may run at the same time unless the tensors that
+// their ops name (kernel.Op.Args) say otherwise, so an op that touches memory it does not
+// name is a race. Sums that end in a weight's gradient are made in lanes and added in lane order:
+// no atomics on floats, so that two runs give the same bits.
 package cuda
 
 import (
@@ -8,19 +16,26 @@ import (
 
 	"haul/internal/cu"
 	"haul/internal/kernel"
+	"haul/internal/kernel/cuda/bind"
 )
 
 // The oldest compute capability that the kernels are built for.
 const minMajor, minMinor = 8, 0
 
-// gradLanes is how many partial sums each gradient is made of: enough blocks to fill a card, few
-// enough to add quickly.
-const gradLanes = 8
+// Precision is what matrix products multiply in; sums are always fp32.
+type Precision = bind.Precision
+
+// The precisions.
+const (
+	FP32 = bind.FP32
+	TF32 = bind.TF32
+	BF16 = bind.BF16
+)
 
 // Options say how to open a GPU.
 type Options struct {
 	Ordinal   int
-	Precision Precision // "" is TF32
+	Precision bind.Precision // "" is TF32
 	// told once when kernels are about to be compiled for the card, and once where a setting leaves
 	// them slow; may be nil
 	Note func(string)
@@ -29,7 +44,7 @@ type Options struct {
 // Device is one GPU. All driver calls run on its context's thread.
 type Device struct {
 	ctx       *cu.Context
-	precision Precision
+	precision bind.Precision
 	modules   map[string]cu.Module // by "module.kernel"
 	compiler  compiler
 	note      func(string) // of compiling; nil once told
@@ -49,8 +64,8 @@ type Device struct {
 func Open(o Options) (*Device, error) {
 	switch o.Precision {
 	case "":
-		o.Precision = TF32
-	case FP32, TF32, BF16:
+		o.Precision = bind.TF32
+	case bind.FP32, bind.TF32, bind.BF16:
 	default:
 		return nil, fmt.Errorf("unknown precision %q: want fp32, tf32 or bf16", o.Precision)
 	}
@@ -142,17 +157,17 @@ func (d *Device) Close() error {
 
 // function finds a kernel and raises its limit of dynamic shared memory to the most any launch asks
 // for. On the context's thread.
-func (d *Device) function(l launch) (cu.Function, error) {
-	key := l.key()
-	if f, ok := d.functions[key]; ok && l.shared <= f.shared {
+func (d *Device) function(l bind.Launch) (cu.Function, error) {
+	key := l.Key()
+	if f, ok := d.functions[key]; ok && l.Shared <= f.shared {
 		return f.Function, nil
 	}
-	if err := d.fetch([]launch{l}); err != nil {
+	if err := d.fetch([]bind.Launch{l}); err != nil {
 		return cu.Function{}, err
 	}
-	f, err := d.ctx.Function(d.modules[key], l.kernel, l.shared)
+	f, err := d.ctx.Function(d.modules[key], l.Kernel, l.Shared)
 	if err == nil {
-		d.functions[key] = function{f, l.shared}
+		d.functions[key] = function{f, l.Shared}
 	}
 	return f, err
 }

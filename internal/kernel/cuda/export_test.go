@@ -3,25 +3,24 @@ package cuda
 import (
 	"crypto/sha256"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"haul/internal/kernel"
+	"haul/internal/kernel/cuda/attention"
+	"haul/internal/kernel/cuda/bind"
+	"haul/internal/kernel/cuda/fuse"
+	"haul/internal/kernel/cuda/routing"
 )
 
 // Modules are the names of all modules that are embedded.
 func Modules() []string {
-	files, err := fs.Glob(images, "ptx/*.ptx.zst")
-	if err != nil || len(files) == 0 {
+	names, err := modules()
+	if err != nil || len(names) == 0 {
 		panic("no PTX is embedded")
 	}
-	for i, f := range files {
-		files[i] = strings.TrimSuffix(strings.TrimPrefix(f, "ptx/"), ".ptx.zst")
-	}
-	return files
+	return names
 }
 
 // SetImages has modules that lie in a folder read from there.
@@ -30,7 +29,7 @@ func SetImages(dir string) {
 		if packed, err := os.ReadFile(filepath.Join(dir, filepath.Base(name))); err == nil {
 			return packed, nil
 		}
-		return images.ReadFile(name)
+		return readFamilies(name)
 	}
 }
 
@@ -39,67 +38,67 @@ func Image(module string) ([]byte, error) { return image(module) }
 
 // SetTeams has starts followed by teams of this size alone, until restore is called.
 func SetTeams(size int) (restore func()) {
-	before := startsTeams
-	startsTeams = []int{size}
-	return func() { startsTeams = before }
+	before := routing.StartsTeams
+	routing.StartsTeams = []int{size}
+	return func() { routing.StartsTeams = before }
 }
 
 // SetStreamed has rows of bf16 attention streamed from so many tokens on, until restore is called.
 func SetStreamed(tokens int) (restore func()) {
-	before, beforeGrad := longFrom, longGradFrom
-	longFrom, longGradFrom = tokens, tokens
-	return func() { longFrom, longGradFrom = before, beforeGrad }
+	before, beforeGrad := attention.LongFrom, attention.LongGradFrom
+	attention.LongFrom, attention.LongGradFrom = tokens, tokens
+	return func() { attention.LongFrom, attention.LongGradFrom = before, beforeGrad }
 }
 
 // SetLongBlocks has a head's keys shared out among so many of the gradient's blocks for every
 // multiprocessor, 0 among none, until restore is called.
 func SetLongBlocks(blocks int) (restore func()) {
-	before := longBlocks
-	longBlocks = blocks
-	return func() { longBlocks = before }
+	before := attention.LongBlocks
+	attention.LongBlocks = blocks
+	return func() { attention.LongBlocks = before }
 }
 
 // SetPipedRate has kernels of its own for another rate of dropout, 0 for none, until restore is
 // called.
 func SetPipedRate(rate uint32) (restore func()) {
-	before := pipedRate
-	pipedRate = rate
-	return func() { pipedRate = before }
+	before := attention.PipedRate
+	attention.PipedRate = rate
+	return func() { attention.PipedRate = before }
 }
 
 // SetHeadPiece has instances cut into pieces of at least so many rows by the pass that ends a
 // network, until restore is called.
 func SetHeadPiece(rows int) (restore func()) {
-	before := headPiece
-	headPiece = rows
-	return func() { headPiece = before }
+	before := fuse.HeadPiece
+	fuse.HeadPiece = rows
+	return func() { fuse.HeadPiece = before }
 }
 
 // SetBatchParts has joined layers done in so many parts of the batch, until restore is called.
 func SetBatchParts(parts int) (restore func()) {
-	before := batchParts
-	batchParts = parts
-	return func() { batchParts = before }
+	before := bind.BatchParts
+	bind.BatchParts = parts
+	return func() { bind.BatchParts = before }
 }
 
 // Launches binds a program to made-up addresses as Compile does on an H200 and returns a line per
 // kernel, in the order of their first launch: how often it is launched, its name, grid, block and
 // shared memory. The first line counts all launches and has a digest of them with every argument.
-func Launches(t *testing.T, p *kernel.Program, precision Precision) []string {
+func Launches(t *testing.T, p *kernel.Program, precision bind.Precision) []string {
 	t.Helper()
-	if joinsLayers(precision, 9, 0, 227<<10) {
-		p = joinLayers(p)
+	if fuse.JoinsLayers(precision, 9, 0, 227<<10) {
+		p = fuse.JoinLayers(p)
 	}
-	if precision == BF16 {
-		p = keepMasks(p)
+	if precision == bind.BF16 {
+		p = fuse.KeepMasks(p)
 	}
 	ls := bindStep(t, p, precision)
 	sum := sha256.New()
 	var order []string
 	count := map[string]int{}
 	for _, l := range ls {
-		fmt.Fprintln(sum, l.grid, l.block, l.shared, l.args, l.beside, l.first, l.after, l.aside, l.part) // names may change
-		line := fmt.Sprintf("%s %v %v %d", l.key(), l.grid, l.block, l.shared)
+		fmt.Fprintln(sum, l.Grid, l.Block, l.Shared, l.Args, l.Beside, l.First, l.After, l.Aside, l.Part) // names may change
+		line := fmt.Sprintf("%s %v %v %d", l.Key(), l.Grid, l.Block, l.Shared)
 		if count[line]++; count[line] == 1 {
 			order = append(order, line)
 		}

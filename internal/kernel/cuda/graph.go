@@ -5,6 +5,8 @@ import (
 
 	"haul/internal/cu"
 	"haul/internal/kernel"
+	"haul/internal/kernel/cuda/fuse"
+	"haul/internal/kernel/cuda/optimizer"
 )
 
 // order finds, for each op, the earlier ops it must wait for: those that wrote what it reads, and
@@ -154,7 +156,7 @@ func (a ancestors[N]) essential(wait []N) []N {
 func (r *runner) record() (err error) {
 	end, cut := len(r.launches), len(r.launches)
 	for i := range r.launches {
-		if o, ok := r.op(i).(*kernel.Exchange); ok && inGraph(o) == nil {
+		if o, ok := r.op(i).(*kernel.Exchange); ok && optimizer.InGraph(o) == nil {
 			cut = i
 			if r.onHost, err = newHostExchange(r.d.ctx, o.Peer, r.sets[0].grads.at, r.prog.Layout.Len); err != nil {
 				return err
@@ -226,7 +228,7 @@ func (r *runner) graph(from, to int, exchange bool) (*cu.Exec, int, error) {
 			if ends.set(i, 0, wait); !exchange {
 				continue
 			}
-			if wait, err = r.exchange(g, inGraph(o), wait); err != nil {
+			if wait, err = r.exchange(g, optimizer.InGraph(o), wait); err != nil {
 				return nil, 0, err
 			}
 			for _, n := range wait {
@@ -247,7 +249,7 @@ func (r *runner) graph(from, to int, exchange bool) (*cu.Exec, int, error) {
 // none before the end of the step, and the masks of a layer are made long before they are read.
 func urgent(op kernel.Op, l ready) bool {
 	switch op.(type) {
-	case *kernel.LinearGradW, *layerWeights, *layerMasks:
+	case *kernel.LinearGradW, *fuse.LayerWeights, *fuse.LayerMasks:
 		return false
 	}
 	return !l.aside
@@ -263,7 +265,7 @@ func (r *runner) rank(g *cu.Graph, n cu.Node, op kernel.Op, l ready) error {
 }
 
 // exchange lets the peer record its nodes.
-func (r *runner) exchange(g *cu.Graph, p GraphPeer, wait []cu.Node) ([]cu.Node, error) {
+func (r *runner) exchange(g *cu.Graph, p optimizer.GraphPeer, wait []cu.Node) ([]cu.Node, error) {
 	if err := r.d.ctx.Wait(r.d.stream); err != nil {
 		return nil, err
 	}

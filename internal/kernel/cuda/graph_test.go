@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"haul/internal/kernel"
+	"haul/internal/kernel/cuda/bind"
 )
 
 // TestChain: a launch waits for the one before it, one beside another for what that one waits for,
@@ -31,13 +32,13 @@ func TestChain(t *testing.T) {
 func TestAsidesHaveOneWriter(t *testing.T) {
 	p := step(t, 512, 101, 128, 4, 1, 0)
 	asides := func(ops []kernel.Op) (n int) {
-		all, err := testBinder(p, TF32).bindAll(ops)
+		all, err := launchesOfAll(testBinder(p, bind.TF32), ops)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, ls := range all {
 			for _, l := range ls {
-				if l.aside {
+				if l.Aside {
 					n++
 				}
 			}

@@ -4,9 +4,21 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
+
+// TestModulesHaveTheirName: no two families have a module of the same name.
+func TestModulesHaveTheirName(t *testing.T) {
+	names := Modules()
+	slices.Sort(names)
+	for i := range names[1:] {
+		if names[i] == names[i+1] {
+			t.Errorf("two families have a module %s", names[i])
+		}
+	}
+}
 
 // TestImagesNameTheirSource: every module inflates to PTX whose header names a source that is
 // there.

@@ -6,6 +6,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"haul/internal/kernel"
+	"haul/internal/kernel/cuda/bind"
+	"haul/internal/kernel/cuda/dense"
+	"haul/internal/kernel/cuda/fuse"
 )
 
 // TestJoins: which ops of a training step one kernel does, by size and precision. The step has two
@@ -16,27 +19,27 @@ func TestJoins(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		batch, n  int
-		precision Precision
+		precision bind.Precision
 		dropout   float32
 		want      map[string]int
 	}{
-		{"many rows", 512, 101, TF32, 0, map[string]int{"linear_rows_glu": 4, "linear_rows_dx_glu": 2, "norm_grad_lanes": 5}},
-		{"many rows, dropout in the policy", 512, 101, TF32, 0.1,
+		{"many rows", 512, 101, bind.TF32, 0, map[string]int{"linear_rows_glu": 4, "linear_rows_dx_glu": 2, "norm_grad_lanes": 5}},
+		{"many rows, dropout in the policy", 512, 101, bind.TF32, 0.1,
 			map[string]int{"linear_rows_glu": 4, "linear_rows_dx_glu": 2, "norm_grad_lanes": 5}},
-		{"few rows", 128, 11, TF32, 0, map[string]int{"feed_forward_16": 4, "attention_layer_16": 4, "head_forward": 2, "feed_grad": 2,
+		{"few rows", 128, 11, bind.TF32, 0, map[string]int{"feed_forward_16": 4, "attention_layer_16": 4, "head_forward": 2, "feed_grad": 2,
 			"attention_layer_grad": 2, "half_lanes": 5,
 			"head_grad": 1}},
-		{"few rows, dropout in the policy", 128, 11, TF32, 0.1, map[string]int{"feed_forward_16": 2, "attention_layer_16": 2, "glu4": 2, "norm_grad_lanes": 4,
+		{"few rows, dropout in the policy", 128, 11, bind.TF32, 0.1, map[string]int{"feed_forward_16": 2, "attention_layer_16": 2, "glu4": 2, "norm_grad_lanes": 4,
 			"half_lanes": 1, "head_forward": 2, "head_grad": 1}},
-		{"few rows in fp32", 128, 11, FP32, 0, map[string]int{"glu4": 4, "norm_grad_lanes": 5}},
-		{"many rows in bf16", 512, 101, BF16, 0, map[string]int{"glu4": 4, "glu_grad4": 2, "norm_grad_lanes": 5}},
-		{"many rows in fp32", 512, 101, FP32, 0, map[string]int{"glu4": 4, "glu_grad4": 2, "norm_grad_lanes": 5}},
+		{"few rows in fp32", 128, 11, bind.FP32, 0, map[string]int{"glu4": 4, "norm_grad_lanes": 5}},
+		{"many rows in bf16", 512, 101, bind.BF16, 0, map[string]int{"glu4": 4, "glu_grad4": 2, "norm_grad_lanes": 5}},
+		{"many rows in fp32", 512, 101, bind.FP32, 0, map[string]int{"glu4": 4, "glu_grad4": 2, "norm_grad_lanes": 5}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := map[string]int{}
 			for _, l := range bindStep(t, step(t, c.batch, c.n, 128, 4, 1, c.dropout), c.precision) {
 				for _, name := range joined {
-					if l.kernel == name {
+					if l.Kernel == name {
 						got[name]++
 					}
 				}
@@ -52,9 +55,9 @@ func TestJoins(t *testing.T) {
 // the policy's are.
 func TestJoinsLeaveOutWhatNobodyReads(t *testing.T) {
 	written, left := 0, 0
-	for _, l := range bindStep(t, step(t, 512, 101, 128, 4, 1, 0), TF32) {
-		if l.kernel == "linear_rows_glu" {
-			if l.args[0].(uint64) == 0 {
+	for _, l := range bindStep(t, step(t, 512, 101, 128, 4, 1, 0), bind.TF32) {
+		if l.Kernel == "linear_rows_glu" {
+			if l.Args[0].(uint64) == 0 {
 				left++
 			} else {
 				written++
@@ -72,16 +75,16 @@ func TestJoinedOpsKeepTheirOrder(t *testing.T) {
 	keepOrder(t, step(t, 512, 101, 128, 4, 1, 0))
 	few := step(t, 128, 11, 128, 4, 1, 0)
 	keepOrder(t, few)
-	keepOrder(t, joinWayBack(few, TF32, 132))
-	keepOrder(t, joinWayBack(step(t, 140, 11, 128, 4, 1, 0), TF32, 132))
+	keepOrder(t, fuse.JoinWayBack(few, bind.TF32, 132))
+	keepOrder(t, fuse.JoinWayBack(step(t, 140, 11, 128, 4, 1, 0), bind.TF32, 132))
 }
 
 func keepOrder(t *testing.T, p *kernel.Program) {
 	t.Helper()
-	b := testBinder(p, TF32)
+	b := testBinder(p, bind.TF32)
 	ops := append(append([]kernel.Op(nil), p.PerShard...), p.Once...)
-	b.join(ops)
-	if len(b.joins.done) == 0 {
+	fuse.JoinPairs(b, ops)
+	if len(b.Absorbed) == 0 {
 		t.Fatal("nothing is joined")
 	}
 	// Nodes by op: its own last, or that of the op it is joined with.
@@ -90,7 +93,7 @@ func keepOrder(t *testing.T, p *kernel.Program) {
 	ends, node := make([][]int, len(ops)), map[kernel.Op]int{}
 	deps, earlier := dependencies(p, false), ancestors[int]{}
 	for i, op := range ops {
-		ls, err := b.bind(op)
+		ls, err := launchesOf(b, op)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +105,7 @@ func keepOrder(t *testing.T, p *kernel.Program) {
 			wait = earlier.essential(wait)
 			before = append(before, wait)
 			earlier.add(len(before)-1, wait)
-			if l.aside { // ends a gradient, which only ops over the flat buffers read
+			if l.Aside { // ends a gradient, which only ops over the flat buffers read
 				asides = append(asides, len(before)-1)
 				continue
 			}
@@ -111,14 +114,8 @@ func keepOrder(t *testing.T, p *kernel.Program) {
 		}
 		ends[i] = wait
 	}
-	for launched, other := range b.joins.with {
+	for other, launched := range b.Absorbed {
 		node[other] = node[launched]
-	}
-	for norm, h := range b.joins.sublayers {
-		node[h.in], node[h.between], node[h.out] = node[norm], node[norm], node[norm]
-	}
-	for norm, h := range b.joins.heads {
-		node[h.proj], node[h.mean], node[h.graph], node[h.pointer] = node[norm], node[norm], node[norm], node[norm]
 	}
 	reaches := make([]map[int]bool, len(before)) // all that comes before a node
 	for n, wait := range before {
@@ -156,8 +153,8 @@ func keepOrder(t *testing.T, p *kernel.Program) {
 func TestTheWayBackIsJoined(t *testing.T) {
 	count := func(p *kernel.Program) (feed, attention int) {
 		for _, op := range p.PerShard {
-			if h, ok := op.(*sublayerGrad); ok {
-				if _, glu := h.between.(*kernel.GLUGrad); glu {
+			if h, ok := op.(*fuse.SublayerGrad); ok {
+				if _, glu := h.Between.(*kernel.GLUGrad); glu {
 					feed++
 				} else {
 					attention++
@@ -170,37 +167,37 @@ func TestTheWayBackIsJoined(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		p         *kernel.Program
-		precision Precision
+		precision bind.Precision
 		want      [2]int
 	}{
-		{"few rows", few, TF32, [2]int{2, 2}},
-		{"more instances than multiprocessors", step(t, 140, 11, 128, 4, 1, 0), TF32, [2]int{2, 0}},
-		{"many rows", step(t, 512, 101, 128, 4, 1, 0), TF32, [2]int{}},
-		{"other heads", step(t, 128, 11, 128, 8, 1, 0), TF32, [2]int{2, 0}},
-		{"other width", step(t, 128, 11, 64, 4, 1, 0), TF32, [2]int{}},
-		{"dropout", step(t, 128, 11, 128, 4, 1, 0.1), TF32, [2]int{}},
-		{"fp32", few, FP32, [2]int{}},
-		{"bf16", few, BF16, [2]int{}},
+		{"few rows", few, bind.TF32, [2]int{2, 2}},
+		{"more instances than multiprocessors", step(t, 140, 11, 128, 4, 1, 0), bind.TF32, [2]int{2, 0}},
+		{"many rows", step(t, 512, 101, 128, 4, 1, 0), bind.TF32, [2]int{}},
+		{"other heads", step(t, 128, 11, 128, 8, 1, 0), bind.TF32, [2]int{2, 0}},
+		{"other width", step(t, 128, 11, 64, 4, 1, 0), bind.TF32, [2]int{}},
+		{"dropout", step(t, 128, 11, 128, 4, 1, 0.1), bind.TF32, [2]int{}},
+		{"fp32", few, bind.FP32, [2]int{}},
+		{"bf16", few, bind.BF16, [2]int{}},
 	} {
-		feed, attention := count(joinWayBack(c.p, c.precision, 132))
+		feed, attention := count(fuse.JoinWayBack(c.p, c.precision, 132))
 		if got := [2]int{feed, attention}; got != c.want {
 			t.Errorf("%s: %v sublayers, feed-forward and attention, want %v", c.name, got, c.want)
 		}
 	}
 	var stream *kernel.Tensor
-	joined := joinWayBack(few, TF32, 132)
+	joined := fuse.JoinWayBack(few, bind.TF32, 132)
 	for _, op := range joined.PerShard {
-		h, ok := op.(*sublayerGrad)
+		h, ok := op.(*fuse.SublayerGrad)
 		if !ok {
 			continue
 		}
-		if stream != nil && h.dy != stream || h.dx == h.dy {
-			t.Errorf("%s reads %s behind a half that left %s", h.Kind(), h.dy.Name, stream.Name)
+		if stream != nil && h.Dy != stream || h.Dx == h.Dy {
+			t.Errorf("%s reads %s behind a half that left %s", h.Kind(), h.Dy.Name, stream.Name)
 		}
-		stream = h.dx
+		stream = h.Dx
 	}
 	for _, op := range joined.PerShard {
-		if w, ok := op.(*kernel.LinearGradW); ok && w.X.Cols() == thinTerms && w.DY != stream {
+		if w, ok := op.(*kernel.LinearGradW); ok && w.X.Cols() == dense.ThinTerms && w.DY != stream {
 			t.Errorf("the first layer's weights have their gradient from %s, want %s", w.DY.Name, stream.Name)
 		}
 	}

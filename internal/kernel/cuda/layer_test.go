@@ -2,20 +2,21 @@ package cuda
 
 import (
 	"maps"
-	"os"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"haul/internal/cu"
 	"haul/internal/kernel"
+	"haul/internal/kernel/cuda/attention"
+	"haul/internal/kernel/cuda/bind"
+	"haul/internal/kernel/cuda/fuse"
+	"haul/internal/kernel/cuda/sequence"
 	"haul/internal/model"
 )
 
 func agentShape(layers int, dropout float32) model.ADConfig {
-	return model.ADConfig{Width: layerWidth, Heads: 8, Layers: layers, Feed: layerFeed, Positions: 328, Observed: model.Sizes(9, 9), Actions: 5, Rewards: 2,
+	return model.ADConfig{Width: fuse.LayerWidth, Heads: 8, Layers: layers, Feed: fuse.LayerFeed, Positions: 328, Observed: model.Sizes(9, 9), Actions: 5, Rewards: 2,
 		Dropout: dropout, AttentionDropout: dropout}
 }
 
@@ -33,7 +34,7 @@ func TestLayersAreJoined(t *testing.T) {
 	for _, dropout := range []float32{0, 0.1} {
 		p := agentStep(t, 1024, 164, agentShape(2, dropout))
 		before := kinds(p)
-		j := joinLayers(p)
+		j := fuse.JoinLayers(p)
 		begin := "layer.pack layer.pack"
 		if dropout > 0 {
 			begin = "layer.pack layer.masks layer.pack layer.masks"
@@ -46,7 +47,7 @@ func TestLayersAreJoined(t *testing.T) {
 		if !slices.Equal(kinds(p), before) || len(p.Tensors) == len(j.Tensors) {
 			t.Error("the recorded program was changed")
 		}
-		for _, l := range bindStep(t, keepMasks(j), BF16) {
+		for _, l := range bindStep(t, fuse.KeepMasks(j), bind.BF16) {
 			checkLaunch(t, kernels, l)
 		}
 	}
@@ -72,7 +73,7 @@ func TestOtherLayersAreLeft(t *testing.T) {
 		"grouped": agentStep(t, 8, 20, grouped),
 		"use":     agentUse(t, 8, agentShape(1, 0)),
 		"read":    read} {
-		if j := joinLayers(p); j != p {
+		if j := fuse.JoinLayers(p); j != p {
 			t.Errorf("%s: joined %q", name, kinds(j))
 		}
 	}
@@ -88,7 +89,7 @@ func TestSharedKeysAreSaidToBeSlower(t *testing.T) {
 		said bool
 	}{"plain": {agentStep(t, 8, 20, plain), false}, "grouped": {agentStep(t, 8, 20, grouped), true}, "small": {agentStep(t, 8, 20, small), false},
 		"use": {agentUse(t, 8, grouped), false}} {
-		if said := unjoined(c.p); (said != "") != c.said {
+		if said := fuse.Unjoined(c.p); (said != "") != c.said {
 			t.Errorf("%s: %q", name, said)
 		}
 	}
@@ -105,25 +106,25 @@ func TestSharedKeysAreSaidToBeSlower(t *testing.T) {
 // TestEmbeddingsAtOddPlaces: tables that vectors cannot be read of are summed by a kernel of their
 // own, and the norm follows.
 func TestEmbeddingsAtOddPlaces(t *testing.T) {
-	j := joinLayers(agentStep(t, 8, 20, agentShape(1, 0)))
+	j := fuse.JoinLayers(agentStep(t, 8, 20, agentShape(1, 0)))
 	at := slices.IndexFunc(j.PerShard, func(op kernel.Op) bool { return op.Kind() == "layer.embed" })
-	o, b := j.PerShard[at].(*layerEmbed), testBinder(j, BF16)
+	o, b := j.PerShard[at].(*fuse.LayerEmbed), testBinder(j, bind.BF16)
 	for _, odd := range []uint64{0, 4} {
-		plain := b.address
-		b.address = func(x *kernel.Tensor) uint64 {
-			if slices.Contains(o.embed.Tables, x) {
+		plain := b.Address
+		b.Address = func(x *kernel.Tensor) uint64 {
+			if slices.Contains(o.Embed.Tables, x) {
 				return plain(x) + odd
 			}
 			return plain(x)
 		}
-		ls, err := o.bind(b)
+		ls, err := o.Bind(b)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got []string
 		for _, l := range ls {
 			checkLaunch(t, entries(t), l)
-			got = append(got, l.module)
+			got = append(got, l.Module)
 		}
 		if want := map[uint64]string{0: "layer_embed", 4: "embed"}[odd]; got[0] != want || len(got) != int(1+odd/4) {
 			t.Errorf("tables %d bytes off: modules %q", odd, got)
@@ -143,7 +144,7 @@ func TestOtherHeadsAreLeft(t *testing.T) {
 		}
 	}
 	for name, p := range map[string]*kernel.Program{"wide": agentStep(t, 8, 20, wide), "read": read} {
-		got := kinds(joinLayers(p))
+		got := kinds(fuse.JoinLayers(p))
 		if slices.Contains(got, "layer.head") || !slices.Contains(got, "layer.tail") || !slices.Contains(got, "crossentropy") {
 			t.Errorf("%s: joined %q", name, got)
 		}
@@ -172,7 +173,7 @@ func TestStreamsGradientInBF16(t *testing.T) {
 		}
 	}
 	large := agentShape(2, 0.1)
-	large.Positions = 2 * embedRows
+	large.Positions = 2 * sequence.EmbedRows
 	bf16 := []string{"embed_products_compact", "layer_head", "layer_qkv_grad", "layer_tail_grad.layer_tail_grad", "layer_tail_grad.layer_tail_qkv_grad"}
 	widens := slices.Replace(slices.Clone(bf16), 0, 1, "embed_products")
 	widens[2] += "_widens"
@@ -189,9 +190,9 @@ func TestStreamsGradientInBF16(t *testing.T) {
 		"large of rows": {agentStep(t, 8, 20, large), tables},
 	} {
 		var got []string
-		for _, l := range bindStep(t, keepMasks(joinLayers(c.p)), BF16) {
-			if name := l.kernel; strings.HasPrefix(l.module, "layer_tail_grad") {
-				got = append(got, l.module+"."+name)
+		for _, l := range bindStep(t, fuse.KeepMasks(fuse.JoinLayers(c.p)), bind.BF16) {
+			if name := l.Kernel; strings.HasPrefix(l.Module, "layer_tail_grad") {
+				got = append(got, l.Module+"."+name)
 			} else if strings.HasPrefix(name, "layer_head") || strings.HasPrefix(name, "layer_qkv_grad") || strings.HasPrefix(name, "embed_products") {
 				got = append(got, name)
 			}
@@ -212,7 +213,7 @@ func TestOtherEmbeddingsAreLeft(t *testing.T) {
 	stream := o.Y
 	o.Y = new(*stream)
 	p.PerShard = slices.Insert(p.PerShard, at+1, kernel.Op(&kernel.Dropout{Y: stream, X: o.Y}))
-	if got := kinds(joinLayers(p)); slices.Contains(got, "layer.embed") || !slices.Contains(got, "embed") || !slices.Contains(got, "layer.tail") {
+	if got := kinds(fuse.JoinLayers(p)); slices.Contains(got, "layer.embed") || !slices.Contains(got, "embed") || !slices.Contains(got, "layer.tail") {
 		t.Errorf("joined %q", got)
 	}
 }
@@ -224,22 +225,22 @@ func TestMasksAreKept(t *testing.T) {
 	narrow := agentShape(1, 0.6)
 	narrow.Width, narrow.Feed = 64, 256 // heads of 8 columns
 	for tokens, names := range map[int][2]string{
-		shortTokens:       {"bf16_attention_short_made_16", "bf16_attention_grad_short_kept_16"},
-		shortTokens + 1:   {"bf16_attention_made_16", "bf16_attention_grad_kept_16"},
-		pipedHeldFrom - 1: {"bf16_attention_made_16", "bf16_attention_long_grad_kept_16"},
-		pipedHeldFrom:     {"bf16_attention_piped_held_16", "bf16_attention_long_grad_kept_16"},
-		longFrom - 1:      {"bf16_attention_piped_held_16", "bf16_attention_long_grad_kept_16"},
-		longFrom:          {"bf16_attention_piped_16", "bf16_attention_long_grad_kept_16"},
+		attention.ShortTokens:       {"bf16_attention_short_made_16", "bf16_attention_grad_short_kept_16"},
+		attention.ShortTokens + 1:   {"bf16_attention_made_16", "bf16_attention_grad_kept_16"},
+		attention.PipedHeldFrom - 1: {"bf16_attention_made_16", "bf16_attention_long_grad_kept_16"},
+		attention.PipedHeldFrom:     {"bf16_attention_piped_held_16", "bf16_attention_long_grad_kept_16"},
+		attention.LongFrom - 1:      {"bf16_attention_piped_held_16", "bf16_attention_long_grad_kept_16"},
+		attention.LongFrom:          {"bf16_attention_piped_16", "bf16_attention_long_grad_kept_16"},
 	} {
 		p := agentStep(t, 8, tokens, narrow)
-		kept := keepMasks(p)
+		kept := fuse.KeepMasks(p)
 		if !slices.Equal(kinds(kept), kinds(p)) || len(kept.Tensors) != len(p.Tensors)+1 {
 			t.Errorf("%d tensors more: %q", len(kept.Tensors)-len(p.Tensors), kinds(kept))
 		}
 		seen := map[string]bool{}
-		for _, l := range bindStep(t, kept, BF16) {
+		for _, l := range bindStep(t, kept, bind.BF16) {
 			checkLaunch(t, kernels, l)
-			seen[l.kernel] = true
+			seen[l.Kernel] = true
 		}
 		if !seen[names[0]] || !seen[names[1]] {
 			t.Errorf("%d tokens: kernels %v", tokens, seen)
@@ -249,7 +250,7 @@ func TestMasksAreKept(t *testing.T) {
 	wide.Heads = 4 // heads of 32 columns make their own
 	for name, p := range map[string]*kernel.Program{"whole": agentStep(t, 8, 20, agentShape(1, 0)), "use": agentUse(t, 8,
 		agentShape(1, 0)), "wide": agentStep(t, 8, 20, wide)} {
-		if keepMasks(p) != p {
+		if fuse.KeepMasks(p) != p {
 			t.Errorf("%s: changed", name)
 		}
 	}
@@ -259,7 +260,7 @@ func TestMasksAreKept(t *testing.T) {
 // it is read, and only by ops that name it.
 func TestLayersWriteBeforeTheyRead(t *testing.T) {
 	written := map[*kernel.Tensor]bool{}
-	for _, op := range keepMasks(joinLayers(agentStep(t, 8, 20, agentShape(3, 0.1)))).PerShard {
+	for _, op := range fuse.KeepMasks(fuse.JoinLayers(agentStep(t, 8, 20, agentShape(3, 0.1)))).PerShard {
 		op.Args(func(x *kernel.Tensor, a kernel.Access) {
 			if x = x.Root(); x.Space == kernel.Shard && a != kernel.Write && !written[x] {
 				t.Errorf("%s reads %v before anything wrote it", op.Kind(), x)
@@ -273,200 +274,60 @@ func TestLayersWriteBeforeTheyRead(t *testing.T) {
 	}
 }
 
-// TestLayerSizesMatchSource compares the sizes that Go knows with those of the kernels.
-func TestLayerSizesMatchSource(t *testing.T) {
-	text := ""
-	for _, name := range []string{"layer.cuh", "layer_pack.cu", "layer_qkv_grad.cu", "layer_fold.cu", "layer_head.cu",
-		"layer_embed.cu"} {
-		b, err := os.ReadFile("src/sequence/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text += string(b)
-	}
-	for name, want := range map[string]int{"layerWidth": layerWidth, "layerFeed": layerFeed, "layerThreads": layerThreads,
-		"pieceBytes": layerPiece, "qkvThreads": layerQKVThreads, "foldThreads": layerFoldThreads, "foldRows": layerFoldRows,
-		"headWidth": layerWidth, "headColumns": headColumns, "headLosses": headLosses, "headThreads": headThreads, "headBlocks": headBlocks,
-		"mostFields": embedTables, "embedWarps": layerEmbedWarps, "embedRows": layerEmbedRows} {
-		m := regexp.MustCompile(`\b` + name + ` = (\d+)`).FindStringSubmatch(text)
-		if m == nil {
-			t.Errorf("the sources have no %s", name)
-			continue
-		}
-		if got, _ := strconv.Atoi(m[1]); got != want {
-			t.Errorf("%s is %d in the sources, %d here", name, got, want)
-		}
-	}
-	// What a pass has in shared memory: its groups' matrices, what they lay aside, with bytes between
-	// rows, its weights' slots with two barriers each, its biases, barriers of its own. A file with
-	// WIDE has two ways.
-	for _, c := range []struct {
-		name string
-		wide bool
-		want int
-	}{{"layer_tail.cu", true, layerShared}, {"layer_tail_grad.cu", true, layerWideShared}, {"layer_tail_grad.cu", false, layerGradShared}} {
-		b, err := os.ReadFile("src/sequence/" + c.name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		source := string(b)
-		if from, rest, ok := strings.Cut(source, "#ifdef WIDE\n"); ok {
-			wide, rest, _ := strings.Cut(rest, "#else\n")
-			narrow, rest, _ := strings.Cut(rest, "#endif\n")
-			if c.wide {
-				narrow = wide
-			}
-			source = from + narrow + rest
-		}
-		defined := func(name string) int {
-			m := regexp.MustCompile(`(?m)^#define ` + name + ` (\d+)$`).FindStringSubmatch(source)
-			if m == nil {
-				return 0
-			}
-			n, _ := strconv.Atoi(m[1])
-			return n
-		}
-		biases, stream := 0, 4
-		if m := regexp.MustCompile(`LAYER_BIASES \(layerFeed \+ (\d+) \* layerWidth\)`).FindStringSubmatch(source); m != nil {
-			biases, _ = strconv.Atoi(m[1])
-		}
-		if n := defined("LAYER_STREAM"); n != 0 {
-			stream = n
-		}
-		got := 2*defined("LAYER_MATRICES")*layerGroup + layerRows*(layerWidth*stream+defined("LAYER_PADDING")) +
-			defined("LAYER_SLOTS")*(layerPiece+16) + 4*(layerFeed+biases*layerWidth) + 8*defined("LAYER_BARRIERS")
-		if got != c.want || got > 227<<10 {
-			t.Errorf("a block of %s (wide: %v) takes %d bytes of shared memory, %d here", c.name, c.wide, got, c.want)
-		}
-	}
-}
-
-// TestLayerTilesMatchSource compares the tiles of weights' gradients that Go knows with those that
-// the kernels are built for.
-func TestLayerTilesMatchSource(t *testing.T) {
-	b, err := os.ReadFile("src/sequence/layer_dw.cu")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var built []layerTile
-	var blocks []string // whether DY and X lie as blocks of columns
-	for _, m := range regexp.MustCompile(`(?m)^  TILES\((\d), (\d+), (\d+), (\d+), (\d+), (\d+), (\d+), (\d+), (\w+, \w+)\)$`).FindAllStringSubmatch(string(b), -1) {
-		var n [8]int // its place, N, K, groups, their blocks down and across, a stage's rows, stages
-		blocks = append(blocks, m[9])
-		for i := range n {
-			n[i], _ = strconv.Atoi(m[i+1])
-		}
-		if n[0] != len(built) {
-			t.Errorf("weight %d stands at place %d", n[0], len(built))
-		}
-		built = append(built, layerTile{n[1], n[2], 64 * n[3] * n[4], 128 * n[5], n[3], n[6], n[7]})
-	}
-	if want := []string{"false, true", "true, false", "false, false", "false, false"}; !slices.Equal(blocks, want) {
-		t.Errorf("operands in blocks of columns: %v, want the GELU and what comes through it", blocks)
-	}
-	if !slices.Equal(built, layerTiles[:]) {
-		t.Errorf("tiles are %+v in the sources, %+v here", built, layerTiles)
-	}
-	for _, tile := range layerTiles {
-		if tile.n%tile.rows != 0 || tile.k%tile.columns != 0 || tile.shared() > 227<<10 || 128*tile.groups > layerWeightThreads {
-			t.Errorf("%+v is not whole tiles, has too many threads, or %d bytes of shared memory are too many", tile, tile.shared())
-		}
-	}
-}
-
 // TestStagesAreWholeBoxes: what the copy engine is told of a weight's operands, and of the rows
 // of a tail's gradient, part by part: whole boxes of 64 columns, as many rows as a stage, a
 // warpgroup or a block has, at places that it can read. The GELU and what comes through it are
 // blocks of 64 columns.
 func TestStagesAreWholeBoxes(t *testing.T) {
 	const rows = 1024 * 164
-	j := joinLayers(agentStep(t, 1024, 164, agentShape(2, 0.1)))
-	b := testBinder(j, BF16)
+	j := fuse.JoinLayers(agentStep(t, 1024, 164, agentShape(2, 0.1)))
+	b := testBinder(j, bind.BF16)
 	boxes := map[[2]int]int{} // by columns and rows of a box
-	b.tiled = func(m cu.Matrix) uint64 {
-		if m.At%16 != 0 || m.Stride%8 != 0 || m.Cols%64 != 0 || m.Rows != rows && m.Rows != rows/batchParts || m.Stride != m.Cols {
+	b.Tiled = func(m cu.Matrix) uint64 {
+		if m.At%16 != 0 || m.Stride%8 != 0 || m.Cols%64 != 0 || m.Rows != rows && m.Rows != rows/bind.BatchParts || m.Stride != m.Cols {
 			t.Errorf("%+v is no matrix for the copy engine", m)
 		}
-		if (m.Cols == layerFeed) != (m.Blocks > 0) || m.Blocks > 0 && (m.Blocks != layerFeed/64 || m.Rows != rows) {
+		if (m.Cols == fuse.LayerFeed) != (m.Blocks > 0) || m.Blocks > 0 && (m.Blocks != fuse.LayerFeed/64 || m.Rows != rows) {
 			t.Errorf("%+v has %d blocks", m, m.Blocks)
 		}
 		boxes[[2]int{m.Cols, m.Box}]++
 		return 1 << 20
 	}
-	if _, err := b.bindAll(j.PerShard); err != nil {
+	if _, err := launchesOfAll(b, j.PerShard); err != nil {
 		t.Fatal(err)
 	}
 	want := map[[2]int]int{}
-	for _, tile := range layerTiles { // both operands of each layer's
-		want[[2]int{tile.n, tile.stage}] += 2
-		want[[2]int{tile.k, tile.stage}] += 2
+	for _, tile := range fuse.LayerTiles { // both operands of each layer's
+		want[[2]int{tile.N, tile.Stage}] += 2
+		want[[2]int{tile.K, tile.Stage}] += 2
 	}
-	want[[2]int{layerWidth, layerGroupRows}] += 3 * batchParts // the second norm of both layers, the first of the second
-	want[[2]int{layerWidth, layerGroupRows}] += 2 * batchParts // the stream's gradient
-	want[[2]int{3 * layerWidth, layerRows}] += batchParts      // dqkv of the second
-	want[[2]int{layerWidth, layerGroupRows}]++                 // and the first layer's own
-	want[[2]int{3 * layerWidth, layerGroupRows}]++
+	want[[2]int{fuse.LayerWidth, bind.LayerGroupRows}] += 3 * bind.BatchParts // the second norm of both layers, the first of the second
+	want[[2]int{fuse.LayerWidth, bind.LayerGroupRows}] += 2 * bind.BatchParts // the stream's gradient
+	want[[2]int{3 * fuse.LayerWidth, bind.LayerRows}] += bind.BatchParts      // dqkv of the second
+	want[[2]int{fuse.LayerWidth, bind.LayerGroupRows}]++                      // and the first layer's own
+	want[[2]int{3 * fuse.LayerWidth, bind.LayerGroupRows}]++
 	if !maps.Equal(boxes, want) {
 		t.Errorf("boxes %v, want %v", boxes, want)
-	}
-}
-
-// TestWeightShares: the weights whose gradients are made together have blocks in proportion to what
-// they read, and no more in all than were asked for, but every one has some.
-func TestWeightShares(t *testing.T) {
-	for _, c := range []struct {
-		blocks    int
-		own, next bool
-	}{{54, true, true}, {54, true, false}, {36, true, true}, {36, true, false}, {44, false, true}, {1, true, true}, {5, true, false}, {1, false, true}} {
-		shares, blocks, least, most := weightShares(c.blocks, c.own, c.next), 0, 1.0, 0.0
-		for i, tile := range layerTiles {
-			wanted := i == qkvWeight && c.next || i != qkvWeight && c.own
-			if wanted != (shares[i] > 0) {
-				t.Errorf("%+v: weight %d has %d shares", c, i, shares[i])
-			}
-			if blocks += tile.count() * shares[i]; wanted {
-				reads := float64(tile.rows+tile.columns) / float64(shares[i]) / 1024 // of a block, per row
-				least, most = min(least, reads), max(most, reads)
-			}
-		}
-		if blocks > max(c.blocks, 18) || most > 1.01*least {
-			t.Errorf("%+v: shares %v, %d blocks that read between %.3f and %.3f", c, shares, blocks, least, most)
-		}
 	}
 }
 
 // TestLastGradientsShareTheCard: the gradients of the first layer's product, for its weight and for
 // its inputs, have a multiprocessor each for all of their blocks.
 func TestLastGradientsShareTheCard(t *testing.T) {
-	j := joinLayers(agentStep(t, 1024, 164, agentShape(1, 0)))
-	blocks, b := 0, testBinder(j, BF16)
+	j := fuse.JoinLayers(agentStep(t, 1024, 164, agentShape(1, 0)))
+	blocks, b := 0, testBinder(j, bind.BF16)
 	for _, op := range j.PerShard {
-		weights, ok := op.(*layerWeights)
-		if ok = ok && weights.own == nil; !ok && op.Kind() != "layer.qkv.grad" {
+		weights, ok := op.(*fuse.LayerWeights)
+		if ok = ok && weights.Own == nil; !ok && op.Kind() != "layer.qkv.grad" {
 			continue
 		}
-		ls, err := op.(joined).bind(b)
+		ls, err := op.(fuse.Joined).Bind(b)
 		if err != nil {
 			t.Fatal(err)
 		}
-		blocks += ls[0].grid[0]
+		blocks += ls[0].Grid[0]
 	}
-	if blocks != b.sms {
-		t.Errorf("%d blocks for %d multiprocessors", blocks, b.sms)
-	}
-}
-
-// TestJoiningNeedsTheCard: the passes are built for one compute capability.
-func TestJoiningNeedsTheCard(t *testing.T) {
-	for _, c := range []struct {
-		p            Precision
-		major, minor int
-		shared       int
-		want         bool
-	}{{BF16, 9, 0, 227 << 10, true}, {TF32, 9, 0, 227 << 10, false}, {BF16, 8, 0, 163 << 10, false}, {BF16, 10, 0, 227 << 10,
-		false}, {BF16, 9, 0, 200 << 10, false}} {
-		if got := joinsLayers(c.p, c.major, c.minor, c.shared); got != c.want {
-			t.Errorf("%+v: %v", c, got)
-		}
+	if blocks != b.SMs {
+		t.Errorf("%d blocks for %d multiprocessors", blocks, b.SMs)
 	}
 }

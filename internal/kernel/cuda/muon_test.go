@@ -6,24 +6,25 @@ import (
 	"testing"
 
 	"haul/internal/kernel"
+	"haul/internal/kernel/cuda/bind"
 	"haul/internal/model"
 )
 
 // muonLaunches are the optimizer's of a step of the graph transformer with blocks, with the tables
 // that they are given.
-func muonLaunches(t *testing.T, width, maxShared int) (o *kernel.AdamW, ls []launch, tables [][]byte, err error) {
+func muonLaunches(t *testing.T, width, maxShared int) (o *kernel.AdamW, ls []bind.Launch, tables [][]byte, err error) {
 	t.Helper()
 	p := stepOf(t, 3, 7, 1, model.GTConfig{Width: width, Heads: 2, Layers: 2, FeedMul: 2})
-	b := testBinder(p, BF16)
-	b.table = func(data []byte) uint64 {
+	b := testBinder(p, bind.BF16)
+	b.Table = func(data []byte) uint64 {
 		tables = append(tables, data)
 		return uint64(len(tables)) << 50
 	}
-	b.maxShared = maxShared
+	b.MaxShared = maxShared
 	for _, op := range p.Once {
 		if a, ok := op.(*kernel.AdamW); ok {
 			o, a.Side = a, kernel.MuonSide(width)
-			ls, err = b.bind(op)
+			ls, err = launchesOf(b, op)
 		}
 	}
 	return o, ls, tables, err
@@ -41,9 +42,9 @@ func TestMuonLaunches(t *testing.T) {
 		var names []string
 		for _, l := range ls {
 			checkLaunch(t, kernels, l)
-			names = append(names, l.kernel)
+			names = append(names, l.Kernel)
 		}
-		if !slices.Equal(names, []string{"adamw_sum", "muon", "adamw_update"}) || !ls[1].aside || !ls[2].aside {
+		if !slices.Equal(names, []string{"adamw_sum", "muon", "adamw_update"}) || !ls[1].Aside || !ls[2].Aside {
 			t.Fatalf("width %d: launches %v", width, names)
 		}
 		updated := make([]int, o.Layout.Len)
@@ -70,8 +71,8 @@ func TestMuonLaunches(t *testing.T) {
 				}
 			}
 		}
-		if ls[1].grid[0] != len(o.Blocks()) || ls[2].args[7] != int32(4*len(tables[1])) {
-			t.Errorf("width %d: %d thread blocks for %d blocks, AdamW for %v weights of %d", width, ls[1].grid[0], len(o.Blocks()), ls[2].args[7], 4*len(tables[1]))
+		if ls[1].Grid[0] != len(o.Blocks()) || ls[2].Args[7] != int32(4*len(tables[1])) {
+			t.Errorf("width %d: %d thread blocks for %d blocks, AdamW for %v weights of %d", width, ls[1].Grid[0], len(o.Blocks()), ls[2].Args[7], 4*len(tables[1]))
 		}
 	}
 	if _, _, _, err := muonLaunches(t, 128, 48<<10); err == nil || !strings.Contains(err.Error(), "use AdamW") {

@@ -7,6 +7,7 @@ import (
 
 	"haul/internal/cu"
 	"haul/internal/kernel"
+	"haul/internal/kernel/cuda/bind"
 )
 
 // Profile times plain replays of the graph, then one step launched op by op with an event between
@@ -29,7 +30,7 @@ func (r *runner) Profile(plain int) (*kernel.Profile, error) {
 	}
 	slices.Sort(times)
 	r.steps++
-	p := &kernel.Profile{Program: r.prog, Workers: 1, Plain: times[len(times)/2], Halved: r.d.precision == BF16}
+	p := &kernel.Profile{Program: r.prog, Workers: 1, Plain: times[len(times)/2], Halved: r.d.precision == bind.BF16}
 	return p, r.d.ctx.Do(func() error { return r.timeOps(p) })
 }
 

@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -14,6 +13,9 @@ import (
 
 	"haul/internal/cu"
 	"haul/internal/kernel"
+	"haul/internal/kernel/cuda/bind"
+	"haul/internal/kernel/cuda/fuse"
+	"haul/internal/kernel/cuda/routing"
 	"haul/internal/model"
 	"haul/internal/plan"
 	"haul/internal/rng"
@@ -131,36 +133,36 @@ func agentUse(t *testing.T, batch int, c model.ADConfig) *kernel.Program {
 }
 
 // testBinder binds a program's ops to made-up addresses, as on an H200.
-func testBinder(p *kernel.Program, precision Precision) *binder {
+func testBinder(p *kernel.Program, precision bind.Precision) *bind.Binder {
 	const far = 1 << 40 // apart enough for any tensor
-	b := newBinder(p)
-	b.precision, b.lanes, b.sms, b.maxShared, b.laneSize, b.hopper = precision, 8, 132, 227<<10, p.Layout.Len, true
-	b.address = func(t *kernel.Tensor) uint64 {
+	b := bind.New(p)
+	b.Precision, b.Lanes, b.SMs, b.MaxShared, b.LaneSize, b.Hopper = precision, 8, 132, 227<<10, p.Layout.Len, true
+	b.Address = func(t *kernel.Tensor) uint64 {
 		at := uint64(t.Root().ID+1) * far
 		switch {
-		case t.Parent != nil && precision.compact(t):
+		case t.Parent != nil && precision.Compact(t):
 			at += 2 * uint64(t.Offset)
 		case t.Parent != nil:
 			at += 4 * uint64(t.Offset)
 		}
 		return at
 	}
-	b.bf16 = func(w *kernel.Tensor) uint64 { return uint64(w.ID+1)*far + far/4 }
-	b.scratch, b.table = func(int) uint64 { return far / 2 }, func([]byte) uint64 { return far / 2 }
-	b.tiled = func(cu.Matrix) uint64 { return far / 2 }
+	b.Bf16 = func(w *kernel.Tensor) uint64 { return uint64(w.ID+1)*far + far/4 }
+	b.Scratch, b.Table = func(int) uint64 { return far / 2 }, func([]byte) uint64 { return far / 2 }
+	b.Tiled = func(cu.Matrix) uint64 { return far / 2 }
 	return b
 }
 
 // bindStep binds every op of a program.
-func bindStep(t *testing.T, p *kernel.Program, precision Precision) []launch {
+func bindStep(t *testing.T, p *kernel.Program, precision bind.Precision) []bind.Launch {
 	t.Helper()
-	p = joinWayBack(p, precision, 132)
+	p = fuse.JoinWayBack(p, precision, 132)
 	b := testBinder(p, precision)
-	var out []launch
+	var out []bind.Launch
 	ops := append(append([]kernel.Op(nil), p.PerShard...), p.Once...)
-	b.join(ops)
+	fuse.JoinPairs(b, ops)
 	for _, op := range ops {
-		ls, err := b.bind(op)
+		ls, err := launchesOf(b, op)
 		if err != nil {
 			t.Fatalf("%s: %v", op.Kind(), err)
 		}
@@ -173,7 +175,7 @@ func bindStep(t *testing.T, p *kernel.Program, precision Precision) []launch {
 // is missing or of another width would be read from whatever lies beside it.
 func TestLaunchesMatchPTX(t *testing.T) {
 	kernels := entries(t)
-	for _, precision := range []Precision{FP32, TF32, BF16} {
+	for _, precision := range []bind.Precision{bind.FP32, bind.TF32, bind.BF16} {
 		for _, s := range []struct {
 			batch, n, width, heads, starts int
 			dropout                        float32
@@ -201,26 +203,26 @@ func TestLaunchesMatchPTX(t *testing.T) {
 // multiprocessor; others the streamed ones and those of one row.
 func TestDepotLaunchesMatchPTX(t *testing.T) {
 	kernels, held := entries(t), map[string]bool{}
-	for _, precision := range []Precision{FP32, TF32, BF16} {
+	for _, precision := range []bind.Precision{bind.FP32, bind.TF32, bind.BF16} {
 		for _, n := range []int{4, 16, 23, 53, 103, 128, 129, 1024} {
 			for _, pairs := range []bool{false, true} {
 				c := model.GTConfig{Width: 128, Heads: 4, Layers: 2, FeedMul: 2, Pairs: pairs, Rules: kernel.MDVRP}
 				for _, l := range bindStep(t, stepOf(t, 64, n, n-3, c), precision) {
 					checkLaunch(t, kernels, l)
-					held[l.module] = true
-					if n == 103 && strings.HasPrefix(l.module, "starts_half") && 2*(l.shared+1024) > 228<<10 {
-						t.Errorf("%d bytes of shared memory, too much for two blocks", l.shared)
+					held[l.Module] = true
+					if n == 103 && strings.HasPrefix(l.Module, "starts_half") && 2*(l.Shared+1024) > 228<<10 {
+						t.Errorf("%d bytes of shared memory, too much for two blocks", l.Shared)
 					}
 				}
 			}
 		}
 	}
 	for _, source := range []string{"generate", "rollout", "rollout_grad", "biases", "stream_starts", "stream_row", "stream_walk", "stream_rows", "stream_nodes", "half_walk"} {
-		if module := ruled(source, kernel.MDVRP); !held[module] {
+		if module := routing.Ruled(source, kernel.MDVRP); !held[module] {
 			t.Errorf("%s is launched by none", module)
 		}
 	}
-	for _, tiles := range nodeTiles {
+	for _, tiles := range routing.NodeTiles {
 		for _, source := range []string{"starts_half_mdvrp", "half_rows_mdvrp"} {
 			if module := fmt.Sprint(source, "_", 8*tiles); !held[module] {
 				t.Errorf("%s is launched by none", module)
@@ -233,19 +235,19 @@ func TestDepotLaunchesMatchPTX(t *testing.T) {
 // take the kernels that hold all nodes of an instance, two blocks of a rollout on a multiprocessor.
 func TestVariedLaunchesMatchPTX(t *testing.T) {
 	kernels := entries(t)
-	for _, precision := range []Precision{FP32, TF32, BF16} {
+	for _, precision := range []bind.Precision{bind.FP32, bind.TF32, bind.BF16} {
 		for _, s := range []struct{ n, heads, tiles int }{{16, 4, 2}, {17, 8, 4}, {32, 4, 4}, {51, 4, 7}, {56, 8, 7}, {57, 4, 13}, {101, 4, 13}, {104, 8, 13}, {105, 4, 16}, {128, 4, 16}, {129, 4, 0}} {
 			for _, pairs := range []bool{false, true} {
 				c := model.GTConfig{Width: 128, Heads: s.heads, Layers: 2, FeedMul: 2, Pairs: pairs, Rules: kernel.VRP}
 				held := map[string]bool{}
 				for _, l := range bindStep(t, stepOf(t, 64, s.n, s.n-1, c), precision) {
 					checkLaunch(t, kernels, l)
-					held[l.module] = true
-					if s.n == 101 && strings.HasPrefix(l.module, "starts_half") && 2*(l.shared+1024) > 228<<10 {
-						t.Errorf("%d bytes of shared memory, too much for two blocks", l.shared)
+					held[l.Module] = true
+					if s.n == 101 && strings.HasPrefix(l.Module, "starts_half") && 2*(l.Shared+1024) > 228<<10 {
+						t.Errorf("%d bytes of shared memory, too much for two blocks", l.Shared)
 					}
 				}
-				want := pairs && precision != FP32 && s.tiles > 0
+				want := pairs && precision != bind.FP32 && s.tiles > 0
 				for _, module := range []string{fmt.Sprint("starts_half_vrp_", 8*s.tiles), fmt.Sprint("half_rows_vrp_", 8*s.tiles), "half_walk_vrp"} {
 					if held[module] != want {
 						t.Errorf("%s, %d nodes, pairs %t: %s is launched: %t", precision, s.n, pairs, module, held[module])
@@ -260,7 +262,7 @@ func TestVariedLaunchesMatchPTX(t *testing.T) {
 // with caches.
 func TestAgentLaunchesMatchPTX(t *testing.T) {
 	kernels := entries(t)
-	for _, precision := range []Precision{FP32, TF32, BF16} {
+	for _, precision := range []bind.Precision{bind.FP32, bind.TF32, bind.BF16} {
 		for _, s := range []struct {
 			batch, tokens int
 			model.ADConfig
@@ -281,11 +283,11 @@ func TestAgentLaunchesMatchPTX(t *testing.T) {
 	}
 }
 
-func checkLaunch(t *testing.T, kernels map[string]entry, l launch) {
+func checkLaunch(t *testing.T, kernels map[string]entry, l bind.Launch) {
 	t.Helper()
-	name := l.module + "." + l.kernel
+	name := l.Module + "." + l.Kernel
 	if testing.Verbose() { // to be compared with another commit's, where there is no card
-		t.Log("launch", name, l.grid, l.block, l.shared, len(l.args))
+		t.Log("launch", name, l.Grid, l.Block, l.Shared, len(l.Args))
 	}
 	e, ok := kernels[name]
 	if !ok {
@@ -293,7 +295,7 @@ func checkLaunch(t *testing.T, kernels map[string]entry, l launch) {
 		return
 	}
 	var widths []int
-	for _, a := range l.args {
+	for _, a := range l.Args {
 		switch a.(type) {
 		case uint64, int64, float64:
 			widths = append(widths, 8)
@@ -306,66 +308,19 @@ func checkLaunch(t *testing.T, kernels map[string]entry, l launch) {
 	if diff := cmp.Diff(e.widths, widths); diff != "" {
 		t.Errorf("%s: bytes of parameters (-kernel +launch):\n%s", name, diff)
 	}
-	threads := l.block[0] * l.block[1] * l.block[2]
+	threads := l.Block[0] * l.Block[1] * l.Block[2]
 	if threads < 1 || threads > 1024 || e.threads > 0 && threads > e.threads {
 		t.Errorf("%s: %d threads in a block, the kernel allows %d", name, threads, e.threads)
 	}
-	if g := l.grid; g[0] < 1 || g[0] >= 1<<31 || g[1] < 1 || g[1] > 65535 || g[2] < 1 || g[2] > 65535 {
+	if g := l.Grid; g[0] < 1 || g[0] >= 1<<31 || g[1] < 1 || g[1] > 65535 || g[2] < 1 || g[2] > 65535 {
 		t.Errorf("%s: grid %v", name, g)
 	}
-	if l.shared < 0 || l.shared > 227<<10 {
-		t.Errorf("%s: %d bytes of shared memory", name, l.shared)
+	if l.Shared < 0 || l.Shared > 227<<10 {
+		t.Errorf("%s: %d bytes of shared memory", name, l.Shared)
 	}
 }
 
-// TestTilesMatchSource compares the table of tiles with the shapes that the kernels are built for.
-func TestTilesMatchSource(t *testing.T) {
-	source, err := os.ReadFile("src/dense/linear.cu")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tile := range append([]tile{odd}, tiles...) {
-		name := tile.name
-		if name == "odd" {
-			name = "small"
-		}
-		m := regexp.MustCompile(`typedef Shape<(\d+), (\d+), (\d+), (\d+), (\d+), (\d+), (\d+)> (?i:` + name + `);`).FindStringSubmatch(string(source))
-		if m == nil {
-			t.Errorf("src/dense/linear.cu has no shape %s", name)
-			continue
-		}
-		var v [7]int
-		for i := range v {
-			v[i], _ = strconv.Atoi(m[i+1])
-		}
-		want := []int{v[0], v[1], v[2] * v[3] * v[4], v[4] * v[5], v[6]}
-		if diff := cmp.Diff(want, []int{tile.m, tile.n, tile.warps, tile.slabs, tile.stages}); diff != "" {
-			t.Errorf("%s (-source +table):\n%s", tile.name, diff)
-		}
-	}
-}
-
-// TestTilesFillTheCard: a large product takes large tiles, the layers of a small batch enough
-// blocks for every multiprocessor.
-func TestTilesFillTheCard(t *testing.T) {
-	b := &binder{chip: chip{sms: 132}}
-	for _, c := range []struct {
-		m, n, copies int
-		want         string
-	}{
-		{51712, 128, 1, "large"}, {51712, 512, 1, "large"}, {1408, 384, 1, "medium"}, {1408, 512, 1, "medium"}, {1408, 128, 1, "small"},
-		{128, 128, 1, "small"}, {128, 128, 8, "small"}, {512, 128, 8, "medium"}, {128, 128, 32, "medium"},
-	} {
-		if got := b.pick(c.m, c.n, c.copies, true).name; got != c.want {
-			t.Errorf("%d products of %d×%d: %s tiles, want %s", c.copies, c.m, c.n, got, c.want)
-		}
-	}
-	if got := b.pick(51712, 128, 1, false).name; got != "odd" {
-		t.Errorf("operands without vectors: %s tiles, want odd", got)
-	}
-}
-
-// TestStructs holds the blocks to the sizes that src/once/adamw.cu asserts of their C++
+// TestStructs holds the blocks to the sizes that optimizer/src/adamw.cu asserts of their C++
 // counterparts.
 func TestStructs(t *testing.T) {
 	got := []uintptr{unsafe.Sizeof(control{}), unsafe.Sizeof(state{}), unsafe.Sizeof(metrics{}), unsafe.Offsetof(state{}.scalars), unsafe.Offsetof(metrics{}.badStep)}

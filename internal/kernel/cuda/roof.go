@@ -6,6 +6,7 @@ import (
 
 	"haul/internal/cu"
 	"haul/internal/kernel"
+	"haul/internal/kernel/cuda/bind"
 )
 
 // The geometry of src/bench/peak.cu: blocks of peakThreads, peakTurns products a thread and round.
@@ -15,10 +16,10 @@ const (
 )
 
 // peakWork is the operations of one round of the multiply-add loop, for a thread.
-var peakWork = map[Precision]float64{
-	FP32: peakTurns * 2,
-	TF32: peakTurns * 16 * 8 * 8 * 2 / 32,
-	BF16: peakTurns * 16 * 8 * 16 * 2 / 32,
+var peakWork = map[bind.Precision]float64{
+	bind.FP32: peakTurns * 2,
+	bind.TF32: peakTurns * 16 * 8 * 8 * 2 / 32,
+	bind.BF16: peakTurns * 16 * 8 * 16 * 2 / 32,
 }
 
 // roofSlice is how long one measurement should last, and roofRounds how many there are; the best
@@ -46,13 +47,13 @@ func (d *Device) Roof(workingSet int) (roof kernel.Roof, err error) {
 	}
 	defer func() { err = errors.Join(err, y.free()) }()
 	blocks := 4 * d.sms // all at once on the card, whatever registers the loop takes
-	loop := launch{module: "peak", kernel: "peak_" + string(d.precision), grid: dim3{blocks, 1, 1}, block: dim3{peakThreads, 1, 1}}
-	rate, err := d.fastest(loop, func(rounds int) []any { return []any{y.at, i32(rounds), float32(1), float32(0)} })
+	loop := bind.Launch{Module: "peak", Kernel: "peak_" + string(d.precision), Grid: bind.Dim3{blocks, 1, 1}, Block: bind.Dim3{peakThreads, 1, 1}}
+	rate, err := d.fastest(loop, func(rounds int) []any { return []any{y.at, bind.I32(rounds), float32(1), float32(0)} })
 	if err != nil {
 		return roof, err
 	}
-	sweep := launch{module: "peak", kernel: "peak_move", grid: dim3{min(2*blocks, ceil(quads, peakThreads)), 1, 1}, block: dim3{peakThreads, 1, 1}}
-	passes, err := d.fastest(sweep, func(rounds int) []any { return []any{y.at, x.at, i32(quads), i32(rounds)} })
+	sweep := bind.Launch{Module: "peak", Kernel: "peak_move", Grid: bind.Dim3{min(2*blocks, bind.Ceil(quads, peakThreads)), 1, 1}, Block: bind.Dim3{peakThreads, 1, 1}}
+	passes, err := d.fastest(sweep, func(rounds int) []any { return []any{y.at, x.at, bind.I32(quads), bind.I32(rounds)} })
 	if err != nil {
 		return roof, err
 	}
@@ -62,7 +63,7 @@ func (d *Device) Roof(workingSet int) (roof kernel.Roof, err error) {
 }
 
 // fastest is the most rounds a second that the kernel reached.
-func (d *Device) fastest(l launch, args func(rounds int) []any) (rate float64, err error) {
+func (d *Device) fastest(l bind.Launch, args func(rounds int) []any) (rate float64, err error) {
 	err = d.ctx.Do(func() error {
 		f, err := d.function(l)
 		if err != nil {
@@ -86,7 +87,7 @@ func (d *Device) fastest(l launch, args func(rounds int) []any) (rate float64, e
 }
 
 // timeLaunch runs the kernel once between two events. On the context's thread.
-func (d *Device) timeLaunch(f cu.Function, l launch, args []any) (seconds float64, err error) {
+func (d *Device) timeLaunch(f cu.Function, l bind.Launch, args []any) (seconds float64, err error) {
 	packed, err := cu.PackArgs(args...)
 	if err != nil {
 		return 0, err
@@ -98,7 +99,7 @@ func (d *Device) timeLaunch(f cu.Function, l launch, args []any) (seconds float6
 		}
 		defer func() { err = errors.Join(err, d.ctx.FreeEvent(marks[i])) }()
 	}
-	geometry := cu.Geometry{Grid: l.grid, Block: l.block}
+	geometry := cu.Geometry{Grid: l.Grid, Block: l.Block}
 	if err := errors.Join(d.ctx.Record(marks[0], d.stream), d.ctx.Launch(f, geometry, d.stream, packed), d.ctx.Record(marks[1], d.stream)); err != nil {
 		return 0, err
 	}

@@ -9,6 +9,9 @@ import (
 
 	"haul/internal/cu"
 	"haul/internal/kernel"
+	"haul/internal/kernel/cuda/bind"
+	"haul/internal/kernel/cuda/fuse"
+	"haul/internal/kernel/cuda/routing"
 )
 
 // ready is a launch with its kernel found and its arguments packed.
@@ -24,14 +27,14 @@ type ready struct {
 }
 
 // ready finds the kernel and packs the arguments. On the context's thread.
-func (d *Device) ready(l launch) (ready, error) {
-	a, err := cu.PackArgs(l.args...)
+func (d *Device) ready(l bind.Launch) (ready, error) {
+	a, err := cu.PackArgs(l.Args...)
 	if err != nil {
-		return ready{}, fmt.Errorf("%s: %w", l.kernel, err)
+		return ready{}, fmt.Errorf("%s: %w", l.Kernel, err)
 	}
 	f, err := d.function(l)
-	return ready{function: f, args: a, beside: l.beside, first: l.first, after: l.after, aside: l.aside, part: l.part, geometry: cu.Geometry{Grid: l.grid,
-		Block: l.block, Shared: l.shared}}, err
+	return ready{function: f, args: a, beside: l.Beside, first: l.First, after: l.After, aside: l.Aside, part: l.Part, geometry: cu.Geometry{Grid: l.Grid,
+		Block: l.Block, Shared: l.Shared}}, err
 }
 
 // runner replays one program as one graph. Nothing it queues is waited for until the host reads a
@@ -82,13 +85,14 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 		}
 		r.sets = append(r.sets, gs)
 	}
-	if joinsLayers(d.precision, d.ctx.Major, d.ctx.Minor, d.maxShared) {
-		r.prog = joinLayers(p)
-		d.tell(unjoined(r.prog))
+	if fuse.JoinsLayers(d.precision, d.ctx.Major, d.ctx.Minor, d.maxShared) {
+		r.prog = fuse.JoinLayers(p)
+		d.tell(fuse.Unjoined(r.prog))
 	}
-	r.small = r.shorten(d.precision, d.sms)
-	if d.precision == BF16 {
-		r.prog = keepMasks(r.prog)
+	fewer := fuse.JoinWayBack(r.prog, d.precision, d.sms)
+	r.prog, r.small = fewer, fewer != r.prog
+	if d.precision == bind.BF16 {
+		r.prog = fuse.KeepMasks(r.prog)
 	}
 	if err := r.place(p); err != nil {
 		return nil, errors.Join(err, r.Close())
@@ -196,7 +200,7 @@ const (
 
 // width is the bytes of one of a tensor's elements.
 func (r *runner) width(t *kernel.Tensor) int {
-	if r.d.precision.compact(t) {
+	if r.d.precision.Compact(t) {
 		return 2
 	}
 	return 4
@@ -275,49 +279,49 @@ func (r *runner) bindAll() (err error) {
 			err = e.error
 		}
 	}()
-	b := newBinder(r.prog)
-	b.precision, b.sms, b.maxShared, b.memory, b.hopper = r.d.precision, r.d.sms, r.d.maxShared, r.d.memory, isHopper(r.d.ctx.Device)
-	b.address, b.bf16, b.scratch, b.table, b.tiled = r.address, r.bf16, r.scratch, r.table, r.tiled
-	b.control, b.state, b.metrics = r.blocks.at+controlAt, r.blocks.at+stateAt, r.blocks.at+metricsAt
+	b := bind.New(r.prog)
+	b.Precision, b.SMs, b.MaxShared, b.Memory, b.Hopper = r.d.precision, r.d.sms, r.d.maxShared, r.d.memory, isHopper(r.d.ctx.Device)
+	b.Address, b.Bf16, b.Scratch, b.Table, b.Tiled = r.address, r.bf16, r.scratch, r.table, r.tiled
+	b.Control, b.State, b.Metrics = r.blocks.at+controlAt, r.blocks.at+stateAt, r.blocks.at+metricsAt
 	if len(r.sets) > 0 {
 		s := r.sets[0]
-		b.laneSize, b.weights, b.bf16Weights, b.moment1, b.moment2, b.grads = s.layout.Len, s.weights.at, s.bf16.at, s.m.at, s.v.at, s.grads.at
+		b.LaneSize, b.Weights, b.Bf16Weights, b.Moment1, b.Moment2, b.Grads = s.layout.Len, s.weights.at, s.bf16.at, s.m.at, s.v.at, s.grads.at
 	}
 	ops := append(append([]kernel.Op(nil), r.prog.PerShard...), r.prog.Once...)
 	if !r.serial {
-		b.join(ops)
+		fuse.JoinPairs(b, ops)
 	}
-	launches, err := b.bindAll(ops)
+	launches, err := launchesOfAll(b, ops)
 	if err != nil {
 		return err
 	}
-	closing := launch{module: "adamw", kernel: "advance", grid: dim3{1, 1, 1}, block: dim3{1, 1, 1}}
+	closing := bind.Launch{Module: "adamw", Kernel: "advance", Grid: bind.Dim3{1, 1, 1}, Block: bind.Dim3{1, 1, 1}}
 	if err := r.d.ctx.Do(func() error { return r.d.fetch(append(slices.Concat(launches...), closing)) }); err != nil {
 		return err
 	}
 	for i, op := range ops {
 		switch o := op.(type) {
 		case *kernel.Rollout:
-			r.paths = append(r.paths, fmt.Sprintf("%s: %s", op.Kind(), b.rolloutPath(o)))
+			r.paths = append(r.paths, fmt.Sprintf("%s: %s", op.Kind(), routing.RolloutPath(b, o)))
 		case *kernel.RolloutGrad:
-			r.paths = append(r.paths, fmt.Sprintf("%s: %s", op.Kind(), b.gradPath(o)))
-			r.d.tell(b.slowly(o))
+			r.paths = append(r.paths, fmt.Sprintf("%s: %s", op.Kind(), routing.GradPath(b, o)))
+			r.d.tell(routing.Slowly(b, o))
 		}
 		if err := r.prepare(launches[i]); err != nil {
 			return fmt.Errorf("%s: %w", op.Kind(), err)
 		}
 	}
-	r.gathered = b.gathered
+	r.gathered = b.Gathered
 	each, skip := r.prog.Total(), 0
 	// its own pieces follow each other; then come those of other processes
 	if runs := r.prog.Share.Runs(); runs > 1 {
 		each, skip = r.prog.Batch, r.prog.Total()-runs*r.prog.Batch
 	}
-	closing.args = []any{b.state, uint32(each), uint32(skip)}
-	return r.prepare([]launch{closing})
+	closing.Args = []any{b.State, uint32(each), uint32(skip)}
+	return r.prepare([]bind.Launch{closing})
 }
 
-func (r *runner) prepare(ls []launch) error {
+func (r *runner) prepare(ls []bind.Launch) error {
 	out := make([]ready, len(ls))
 	for i, l := range ls {
 		if err := r.d.ctx.Do(func() (err error) { out[i], err = r.d.ready(l); return err }); err != nil {

@@ -6,6 +6,8 @@ import (
 
 	"haul/internal/cu"
 	"haul/internal/kernel"
+	"haul/internal/kernel/cuda/bind"
+	"haul/internal/kernel/cuda/optimizer"
 	"haul/internal/model"
 	"haul/internal/plan"
 	"haul/internal/rng"
@@ -84,20 +86,20 @@ func TestSeamLaunchesMatchPTX(t *testing.T) {
 	} {
 		var got []string
 		lanes := int32(0)
-		for _, l := range bindStep(t, seamStep(t, c.peer, c.every, c.parts), FP32) {
+		for _, l := range bindStep(t, seamStep(t, c.peer, c.every, c.parts), bind.FP32) {
 			checkLaunch(t, kernels, l)
-			if l.module == "adamw" {
-				got = append(got, l.kernel)
+			if l.Module == "adamw" {
+				got = append(got, l.Kernel)
 			}
-			if l.kernel == "adamw_sum" {
-				lanes = l.args[7].(int32)
+			if l.Kernel == "adamw_sum" {
+				lanes = l.Args[7].(int32)
 			}
 		}
 		if joined := c.peer != nil; !slices.Equal(got, c.want) || (lanes == 1) != joined {
 			t.Errorf("peer %T, every %d, %d parts: launches %v over %d lanes, want %v", c.peer, c.every, c.parts, got, lanes, c.want)
 		}
 	}
-	if inGraph(&kernel.Exchange{Peer: hostPeer{}}) != nil || inGraph(&kernel.Exchange{Peer: graphPeer{}}) == nil {
+	if optimizer.InGraph(&kernel.Exchange{Peer: hostPeer{}}) != nil || optimizer.InGraph(&kernel.Exchange{Peer: graphPeer{}}) == nil {
 		t.Error("a peer of the host was given a place in the graph, or one of the graph none")
 	}
 }

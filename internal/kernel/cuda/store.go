@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"haul/internal/kernel"
+	"haul/internal/kernel/cuda/bind"
+	"haul/internal/kernel/cuda/optimizer"
 )
 
 // store is one weight set on the card: the flat buffer and, where it is trained, moments and
@@ -27,7 +29,7 @@ func (d *Device) NewStore(l *kernel.Layout, train bool) (kernel.Store, error) {
 		m     *memory
 		bytes int
 	}{{&s.weights, size}}
-	if d.precision == BF16 {
+	if d.precision == bind.BF16 {
 		want = append(want, struct {
 			m     *memory
 			bytes int
@@ -37,7 +39,7 @@ func (d *Device) NewStore(l *kernel.Layout, train bool) (kernel.Store, error) {
 		want = append(want, []struct {
 			m     *memory
 			bytes int
-		}{{&s.m, size}, {&s.v, size}, {&s.grads, gradLanes * size}}...)
+		}{{&s.m, size}, {&s.v, size}, {&s.grads, bind.GradLanes * size}}...)
 	}
 	for _, w := range want {
 		var err error
@@ -86,8 +88,8 @@ func (s *store) halve() error {
 		return nil
 	}
 	pairs := s.layout.Len / 2
-	l := launch{module: "adamw", kernel: "halve", grid: dim3{ceil(pairs, adamwThreads), 1, 1}, block: dim3{adamwThreads, 1, 1},
-		args: []any{s.bf16.at, s.weights.at, i32(pairs)}}
+	l := bind.Launch{Module: "adamw", Kernel: "halve", Grid: bind.Dim3{bind.Ceil(pairs, optimizer.AdamwThreads), 1, 1}, Block: bind.Dim3{optimizer.AdamwThreads, 1, 1},
+		Args: []any{s.bf16.at, s.weights.at, bind.I32(pairs)}}
 	r, err := s.d.ready(l)
 	if err != nil {
 		return err
@@ -138,11 +140,11 @@ func (s *store) Close() error {
 // StoreMemory is what NewStore will take.
 func (d *Device) StoreMemory(l *kernel.Layout, train bool) int64 {
 	n := 4 * int64(l.Len)
-	if d.precision == BF16 {
+	if d.precision == bind.BF16 {
 		n += 2 * int64(l.Len)
 	}
 	if train {
-		n += (2 + gradLanes) * 4 * int64(l.Len)
+		n += (2 + bind.GradLanes) * 4 * int64(l.Len)
 	}
 	return n
 }

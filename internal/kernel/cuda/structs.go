@@ -2,7 +2,7 @@ package cuda
 
 import "haul/internal/kernel"
 
-// The blocks of device memory that host and kernels share. They mirror src/haul.cuh byte for
+// The blocks of device memory that host and kernels share. They mirror src/common/haul.cuh byte for
 // byte: a field added here must be added there at the same place, which the tests compare.
 
 type control struct {
