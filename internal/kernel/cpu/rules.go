@@ -9,7 +9,7 @@ import (
 
 // The rules of a route: where a vehicle may go next, and what going there changes. The rollout and
 // its gradient take them from here; kernel.Rollout states them, reference/rules.go is the plain
-// form and cuda/routing/src/rules.cuh the GPU's.
+// form and cuda/src/routing/rules.cuh the GPU's.
 //
 // What a reader could break: nothing here knows attention or sampling, and nothing outside decides
 // what is allowed. To other files an instance and a vehicle are opaque values: they ask allow, move

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"haul/internal/kernel"
@@ -81,18 +82,28 @@ func SetBatchParts(parts int) (restore func()) {
 	return func() { bind.BatchParts = before }
 }
 
+// h200 is the GPU of the launches that tests look at.
+var h200 = fuse.GPU{Precision: BF16, Major: 9, SMs: 132, MaxShared: 227 << 10}
+
 // Launches binds a program to made-up addresses as Compile does on an H200 and returns a line per
 // kernel, in the order of their first launch: how often it is launched, its name, grid, block and
 // shared memory. The first line counts all launches and has a digest of them with every argument.
 func Launches(t *testing.T, p *kernel.Program, precision bind.Precision) []string {
 	t.Helper()
-	if fuse.JoinsLayers(precision, 9, 0, 227<<10) {
-		p = fuse.JoinLayers(p)
+	gpu := h200
+	gpu.Precision = precision
+	p = fuse.Rewrite(p, gpu)
+	b := testBinder(p, precision)
+	ops := slices.Concat(p.PerShard, p.Once)
+	fuse.Find(b, ops)
+	var ls []bind.Launch
+	for _, op := range ops {
+		more, err := launchesOf(b, op)
+		if err != nil {
+			t.Fatalf("%s: %v", op.Kind(), err)
+		}
+		ls = append(ls, more...)
 	}
-	if precision == bind.BF16 {
-		p = fuse.KeepMasks(p)
-	}
-	ls := bindStep(t, p, precision)
 	sum := sha256.New()
 	var order []string
 	count := map[string]int{}

@@ -83,7 +83,7 @@ func keepOrder(t *testing.T, p *kernel.Program) {
 	t.Helper()
 	b := testBinder(p, bind.TF32)
 	ops := append(append([]kernel.Op(nil), p.PerShard...), p.Once...)
-	fuse.JoinPairs(b, ops)
+	fuse.Find(b, ops)
 	if len(b.Absorbed) == 0 {
 		t.Fatal("nothing is joined")
 	}

@@ -89,7 +89,7 @@ func TestSharedKeysAreSaidToBeSlower(t *testing.T) {
 		said bool
 	}{"plain": {agentStep(t, 8, 20, plain), false}, "grouped": {agentStep(t, 8, 20, grouped), true}, "small": {agentStep(t, 8, 20, small), false},
 		"use": {agentUse(t, 8, grouped), false}} {
-		if said := fuse.Unjoined(c.p); (said != "") != c.said {
+		if said := fuse.Remark(c.p, h200); (said != "") != c.said {
 			t.Errorf("%s: %q", name, said)
 		}
 	}

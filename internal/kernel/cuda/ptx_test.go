@@ -160,7 +160,7 @@ func bindStep(t *testing.T, p *kernel.Program, precision bind.Precision) []bind.
 	b := testBinder(p, precision)
 	var out []bind.Launch
 	ops := append(append([]kernel.Op(nil), p.PerShard...), p.Once...)
-	fuse.JoinPairs(b, ops)
+	fuse.Find(b, ops)
 	for _, op := range ops {
 		ls, err := launchesOf(b, op)
 		if err != nil {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"flag"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,6 +14,7 @@ import (
 	"haul/internal/config"
 	"haul/internal/kernel"
 	"haul/internal/kernel/cuda"
+	"haul/internal/kernel/cuda/fuse"
 	"haul/internal/recipe"
 )
 
@@ -51,6 +54,9 @@ func (*programs) NewStore(*kernel.Layout, bool) (kernel.Store, error) { return n
 func (*programs) Counters() *kernel.Counters                          { return &kernel.Counters{} }
 func (*programs) Close() error                                        { return nil }
 
+// AvailableMemory is that of an H200, whatever the machine has.
+func (*programs) AvailableMemory() (int64, bool) { return 139 << 30, true }
+
 func (d *programs) Compile(p *kernel.Program, _ []kernel.Store) (kernel.Runner, error) {
 	d.last = p
 	return nil, errNotCompiled
@@ -62,25 +68,31 @@ type noStore struct{ kernel.Store }
 func (noStore) WriteWeights([]float32) error { return nil }
 func (noStore) Close() error                 { return nil }
 
+// rowLaunches are the launches of one row, as cuda.Launches has them.
+func rowLaunches(t *testing.T, row string) []string {
+	t.Helper()
+	words := strings.Fields(row)
+	cfg, err := config.LoadAny("", words[0], words[1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &programs{}
+	if _, err := recipe.Step(d, cfg); !errors.Is(err, errNotCompiled) {
+		t.Fatalf("%s: %v", row, err)
+	}
+	precision := cuda.TF32
+	if strings.HasPrefix(row, "ad_") {
+		precision = cuda.BF16
+	}
+	return cuda.Launches(t, d.last, precision)
+}
+
 // TestRowsLaunches compares the launches of every benchmark row on an H200, arguments included,
 // with testdata/rows.txt: kernels may move, and what they are given stays.
 func TestRowsLaunches(t *testing.T) {
 	var out strings.Builder
 	for _, row := range benchmarkRows {
-		words := strings.Fields(row)
-		cfg, err := config.LoadAny("", words[0], words[1:])
-		if err != nil {
-			t.Fatal(err)
-		}
-		d := &programs{}
-		if _, err := recipe.Step(d, cfg); !errors.Is(err, errNotCompiled) {
-			t.Fatalf("%s: %v", row, err)
-		}
-		precision := cuda.TF32
-		if strings.HasPrefix(row, "ad_") {
-			precision = cuda.BF16
-		}
-		out.WriteString("# " + row + "\n" + strings.Join(cuda.Launches(t, d.last, precision), "\n") + "\n")
+		out.WriteString("# " + row + "\n" + strings.Join(rowLaunches(t, row), "\n") + "\n")
 	}
 	const golden = "testdata/rows.txt"
 	if *updateRows {
@@ -95,4 +107,44 @@ func TestRowsLaunches(t *testing.T) {
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(out.String(), "\n")); diff != "" {
 		t.Errorf("launches differ (-golden +now); go test ./internal/kernel/cuda -run TestRowsLaunches -update-rows writes them:\n%s", diff)
 	}
+}
+
+// TestFusionsServeTheirRow: the row of the benchmarks that a fusion names launches each of its
+// kernels. Without the fusion none of them is launched there, and no fewer kernels are.
+func TestFusionsServeTheirRow(t *testing.T) {
+	table := fuse.Table
+	defer func() { fuse.Table = table }()
+	for i, f := range table {
+		launched := func(lines []string) (kernels []string) {
+			for _, k := range f.Kernels {
+				if slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, " "+k+" ") || strings.Contains(l, " "+k+"_") }) {
+					kernels = append(kernels, k)
+				}
+			}
+			return kernels
+		}
+		fuse.Table = table
+		with := rowLaunches(t, f.Row)
+		if diff := cmp.Diff(f.Kernels, launched(with)); diff != "" {
+			t.Errorf("%s: %s launches other kernels (-table +row):\n%s", f.Name, f.Row, diff)
+		}
+		fuse.Table = slices.Delete(slices.Clone(table), i, i+1)
+		without := rowLaunches(t, f.Row)
+		if left := launched(without); len(left) > 0 {
+			t.Errorf("%s: without it %s still launches %v", f.Name, f.Row, left)
+		}
+		if a, b := launchCount(t, with), launchCount(t, without); a > b {
+			t.Errorf("%s: %s has %d launches with it, %d without", f.Name, f.Row, a, b)
+		}
+	}
+}
+
+// launchCount is the number that the first line begins with.
+func launchCount(t *testing.T, lines []string) int {
+	t.Helper()
+	n, err := strconv.Atoi(strings.Fields(lines[0])[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

@@ -85,15 +85,10 @@ func (d *Device) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner,
 		}
 		r.sets = append(r.sets, gs)
 	}
-	if fuse.JoinsLayers(d.precision, d.ctx.Major, d.ctx.Minor, d.maxShared) {
-		r.prog = fuse.JoinLayers(p)
-		d.tell(fuse.Unjoined(r.prog))
-	}
-	fewer := fuse.JoinWayBack(r.prog, d.precision, d.sms)
-	r.prog, r.small = fewer, fewer != r.prog
-	if d.precision == bind.BF16 {
-		r.prog = fuse.KeepMasks(r.prog)
-	}
+	gpu := fuse.GPU{Precision: d.precision, Major: d.ctx.Major, Minor: d.ctx.Minor, SMs: d.sms, MaxShared: d.maxShared}
+	r.prog = fuse.Rewrite(p, gpu)
+	r.small = fuse.FewRows(r.prog)
+	d.tell(fuse.Remark(r.prog, gpu))
 	if err := r.place(p); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -289,7 +284,7 @@ func (r *runner) bindAll() (err error) {
 	}
 	ops := append(append([]kernel.Op(nil), r.prog.PerShard...), r.prog.Once...)
 	if !r.serial {
-		fuse.JoinPairs(b, ops)
+		fuse.Find(b, ops)
 	}
 	launches, err := launchesOfAll(b, ops)
 	if err != nil {

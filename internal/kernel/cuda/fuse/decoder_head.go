@@ -20,7 +20,8 @@ const headTiles = 2
 // joinHeads finds the heads that the kernel serves, in one round of the card. All is launched where
 // the norm stands: what the others read beside its input are weights and what that input was made
 // from.
-func joinHeads(b *bind.Binder, ops []kernel.Op) {
+func joinHeads(f *finder) {
+	b, ops := f.b, f.ops
 	if b.Precision != bind.TF32 {
 		return
 	}
@@ -30,7 +31,7 @@ func joinHeads(b *bind.Binder, ops []kernel.Op) {
 		if h := c.head(); !c.ok || !servesHead(b, h) {
 			c.at = from + 1
 		} else {
-			fuse(b, func() []bind.Launch { return []bind.Launch{launchHead(b, h)} }, h.norm, h.proj, h.mean, h.graph, h.pointer)
+			f.fuse(func() []bind.Launch { return []bind.Launch{launchHead(b, h)} }, h.norm, h.proj, h.mean, h.graph, h.pointer)
 		}
 	}
 }

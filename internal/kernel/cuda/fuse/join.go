@@ -14,45 +14,31 @@ import (
 // it, and no other tensor has its memory. Where ops share memory along the recording, nothing is
 // joined.
 
-// JoinPairs finds the pairs of a program.
-func JoinPairs(b *bind.Binder, ops []kernel.Op) {
-	b.Fused, b.Absorbed = map[kernel.Op]func() []bind.Launch{}, map[kernel.Op]kernel.Op{}
-	writer, readers := map[*kernel.Tensor]kernel.Op{}, map[*kernel.Tensor]int{}
-	for _, op := range ops {
-		op.Args(func(t *kernel.Tensor, a kernel.Access) {
-			if a != kernel.Read {
-				writer[t] = op
-			}
-			if a != kernel.Write {
-				readers[t.Root()]++
-			}
-		})
-	}
-	joinSublayers(b, ops, writer)
-	joinHeads(b, ops)
-	for _, op := range ops {
-		if b.Absorbed[op] != nil {
+// joinGLU finds gated units whose input one linear layer makes.
+func joinGLU(f *finder) {
+	for _, op := range f.ops {
+		o, ok := op.(*kernel.GLU)
+		if !ok || f.b.Absorbed[op] != nil {
 			continue
 		}
-		switch o := op.(type) {
-		case *kernel.GLU:
-			if l, ok := writer[o.G].(*kernel.Linear); ok && joinsGLU(b, l, o) {
-				read := readers[o.G] > 1 || o.G.Space != kernel.Shard // the host reads others
-				fuse(b, func() []bind.Launch { return linearGLU(b, l, o, read) }, l, o)
-			}
-		case *kernel.GLUGrad:
-			if l, ok := writer[o.DY].(*kernel.LinearGradX); ok && readers[o.DY] == 1 && o.DY.Space == kernel.Shard && joinsGLUGrad(b, l, o) {
-				fuse(b, func() []bind.Launch { return linearDXGLU(b, l, o) }, o, l)
-			}
+		if l, ok := f.writer[o.G].(*kernel.Linear); ok && joinsGLU(f.b, l, o) {
+			read := f.readers[o.G] > 1 || o.G.Space != kernel.Shard // the host reads others
+			f.fuse(func() []bind.Launch { return linearGLU(f.b, l, o, read) }, l, o)
 		}
 	}
 }
 
-// fuse has one kernel launched at an op, which does others with it.
-func fuse(b *bind.Binder, launches func() []bind.Launch, at kernel.Op, others ...kernel.Op) {
-	b.Fused[at] = launches
-	for _, op := range others {
-		b.Absorbed[op] = at
+// joinGLUGrad finds gradients of gated units whose result's gradient one linear layer makes.
+func joinGLUGrad(f *finder) {
+	for _, op := range f.ops {
+		o, ok := op.(*kernel.GLUGrad)
+		if !ok || f.b.Absorbed[op] != nil {
+			continue
+		}
+		l, ok := f.writer[o.DY].(*kernel.LinearGradX)
+		if ok && f.readers[o.DY] == 1 && o.DY.Space == kernel.Shard && joinsGLUGrad(f.b, l, o) {
+			f.fuse(func() []bind.Launch { return linearDXGLU(f.b, l, o) }, o, l)
+		}
 	}
 }
 

@@ -383,10 +383,10 @@ func (c *cursor) backward(l *layer) bool {
 	return c.ok
 }
 
-// Unjoined says that the program trains layers whose ops run one after the other because their
+// unjoined says that the program trains layers whose ops run one after the other because their
 // heads share keys, where layers of their sizes are else joined, and which setting would change
 // that; "" where there are none.
-func Unjoined(p *kernel.Program) string {
+func unjoined(p *kernel.Program) string {
 	grouped, sized := false, false
 	for _, op := range p.PerShard {
 		switch o := op.(type) {

@@ -27,7 +27,8 @@ type sublayer struct {
 // joinSublayers finds the sublayers that a kernel each does, where the batch is too small for
 // one op to fill the card. All are launched where the norm stands: what the others read beside its
 // input are weights and what that input was made from.
-func joinSublayers(b *bind.Binder, ops []kernel.Op, writer map[*kernel.Tensor]kernel.Op) {
+func joinSublayers(f *finder) {
+	b, ops, writer := f.b, f.ops, f.writer
 	out := map[*kernel.Tensor]*kernel.Linear{}
 	for _, op := range ops {
 		if l, ok := op.(*kernel.Linear); ok {
@@ -53,7 +54,7 @@ func joinSublayers(b *bind.Binder, ops []kernel.Op, writer map[*kernel.Tensor]ke
 		if h.norm, _ = writer[h.in.X].(*kernel.Norm); h.norm == nil || h.out.Residual != h.norm.X || !servesSublayer(b, h) {
 			continue
 		}
-		fuse(b, func() []bind.Launch { return []bind.Launch{launchSublayer(b, h)} }, h.norm, h.in, h.between, h.out)
+		f.fuse(func() []bind.Launch { return []bind.Launch{launchSublayer(b, h)} }, h.norm, h.in, h.between, h.out)
 	}
 }
 
