@@ -19,6 +19,8 @@ var fuller = map[string]int{
 	"internal/search":     66,
 	"internal/vrp/files":  40,
 	"internal/kernel/cpu": 70,
+	// falls when the followers of recorded routes are one file
+	"internal/kernel/cuda/routing/src": 36,
 }
 
 // codeFiles counts what a folder holds: files of code, and tests in Go.

@@ -135,8 +135,15 @@ func cudaCandidates(root, path string) ([]*change, error) {
 	return out, nil
 }
 
-// cudaPackage is the package whose tests run a source: the nearest folder above src.
+// kernelPackage is the package whose tests run the kernels of every family below it.
+const kernelPackage = "internal/kernel/cuda"
+
+// cudaPackage is the package whose tests run a source: the nearest folder above src, or
+// kernelPackage for the sources of its families.
 func cudaPackage(path string) string {
+	if strings.HasPrefix(filepath.ToSlash(path), kernelPackage+"/") {
+		return kernelPackage
+	}
 	for dir := filepath.Dir(path); dir != "."; dir = filepath.Dir(dir) {
 		if filepath.Base(dir) == "src" {
 			return filepath.Dir(dir)
@@ -256,9 +263,13 @@ func suitesOf(root, path string) (out []suite) {
 type cudaModules map[string][]string
 
 func readCUDAModules(ctx context.Context, root string, pkg string) (cudaModules, error) {
-	packed, err := filepath.Glob(filepath.Join(root, pkg, "ptx", "*.ptx.zst"))
-	if err != nil {
-		return nil, err
+	var packed []string
+	for _, folder := range []string{"ptx", "*/ptx"} { // its own, and those of families
+		more, err := filepath.Glob(filepath.Join(root, pkg, folder, "*.ptx.zst"))
+		if err != nil {
+			return nil, err
+		}
+		packed = append(packed, more...)
 	}
 	out := cudaModules{}
 	for _, path := range packed {
@@ -371,12 +382,29 @@ func (j *judge) askCUDA(ctx context.Context, dir, path string, seed uint64) (v v
 	return v, nil
 }
 
+// packedModule returns the file of a module of a package or of one of its families.
+func packedModule(pkg, module string) (string, error) {
+	for _, folder := range []string{"ptx", "*/ptx"} {
+		found, err := filepath.Glob(filepath.Join(pkg, folder, module+".ptx.zst"))
+		if err != nil {
+			return "", err
+		}
+		if len(found) == 1 {
+			return found[0], nil
+		}
+	}
+	return "", fmt.Errorf("%s: no module %s, or several", pkg, module)
+}
+
 // remake makes modules of a copy, moves those whose code has changed to a folder, and puts back the
 // ones that the copy had.
 func remake(ctx context.Context, dir, pkg, changed string, modules []string) (found bool, broken string, err error) {
 	kept := map[string][]byte{}
 	for _, m := range modules {
-		at := filepath.Join(dir, pkg, "ptx", m+".ptx.zst")
+		at, err := packedModule(filepath.Join(dir, pkg), m)
+		if err != nil {
+			return false, "", err
+		}
 		if kept[at], err = os.ReadFile(at); err != nil {
 			return false, "", err
 		}
