@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"haul/internal/kernel"
+	"haul/internal/kernel/host"
 	"haul/internal/kernel/reference"
 	"haul/internal/rng"
 	"haul/internal/rules"
@@ -153,7 +154,7 @@ func compareToday(t *testing.T, p *rules.Problem, form rules.Form, o *kernel.Gen
 		mixed += walkToday(t, p, form, in, reference.NewTour(o.Rules, nodes), x, y, r)
 	}
 	if o.Set == kernel.VRP || o.Set == kernel.MDVRP {
-		return kernel.Attributes(nodes[kernel.VRPKind]), mixed
+		return kernel.Attributes(nodes[host.VRPKind]), mixed
 	}
 	return 0, mixed
 }
@@ -190,7 +191,7 @@ func walkToday(t *testing.T, p *rules.Problem, form rules.Form, in *rules.Instan
 		}
 		next := want[r.IntN(len(want))]
 		from, to := tour.Leg(next)
-		cost += kernel.Leg(x[from], y[from], x[to], y[to])
+		cost += host.Leg(x[from], y[from], x[to], y[to])
 		tour.Visit(next)
 		route.Visit(next)
 		if math.Float32bits(route.Cost) != math.Float32bits(cost) || route.Done != tour.Done() || route.At != tour.Node() {

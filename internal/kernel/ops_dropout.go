@@ -1,12 +1,22 @@
 package kernel
 
-import (
-	"math"
-	"math/bits"
-)
+import "math"
 
 // Drop says which elements of a tensor a dropout keeps. The mask is Philox by (global instance,
 // Site, element), so that a gradient can draw it again and nothing is stored.
+//
+// The random bits of 32 neighbours of a row of `width`, columns 32·block to 32·block+31, are the
+// four words of a call of Philox with rng.ShortRounds rounds, (Seed, global instance, draw,
+// rng.Dropout): draw is Site in its upper eight bits and row·⌈width/32⌉+block in the others. Row
+// counts the instance's rows; for weights of attention those are its queries, head by head, and
+// their columns are the keys. With w[i] for bit c of words[i], w8[i] for bit c+8 modulo 32, and so
+// on, i from 3 down to 0 and i+1 modulo 4, the number of column c is from the top
+//
+//	w[i]   w8[i] ^ w16[i+1]   w24[i]   w16[i]
+//
+// An element is dropped if its number is below Threshold. So every number is uniform on 16 bits,
+// and the upper eight bits of any two elements are independent: two elements know of each other
+// only where one of them comes within 2⁻⁸ of the threshold.
 type Drop struct {
 	Rate  float32 // in steps of 2⁻¹⁶; 0: nothing is dropped
 	Site  int     // which dropout of the model, below 256
@@ -21,48 +31,9 @@ func (d Drop) Threshold() uint32 { return uint32(min(65535, math.Round(float64(d
 // Scale is what a kept element is multiplied by.
 func (d Drop) Scale() float32 { return 65536 / float32(65536-d.Threshold()) }
 
-// Word says where the random bits of 32 neighbours of a row of `width` lie, columns 32·block to
-// 32·block+31: in the four words of a call of Philox with rng.ShortRounds rounds, (Seed, global
-// instance, draw, rng.Dropout). Keep decides about them. Row counts the instance's rows; for
-// weights of attention those are its queries, head by head, and their columns are the keys.
-func (d Drop) Word(row, block, width int) (draw uint32) {
-	return uint32(d.Site)<<24 | uint32(row*((width+31)/32)+block)
-}
-
 // Numbered tells whether every element of so many rows per instance has bits of its own: a site has
 // 2²⁴ calls.
 func (d Drop) Numbered(rows, width int) bool { return rows*((width+31)/32) <= 1<<24 }
-
-// Keep decides about 32 elements at once: bit c is set where element c is kept, unless its number
-// of 16 bits lies below the threshold. With w[i] for bit c of words[i], w8[i] for bit c+8 modulo
-// 32, and so on, i from 3 down to 0 and i+1 modulo 4, the number is from the top
-//
-//	w[i]   w8[i] ^ w16[i+1]   w24[i]   w16[i]
-//
-// So every number is uniform on 16 bits, and the upper eight bits of any two elements are
-// independent: two elements know of each other only where one of them comes within 2⁻⁸ of the
-// threshold.
-func Keep(threshold uint32, words [4]uint32) uint32 {
-	keep := ^uint32(0)
-	for b := range 16 {
-		w := words[b%4]
-		r := w
-		switch b / 4 {
-		case 0:
-			r = bits.RotateLeft32(w, -16)
-		case 1:
-			r = bits.RotateLeft32(w, -24)
-		case 2:
-			r = bits.RotateLeft32(w, -8) ^ bits.RotateLeft32(words[(b+1)%4], -16)
-		}
-		if threshold>>b&1 != 0 {
-			keep &= r
-		} else {
-			keep |= r
-		}
-	}
-	return keep
-}
 
 // Dropout: Y = Residual + drop(X), where drop keeps or zeroes an element and scales what it keeps.
 // The gradient of drop is drop: DX = drop(DY) is the same op without a residual.

@@ -8,9 +8,9 @@ import (
 	"haul/internal/rng"
 )
 
-// What a reader could break: Row is the one definition of a training sequence. Devices that keep
-// the streams draw the same rows bit for bit, so its draws, their order and the order of a token's
-// fields are part of every stored result.
+// What a reader could break: devices that keep the streams draw the same rows bit for bit as the
+// host does, so the draws of a sequence, their order and the order of a token's fields are part of
+// every stored result.
 
 // Field is one of a record's bytes, the lowest of its first word being 0: of the record that a
 // token stands for or, with Last, of the one before it in its stream; -1 where there is none. What
@@ -43,6 +43,11 @@ const DrawnWords = 4
 // records long, with 0 to Ahead whole episodes left out between them; the tokens around them are
 // markers, which have type and position alone. Otherwise it is Tokens records in a row. Sequences
 // fill a row of Tokens tokens end to end; the last is cut off where the row ends.
+//
+// The row of global index g has sequences q = 0, 1, ...; sequence q spends the words w of
+// Philox(Seed, g, q, Purpose): w0 picks the stream, w1 the previous region's first episode (or the
+// only one's), w2 the episodes left out, w3 both lengths. Each is rng.Below the number of what may
+// be; w3 is previous·choices + current.
 //
 // A record's labels are its Label and the type of the token that follows it in the sequence;
 // without compression the second is -1. Markers have none. With Later the first label is another
@@ -83,11 +88,11 @@ type Stream struct {
 	Start    int64 // place of the first one's in Starts
 }
 
-// starts are the episodes of a stream.
-func (x *Streams) starts(s *Stream) []uint32 { return x.Starts[s.Start:][:s.Episodes] }
+// StartsOf returns where a stream's episodes begin, counted from its first record.
+func (x *Streams) StartsOf(s *Stream) []uint32 { return x.Starts[s.Start:][:s.Episodes] }
 
-// lastStart is the last episode that begins at or before a record; -1 where there is none.
-func lastStart(starts []uint32, record int) int {
+// LastStart returns the last episode that begins at or before a record; -1 if none does.
+func LastStart(starts []uint32, record int) int {
 	if record < 0 {
 		return -1
 	}
@@ -100,12 +105,12 @@ func lastStart(starts []uint32, record int) int {
 
 // Holds tells whether the stream is long enough for any sequence of the spec.
 func (s *RegionSpec) Holds(x *Streams, span *Stream) bool {
-	starts := x.starts(span)
+	starts := x.StartsOf(span)
 	if !s.Compressed {
-		return lastStart(starts, span.Records-s.Tokens) >= 0
+		return LastStart(starts, span.Records-s.Tokens) >= 0
 	}
-	last := lastStart(starts, span.Records-s.longest())
-	return last >= 0 && lastStart(starts, int(starts[last])-s.longest()) >= 0
+	last := LastStart(starts, span.Records-s.longest())
+	return last >= 0 && LastStart(starts, int(starts[last])-s.longest()) >= 0
 }
 
 // checkIndex says why no sequence can be drawn from streams of their own lengths.
@@ -119,23 +124,6 @@ func (s *RegionSpec) checkIndex() error {
 		}
 	}
 	return nil
-}
-
-// drawIndexed picks a stream and where its regions begin; lengths are given, Tokens and 0 without
-// compression.
-func (s *RegionSpec) drawIndexed(w [4]uint32, previous, current int) (span *Stream, from0, from1 int) {
-	x := s.Unequal
-	span = &x.Spans[rng.Below(w[0], uint32(len(x.Spans)))]
-	starts := x.starts(span)
-	if !s.Compressed {
-		e := rng.Below(w[1], uint32(lastStart(starts, span.Records-previous)+1))
-		return span, int(starts[e]), 0
-	}
-	last := lastStart(starts, span.Records-current)
-	e := rng.Below(w[1], uint32(lastStart(starts, int(starts[last])-previous)+1))
-	next, _ := slices.BinarySearch(starts, starts[e]+uint32(previous))
-	gap := int(rng.Below(w[2], uint32(min(s.Ahead, last-next)+1)))
-	return span, int(starts[e]), int(starts[next+gap])
 }
 
 // Width is how many words a token has: its fields, type and position.
@@ -187,184 +175,16 @@ func (s *RegionSpec) Check() error {
 		return fmt.Errorf("regions of %d to %d transitions, %d episodes ahead: want 1 <= shortest <= longest, and not less than 0 ahead", s.Shortest, s.Longest, s.Ahead)
 	case s.Unequal != nil:
 		return s.checkIndex()
-	case 2*s.episodes(s.longest()) > s.Steps/s.Horizon:
+	case 2*s.Episodes(s.longest()) > s.Steps/s.Horizon:
 		return fmt.Errorf("two regions of %d transitions do not fit into a stream of %d", s.longest(), s.Steps)
 	}
 	return nil
 }
 
-// choices is how many lengths a region can have.
-func (s *RegionSpec) choices() int { return (s.Longest-s.Shortest)/s.Horizon + 1 }
+// Choices returns how many lengths a region can have.
+func (s *RegionSpec) Choices() int { return (s.Longest-s.Shortest)/s.Horizon + 1 }
 
-func (s *RegionSpec) longest() int { return s.Shortest + (s.choices()-1)*s.Horizon }
+func (s *RegionSpec) longest() int { return s.Shortest + (s.Choices()-1)*s.Horizon }
 
-// episodes that a region of n transitions touches.
-func (s *RegionSpec) episodes(n int) int { return (n + s.Horizon - 1) / s.Horizon }
-
-// Fill makes rows of streams that lie in memory, for whoever fills slabs: parts as Words sizes
-// them.
-func (s RegionSpec) Fill(streams []int32) (func(g uint64, parts [][]int32) error, error) {
-	if err := s.Check(); err != nil {
-		return nil, err
-	}
-	switch want := s.Len(); {
-	case s.Unequal != nil && len(streams) < want:
-		return nil, fmt.Errorf("%d words of streams; their index ends at %d", len(streams), want)
-	case s.Unequal == nil && len(streams) != want:
-		return nil, fmt.Errorf("%d words of streams; %d streams of %d have %d", len(streams), s.Streams, s.Steps, want)
-	}
-	return func(g uint64, parts [][]int32) error {
-		s.Row(parts[0], parts[1], parts[2], streams, g)
-		return nil
-	}, nil
-}
-
-// Row writes the row of global index g: index [Tokens·Width], labels [Tokens·2], first [Tokens].
-// Sequence q of the row spends the words w of Philox(Seed, g, q, Purpose): w0 picks the stream, w1
-// the previous region's first episode (or the only one's), w2 the episodes left out, w3 both
-// lengths.
-func (s *RegionSpec) Row(index, labels, first, streams []int32, g uint64) {
-	r := rowWriter{spec: s, index: index, labels: labels, first: first}
-	each := s.Steps * s.Stride()
-	for q := uint32(0); r.at < s.Tokens; q++ {
-		w := rng.At(s.Seed, g, q, s.Purpose)
-		if s.Unequal != nil {
-			r.indexed(streams, w)
-			continue
-		}
-		stream := streams[int(rng.Below(w[0], uint32(s.Streams)))*each:][:each]
-		r.begin, r.paid = r.at, false
-		all := s.Steps / s.Horizon
-		if !s.Compressed {
-			from := int(rng.Below(w[1], uint32(all-s.episodes(s.Tokens)+1))) * s.Horizon
-			r.region(stream, from, s.Tokens, false)
-			continue
-		}
-		n := s.choices()
-		c := int(rng.Below(w[3], uint32(n*n)))
-		previous, current := s.Shortest+c/n*s.Horizon, s.Shortest+c%n*s.Horizon
-		room := all - s.episodes(previous) - s.episodes(current)
-		e := int(rng.Below(w[1], uint32(room+1)))
-		gap := int(rng.Below(w[2], uint32(min(s.Ahead, room-e)+1)))
-		r.region(stream, e*s.Horizon, previous, true)
-		r.region(stream, (e+s.episodes(previous)+gap)*s.Horizon, current, true)
-	}
-}
-
-// indexed writes a sequence of streams that have lengths of their own.
-func (r *rowWriter) indexed(streams []int32, w [4]uint32) {
-	s := r.spec
-	r.begin, r.paid = r.at, false
-	previous, current := s.Tokens, 0
-	if s.Compressed {
-		n := s.choices()
-		c := int(rng.Below(w[3], uint32(n*n)))
-		previous, current = s.Shortest+c/n*s.Horizon, s.Shortest+c%n*s.Horizon
-	}
-	span, from0, from1 := s.drawIndexed(w, previous, current)
-	stride := int64(s.Stride())
-	stream := streams[span.First*stride:][:int64(span.Records)*stride]
-	r.region(stream, from0, previous, s.Compressed)
-	if s.Compressed {
-		r.region(stream, from1, current, true)
-	}
-}
-
-// rowWriter fills a row and stops at its end.
-type rowWriter struct {
-	spec                 *RegionSpec
-	index, labels, first []int32
-	at                   int
-	begin                int  // of the sequence
-	paid                 bool // Later's labels hold
-}
-
-// region writes a stretch of a stream, field by field, as far as there is room.
-func (r *rowWriter) region(stream []int32, from, n int, marked bool) {
-	s := r.spec
-	if marked {
-		r.marker(TypeStart)
-	}
-	m := min(n, s.Tokens-r.at)
-	width, fields := s.Width(), len(s.Fields)
-	index, labels, first := r.index[r.at*width:][:m*width], r.labels[r.at*2:][:m*2], r.first[r.at:][:m]
-	for i, f := range s.Fields {
-		f.write(index, i, width, stream, s.Stride(), from, m)
-	}
-	s.Label.write(labels, 0, 2, stream, s.Stride(), from, m)
-	if s.Later != nil {
-		r.relabel(labels, stream, from, m)
-	}
-	next := int32(-1)
-	if marked {
-		next = TypeRecord
-	}
-	for k := range first {
-		token := index[k*width+fields:][:2]
-		token[0], token[1] = TypeRecord, int32(r.at+k-r.begin)
-		labels[2*k+1] = next
-		first[k] = int32(r.begin)
-	}
-	if marked && m == n {
-		labels[2*n-1] = TypeEnd
-	}
-	r.at += m
-	if marked {
-		r.marker(TypeEnd)
-	}
-}
-
-// relabel gives the labels of Later to m records from `from` on.
-func (r *rowWriter) relabel(labels, stream []int32, from, m int) {
-	s, stride := r.spec.Later, r.spec.Stride()
-	value := func(record, b int) int32 { return stream[record*stride+b/4] >> (uint(8*b) & 31) & 0xff }
-	for k := range m {
-		if at := from + k; at > 0 && value(at-1, s.Paid) > 0 {
-			r.paid = true
-		}
-		if r.paid {
-			labels[2*k] = value(from+k, s.Label)
-		}
-	}
-}
-
-// write puts the field of m records from `from` on at every width-th word, the first at `at`.
-func (f Field) write(to []int32, at, width int, stream []int32, stride, from, m int) {
-	if m == 0 {
-		return
-	}
-	if f.Last && from == 0 {
-		to[at] = -1
-		at, from, m = at+width, 1, m-1
-	}
-	if f.Last {
-		from--
-	}
-	shift := uint(8*f.Byte) & 31
-	if stride == 1 {
-		for _, record := range stream[from:][:m] {
-			to[at] = record >> shift & 0xff
-			at += width
-		}
-		return
-	}
-	for word := from*stride + f.Byte/4; m > 0; m-- {
-		to[at] = stream[word] >> shift & 0xff
-		at, word = at+width, word+stride
-	}
-}
-
-func (r *rowWriter) marker(kind int32) {
-	s, n := r.spec, len(r.spec.Fields)
-	if r.at == s.Tokens {
-		return
-	}
-	token := r.index[r.at*(n+2):][:n+2]
-	for i := range n {
-		token[i] = -1
-	}
-	token[n], token[n+1] = kind, int32(r.at-r.begin)
-	r.labels[2*r.at], r.labels[2*r.at+1] = -1, -1
-	r.first[r.at] = int32(r.begin)
-	r.at++
-}
+// Episodes returns how many episodes a region of n transitions touches.
+func (s *RegionSpec) Episodes(n int) int { return (n + s.Horizon - 1) / s.Horizon }

@@ -1,10 +1,6 @@
 package kernel
 
-import (
-	"math"
-
-	"haul/internal/rng"
-)
+import "haul/internal/rng"
 
 // Rules are what decides where a vehicle may go: a rule set, and the constants that all instances
 // of a program share.
@@ -12,7 +8,7 @@ import (
 // What a reader could break: a rule set's table is what host, ops, models and the PyTorch twin
 // agree on. The order of its columns is the layout of Instances.Nodes, that of its features the
 // columns of Instances.Feature, and that of its context the rows of Decoder.Context; all three are
-// part of the checkpoint format. What the rules compute is in reference/rules.go, cpu/rules.go and
+// part of the checkpoint format. What the rules compute is in reference, in host and cpu, and in
 // cuda/routing/src/rules.cuh.
 type Rules struct {
 	Set      RuleSet
@@ -29,12 +25,12 @@ const (
 	// CVRPL: and no route is longer than its instance's limit, the way home included. A customer fits
 	// if the vehicle could go there and then home. The depot's column "home" holds the limit.
 	CVRPL
-	// VRP: each instance has attributes of its own (Drawing.Mix, rules_vrp.go).
+	// VRP: each instance has attributes of its own (Drawing.Mix, rules_columns.go).
 	VRP
 	// TSP: one vehicle serves all customers in one tour, and goes home when all are served. There are
 	// no demands, and the capacity is not asked; the column "share" is what one customer is of all.
 	TSP
-	// MDVRP: VRP whose instances may have several depots (rules_mdvrp.go).
+	// MDVRP: VRP whose instances may have several depots (rules_columns.go).
 	MDVRP
 )
 
@@ -76,7 +72,7 @@ func (s RuleSet) String() string { return ruleSets[s].name }
 func (s RuleSet) Columns() []string { return ruleSets[s].columns }
 
 // Features are what an encoder sees of a node: x and y, the demand as a share of the capacity (TSP:
-// a customer as one of all), 1 at the depot. rules_vrp.go has VRP's.
+// a customer as one of all), 1 at the depot. rules_columns.go has VRP's.
 func (s RuleSet) Features() []string { return ruleSets[s].features }
 
 // Context is what a decoder sees of a vehicle beside its node: the shares of the load and of the
@@ -87,7 +83,7 @@ func (s RuleSet) Context() []string { return ruleSets[s].context }
 // customers.
 func (s RuleSet) Further() int {
 	if s == MDVRP {
-		return mostDepots - 1
+		return MostDepots - 1
 	}
 	return 0
 }
@@ -132,65 +128,6 @@ type Own struct {
 	End     float32  // when vehicles must be back; +Inf: any time
 	Windows []Window // by node; nil: none
 	Depots  int      // of MDVRP: how many there are, the others lie where the first is; 0: one
-}
-
-// Draw draws what an instance has beside places and demands, which are there, and fills in the
-// columns of its nodes: from words that nothing else reads, word 3 of the first customer's block
-// and for VRP and MDVRP the blocks from secondBlock on. CVRP has nothing, CVRPL the limit of a
-// route's length, TSP its share. MDVRP moves depots that an instance has not to the first.
-func (s RuleSet) Draw(nodes []int32, x, y []float32, d *Drawing, index uint64) {
-	switch own := rng.At(d.Seed, index, 1, d.Purpose)[3]; s {
-	case CVRPL:
-		s.Complete(nodes, x, y, Own{Limit: d.limit(x, y, own)})
-	case VRP:
-		d.drawVRP(nodes, x, y, own, index)
-	case TSP:
-		s.Complete(nodes, x, y, Own{})
-	case MDVRP:
-		d.drawMDVRP(nodes, x, y, own, index)
-	}
-}
-
-// limit is uniform between twice the way to the farthest customer, so that every customer can be
-// served, and Range where that is more (RouteFinder's, https://arxiv.org/abs/2406.15007).
-func (d *Drawing) limit(x, y []float32, word uint32) float32 {
-	far := float32(0)
-	for j := range x {
-		far = max(far, Leg(x[j], y[j], x[0], y[0]))
-	}
-	low := 2 * far
-	return low + float32(rng.Float(word)*(max(d.Range, low)-low))
-}
-
-// Complete fills in the columns of an instance's nodes behind the demands, which are there; TSP's
-// column takes their place.
-func (s RuleSet) Complete(nodes []int32, x, y []float32, own Own) {
-	switch s {
-	case CVRPL:
-		for j := range x {
-			home := own.Limit
-			if j > 0 {
-				home = Leg(x[j], y[j], x[0], y[0])
-			}
-			nodes[4*j+1], nodes[4*j+2], nodes[4*j+3] = word(x[j]), word(y[j]), word(home)
-		}
-	case VRP:
-		completeVRP(nodes, x, y, own)
-	case MDVRP:
-		completeMDVRP(nodes, x, y, own)
-	case TSP:
-		for j := range x {
-			nodes[j] = word(1 / float32(max(1, len(x)-1)))
-		}
-	}
-}
-
-func word(x float32) int32 { return int32(math.Float32bits(x)) }
-
-// Leg is the length of the way between two places, never fused, so that devices agree bit for bit.
-func Leg(x0, y0, x1, y1 float32) float32 {
-	dx, dy := x1-x0, y1-y0
-	return float32(math.Sqrt(float64(float32(dx*dx) + float32(dy*dy))))
 }
 
 // LoadUnit is the capacity of vehicles whose own differ from instance to instance.

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"haul/internal/kernel"
+	"haul/internal/kernel/host"
 	"haul/internal/loader"
 	"haul/internal/model"
 	"haul/internal/plan"
@@ -118,7 +119,7 @@ func (r *agentRun) loss() (float64, error) {
 func (a *agent) feed(ctx context.Context, r *agentRun, purpose rng.Purpose, rows, batches int, run func() error) (err error) {
 	spec := a.spec
 	spec.Purpose = purpose
-	fill, err := spec.Fill(a.history)
+	fill, err := host.Fill(spec, a.history)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"haul/internal/kernel"
+	"haul/internal/kernel/host"
 	"haul/internal/model"
 	"haul/internal/rng"
 	"haul/internal/world/grid"
@@ -46,7 +47,7 @@ func sequence(spec *kernel.RegionSpec, history []int32, g uint64) (item [3][]int
 	for f, w := range fieldWords {
 		item[f] = make([]int32, spec.Tokens*w)
 	}
-	spec.Row(item[0], item[1], item[2], history, g)
+	host.Row(spec, item[0], item[1], item[2], history, g)
 	n := slices.IndexFunc(item[2], func(begin int32) bool { return begin > 0 })
 	if n < 0 {
 		n = spec.Tokens

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"haul/internal/kernel"
+	"haul/internal/kernel/host"
 	"haul/internal/loader"
 	"haul/internal/model"
 	"haul/internal/rng"
@@ -34,7 +35,7 @@ type loading struct{ options loader.Options }
 
 func newLoading(rows, slabs int) (*loading, error) {
 	spec := loadedSpec()
-	fill, err := spec.Fill(walks(&spec, grid.Room{Size: 9, Horizon: spec.Horizon}))
+	fill, err := host.Fill(spec, walks(&spec, grid.Room{Size: 9, Horizon: spec.Horizon}))
 	return &loading{options: loader.Options{Fill: fill, Row: spec.Words(), Batch: rows, Slabs: loader.NewSlabs(spec.Words(), rows, slabs)}}, err
 }
 

@@ -93,6 +93,7 @@ var house = []string{
 	"internal/kernel/cuda/sequence",
 	"internal/kernel/cuda/dense",
 	"internal/kernel/cuda/bind",
+	"internal/kernel/host",
 	"internal/kernel/reference",
 	"internal/ledger",
 	"internal/kernel",

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"haul/internal/kernel"
+	"haul/internal/kernel/host"
 	"haul/internal/model"
 	"haul/internal/rng"
 )
@@ -33,7 +34,7 @@ func testHistory(s kernel.RegionSpec) []int32 {
 
 func testOptions(workers, depth, slabs, batch int, from uint64) Options {
 	s := testSpec()
-	fill, err := s.Fill(testHistory(s))
+	fill, err := host.Fill(s, testHistory(s))
 	if err != nil {
 		panic(err)
 	}
@@ -46,7 +47,7 @@ func differs(o Options, k int, got *kernel.Slab) error {
 	history, width := testHistory(s), s.Width()
 	want := NewSlabs(o.Row, o.Batch, 1)[0]
 	for r := range o.Batch {
-		s.Row(want.Ints[0][r*t*width:][:t*width], want.Ints[1][r*t*2:][:t*2], want.Ints[2][r*t:][:t], history, o.From+uint64(k*o.Batch+r))
+		host.Row(&s, want.Ints[0][r*t*width:][:t*width], want.Ints[1][r*t*2:][:t*2], want.Ints[2][r*t:][:t], history, o.From+uint64(k*o.Batch+r))
 	}
 	for p := range want.Ints {
 		for i, w := range want.Ints[p] {
@@ -410,7 +411,7 @@ func TestMisuse(t *testing.T) {
 // The agent's own shape: 1,024 rows of 164 tokens.
 func BenchmarkLoader(b *testing.B) {
 	s := model.Transitions(kernel.RegionSpec{Streams: 7300, Steps: 1000, Horizon: 20, Tokens: 164, Compressed: true, Shortest: 80, Longest: 80, Ahead: 4, Seed: 7, Purpose: rng.Regions}, 2)
-	fill, err := s.Fill(testHistory(s))
+	fill, err := host.Fill(s, testHistory(s))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"haul/internal/kernel"
 	"haul/internal/kernel/cpu"
+	"haul/internal/kernel/host"
 	"haul/internal/kernel/reference"
 	"haul/internal/model"
 	"haul/internal/plan"
@@ -124,7 +125,7 @@ func (f fixture) nodes(n int) []int32 {
 	if f.rules() == kernel.CVRPL {
 		x, y := f.floats("x"), f.floats("y")
 		for i, limit := range f.floats("limit") {
-			f.rules().Complete(out[i*n*wide:][:n*wide], x[i*n:][:n], y[i*n:][:n], kernel.Own{Limit: limit})
+			host.Complete(f.rules(), out[i*n*wide:][:n*wide], x[i*n:][:n], y[i*n:][:n], kernel.Own{Limit: limit})
 		}
 	}
 	return out

@@ -8,6 +8,7 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/kernel"
+	"haul/internal/kernel/host"
 	"haul/internal/kernel/reference"
 	"haul/internal/rng"
 	"haul/internal/vrp"
@@ -44,7 +45,7 @@ func TestSeveralDepotsBeforeTheValidator(t *testing.T) {
 				}
 				next := allowed[draw.IntN(len(allowed))]
 				from, to := tour.Leg(next)
-				length += float64(kernel.Leg(x[from], y[from], x[to], y[to]))
+				length += float64(host.Leg(x[from], y[from], x[to], y[to]))
 				tour.Visit(next)
 				visits = append(visits, int32(next))
 			}

@@ -6,6 +6,7 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/kernel"
+	"haul/internal/kernel/host"
 	"haul/internal/vrp"
 )
 
@@ -58,7 +59,7 @@ func unitRows(p *vrp.Problem, set kernel.RuleSet, x, y []float32, words []int32)
 				row[j*wide] = -p.Pickup[at]
 			}
 		}
-		set.Complete(row, x[k*nodes:][:nodes], y[k*nodes:][:nodes], ownOf(p, set, side))
+		host.Complete(set, row, x[k*nodes:][:nodes], y[k*nodes:][:nodes], ownOf(p, set, side))
 	}
 }
 

@@ -148,8 +148,8 @@ func (f *file) kernels() error {
 	})
 }
 
-// WholeGraph begins the name of a CUDA graph that was recorded as one piece of work, which is Nsight
-// Systems' default (--cuda-graph-trace=graph): its kernels are not in the file.
+// WholeGraph begins the name of a CUDA graph that was recorded as one piece of work, the default of
+// Nsight Systems (--cuda-graph-trace=graph): its kernels are not in the file.
 const WholeGraph = "CUDA graph "
 
 func (f *file) graphs() error {

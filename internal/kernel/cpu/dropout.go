@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"haul/internal/kernel"
+	"haul/internal/kernel/host"
 	"haul/internal/rng"
 )
 
@@ -30,7 +31,7 @@ type dropKey struct {
 func (b *binder) dropper(d kernel.Drop, instances, rows, width int) *dropper {
 	return b.listed(dropKey{d, rows, width, false}, instances, func(row int) (draws []uint32) {
 		for g := range (width + 31) / 32 {
-			draws = append(draws, d.Word(row, g, width))
+			draws = append(draws, host.DropWord(d, row, g, width))
 		}
 		return draws
 	})
@@ -41,7 +42,7 @@ func (b *binder) dropper(d kernel.Drop, instances, rows, width int) *dropper {
 func (b *binder) weightDropper(d kernel.Drop, instances, heads, t int) *dropper {
 	return b.listed(dropKey{d, heads * t, t, true}, instances, func(row int) (draws []uint32) {
 		for g := range row%t/32 + 1 {
-			draws = append(draws, d.Word(row, g, t))
+			draws = append(draws, host.DropWord(d, row, g, t))
 		}
 		return draws
 	})

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"haul/internal/kernel"
+	"haul/internal/kernel/host"
 	"haul/internal/rng"
 )
 
@@ -40,7 +41,7 @@ func (b *binder) generate(o *kernel.Generate) func(*worker) {
 			}
 			if o.Set != kernel.CVRP { // which has nothing else
 				x, y := xs[i*n:][:n], ys[i*n:][:n]
-				o.Set.Draw(mine, x, y, &o.Drawing, index)
+				host.Draw(o.Set, mine, x, y, &o.Drawing, index)
 			}
 		}
 		features(fs, xs, ys, ds, n, o.Rules)

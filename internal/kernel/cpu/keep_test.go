@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"haul/internal/kernel"
+	"haul/internal/kernel/host"
 	"haul/internal/rng"
 )
 
@@ -32,7 +33,7 @@ func TestKeep(t *testing.T) {
 					draws, dst, rounds := words32(guarded(t, n, front)), words32(guarded(t, n, front)), words32(guarded(t, roundWords, front))
 					copy(rounds, roundKeys(d.Seed))
 					for i := range draws {
-						draws[i] = d.Word(i/groups, i%groups, width)
+						draws[i] = host.DropWord(d, i/groups, i%groups, width)
 					}
 					set.keep(dst, draws, rounds, uint32(index), uint32(index>>32), uint32(rng.Dropout), d.Threshold())
 					for i, got := range dst {

@@ -3,7 +3,7 @@ package cpu
 import (
 	"math"
 
-	"haul/internal/kernel"
+	"haul/internal/kernel/host"
 	"haul/internal/rng"
 )
 
@@ -27,11 +27,11 @@ func roundKeys(seed uint64) []uint32 {
 const keepUnit = 16
 
 // keepGo: bit c of dst[i] says that element c of group i is kept. A group is 32 neighbours of a
-// row, and draws[i] its call; kernel.Keep decides.
+// row, and draws[i] its call; host.Keep decides.
 func keepGo(dst, draws, rounds []uint32, low, high, purpose, threshold uint32) {
 	key := [2]uint32{rounds[0], rounds[1]}
 	for i, draw := range draws {
-		dst[i] = kernel.Keep(threshold, rng.Rounds(rng.ShortRounds, key, [4]uint32{low, high, draw, purpose}))
+		dst[i] = host.Keep(threshold, rng.Rounds(rng.ShortRounds, key, [4]uint32{low, high, draw, purpose}))
 	}
 }
 

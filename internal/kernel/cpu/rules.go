@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"haul/internal/kernel"
+	"haul/internal/kernel/host"
 )
 
 // The rules of a route: where a vehicle may go next, and what going there changes. The rollout and
@@ -25,11 +26,11 @@ func features(f, x, y []float32, nodes []int32, n int, rules kernel.Rules) {
 		}
 		row := f[i*seen:][:seen]
 		if rules.Set == kernel.VRP {
-			kernel.FeaturesVRP(row, nodes[i/n*n*wide:], x[i], y[i], i%n, float32(rules.Capacity))
+			host.FeaturesVRP(row, nodes[i/n*n*wide:], x[i], y[i], i%n, float32(rules.Capacity))
 			continue
 		}
 		if rules.Set == kernel.MDVRP {
-			kernel.FeaturesMDVRP(row, nodes[i/n*n*wide:], x[i], y[i], i%n, n, float32(rules.Capacity))
+			host.FeaturesMDVRP(row, nodes[i/n*n*wide:], x[i], y[i], i%n, n, float32(rules.Capacity))
 			continue
 		}
 		row[0], row[1], row[2], row[3] = x[i], y[i], float32(nodes[i*wide])/float32(rules.Capacity), depot
@@ -68,8 +69,8 @@ type vehicle struct {
 	unserved int32
 	served   []uint64
 	length   float32 // of the route so far; CVRPL
-	route    kernel.VehicleVRP
-	several  kernel.VehicleMDVRP
+	route    host.VehicleVRP
+	several  host.VehicleMDVRP
 }
 
 // newInstance is instance i of a batch whose instances have n nodes each.
@@ -84,7 +85,7 @@ func newInstance(nodes []int32, i, n int, rules kernel.Rules) instance {
 // depart stands at the depot with a full load and nobody served; served has a bit for each node.
 func (v *vehicle) depart(in instance, served []uint64) {
 	v.at, v.seen, v.left, v.unserved, v.served = 0, 0, in.capacity, int32(in.nodes()-1), served
-	v.length, v.route = 0, kernel.VehicleVRP{}
+	v.length, v.route = 0, host.VehicleVRP{}
 	clear(served)
 	if in.depots {
 		v.unserved -= int32(kernel.MDVRP.Further())
@@ -107,7 +108,7 @@ func (v *vehicle) room(in instance, j int) uint64 {
 
 // way is how far it is from where the vehicle stands to node j.
 func (v *vehicle) way(in instance, j int32) float32 {
-	return kernel.Leg(in.column(v.at, 1), in.column(v.at, 2), in.column(j, 1), in.column(j, 2))
+	return host.Leg(in.column(v.at, 1), in.column(v.at, 2), in.column(j, 1), in.column(j, 2))
 }
 
 // within is room for sets with more columns. CVRPL's vehicle could also go there and then home
@@ -227,7 +228,7 @@ func (v *vehicle) leg(a int32, in instance) (from, to int32) {
 	if in.depots {
 		return v.several.Leg(in.words, v.at, a)
 	}
-	if a == 0 && in.various && kernel.OpenVRP(in.words) {
+	if a == 0 && in.various && host.OpenVRP(in.words) {
 		return v.at, v.at
 	}
 	return v.at, a
@@ -264,11 +265,11 @@ func (v *vehicle) context(to []float32, in instance) {
 		return
 	}
 	if in.depots {
-		kernel.ContextMDVRP(to, &v.several, in.words, v.at, in.capacity)
+		host.ContextMDVRP(to, &v.several, in.words, v.at, in.capacity)
 		return
 	}
 	if in.various {
-		kernel.ContextVRP(to, &v.route, in.words, in.capacity)
+		host.ContextVRP(to, &v.route, in.words, in.capacity)
 		return
 	}
 	to[0] = float32(v.left) / float32(in.capacity)

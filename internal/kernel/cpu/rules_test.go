@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"haul/internal/kernel"
+	"haul/internal/kernel/host"
 	"haul/internal/kernel/reference"
 )
 
@@ -30,7 +31,7 @@ func TestRules(t *testing.T) {
 		if rules.Set == kernel.MDVRP {
 			drawing.Mix |= drawing.Mix << kernel.Several
 		}
-		rules.Set.Draw(nodes, x, y, &drawing, 5)
+		host.Draw(rules.Set, nodes, x, y, &drawing, 5)
 		in := newInstance(nodes, 0, n, rules)
 		var v vehicle
 		mask, seen := make([]uint64, words(n)), make([]float32, len(rules.Set.Context()))

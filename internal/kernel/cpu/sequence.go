@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"haul/internal/kernel"
+	"haul/internal/kernel/host"
 )
 
 // regions draws every row of the shard, those past the batch's end too: what reads them needs valid
@@ -17,7 +18,7 @@ func (b *binder) regions(o *kernel.Regions) (func(*worker), error) {
 	return func(w *worker) {
 		ib, lb, fb, hb := ints(index.of(w)), ints(labels.of(w)), ints(first.of(w)), ints(records.of(w))
 		for i := range rows {
-			o.Row(ib[i*t*width:][:t*width], lb[i*t*2:][:t*2], fb[i*t:][:t], hb, w.first+uint64(w.row+i))
+			host.Row(&o.RegionSpec, ib[i*t*width:][:t*width], lb[i*t*2:][:t*2], fb[i*t:][:t], hb, w.first+uint64(w.row+i))
 		}
 	}, nil
 }

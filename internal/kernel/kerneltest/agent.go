@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"haul/internal/kernel"
+	"haul/internal/kernel/reference"
 	"haul/internal/model"
 	"haul/internal/plan"
 	"haul/internal/rng"
@@ -102,7 +103,7 @@ func (a agent) ints(first uint64) [3][]int32 {
 	n := a.tokens
 	out := [3][]int32{make([]int32, a.batch*n*model.TokenFields(2)), make([]int32, a.batch*n*2), make([]int32, a.batch*n)}
 	for b := range a.batch {
-		spec.Row(out[0][b*n*model.TokenFields(2):][:n*model.TokenFields(2)], out[1][b*n*2:][:2*n], out[2][b*n:][:n], history, first+uint64(b))
+		reference.Row(&spec, out[0][b*n*model.TokenFields(2):][:n*model.TokenFields(2)], out[1][b*n*2:][:2*n], out[2][b*n:][:n], history, first+uint64(b))
 	}
 	return out
 }

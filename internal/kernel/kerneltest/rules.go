@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"haul/internal/kernel"
+	"haul/internal/kernel/reference"
 	"haul/internal/vrp"
 )
 
@@ -67,9 +68,9 @@ func (r *recording) nodeWords(f fleet, most int32) *kernel.Tensor {
 		lo, hi := i*f.nodes, (i+1)*f.nodes
 		row := words[wide*lo : wide*hi]
 		if math.IsInf(float64(f.limit), 1) {
-			set.Complete(row, b.X[lo:hi], b.Y[lo:hi], kernel.Own{Limit: f.limit})
+			reference.Complete(set, row, b.X[lo:hi], b.Y[lo:hi], kernel.Own{Limit: f.limit})
 		} else {
-			set.Draw(row, b.X[lo:hi], b.Y[lo:hi], &kernel.Drawing{Seed: 99, Range: max(f.limit, vrp.MixLongest), Mix: f.mix}, uint64(i))
+			reference.Draw(set, row, b.X[lo:hi], b.Y[lo:hi], &kernel.Drawing{Seed: 99, Range: max(f.limit, vrp.MixLongest), Mix: f.mix}, uint64(i))
 		}
 	}
 	return r.givenInts("nodes", words, f.nodes*wide)
@@ -119,7 +120,7 @@ func wordsOf(set kernel.RuleSet, b *vrp.Batch) []int32 {
 			own = ownOf(words, wide, b, i)
 		}
 		lo, hi := i*nodes, (i+1)*nodes
-		set.Complete(words[wide*lo:wide*hi], b.X[lo:hi], b.Y[lo:hi], own)
+		reference.Complete(set, words[wide*lo:wide*hi], b.X[lo:hi], b.Y[lo:hi], own)
 	}
 	return words
 }

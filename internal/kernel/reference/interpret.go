@@ -217,7 +217,7 @@ func (r *Runner[F]) ofSequence(op kernel.Op, b int) error {
 		ImplicitQ(r.instance(o.DValues, b), r.instance(o.Values, b), r.intsOf(o.Labels, b), r.intsOf(o.Index, b), r.intsOf(o.First, b),
 			r.of(o.Weigh, b), r.of(o.Sums, b), o)
 	case *kernel.Regions:
-		o.Row(r.intsOf(o.Index, b), r.intsOf(o.Labels, b), r.intsOf(o.First, b), r.ints[o.Records], r.index(b))
+		Row(&o.RegionSpec, r.intsOf(o.Index, b), r.intsOf(o.Labels, b), r.intsOf(o.First, b), r.ints[o.Records], r.index(b))
 	case *kernel.GRU:
 		GRU(r.instance(o.H, b), r.instance(o.Prev, b), r.instance(o.Gates, b), r.instance(o.X, b), r.matrix(o.W), r.vector(o.Bias), r.of(o.State, b), o)
 	case *kernel.GRUGrad:

@@ -12,7 +12,9 @@ func dropped[F Float](d kernel.Drop, instance uint64, row, column, width int) F 
 		return 1
 	}
 	seed := [2]uint32{uint32(d.Seed), uint32(d.Seed >> 32)}
-	words := rng.Rounds(rng.ShortRounds, seed, [4]uint32{uint32(instance), uint32(instance >> 32), d.Word(row, column/32, width), uint32(rng.Dropout)})
+	blocks := (width + 31) / 32
+	draw := uint32(d.Site)<<24 + uint32(row*blocks+column/32)
+	words := rng.Rounds(rng.ShortRounds, seed, [4]uint32{uint32(instance), uint32(instance >> 32), draw, uint32(rng.Dropout)})
 	at := func(i, further int) uint32 { return words[i%4] >> ((column + further) % 32) & 1 }
 	var number uint32
 	for i := range 4 {
@@ -78,7 +80,7 @@ func Generate[F Float](posX, posY []F, nodes []int32, o *kernel.Generate, g uint
 		for j := range x {
 			x[j], y[j] = float32(posX[j]), float32(posY[j])
 		}
-		o.Set.Draw(nodes, x, y, &o.Drawing, g)
+		Draw(o.Set, nodes, x, y, &o.Drawing, g)
 		for j := range x {
 			posX[j], posY[j] = F(x[j]), F(y[j])
 		}

@@ -27,16 +27,19 @@ type Tour struct {
 	done bool  // back at the depot with everyone served
 
 	length float32 // of the route so far; CVRPL
-	route  kernel.VehicleVRP
-	depots kernel.VehicleMDVRP
+	world  *world  // of VRP and MDVRP
+	route  driven  // likewise
 }
 
 // NewTour stands at the depot with a full load. nodes are kernel.Instances.Nodes of one instance.
 func NewTour(rules kernel.Rules, nodes []int32) *Tour {
 	n := len(nodes) / len(rules.Set.Columns())
 	t := &Tour{rules: rules, nodes: nodes, visited: make([]bool, n), unserved: n - rules.Set.Nodes(0), left: rules.Capacity}
+	if rules.Set == kernel.VRP || rules.Set == kernel.MDVRP {
+		t.world = newWorld(rules.Set, nodes)
+	}
 	if rules.Set == kernel.MDVRP {
-		t.depots.Depart(nodes)
+		t.route.depot = -1
 	}
 	return t
 }
@@ -73,15 +76,8 @@ func (t *Tour) View(customer int) { t.seen = customer }
 // ContextOf is what the policy sees of a vehicle beside its node (kernel.RuleSet.Context): the
 // shares of the load and of the route's length that are left, or of the customers.
 func ContextOf[F Float](t *Tour) []F {
-	if t.rules.Set == kernel.VRP {
-		out := make([]F, len(t.rules.Set.Context()))
-		kernel.ContextVRP(out, &t.route, t.nodes, t.rules.Capacity)
-		return out
-	}
-	if t.rules.Set == kernel.MDVRP {
-		out := make([]F, len(t.rules.Set.Context()))
-		kernel.ContextMDVRP(out, &t.depots, t.nodes, int32(t.current), t.rules.Capacity)
-		return out
+	if t.world != nil {
+		return vehicleContext[F](t.rules.Set, t.world, t.route, t.current, t.rules.Capacity)
 	}
 	if t.rules.Set == kernel.TSP {
 		return []F{F(t.unserved) * share[F](t.nodes)}
@@ -102,16 +98,13 @@ func (t *Tour) column(j, k int) float32 { return math.Float32frombits(uint32(t.n
 
 // leg is the way from where the vehicle stands to node j.
 func (t *Tour) leg(j int) float32 {
-	return kernel.Leg(t.column(t.current, 1), t.column(t.current, 2), t.column(j, 1), t.column(j, 2))
+	return distance32(t.column(t.current, 1), t.column(t.current, 2), t.column(j, 1), t.column(j, 2))
 }
 
 // fits: customer j may be next.
 func (t *Tour) fits(j int) bool {
-	if t.rules.Set == kernel.MDVRP {
-		return !t.visited[j] && t.depots.Fits(t.nodes, int32(t.current), int32(j), t.rules.Capacity)
-	}
-	if t.rules.Set == kernel.VRP {
-		return !t.visited[j] && t.route.Fits(t.nodes, int32(t.current), int32(j), t.rules.Capacity)
+	if t.world != nil {
+		return !t.visited[j] && t.world.fits(t.route, j, t.rules.Capacity)
 	}
 	return !t.visited[j] && t.demand(j) <= t.left && t.reaches(j)
 }
@@ -128,9 +121,24 @@ func (t *Tour) home(j int) bool {
 	case t.unserved == 0:
 		return j == 0
 	case t.rules.Set == kernel.MDVRP:
-		return t.depots.FitsDepot(t.nodes, int32(t.current), int32(j))
+		return t.opens(j)
 	}
 	return t.current != 0 && t.rules.Set != kernel.TSP
+}
+
+// opens: the vehicle may drive home, or take its place, for the next one to leave from the depot at
+// node j: somebody is left whom it can serve from there.
+func (t *Tour) opens(j int) bool {
+	first := t.route.depot < 0
+	if first && t.world.attributes&kernel.Several == 0 || !first && t.depot(t.current) {
+		return false
+	}
+	for c := range t.visited {
+		if !t.depot(c) && !t.visited[c] && t.world.sites[c].servable>>t.world.depotAt(j)&1 != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // Allowed lists the nodes that may come next, in order.
@@ -147,29 +155,32 @@ func (t *Tour) Allowed() []int {
 // Leg is the nodes between which the way to node j is driven, and paid for: one node twice where it
 // is not.
 func (t *Tour) Leg(j int) (from, to int) {
-	if t.rules.Set == kernel.MDVRP {
-		from, to := t.depots.Leg(t.nodes, int32(t.current), int32(j))
-		return int(from), int(to)
-	}
-	if t.open() && j == 0 {
+	switch {
+	case t.world == nil:
+		return t.current, j
+	case !t.depot(j) && t.route.depot < 0:
+		return t.world.depots[t.world.nearest(j)], j
+	case !t.depot(j):
+		return t.current, j
+	case t.route.depot < 0 || t.depot(t.current) || t.world.attributes&kernel.Open != 0:
 		return t.current, t.current
 	}
-	return t.current, j
+	return t.current, t.world.depots[t.route.depot]
 }
-
-// open: a route ends at its last customer, and the way home costs nothing.
-func (t *Tour) open() bool { return t.rules.Set == kernel.VRP && kernel.OpenVRP(t.nodes) }
 
 // Visit goes to node j.
 func (t *Tour) Visit(j int) {
 	if t.rules.Set == kernel.CVRPL {
 		t.length += t.leg(j)
 	}
-	if t.rules.Set == kernel.VRP {
-		t.route.Move(t.nodes, int32(t.current), int32(j))
-	}
-	if t.rules.Set == kernel.MDVRP {
-		t.depots.Move(t.nodes, int32(t.current), int32(j))
+	switch {
+	case t.world == nil:
+	case t.depot(j):
+		t.route = driven{depot: t.world.depotAt(j)}
+	case t.route.depot < 0:
+		t.route = driven{depot: t.world.nearest(j), through: []int{j}}
+	default:
+		t.route.through = append(slices.Clone(t.route.through), j)
 	}
 	t.current, t.seen = j, j
 	if t.depot(j) {
@@ -185,14 +196,14 @@ func (t *Tour) Visit(j int) {
 // Features is what the policy sees of each node of one instance (kernel.RuleSet.Features), demands
 // as shares of that capacity.
 func Features[F Float](feature Matrix[F], posX, posY []F, nodes []int32, set kernel.RuleSet, capacity F) {
+	var w *world
+	if set == kernel.VRP || set == kernel.MDVRP {
+		w = newWorld(set, nodes)
+	}
 	for j := range posX {
 		row := feature.Row(j)
-		if set == kernel.VRP {
-			kernel.FeaturesVRP(row, nodes, posX[j], posY[j], j, capacity)
-			continue
-		}
-		if set == kernel.MDVRP {
-			kernel.FeaturesMDVRP(row, nodes, posX[j], posY[j], j, len(posX), capacity)
+		if w != nil {
+			siteFeatures(row, set, w, posX[j], posY[j], j, capacity)
 			continue
 		}
 		row[0], row[1], row[2], row[3] = posX[j], posY[j], F(nodes[j*len(set.Columns())])/capacity, 0

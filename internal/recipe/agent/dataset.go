@@ -10,6 +10,7 @@ import (
 
 	"haul/internal/config"
 	"haul/internal/kernel"
+	"haul/internal/kernel/host"
 	"haul/internal/loader"
 	"haul/internal/model"
 	"haul/internal/rng"
@@ -110,7 +111,7 @@ func (l *dataset) onHost() bool { return l.seek != nil || l.rename != nil }
 
 // fill makes rows to learn from.
 func (l *dataset) fill() (func(g uint64, parts [][]int32) error, error) {
-	plain, err := l.trainSpec.Fill(l.train)
+	plain, err := host.Fill(l.trainSpec, l.train)
 	if err != nil || !l.onHost() {
 		return plain, err
 	}
@@ -275,7 +276,7 @@ func (l *dataset) testRows(rows int) *kernel.Slab {
 	s := loader.NewSlabs(words, rows, 1)[0]
 	part := func(i, r int) []int32 { return s.Ints[i][r*words[i]:][:words[i]] }
 	for r := range rows {
-		l.testSpec.Row(part(0, r), part(1, r), part(2, r), l.test, uint64(r))
+		host.Row(&l.testSpec, part(0, r), part(1, r), part(2, r), l.test, uint64(r))
 		if l.seek != nil {
 			l.seek.relabel(part(1, r), part(0, r), part(2, r), &l.testSpec, uint64(r))
 		}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"haul/internal/config"
+
+	"haul/internal/kernel/host"
 )
 
 // TestLabelsOfRooms: of histories in rooms labels best are what hindsight holds best, and labels
@@ -18,7 +20,7 @@ func TestLabelsOfRooms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fill, err := d.trainSpec.Fill(d.train)
+		fill, err := host.Fill(d.trainSpec, d.train)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package kernel_test
+package host_test
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"haul/internal/kernel"
+	"haul/internal/kernel/host"
 )
 
 // TestNumberedWeightsStayInTheirSite: the calls of a site reach into the next one's exactly where
@@ -15,7 +16,7 @@ func TestNumberedWeightsStayInTheirSite(t *testing.T) {
 		keys := rapid.IntRange(1, 11_600).Draw(t, "keys")
 		rows := rapid.IntRange(1, 120_000).Draw(t, "rows")
 		// of a row's last block: its highest
-		draw := kernel.Drop{Site: 4}.Word(rows-1, (keys+31)/32-1, keys)
+		draw := host.DropWord(kernel.Drop{Site: 4}, rows-1, (keys+31)/32-1, keys)
 		if stays := draw>>24 == 4; stays != (kernel.Drop{}).Numbered(rows, keys) {
 			t.Fatalf("%d rows of %d keys: the last draw is %#x", rows, keys, draw)
 		}
@@ -43,7 +44,7 @@ func TestKeep(t *testing.T) {
 				for b := range words { // bits 8 to 11 are differences
 					words[b] ^= words[(b+1)%4] >> ((place + 16) % 32) & 1 << ((place + 8) % 32)
 				}
-				if kernel.Keep(threshold, words)>>place&1 == 0 {
+				if host.Keep(threshold, words)>>place&1 == 0 {
 					dropped++
 					if number >= threshold {
 						t.Fatalf("threshold %d drops number %d at place %d", threshold, number, place)
@@ -68,9 +69,9 @@ func TestKeepPairs(t *testing.T) {
 		var words [4]uint32
 		words[from/places] = 1 << (from % places)
 		for b := range 8 {
-			reach, higher := kernel.Keep(1<<(8+b), words), uint32(0)
+			reach, higher := host.Keep(1<<(8+b), words), uint32(0)
 			if b < 7 {
-				higher = kernel.Keep(1<<(9+b), words)
+				higher = host.Keep(1<<(9+b), words)
 			}
 			for c := range places {
 				if (reach&^higher)>>c&1 == 1 {

@@ -1,4 +1,4 @@
-package kernel_test
+package host_test
 
 import (
 	"slices"
@@ -8,6 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"haul/internal/kernel"
+	"haul/internal/kernel/host"
+	"haul/internal/kernel/reference"
 	"haul/internal/rng"
 )
 
@@ -72,7 +74,7 @@ func TestRowIsWhatTheSpecSays(t *testing.T) {
 				all[i] = -77 // nothing may be left of it
 			}
 		}
-		s.Row(r.index, r.labels, r.first, history, rapid.Uint64().Draw(t, "row"))
+		host.Row(&s, r.index, r.labels, r.first, history, rapid.Uint64().Draw(t, "row"))
 		if slices.Contains(r.index, -77) || slices.Contains(r.labels, -77) || slices.Contains(r.first, -77) {
 			t.Fatalf("the row is not full: %v", r)
 		}
@@ -201,7 +203,7 @@ func TestEveryChoiceIsDrawn(t *testing.T) {
 	type choice struct{ stream, at, previous, next, current int32 }
 	seen := map[choice]bool{}
 	for g := range uint64(4000) {
-		s.Row(r.index, r.labels, r.first, history, g)
+		host.Row(&s, r.index, r.labels, r.first, history, g)
 		end := slices.IndexFunc(r.first, func(f int32) bool { return f > 0 })
 		var starts []int
 		for i := range end {
@@ -234,11 +236,11 @@ func TestRowStandsAlone(t *testing.T) {
 	history, a, b := traceable(&s), newRow(s.Tokens), newRow(s.Tokens)
 	var forward [][]int32
 	for g := range uint64(20) {
-		s.Row(a.index, a.labels, a.first, history, g)
+		host.Row(&s, a.index, a.labels, a.first, history, g)
 		forward = append(forward, slices.Concat(a.index, a.labels, a.first))
 	}
 	for g := 19; g >= 0; g-- {
-		s.Row(b.index, b.labels, b.first, history, uint64(g))
+		host.Row(&s, b.index, b.labels, b.first, history, uint64(g))
 		if !slices.Equal(slices.Concat(b.index, b.labels, b.first), forward[g]) {
 			t.Fatalf("row %d differs when drawn in another order", g)
 		}
@@ -246,7 +248,7 @@ func TestRowStandsAlone(t *testing.T) {
 	if slices.Equal(forward[0], forward[1]) {
 		t.Error("rows 0 and 1 are equal")
 	}
-	if n := testing.AllocsPerRun(10, func() { s.Row(a.index, a.labels, a.first, history, 3) }); n != 0 {
+	if n := testing.AllocsPerRun(10, func() { host.Row(&s, a.index, a.labels, a.first, history, 3) }); n != 0 {
 		t.Errorf("%v allocations a row", n)
 	}
 }
@@ -262,9 +264,9 @@ func TestFieldsAreData(t *testing.T) {
 		plain := fields(s)
 		history, g := traceable(&s), rapid.Uint64().Draw(t, "row")
 		want, width := newRow(s.Tokens), s.Width()
-		plain.Row(want.index, want.labels, want.first, history, g)
+		host.Row(&plain, want.index, want.labels, want.first, history, g)
 		got := row{make([]int32, s.Tokens*width), make([]int32, s.Tokens*2), make([]int32, s.Tokens)}
-		s.Row(got.index, got.labels, got.first, history, g)
+		host.Row(&s, got.index, got.labels, got.first, history, g)
 		if !slices.Equal(got.first, want.first) {
 			t.Fatalf("the sequences begin at %v, with other fields at %v", got.first, want.first)
 		}
@@ -303,7 +305,7 @@ func TestRegionSpecCheck(t *testing.T) {
 	if err := good.Check(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := good.Fill(make([]int32, 99)); err == nil || !strings.Contains(err.Error(), "99 words of streams; 1 streams of 100 have 100") {
+	if _, err := host.Fill(good, make([]int32, 99)); err == nil || !strings.Contains(err.Error(), "99 words of streams; 1 streams of 100 have 100") {
 		t.Errorf("a stream that is too short: %v", err)
 	}
 	for want, spoil := range map[string]func(s *kernel.RegionSpec){
@@ -336,7 +338,7 @@ func TestRecordsOfManyWords(t *testing.T) {
 		s := drawSpec(t)
 		narrow, g := traceable(&s), rapid.Uint64().Draw(t, "row")
 		want := newRow(s.Tokens)
-		s.Row(want.index, want.labels, want.first, narrow, g)
+		host.Row(&s, want.index, want.labels, want.first, narrow, g)
 		wide := s
 		wide.Record = rapid.IntRange(2, 17).Draw(t, "words")
 		at := rapid.IntRange(0, 4*wide.Record-4).Draw(t, "first byte")
@@ -358,7 +360,7 @@ func TestRecordsOfManyWords(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := newRow(s.Tokens)
-		wide.Row(got.index, got.labels, got.first, words, g)
+		host.Row(&wide, got.index, got.labels, got.first, words, g)
 		if !slices.Equal(got.index, want.index) || !slices.Equal(got.labels, want.labels) || !slices.Equal(got.first, want.first) {
 			t.Fatalf("records of %d words from byte %d on: %v, want %v", wide.Record, at, got, want)
 		}
@@ -391,8 +393,8 @@ func TestUnequalStreamsThatAreEqual(t *testing.T) {
 			t.Fatal(err)
 		}
 		want, got := newRow(s.Tokens), newRow(s.Tokens)
-		s.Row(want.index, want.labels, want.first, traceable(&s), g)
-		indexed.Row(got.index, got.labels, got.first, traceable(&s), g)
+		host.Row(&s, want.index, want.labels, want.first, traceable(&s), g)
+		host.Row(&indexed, got.index, got.labels, got.first, traceable(&s), g)
 		if !slices.Equal(got.index, want.index) || !slices.Equal(got.labels, want.labels) || !slices.Equal(got.first, want.first) {
 			t.Fatalf("%+v: %v, want %v", s, got, want)
 		}
@@ -426,7 +428,7 @@ func TestUnequalEpisodes(t *testing.T) {
 			t.Skip("no stream is long enough")
 		}
 		r := newRow(s.Tokens)
-		s.Row(r.index, r.labels, r.first, words, rapid.Uint64().Draw(t, "row"))
+		host.Row(&s, r.index, r.labels, r.first, words, rapid.Uint64().Draw(t, "row"))
 		last := int32(-1) // of the region before, in its sequence
 		for i := range s.Tokens {
 			token := r.token(i)
@@ -465,12 +467,12 @@ func TestLaterLabels(t *testing.T) {
 			}
 		}
 		plain, got := newRow(s.Tokens), newRow(s.Tokens)
-		s.Row(plain.index, plain.labels, plain.first, records, g)
+		host.Row(&s, plain.index, plain.labels, plain.first, records, g)
 		s.Later = &kernel.Later{Paid: 3, Label: 0}
 		if err := s.Check(); err != nil {
 			t.Fatal(err)
 		}
-		s.Row(got.index, got.labels, got.first, records, g)
+		host.Row(&s, got.index, got.labels, got.first, records, g)
 		want := slices.Clone(plain.labels)
 		paid := false
 		for i := range s.Tokens {
@@ -494,4 +496,20 @@ func TestLaterLabels(t *testing.T) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
+}
+
+// TestRowsAgreeWithTheReference: the reference's plain loop writes the same rows.
+func TestRowsAgreeWithTheReference(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSpec(t)
+		if rapid.Bool().Draw(t, "later") {
+			s.Later = &kernel.Later{Paid: 3, Label: 0}
+		}
+		got, want, g := newRow(s.Tokens), newRow(s.Tokens), rapid.Uint64().Draw(t, "row")
+		host.Row(&s, got.index, got.labels, got.first, traceable(&s), g)
+		reference.Row(&s, want.index, want.labels, want.first, traceable(&s), g)
+		if !slices.Equal(got.index, want.index) || !slices.Equal(got.labels, want.labels) || !slices.Equal(got.first, want.first) {
+			t.Fatalf("row %d of %+v: %v, want %v", g, s, got, want)
+		}
+	})
 }

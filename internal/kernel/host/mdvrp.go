@@ -1,28 +1,8 @@
-package kernel
+package host
 
-// MDVRP: VRP whose instances may have up to three depots. A vehicle returns to the depot that it
-// left, and which one the next vehicle leaves from is a decision.
-//
-// What a reader could break: the first depot is node 0, customers follow, and further depots are
-// the last nodes; depots that an instance lacks are at the first one's place. The words of a
-// node begin with VRP's, of which at a customer
-//
-//	home, home1, home2   are the ways to the depots, 0 where routes are open
-//	kind                 has a bit for each depot from where a vehicle of its own could serve it
-//
-// and at a depot home1 is how many customers have its bit, 0 at one that the instance has not. The
-// kind of further depots is less than 0, their number: by that a device knows them.
-//
-// To go to depot d is to drive home and have the next vehicle leave from d: one decision, and the
-// way is to the vehicle's own depot. d must have customers left whom it can serve; the last way
-// home goes to node 0, since nobody leaves. The first vehicle stands nowhere yet. It may take its
-// place at a depot, which costs nothing, or go to a customer at once, from the depot that is
-// nearest. A vehicle at a depot goes to the customers whom it can serve from there. Every customer
-// has the bit of its nearest depot, from where it can be served if it can from any.
-//
-// The context is VRP's, where the vehicle's depot lies seen from the first, and the way there.
+import "haul/internal/kernel"
 
-const mostDepots = 3
+const mostDepots = kernel.MostDepots
 
 // Columns of MDVRP behind VRP's.
 const (
@@ -56,32 +36,32 @@ func depotOf(j, n int) int {
 }
 
 // drawMDVRP draws the attributes of an instance, and what they bring.
-func (d *Drawing) drawMDVRP(nodes []int32, x, y []float32, word uint32, index uint64) {
-	a, n := d.pick(word), len(x)
+func drawMDVRP(d *kernel.Drawing, nodes []int32, x, y []float32, word uint32, index uint64) {
+	a, n := pick(d, word), len(x)
 	depots := mostDepots
-	if a&Several == 0 {
+	if a&kernel.Several == 0 {
 		depots = 1
 		for k := 1; k < mostDepots; k++ {
 			x[depotNode(k, n)], y[depotNode(k, n)] = x[0], y[0]
 		}
 	}
-	own := d.drawOwn(x, y, a, index)
+	own := drawOwn(d, x, y, a, index)
 	own.Depots = depots
 	fillMDVRP(nodes, x, y, own)
 	for j := 1; depotOf(j, n) < 0; j++ {
-		d.drawCustomer(nodes[j*mdColumns:][:mdColumns], x, y, j, a, index)
+		drawCustomer(d, nodes[j*mdColumns:][:mdColumns], x, y, j, a, index)
 	}
 	serveMDVRP(nodes, x, y, own)
 }
 
 // completeMDVRP is RuleSet.Complete.
-func completeMDVRP(nodes []int32, x, y []float32, own Own) {
+func completeMDVRP(nodes []int32, x, y []float32, own kernel.Own) {
 	fillMDVRP(nodes, x, y, own)
 	serveMDVRP(nodes, x, y, own)
 }
 
 // fillMDVRP fills in all but which depots can serve whom, for which windows must be known.
-func fillMDVRP(nodes []int32, x, y []float32, own Own) {
+func fillMDVRP(nodes []int32, x, y []float32, own kernel.Own) {
 	n := len(x)
 	for j := range x {
 		row := nodes[j*mdColumns:][:mdColumns]
@@ -89,17 +69,17 @@ func fillMDVRP(nodes []int32, x, y []float32, own Own) {
 		if depotOf(j, n) >= 0 {
 			row[VRPDemand], row[vrpHome], row[mdHome1], row[mdHome2] = 0, word(own.Limit), 0, 0
 			row[VRPKind] = -int32(depotOf(j, n))
-			window(row, Window{0, own.End, 0})
+			window(row, kernel.Window{Late: own.End})
 			continue
 		}
 		for d, column := range homes {
 			home, at := float32(0), depotNode(d, n)
-			if own.Attributes&Open == 0 {
+			if own.Attributes&kernel.Open == 0 {
 				home = Leg(x[j], y[j], x[at], y[at])
 			}
 			row[column] = word(home)
 		}
-		window(row, Window{0, infinite, 0})
+		window(row, kernel.Window{Late: infinite})
 		if own.Windows != nil {
 			window(row, own.Windows[j])
 		}
@@ -108,7 +88,7 @@ func fillMDVRP(nodes []int32, x, y []float32, own Own) {
 }
 
 // serveMDVRP fills in from which depots a vehicle of its own could serve each customer.
-func serveMDVRP(nodes []int32, x, y []float32, own Own) {
+func serveMDVRP(nodes []int32, x, y []float32, own kernel.Own) {
 	n := len(x)
 	var serves [mostDepots]int32
 	for j := 1; depotOf(j, n) < 0; j++ {
@@ -151,7 +131,7 @@ func FeaturesMDVRP[F float32 | float64](to []F, nodes []int32, x, y F, j, n int,
 		to[3] = 1
 	}
 	to[12] = 0
-	if Attributes(nodes[VRPKind])&Several != 0 {
+	if kernel.Attributes(nodes[VRPKind])&kernel.Several != 0 {
 		to[12] = 1
 	}
 }
@@ -175,7 +155,7 @@ func (v *VehicleMDVRP) Depart(nodes []int32) {
 // FitsDepot: a vehicle at node `at` may go to the depot at node j while customers are left.
 func (v *VehicleMDVRP) FitsDepot(nodes []int32, at, j int32) bool {
 	n := len(nodes) / mdColumns
-	if v.nowhere && Attributes(nodes[VRPKind])&Several == 0 || !v.nowhere && depotOf(int(at), n) >= 0 {
+	if v.nowhere && kernel.Attributes(nodes[VRPKind])&kernel.Several == 0 || !v.nowhere && depotOf(int(at), n) >= 0 {
 		return false
 	}
 	return v.serves[depotOf(int(j), n)] > 0
@@ -189,7 +169,7 @@ func (v *VehicleMDVRP) Fits(nodes []int32, at, j, capacity int32) bool {
 		return true
 	case depotOf(int(at), len(nodes)/mdColumns) >= 0:
 		return c[VRPKind]>>v.home&1 != 0
-	case !v.carries(c[VRPDemand], capacity, Attributes(nodes[VRPKind])):
+	case !v.carries(c[VRPDemand], capacity, kernel.Attributes(nodes[VRPKind])):
 		return false
 	}
 	way, home := Leg(single(here[vrpX]), single(here[vrpY]), single(c[vrpX]), single(c[vrpY])), single(c[homes[v.home]])
@@ -207,7 +187,7 @@ func (v *VehicleMDVRP) Leg(nodes []int32, at, j int32) (from, to int32) {
 		return int32(depotNode(nearestDepot(nodes, nodes[j*mdColumns:][:mdColumns]), n)), j
 	case depotOf(int(j), n) < 0:
 		return at, j
-	case depotOf(int(at), n) >= 0 || Attributes(nodes[VRPKind])&Open != 0:
+	case depotOf(int(at), n) >= 0 || kernel.Attributes(nodes[VRPKind])&kernel.Open != 0:
 		return at, at
 	}
 	return at, int32(depotNode(v.home, n))
