@@ -133,7 +133,7 @@ type candidate struct {
 	soon           context.Context
 	ended          func() bool // the search's context or time is over; nil: never
 	work           int64       // stops that walks have passed since the last look at the clock
-	late           bool        // the time was over then: no further position is looked at
+	look           clock       // at that look
 	// a task may get a vehicle of its own where it would cost less beside others
 	apart  bool
 	weight []float64 // by lead: times it was left out, in fleet minimisation

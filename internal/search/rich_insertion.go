@@ -376,7 +376,7 @@ func (c *candidate) alone(kind, v int32, dist int64) (float64, bool) {
 
 // evaluateWhole evaluates an insertion by the route that it makes.
 func (c *candidate) evaluateWhole(to insertion, best *insertion) {
-	if c.late {
+	if c.look == timeOver {
 		return
 	}
 	id := c.take()

@@ -33,12 +33,22 @@ type walked struct {
 // workEach is how many stops are walked between two looks at the clock: a few milliseconds.
 const workEach = 1 << 18
 
+// clock reports whether the search's time was over when it was last asked.
+type clock uint8
+
+const (
+	running clock = iota
+	timeOver
+)
+
 // listen counts work. Where the search is over, no further position is looked at, so that an
 // iteration ends soon however long one walk takes.
 func (c *candidate) listen(work int64) {
 	if c.work += work; c.work >= workEach {
 		c.work = 0
-		c.late = c.ended != nil && c.ended()
+		if c.look = running; c.ended != nil && c.ended() {
+			c.look = timeOver
+		}
 	}
 }
 

@@ -57,7 +57,7 @@ var copyExposed = Rule{
 const sendLess = "Send fewer bytes: keep weights and state on the GPU (quantized or sharded if they do not fit), send half precision or bytes that the GPU widens, " +
 	"and work longer on what was sent: a larger batch per copy."
 
-// kernelsAlone is the time in which kernels run and none of the copies does, in ns, as the mean over
+// kernelsAlone is the time in ns in which kernels run and none of the copies does, as the mean over
 // the devices.
 func kernelsAlone(a *analysis.Analysis, copies []*trace.Work) float64 {
 	var busy []trace.Span

@@ -56,8 +56,8 @@ func (t *builder) sortBare() {
 	t.bare = log[bare]{}
 }
 
-// sortAutograd files the events of torch.autograd.profiler before PyTorch 1.8. The process is called
-// "CPU functions" or "CUDA functions", and nothing else describes an event.
+// sortAutograd files the events of torch.autograd.profiler before PyTorch 1.8. Their process is
+// called "CPU functions" or "CUDA functions", and nothing else describes them.
 func (t *builder) sortAutograd() {
 	for i := range t.bare.Len() {
 		b := t.bare.At(i)

@@ -1,7 +1,6 @@
-// Package host has what the host computes of the contract's data, for the CPU device and for whoever
-// fills batches: instances of a rule set, its vehicles in float32, rows of token sequences and masks of
-// dropout. Devices agree with it bit for bit. internal/kernel/reference has plain loops of its own for
-// all of it.
+// Package host computes the contract's data on the host, for the CPU device and for the loaders of
+// batches: instances of a rule set, its vehicles in float32, rows of token sequences and masks of
+// dropout. Devices agree with it bit for bit. internal/kernel/reference has separate plain loops.
 package host
 
 import (

@@ -11,14 +11,14 @@ import (
 
 // Words of instances, as kernel.Drawing and kernel.Own state them.
 
-// farBlock is the first of the further Philox blocks: block farBlock+j is customer j's, farBlock the
-// depot's.
+// farBlock is the first of the further Philox blocks: block farBlock+j is customer j's, farBlock
+// the depot's.
 const farBlock = 1 << 20
 
 var unlimited = float32(math.Inf(1))
 
-// Draw draws what an instance has beside places and demands, and fills in its words. Word 3 of block
-// 1 draws CVRPL's limit, and of VRP and MDVRP the attributes.
+// Draw draws what an instance has besides places and demands, and fills in its words. Word 3 of
+// block 1 draws CVRPL's limit, and of VRP and MDVRP the attributes.
 func Draw(set kernel.RuleSet, nodes []int32, x, y []float32, d *kernel.Drawing, index uint64) {
 	word := rng.At(d.Seed, index, 1, d.Purpose)[3]
 	own := kernel.Own{Limit: unlimited, End: unlimited}

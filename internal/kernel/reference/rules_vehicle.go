@@ -150,8 +150,8 @@ func vehicleContext[F Float](set kernel.RuleSet, w *world, r driven, at int, cap
 	return out
 }
 
-// siteFeatures is what an encoder sees of node j (kernel.RuleSet.Features). Times and limits that an
-// instance has not are 0.
+// siteFeatures fills in the encoder's features of node j (kernel.RuleSet.Features). Times and
+// limits that an instance lacks are 0.
 func siteFeatures[F Float](row []F, set kernel.RuleSet, w *world, x, y F, j int, capacity F) {
 	s, finite := w.sites[j], func(v float32) F {
 		if math.IsInf(float64(v), 1) {
