@@ -36,6 +36,7 @@ var house = []string{
 	"cmd/haul/gen",
 	"cmd/haul/lab",
 	"cmd/haul/policies",
+	"cmd/haul/problem",
 	"cmd/haul/profile",
 	"cmd/haul/serve",
 	"cmd/haul/solve",

@@ -18,6 +18,7 @@ import (
 	"haul/cmd/haul/gen"
 	"haul/cmd/haul/lab"
 	"haul/cmd/haul/policies"
+	"haul/cmd/haul/problem"
 	"haul/cmd/haul/profile"
 	"haul/cmd/haul/serve"
 	"haul/cmd/haul/solve"
@@ -93,7 +94,7 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 required customers are unserved, 13
 		&cobra.Group{ID: cli.GroupMeasure, Title: "This machine and this program:"},
 	)
 	a.Group(root, cli.GroupLearn, train.New(a), eval.New(a), act.New(a), policies.New(a), data.New(a))
-	a.Group(root, cli.GroupRoute, gen.New(a), solve.New(a))
+	a.Group(root, cli.GroupRoute, gen.New(a), solve.New(a), problem.New(a))
 	a.Group(root, cli.GroupSetup, config.New(a))
 	a.Group(root, cli.GroupMeasure, bench.New(a), profile.New(a), lab.New(a), doctor.New(a), serve.New(a), devices.New(a), version.New(a))
 	for _, verb := range forRelease {
