@@ -12,7 +12,7 @@ var sums = map[string]uint32{
 	"cvrp20":  0x0d6fba12,
 	"cvrp200": 0x9084ca81,
 	"cvrp50":  0xf5a01137,
-	"vrp100":  0xaa990c39,
+	"vrp100":  0x9da12f23,
 	"vrp50":   0x1e882806,
 }
 
