@@ -278,11 +278,11 @@ func TestFileIsLimited(t *testing.T) {
 func TestKeysAreExact(t *testing.T) {
 	const good = `{"coords":[[0,0],[1,1]],"demands":[0,1],"capacity":3,"fleet":null}`
 	for _, c := range []struct{ text, want string }{
-		{`{"coords":[[0,0],[1,1]],"demands":[0,1],"capacity":3,"capacity":30}`, `the key "capacity" of the document is given twice`},
-		{`{"coords":[[0,0],[1,1]],"demands":[0,1],"Capacity":3}`, `there is no key "Capacity" of the document: it is spelled capacity`},
-		{`{"coords":[[0,0],[1,1]],"demands":[0,1],"capacity":3,"c\u0061pacity":4}`, `the key "capacity" of the document is given twice`},
-		{`{"coords":[[0,0],[1,1]],"demands":[0,1],"fleet":[{"count":1,"capacity":[3],"Count":2}]}`, `there is no key "Count" of fleet: it is spelled count`},
-		{`{"coords":[[0,0],[1,1]],"demands":[0,1],"fleet":[{"count":1,"capacity":[3]},{"count":1,"count":2}]}`, `the key "count" of fleet is given twice`},
+		{`{"coords":[[0,0],[1,1]],"demands":[0,1],"capacity":3,"capacity":30}`, `"capacity" is given twice`},
+		{`{"coords":[[0,0],[1,1]],"demands":[0,1],"Capacity":3}`, `unknown key "Capacity": is "capacity" meant?`},
+		{`{"coords":[[0,0],[1,1]],"demands":[0,1],"capacity":3,"c\u0061pacity":4}`, `"capacity" is given twice`},
+		{`{"coords":[[0,0],[1,1]],"demands":[0,1],"fleet":[{"count":1,"capacity":[3],"Count":2}]}`, `unknown key "fleet[0].Count": is "count" meant?`},
+		{`{"coords":[[0,0],[1,1]],"demands":[0,1],"fleet":[{"count":1,"capacity":[3]},{"count":1,"count":2}]}`, `"count" is given twice`},
 		{`{"coords":[[0,0],[1,1]],"demands":[0,1],"capacity":3}`, ""},
 	} {
 		_, err := ReadJSON(strings.NewReader(c.text), "f")
