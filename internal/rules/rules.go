@@ -82,12 +82,12 @@ func settingWords(keys []parse.Key, given map[string]string) ([]uint32, error) {
 		}
 		words = append(words, word)
 	}
-	for _, name := range slices.Sorted(maps.Keys(rest)) {
+	if unknown := slices.Sorted(maps.Keys(rest)); len(unknown) > 0 {
 		var known []string
 		for _, k := range keys {
 			known = append(known, k.Name)
 		}
-		return nil, fmt.Errorf("no setting %s: the file has %s", name, strings.Join(append(known, "no others"), ", "))
+		return nil, fmt.Errorf("no setting %s: the file has %s", unknown[0], strings.Join(append(known, "no others"), ", "))
 	}
 	return words, nil
 }

@@ -209,9 +209,7 @@ var mixedParts = []struct {
 	}},
 	{"initial loads", func(d *draft) {
 		d.each(func(t *vrp.VehicleType) {
-			for _, a := range d.amounts(3) {
-				t.InitialLoad = append(t.InitialLoad, a)
-			}
+			t.InitialLoad = append(t.InitialLoad, d.amounts(3)...)
 			for i := range t.InitialLoad {
 				if i < len(t.Capacity) {
 					t.InitialLoad[i] = min(t.InitialLoad[i], t.Capacity[i])
@@ -333,51 +331,51 @@ func optimumOf(ctx context.Context, p *vrp.Problem) (best *vrp.Evaluation, err e
 
 // mixFault solves problem i, from nothing and from routes of which some are fixed, and says what is
 // wrong with the results. decided is false where enumeration takes too long.
-func mixFault(ctx context.Context, i int) (fault error, decided, optimal bool) {
+func mixFault(ctx context.Context, i int) (decided, optimal bool, fault error) {
 	p, names := mixProblem(i)
 	says := func(format string, args ...any) error {
 		return fmt.Errorf("problem %d (%s): %s", i, strings.Join(names, ", "), fmt.Sprintf(format, args...))
 	}
 	if err := p.Check(); err != nil {
-		return nil, false, false // a mix that contradicts itself
+		return false, false, nil // a mix that contradicts itself
 	}
 	if p.Objective == vrp.ShortestRoute && p.N() > 4 {
 		p.Objective = vrp.MinCost
 	}
 	r, err := Solve(ctx, p, Options{Iterations: 1500, Seed: 1})
 	if err != nil {
-		return says("%v", err), true, false
+		return true, false, says("%v", err)
 	}
 	if bad := broken(p, r.Solution); bad != nil {
-		return says("%v", bad), true, false
+		return true, false, says("%v", bad)
 	}
 	if err := fixedFault(ctx, p, r); err != nil {
-		return says("%v", err), true, false
+		return true, false, says("%v", err)
 	}
 	best, err := optimumOf(ctx, p)
 	if err != nil {
-		return says("enumeration: %v", err), true, false
+		return true, false, says("enumeration: %v", err)
 	}
 	if best == nil {
 		if len(r.Unserved) == 0 {
-			return says("the search serves what no routes can"), true, false
+			return true, false, says("the search serves what no routes can")
 		}
-		return nil, true, true
+		return true, true, nil
 	}
 	e, err := vrp.Evaluate(p, r.Solution)
 	if err != nil {
-		return says("%v", err), true, false
+		return true, false, says("%v", err)
 	}
 	if len(r.Unserved) == 0 && e.Better(best, p.Objective) {
-		return says("found %v at %g, the enumeration %g", r.Solution, e.Cost, best.Cost), true, false
+		return true, false, says("found %v at %g, the enumeration %g", r.Solution, e.Cost, best.Cost)
 	}
 	worse := func() bool { return len(r.Unserved) > 0 || best.Better(e, p.Objective) }
 	if worse() && r.Proven {
-		return says("proven at %g, the enumeration finds %g", e.Cost, best.Cost), true, false
+		return true, false, says("proven at %g, the enumeration finds %g", e.Cost, best.Cost)
 	}
 	// A result that is not proven, or that lists required customers as unserved, says that there
 	// may be better ones.
-	return nil, true, !worse()
+	return true, !worse(), nil
 }
 
 // fixedFault solves again from routes of which a beginning is fixed each, and looks for them.
@@ -453,7 +451,7 @@ func TestEveryPairOfParts(t *testing.T) {
 				if count < pairs { // a sample of all pairs
 					at = i * 7919 % math.MaxInt32
 				}
-				fault, did, best := mixFault(t.Context(), at)
+				did, best, fault := mixFault(t.Context(), at)
 				mu.Lock()
 				if did {
 					decided++

@@ -21,8 +21,6 @@ type Key struct {
 	HasDefault           bool   // else the config must give the key
 	HasLeast, HasMost    bool
 	Doc                  string
-	at                   ast.Node
-	textLeast, textMost  string
 }
 
 // findTypes finds Instance, Node, Vehicle and Settings.

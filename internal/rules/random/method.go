@@ -188,9 +188,7 @@ func (g *generator) useEverything(Node, Instance, Vehicle string) {
 			}
 			var s scope
 			s.read(name, f, false)
-			for _, x := range s.reads[float] {
-				values = append(values, x)
-			}
+			values = append(values, s.reads[float]...)
 			for _, x := range s.reads[integer] {
 				values = append(values, "float32("+x+")")
 			}

@@ -82,8 +82,8 @@ func TestOneRuleForNumbers(t *testing.T) {
 		t.Errorf("%v: %+v", err, p)
 	}
 	var v struct {
-		A int
-		B []int
+		A int   `json:"a"`
+		B []int `json:"b"`
 	}
 	if err := Decode([]byte(`{"a":63.0,"b":null}`), &v); err != nil || v.A != 63 {
 		t.Errorf("%v: %+v", err, v)

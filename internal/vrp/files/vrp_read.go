@@ -308,18 +308,6 @@ func printable(s string) string {
 	}, lineBreaks.Replace(s))
 }
 
-// printables is printable of every text.
-func printables(list []string) []string {
-	if list == nil {
-		return nil
-	}
-	out := make([]string, len(list))
-	for i, s := range list {
-		out[i] = printable(s)
-	}
-	return out
-}
-
 // unquote drops one pair of quotes around a value.
 func unquote(s string) string {
 	if len(s) >= 2 && s[0] == '"' && s[len(s)-1] == '"' {
