@@ -64,7 +64,8 @@ func (f *settingFlag) values() (map[string]string, error) {
 	return out, nil
 }
 
-// read finds a problem's file by folder, file or name, and returns its path in messages and its text.
+// read finds a problem's file by folder, file or name, and returns its path in messages and its
+// text.
 func read(arg string) (path string, text []byte, err error) {
 	info, err := os.Stat(arg)
 	switch {

@@ -134,8 +134,8 @@ func TestProblemRefuses(t *testing.T) {
 	}
 }
 
-// TestDrawRepeats: an instance depends on its seed and number alone, and the table has what the JSON
-// has. Infinite fields are null.
+// TestDrawRepeats: an instance depends on its seed and number alone, and the table has what the
+// JSON has. Infinite fields are null.
 func TestDrawRepeats(t *testing.T) {
 	args := []string{"problem", "draw", "vrp", "--customers", "3", "--instance", "5"}
 	a, b := inprocess.Run(t, args...), inprocess.Run(t, args...)
