@@ -22,12 +22,6 @@ func Sets(precision string) []string {
 	return cpu.Sets()
 }
 
-// Library is what became of the system's matrix library.
-type Library = cpu.Library
-
-// RaceLibrary checks and times it anew; nil where this system has none.
-func RaceLibrary() *Library { return cpu.RaceLibrary() }
-
 // PerformanceCores is how many workers the fast cores of this processor serve.
 func PerformanceCores() int { return cpu.PerformanceCores() }
 

@@ -291,9 +291,6 @@ func (r *stepReport) line(c cli.CPUReport) string {
 	if r.Share != nil {
 		parts = append(parts, fmt.Sprintf("%.1f %% of a peak of %.1f", 100**r.Share, *r.Peak))
 	}
-	if l := c.Library; l != nil {
-		parts = append(parts, fmt.Sprintf("%s %s", l.Name, l.Verdict))
-	}
 	if b := r.Beside; b != nil {
 		parts = append(parts, fmt.Sprintf("%s takes %.2f times as long", b.Device, b.Ratio))
 	}

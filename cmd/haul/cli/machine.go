@@ -15,13 +15,12 @@ import (
 )
 
 type CPUReport struct {
-	Model        string          `json:"model"`
-	Arch         string          `json:"arch"`
-	Cores        int             `json:"cores"`
-	Fast         int             `json:"performance_cores"` // all of them where they are of one kind
-	Instructions []string        `json:"instruction_sets"`
-	Kernels      []string        `json:"kernels"`           // that products may use, fastest first
-	Library      *device.Library `json:"library,omitempty"` // the system's matrix products, and whether they are used
+	Model        string   `json:"model"`
+	Arch         string   `json:"arch"`
+	Cores        int      `json:"cores"`
+	Fast         int      `json:"performance_cores"` // all of them where they are of one kind
+	Instructions []string `json:"instruction_sets"`
+	Kernels      []string `json:"kernels"` // that products may use, fastest first
 }
 
 type gpuReport struct {
@@ -40,22 +39,8 @@ type CUDAReport struct {
 	Devices []gpuReport `json:"devices"`
 }
 
-// LibraryWord is the verdict on the system's library, and what it rests on.
-func LibraryWord(l *device.Library) string {
-	switch {
-	case l.Reason != "":
-		return fmt.Sprintf("%s: %s; %s is used", l.Verdict, OneLine(l.Reason), l.Beside)
-	case l.Verdict == "used":
-		return fmt.Sprintf("used: %.2f times as fast as %s", l.Speed, l.Beside)
-	case l.Speed > 0:
-		return fmt.Sprintf("%s: %.2f times as fast as %s, which is used", l.Verdict, l.Speed, l.Beside)
-	}
-	return fmt.Sprintf("%s: %s is used", l.Verdict, l.Beside)
-}
-
 func ProbeCPU() CPUReport {
-	r := CPUReport{Model: CPUModel(), Arch: runtime.GOARCH, Cores: runtime.NumCPU(), Fast: min(device.PerformanceCores(), runtime.NumCPU()), Instructions: []string{},
-		Library: device.RaceLibrary(), Kernels: device.Sets("bf16")}
+	r := CPUReport{Model: CPUModel(), Arch: runtime.GOARCH, Cores: runtime.NumCPU(), Fast: min(device.PerformanceCores(), runtime.NumCPU()), Instructions: []string{}, Kernels: device.Sets("bf16")}
 	for _, f := range []struct {
 		name string
 		has  bool

@@ -34,11 +34,7 @@ device and takes the fastest.
 GPU kernels are compiled by the driver when a command first needs them, and kept in the driver's cache (~/.nv/ComputeCache, or
 CUDA_CACHE_PATH). --prepare compiles all of them now, for every GPU: in a container image, or before a job that is timed.
 
-HAUL_SET=NAME forces one of the instruction sets of the list.
-
-On macOS, matrix products of Accelerate are checked against float64 sums and timed against Haul's own. The list says what became of
-them: used, wrong, slow or missing. HAUL_BLAS=PATH tries another library that has sgemm_, on Linux too; HAUL_BLAS=off tries none. Each
-haul devices checks again; other commands use its last result.`,
+HAUL_SET=NAME forces one of the instruction sets of the list.`,
 		Example: "  haul devices\n  haul devices --json\n  haul devices --prepare",
 		Args:    cli.AtMost(0),
 		RunE: func(*cobra.Command, []string) error {
@@ -85,9 +81,6 @@ func (r devicesReport) print(w io.Writer) {
 	fmt.Fprintf(w, "cpu\t%s, %d cores%s, %s\n", r.CPU.Model, r.CPU.Cores, kinds, r.CPU.Arch)
 	fmt.Fprintf(w, "\t%s\n", strings.Join(r.CPU.Instructions, " "))
 	fmt.Fprintf(w, "kernels\t%s\n", strings.Join(r.CPU.Kernels, " "))
-	if l := r.CPU.Library; l != nil {
-		fmt.Fprintf(w, "%s\t%s\n", l.Name, cli.LibraryWord(l))
-	}
 	if !r.CUDA.Driver {
 		fmt.Fprintf(w, "cuda\tnone: %s\n", r.CUDA.Reason)
 		return

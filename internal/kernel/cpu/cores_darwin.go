@@ -10,9 +10,3 @@ func fastCores() int {
 	}
 	return int(n)
 }
-
-// systemVersion tells builds of the system apart, whose libraries differ.
-func systemVersion() string {
-	v, _ := unix.Sysctl("kern.osversion")
-	return v
-}

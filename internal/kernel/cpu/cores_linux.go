@@ -78,12 +78,3 @@ func coreList(system fs.FS, name string) (cores []int) {
 	}
 	return cores
 }
-
-// systemVersion tells builds of the system apart, whose libraries differ.
-func systemVersion() string {
-	var u unix.Utsname
-	if unix.Uname(&u) != nil {
-		return ""
-	}
-	return unix.ByteSliceToString(u.Release[:])
-}

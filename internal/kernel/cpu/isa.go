@@ -5,23 +5,14 @@ import "fmt"
 // SetVariable names the environment variable that forces an instruction set where nobody names one.
 const SetVariable = "HAUL_SET"
 
-// sets lists the instruction sets this processor can run, fastest first; plain Go is always last. A
-// library of the system may come before them (library.go).
+// sets lists the instruction sets this processor can run, fastest first; plain Go is always last.
 // It is filled once, before main, and read only after that.
 var sets = append(vectorSets(), &plain)
-
-// available is sets behind the system's library, where that is used.
-func available() []*primitives {
-	if p := libraryTable(); p != nil {
-		return append([]*primitives{p}, sets...)
-	}
-	return sets
-}
 
 // Sets names the instruction sets this processor can run, fastest first.
 func Sets() []string {
 	var names []string
-	for _, s := range available() {
+	for _, s := range sets {
 		names = append(names, s.name)
 	}
 	return names
@@ -30,9 +21,9 @@ func Sets() []string {
 // pick returns the table of the named set, or the fastest for "" and "auto".
 func pick(name string) (*primitives, error) {
 	if name == "" || name == "auto" {
-		return available()[0], nil
+		return sets[0], nil
 	}
-	for _, s := range available() {
+	for _, s := range sets {
 		if s.name == name {
 			return s, nil
 		}
