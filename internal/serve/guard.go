@@ -47,12 +47,12 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Content-Security-Policy", dataCSP)
 		h.Set("Cache-Control", "no-store")
-		s.metrics.inFlight.Inc()
+		s.metrics.inFlight.Add(1)
 		var took time.Duration // until it was answered
 		defer func() {
 			out.settle()
 			took = or(took, time.Since(began))
-			s.metrics.inFlight.Dec()
+			s.metrics.inFlight.Add(-1)
 			s.metrics.request(r, out.status, took)
 			s.logged(r, out, took)
 		}()

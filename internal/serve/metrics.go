@@ -1,49 +1,49 @@
 package serve
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
 // metrics are what Prometheus reads. Labels come from lists of this program's, never from a
 // request: a client cannot make series.
 type metrics struct {
-	registry *prometheus.Registry
-	requests *prometheus.CounterVec
-	seconds  *prometheus.HistogramVec
-	inFlight prometheus.Gauge
-	solves   *prometheus.HistogramVec
+	requests counters
+	seconds  histograms
+	inFlight atomic.Int64
+	solves   histograms
+	gauges   []gauge
 }
 
 func newMetrics(s *Server) *metrics {
-	m := &metrics{registry: prometheus.NewRegistry(),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "haul_http_requests_total", Help: "Requests answered, by route and status."}, []string{"route", "code"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "haul_http_request_seconds", Help: "Time from a request's header to the end of its answer, by route.",
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 60}}, []string{"route"}),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "haul_http_requests_in_flight", Help: "Requests under way, event streams included."}),
-		solves: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "haul_solve_seconds", Help: "Time to solve an instance, without waiting for a place, by method.",
-			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .5, 1, 5, 30, 60}}, []string{"method"}),
+	m := &metrics{
+		requests: counters{name: "haul_http_requests_total", help: "Requests answered, by route and status.", labels: []string{"code", "route"}},
+		seconds: histograms{name: "haul_http_request_seconds", help: "Time from a request's header to the end of its answer, by route.", label: "route",
+			bounds: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 60}},
+		solves: histograms{name: "haul_solve_seconds", help: "Time to solve an instance, without waiting for a place, by method.", label: "method",
+			bounds: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .5, 1, 5, 30, 60}},
 	}
-	gauge := func(name, help string, f func() float64) {
-		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
+	add := func(name, help string, read func() float64) {
+		m.gauges = append(m.gauges, gauge{name, help, "gauge", read})
 	}
-	m.registry.MustRegister(m.requests, m.seconds, m.inFlight, m.solves, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	gauge("haul_event_streams", "Clients that listen for events.", func() float64 { return float64(s.runs.hub.count()) })
+	add("haul_http_requests_in_flight", "Requests under way, event streams included.", func() float64 { return float64(m.inFlight.Load()) })
+	add("haul_event_streams", "Clients that listen for events.", func() float64 { return float64(s.runs.hub.count()) })
 	for _, state := range []string{jobQueued, jobRunning} {
-		gauge("haul_jobs_"+state, "Jobs that are "+state+".", func() float64 { return float64(s.jobs.count(state)) })
+		add("haul_jobs_"+state, "Jobs that are "+state+".", func() float64 { return float64(s.jobs.count(state)) })
 	}
-	gauge("haul_runs", "Runs in the folder.", func() float64 { return float64(s.runs.count("")) })
-	gauge("haul_runs_running", "Runs that a process trains at the moment.", func() float64 { return float64(s.runs.count(running)) })
-	for name, g := range map[string]*gate{"haul_solves_waiting": s.quick, "haul_searches_waiting": s.long, "haul_traces_waiting": s.doctor} {
-		gauge(name, "Requests that wait for a place.", func() float64 { return float64(g.waiting.Load()) })
+	add("haul_runs", "Runs in the folder.", func() float64 { return float64(s.runs.count("")) })
+	add("haul_runs_running", "Runs that a process trains at the moment.", func() float64 { return float64(s.runs.count(running)) })
+	for _, place := range []struct {
+		name string
+		gate *gate
+	}{{"haul_solves_waiting", s.quick}, {"haul_searches_waiting", s.long}, {"haul_traces_waiting", s.doctor}} {
+		add(place.name, "Requests that wait for a place.", func() float64 { return float64(place.gate.waiting.Load()) })
 	}
 	return m
 }
@@ -57,14 +57,24 @@ func (m *metrics) request(r *http.Request, status int, took time.Duration) {
 	if route == "" {
 		route = "refused"
 	}
-	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
+	m.requests.inc(strconv.Itoa(status), route)
 	if !strings.HasSuffix(route, "/events") {
-		m.seconds.WithLabelValues(route).Observe(took.Seconds())
+		m.seconds.observe(route, took.Seconds())
 	}
 }
 
-func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, ErrorLog: silence()})
+// ServeHTTP answers what Prometheus asks.
+func (m *metrics) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	var b bytes.Buffer
+	m.requests.write(&b)
+	m.seconds.write(&b)
+	m.solves.write(&b)
+	for _, g := range m.gauges {
+		g.write(&b)
+	}
+	writeProcess(&b)
+	w.Header().Set("Content-Type", exposition)
+	_, _ = w.Write(b.Bytes())
 }
 
 // readyz says whether requests should be sent here: not once the server stops, and not where jobs

@@ -111,7 +111,7 @@ func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+healthPath, s.healthz)
 	mux.HandleFunc("GET "+readyPath, s.readyz)
-	mux.Handle("GET /metrics", s.metrics.handler())
+	mux.Handle("GET /metrics", s.metrics)
 	mux.HandleFunc("GET /api/v1/openapi.json", s.openAPI)
 	mux.HandleFunc("GET /api/v1/about", s.about)
 	mux.HandleFunc("POST /api/v1/solve", s.solve)

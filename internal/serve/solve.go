@@ -252,7 +252,7 @@ func (s *Server) solveWith(ctx context.Context, enter entry, p *vrp.Problem, m *
 			return nil, err
 		}
 	}
-	s.metrics.solves.WithLabelValues(m.Name).Observe(out.Seconds)
+	s.metrics.solves.observe(m.Name, out.Seconds)
 	if found.Optimal {
 		out.Optimum, out.Gap = &out.Cost, new(float64)
 		return out, nil
