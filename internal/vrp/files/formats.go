@@ -1,10 +1,17 @@
+// Package files reads and writes the formats of routing problems and solutions, one source file
+// per format.
+//
+// What a reader could break: a format honours what it reads or refuses it by name. A key that is
+// read and dropped leads to routes that break a rule of the user's.
 package files
 
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -131,4 +138,118 @@ func nameOf(path string) string {
 		name = name[:dot]
 	}
 	return name
+}
+
+// Distance says how Euclidean distances are rounded, whatever the file states. Explicit distances
+// and those of GEO and ATT are unaffected.
+type Distance string
+
+// The distances. AsStated is what the file or its format says: EUC_2D is rounded, CEIL_2D rounded
+// up; Solomon's, Li and Lim's and Cordeau's problems are exact.
+const (
+	AsStated        Distance = ""
+	RoundedDistance Distance = "rounded" // as stated, and to the nearest integer where that is exact
+	ExactDistance   Distance = "exact"   // not, or to a thousandth where times limit routes
+	DimacsDistance  Distance = "dimacs"  // cut to one decimal
+	CeilDistance    Distance = "ceil"    // up
+	TruncDistance   Distance = "trunc"   // down
+)
+
+var distances = []Distance{RoundedDistance, ExactDistance, DimacsDistance, CeilDistance, TruncDistance}
+
+// ParseDistance reads a distance's name; "" is AsStated.
+func ParseDistance(s string) (Distance, error) {
+	var names []string
+	for _, d := range append([]Distance{AsStated}, distances...) {
+		if d == Distance(s) {
+			return d, nil
+		}
+		names = append(names, string(d))
+	}
+	return "", fmt.Errorf("unknown distance %s: use %s", quoteShort(s), strings.Join(names[1:], ", "))
+}
+
+// metric is a distance as a problem has it, stated where the file is to decide.
+func (d Distance) metric(stated vrp.Metric) vrp.Metric {
+	switch d {
+	case RoundedDistance:
+		if stated == vrp.Exact {
+			return vrp.Rounded
+		}
+	case ExactDistance:
+		return vrp.Exact
+	case DimacsDistance:
+		return vrp.Tenths
+	case CeilDistance:
+		return vrp.Ceil
+	case TruncDistance:
+		return vrp.Trunc
+	}
+	return stated
+}
+
+// Apply rounds the distances of a problem whose format does not round by itself. Where there is
+// nothing to round, a note says so.
+func (d Distance) Apply(p *vrp.Problem) {
+	if d == AsStated || d.idle(p) {
+		return
+	}
+	p.Metric = d.metric(p.Metric)
+}
+
+// idle tells whether a problem's distances stay what they are, and notes it.
+func (d Distance) idle(p *vrp.Problem) bool {
+	why := map[vrp.Metric]string{vrp.Explicit: "a matrix", vrp.GreatCircle: "great circles in metres", vrp.Geo: "TSPLIB's GEO", vrp.Att: "TSPLIB's ATT"}[p.Metric]
+	if p.Profiles != nil {
+		why = "a matrix"
+	}
+	if d != AsStated && why != "" {
+		p.Notes = append(p.Notes, fmt.Sprintf("distance %s changes nothing: the distances are %s", d, why))
+	}
+	return why != ""
+}
+
+// blurred is the extent of a map below which whole numbers say little of its distances.
+const blurred = 10
+
+// blur notes that a file's own rounding leaves little of its distances: coordinates in the unit
+// square are at most 1 apart then. Places on a grid lie where they do on purpose.
+func (d Distance) blur(p *vrp.Problem) {
+	if d != AsStated || p.X == nil || p.Metric != vrp.Rounded && p.Metric != vrp.Ceil && p.Metric != vrp.Trunc {
+		return
+	}
+	whole := func(x float64) bool { return x == math.Trunc(x) }
+	extent := max(slices.Max(p.X)-slices.Min(p.X), slices.Max(p.Y)-slices.Min(p.Y))
+	if extent >= blurred || !slices.ContainsFunc(append(slices.Clone(p.X), p.Y...), func(x float64) bool { return !whole(x) }) {
+		return
+	}
+	p.Notes = append(p.Notes, fmt.Sprintf("distances are rounded to whole numbers, and the map is %.3g wide: --distance exact keeps their digits", extent))
+}
+
+// settle rounds exact distances to a thousandth where times limit routes: PyVRP, the common referee
+// of such problems, knows integers only and calls thousandths exact, and a route that is in time by
+// less than the rounding of its legs would be late for one of the two.
+func settle(p *vrp.Problem) {
+	timed := p.Windows != nil || p.Release != nil
+	for _, t := range p.Fleet {
+		timed = timed || t.MaxDuration < 1e300 || t.MaxDistance < 1e300 || t.Shift != vrp.Always
+	}
+	if p.Metric == vrp.Exact && timed {
+		p.Metric = vrp.Thousandths
+	}
+}
+
+// Options says how a file is to be understood.
+type Options struct {
+	Distance Distance
+	Limits   *limits.Set     // nil: those of the command line
+	Context  context.Context // ends the reading of tables; nil: they are read to their end
+
+	// Of tables alone.
+	Capacity int32   // of a vehicle; 0: the table of vehicles says it
+	Speed    float64 // km/h where distances are metres, else distance per unit of time; 0: not said
+	Times    string  // what plain numbers of time count: minutes (or ""), seconds, hours
+	// tables beside that of the customers; nil: sheets of the same file, or none
+	Fleet, Depots, Shipments *Input
+	Distances, Durations     *Input // .csv, .npy, or the answer of OSRM's or Valhalla's table service
 }
