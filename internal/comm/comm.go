@@ -1,13 +1,14 @@
-// Package comm connects the ranks of a run: processes that train the same weights, each on its
-// share of every step. It reads a process's rank from the launcher's variables, opens MPI or
-// NCCL at run time, and sums gradients in a fixed order.
+// Package comm connects the ranks of a training run: processes that train the same weights, each
+// on its shard of every step. cmd/haul opens a World from the launcher's variables (Detect, Open).
+// internal/run and the recipes exchange gradients and results over it. MPI and NCCL are opened at
+// run time, so that the program does not link them.
 //
-// What a reader could break: all ranks call collectives in the same order, from the goroutine
-// that drives the run. Whatever decides that order (settings, an interruption, an error) must be
-// agreed on first: see Agree and Stop. The sum over ranks continues kernel.Tree from where a
-// rank's own lanes left it, so any number of ranks gives the bits of one process.
+// All ranks call the same collectives in the same order, from the goroutine that drives the run.
+// Settings, interruptions and errors change that order: ranks agree on them first (Agree, Stop).
+// The sum over ranks continues the binary tree (kernel.Tree) in which a rank adds up its own
+// gradients, so that the bits do not depend on the number of ranks.
 //
-// A nil World is a single process: it opens no library and waits for nobody.
+// A nil World is a single process: it opens no library, and its collectives return at once.
 package comm
 
 import (
@@ -23,57 +24,57 @@ import (
 	"haul/internal/kernel"
 )
 
-// links carry bytes between ranks. All ranks call the same method with the same sizes at the same
-// time.
+// links move bytes between ranks. All ranks call the same methods in the same order, with the same
+// sizes.
 type links interface {
 	name() string
-	// scatter sends rank r its piece of send. Rank r's piece is bytes cuts[r] to cuts[r+1]; what rank
-	// r sent comes to recv at r times the length of this rank's piece, whose own bytes stay where they
-	// are.
+	// scatter sends bytes cuts[r] to cuts[r+1] of send to each rank r. The piece of this rank that
+	// rank r sent is stored in recv at r times the length of the piece; the piece from this rank
+	// itself is not copied.
 	scatter(recv, send unsafe.Pointer, cuts []int32) error
-	// complete brings everybody's piece of p, cut likewise, to its place in everybody's p.
+	// complete copies each rank's piece of p, bytes cuts[r] to cuts[r+1], into p of all ranks.
 	complete(p unsafe.Pointer, cuts []int32) error
-	// allgather sends one block to everybody.
+	// allgather stores one block of each rank in recv, in the order of the ranks.
 	allgather(recv, send unsafe.Pointer, block int) error
 	broadcast(p unsafe.Pointer, bytes int) error // from rank 0
-	// do runs f on the thread that the calls above must come from.
+	// do runs f on the thread from which the methods above must be called.
 	do(f func() error) error
 	close() error
 }
 
-// World is the ranks of a run as one of them sees it.
+// World is the set of ranks of a run, as one rank sees it. It embeds the Place of this rank.
 type World struct {
 	Place
 	links links
-	cards carrier // what carries gradients between GPUs; nil where they cross through the host
-	why   string  // what carries none, though ranks have GPUs; "" where none is wanted
-	fixed bool    // cards' gradients are gathered, and added up by the tree
-	watch *watch  // nil in tests of one process
+	cards carrier // exchanges gradients between GPUs; nil: they pass through host memory
+	why   string  // why GPUs have no carrier; "" without GPUs
+	fixed bool    // gradients are gathered and then added up by the tree, not by NCCL
+	watch *watch  // nil in tests within a process, and if HAUL_WATCH is off
 
-	asked  atomic.Bool // somebody wants the run to stop
+	asked  atomic.Bool // this rank received a request to stop the run
 	cancel context.CancelCauseFunc
-	soon   context.Context // ends when this rank hears that somebody wants the run to stop
-	mu     sync.Mutex      // guards hurry, which the watch calls
+	soon   context.Context // ends when this rank receives a request to stop
+	mu     sync.Mutex      // guards hurry, which the watch's goroutines call
 	hurry  context.CancelFunc
-	next   int // the update after which ranks ask each other next
+	next   int // number of the update after which ranks next decide whether to stop
 	every  int
 	last   time.Time
 
-	pending               pending // the exchange under way
+	pending               pending // arguments of the exchange in progress
 	doScatter, doComplete func() error
-	cuts                  []int32     // of its pieces, in bytes
-	parts                 [][]float32 // by rank, of this rank's piece
-	recv                  []float32   // where the others' come to
+	cuts                  []int32     // start of each rank's piece, in bytes, and the end of the last
+	parts                 [][]float32 // by rank: its gradient of the piece that this rank updates
+	recv                  []float32   // receives the parts of other ranks
 	sums                  []float64
 
 	stats Stats
 }
 
-// Stats are what the exchanges of gradients have cost this rank.
+// Stats counts the exchanges of gradients by this rank.
 type Stats struct {
 	Exchanges int64         `json:"exchanges"`
-	Bytes     int64         `json:"bytes"` // that left this rank
-	Time      time.Duration `json:"-"`     // of the driving goroutine: nothing else ran on it meanwhile
+	Bytes     int64         `json:"bytes"` // sent by this rank
+	Time      time.Duration `json:"-"`     // the goroutine that drives the run waited
 }
 
 func newWorld(p Place, l links) *World {
@@ -82,7 +83,7 @@ func newWorld(p Place, l links) *World {
 	return w
 }
 
-// Number is this process's rank, 0 where it is alone.
+// Number returns the rank of this process, 0 for a nil World.
 func (w *World) Number() int {
 	if w == nil {
 		return 0
@@ -90,7 +91,7 @@ func (w *World) Number() int {
 	return w.Rank
 }
 
-// Ranks is how many processes there are.
+// Ranks returns the number of processes, 1 for a nil World.
 func (w *World) Ranks() int {
 	if w == nil {
 		return 1
@@ -98,7 +99,7 @@ func (w *World) Ranks() int {
 	return w.Size
 }
 
-// Share is the part of every step that this process runs.
+// Share returns which part of every step this process runs.
 func (w *World) Share() kernel.Share {
 	if w == nil {
 		return kernel.Share{}
@@ -106,7 +107,7 @@ func (w *World) Share() kernel.Share {
 	return kernel.Share{Rank: w.Rank, Size: w.Size}
 }
 
-// Peer is the world as a plan's peer; nil where the process is alone.
+// Peer returns the world as the peer of a plan, or nil for a nil World.
 func (w *World) Peer() kernel.Peer {
 	if w == nil {
 		return nil
@@ -114,7 +115,7 @@ func (w *World) Peer() kernel.Peer {
 	return w
 }
 
-// String says who carries what: "4 ranks, started by mpirun, over Open MPI 4.1.4".
+// String describes ranks and libraries: "4 ranks, started by mpirun, over Open MPI 4.1.4".
 func (w *World) String() string {
 	over := w.links.name()
 	switch {
@@ -128,10 +129,11 @@ func (w *World) String() string {
 	return fmt.Sprintf("%d ranks, started by %s, over %s", w.Size, w.Launcher, over)
 }
 
-// carrier is what carries gradients from card to card.
+// carrier is a library that exchanges gradients between GPUs.
 type carrier interface{ name() string }
 
-// CloseCards ends what cards share. After the run's programs are closed and before the card is.
+// CloseCards ends the communication between GPUs. It must be called after the programs of the run
+// are closed and before the GPU is closed.
 func (w *World) CloseCards() error {
 	if w == nil {
 		return nil
@@ -139,10 +141,10 @@ func (w *World) CloseCards() error {
 	return w.closeCards()
 }
 
-// Stats are the exchanges so far.
+// Stats returns the counts of the exchanges so far.
 func (w *World) Stats() Stats { return w.stats }
 
-// Sum replaces v by everybody's sum, by the tree.
+// Sum replaces v by its sum over all ranks, added up by the tree.
 func (w *World) Sum(v []float64) error {
 	if w == nil {
 		return nil
@@ -163,7 +165,7 @@ func (w *World) Sum(v []float64) error {
 	return w.wrap("add numbers up", err)
 }
 
-// Broadcast gives everybody rank 0's bytes; what the others pass is not looked at.
+// Broadcast returns rank 0's bytes on every rank. It ignores the argument of other ranks.
 func (w *World) Broadcast(own []byte) ([]byte, error) {
 	if w == nil {
 		return own, nil
@@ -188,7 +190,7 @@ func (w *World) Broadcast(own []byte) ([]byte, error) {
 	return own, w.wrap("broadcast", err)
 }
 
-// Gather gives everybody everybody's bytes, by rank.
+// Gather returns the bytes of every rank, in the order of the ranks.
 func (w *World) Gather(own []byte) ([][]byte, error) {
 	if w == nil {
 		return [][]byte{own}, nil
@@ -221,7 +223,7 @@ func (w *World) Gather(own []byte) ([][]byte, error) {
 	return out, nil
 }
 
-// Barrier waits for everybody.
+// Barrier waits until all ranks have called it.
 func (w *World) Barrier() error {
 	_, err := w.Gather(nil)
 	return err
@@ -234,7 +236,7 @@ func (w *World) wrap(what string, err error) error {
 	return fmt.Errorf("rank %d of %d: %s: %w", w.Rank, w.Size, what, err)
 }
 
-// Close leaves together with the others. A run that failed calls Fail instead.
+// Close waits for all ranks and then closes the libraries. A run that failed calls Fail instead.
 func (w *World) Close() error {
 	if w == nil {
 		return nil
@@ -246,8 +248,8 @@ func (w *World) Close() error {
 	return errors.Join(err, w.links.close())
 }
 
-// Fail tells the others that this rank ends with an error, so that none waits for it. The process
-// must exit after it.
+// Fail notifies the other ranks that this rank ends with an error, so that none of them waits for
+// it. The process must exit afterwards.
 func (w *World) Fail(err error) {
 	switch {
 	case w == nil:
@@ -264,8 +266,8 @@ func ptr(f []float32) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(f)
 
 var errStop = errors.New("a rank was asked to stop")
 
-// Agree is a context that ends on all ranks at the same place of the run. It is heeded where ranks
-// ask each other: Stop and Cut.
+// Agree returns a context that ends on all ranks after the same update. Only Stop and Collect
+// check for requests of other ranks and end it.
 func (w *World) Agree(ctx context.Context) context.Context {
 	if w == nil {
 		return ctx
@@ -277,7 +279,7 @@ func (w *World) Agree(ctx context.Context) context.Context {
 	w.mu.Lock()
 	w.hurry = hurry
 	w.mu.Unlock()
-	if w.Asked() { // before there was anything to end
+	if w.Asked() { // a request arrived before hurry was set
 		hurry()
 	}
 	context.AfterFunc(ctx, w.ask)
@@ -299,8 +301,8 @@ func (w *World) ask() {
 	}
 }
 
-// Soon is ctx for long work that a rank does alone: it ends as soon as this rank is asked to stop.
-// What it leaves undone is told to Collect.
+// Soon replaces ctx for long work of one rank without collectives: it ends as soon as this rank
+// receives a request to stop. The caller then passes stopped to Collect.
 func (w *World) Soon(ctx context.Context) context.Context {
 	if w == nil || w.soon == nil {
 		return ctx
@@ -308,13 +310,13 @@ func (w *World) Soon(ctx context.Context) context.Context {
 	return w.soon
 }
 
-// Asked says that somebody wants this rank to stop; the others may not know yet.
+// Asked reports whether this rank received a request to stop. Other ranks may not have it yet.
 func (w *World) Asked() bool { return w != nil && w.asked.Load() }
 
-// askEvery is how often ranks ask each other whether to go on.
+// askEvery is the time between two decisions on whether to stop.
 const askEvery = 10 * time.Millisecond
 
-// askAfter is after how many updates ranks ask next, where so many took that long.
+// askAfter returns the number of updates until the next decision. The last `updates` took `took`.
 func askAfter(updates int, took time.Duration) int {
 	switch {
 	case took > 2*askEvery:
@@ -325,8 +327,8 @@ func askAfter(updates int, took time.Duration) int {
 	return updates
 }
 
-// Stop tells, after `done` updates, whether all ranks end here, and then ends the context of Agree.
-// Rank 0 decides, and says after how many updates it will be asked again.
+// Stop reports, after `done` updates, whether all ranks end here, and then ends the context of
+// Agree. Rank 0 decides, and also chooses after how many updates the ranks decide again.
 func (w *World) Stop(ctx context.Context, done int) (bool, error) {
 	if w == nil {
 		return ctx.Err() != nil, nil
@@ -354,14 +356,14 @@ func (w *World) Stop(ctx context.Context, done int) (bool, error) {
 	return ctx.Err() != nil, nil
 }
 
-// Cut shares n pieces of work out: this rank's are [from, to).
+// Cut partitions n pieces of work among the ranks: [from, to) are those of this rank.
 func (w *World) Cut(n int) (from, to int) {
 	return w.Number() * n / w.Ranks(), (w.Number() + 1) * n / w.Ranks()
 }
 
-// Collect puts together what ranks made of their shares of Cut: own has this rank's numbers, all
-// gets everybody's, by rank. A rank that has stopped early says so with stopped, and then all ranks
-// end together with the context's error.
+// Collect gathers the results of work that Cut partitioned: own holds the numbers of this rank, all
+// receives those of every rank, in the order of the ranks. If stopped is true on some rank, all
+// ranks return an error and the context of Agree ends.
 func (w *World) Collect(all, own []float64, stopped bool) error {
 	if w == nil {
 		copy(all, own)

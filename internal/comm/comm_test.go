@@ -32,8 +32,8 @@ func each(worlds []*World, f func(w *World) error) []error {
 	return errs
 }
 
-// TestExchangeIsTheTree: lanes that n ranks own in blocks come to what one process makes of them,
-// bit for bit, also where the gradient does not divide among the ranks.
+// TestExchangeIsTheTree: gradients that n ranks hold in blocks add up to the sum of a single
+// process, bit for bit, also if the gradient's length is not a multiple of n.
 func TestExchangeIsTheTree(t *testing.T) {
 	const lanes = 8
 	for _, length := range []int{1, 3, 16, 1000, 1003} {
@@ -109,7 +109,7 @@ func TestWordsReachEverybody(t *testing.T) {
 	}
 }
 
-// TestRanksStopTogether: whichever rank is asked, all end after the same update.
+// TestRanksStopTogether: all ranks end after the same update, for any rank that is asked to stop.
 func TestRanksStopTogether(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	worlds := Local(3)
@@ -211,8 +211,8 @@ func TestPMIFields(t *testing.T) {
 	}
 }
 
-// The server's process ended while a rank was still asking it to finalize, and that rank said
-// "readline failed".
+// Before, rank 0's process ended while a rank waited for its answer to finalize, and that rank
+// printed "readline failed".
 func TestPMIWaitsForTheLast(t *testing.T) {
 	s := newPMI(2, 2)
 	var ranks []net.Conn
@@ -241,13 +241,13 @@ func TestPMIWaitsForTheLast(t *testing.T) {
 	rank, server := net.Pipe()
 	defer rank.Close()
 	s.start(server)
-	s.wait(time.Millisecond) // a rank that never asks holds nobody up
+	s.wait(time.Millisecond) // a rank that does not finalize blocks for no longer than the limit
 }
 
-// patience is how long a test waits for what must happen, however busy the machine.
+// patience limits the wait of a test for an event, on a busy machine too.
 const patience = 2 * time.Minute
 
-// watched are two ranks that watch each other; ended gets a code when one would end its process.
+// watched returns two ranks that watch each other. ended receives the code of each call of exit.
 func watched(t *testing.T) (a, b *watch, words *bytes.Buffer, ended chan int) {
 	t.Helper()
 	m, err := listen("127.0.0.1:0", "t")
@@ -274,7 +274,7 @@ func watched(t *testing.T) (a, b *watch, words *bytes.Buffer, ended chan int) {
 
 func TestADeadRankEndsTheOthers(t *testing.T) {
 	_, b, words, ended := watched(t)
-	b.leaving.Store(true) // this process lives on: only its connection dies
+	b.leaving.Store(true) // only the connection ends here, not the process
 	b.conns[0].Close()
 	select {
 	case code := <-ended:
@@ -319,12 +319,12 @@ func TestAnyRankMayAskToStop(t *testing.T) {
 	}
 }
 
-// named is a connection of ranks that has a name alone.
+// named is a set of links of which only the name works.
 type named struct{ links }
 
 func (named) name() string { return "sockets" }
 
-// TestAWorldSaysWhatCarriesIt, and why gradients do not go from card to card.
+// TestAWorldSaysWhatCarriesIt: String names the libraries, and why GPUs exchange over the host.
 func TestAWorldSaysWhatCarriesIt(t *testing.T) {
 	w := &World{Place: Place{Size: 2, Launcher: "haul"}, links: named{}}
 	for why, want := range map[string]string{

@@ -11,8 +11,8 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// dlopen opens the first of several libraries that is there. It stays on one thread until the
-// loader's words for a failure are read.
+// dlopen opens the first library of names that exists. The goroutine stays on one thread, because
+// dlerror describes the last failure of the calling thread.
 func dlopen(flags int, names ...string) (handle uintptr, name string, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -26,11 +26,11 @@ func dlopen(flags int, names ...string) (handle uintptr, name string, err error)
 	return 0, "", fmt.Errorf("%s", strings.Join(why, "; "))
 }
 
-// signals are the handlers of all signals, as the kernel has them.
+// signals holds the kernel's sigaction structures of all signals.
 type signals [65][4]uint64
 
-// A library that is opened may put handlers of its own over Go's, which then end the process at the
-// next signal: those that changed are put back.
+// readSignals returns the present signal handlers. A library may install handlers over those of Go
+// when it is opened, and the next signal would then end the process: restore undoes that.
 func readSignals() (s signals) {
 	for n := 1; n < len(s); n++ {
 		syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(n), 0, uintptr(unsafe.Pointer(&s[n])), 8, 0, 0)
@@ -38,7 +38,7 @@ func readSignals() (s signals) {
 	return s
 }
 
-// restore puts back what differs and says how many did.
+// restore reinstalls the handlers that differ and returns their number.
 func (s *signals) restore() (changed int) {
 	now := readSignals()
 	for n := 1; n < len(s); n++ {
@@ -50,8 +50,8 @@ func (s *signals) restore() (changed int) {
 	return changed
 }
 
-// mapped is memory for n floats that is never given back: libraries keep notes about the memory
-// they have sent from, and Go's runtime does not tell them when it returns some to the system.
+// mapped returns memory for n floats that is never freed. Libraries keep registrations of memory
+// that they have sent from, which Go's runtime would not cancel when it frees memory.
 func mapped(n int) []float32 {
 	if n == 0 {
 		return nil
@@ -63,10 +63,10 @@ func mapped(n int) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(&b[0])), n)
 }
 
-var libcExit uintptr // set once MPI is open
+var libcExit uintptr // C's exit; 0 until MPI is open
 
-// Exit ends the process. Where MPI was opened it leaves through C's exit, which runs what the
-// library has registered; without it some launchers call a good run killed.
+// Exit ends the process. After MPI was opened it calls C's exit, which runs the library's exit
+// handlers: otherwise some launchers report a run that succeeded as killed.
 func Exit(code int) {
 	if libcExit != 0 {
 		os.Stdout.Sync()

@@ -9,16 +9,14 @@ import (
 	"haul/internal/kernel"
 )
 
-// What a reader could break: every rank divides a flat buffer in the same way
-// (kernel.Share.Piece), so that the rank that adds up a piece also updates it and sends it to
-// the others. The sum over ranks continues the tree from where a rank's own lanes left it.
-// Nothing here allocates once the size of a buffer is known.
+// All ranks partition a flat buffer in the same way (kernel.Share.Piece): a rank adds up its piece,
+// updates it and sends it to the others. Exchanges allocate only when a buffer grows.
 
-// pending is what the links' thread is asked for.
+// pending holds the arguments of runScatter and runComplete.
 type pending struct{ recv, p unsafe.Pointer }
 
-// Scatter sends every rank its piece of grad and returns everybody's gradients of this rank's
-// piece, by rank.
+// Scatter sends every rank its piece of grad. It returns the gradients of this rank's piece by all
+// ranks, in the order of the ranks. They are valid until the next exchange.
 func (w *World) Scatter(grad []float32, unit int) ([][]float32, error) {
 	began := time.Now()
 	err := w.scatter(grad, unit)
@@ -47,7 +45,7 @@ func (w *World) scatter(grad []float32, unit int) error {
 	return err
 }
 
-// AllGather completes flat, of which this rank has its piece, by the others'.
+// AllGather fills flat, which holds this rank's piece, with the pieces of the other ranks.
 func (w *World) AllGather(flat []float32, unit int) error {
 	began := time.Now()
 	err := w.complete(ptr(flat), len(flat), unit, 4)
@@ -55,7 +53,7 @@ func (w *World) AllGather(flat []float32, unit int) error {
 	return w.wrap("gather pieces", err)
 }
 
-// AllGatherSums does so for numbers, in units of one.
+// AllGatherSums does the same for float64 values, in units of one.
 func (w *World) AllGatherSums(v []float64) error {
 	began := time.Now()
 	err := w.complete(unsafe.Pointer(unsafe.SliceData(v)), len(v), 1, 8)
@@ -75,9 +73,9 @@ func (w *World) complete(p unsafe.Pointer, n, unit, width int) error {
 	return err
 }
 
-// cut finds everybody's piece of n elements of that many bytes.
+// cut stores in w.cuts where each rank's piece of n elements of `width` bytes begins.
 func (w *World) cut(n, unit, width int) error {
-	if n+w.Size*unit > math.MaxInt32/width { // counts and places are 32 bits wide
+	if n+w.Size*unit > math.MaxInt32/width { // counts and offsets are 32 bits wide
 		return fmt.Errorf("%d numbers are more than a message holds", n)
 	}
 	for r := range w.Size {
@@ -87,12 +85,12 @@ func (w *World) cut(n, unit, width int) error {
 	return nil
 }
 
-// On the links' thread.
+// runScatter and runComplete run on the thread of the links.
 func (w *World) runScatter() error  { return w.links.scatter(w.pending.recv, w.pending.p, w.cuts) }
 func (w *World) runComplete() error { return w.links.complete(w.pending.p, w.cuts) }
 
-// Exchange replaces grad by the sum over all ranks, by the tree, for a device that updates all
-// weights itself: each rank adds its piece up and sends the sum to all.
+// Exchange replaces grad by its sum over all ranks, added up by the tree. It is for a device that
+// updates all weights itself: each rank adds up one piece and sends the sum to all.
 func (w *World) Exchange(grad []float32) error {
 	began := time.Now()
 	defer func() {
@@ -124,8 +122,8 @@ func add(a, b []float32) {
 	}
 }
 
-// AllReduce is the sum over all ranks in the library's own order, which changes with their number:
-// for comparison.
+// AllReduce replaces grad by its sum over all ranks in the library's order, so that the bits depend
+// on the number of ranks. haul bench compares Exchange with it.
 func (w *World) AllReduce(grad []float32) error {
 	r, ok := w.links.(interface {
 		allreduce(p unsafe.Pointer, floats int) error

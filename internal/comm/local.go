@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// local connects ranks within a process: each rank is a goroutine with its own device. What a
-// reader could break: a rank that fails must call World.Fail, or the others wait for it forever.
+// local connects ranks of one process: each rank is a goroutine with its own device. A rank that
+// fails must call World.Fail, or the others wait for it forever.
 type local struct {
 	rank int
 	hub  *hub
@@ -22,11 +22,11 @@ type hub struct {
 	round int
 	gone  bool // a rank has failed
 	sends []unsafe.Pointer
-	calls []errand // what each rank has come for
+	calls []errand // by rank: its present call
 }
 
-// errand is what a rank asks of all: ranks that ask for different things would exchange nonsense,
-// and in the end wait for ever.
+// errand describes a collective call of one rank. All ranks must make the same call: otherwise they
+// exchange wrong data and then deadlock.
 type errand struct {
 	what  string
 	bytes int
@@ -34,7 +34,7 @@ type errand struct {
 
 var errGone = errors.New("another rank has failed")
 
-// Local makes n ranks that are goroutines of one process: for tests and experiments.
+// Local returns n ranks that are goroutines of one process, for tests and experiments.
 func Local(n int) []*World {
 	h := &hub{n: n, sends: make([]unsafe.Pointer, n), calls: make([]errand, n)}
 	h.all.L = &h.mu
@@ -45,7 +45,7 @@ func Local(n int) []*World {
 	return out
 }
 
-// leave lets nobody wait any more.
+// leave makes all present and later calls return errGone.
 func (h *hub) leave() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -53,14 +53,14 @@ func (h *hub) leave() {
 	h.all.Broadcast()
 }
 
-// meet shows everybody's pointer while f runs, and returns when all have run it. All must have come
-// for the same.
+// meet calls f with the pointers of all ranks, after every rank has called meet, and returns after
+// f has returned on every rank. It fails if the ranks' calls differ.
 func (l *local) meet(own errand, p unsafe.Pointer, f func(all []unsafe.Pointer)) error {
 	h := l.hub
 	wait := func() error {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if h.gone { // whoever has left is not counted on
+		if h.gone { // a rank has failed and will not come
 			return errGone
 		}
 		round := h.round
@@ -77,7 +77,7 @@ func (l *local) meet(own errand, p unsafe.Pointer, f func(all []unsafe.Pointer))
 		return nil
 	}
 	h.mu.Lock()
-	if !h.gone { // others may still be reading what stands there
+	if !h.gone { // after a failure, other ranks may still read sends and calls
 		h.sends[l.rank], h.calls[l.rank] = p, own
 	}
 	h.mu.Unlock()
@@ -85,7 +85,7 @@ func (l *local) meet(own errand, p unsafe.Pointer, f func(all []unsafe.Pointer))
 		return err
 	}
 	for r, c := range h.calls {
-		if c != h.calls[0] { // everybody sees the same, and leaves
+		if c != h.calls[0] { // all ranks find the same difference and fail
 			h.leave()
 			return fmt.Errorf("the ranks have parted: rank 0 came to %s %d bytes, rank %d to %s %d",
 				h.calls[0].what, h.calls[0].bytes, r, c.what, c.bytes)

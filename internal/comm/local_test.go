@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestARankThatFailsLetsTheOthersGo: goroutines that wait for a rank which has failed end with an
-// error, in the collective under way and in the next.
+// TestARankThatFailsLetsTheOthersGo: after a rank has failed, the present and the next collective
+// of the other ranks return an error.
 func TestARankThatFailsLetsTheOthersGo(t *testing.T) {
 	worlds := Local(3)
 	said := make(chan error, 2)
@@ -28,8 +28,8 @@ func TestARankThatFailsLetsTheOthersGo(t *testing.T) {
 	}
 }
 
-// TestRanksThatPartAreTold: ranks that came for different things all end with what each came for,
-// instead of waiting for ever, whether one has gone on to something else or has ended.
+// TestRanksThatPartAreTold: if ranks make different calls, all of them get an error that names both
+// calls, instead of a deadlock; likewise if a rank has ended.
 func TestRanksThatPartAreTold(t *testing.T) {
 	gather := func(w *World) error { return w.AllGather(make([]float32, 64), 1) }
 	for name, other := range map[string]func(w *World) error{
@@ -45,7 +45,7 @@ func TestRanksThatPartAreTold(t *testing.T) {
 			}
 			go func() {
 				err := does(w)
-				if err != nil && w.Barrier() == nil { // nobody goes on behind it
+				if err != nil && w.Barrier() == nil { // later calls fail too
 					err = errors.New("ranks that parted meet again")
 				}
 				said <- err

@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// meeting is where ranks find each other: rank 0 listens, and the others connect. A connection
-// starts with lines that prove the run, the purpose and the rank (token.go); what follows is up
-// to the caller. Gradients never use these connections.
+// meeting is the rendezvous of the ranks: rank 0 listens, and the others connect. A connection
+// begins with lines that prove the run's token and name the purpose and the rank (token.go). The
+// caller then owns the connection. Gradients never use these connections.
 type meeting struct {
 	token string
-	conns map[string]map[int]net.Conn // rank 0's: by purpose and rank
-	came  chan struct{}               // a token per arrival
+	conns map[string]map[int]net.Conn // rank 0: connections by purpose and rank
+	came  chan struct{}               // receives a token after an arrival
 	lock  chan struct{}
 	ln    net.Listener
 }
 
-// meetWithin is how long ranks wait for each other at the start.
+// meetWithin limits how long ranks wait for each other at the start.
 const meetWithin = 60 * time.Second
 
-// listen opens rank 0's side, at the address that was named and at no other of this machine's.
+// listen makes rank 0 listen at the given address only.
 func listen(address, token string) (*meeting, error) {
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		return nil, fmt.Errorf("rendezvous %q: want host:port", address)
@@ -55,7 +55,7 @@ func (m *meeting) accept() {
 			c.SetDeadline(time.Now().Add(10 * time.Second))
 			purpose, rank, ok := admit(c, m.token)
 			if !ok {
-				c.Close() // not one of us
+				c.Close() // not a rank of this run
 				return
 			}
 			c.SetDeadline(time.Time{})
@@ -64,7 +64,7 @@ func (m *meeting) accept() {
 				m.conns[purpose] = map[int]net.Conn{}
 			}
 			if m.conns[purpose][rank] != nil {
-				c.Close() // who came first is the rank
+				c.Close() // the first caller keeps the rank
 			} else {
 				m.conns[purpose][rank] = c
 			}
@@ -77,7 +77,7 @@ func (m *meeting) accept() {
 	}
 }
 
-// readLine reads up to a newline and not a byte more: what follows is not ours.
+// readLine reads up to a newline and no byte more: the caller of the rendezvous reads the rest.
 func readLine(c net.Conn) string {
 	var b strings.Builder
 	one := make([]byte, 1)
@@ -90,7 +90,7 @@ func readLine(c net.Conn) string {
 	return b.String()
 }
 
-// gather waits until ranks 1 to n-1 have called for a purpose, or the context ends.
+// gather waits until ranks 1 to n-1 have connected for a purpose, or the context ends.
 func (m *meeting) gather(ctx context.Context, purpose string, n int) ([]net.Conn, error) {
 	end := time.After(meetWithin)
 	for {
@@ -126,7 +126,7 @@ func (m *meeting) gather(ctx context.Context, purpose string, n int) ([]net.Conn
 	}
 }
 
-// where is what the others must reach.
+// where describes the address that the other ranks must reach.
 func (m *meeting) where() string {
 	at := m.ln.Addr().String()
 	if a, ok := m.ln.Addr().(*net.TCPAddr); ok && a.IP.IsLoopback() {
@@ -135,7 +135,8 @@ func (m *meeting) where() string {
 	return at
 }
 
-// addresses are where this machine can be reached with a port, its own name for others first.
+// addresses returns the addresses of this machine with a port. Loopback addresses come after other
+// addresses, the host name last.
 func addresses(port string) []string {
 	var out []string
 	if all, err := net.InterfaceAddrs(); err == nil {
@@ -158,10 +159,10 @@ func addresses(port string) []string {
 	return out
 }
 
-// tcp carries small things between ranks where there is no MPI: settings, a checkpoint at the
-// start, figures of an evaluation.
+// tcp carries small messages between ranks without MPI: settings, the first checkpoint, results of
+// an evaluation.
 type tcp struct {
 	rank, n int
-	conns   []net.Conn      // rank 0's, by rank; of the others one, to rank 0
-	in      []*bufio.Reader // likewise
+	conns   []net.Conn      // rank 0: by rank; other ranks: only rank 0's
+	in      []*bufio.Reader // readers of conns
 }

@@ -21,7 +21,7 @@ func knows(token string) func() (string, error) { return func() (string, error) 
 
 const theToken = "a token of a test, long enough"
 
-// wall is a meeting on loopback.
+// wall returns a rendezvous on loopback and its address.
 func wall(t *testing.T) (*meeting, string) {
 	t.Helper()
 	m, err := listen("127.0.0.1:0", theToken)
@@ -32,7 +32,7 @@ func wall(t *testing.T) (*meeting, string) {
 	return m, m.ln.Addr().String()
 }
 
-// Whoever reaches the port without the token gets no rank's place, and hears no proof that would
+// A process without the token becomes no rank, and receives no proof that would
 func TestStrangersTakeNoRank(t *testing.T) {
 	m, at := wall(t)
 	heard := func(say func(drawn string) string) string {
@@ -88,7 +88,7 @@ func TestStrangersTakeNoRank(t *testing.T) {
 	}
 }
 
-// A caller does not take somebody else who listens for rank 0.
+// A caller rejects a listener at rank 0's address that does not know the token.
 func TestStrangersAreNotRankZero(t *testing.T) {
 	for name, answer := range map[string]string{"silence": "", "an echo": "haul x\n", "no proof": "haul \n", "a word": "hello\n"} {
 		a, b := net.Pipe()
@@ -105,7 +105,7 @@ func TestStrangersAreNotRankZero(t *testing.T) {
 	}
 }
 
-// A rank that calls twice is the one that came first.
+// If a rank connects twice, the first connection stays.
 func TestARanksPlaceIsNotTakenAgain(t *testing.T) {
 	m, at := wall(t)
 	first, err := call(t.Context(), []string{at}, knows(theToken), "watch", 1)
@@ -131,7 +131,7 @@ func TestARanksPlaceIsNotTakenAgain(t *testing.T) {
 	}
 }
 
-// A rank past the number of ranks is named, not given a place behind the others.
+// A rank that is not below the number of ranks is an error that names it.
 func TestARankPastTheirNumber(t *testing.T) {
 	for rank, words := range map[int]string{1: "", 2: "rank 2 of 2 called"} {
 		m, at := wall(t)
@@ -147,7 +147,7 @@ func TestARankPastTheirNumber(t *testing.T) {
 	}
 }
 
-// Rank 0 listens where it was told to, and nowhere else.
+// Rank 0 listens at the given address only.
 func TestListensWhereItWasNamed(t *testing.T) {
 	m, at := wall(t)
 	_, port, _ := net.SplitHostPort(at)
@@ -175,7 +175,7 @@ func TestListensWhereItWasNamed(t *testing.T) {
 	}
 }
 
-// Ranks that somebody starts by hand share a token that rank 0 draws, or the one that was given.
+// Ranks that a user starts by hand share the given token, or one that rank 0 chooses.
 func TestTokensOfRanksByHand(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	p := Place{Launcher: Hand, Size: 2, Address: "[::1]:29500"}
@@ -201,7 +201,7 @@ func TestTokensOfRanksByHand(t *testing.T) {
 	if err != nil || other == token {
 		t.Errorf("two runs have the token %q, %v", other, err)
 	}
-	forget() // a run that ends later leaves the next one's
+	forget() // the end of this run does not delete the file of a later one
 	if got, err := words.know(); got != other || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -232,7 +232,7 @@ func TestTokensOfRanksByHand(t *testing.T) {
 	}
 }
 
-// ticking is a watch over one other rank, whose clock stands still unless it is moved.
+// ticking returns a watch over one other rank. Its clock stands still unless the test moves it.
 func ticking(t *testing.T, rank int) (v *watch, words *bytes.Buffer, ended *int) {
 	t.Helper()
 	a, b := net.Pipe()
@@ -244,7 +244,7 @@ func ticking(t *testing.T, rank int) (v *watch, words *bytes.Buffer, ended *int)
 	return v, words, ended
 }
 
-// A rank is lost when it was silent for longer than the limit while this one was awake.
+// A rank is lost if it was silent for longer than the limit while this rank was running.
 func TestSilenceIsMeasured(t *testing.T) {
 	for after, lost := range map[time.Duration]bool{silence - 1: false, silence: false, silence + 1: true} {
 		v, words, ended := ticking(t, 0)
@@ -262,8 +262,8 @@ func TestSilenceIsMeasured(t *testing.T) {
 	}
 }
 
-// A rank that was stopped itself does not blame those whose words it did not hear, at once or ever;
-// one that merely had few turns does.
+// A rank that was stopped itself does not report others as lost. A rank that was merely scheduled
+// late does.
 func TestWhoSleptBlamesNobody(t *testing.T) {
 	for slept, blames := range map[time.Duration]bool{2 * beat: true, 2*beat + 1: false, time.Hour: false} {
 		v, words, ended := ticking(t, 0)
@@ -287,7 +287,8 @@ func TestWhoSleptBlamesNobody(t *testing.T) {
 	}
 }
 
-// Of ranks that hear of a loss one speaks; rank 0 that is taken for lost and wakes is silent.
+// One of the ranks that receive a failure prints it. A rank 0 that was stopped prints nothing when
+// it wakes.
 func TestOneRankTellsOfALoss(t *testing.T) {
 	for _, c := range []struct {
 		rank   int
@@ -304,7 +305,7 @@ func TestOneRankTellsOfALoss(t *testing.T) {
 	}
 }
 
-// A run that ends before anything of it was saved is not told to go on.
+// If a run ends before its first checkpoint, the message does not advise --resume.
 func TestALossTellsWhatWasSaved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "last.safetensors")
 	for _, want := range []string{"nothing was saved yet: start over with --force\n", "what was saved is whole, continue with --resume\n"} {
@@ -319,10 +320,10 @@ func TestALossTellsWhatWasSaved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	(*World)(nil).Saves(path) // one process alone
+	(*World)(nil).Saves(path) // a single process
 }
 
-// What ranks made must be what was shared out, to the number.
+// Collect fails unless the ranks return exactly the numbers that Cut gave them.
 func TestCollectCountsWhatCame(t *testing.T) {
 	for made, words := range map[int]string{3: "ranks made 6 numbers of 7", 4: "ranks made more than was shared out"} {
 		for rank, err := range each(Local(2), func(w *World) error { return w.Collect(make([]float64, 7), make([]float64, made), false) }) {
@@ -333,7 +334,7 @@ func TestCollectCountsWhatCame(t *testing.T) {
 	}
 }
 
-// Counts and places of a message are 32 bits wide, padding counted.
+// Counts and offsets of a message are 32 bits wide, padding included.
 func TestAMessageHasItsBound(t *testing.T) {
 	w := Local(2)[0]
 	for _, c := range []struct {
@@ -349,8 +350,8 @@ func TestAMessageHasItsBound(t *testing.T) {
 	}
 }
 
-// Ranks ask each other every hundredth of a second or so, however long an update takes: more often
-// where updates are slow, up to every update, and less often where they are quick, up to a bound.
+// Ranks decide on stopping about every askEvery. They do so after every update if updates are slow,
+// and after at most 1024 if updates are fast.
 func TestRanksAskByTheClock(t *testing.T) {
 	for took, want := range map[time.Duration][3]int{
 		0: {2, 16, 1024}, askEvery - 1: {2, 16, 1024}, askEvery: {1, 8, 1024}, 2 * askEvery: {1, 8, 1024}, 2*askEvery + 1: {1, 4, 512},
@@ -361,7 +362,7 @@ func TestRanksAskByTheClock(t *testing.T) {
 			}
 		}
 	}
-	// An hour ago, and an hour from now: however long this test takes, one is long ago and one is not.
+	// An hour ago and an hour ahead: the result does not depend on how fast this test runs.
 	for ago, want := range map[time.Duration]int{time.Hour: 4, -time.Hour: 16} {
 		w := Local(1)[0]
 		w.every, w.last = 8, time.Now().Add(-ago)

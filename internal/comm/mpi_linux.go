@@ -21,7 +21,7 @@ type abi struct {
 	inPlace       uintptr
 }
 
-// mpi is an MPI library. Every call comes from one locked thread.
+// mpi is an open MPI library. All calls run on one locked thread.
 type mpi struct {
 	abi
 	lib     uintptr
@@ -33,11 +33,11 @@ type mpi struct {
 
 	alltoallvFn, allgathervFn, allgatherFn, bcastFn, errorString uintptr
 	words                                                        [9]uintptr
-	// of a scatter: counts and places, by rank
+	// arguments of a scatter, by rank: counts and offsets
 	sends, to, recvs, from []int32
 }
 
-// candidates are the names of libraries by family, the one that the launcher speaks for first.
+// candidates returns the file names of MPI libraries to try, for the launcher's family of MPI.
 func candidates(p Place) []string {
 	open := []string{"libmpi.so.40", "libmpi.so.80"}
 	mpich := []string{"libmpich.so.12", "libmpi.so.12", "libmpi_abi.so.1"}
@@ -47,10 +47,10 @@ func candidates(p Place) []string {
 	if p.MPI == OpenMPI {
 		return open
 	}
-	return mpich // also without a launcher of MPI: it finds its way by PMI
+	return mpich // also for launchers without MPI, for which rank 0 runs a PMI server
 }
 
-// openMPI opens and starts the library that the launcher belongs to.
+// openMPI opens and initializes the MPI library of the launcher's family.
 func openMPI(p Place) (*mpi, error) {
 	names := candidates(p)
 	before := readSignals()
@@ -73,7 +73,7 @@ func openMPI(p Place) (*mpi, error) {
 	return m, err
 }
 
-// handles finds out whose library it is.
+// handles detects the library's family and looks up its functions.
 func (m *mpi) handles() error {
 	at := func(name string) uintptr {
 		p, _ := purego.Dlsym(m.lib, name)
@@ -106,7 +106,7 @@ func (m *mpi) symbol(name string) uintptr {
 	return p
 }
 
-// start initializes MPI. On its thread.
+// start initializes MPI. It runs on the library's thread.
 func (m *mpi) start() error {
 	buf := make([]byte, 8193)
 	var n, flag, provided int32
@@ -129,7 +129,7 @@ func (m *mpi) start() error {
 	return nil
 }
 
-// firstLine is the library's own name, as short as it gives it.
+// firstLine shortens the library's version text to its name and version.
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(strings.TrimRight(s, "\x00"), "\n")
 	s, _, _ = strings.Cut(s, ",")
@@ -158,8 +158,8 @@ func (m *mpi) do(f func() error) error {
 	return <-m.done
 }
 
-// collective calls a function with up to nine words, in memory of its own, so that nothing is
-// allocated.
+// collective calls fn with the first n of m.words. They are stored in m, so that a call allocates
+// nothing.
 func (m *mpi) collective(what string, fn uintptr, n int) error {
 	r, _, _ := purego.SyscallN(fn, m.words[:n]...)
 	return m.check(what, r)
@@ -189,7 +189,7 @@ func (m *mpi) complete(p unsafe.Pointer, cuts []int32) error {
 	return err
 }
 
-// words is where a library finds the numbers, which belong to the mpi and outlive the call.
+// words returns the address of v, which must be a slice of mpi: it must outlive the call.
 func words(v []int32) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(v))) }
 
 func (m *mpi) allgather(recv, send unsafe.Pointer, block int) error {
@@ -215,7 +215,7 @@ func (m *mpi) broadcast(p unsafe.Pointer, n int) error {
 	return err
 }
 
-// check turns a code into the library's own words.
+// check returns an error with the library's message if r is not 0.
 func (m *mpi) check(call string, r uintptr) error {
 	if int32(r) == 0 {
 		return nil
@@ -233,8 +233,8 @@ func (m *mpi) close() error {
 	})
 }
 
-// pmiEnvironment tells MPICH, which reads it in MPI_Init, where its server is: at a connection that
-// is open already.
+// pmiEnvironment sets the variables from which MPI_Init of MPICH learns its rank and the open
+// connection to its PMI server.
 func pmiEnvironment(fd int, p Place) {
 	for k, v := range map[string]int{"PMI_FD": fd, "PMI_RANK": p.Rank, "PMI_SIZE": p.Size} {
 		os.Setenv(k, fmt.Sprint(v))

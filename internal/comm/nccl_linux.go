@@ -12,12 +12,12 @@ import (
 	"haul/internal/cu"
 )
 
-// nccl is NVIDIA's library for exchanges between GPUs. A run has one communicator, which is
-// made, used and ended on the thread of the GPU's context.
+// nccl is NVIDIA's library for collectives between GPUs. A run has one communicator, which is
+// created, used and ended on the thread of the GPU's context.
 //
-// What a reader could break: a graph that holds the library's nodes must be destroyed before the
-// communicator ends. ncclCommDestroy can wait forever while such a graph exists, so a run ends
-// with ncclCommAbort, after its graphs are gone.
+// A graph with nodes of the library must be destroyed before the communicator ends, because
+// ncclCommDestroy can wait forever while such a graph exists. A run therefore destroys its graphs
+// first, and then calls ncclCommAbort.
 type nccl struct {
 	file    string
 	version int32
@@ -41,7 +41,7 @@ const (
 	ncclSum     = 0
 )
 
-// openNCCL opens the library alone: no card is needed yet.
+// openNCCL opens the library. It needs no GPU.
 func openNCCL() (*nccl, error) {
 	names := []string{"libnccl.so.2"}
 	switch path := os.Getenv("HAUL_NCCL"); path {
@@ -83,7 +83,8 @@ func (c *nccl) name() string {
 	return fmt.Sprintf("NCCL %d.%d.%d", c.version/10000, c.version/100%100, c.version%100)
 }
 
-// start makes the communicator: rank 0 draws its name, all join. Inside Do.
+// start creates the communicator: rank 0 chooses its id, and all ranks join. It must run inside
+// Context.Do.
 func (c *nccl) start(w *World, ctx *cu.Context) error {
 	var id uniqueID
 	if w.Rank == 0 {
@@ -102,20 +103,20 @@ func (c *nccl) start(w *World, ctx *cu.Context) error {
 	return c.check("ncclCommInitRank", c.commInitRank(&c.comm, int32(w.Size), id, int32(w.Rank)))
 }
 
-// InGraph tells whether cards exchange by themselves; else gradients cross by MPI, through the
-// host.
+// InGraph reports whether GPUs exchange gradients inside the step's graph, by NCCL. If false,
+// gradients pass through the host by MPI.
 func (w *World) InGraph() bool { return w.cards != nil }
 
-// Record puts the sum over all cards into a step's graph: a step with communication is still one
-// launch. NCCL decides the order of the sum, so that bits depend on the number of cards.
+// Record adds the sum over all GPUs to a step's graph, so that a step with communication is still
+// one launch. NCCL chooses the order of the sum: its bits depend on the number of GPUs.
 func (w *World) Record(g *cu.Graph, s cu.Stream, grads uint64, n int, wait []cu.Node) ([]cu.Node, error) {
 	return w.capture(g, s, wait, func(c *nccl) error {
 		return c.check("ncclAllReduce", c.allReduce(grads, grads, uintptr(n), ncclFloat32, ncclSum, c.comm, uintptr(s)))
 	})
 }
 
-// RecordGather puts every card's gradient at `all` on every card, by rank: whoever adds them up
-// decides the order.
+// RecordGather adds a gather to a step's graph: every GPU receives the gradients of all GPUs at
+// `all`, in the order of the ranks, and can add them up in a fixed order.
 func (w *World) RecordGather(g *cu.Graph, s cu.Stream, all, own uint64, n int, wait []cu.Node) ([]cu.Node, error) {
 	w.fixed = true
 	return w.capture(g, s, wait, func(c *nccl) error {
@@ -123,7 +124,7 @@ func (w *World) RecordGather(g *cu.Graph, s cu.Stream, all, own uint64, n int, w
 	})
 }
 
-// capture records a call of the library's, and makes the communicator first where there is none.
+// capture records a call of the library into a graph. The first capture creates the communicator.
 func (w *World) capture(g *cu.Graph, s cu.Stream, wait []cu.Node, call func(*nccl) error) ([]cu.Node, error) {
 	c, ok := w.cards.(*nccl)
 	if !ok {
@@ -134,7 +135,7 @@ func (w *World) capture(g *cu.Graph, s cu.Stream, wait []cu.Node, call func(*ncc
 			return nil, err
 		}
 	}
-	// Once outside of the graph: connections are made at first use, which a recording cannot do.
+	// A first call outside of the graph: it opens connections, which cannot be captured.
 	if err := call(c); err != nil {
 		return nil, err
 	}
@@ -144,7 +145,7 @@ func (w *World) capture(g *cu.Graph, s cu.Stream, wait []cu.Node, call func(*ncc
 	return g.Capture(s, wait, func() error { return call(c) })
 }
 
-// closeCards ends the communicator, once the graphs that used it are gone.
+// closeCards ends the communicator. The graphs that used it must be destroyed before.
 func (w *World) closeCards() error {
 	c, ok := w.cards.(*nccl)
 	if !ok || c.comm == 0 {

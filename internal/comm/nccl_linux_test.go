@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// TestNCCLOpens needs the library and no card: its functions are found, and rank 0 can draw a
-// communicator's name. Signals are as they were.
+// TestNCCLOpens needs the library but no GPU: all functions are found, rank 0 can create a
+// communicator's id, and signal handlers are unchanged.
 func TestNCCLOpens(t *testing.T) {
 	before := readSignals()
 	c, err := openNCCL()

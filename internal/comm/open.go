@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// Open joins the ranks that a launcher has started; a single process gets a nil World. With gpu,
-// gradients are exchanged between GPUs: by NCCL, which needs no MPI, or by MPI through the host
-// if a rank has no NCCL or HAUL_NCCL=off. The end of ctx stops waiting for missing ranks, but
-// not waiting inside a library.
+// Open joins the ranks that a launcher has started. It returns nil for a single process. With gpu,
+// GPUs exchange gradients by NCCL, which needs no MPI. They pass through the host by MPI if a rank
+// has no NCCL or HAUL_NCCL is off. The end of ctx stops the wait for missing ranks, but no call
+// of a library.
 func Open(ctx context.Context, p Place, gpu bool) (*World, error) {
 	if alone := p.Size <= 1; alone && !(gpu && p.Launcher == Hand) {
 		return nil, nil
@@ -39,14 +39,14 @@ func Open(ctx context.Context, p Place, gpu bool) (*World, error) {
 	return w, err
 }
 
-// cards is NCCL as one rank finds it, and then as all do: where one of them is without, none uses
-// it.
+// cards holds the NCCL library of this rank, or why it cannot be used. After agree, missing is nil
+// only if every rank has NCCL.
 type cards struct {
 	library carrier
 	missing error
 }
 
-// agree asks the other ranks.
+// agree exchanges missing with the other ranks.
 func (c *cards) agree(w *World) error {
 	word := ""
 	if c.missing != nil {
@@ -64,8 +64,8 @@ func (c *cards) agree(w *World) error {
 	return nil
 }
 
-// Hand is the launcher of a process that was told by flags who it is. A single rank of a GPU then
-// has NCCL in its graph, to be measured.
+// Hand is the launcher of a process whose rank is set by flags. With it, a run of one GPU also puts
+// NCCL into its graph, for measurements.
 const Hand = "hand"
 
 func (p Place) open(ctx context.Context, c *cards) (*World, error) {
@@ -88,8 +88,8 @@ func (p Place) open(ctx context.Context, c *cards) (*World, error) {
 	return w, w.startWatch(ctx, os.Getenv("HAUL_WATCH"))
 }
 
-// sameWorld holds the library to the launcher's word: one that is not the launcher's own starts as
-// a world of one, N times, without a word.
+// sameWorld checks that the library agrees with the launcher on rank and size. A library of another
+// family starts every process as rank 0 of 1, without an error.
 func (p Place) sameWorld(m *mpi) error {
 	if rank, n := m.rankAndSize(); n != p.Size || rank != p.Rank {
 		return fmt.Errorf("%s says rank %d of %d, %s says rank %d of %d: the library is not the launcher's own (HAUL_MPI=path names another)", p.Launcher, p.Rank, p.Size, m.name(), rank, n)
@@ -97,7 +97,7 @@ func (p Place) sameWorld(m *mpi) error {
 	return nil
 }
 
-// startWatch lets rank 0 say by MPI where it is met.
+// startWatch connects the watch. Rank 0 broadcasts its addresses and a token over MPI.
 func (w *World) startWatch(ctx context.Context, how string) error {
 	if how == "off" {
 		return nil
@@ -106,8 +106,8 @@ func (w *World) startWatch(ctx context.Context, how string) error {
 	var text string
 	if w.Rank == 0 {
 		var err error
-		at := ":0"                                            // MPI knows no address of rank 0's that the others can reach
-		if w.LocalSize == w.Size && w.Launcher != "mpiexec" { // which does not say where ranks are
+		at := ":0"                                            // listen at all addresses: MPI does not know which one other machines reach
+		if w.LocalSize == w.Size && w.Launcher != "mpiexec" { // mpiexec does not set LocalSize
 			at = "127.0.0.1:0"
 		}
 		if m, err = listen(at, rand.Text()); err != nil {
@@ -137,8 +137,8 @@ func (w *World) startWatch(ctx context.Context, how string) error {
 	return nil
 }
 
-// openApart joins ranks that no launcher of MPI has started: they meet at an address that all know.
-// On a CPU rank 0 then serves MPICH what it would ask its launcher for.
+// openApart joins ranks that have no MPI launcher, at the rendezvous address. For ranks on the CPU,
+// rank 0 then runs the PMI server that MPICH needs.
 func (p Place) openApart(ctx context.Context, c *cards) (*World, error) {
 	var m *meeting
 	var words tokens
@@ -151,7 +151,7 @@ func (p Place) openApart(ctx context.Context, c *cards) (*World, error) {
 	if p.Rank == 0 {
 		at, token, err := p.listenAt(), "", error(nil)
 		if p.Size == 1 {
-			at, token = "127.0.0.1:0", rand.Text() // nobody will call
+			at, token = "127.0.0.1:0", rand.Text() // no other rank connects
 		} else {
 			var forget func()
 			if token, forget, err = words.draw(); err != nil {
@@ -186,7 +186,7 @@ func (p Place) openApart(ctx context.Context, c *cards) (*World, error) {
 			return nil, err
 		}
 	}
-	// what carries tensors between hosts is a library's, never a connection of our own
+	// Tensors between hosts always travel by a library, never by tcp.
 	if c == nil || c.missing != nil {
 		if l, err = p.serveMPI(meet); err != nil {
 			return nil, err
@@ -197,8 +197,8 @@ func (p Place) openApart(ctx context.Context, c *cards) (*World, error) {
 	return w, nil
 }
 
-// listenAt is what rank 0 binds: the address at which it is met, unless that is another machine's
-// that passes connections on (a service of Kubernetes).
+// listenAt returns the address that rank 0 listens at: Place.Address, or HAUL_LISTEN if that
+// address belongs to another machine that forwards connections (a service of Kubernetes).
 func (p Place) listenAt() string {
 	if at := os.Getenv("HAUL_LISTEN"); at != "" {
 		return at
@@ -206,7 +206,7 @@ func (p Place) listenAt() string {
 	return p.Address
 }
 
-// serveMPI starts MPICH with rank 0 as its launcher.
+// serveMPI starts MPICH on every rank, with a PMI server in rank 0.
 func (p Place) serveMPI(meet func(string) ([]net.Conn, error)) (links, error) {
 	conns, err := meet("pmi")
 	if err != nil {
@@ -235,7 +235,7 @@ func (p Place) serveMPI(meet func(string) ([]net.Conn, error)) (links, error) {
 		}
 		server.start(c)
 	}
-	f, err := own.(*net.TCPConn).File() // a copy, which blocks, as C expects
+	f, err := own.(*net.TCPConn).File() // a duplicate descriptor in blocking mode, as C expects
 	if err != nil {
 		return nil, err
 	}
@@ -253,14 +253,14 @@ func (p Place) serveMPI(meet func(string) ([]net.Conn, error)) (links, error) {
 	return serving{mp, server}, nil
 }
 
-// serving is the library of the rank that is its launcher, which leaves last.
+// serving is the MPI library of rank 0, which runs the PMI server until the other ranks finalize.
 type serving struct {
 	*mpi
 	server *pmi
 }
 
-// leaveWithin is how long the others may take to finalize after rank 0 has, on a machine that is
-// busy with something else.
+// leaveWithin limits how long rank 0 waits for the others to finalize after it has. It allows for a
+// busy machine.
 const leaveWithin = 10 * time.Second
 
 func (s serving) close() error {
@@ -269,5 +269,5 @@ func (s serving) close() error {
 	return err
 }
 
-// kept are connections that C uses: collecting them would close them.
+// kept holds connections that C uses: the garbage collector would close them.
 var kept []any

@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// Place is a process's rank, by its launcher's variables.
+// Place is the rank of a process, as the launcher's variables give it.
 type Place struct {
 	Launcher  string // "mpirun", "torchrun", "srun", "haul"
-	MPI       string // the kind of MPI that the launcher speaks for: OpenMPI, MPICH, or "" for none
+	MPI       string // the launcher's family of MPI: OpenMPI, MPICH, or "" for none
 	Rank      int
 	Size      int
 	LocalRank int
 	LocalSize int
-	Address   string // host:port where rank 0 is met; "": MPI says
-	Token     string // what ranks know each other by; "": rank 0 draws one
+	Address   string // host:port of the rendezvous at rank 0; "": rank 0 broadcasts it over MPI
+	Token     string // secret of the run that ranks prove to each other; "": rank 0 chooses one
 }
 
-// TokenVariable has the token of ranks that no MPI connects.
+// TokenVariable is the environment variable of Place.Token, for ranks without an MPI launcher.
 const TokenVariable = "HAUL_TOKEN"
 
 // The families of MPI.
@@ -29,18 +29,19 @@ const (
 	MPICH   = "MPICH"
 )
 
-// launcher is a row of the table of launchers: the variables that say who a process is.
+// launcher is a row of the table of launchers: the variables that hold a process's rank.
 type launcher struct {
 	name                         string
 	mpi                          string
-	when                         []string // all must be set
+	when                         []string // matches if all of them are set
 	rank, size, local, localSize string
 	address                      func(env func(string) string) string
 }
 
-// launchers in the order in which they are asked. A job script of Slurm has a rank without being a
-// task, and mpirun inside it leaves that in every rank, so Slurm counts only within a step and
-// after both kinds of mpirun; hydra is told from srun's PMI by its local rank.
+// launchers are in the order in which Detect tries them. A job script of Slurm has SLURM_PROCID
+// without being a task, and passes it on to the ranks of an mpirun in the script. The row of srun
+// therefore needs SLURM_STEP_ID, and follows both rows of mpirun. Hydra's mpirun differs from
+// srun's PMI in that it sets a local rank.
 var launchers = []launcher{
 	{"haul", "", []string{"HAUL_RANK", "HAUL_RANKS"}, "HAUL_RANK", "HAUL_RANKS", "HAUL_LOCAL_RANK", "HAUL_LOCAL_RANKS", func(env func(string) string) string { return env("HAUL_RENDEZVOUS") }},
 	{"torchrun", "", []string{"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", torchAddress},
@@ -50,8 +51,8 @@ var launchers = []launcher{
 	{"mpiexec", MPICH, []string{"PMI_RANK", "PMI_SIZE"}, "PMI_RANK", "PMI_SIZE", "", "", nil},
 }
 
-// Detect finds out who this process is. A process that no launcher has started, or has started
-// alone, has Size 1.
+// Detect returns the rank of this process. Size is 1 if no launcher has started it, or if it is the
+// only rank.
 func Detect(env func(string) string) (Place, error) {
 	for _, l := range launchers {
 		set := true
@@ -93,7 +94,7 @@ func (l *launcher) place(env func(string) string) (p Place, err error) {
 		return p, fmt.Errorf("%s is %d and %s is %d: a rank is at least 0 and below their number", l.rank, p.Rank, l.size, p.Size)
 	}
 	if l.name == "srun" {
-		switch { // what srun's plugin speaks
+		switch { // the protocol of srun's plugin
 		case env("PMIX_RANK") != "":
 			p.MPI = OpenMPI
 		case env("PMI_RANK") != "":
@@ -108,7 +109,7 @@ func (l *launcher) place(env func(string) string) (p Place, err error) {
 	return p, nil
 }
 
-// torchAddress is the port beside MASTER_PORT, on which torchrun's agent itself listens.
+// torchAddress returns the port after MASTER_PORT: torchrun's agent listens at MASTER_PORT itself.
 func torchAddress(env func(string) string) string {
 	port, err := strconv.Atoi(env("MASTER_PORT"))
 	if err != nil {
@@ -117,7 +118,7 @@ func torchAddress(env func(string) string) string {
 	return net.JoinHostPort(env("MASTER_ADDR"), strconv.Itoa(port+1))
 }
 
-// slurmAddress is the step's first node, and a port that the job's number says.
+// slurmAddress returns the step's first node, with a port that is computed from the job's number.
 func slurmAddress(env func(string) string) string {
 	node := firstNode(env("SLURM_STEP_NODELIST"))
 	if node == "" {
@@ -132,7 +133,7 @@ func slurmAddress(env func(string) string) string {
 	return net.JoinHostPort(node, strconv.Itoa(port))
 }
 
-// firstNode is the first of a list like "node[07-09,12],other".
+// firstNode returns the first node of a list like "node[07-09,12],other".
 func firstNode(list string) string {
 	stem, rest, ok := strings.Cut(list, "[")
 	if first, _, comma := strings.Cut(list, ","); comma && (!ok || len(first) < len(stem)) {

@@ -10,8 +10,8 @@ import (
 )
 
 // pmi is a server of PMI-1, the text protocol by which MPICH's processes find each other. MPI's
-// launchers have one. If ranks were started otherwise (torchrun, srun without a plugin, haul
-// itself), rank 0 runs this server, and MPICH needs no launcher.
+// launchers have such a server. For ranks of other launchers (torchrun, srun without a plugin,
+// haul), rank 0 runs this one.
 type pmi struct {
 	n, local int
 	mu       sync.Mutex
@@ -20,11 +20,11 @@ type pmi struct {
 	served   sync.WaitGroup
 }
 
-// start serves one rank in the background.
+// start serves one rank in a goroutine.
 func (s *pmi) start(c net.Conn) { s.served.Go(func() { s.serve(c) }) }
 
-// wait gives the ranks so long to finalize. One whose server has gone meanwhile says "readline
-// failed" at the end of a run that went well.
+// wait waits until all ranks have finalized, for at most `most`. A rank whose server exits earlier
+// prints "readline failed" at the end of a successful run.
 func (s *pmi) wait(most time.Duration) {
 	all := make(chan struct{})
 	go func() {
@@ -92,8 +92,8 @@ func (s *pmi) barrier(c net.Conn) {
 	s.waiting = nil
 }
 
-// fields splits "cmd=put kvsname=haul key=k value=v": a value is the last field and may hold
-// anything.
+// fields parses "cmd=put kvsname=haul key=k value=v". A value is the last field and may contain
+// spaces and equals signs.
 func fields(line string) map[string]string {
 	out := map[string]string{}
 	for line != "" {
@@ -109,7 +109,8 @@ func fields(line string) map[string]string {
 	return out
 }
 
-// newPMI serves ranks that sit `local` to a machine.
+// newPMI returns a server for n ranks, `local` of them on each machine. If local does not divide n,
+// it assumes one rank per machine.
 func newPMI(n, local int) *pmi {
 	if local < 1 || n%local != 0 {
 		local = 1

@@ -45,7 +45,7 @@ func TestRankProcess(t *testing.T) {
 	if err != nil || len(all) != size {
 		t.Errorf("gathered %d, %v", len(all), err)
 	}
-	// Lengths that no number of ranks divides, and less than one number for each.
+	// Lengths that are no multiple of the number of ranks, and a length below it.
 	for _, length := range []int{1, 3, 64, 1003} {
 		grad, want := make([]float32, length), make([]float32, length)
 		for i := range grad {
@@ -58,7 +58,7 @@ func TestRankProcess(t *testing.T) {
 			t.Errorf("%d numbers: %v, %v", length, grad[:min(length, 8)], err)
 		}
 	}
-	// What the library refuses comes back in its own words.
+	// An error of the library has the library's message.
 	l := w.links
 	if s, ok := l.(serving); ok {
 		l = s.mpi
@@ -77,8 +77,8 @@ func TestRankProcess(t *testing.T) {
 	}
 }
 
-// TestRanksByTheLibrary: processes that no launcher started find each other by MPICH and say and
-// sum what ranks in one process do.
+// TestRanksByTheLibrary: processes without a launcher find each other by MPICH, and their
+// collectives return the same as those of ranks in one process.
 func TestRanksByTheLibrary(t *testing.T) {
 	if _, _, err := dlopen(purego.RTLD_LOCAL, candidates(Place{})...); err != nil {
 		t.Skip("MPICH's library is not here: Debian has it as libmpich12")
@@ -110,8 +110,8 @@ func TestRanksByTheLibrary(t *testing.T) {
 	}
 }
 
-// TestTheLibraryIsTheOneNamed: HAUL_MPI goes before all families, and a library that is not the
-// launcher's own is refused.
+// TestTheLibraryIsTheOneNamed: HAUL_MPI takes precedence over the families of MPI, and a library of
+// another family than the launcher's is refused.
 func TestTheLibraryIsTheOneNamed(t *testing.T) {
 	t.Setenv("HAUL_MPI", "")
 	if got := candidates(Place{MPI: OpenMPI}); !slices.Contains(got, "libmpi.so.40") {
@@ -136,8 +136,8 @@ func TestTheLibraryIsTheOneNamed(t *testing.T) {
 	}
 }
 
-// TestCallsToStrangersAreNotKept: a rank that reaches somebody else tries again until its time is
-// up.
+// TestCallsToStrangersAreNotKept: a rank that reaches another program's listener closes the
+// connection and retries until the time limit.
 func TestCallsToStrangersAreNotKept(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -164,8 +164,8 @@ func TestCallsToStrangersAreNotKept(t *testing.T) {
 	}
 }
 
-// TestMachinesOfRanks: MPICH is told how many ranks share a machine where that number divides them
-// all, and else that each has one of its own.
+// TestMachinesOfRanks: MPICH receives the number of ranks per machine if it divides the number of
+// ranks, and else 1.
 func TestMachinesOfRanks(t *testing.T) {
 	for _, c := range []struct {
 		n, local int
@@ -177,7 +177,7 @@ func TestMachinesOfRanks(t *testing.T) {
 	}
 }
 
-// TestLongNewsAreCut to what a length of two bytes can say, and no sooner.
+// TestLongNewsAreCut: a message is truncated to the length that two bytes can hold, and only then.
 func TestLongNewsAreCut(t *testing.T) {
 	for _, n := range []int{1<<14 - 1, 1 << 14, 1<<14 + 1, 1 << 17} {
 		a, b := net.Pipe()
@@ -191,7 +191,7 @@ func TestLongNewsAreCut(t *testing.T) {
 	}
 }
 
-// TestAFailedRankTellsTheWatch, which ends the others.
+// TestAFailedRankTellsTheWatch: Fail ends the other ranks.
 func TestAFailedRankTellsTheWatch(t *testing.T) {
 	_, b, words, ended := watched(t)
 	(&World{watch: b}).Fail(errors.New("no memory"))

@@ -34,7 +34,7 @@ func (t *tcp) close() error {
 
 var errPlain = errors.New("gradients do not cross plain connections")
 
-// scatter and complete are what gradients would need: they have better ways.
+// scatter and complete return an error: tcp carries no gradients.
 func (t *tcp) scatter(unsafe.Pointer, unsafe.Pointer, []int32) error { return errPlain }
 func (t *tcp) complete(unsafe.Pointer, []int32) error                { return errPlain }
 

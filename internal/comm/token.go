@@ -16,15 +16,15 @@ import (
 	"time"
 )
 
-// What a reader could break: a stranger who can reach the port must not take a rank's place.
-// Both ends prove that they know the run's token, over random numbers that each end draws for
-// this connection. The token itself never crosses the network, and proofs are compared in
-// constant time.
+// Both ends of a connection prove that they know the run's token: a process that can reach the port
+// but does not have the token cannot become a rank. A proof is a MAC over random numbers that both
+// ends choose for this connection. The token is never sent, and proofs are compared in constant
+// time.
 
-// tokenLeast is how long a token that somebody chose must be.
+// tokenLeast is the least number of characters of a token that the user chooses.
 const tokenLeast = 16
 
-// proof is what one end says to the other: a code by the token over what both have said.
+// proof returns a MAC (HMAC-SHA256) of words, with the token as the key.
 func proof(token string, words ...string) string {
 	m := hmac.New(sha256.New, []byte(token))
 	for _, w := range words {
@@ -33,7 +33,8 @@ func proof(token string, words ...string) string {
 	return hex.EncodeToString(m.Sum(nil))
 }
 
-// admit is rank 0's side of an opening: it says who calls for what, or false.
+// admit is rank 0's side of the handshake. It returns the caller's purpose and rank; ok is false if
+// the proof is wrong.
 func admit(c net.Conn, token string) (purpose string, rank int, ok bool) {
 	drawn := rand.Text()
 	fmt.Fprintf(c, "haul %s\n", drawn)
@@ -54,7 +55,7 @@ func admit(c net.Conn, token string) (purpose string, rank int, ok bool) {
 
 var errStranger = errors.New("somebody else listens there, or a rank with another token")
 
-// introduce is a caller's side of an opening.
+// introduce is the caller's side of the handshake.
 func introduce(c net.Conn, token, purpose string, rank int) error {
 	f := strings.Fields(readLine(c))
 	if len(f) != 2 || f[0] != "haul" {
@@ -69,8 +70,8 @@ func introduce(c net.Conn, token, purpose string, rank int) error {
 	return nil
 }
 
-// tokens are where ranks that no MPI connects have their token from: HAUL_TOKEN, which haul sets
-// for ranks that it starts, or a file that rank 0 leaves for other processes of the same person.
+// tokens is the source of the token for ranks without an MPI launcher: HAUL_TOKEN, which haul sets
+// for ranks that it starts, or a file that rank 0 writes for other processes of the same user.
 type tokens struct {
 	given string
 	file  string
@@ -96,8 +97,8 @@ func newTokens(p Place) (tokens, error) {
 	return tokens{file: filepath.Join(dir, "haul", "ranks", name)}, nil
 }
 
-// draw is rank 0's: the token that was given, or one that is drawn and left for the others until
-// forget.
+// draw returns rank 0's token: the given one, or a random one that it writes to the file. forget
+// deletes the file.
 func (t tokens) draw() (token string, forget func(), err error) {
 	if t.given != "" {
 		return t.given, func() {}, nil
@@ -106,7 +107,7 @@ func (t tokens) draw() (token string, forget func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(t.file), 0o700); err != nil {
 		return "", nil, fmt.Errorf("leave a token for the other ranks: %w", err)
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(t.file), ".token-*") // for this person's eyes alone
+	tmp, err := os.CreateTemp(filepath.Dir(t.file), ".token-*") // readable by this user only
 	if err != nil {
 		return "", nil, fmt.Errorf("leave a token for the other ranks: %w", err)
 	}
@@ -119,14 +120,15 @@ func (t tokens) draw() (token string, forget func(), err error) {
 		return "", nil, fmt.Errorf("leave a token for the other ranks: %w", err)
 	}
 	return token, func() {
-		// another run may have taken the address since
+		// another run may have overwritten the file
 		if held, err := os.ReadFile(t.file); err == nil && string(held) == token {
 			os.Remove(t.file)
 		}
 	}, nil
 }
 
-// know is a caller's. A file may be an earlier run's, so it is read again before every call.
+// know returns a caller's token. It is called before every attempt, because the file may be left
+// from an earlier run.
 func (t tokens) know() (string, error) {
 	if t.given != "" {
 		return t.given, nil
@@ -138,7 +140,7 @@ func (t tokens) know() (string, error) {
 	return string(b), nil
 }
 
-// call opens a connection to rank 0, at whichever of its addresses answers.
+// call connects to rank 0 at the first address that answers. It retries for meetWithin.
 func call(stop context.Context, addresses []string, token func() (string, error), purpose string, rank int) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(stop, meetWithin)
 	defer cancel()

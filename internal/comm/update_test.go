@@ -19,17 +19,18 @@ const (
 	chunk       = 4096
 )
 
-// layer is the sizes of a layer whose weights are several of the optimizer's chunks, and fewer than
-// eight ranks.
+// layer holds the sizes of a linear layer with several chunks of weights for the optimizer. The
+// number of chunks is below eight, the largest number of ranks.
 type layer struct {
 	outputs, inputs int
 	side            int // of Muon's blocks
 }
 
-// Pieces of chunks, the last of a few numbers; and blocks, of which some lie across chunks.
+// The first layer is cut into chunks, the last of which is short. The second has Muon's blocks,
+// some of which cross the ends of chunks.
 var layers = []layer{{97, 211, 0}, {96, 192, 48}}
 
-// learner is one rank's step: the gradient of a linear layer from inputs that are given.
+// learner runs one rank's step: the gradient of a linear layer from given inputs.
 type learner struct {
 	dev    *cpu.Device
 	run    kernel.Runner
@@ -74,7 +75,7 @@ func newLearner(w *comm.World, workers int, c layer) (*learner, error) {
 	return out, errors.Join(out.store.WriteWeights(first), out.run.SetControl(kernel.Control{LearningRate: 0.01, Temperature: 1}))
 }
 
-// fill draws numbers of very different sizes.
+// fill draws numbers of very different magnitudes.
 func fill(v []float32, from uint64) {
 	for i := range v {
 		w := rng.At(11, from+uint64(i), 0, rng.Learner)
@@ -82,8 +83,8 @@ func fill(v []float32, from uint64) {
 	}
 }
 
-// step feeds this rank's rows of the update and makes it. The row `poison` of the whole batch is
-// not finite; -1: none.
+// step runs an update with this rank's rows of the batch. The row `poison` of the whole batch is
+// not finite; -1: all rows are finite.
 func (l *learner) step(number, poison int) error {
 	for _, in := range []*kernel.Tensor{l.x, l.dy} {
 		v := make([]float32, l.rows*in.Cols())
@@ -98,7 +99,7 @@ func (l *learner) step(number, poison int) error {
 	return l.run.Run()
 }
 
-// kept is what an update leaves.
+// kept is the state after an update.
 type kept struct {
 	Weights, M, V []float32
 	State         kernel.State
@@ -114,7 +115,7 @@ func (l *learner) keep() (k kept, err error) {
 	return k, errors.Join(err, e1, e2)
 }
 
-// differs names what of two states has other bits.
+// differs names the fields of two states that differ in a bit; "" if none does.
 func (k *kept) differs(want *kept) string {
 	bits := func(a, b []float32) bool {
 		return slices.EqualFunc(a, b, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) })
@@ -135,8 +136,7 @@ func (k *kept) differs(want *kept) string {
 	return ""
 }
 
-// learn runs f on n ranks at once, each with a learner of its own; a rank of one is a process
-// alone.
+// learn runs f on n ranks at once, each with a separate learner. With n = 1, the World is nil.
 func learn(t *testing.T, n int, c layer, f func(w *comm.World, l *learner) error) {
 	t.Helper()
 	worlds := []*comm.World{nil}
@@ -152,7 +152,7 @@ func learn(t *testing.T, n int, c layer, f func(w *comm.World, l *learner) error
 				err = f(w, l)
 			}
 			if err == nil {
-				err = w.Close() // who has made fewer calls than the others is found out here
+				err = w.Close() // fails if a rank has made fewer calls than the others
 			}
 			if err != nil {
 				t.Errorf("rank %d of %d: %v", w.Number(), n, err)
@@ -163,9 +163,9 @@ func learn(t *testing.T, n int, c layer, f func(w *comm.World, l *learner) error
 	all.Wait()
 }
 
-// TestRanksShareTheUpdate: five updates of 1, 2, 4 and 8 ranks leave the same weights, moments,
-// norms and state, bit for bit; and until moments are gathered each rank has kept up those of its
-// own piece alone; all of them where Muon has blocks, whose second moments stay zero.
+// TestRanksShareTheUpdate: five updates by 1, 2, 4 and 8 ranks leave the same weights, moments,
+// norms and state, bit for bit. Until moments are gathered, each rank holds those of its own piece
+// only. With Muon's blocks each rank has all moments, and the second ones stay zero.
 func TestRanksShareTheUpdate(t *testing.T) {
 	for _, c := range layers {
 		t.Run(fmt.Sprint("side ", c.side), func(t *testing.T) { testRanksShareTheUpdate(t, c) })
@@ -215,8 +215,8 @@ func testRanksShareTheUpdate(t *testing.T, c layer) {
 	}
 }
 
-// TestRanksSkipTheSameUpdate: a row that is not finite, whoever has it, stops all ranks at the same
-// update: it and all later ones leave weights, moments and counters alone.
+// TestRanksSkipTheSameUpdate: after a row that is not finite, on any rank, all ranks skip that
+// update and all later ones: weights, moments and counters stay unchanged.
 func TestRanksSkipTheSameUpdate(t *testing.T) {
 	for _, n := range []int{1, 2, 4, 8} {
 		for i, poison := range []int{0, rows - 1, 0} {
@@ -243,7 +243,7 @@ func TestRanksSkipTheSameUpdate(t *testing.T) {
 				if got.Metrics.BadStep != 3 {
 					return fmt.Errorf("row %d is not finite in update 3, and %d is said to be bad", poison, got.Metrics.BadStep)
 				}
-				want.Metrics, want.State.Instances = got.Metrics, got.State.Instances // the rows were drawn
+				want.Metrics, want.State.Instances = got.Metrics, got.State.Instances // this rank's rows were drawn
 				if what := got.differs(&want); what != "" {
 					return errors.New(what + " moved in a bad update, or after it")
 				}

@@ -14,45 +14,44 @@ import (
 	"time"
 )
 
-// watch tells every rank when one has died, hangs or has failed, because survivors inside MPI or
-// NCCL would wait forever. Each rank has a connection to rank 0, which passes news on. A
-// connection that ends without a goodbye means a death; one that is silent for too long means a
-// stopped rank.
+// watch notifies every rank if a rank has died, hangs or has failed, because the others would wait
+// forever inside MPI or NCCL. Each rank has a connection to rank 0, which forwards messages. A
+// connection that ends without newsBye means that the rank has died. A connection without a
+// message for `silence` means that the rank is stopped.
 //
-// What a reader could break: news of a death must end the process without calling MPI, which is
-// what hangs. A rank that was itself stopped for a while must not take the others' silence for
-// their death.
+// After the loss of a rank the process exits without calling MPI, because that call could hang. A
+// rank that was stopped itself for a while ignores the silence of others during that time.
 type watch struct {
 	rank, n int
-	conns   []*line // rank 0's by rank; of the others [0] alone
+	conns   []*line // rank 0: by rank; other ranks: [0] only
 	world   *World
 	leaving atomic.Bool
 	ending  sync.Once
-	saves   atomic.Pointer[string] // the file that a run goes on from; nil: not known
-	awake   atomic.Int64           // when this process last ran
-	clock   func() int64           // nanoseconds that no change of the wall clock moves
+	saves   atomic.Pointer[string] // the checkpoint that a run resumes from; nil: unknown
+	awake   atomic.Int64           // time of this process's last heartbeat, by clock
+	clock   func() int64           // monotonic, in nanoseconds
 	out     io.Writer
 	exit    func(code int)
 }
 
 type line struct {
 	net.Conn
-	mu   sync.Mutex // of writing
+	mu   sync.Mutex // guards writes
 	last atomic.Int64
 	bye  atomic.Bool
 }
 
 const (
 	beat    = time.Second
-	silence = 6 * time.Second // after which a rank is taken for stopped
+	silence = 6 * time.Second // after which a rank counts as stopped
 )
 
-// The kinds of news.
+// The kinds of messages.
 const (
 	newsBeat = 'h'
 	newsBye  = 'b'
 	newsStop = 's'
-	newsFail = 'f' // rank, text
+	newsFail = 'f' // text: rank, newline, reason
 )
 
 func (l *line) send(kind byte, text string) {
@@ -64,11 +63,11 @@ func (l *line) send(kind byte, text string) {
 	b := append([]byte{kind, 0, 0}, text...)
 	binary.LittleEndian.PutUint16(b[1:], uint16(len(text)))
 	l.SetWriteDeadline(time.Now().Add(2 * time.Second))
-	_, _ = l.Write(b) // a connection that is broken is found by whoever reads it
+	_, _ = l.Write(b) // read notices a broken connection
 }
 
-// newWatch watches over connections to all ranks, or to rank 0, for a world that it joins. It
-// speaks to out and leaves by exit.
+// newWatch starts the watch of w over connections to all ranks, or to rank 0. It prints messages to
+// out and ends the process by exit.
 func newWatch(w *World, conns []net.Conn, out io.Writer, exit func(int)) *watch {
 	v := &watch{rank: w.Rank, n: w.Size, world: w, out: out, exit: exit, conns: make([]*line, len(conns))}
 	w.watch = v
@@ -91,7 +90,7 @@ func newWatch(w *World, conns []net.Conn, out io.Writer, exit func(int)) *watch 
 	return v
 }
 
-// beats says that this rank is alive, and looks whether the others are.
+// beats runs look once per beat.
 func (v *watch) beats() {
 	for range time.Tick(beat) {
 		if v.leaving.Load() || !v.look(v.clock()) {
@@ -100,7 +99,8 @@ func (v *watch) beats() {
 	}
 }
 
-// look sends a beat and ends the ranks, with false, where one has been silent for too long.
+// look sends heartbeats. If a rank has been silent for longer than `silence`, look ends all ranks
+// and returns false.
 func (v *watch) look(now int64) bool {
 	slept := time.Duration(now - v.awake.Swap(now))
 	for i, l := range v.conns {
@@ -109,7 +109,7 @@ func (v *watch) look(now int64) bool {
 		}
 		l.send(newsBeat, "")
 		if slept > 2*beat {
-			l.last.Store(now) // it is this process that was stopped
+			l.last.Store(now) // this process itself was stopped
 		}
 		if quiet := time.Duration(now - l.last.Load()); quiet > silence {
 			v.lost(i, fmt.Sprintf("has not answered for %.0f s: it hangs or its machine does", quiet.Seconds()))
@@ -119,7 +119,7 @@ func (v *watch) look(now int64) bool {
 	return true
 }
 
-// read takes the news of one connection.
+// read handles the messages of one connection until it ends.
 func (v *watch) read(from int) {
 	l := v.conns[from]
 	head := make([]byte, 3)
@@ -144,21 +144,21 @@ func (v *watch) read(from int) {
 		case newsFail:
 			rank, why, _ := strings.Cut(string(text), "\n")
 			v.tell(from, string(text))
-			v.end(rank, why, 200*time.Millisecond) // its own error, if it has one, goes first
+			v.end(rank, why, 200*time.Millisecond) // lets this rank print its own error first
 			return
 		}
 	}
 }
 
-// lost ends all ranks because of one.
+// lost ends all ranks because `rank` is lost.
 func (v *watch) lost(rank int, why string) {
 	text := fmt.Sprintf("%d\n%s", rank, why)
-	// also the one that is lost: if it only slept, it wakes to the news and leaves in silence
+	// The lost rank gets the message too: if it was only stopped, it exits silently once it wakes.
 	v.tell(-1, text)
 	v.end(fmt.Sprint(rank), why, 0)
 }
 
-// tell passes news on to all but one.
+// tell sends a failure message to all ranks but one; -1: to all.
 func (v *watch) tell(but int, text string) {
 	for i, l := range v.conns {
 		if l != nil && i != but && !l.bye.Load() {
@@ -167,8 +167,8 @@ func (v *watch) tell(but int, text string) {
 	}
 }
 
-// end leaves the process. One rank speaks: 0, or 1 where it is rank 0 that is lost. A rank 0 that
-// only slept wakes to the news of its own end, and rank 1 has told of it.
+// end exits the process. Rank 0 prints the message, or rank 1 if rank 0 is the lost one. A rank 0
+// that was only stopped prints nothing when it wakes, because rank 1 has printed.
 func (v *watch) end(rank, why string, after time.Duration) {
 	time.Sleep(after)
 	v.ending.Do(func() {
@@ -179,7 +179,7 @@ func (v *watch) end(rank, why string, after time.Duration) {
 	})
 }
 
-// kept says what is left of a run that one of its ranks ended.
+// kept returns the advice for the user: --resume, or --force if no checkpoint exists.
 func (v *watch) kept() string {
 	if path := v.saves.Load(); path != nil {
 		if _, err := os.Stat(*path); errors.Is(err, fs.ErrNotExist) {
@@ -189,14 +189,14 @@ func (v *watch) kept() string {
 	return "what was saved is whole, continue with --resume"
 }
 
-// Saves names the file that the run will go on from, where it is saved in time.
+// Saves sets the path of the checkpoint that the run resumes from; the file may not exist yet.
 func (w *World) Saves(path string) {
 	if w != nil && w.watch != nil {
 		w.watch.saves.Store(&path)
 	}
 }
 
-// bye says that this rank leaves in peace.
+// bye announces that this rank ends without an error.
 func (v *watch) bye() {
 	v.leaving.Store(true)
 	for _, l := range v.conns {
@@ -206,7 +206,7 @@ func (v *watch) bye() {
 	}
 }
 
-// stop passes on that the run is to end.
+// stop sends the request to stop the run.
 func (v *watch) stop() {
 	for _, l := range v.conns {
 		if l != nil {
@@ -215,16 +215,16 @@ func (v *watch) stop() {
 	}
 }
 
-// fail tells everybody that this rank ends. Who has been told of another's end already says
-// nothing.
+// fail notifies all ranks that this rank ends with an error. If another rank's failure arrived
+// first, it sends nothing and waits until that failure ends the process.
 func (v *watch) fail(err error) {
 	mine := false
 	v.ending.Do(func() { mine = true })
 	if !mine {
-		select {} // the goroutine that speaks ends the process
+		select {} // end runs in another goroutine and ends the process
 	}
 	v.leaving.Store(true)
 	text := fmt.Sprintf("%d\nfailed: %s", v.rank, strings.ReplaceAll(err.Error(), "\n", "; "))
 	v.tell(-1, text)
-	time.Sleep(100 * time.Millisecond) // let the words leave before the connection does
+	time.Sleep(100 * time.Millisecond) // lets the message leave before the connection closes
 }
