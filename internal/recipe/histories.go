@@ -12,8 +12,8 @@ import (
 	"haul/internal/world/xland"
 )
 
-// The learning histories that PPO's learners write and AD reads: `haul data` makes them. They
-// are reached through this package, because only its list imports recipes.
+// The learning histories that the learners of package ppo write and recipe AD trains on. `haul
+// data` uses this package to make them: no other package imports the recipes.
 type (
 	HistoryOptions  = ppo.HistoryOptions
 	HistoryProgress = ppo.HistoryProgress
@@ -21,55 +21,57 @@ type (
 	HistorySummary  = ppo.HistorySummary
 )
 
-// HistoryFile is where histories are looked for when no file is named.
+// HistoryFile is the default path of a file of histories.
 const HistoryFile = agent.HistoryFile
 
-// MakeHistories trains a learner on every goal and writes what they lived through.
+// MakeHistories trains one learner per goal and writes the learners' steps to a file.
 func MakeHistories(ctx context.Context, o HistoryOptions) (HistorySpeed, error) {
 	return ppo.MakeHistories(ctx, o)
 }
 
-// SummarizeHistories is what a file of histories shows.
+// SummarizeHistories summarises a file of histories.
 func SummarizeHistories(h *history.Rooms) HistorySummary { return ppo.SummarizeHistories(h) }
 
-// TrainCommand is the command line that trains an agent on a file of histories; "" where no shipped
-// settings serve.
+// TrainCommand returns the command line that trains an agent on a file of histories, or "" if no
+// shipped settings fit them.
 func TrainCommand(h history.History, path string) string { return agent.Command(h, path) }
 
-// SameStart says why an agent's checkpoint cannot stand for a run on these histories that begins
-// with the weights of from; nil: with its own.
+// SameStart returns nil if an agent's checkpoint comes from a run on these histories whose initial
+// weights were those of checkpoint from (nil: a random initialisation). Otherwise the error gives
+// the difference.
 func SameStart(checkpoint, histories string, from *run.Checkpoint) error {
 	return agent.SameStart(checkpoint, histories, from)
 }
 
-// Learners with a recurrent network, for tasks of XLand-MiniGrid.
+// Learners with a recurrent network for tasks of XLand-MiniGrid.
 type (
 	Recurrent     = recurrent.Settings
 	RecurrentPool = recurrent.Pool
 )
 
-// The same learners in environments that another program runs.
+// The same learners in external environments, which another program runs.
 type (
 	LiveLearner = recurrent.Live
 	Shown       = recurrent.Shown
 	Told        = recurrent.Told
 )
 
-// DefaultLiveLearner learns tasks of many kinds of environments.
+// DefaultLiveLearner returns settings that learn in many kinds of environments.
 func DefaultLiveLearner() Recurrent { return recurrent.LiveDefault() }
 
-// CheckLiveLearner refuses what no learner can follow.
+// CheckLiveLearner returns an error if no learner can run with these settings and spaces.
 func CheckLiveLearner(s Recurrent, shown Shown) error { return recurrent.CheckLive(&s, &shown) }
 
-// NewLiveLearner compiles a learner; act says what its actions lead to.
+// NewLiveLearner compiles a learner for external environments. act applies the actions to the
+// environments and returns the result of the step.
 func NewLiveLearner(dev kernel.Device, s Recurrent, shown Shown, seed uint64, act func(ctx context.Context, actions []uint8) (*Told, error)) (*LiveLearner, error) {
 	return recurrent.NewLive(dev, s, shown, seed, act)
 }
 
-// DefaultRecurrent learns most tasks without rules.
+// DefaultRecurrent returns settings that learn most tasks without rules.
 func DefaultRecurrent() Recurrent { return recurrent.Default() }
 
-// NewRecurrentPool compiles a learner for each device.
+// NewRecurrentPool compiles one learner per device.
 func NewRecurrentPool(w xland.World, s Recurrent, seed uint64, devices []kernel.Device, cores int, told func(transitions int64)) (*RecurrentPool, error) {
 	return recurrent.NewPool(w, s, seed, devices, cores, told)
 }

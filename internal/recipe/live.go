@@ -5,16 +5,16 @@ import (
 	"haul/internal/recipe/agent"
 )
 
-// Agents in another program's loop, for `haul act`.
+// Agents that act in environments of another program, for `haul act`.
 type (
 	Live        = agent.Live
 	LiveOptions = agent.LiveOptions
 )
 
-// ErrLine marks what is wrong with what agents were told, not with them.
+// ErrLine marks an error in a request to the agents. The agents remain usable after it.
 var ErrLine = agent.ErrLine
 
-// NewLive puts a checkpoint's agent on a device, so many times.
+// NewLive compiles a checkpoint's agent for a device, for the number of environments in o.
 func NewLive(dev kernel.Device, path string, o LiveOptions) (*Live, error) {
 	return agent.NewLive(dev, path, o)
 }

@@ -1,4 +1,5 @@
-// Package recipe is the list of what can be trained. A recipe is a folder here and a line below.
+// Package recipe lists the recipes that `haul train` and the other commands offer. A recipe is a
+// folder below this one and a line in All.
 package recipe
 
 import (
@@ -13,7 +14,7 @@ import (
 	"haul/internal/run"
 )
 
-// All are the recipes; the first is the default.
+// All lists the recipes. The first one is the default.
 var All = []run.Recipe{
 	routing.Recipe{},
 	routing.Recipe{GAT: true},
@@ -21,7 +22,7 @@ var All = []run.Recipe{
 	ppo.Recipe{},
 }
 
-// Find is the recipe of a name.
+// Find returns the recipe with the given name.
 func Find(name string) (run.Recipe, error) {
 	for _, r := range All {
 		if r.About().Name == name {
@@ -31,7 +32,7 @@ func Find(name string) (run.Recipe, error) {
 	return nil, fmt.Errorf("unknown model %q: known are %s", name, strings.Join(Names(), ", "))
 }
 
-// Step compiles the training step of settings of any recipe.
+// Step compiles the training step of the recipe that the settings belong to.
 func Step(dev kernel.Device, s config.Settings) (*run.Step, error) {
 	r, err := Find(s.Recipe())
 	if err != nil {
@@ -40,7 +41,7 @@ func Step(dev kernel.Device, s config.Settings) (*run.Step, error) {
 	return r.Step(dev, s)
 }
 
-// Names lists them.
+// Names returns the names of all recipes.
 func Names() []string {
 	var names []string
 	for _, r := range All {

@@ -8,9 +8,9 @@ import (
 	"haul/internal/world/grid"
 )
 
-// begun is the state at the start of a round, so that a round that is given up halfway has no
-// effect. What a reader could break: it holds everything that a round changes and a checkpoint
-// keeps. Sums are taken after every round, so those of a broken round can simply be dropped.
+// begun is a snapshot of the trainer at the start of a round, from which an aborted round is
+// undone. It holds all state that both a round changes and a checkpoint stores. The sums of a round
+// are computed after it, so an aborted round leaves none.
 type begun struct {
 	weights, m, v []float32
 	state         kernel.State
@@ -18,7 +18,7 @@ type begun struct {
 	states        []grid.State
 }
 
-// keep notes where the learner stands.
+// keep takes the snapshot.
 func (b *begun) keep(t *trainer) (err error) {
 	if b.weights == nil {
 		n := t.net.Layout().Len
@@ -32,7 +32,7 @@ func (b *begun) keep(t *trainer) (err error) {
 	return errors.Join(t.store.ReadWeights(b.weights), t.store.ReadMoments(b.m, b.v))
 }
 
-// undo goes back to there.
+// undo restores the snapshot.
 func (b *begun) undo(t *trainer) error {
 	t.at = b.at
 	t.pass, t.batch.done = b.at.Pass, b.at.Steps

@@ -7,8 +7,8 @@ import (
 	"haul/internal/world/grid"
 )
 
-// Rollouts after each other, and streams beside each other, act by numbers of their own: a policy
-// that does not change must not act the same way twice.
+// Each rollout and each stream uses separate random numbers: a policy that does not change must not
+// act the same way twice.
 func TestRolloutsDrawAnew(t *testing.T) {
 	c := smallData(t, "source_lr=1e-09")
 	l := openLearner(t, c)

@@ -15,32 +15,32 @@ import (
 	"haul/internal/world/history"
 )
 
-// HistoryOptions say what learning histories to make, where, and on what.
+// HistoryOptions configures the making of learning histories.
 type HistoryOptions struct {
 	Config *config.PPO
 	Path   string
-	// each runs one learner at a time; the histories do not depend on how many there are
+	// Each device runs one learner at a time. The histories do not depend on the number of devices.
 	Devices []kernel.Device
-	// Progress hears each pass of a learner and each learner that ends; it may be nil. Calls come one
-	// at a time.
+	// Progress is called after each pass of a learner and after each finished learner. Calls are
+	// sequential. It may be nil.
 	Progress func(HistoryProgress)
 }
 
-// HistoryProgress is where the work stands.
+// HistoryProgress reports how far the work has come.
 type HistoryProgress struct {
-	Goals, Of int     // learners that have ended
-	Steps     int64   // of all learners, those under way too
-	Share     float64 // mean over the goals done of the last episodes' return, by the best possible
+	Goals, Of int     // finished learners, and all of them
+	Steps     int64   // of all learners, unfinished ones included
+	Share     float64 // return of the last episodes divided by the best possible one, mean over finished goals
 }
 
-// HistorySpeed is what making histories took.
+// HistorySpeed reports the time that making histories took.
 type HistorySpeed struct {
 	Seconds        float64 `json:"seconds"`
-	StepsPerSecond float64 `json:"steps_per_second"` // of the rooms, all learners together
+	StepsPerSecond float64 `json:"steps_per_second"` // of all environments together
 }
 
-// MakeHistories lets one learner live through every goal that the settings ask for and writes what
-// they did. The file appears when all is in it; an error or a cancelled context leaves none.
+// MakeHistories trains one learner for each goal of the settings and writes its steps. The file
+// appears when it is complete. After an error or a cancelled context no file remains.
 func MakeHistories(ctx context.Context, o HistoryOptions) (HistorySpeed, error) {
 	c, began := o.Config, time.Now()
 	settings, err := c.YAML()
@@ -72,31 +72,31 @@ func MakeHistories(ctx context.Context, o HistoryOptions) (HistorySpeed, error) 
 	return HistorySpeed{seconds, float64(len(head.Goals)*head.Streams*head.Steps) / seconds}, nil
 }
 
-// learnerBytes is what grows with a learner's steps: its history, that once more as bytes, and what
-// lies between two updates.
+// learnerBytes returns the memory in bytes that grows with the number of steps of a learner: its
+// history, the encoded history, and the samples of a rollout.
 func learnerBytes(c *config.PPO) int64 {
 	const step = 2 + 2
 	return run.Sum(run.Product(step, int64(c.TotalSourceTimesteps)), roundBytes(c))
 }
 
-// roundBytes is what lies between two updates: every sample, and its place in the order that it is
-// learned in.
+// roundBytes returns the size in bytes of a rollout: each sample, and its position in the shuffled
+// order.
 func roundBytes(c *config.PPO) int64 { return run.Product(16+4, int64(c.NSteps), int64(c.NStream)) }
 
-// pool is the worker pool: it hands goals to learners.
+// pool is the worker pool that distributes goals to learners.
 type pool struct {
 	o      *HistoryOptions
 	head   *history.Header
 	writer *history.Writer
 
-	mu     sync.Mutex // guards what follows, and calls of Progress
+	mu     sync.Mutex // guards the fields below, and calls of Progress
 	next   int
 	done   int
 	steps  int64 // taken and learned from, of all learners
 	shares float64
 }
 
-// run ends when every goal is written, or with the first error.
+// run returns when every goal is written, or with the first error.
 func (s *pool) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -112,7 +112,7 @@ func (s *pool) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// work teaches one learner goal after goal.
+// work trains one learner on one goal after another until no goal is left.
 func (s *pool) work(ctx context.Context, dev kernel.Device) (err error) {
 	l, err := newLearner(dev, s.o.Config, nil)
 	if err != nil {
@@ -141,7 +141,7 @@ func (s *pool) work(ctx context.Context, dev kernel.Device) (err error) {
 	}
 }
 
-// take returns the next goal's index; false when none is left.
+// take returns the index of the next goal, or false if no goal is left.
 func (s *pool) take() (int, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,14 +149,14 @@ func (s *pool) take() (int, bool) {
 	return s.next - 1, s.next <= len(s.head.Goals)
 }
 
-// tell counts further steps of a learner under way.
+// tell adds steps of a learner that is still training.
 func (s *pool) tell(steps int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count(steps)
 }
 
-// ended counts a learner whose history is written, and the last of its steps.
+// ended counts a learner whose history is written, and adds the last of its steps.
 func (s *pool) ended(steps int64, share float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,10 +172,11 @@ func (s *pool) count(steps int64) {
 	}
 }
 
-// finalEpisodes is how many of a history count as its end: a tenth.
+// finalEpisodes returns the number of episodes at the end of a history that its final return is a
+// mean over: a tenth of all.
 func finalEpisodes(h *history.Header) int { return max(1, h.Steps/h.Room.Horizon/10) }
 
-// finalReturn is the mean return of the last whole episodes over all streams.
+// finalReturn returns the mean return of the last finalEpisodes whole episodes over all streams.
 func finalReturn(h *history.Header, history []grid.Step) float64 {
 	last := finalEpisodes(h)
 	end := h.Steps / h.Room.Horizon * h.Room.Horizon

@@ -142,7 +142,7 @@ func TestHistoriesEndWithinARound(t *testing.T) {
 	}
 }
 
-// TestSettingsCountTheRoomsGoals: the settings, which know no rooms, count goals as the rooms do.
+// TestSettingsCountTheRoomsGoals: the settings, which do not import rooms, count the same goals.
 func TestSettingsCountTheRoomsGoals(t *testing.T) {
 	for _, env := range []string{config.EnvDarkRoom, config.EnvKeyDoor} {
 		for size := grid.MinSize; size <= grid.MaxSize; size++ {

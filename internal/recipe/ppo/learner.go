@@ -15,44 +15,45 @@ import (
 	"haul/internal/world/grid"
 )
 
-// What a reader could break: a learner is a function of the settings and its goal alone. It is
-// compiled once and reused for goal after goal, so begin must reset all that learning moves:
-// weights, moments, the optimizer's state. Every random number is Philox by (the goal's key, index,
-// draw): index s is stream s, whose draws are its steps; index shuffleIndex+k is the k-th pass,
-// whose draws are the places it shuffles.
+// The result of a learner depends only on the settings and the goal. A learner is compiled once and
+// reused for many goals, so begin resets all that training changes: weights, moments and the state
+// of the optimizer.
+//
+// Random numbers come from Philox by (key of the goal, index, counter). Index s belongs to stream
+// s, with its steps as counters. Index shuffleIndex+k belongs to the shuffle of pass k.
 
-// shuffleIndex keeps passes apart from streams: a history has fewer streams.
+// shuffleIndex is greater than any stream index, so that passes and streams never share numbers.
 const shuffleIndex = 1 << 32
 
-// learner is a PPO actor-critic on a device of its own. It belongs to one goroutine.
+// learner is a PPO actor-critic with its own device. Only one goroutine may use it.
 type learner struct {
 	c     *config.PPO
 	net   *model.MLP
 	store kernel.Store
 
-	// One minibatch: features of the states, and what kernel.PPO takes.
+	// A minibatch: the features of its states, and the samples that kernel.PPO takes.
 	update          kernel.Runner
 	x, sample       *kernel.Tensor
 	features, taken []float32
-	xRows, takeRows any // the two slices, boxed once: a step allocates nothing
+	xRows, takeRows any // the two slices as interfaces, converted once so that a step allocates nothing
 	program         *kernel.Program
 
-	// The network over every state of the room.
+	// The forward pass over every state of the room.
 	table   kernel.Runner
 	out     *kernel.Tensor
 	outs    []float32
-	outRows any // boxed, likewise
+	outRows any // outs as an interface, converted once
 
 	zeros []float32
 	key   uint64
-	pass  uint64 // passes done, over all updates of the goal
+	pass  uint64 // number of passes since the goal began
 	batch rollout
 	order []int32
-	told  func(share float64) // hears how much of a round is learned; nil: nobody does
+	told  func(share float64) // receives the finished fraction of a round after each pass; may be nil
 }
 
-// newLearner compiles the two programs that learning takes. With a peer a minibatch's rows are
-// shared out; everything else each process does.
+// newLearner compiles the training step and the forward pass over all states. With a peer, the rows
+// of a minibatch are divided over the ranks, and each rank repeats everything else.
 func newLearner(dev kernel.Device, c *config.PPO, peer kernel.Peer) (l *learner, err error) {
 	if err := run.FitsHost("n_stream", "the host", "keeping the samples of a round", c.NStream, roundBytes(c)); err != nil {
 		return nil, err
@@ -72,7 +73,8 @@ func newLearner(dev kernel.Device, c *config.PPO, peer kernel.Peer) (l *learner,
 	return l, nil
 }
 
-// flops is the work of one sample, by formula: a product with every weight forward, two backward.
+// flops returns the floating-point operations per sample: a product with every weight in the
+// forward pass and two in the backward pass.
 func (l *learner) flops() int64 { return 6 * int64(l.net.Layout().Count()) }
 
 func (l *learner) close() error {
@@ -103,7 +105,7 @@ func (l *learner) compileTable(dev kernel.Device) (err error) {
 	p := plan.New("ppo table", dev, len(states), 1, l.net.Layout())
 	x := p.Rows("cells", p.B(), n)
 	l.out = l.net.Record(p, x)
-	l.out.Space = kernel.Batch // kept, for the host to read
+	l.out.Space = kernel.Batch // kept for the host to read
 	l.outs = make([]float32, len(states)*l.out.Cols())
 	l.outRows = l.outs
 	if l.table, err = p.Compile(dev, l.store); err != nil {
@@ -116,8 +118,8 @@ func (l *learner) compileTable(dev kernel.Device) (err error) {
 	return l.table.WriteBatch(x, rows)
 }
 
-// learn lives through one goal and fills history, stream after stream. tell, which may be nil,
-// hears how many of its steps were taken and learned from.
+// learn trains on one goal and writes its steps to history, one stream after another. tell receives
+// the number of steps taken and learned from so far, over all streams. It may be nil.
 func (l *learner) learn(ctx context.Context, goal grid.Goal, history []grid.Step, tell func(steps int)) error {
 	if err := l.begin(goal); err != nil {
 		return err
@@ -136,7 +138,8 @@ func (l *learner) learn(ctx context.Context, goal grid.Goal, history []grid.Step
 			return err
 		}
 		if left < l.c.NSteps {
-			// too few to learn from, as the learner knows it: they are part of its history all the same
+			// A partial rollout is too small to learn from. Its steps are part of the history all
+			// the same.
 			break
 		}
 		l.batch.advantages(l.c)
@@ -151,26 +154,27 @@ func (l *learner) learn(ctx context.Context, goal grid.Goal, history []grid.Step
 	return err
 }
 
-// keyOf is the key of a goal's random numbers.
+// keyOf returns the key of a goal's random numbers.
 func keyOf(c *config.PPO, goal grid.Goal) uint64 {
 	w := rng.At(c.AlgSeed, uint64(goal), 0, rng.Learner)
 	return uint64(w[0]) | uint64(w[1])<<32
 }
 
-// start puts the environments at the beginning of a goal's history.
+// start sets random numbers and environments to the start of a goal.
 func (l *learner) start(goal grid.Goal) {
 	l.key, l.pass = keyOf(l.c, goal), 0
 	l.batch.begin(goal)
 }
 
-// begin forgets the last goal.
+// begin resets the learner to the start of a goal.
 func (l *learner) begin(goal grid.Goal) error {
 	l.start(goal)
 	return errors.Join(l.store.WriteWeights(model.Initial(l.net.Layout(), l.key)), l.store.WriteMoments(l.zeros, l.zeros),
 		l.update.SetState(kernel.State{}))
 }
 
-// look evaluates the network in every state: until the next update, acting is a lookup.
+// look evaluates the network in every state of the room. Acting is then a table lookup until the
+// next update.
 func (l *learner) look() error {
 	if err := l.table.Run(); err != nil {
 		return err
@@ -182,8 +186,8 @@ func (l *learner) look() error {
 	return nil
 }
 
-// improve makes the passes over what was collected. A round may be thousands of minibatches: the
-// end of the context is heeded before each.
+// improve trains on the rollout for NEpochs passes, or until the policy's divergence exceeds 1.5
+// times TargetKL. It checks ctx before each minibatch, because a rollout may hold thousands.
 func (l *learner) improve(ctx context.Context) error {
 	for pass := range l.c.NEpochs {
 		l.shuffle()
@@ -208,14 +212,14 @@ func (l *learner) improve(ctx context.Context) error {
 	return nil
 }
 
-// shuffle deals the samples anew. What does not fill a minibatch at the end is left out of this
-// pass.
+// shuffle permutes the samples. A pass leaves out the samples at the end that do not fill a
+// minibatch.
 func (l *learner) shuffle() {
 	for i := range l.order {
 		l.order[i] = int32(i)
 	}
 	var w [4]uint32
-	// Fisher–Yates; word i of the pass picks the partner of place i
+	// Fisher–Yates: number i of the pass picks the sample to swap with sample i.
 	for i := len(l.order) - 1; i > 0; i-- {
 		if i%4 == 3 || i == len(l.order)-1 {
 			w = rng.At(l.key, shuffleIndex+l.pass, uint32(i/4), rng.Learner)
@@ -226,7 +230,7 @@ func (l *learner) shuffle() {
 	l.pass++
 }
 
-// step learns from one minibatch.
+// step makes one update with a minibatch of the samples with these indices.
 func (l *learner) step(samples []int32) error {
 	b, n := &l.batch, l.batch.features
 	for r, i := range samples[l.program.First():][:l.program.Batch] {
@@ -244,9 +248,9 @@ func (l *learner) step(samples []int32) error {
 	return l.update.Run()
 }
 
-// moved is the mean divergence, over the samples, of the policy as it stands from the one that
-// collected them. That one stays in the table: every pass is measured from it, not from the pass
-// before.
+// moved returns the Kullback-Leibler divergence of the current policy from the policy that
+// collected the samples, averaged over the samples. The table keeps the collecting policy, so every
+// pass is measured against it.
 func (l *learner) moved() (float64, error) {
 	then := l.batch.policy
 	defer func() { l.batch.policy = then }()

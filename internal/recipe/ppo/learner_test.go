@@ -96,8 +96,8 @@ func TestTargetKLEndsThePasses(t *testing.T) {
 	}
 }
 
-// TestMovedCountsFromTheRollout: the divergence is from the policy that collected the samples,
-// however often it is asked for.
+// TestMovedCountsFromTheRollout: the divergence is measured from the policy that collected the
+// samples, for any number of calls.
 func TestMovedCountsFromTheRollout(t *testing.T) {
 	l := openLearner(t, smallData(t))
 	if err := errors.Join(l.begin(grid.Goal(grid.At(2, 2))), l.look()); err != nil {
@@ -237,7 +237,7 @@ func openCPU(t testing.TB, workers int) kernel.Device {
 	return dev
 }
 
-// The goal's value was said to stay within 0 to 1 whatever the discount.
+// The value of the goal does not stay within 0 to 1 for every discount.
 func TestGoalValueByDiscount(t *testing.T) {
 	for _, c := range []struct {
 		gamma   float64
@@ -250,8 +250,8 @@ func TestGoalValueByDiscount(t *testing.T) {
 	}
 }
 
-// TestFeaturesOfAState: a cell lies between -1 and 1 in both directions; with a key and a door its
-// place is told in the inputs of its stage, behind both flags, and every input reaches the network.
+// TestFeaturesOfAState: the coordinates of a cell lie between -1 and 1. With a key and a door they
+// are in the inputs of the state's stage, after both flags, and every input reaches the network.
 func TestFeaturesOfAState(t *testing.T) {
 	room := grid.Room{Size: 5, Horizon: 1}
 	for cell, want := range map[grid.Cell][]float32{grid.At(0, 0): {-1, -1}, grid.At(4, 0): {1, -1}, grid.At(2, 3): {0, 0.5}} {

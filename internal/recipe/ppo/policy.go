@@ -15,8 +15,8 @@ import (
 	"haul/internal/world/grid"
 )
 
-// expected is the policy's exact mean return of an episode: the probabilities of its positions
-// are carried from step to step.
+// expected returns the exact mean return of an episode, from the probabilities of all positions at
+// each step.
 func (p *policyTable) expected(room grid.Room, goal grid.Goal) float64 {
 	var at, next [grid.NumStates]float64
 	at[grid.StateOf(room.Start(), 0)] = 1
@@ -39,8 +39,8 @@ func (p *policyTable) expected(room grid.Room, goal grid.Goal) float64 {
 	return sum
 }
 
-// walk is an episode's states, the start included. draw picks an action by a number in [0, 1) for
-// each step; nil takes the most likely one.
+// walk returns the states of one episode, from the start state on. draw returns a number in [0, 1)
+// for each step, by which the action is sampled. If draw is nil, the most likely action is taken.
 func (p *policyTable) walk(room grid.Room, goal grid.Goal, draw func(step int) float32) []grid.State {
 	out, rule := []grid.State{grid.StateOf(room.Start(), 0)}, goal.Rule()
 	for i := range room.Horizon {
@@ -61,7 +61,7 @@ func (p *policyTable) walk(room grid.Room, goal grid.Goal, draw func(step int) f
 	return out
 }
 
-// returnOf is what a walk earned.
+// returnOf returns the return of an episode's states.
 func returnOf(walk []grid.State, goal grid.Goal) float64 {
 	n, rule := 0, goal.Rule()
 	for i, s := range walk[1:] {
@@ -71,7 +71,7 @@ func returnOf(walk []grid.State, goal grid.Goal) float64 {
 	return float64(n)
 }
 
-// walks are two episodes for a picture: by the most likely actions, and sampled.
+// walks returns two episodes for a picture: one of the most likely actions, one of sampled actions.
 func walks(p *policyTable, room grid.Room, goal grid.Goal, seed uint64) []draw.Walk {
 	shown := func(caption string, states []grid.State) draw.Walk {
 		w := draw.Walk{Caption: fmt.Sprintf("%s · return %g of %g", caption, returnOf(states, goal), room.Optimal(goal)), Goal: goal.Cell().XY()}
@@ -88,7 +88,7 @@ func walks(p *policyTable, room grid.Room, goal grid.Goal, seed uint64) []draw.W
 	return []draw.Walk{shown("most likely actions", p.walk(room, goal, nil)), shown("sampled", p.walk(room, goal, sampled))}
 }
 
-// judged is what a policy earns.
+// judged is the result of evaluating a policy.
 type judged struct {
 	Iteration int       `json:"iteration"`
 	Goal      grid.Goal `json:"goal"`
@@ -96,15 +96,15 @@ type judged struct {
 	Size      int       `json:"size"`
 	Horizon   int       `json:"horizon"`
 	Optimal   float64   `json:"optimal"`
-	Expected  float64   `json:"expected_return"` // exactly, by the policy's probabilities
+	Expected  float64   `json:"expected_return"` // exact, from the policy's probabilities
 	Share     float64   `json:"share_of_optimum"`
-	Greedy    float64   `json:"greedy_return"` // by the most likely actions
+	Greedy    float64   `json:"greedy_return"` // return of the most likely actions
 
 	path, device, name string
 	walks              []draw.Walk
 }
 
-// evaluate works out what a checkpoint's policy earns.
+// evaluate computes the returns of a checkpoint's policy.
 func evaluate(_ context.Context, e *run.Evaluation) (*judged, error) {
 	dev, err := e.Device()
 	if err != nil {
@@ -140,17 +140,17 @@ func evaluate(_ context.Context, e *run.Evaluation) (*judged, error) {
 	return r, nil
 }
 
-// Object is the result itself.
+// Object returns the result for JSON output.
 func (r *judged) Object() any { return r }
 
-// Text prints it for a person.
+// Text writes the result for people.
 func (r *judged) Text(w io.Writer, bold func(string) string) error {
 	_, err := fmt.Fprintf(w, "%s\nreturn  %.3f of %.3f per episode, worked out exactly: %.2f %% of the optimum\ngreedy  %g by the most likely actions\ngoal    %v of a %d×%d room, episodes of %d steps, after %s\n",
 		bold(r.path+", "+r.device), r.Expected, r.Optimal, 100*r.Share, r.Greedy, r.Goal, r.Size, r.Size, r.Horizon, report.Plural(int64(r.Iteration), "iteration"))
 	return err
 }
 
-// Pictures are two walks.
+// Pictures returns one drawing with two episodes.
 func (r *judged) Pictures() []run.Drawing {
 	return []run.Drawing{{Draw: func(w io.Writer, f draw.Format) error { return draw.Rooms(w, f, r.name, r.Size, r.walks...) }}}
 }

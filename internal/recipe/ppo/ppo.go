@@ -1,9 +1,9 @@
-// Package ppo is the recipe PPO, proximal policy optimization on one goal of a dark room: an actor
-// and a critic that share two layers, recorded once and replayed. The same learner, on every goal
-// at once, makes the learning histories that the in-context agent is trained on (MakeHistories).
+// Package ppo is the recipe that trains a learner on one goal of a dark room by proximal policy
+// optimization (PPO). The learner is an actor and a critic that share two layers. MakeHistories
+// trains such a learner on every goal to make the learning histories for the in-context agent.
 //
-// What a reader could break: a run of one goal and that goal's part of the histories are the same
-// learner, step for step. What either draws, the other draws.
+// A run on one goal takes the same steps, with the same random numbers, as the learner of that goal
+// in MakeHistories.
 package ppo
 
 import (
@@ -18,10 +18,10 @@ import (
 	"haul/internal/world/grid"
 )
 
-// Name is the recipe's.
+// Name is the name of the recipe.
 const Name = config.RecipePPO
 
-// Recipe trains learners of one goal.
+// Recipe trains a learner on one goal.
 type Recipe struct{}
 
 var about = run.About{
@@ -40,27 +40,27 @@ likely actions. --plot draws a walk by the most likely actions beside a sampled 
 	Use:    run.LastName,
 }
 
-// About presents the recipe.
+// About describes the recipe.
 func (Recipe) About() *run.About { return &about }
 
-// round is the steps that are gathered between two rounds of learning, in all environments.
+// round returns the number of steps between two updates, over all environments.
 func round(c *config.PPO) int { return c.NSteps * c.NStream }
 
-// Length is the rounds of acting and learning. Steps that are left over teach nothing and are not
-// taken here.
+// Length returns the number of whole rounds in the configured steps. The steps that are left over
+// are not taken.
 func (Recipe) Length(s config.Settings) int {
 	c := s.(*config.PPO)
 	return c.TotalSourceTimesteps / round(c)
 }
 
-// Lengthen sets the steps to those of n rounds.
+// Lengthen returns the settings with the number of steps of n rounds.
 func (Recipe) Lengthen(s config.Settings, n int) config.Settings {
 	own := *s.(*config.PPO)
 	own.TotalSourceTimesteps = n * round(&own)
 	return &own
 }
 
-// Merge lets the number of steps change, and what only histories depend on.
+// Merge lets a resumed run change the number of steps, and the settings that only histories use.
 func (Recipe) Merge(file, now config.Settings) config.Settings {
 	a, b := *file.(*config.PPO), now.(*config.PPO)
 	a.TotalSourceTimesteps, a.NProcess = b.TotalSourceTimesteps, b.NProcess
@@ -68,7 +68,7 @@ func (Recipe) Merge(file, now config.Settings) config.Settings {
 	return &a
 }
 
-// Precision leaves it to the device.
+// Precision returns "", so that the device chooses.
 func (Recipe) Precision(config.Settings) string { return "" }
 
 // Step compiles one update on a minibatch of zeros.
@@ -87,10 +87,10 @@ func (Recipe) Step(dev kernel.Device, s config.Settings) (*run.Step, error) {
 		Work: func(m kernel.Metrics) int64 { return m.Steps * rows * l.flops() }}, l.table.Close()
 }
 
-// goalOf is what pays in a run of its own.
+// goalOf returns the goal that the settings choose for a run.
 func goalOf(c *config.PPO) grid.Goal { return roomOf(c).Goals()[c.Goal] }
 
-// roomOf is the room of the settings, which know its kinds by the same names.
+// roomOf returns the room of the settings. Package grid knows all kinds of the settings by name.
 func roomOf(c *config.PPO) grid.Room {
 	kind, err := grid.KindOf(c.Env)
 	if err != nil {
@@ -99,7 +99,7 @@ func roomOf(c *config.PPO) grid.Room {
 	return grid.Room{Size: c.GridSize, Horizon: c.Horizon, Kind: kind}
 }
 
-// Open has nothing to open.
+// Open returns a task that needs no data.
 func (Recipe) Open(config.Settings, run.Flags, *run.Checkpoint) (run.Task, error) { return task{}, nil }
 
 type task struct{}
@@ -111,7 +111,7 @@ func tables() []report.Table {
 	return []report.Table{{Kind: "iteration", File: "csv/history_ppo.csv", Row: new(Iteration)}}
 }
 
-// Evaluate works out what a checkpoint's policy earns.
+// Evaluate computes the returns of a checkpoint's policy.
 func (Recipe) Evaluate(ctx context.Context, e *run.Evaluation) (run.Result, error) {
 	return evaluate(ctx, e)
 }

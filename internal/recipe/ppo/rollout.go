@@ -9,14 +9,14 @@ import (
 	"haul/internal/world/grid"
 )
 
-// rollout is what a learner gathers between two updates, in streams that advance together. An
-// episode may continue from one rollout to the next.
+// rollout holds the samples that a learner collects between two updates. Its streams are
+// environments that step together. An episode may continue in the next rollout.
 //
-// What a reader could break: samples are ordered [step, stream], histories [stream, step].
+// samples are ordered [step, stream]. A history is ordered [stream, step].
 type rollout struct {
 	room     grid.Room
-	states   []grid.State // of the room
-	features int          // that the network sees of a state
+	states   []grid.State // all states of the room
+	features int          // number of inputs of the network
 	feature  [grid.NumStates][maxFeatures]float32
 	next     [grid.NumActions][256]grid.Cell
 	streams  int
@@ -26,36 +26,37 @@ type rollout struct {
 	done             int // steps of each stream since the goal began
 	policy           policyTable
 	samples          []sample
-	ends             []bool // by step of the rollout: an episode ended with it
+	ends             []bool // by step of the rollout: reports whether an episode ended with it
 	actions, rewards []uint8
-	carried          []float64 // by stream: the advantage of the step after, decayed
+	carried          []float64 // by stream: the advantage of the following step, decayed
 }
 
-// sample is one transition and what it teaches.
+// sample is one transition and the targets derived from it.
 type sample struct {
 	state             grid.State
 	action, reward    uint8
-	logProb           float32 // of the action, when it was taken
+	logProb           float32 // of the action, at the time that it was taken
 	advantage, target float32
 }
 
-// policyTable is a policy and its critic, state by state.
+// policyTable holds the policy and the critic's value for every state.
 type policyTable struct {
 	logProb [grid.NumStates][grid.NumActions]float32
-	// action k is taken by a draw under below[k] and not under an earlier one; else the last
+	// cumulative probabilities: action k is the first whose bound exceeds the random number, or the
+	// last action
 	below [grid.NumStates][grid.NumActions - 1]float32
 	value [grid.NumStates]float32
 }
 
-// maxFeatures is the most that the network sees of a state.
+// maxFeatures is the largest number of inputs that a state has.
 const maxFeatures = 2 + 2*3 // two flags, and the cell in each stage
 
-// featuresOf is what the network sees of a state: where the cell lies, from -1 to 1. In a room of
-// several stages it also sees whether the key is held and whether the door is open, and has inputs
-// of its own for the cell in each stage. Without the flags a learner could walk one way alone from
-// a cell that lies on the way to both; were the cell's inputs shared, the way to the key would be
-// walked again once it is held, and a door far from it never found. The agent that reads the
-// history sees none of this but the rewards.
+// featuresOf returns the network's inputs for a state: the coordinates of the cell, from -1 to 1. A
+// room with several stages adds a flag for the key and one for the open door, and gives each stage
+// separate inputs for the cell. Without the flags the policy could take only one action in a cell
+// that lies on the path to the key and on the path to the door. With shared inputs for the cell,
+// the learner would repeat the path to the key after taking it, and miss a door far from it. The
+// agent that reads the history sees only the rewards.
 func featuresOf(room grid.Room, s grid.State) []float32 {
 	scale := func(v int) float32 { return 2*float32(v)/float32(room.Size-1) - 1 }
 	x, y := scale(s.Cell().X()), scale(s.Cell().Y())
@@ -89,7 +90,7 @@ func newRollout(c *config.PPO) rollout {
 	return r
 }
 
-// begin puts every stream at the start of a goal's history.
+// begin sets every stream to the start of a goal's history.
 func (r *rollout) begin(goal grid.Goal) {
 	goals := make([]grid.Goal, r.streams)
 	for i := range goals {
@@ -98,7 +99,8 @@ func (r *rollout) begin(goal grid.Goal) {
 	r.env, r.rule, r.done = grid.NewBatch(r.room, goals), goal.Rule(), 0
 }
 
-// fill takes the network's output over the states: the actions' logits and a value, row by row.
+// fill computes the table from the network's output for the states: per row the logits of the
+// actions, then the value.
 func (p *policyTable) fill(states []grid.State, outs []float32) {
 	for i, state := range states {
 		row := outs[i*(grid.NumActions+1):][:grid.NumActions+1]
@@ -122,7 +124,7 @@ func (p *policyTable) fill(states []grid.State, outs []float32) {
 	}
 }
 
-// draw picks an action by a number in [0, 1).
+// draw returns the action that a random number in [0, 1) selects.
 func (p *policyTable) draw(state grid.State, u float32) uint8 {
 	for k, bound := range p.below[state] {
 		if u < bound {
@@ -132,8 +134,8 @@ func (p *policyTable) draw(state grid.State, u float32) uint8 {
 	return grid.NumActions - 1
 }
 
-// collect acts for so many steps and appends them to the streams of history, which may be nil. The
-// end of the context is heeded before each.
+// collect takes the given number of steps in each stream and appends them to the streams of
+// history, which may be nil. It checks ctx before each step.
 func (r *rollout) collect(ctx context.Context, key uint64, steps int, history []grid.Step) error {
 	each := len(history) / r.streams
 	for t := range steps {
@@ -159,22 +161,26 @@ func (r *rollout) collect(ctx context.Context, key uint64, steps int, history []
 	return nil
 }
 
-// spreadFloor is added to the spread that advantages are divided by, as a share of the largest
-// value. Where no stream is paid, or all walk the best way, what is left of advantages is the
-// critic's error. Kept small it loses to the entropy bonus, and a learner that has strayed from a
-// far goal explores again; blown up to the size of a lesson it holds the learner where it is.
+// spreadFloor is added to the standard deviation that advantages are divided by, in units of the
+// largest value. If no stream gets a reward, or all streams take the best path, advantages consist
+// of the critic's error alone. The floor keeps them small: the entropy bonus then outweighs them,
+// and a policy that has lost a distant goal explores again. Without the floor the error would count
+// as much as a reward and keep the policy where it is.
 const spreadFloor = 0.05
 
-// advantages fills in advantages (generalized advantage estimation) and the critic's targets.
+// advantages computes the advantages (generalized advantage estimation) and the critic's targets.
 //
-// The end of an episode is a limit of time that the agent cannot see, so the critic's word for what
-// would follow stands in for it: the value of a state is the same at every step. Advantages are
-// divided by their spread over the rollout, not the minibatch, which may hold no reward while they
-// are rare. Their mean stays: once every stream walks the same way, taking it away turns the
-// critic's error in one cell into a lesson against the only action that was tried there, and the
-// policy falls apart. For the same reason the critic should still be short of the truth when the
-// history ends: until then staying on the goal is better than it expects. It comes nearer by about
-// (1-γ)/(1-γλ) of the way an update, so long histories want a smaller λ or a larger γ.
+// The agent cannot see the time limit that ends an episode, so the value of a state is the same at
+// every step, and the critic's value of the next state also follows the last step of an episode.
+//
+// Advantages are divided by their standard deviation over the whole rollout, because a minibatch
+// may hold no reward while rewards are rare. Their mean is not subtracted. Once every stream takes
+// the same path, subtracting it would turn the critic's error in a cell into an advantage against
+// the only action taken there, and the policy would collapse.
+//
+// For the same reason the critic should still underestimate when the history ends: until then,
+// staying on the goal is better than it predicts. Each update closes about (1-γ)/(1-γλ) of its
+// error, so long histories need a smaller λ or a larger γ.
 func (r *rollout) advantages(c *config.PPO) {
 	unit := rewardUnit(c)
 	clear(r.carried)
@@ -202,12 +208,12 @@ func (r *rollout) advantages(c *config.PPO) {
 	}
 }
 
-// rewardUnit is what a reward of 1 counts. The critic shares its layers with the actor, and its
-// errors must not outweigh the actor's: up to a discount of 1-1/horizon the unit is 1-γ and values
-// stay within 0 to 1. Past that it would shrink a single reward to nothing, so it stays 1/horizon,
-// and the goal's value goes towards 1/(horizon·(1-γ)): 5 at horizon 20 and γ 0.99. At γ 1 there
-// would be no such value to go towards; the settings refuse it. A key and a door pay once each:
-// half a unit each keeps values within 0 to 1 whatever the discount.
+// rewardUnit returns the value that a reward of 1 counts in training. The critic shares its layers
+// with the actor, so its errors must not outweigh the actor's. Up to a discount of 1-1/horizon the
+// unit is 1-γ and values stay within 0 to 1. For larger γ, 1-γ would make a single reward too
+// small, so the unit is 1/horizon and the goal's value approaches 1/(horizon·(1-γ)): 5 at horizon
+// 20 and γ 0.99. For γ 1 that limit does not exist; the settings refuse it. The key and the door
+// give one reward each: a unit of one half keeps values within 0 to 1 for every discount.
 func rewardUnit(c *config.PPO) float64 {
 	if c.Env == config.EnvKeyDoor {
 		return 0.5

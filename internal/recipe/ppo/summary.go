@@ -12,25 +12,26 @@ import (
 	"haul/internal/world/history"
 )
 
-// HistorySummary summarises the learners of a file. A share is a return divided by the best
-// possible one on the same goal.
+// HistorySummary summarises the learners of a file of histories. A share is a return divided by the
+// best possible one on the same goal.
 type HistorySummary struct {
 	Goals    int          `json:"goals"`
 	Streams  int          `json:"streams"`
 	Steps    int          `json:"steps_per_stream"`
 	Episodes int          `json:"episodes"`
-	Last     int          `json:"last_episodes"` // how many the final figures are a mean over
+	Last     int          `json:"last_episodes"` // number of episodes that the final figures are a mean over
 	Return   float64      `json:"final_return"`
 	Optimal  float64      `json:"optimal_return"`
 	Share    float64      `json:"final_share"` // mean over goals
 	First    float64      `json:"first_share"` // of the first episode
 	Third    float64      `json:"third_share"` // of the episode a third into the history
-	Worst    []GoalResult `json:"worst"`       // by share
+	Worst    []GoalResult `json:"worst"`       // by share, lowest first
 
-	Mean, Low, High []float64 `json:"-"` // share by episode: mean, and the tenth and ninetieth percentile of the goals
+	// share by episode: the mean, and the tenth and ninetieth percentile over goals
+	Mean, Low, High []float64 `json:"-"`
 }
 
-// GoalResult is how one learner ended.
+// GoalResult is the final result of one learner.
 type GoalResult struct {
 	Goal    grid.Goal `json:"goal"`
 	Return  float64   `json:"final_return"`
@@ -38,10 +39,10 @@ type GoalResult struct {
 	Share   float64   `json:"final_share"`
 }
 
-// worstGoals is how many a summary names.
+// worstGoals is the number of goals that a summary names.
 const worstGoals = 3
 
-// SummarizeHistories measures the learners of an open file.
+// SummarizeHistories summarises the learners of an open file.
 func SummarizeHistories(h *history.Rooms) HistorySummary {
 	n := float64(len(h.Goals))
 	s := HistorySummary{Goals: len(h.Goals), Streams: h.Streams, Steps: h.Steps, Episodes: h.Steps / h.Room.Horizon, Last: finalEpisodes(&h.Header)}
@@ -76,7 +77,7 @@ func SummarizeHistories(h *history.Rooms) HistorySummary {
 	return s
 }
 
-// Draw draws the learners' curves: the mean, and the band in which eight of ten goals lie.
+// Draw draws the learning curves: the mean, and the band that holds eight of ten goals.
 func (s *HistorySummary) Draw(w io.Writer, f draw.Format, room grid.Room) error {
 	mean, band := draw.Curve{Name: "mean"}, draw.Band{Name: "10 to 90 % of the goals"}
 	for e := range s.Mean {

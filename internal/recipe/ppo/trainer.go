@@ -16,17 +16,17 @@ import (
 	"haul/internal/world/grid"
 )
 
-// state is a learner's state between two rounds, except its weights.
+// state is the learner's state between two rounds, without its weights.
 type state struct {
-	Pass   uint64       `json:"pass"`   // over samples, in all rounds
+	Pass   uint64       `json:"pass"`   // number of passes over samples, in all rounds
 	Steps  int          `json:"steps"`  // of each environment
-	Clock  int          `json:"clock"`  // steps of the episode under way
-	States []grid.State `json:"cells"`  // where the environments stand
-	Earned int          `json:"earned"` // by all of them in that episode
+	Clock  int          `json:"clock"`  // steps of the current episode
+	States []grid.State `json:"cells"`  // state of each environment
+	Earned int          `json:"earned"` // rewards of all environments in the current episode
 }
 
-// trainer is PPO at work on one goal. An update is one round: gather steps by the policy as it
-// stands, judge them, learn from them in some passes.
+// trainer trains a learner on one goal. One update is one round: collect a rollout with the current
+// policy, compute advantages, and train on them for several passes.
 type trainer struct {
 	*run.Setup
 	*learner
@@ -35,12 +35,12 @@ type trainer struct {
 	at   state
 	view *view
 
-	within  context.Context // ends when the round under way is given up
+	within  context.Context // cancelled when the current round is abandoned
 	abandon context.CancelFunc
 	before  begun
 
-	// Of the round under way.
-	returns  int // of the episodes that ended, all environments together
+	// Of the current round.
+	returns  int // sum over the finished episodes of all environments
 	episodes int
 }
 
@@ -67,7 +67,7 @@ func (t *trainer) Initial() []float32 {
 	return model.Initial(t.net.Layout(), keyOf(t.cfg, t.goal))
 }
 
-// State is written from the learner, whose copy the checkpoint keeps.
+// State returns the state for a checkpoint, copied from the learner.
 func (t *trainer) State() any {
 	if e := t.batch.env; e != nil {
 		t.at.Pass, t.at.Steps, t.at.Clock, t.at.States = t.pass, t.batch.done, e.Clock(), e.States()
@@ -75,7 +75,7 @@ func (t *trainer) State() any {
 	return &t.at
 }
 
-// Restore puts the learner's environments where they stood.
+// Restore sets the learner's environments to the state of a checkpoint.
 func (t *trainer) Restore(_ context.Context, ck *run.Checkpoint, _ bool) error {
 	at := t.at
 	t.start(t.goal)
@@ -89,10 +89,10 @@ func (t *trainer) Restore(_ context.Context, ck *run.Checkpoint, _ bool) error {
 	return nil
 }
 
-// Prepare has nothing left to do.
+// Prepare does nothing.
 func (t *trainer) Prepare(context.Context) error { return nil }
 
-// Begin has nothing to set: the rate is the same throughout.
+// Begin does nothing: the learning rate is constant.
 func (t *trainer) Begin() error { return nil }
 
 func (t *trainer) Total() int        { return Recipe{}.Length(t.cfg) }
@@ -101,7 +101,7 @@ func (t *trainer) Place(updates int) string {
 	return fmt.Sprintf("after iteration %d of %d", updates, t.Total())
 }
 
-// Update is one round.
+// Update runs one round. If ctx is cancelled while the round is abandoned, the round is undone.
 func (t *trainer) Update(ctx context.Context) error {
 	if err := t.before.keep(t); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (t *trainer) Update(ctx context.Context) error {
 	return err
 }
 
-// round gathers steps by the policy as it stands, judges them and learns from them.
+// round collects a rollout with the current policy, computes advantages and trains on them.
 func (t *trainer) round(ctx context.Context) error {
 	if err := t.look(); err != nil {
 		return err
@@ -126,10 +126,10 @@ func (t *trainer) round(ctx context.Context) error {
 	return t.improve(ctx)
 }
 
-// Abandon gives the round under way up.
+// Abandon aborts the current round.
 func (t *trainer) Abandon() { t.abandon() }
 
-// count adds up the returns of the round.
+// count sums the returns of the round's finished episodes.
 func (t *trainer) count() {
 	t.returns, t.episodes = 0, 0
 	for i := range t.batch.ends {
@@ -144,7 +144,7 @@ func (t *trainer) count() {
 	}
 }
 
-// EndInterval works out what the policy has come to.
+// EndInterval evaluates the current policy.
 func (t *trainer) EndInterval(_ context.Context, s *run.Interval) (*run.Outcome, error) {
 	if err := t.look(); err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func (t *trainer) EndInterval(_ context.Context, s *run.Interval) (*run.Outcome,
 	return &run.Outcome{Records: []report.Record{{Kind: "iteration", At: row.Iteration, Row: row}}, Taken: true, Save: true}, nil
 }
 
-// Finish says what the learner has come to.
+// Finish returns the summary of the run.
 func (t *trainer) Finish(context.Context) (*report.Ending, error) {
 	if err := t.look(); err != nil {
 		return nil, err
@@ -180,7 +180,7 @@ func (t *trainer) Finish(context.Context) (*report.Ending, error) {
 	return t.view.ending(sum), nil
 }
 
-// Describe fills in what the recipe knows of the run.
+// Describe fills in the recipe's part of the run's description.
 func (t *trainer) Describe(i *report.Info) {
 	t.view = &view{info: i, cfg: t.cfg, goal: t.goal}
 	i.View, i.Tables, i.At = t.view, tables(), t.Progress.Updates

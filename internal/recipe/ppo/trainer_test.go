@@ -58,7 +58,7 @@ func TestARunIsItsGoalsHistory(t *testing.T) {
 	if want := (Recipe{}).Length(c); ck.Progress.Updates != want {
 		t.Errorf("%d rounds, want %d", ck.Progress.Updates, want)
 	}
-	// The return of the first round is that of the history's first episodes.
+	// The return of the first round equals the mean return of the history's first episodes.
 	sum, n := 0, c.NSteps/c.Horizon*c.Horizon
 	each := len(history) / c.NStream
 	for s := range c.NStream {
@@ -71,8 +71,8 @@ func TestARunIsItsGoalsHistory(t *testing.T) {
 	}
 }
 
-// TestLearns: the goal is found and held, and the figures of the end are those of the last
-// iteration.
+// TestLearns: the policy finds the goal and stays on it, and the final figures equal those in the
+// last iteration's row.
 func TestLearns(t *testing.T) {
 	c := smallData(t, "total_source_timesteps=6000")
 	e, _ := runtest.Whole(t, run.Options{Recipe: Recipe{}, Task: task{}, Settings: c, Device: openCPU(t, 1)})

@@ -12,21 +12,21 @@ import (
 	"haul/internal/world/grid"
 )
 
-// Iteration summarises one round of acting and learning. Return is over the episodes that ended
-// in it, by the policy before the update; Expected and Greedy are of the policy after it.
+// Iteration summarises one round. Return is over the episodes that ended in it, by the policy
+// before the update; Expected and Greedy are of the policy after it.
 type Iteration struct {
 	Iteration  int      `json:"iteration" csv:"iteration"`
 	Iterations int      `json:"iterations"`
-	Return     *float64 `json:"return" csv:"return" tb:"train/return"` // mean; null where no episode ended
+	Return     *float64 `json:"return" csv:"return" tb:"train/return"` // mean; null if no episode ended
 	Expected   float64  `json:"expected_return" csv:"expected_return" tb:"test/expected_return"`
 	Share      float64  `json:"share_of_optimum" csv:"share_of_optimum" tb:"test/share_of_optimum"`
-	Greedy     float64  `json:"greedy_return" csv:"greedy_return" tb:"test/greedy_return"` // by the most likely actions
+	Greedy     float64  `json:"greedy_return" csv:"greedy_return" tb:"test/greedy_return"` // return of the most likely actions
 	Optimal    float64  `json:"optimal" csv:"optimal"`
 	Best       bool     `json:"best" csv:"best"`
 	PolicyLoss float64  `json:"policy_loss" csv:"policy_loss" tb:"train/policy_loss"`
 	ValueLoss  float64  `json:"value_loss" csv:"value_loss" tb:"train/value_loss"` // mean squared error
 	Entropy    float64  `json:"entropy" csv:"entropy" tb:"train/entropy"`
-	Clipped    float64  `json:"clipped_share" csv:"clipped_share" tb:"train/clipped_share"` // of samples whose ratio left the range
+	Clipped    float64  `json:"clipped_share" csv:"clipped_share" tb:"train/clipped_share"` // fraction of samples whose ratio left the clip range
 	GradNorm   float64  `json:"grad_norm" csv:"grad_norm" tb:"train/grad_norm"`             // mean, before clipping
 	LR         float64  `json:"lr" csv:"lr"`
 
@@ -37,7 +37,7 @@ type Iteration struct {
 	report.Asked
 }
 
-// Summary is how a run ended.
+// Summary is the result of a run.
 type Summary struct {
 	Iterations    int       `json:"iterations"`
 	Steps         int       `json:"steps"` // of all environments
@@ -53,14 +53,14 @@ type Summary struct {
 	Best          string    `json:"best"`
 }
 
-// view is a learner's run in words and pictures.
+// view describes a run in text and pictures.
 type view struct {
 	info  *report.Info
 	cfg   *config.PPO
 	goal  grid.Goal
 	rows  []*Iteration
-	asked report.Asked // by this process
-	steps float64      // of environments, by this process
+	asked report.Asked // of this process
+	steps float64      // of all environments, in this process
 	spent float64      // seconds
 	walks []draw.Walk
 }
@@ -74,7 +74,7 @@ func (v *view) Banner(bool) (string, [][2]string) {
 		}
 }
 
-// roomLine is the room and its goal in words.
+// roomLine returns a description of the room and its goal.
 func roomLine(r grid.Room, goal grid.Goal) string {
 	out := fmt.Sprintf("%d×%d, episodes of %d steps, ", r.Size, r.Size, r.Horizon)
 	if goal.Keyed() {
@@ -130,7 +130,7 @@ func (v *view) Status(t report.Tick) report.Status {
 	return s
 }
 
-// Chart is the expected return below the optimum.
+// Chart returns the curve of the expected return, with the optimum as a level.
 func (v *view) Chart() report.Chart {
 	c := report.Chart{Last: Recipe{}.Length(v.cfg), Level: roomOf(v.cfg).Optimal(v.goal), Name: "optimum"}
 	for _, r := range v.rows {
@@ -152,7 +152,7 @@ func (v *view) Pictures() []report.Picture {
 	return out
 }
 
-// drawCurves draws the return and the entropy over iterations.
+// drawCurves draws the return and the entropy by iteration.
 func (v *view) drawCurves(w io.Writer, f draw.Format) error {
 	var acted, expected, entropy draw.Curve
 	acted.Name, expected.Name, entropy.Name = "while acting", "expected, after learning", "mean over samples"
@@ -171,7 +171,7 @@ func (v *view) drawCurves(w io.Writer, f draw.Format) error {
 		draw.Panel{Title: "Entropy of the policy", X: "iteration", Curves: []draw.Curve{entropy}, FromZero: true})
 }
 
-// ending is how the run ended, and what to try next.
+// ending returns the closing report of the run, with the commands to run next.
 func (v *view) ending(s *Summary) *report.Ending {
 	out := &report.Ending{Row: s, Title: fmt.Sprintf("done: %s, %s steps, %s", report.Plural(int64(s.Iterations), "iteration"), report.Thousands(int64(s.Steps)), report.Duration(s.Seconds))}
 	out.Line("return", "%.3f of %.3f per episode, worked out exactly: %.2f %% of the optimum; %g by the most likely actions", s.Expected, s.Optimal, 100*s.Share, s.Greedy)
