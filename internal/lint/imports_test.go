@@ -85,6 +85,14 @@ var house = []string{
 	"internal/model",
 	"internal/plan",
 	"internal/kernel/cpu",
+	"internal/kernel/cpu/attention",
+	"internal/kernel/cpu/dense",
+	"internal/kernel/cpu/optimizer",
+	"internal/kernel/cpu/routing",
+	"internal/kernel/cpu/sequence",
+	"internal/kernel/cpu/run",
+	"internal/kernel/cpu/isa/isatest",
+	"internal/kernel/cpu/isa",
 	"internal/kernel/cuda",
 	"internal/kernel/cuda/fuse",
 	"internal/kernel/cuda/bindtest",
@@ -161,7 +169,7 @@ var apart = []struct {
 	{"the driver knows no kernel", oneOf("internal/cu"), func(p string) bool { return strings.HasPrefix(p, "internal/kernel") }},
 	{"an agent reads what a world declares and knows no game", oneOf("internal/recipe/agent"), oneOf("internal/world/grid", "internal/world/episodic", "internal/world/xland")},
 	{"only internal/device opens the backends", not(oneOf("internal/device")), oneOf("internal/kernel/cpu", "internal/kernel/cuda")},
-	{"a backend's families are its own", not(under("internal/kernel/")), under("internal/kernel/cuda/")},
+	{"a backend's families are its own", not(under("internal/kernel/")), func(p string) bool { return under("internal/kernel/cuda/")(p) || under("internal/kernel/cpu/")(p) }},
 }
 
 // aKernel: the contract, the reference and the backends with their families, but not the suite that
@@ -234,6 +242,7 @@ func TestViolationsAreFound(t *testing.T) {
 		{"kernel and routing", "internal/kernel/cpu", "internal/vrp", []string{"internal/kernel/cpu imports internal/vrp: the kernels know no problem"}},
 		{"a family and routing", "internal/kernel/cuda/routing", "internal/vrp", []string{"internal/kernel/cuda/routing imports internal/vrp: the kernels know no problem"}},
 		{"a family past its backend", "internal/device", "internal/kernel/cuda/routing", []string{"internal/device imports internal/kernel/cuda/routing: a backend's families are its own"}},
+		{"a set's primitives past their backend", "internal/device", "internal/kernel/cpu/isa", []string{"internal/device imports internal/kernel/cpu/isa: a backend's families are its own"}},
 		{"a program with the interpreted driver", "cmd/haul", "internal/cu/cutest", []string{"cmd/haul imports internal/cu/cutest: the interpreted driver is for tests"}},
 		{"the suite may compare", "internal/kernel/kerneltest", "internal/vrp", nil},
 		{"recipe and recipe", "internal/recipe/routing", "internal/recipe/ppo", []string{"internal/recipe/routing imports internal/recipe/ppo: recipes are imported by their list alone"}},

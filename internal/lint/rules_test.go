@@ -16,7 +16,7 @@ import (
 // theirs: a kernel that reads such a field decides by it, and the next rule forgets that kernel.
 
 // rulesOf are the packages with rules in Go, and cudaRules those in CUDA.
-var rulesOf = []string{"internal/kernel/reference", "internal/kernel/cpu"}
+var rulesOf = []string{"internal/kernel/reference", "internal/kernel/cpu/routing"}
 
 const cudaRules = "internal/kernel/cuda/routing/src/rules.cuh"
 

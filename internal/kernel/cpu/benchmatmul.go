@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
-	"time"
+
+	"haul/internal/kernel/cpu/isa"
+	"haul/internal/kernel/cpu/run"
 )
 
 // The products of a training step, timed against the peak of the unit they run on: the FMA units,
@@ -51,16 +52,13 @@ type ProductReport struct {
 	Rows      []ProductTime `json:"rows"`
 }
 
-// benchSlice is how long one side runs before the other takes over.
-const benchSlice = time.Millisecond
-
 // BenchProducts times every product of the step, forward and both gradients, over the whole batch
 // and as the shards run them, each in the given rounds of slices between two slices of the peak
 // loop. Weights arrive packed, as the optimizer leaves them once per step; the gradients of weights
 // read their operands where the step has them and add to what is there. In bf16 the packing of the
 // other operands is part of a product's time.
 func BenchProducts(ctx context.Context, precision, set string, workers, rounds int, p Products, progress func(done, total int)) (ProductReport, error) {
-	prims, tiles, err := pickFor(precision, set)
+	prims, tiles, err := isa.PickFor(precision, set)
 	if err != nil {
 		return ProductReport{}, err
 	}
@@ -68,13 +66,13 @@ func BenchProducts(ctx context.Context, precision, set string, workers, rounds i
 		return ProductReport{}, fmt.Errorf("bench products: workers %d, rounds %d, batch %d, shard %d: each must be positive, the batch no smaller than the workers",
 			workers, rounds, p.Batch, p.Shard)
 	}
-	pool := newBenchPool(workers)
-	defer pool.close()
-	out := ProductReport{Set: setName(prims, tiles), Precision: precisionOf(tiles), Workers: workers}
+	pool := run.NewBenchPool(workers)
+	defer pool.Close()
+	out := ProductReport{Set: isa.SetName(prims, tiles), Precision: isa.PrecisionOf(tiles), Workers: workers}
 	var peaks []float64
 	jobs := p.jobs(workers, prims, tiles)
 	for i, j := range jobs {
-		row, around, err := j.measure(ctx, pool, peakOf(prims, tiles), rounds)
+		row, around, err := j.measure(ctx, pool, isa.PeakOf(prims, tiles), rounds)
 		if err != nil {
 			return ProductReport{}, err
 		}
@@ -93,7 +91,7 @@ type benchJob struct {
 }
 
 // jobs lists the products of the step, the batch's first.
-func (p Products) jobs(workers int, prims *primitives, tiles *tileSet) []benchJob {
+func (p Products) jobs(workers int, prims *isa.Primitives, tiles *isa.TileSet) []benchJob {
 	var jobs []benchJob
 	for _, scope := range []string{"batch", "shard"} {
 		for _, kind := range []string{"forward", "dX", "dW"} {
@@ -133,61 +131,61 @@ type layerCall struct {
 	flop float64
 }
 
-func newLayerCall(prims *primitives, tiles *tileSet, kind string, rows, in, out int) layerCall {
+func newLayerCall(prims *isa.Primitives, tiles *isa.TileSet, kind string, rows, in, out int) layerCall {
 	call := layerCall{flop: 2 * float64(rows) * float64(in) * float64(out)}
 	if tiles != nil {
 		call.run = tileCall(prims, tiles, kind, rows, in, out)
 		return call
 	}
 	g := gemmCall(kind, rows, in, out)
-	call.run = func() { prims.gemm(g) }
+	call.run = func() { prims.Gemm(g) }
 	return call
 }
 
-func gemmCall(kind string, rows, in, out int) *gemmArgs {
-	x, y := ptr(matrix(rows*in)), ptr(matrix(rows*out))
+func gemmCall(kind string, rows, in, out int) *isa.GemmArgs {
+	x, y := isa.Ptr(matrix(rows*in)), isa.Ptr(matrix(rows*out))
 	switch kind {
 	case "forward":
-		return &gemmArgs{c: y, a: x, b: ptr(matrix(packedLen(out, in))), bias: ptr(matrix(out)),
-			m: rows, n: out, k: in, ldc: out, ars: in, aks: 1, bks: panel, bps: in * panel}
+		return &isa.GemmArgs{C: y, A: x, B: isa.Ptr(matrix(isa.PackedLen(out, in))), Bias: isa.Ptr(matrix(out)),
+			M: rows, N: out, K: in, LDC: out, ARS: in, AKS: 1, BKS: isa.Panel, BPS: in * isa.Panel}
 	case "dX":
-		return &gemmArgs{c: x, a: y, b: ptr(matrix(packedLen(in, out))),
-			m: rows, n: in, k: out, ldc: in, ars: out, aks: 1, bks: panel, bps: out * panel}
+		return &isa.GemmArgs{C: x, A: y, B: isa.Ptr(matrix(isa.PackedLen(in, out))),
+			M: rows, N: in, K: out, LDC: in, ARS: out, AKS: 1, BKS: isa.Panel, BPS: out * isa.Panel}
 	default:
-		return &gemmArgs{c: ptr(matrix(out * in)), a: y, b: x,
-			m: out, n: in, k: rows, ldc: in, ars: 1, aks: out, bks: in, bps: panel, scratch: ptr(matrix(gemmScratch))}
+		return &isa.GemmArgs{C: isa.Ptr(matrix(out * in)), A: y, B: x,
+			M: out, N: in, K: rows, LDC: in, ARS: 1, AKS: out, BKS: in, BPS: isa.Panel, Scratch: isa.Ptr(matrix(isa.GemmScratch))}
 	}
 }
 
 // tileCall is gemmCall in bf16, with the packing that the step does on the way.
-func tileCall(prims *primitives, tiles *tileSet, kind string, rows, in, out int) func() {
+func tileCall(prims *isa.Primitives, tiles *isa.TileSet, kind string, rows, in, out int) func() {
 	x, y, w := matrix(rows*in), matrix(rows*out), matrix(out*in)
-	g := new(tileArgs)
+	g := new(isa.TileArgs)
 	switch kind {
 	case "forward":
-		b, bias, scratch := matrix(tileFloats(out, in)), matrix(out), matrix(tiles.needByWeight(rows, in))
-		tiles.pack(columnsOfB, b, w, in, out, in)
+		b, bias, scratch := matrix(isa.TileFloats(out, in)), matrix(out), matrix(tiles.NeedByWeight(rows, in))
+		tiles.Pack(isa.ColumnsOfB, b, w, in, out, in)
 		return func() {
-			*g = tileArgs{c: ptr(y), b: ptr(b), bias: ptr(bias), m: rows, n: out, k: in, ldc: out}
-			tiles.byWeight(prims, g, x, in, scratch)
+			*g = isa.TileArgs{C: isa.Ptr(y), B: isa.Ptr(b), Bias: isa.Ptr(bias), M: rows, N: out, K: in, LDC: out}
+			tiles.ByWeight(prims, g, x, in, scratch)
 		}
 	case "dX":
-		b, scratch := matrix(tileFloats(in, out)), matrix(tiles.needByWeight(rows, out))
-		tiles.pack(rowsOfB, b, w, in, in, out)
+		b, scratch := matrix(isa.TileFloats(in, out)), matrix(tiles.NeedByWeight(rows, out))
+		tiles.Pack(isa.RowsOfB, b, w, in, in, out)
 		return func() {
-			*g = tileArgs{c: ptr(x), b: ptr(b), m: rows, n: in, k: out, ldc: in}
-			tiles.byWeight(prims, g, y, out, scratch)
+			*g = isa.TileArgs{C: isa.Ptr(x), B: isa.Ptr(b), M: rows, N: in, K: out, LDC: in}
+			tiles.ByWeight(prims, g, y, out, scratch)
 		}
 	default:
-		sums := newRowSums(tiles, rows, out, in, out, in, 4*out*in >= farBytes)
-		scratch := matrix(sums.need())
-		return func() { sums.product(prims, g, w, y, x, false, scratch) }
+		sums := isa.NewRowSums(tiles, rows, out, in, out, in, 4*out*in >= isa.FarBytes)
+		scratch := matrix(sums.Need())
+		return func() { sums.Product(prims, g, w, y, x, false, scratch) }
 	}
 }
 
 // matrix returns n floats between -1 and 1 that start at a cache line, as the step's buffers do.
 func matrix(n int) []float32 {
-	buf := aligned(max(n, hugePage/4))[:n] // on large pages, as the step's are
+	buf := run.Aligned(max(n, run.HugePage/4))[:n] // on large pages, as the step's are
 	rng := rand.New(rand.NewPCG(uint64(n), 1))
 	for i := range buf {
 		buf[i] = 2*rng.Float32() - 1
@@ -196,7 +194,7 @@ func matrix(n int) []float32 {
 }
 
 // measure runs rounds of peak, product, peak, and returns the row with the peak rates beside it.
-func (j benchJob) measure(ctx context.Context, pool *benchPool, top func(rounds int) float64, rounds int) (ProductTime, []float64, error) {
+func (j benchJob) measure(ctx context.Context, pool *run.BenchPool, top func(rounds int) float64, rounds int) (ProductTime, []float64, error) {
 	var flop float64 // of one product on every worker
 	for _, c := range j.calls {
 		flop += c.flop
@@ -208,16 +206,16 @@ func (j benchJob) measure(ctx context.Context, pool *benchPool, top func(rounds 
 		return float64(n) * j.calls[w].flop
 	}
 	peak := func(_, n int) float64 { return top(n) }
-	repeats, spins := pool.fill(product), pool.fill(peak)
+	repeats, spins := pool.Fill(product), pool.Fill(peak)
 
 	var shares, rates, peaks []float64
 	for range rounds {
 		if err := ctx.Err(); err != nil {
 			return ProductTime{}, nil, err
 		}
-		before := pool.rate(peak, spins)
-		rate := pool.rate(product, repeats)
-		after := pool.rate(peak, spins)
+		before := pool.Rate(peak, spins)
+		rate := pool.Rate(product, repeats)
+		after := pool.Rate(peak, spins)
 		around := (before + after) / 2
 		peaks = append(peaks, around)
 		rates = append(rates, rate)
@@ -228,72 +226,6 @@ func (j benchJob) measure(ctx context.Context, pool *benchPool, top func(rounds 
 	rate := median(rates)
 	row.Rate, row.Seconds = rate/1e9, flop/rate
 	return row, peaks, nil
-}
-
-// A benchPool is the benchmark's worker pool: one goroutine per worker, each on a thread of its
-// own, that start a slice together.
-type benchPool struct {
-	work []chan slice
-	done chan outcome
-}
-
-type slice struct {
-	run func(w, n int) (flop float64)
-	n   int
-}
-
-type outcome struct {
-	flop float64
-	took time.Duration
-}
-
-func newBenchPool(workers int) *benchPool {
-	c := &benchPool{done: make(chan outcome, workers)}
-	for w := range workers {
-		work := make(chan slice)
-		c.work = append(c.work, work)
-		go func() {
-			runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-			for s := range work {
-				start := time.Now()
-				flop := s.run(w, s.n)
-				c.done <- outcome{flop, time.Since(start)}
-			}
-		}()
-	}
-	return c
-}
-
-func (c *benchPool) close() {
-	for _, work := range c.work {
-		close(work)
-	}
-}
-
-// slice runs n repeats on every worker; it lasts as long as the slowest.
-func (c *benchPool) slice(run func(w, n int) float64, n int) (flop float64, took time.Duration) {
-	for _, work := range c.work {
-		work <- slice{run, n}
-	}
-	for range c.work {
-		o := <-c.done
-		flop, took = flop+o.flop, max(took, o.took)
-	}
-	return flop, took
-}
-
-func (c *benchPool) rate(run func(w, n int) float64, n int) float64 {
-	flop, took := c.slice(run, n)
-	return flop / took.Seconds()
-}
-
-// fill finds how many repeats make a slice.
-func (c *benchPool) fill(run func(w, n int) float64) int {
-	n := 1
-	for _, took := c.slice(run, n); took < benchSlice; _, took = c.slice(run, n) {
-		n *= 2
-	}
-	return n
 }
 
 // fastTenth is the rate that one round in ten reaches.

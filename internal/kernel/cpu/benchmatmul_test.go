@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	"haul/internal/kernel/cpu/isa/isatest"
 )
 
 func TestBenchProducts(t *testing.T) {
@@ -19,7 +21,7 @@ func TestBenchProducts(t *testing.T) {
 	for i, c := range cases {
 		// The pool is the same whatever multiplies: the fastest of each precision, plain Go, and a set
 		// that is called by another name.
-		if raced && i > 0 || i > 0 && c[1] != "go" && c != [2]string{"bf16", TileSets()[0]} && c != [2]string{"bf16", "avx512"} {
+		if isatest.Raced && i > 0 || i > 0 && c[1] != "go" && c != [2]string{"bf16", TileSets()[0]} && c != [2]string{"bf16", "avx512"} {
 			continue
 		}
 		last, set := 0, c[1]

@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"haul/internal/kernel"
+	"haul/internal/kernel/cpu/attention"
+	"haul/internal/kernel/cpu/isa"
+	"haul/internal/kernel/cpu/routing"
 	"haul/internal/model"
 	"haul/internal/plan"
 	"haul/internal/rng"
@@ -23,49 +26,49 @@ func TestStopReachesInsideOneShard(t *testing.T) {
 		stop()
 	}
 	for name, c := range map[string]struct {
-		plant  func(p, real *primitives)
+		plant  func(p, real *isa.Primitives)
 		record func(t *testing.T, dev *Device) (*plan.Plan, *kernel.Layout)
 	}{
-		"between two ops": {func(p, real *primitives) {
-			p.norm = func(y, mean, rstd, x, gamma, beta []float32, rows, d int, eps float32) {
+		"between two ops": {func(p, real *isa.Primitives) {
+			p.Norm = func(y, mean, rstd, x, gamma, beta []float32, rows, d int, eps float32) {
 				once()
-				real.norm(y, mean, rstd, x, gamma, beta, rows, d, eps)
+				real.Norm(y, mean, rstd, x, gamma, beta, rows, d, eps)
 			}
 		}, routingStep},
-		"attention": {func(p, real *primitives) {
-			p.softmaxBias = func(s, dist []float32, rows, n, ld int, scale, slope float32) {
+		"attention": {func(p, real *isa.Primitives) {
+			p.SoftmaxBias = func(s, dist []float32, rows, n, ld int, scale, slope float32) {
 				once()
-				real.softmaxBias(s, dist, rows, n, ld, scale, slope)
+				real.SoftmaxBias(s, dist, rows, n, ld, scale, slope)
 			}
 		}, routingStep},
-		"attention's gradient": {func(p, real *primitives) {
-			p.softmaxBiasGrad = func(dp, s, dist []float32, rows, n, ld int, scale float32) float32 {
+		"attention's gradient": {func(p, real *isa.Primitives) {
+			p.SoftmaxBiasGrad = func(dp, s, dist []float32, rows, n, ld int, scale float32) float32 {
 				once()
-				return real.softmaxBiasGrad(dp, s, dist, rows, n, ld, scale)
+				return real.SoftmaxBiasGrad(dp, s, dist, rows, n, ld, scale)
 			}
 		}, routingStep},
-		"rollout": {func(p, real *primitives) {
-			p.pointer = func(s, lp, th, ent, u []float32, mask []uint64, rows, n, ld, words int, scale, mult float32) {
+		"rollout": {func(p, real *isa.Primitives) {
+			p.Pointer = func(s, lp, th, ent, u []float32, mask []uint64, rows, n, ld, words int, scale, mult float32) {
 				once()
-				real.pointer(s, lp, th, ent, u, mask, rows, n, ld, words, scale, mult)
+				real.Pointer(s, lp, th, ent, u, mask, rows, n, ld, words, scale, mult)
 			}
 		}, routingStep},
-		"rollout's gradient": {func(p, real *primitives) {
-			p.pointerGrad = func(du, s, lp, th, ent, wa, we []float32, act []int32, rows, n, ld int, scale, mult float32) {
+		"rollout's gradient": {func(p, real *isa.Primitives) {
+			p.PointerGrad = func(du, s, lp, th, ent, wa, we []float32, act []int32, rows, n, ld int, scale, mult float32) {
 				once()
-				real.pointerGrad(du, s, lp, th, ent, wa, we, act, rows, n, ld, scale, mult)
+				real.PointerGrad(du, s, lp, th, ent, wa, we, act, rows, n, ld, scale, mult)
 			}
 		}, routingStep},
-		"causal attention": {func(p, real *primitives) {
-			p.softmaxCausal = func(s, logSum []float32, first []int32, mask []uint16, rows, from, end, n, ld, words int, scale, keep float32) {
+		"causal attention": {func(p, real *isa.Primitives) {
+			p.SoftmaxCausal = func(s, logSum []float32, first []int32, mask []uint16, rows, from, end, n, ld, words int, scale, keep float32) {
 				once()
-				real.softmaxCausal(s, logSum, first, mask, rows, from, end, n, ld, words, scale, keep)
+				real.SoftmaxCausal(s, logSum, first, mask, rows, from, end, n, ld, words, scale, keep)
 			}
 		}, agentStep},
-		"causal attention's gradient": {func(p, real *primitives) {
-			p.softmaxCausalGrad = func(ds, s, logSum, dots []float32, first []int32, mask []uint16, rows, from, end, n, ld, words int, scale, keep float32) {
+		"causal attention's gradient": {func(p, real *isa.Primitives) {
+			p.SoftmaxCausalGrad = func(ds, s, logSum, dots []float32, first []int32, mask []uint16, rows, from, end, n, ld, words int, scale, keep float32) {
 				once()
-				real.softmaxCausalGrad(ds, s, logSum, dots, first, mask, rows, from, end, n, ld, words, scale, keep)
+				real.SoftmaxCausalGrad(ds, s, logSum, dots, first, mask, rows, from, end, n, ld, words, scale, keep)
 			}
 		}, agentStep},
 	} {
@@ -75,9 +78,9 @@ func TestStopReachesInsideOneShard(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer dev.Close()
-			own := *dev.prims
-			c.plant(&own, dev.prims)
-			dev.prims, calls = &own, 0
+			own := *dev.Prims
+			c.plant(&own, dev.Prims)
+			dev.Prims, calls = &own, 0
 			p, layout := c.record(t, dev)
 			r := initial(t, dev, p, layout)
 			if n := p.Program().Shards(); n != 1 {
@@ -102,20 +105,20 @@ func TestStopWithinAStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	own, real := *dev.prims, dev.prims
+	own, real := *dev.Prims, dev.Prims
 	var calls atomic.Int32
 	var inside sync.WaitGroup
 	inside.Add(workers)
 	var stop func()
-	own.norm = func(y, mean, rstd, x, gamma, beta []float32, rows, d int, eps float32) {
+	own.Norm = func(y, mean, rstd, x, gamma, beta []float32, rows, d int, eps float32) {
 		if calls.Add(1) <= workers { // each is in a shard of its own when they are stopped
 			inside.Done()
 			inside.Wait()
 			stop()
 		}
-		real.norm(y, mean, rstd, x, gamma, beta, rows, d, eps)
+		real.Norm(y, mean, rstd, x, gamma, beta, rows, d, eps)
 	}
-	dev.prims = &own
+	dev.Prims = &own
 	p, layout := agentStepOf(t, dev, 8, 16)
 	if n := p.Program().Shards(); n <= workers {
 		t.Fatalf("%d shards, want more than there are workers", n)
@@ -131,7 +134,7 @@ func TestStopWithinAStep(t *testing.T) {
 }
 
 // all starts are one block of decisions, so that one call is one turn of the loop
-const routingStarts = decodeRows
+const routingStarts = routing.DecodeRows
 
 func routingStep(t *testing.T, dev *Device) (*plan.Plan, *kernel.Layout) {
 	const n = routingStarts
@@ -155,7 +158,7 @@ func agentStep(t *testing.T, dev *Device) (*plan.Plan, *kernel.Layout) {
 }
 
 func agentStepOf(t *testing.T, dev *Device, batch, width int) (*plan.Plan, *kernel.Layout) {
-	const tokens = 5 * causalRows
+	const tokens = 5 * attention.CausalRows
 	m, err := model.NewAD(model.ADConfig{Width: width, Heads: 2, Layers: 2, Feed: 32, Positions: tokens, Observed: model.Sizes(9, 9), Actions: 5, Rewards: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -175,10 +178,12 @@ func agentStepOf(t *testing.T, dev *Device, batch, width int) (*plan.Plan, *kern
 // TestStopReachesInsideHeads: likewise where a head is attended by tiles at once.
 func TestStopReachesInsideHeads(t *testing.T) {
 	var stop func()
-	for name, plant := range map[string]func(own, real *tileSet, once func()){
-		"forward": func(own, real *tileSet, once func()) { own.attend = func(h *headArgs) { once(); real.attend(h) } },
-		"gradient": func(own, real *tileSet, once func()) {
-			own.attendGrad = func(h *headArgs) { once(); real.attendGrad(h) }
+	for name, plant := range map[string]func(own, real *isa.TileSet, once func()){
+		"forward": func(own, real *isa.TileSet, once func()) {
+			own.Attend = func(h *isa.HeadArgs) { once(); real.Attend(h) }
+		},
+		"gradient": func(own, real *isa.TileSet, once func()) {
+			own.AttendGrad = func(h *isa.HeadArgs) { once(); real.AttendGrad(h) }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -187,13 +192,13 @@ func TestStopReachesInsideHeads(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer dev.Close()
-			if dev.tiles.attend == nil {
+			if dev.Tiles.Attend == nil {
 				t.Skip("no tiles here that attend")
 			}
-			own, calls := *dev.tiles, 0
-			plant(&own, dev.tiles, func() { calls++; stop() })
-			dev.tiles = &own
-			p, layout := agentStepOf(t, dev, 2, 2*headWidth)
+			own, calls := *dev.Tiles, 0
+			plant(&own, dev.Tiles, func() { calls++; stop() })
+			dev.Tiles = &own
+			p, layout := agentStepOf(t, dev, 2, 2*isa.HeadWidth)
 			r := initial(t, dev, p, layout)
 			stop = r.(kernel.Stopper).Stop
 			if err := r.Run(); !errors.Is(err, kernel.ErrStopped) || calls != 1 {

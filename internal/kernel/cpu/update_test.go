@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"haul/internal/kernel"
+	"haul/internal/kernel/cpu/isa"
+	"haul/internal/kernel/cpu/run"
 )
 
 // TestUpdatePacks: after steps the packed forms that products read are those of the weights as the
@@ -36,7 +38,7 @@ func TestUpdatePacks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			run, err := dev.Compile(p, []kernel.Store{made})
+			replay, err := dev.Compile(p, []kernel.Store{made})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -45,35 +47,35 @@ func TestUpdatePacks(t *testing.T) {
 				for i := range v {
 					v[i] = scale * float32(i%13-6)
 				}
-				if err := run.WriteBatch(t, v); err != nil {
+				if err := replay.WriteBatch(t, v); err != nil {
 					panic(err)
 				}
 			}
 			fill(x, 0.3)
 			fill(dy, 0.2)
-			if err := run.SetControl(kernel.Control{LearningRate: 0.1, Temperature: 1}); err != nil {
+			if err := replay.SetControl(kernel.Control{LearningRate: 0.1, Temperature: 1}); err != nil {
 				t.Fatal(err)
 			}
 			for range 3 {
-				if err := run.Run(); err != nil {
+				if err := replay.Run(); err != nil {
 					t.Fatal(err)
 				}
 			}
-			s := made.(*store)
-			forward, transposed := packSizes(s.tiles, n, k)
+			s := made.(*run.Store)
+			forward, transposed := isa.PackSizes(s.Tiles, n, k)
 			want, turned := make([]float32, forward), make([]float32, transposed)
-			packForward(s.tiles, want, s.weights[at:][:n*k], n, k)
-			packTransposed(s.tiles, turned, s.weights[at:][:n*k], n, k)
+			isa.PackForward(s.Tiles, want, s.Weights[at:][:n*k], n, k)
+			isa.PackTransposed(s.Tiles, turned, s.Weights[at:][:n*k], n, k)
 			moved := false
 			for i, v := range want {
 				moved = moved || v != 0
-				if math.Float32bits(v) != math.Float32bits(s.packs[0].forward[i]) {
-					t.Fatalf("forward pack, word %d: %x, want %x", i, math.Float32bits(s.packs[0].forward[i]), math.Float32bits(v))
+				if math.Float32bits(v) != math.Float32bits(s.Packs[0].Forward[i]) {
+					t.Fatalf("forward pack, word %d: %x, want %x", i, math.Float32bits(s.Packs[0].Forward[i]), math.Float32bits(v))
 				}
 			}
 			for i, v := range turned {
-				if math.Float32bits(v) != math.Float32bits(s.packs[0].transposed[i]) {
-					t.Fatalf("transposed pack, word %d: %x, want %x", i, math.Float32bits(s.packs[0].transposed[i]), math.Float32bits(v))
+				if math.Float32bits(v) != math.Float32bits(s.Packs[0].Transposed[i]) {
+					t.Fatalf("transposed pack, word %d: %x, want %x", i, math.Float32bits(s.Packs[0].Transposed[i]), math.Float32bits(v))
 				}
 			}
 			if !moved {
@@ -92,8 +94,8 @@ func TestLanesOfADevice(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if dev.lanes != want {
-				t.Errorf("%d lanes asked for, %d workers: %d", asked, workers, dev.lanes)
+			if dev.Lanes != want {
+				t.Errorf("%d lanes asked for, %d workers: %d", asked, workers, dev.Lanes)
 			}
 			dev.Close()
 		}

@@ -8,8 +8,8 @@ import (
 )
 
 // The rules of a route, plainly: where a vehicle may go next, and what going there changes.
-// kernel.Rollout states them; cpu/rules.go and cuda/routing/src/rules.cuh are the same in fast
-// forms. The referee (vrp) judges finished routes and shares nothing with any of them.
+// kernel.Rollout states them; cpu/routing/rules.go and cuda/routing/src/rules.cuh are the same in
+// fast forms. The referee (vrp) judges finished routes and shares nothing with any of them.
 //
 // What a reader could break: other files ask a Tour and touch none of its fields (internal/lint
 // checks).

@@ -1,6 +1,0 @@
-//go:build !linux && !darwin
-
-package cpu
-
-// fastCores: other systems are not asked.
-func fastCores() int { return 0 }

@@ -1,6 +1,0 @@
-//go:build amd64 && !linux
-
-package cpu
-
-// allowTiles: how other systems grant the tile registers is not known here.
-func allowTiles() bool { return false }
