@@ -114,6 +114,7 @@ var house = []string{
 	"internal/ptx",
 	"internal/rules/rulestest",
 	"internal/rules/ptx",
+	"internal/rules/walk",
 	"internal/rules/vec",
 	"internal/rules/native",
 	"internal/rules/eval",

@@ -32,15 +32,11 @@ type Drawing struct {
 // so on.
 func (p *Problem) Draw(form Form, d *Drawing, g uint64, n int) *Instance {
 	in := p.empty(n)
-	symmetry := 0
-	if d.Symmetries > 1 {
-		symmetry, g = int(g%uint64(d.Symmetries)), g/uint64(d.Symmetries)
-	}
+	g, symmetry := d.Index(g)
 	count := p.Nodes(n)
 	if p.X >= 0 {
 		for j := range count {
-			u := rng.At(d.Seed, g, uint32(j), d.Purpose)
-			x, y := reflect(d.coordinate(u[0]), d.coordinate(u[1]), symmetry)
+			x, y := d.Place(g, j, symmetry)
 			in.Nodes[p.X][j], in.Nodes[p.Y][j] = math.Float32bits(x), math.Float32bits(y)
 		}
 	}
@@ -48,7 +44,7 @@ func (p *Problem) Draw(form Form, d *Drawing, g uint64, n int) *Instance {
 	var f Frame
 	f[ir.Instance], f[ir.Count] = in.Words, []uint32{uint32(n)}
 	if p.Func(parse.DrawInstance) != nil {
-		f[ir.Random] = drawWords(p.Program.Func(parse.DrawInstance), func(k int) uint32 { return d.instanceWord(g, k) })
+		f[ir.Random] = drawWords(p.Program.Func(parse.DrawInstance), func(k int) uint32 { return d.InstanceWord(g, k) })
 		copy(in.Words, form.Call(parse.DrawInstance, &f))
 	}
 	if p.Func(parse.DrawNode) != nil {
@@ -57,7 +53,7 @@ func (p *Problem) Draw(form Form, d *Drawing, g uint64, n int) *Instance {
 		f[ir.Depot] = depot
 		for j := 1; j <= n; j++ {
 			in.Row(row, j)
-			f[ir.To], f[ir.Random] = row, drawWords(p.Program.Func(parse.DrawNode), func(k int) uint32 { return d.nodeWord(g, j, k) })
+			f[ir.To], f[ir.Random] = row, drawWords(p.Program.Func(parse.DrawNode), func(k int) uint32 { return d.NodeWord(g, j, k) })
 			in.SetRow(j, form.Call(parse.DrawNode, &f))
 		}
 	}
@@ -104,10 +100,24 @@ func (p *Problem) empty(n int) *Instance {
 	}
 	if p.Index >= 0 {
 		for j := range count {
-			in.Nodes[p.Index][j], in.Nodes[p.Depot][j] = uint32(j), uint32(depot(j, n))
+			in.Nodes[p.Index][j], in.Nodes[p.Depot][j] = uint32(j), uint32(DepotAt(j, n))
 		}
 	}
 	return in
+}
+
+// Index returns which instance g shows, and under which symmetry of the square.
+func (d *Drawing) Index(g uint64) (index uint64, symmetry int) {
+	if d.Symmetries > 1 {
+		return g / uint64(d.Symmetries), int(g % uint64(d.Symmetries))
+	}
+	return g, 0
+}
+
+// Place returns where node j of instance g lies.
+func (d *Drawing) Place(g uint64, j, symmetry int) (x, y float32) {
+	u := rng.At(d.Seed, g, uint32(j), d.Purpose)
+	return reflect(d.coordinate(u[0]), d.coordinate(u[1]), symmetry)
 }
 
 // coordinate returns the coordinate that a random word stands for.
@@ -149,14 +159,16 @@ func drawWords(f *ir.Func, word func(k int) uint32) []uint32 {
 // furtherBlocks is the distance between the Philox blocks of a node.
 const furtherBlocks = 1 << 20
 
-func (d *Drawing) nodeWord(g uint64, j, k int) uint32 {
+// NodeWord returns random word k of node j of instance g.
+func (d *Drawing) NodeWord(g uint64, j, k int) uint32 {
 	if k == 0 {
 		return rng.At(d.Seed, g, uint32(j), d.Purpose)[2]
 	}
 	return rng.At(d.Seed, g, uint32((k+3)/4*furtherBlocks+j), d.Purpose)[(k-1)%4]
 }
 
-func (d *Drawing) instanceWord(g uint64, k int) uint32 {
+// InstanceWord returns random word k of instance g.
+func (d *Drawing) InstanceWord(g uint64, k int) uint32 {
 	switch k {
 	case 0:
 		return rng.At(d.Seed, g, 1, d.Purpose)[3]

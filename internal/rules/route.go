@@ -101,7 +101,7 @@ func (r *Route) Visit(j int) {
 		r.amounts[j] = out[1+n]
 		to[r.p.Amount] = out[1+n]
 	}
-	if depot(j, r.in.Customers) < 0 {
+	if DepotAt(j, r.in.Customers) < 0 {
 		r.close(j)
 	}
 	if r.p.Opens >= 0 {

@@ -95,9 +95,9 @@ func settingWords(keys []parse.Key, given map[string]string) ([]uint32, error) {
 // Nodes returns the number of nodes of an instance with n customers.
 func (p *Problem) Nodes(n int) int { return n + p.File.Depots }
 
-// depot returns the number of the depot at node j of an instance with n customers, -1 at a
+// DepotAt returns the number of the depot at node j of an instance with n customers, -1 at a
 // customer.
-func depot(j, n int) int {
+func DepotAt(j, n int) int {
 	switch {
 	case j == 0:
 		return 0

@@ -33,7 +33,7 @@ func (f *Form) translate(rest *ir.Func) {
 		}
 		masks++
 		if v := &rest.Values[a]; v.Op == ir.Const {
-			f.prepared = append(f.prepared, word{from: -1, bits: v.Imm, to: masks - 1, mask: true})
+			f.constants = append(f.constants, word{bits: v.Imm, to: masks - 1, mask: true})
 			return masks - 1
 		}
 		f.steps = append(f.steps, step{op: toMask, d: masks - 1, a: register[a]})
@@ -51,7 +51,7 @@ func (f *Form) translate(rest *ir.Func) {
 		v, d := &rest.Values[i], register[i]
 		switch v.Op {
 		case ir.Const:
-			f.prepared = append(f.prepared, word{from: -1, bits: v.Imm, to: d, mask: isMask[i]})
+			f.constants = append(f.constants, word{bits: v.Imm, to: d, mask: isMask[i]})
 			continue
 		case ir.Input:
 			w := rest.Inputs[v.Imm]

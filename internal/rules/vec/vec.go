@@ -29,16 +29,27 @@ type Form struct {
 	blocks   []*Block // the blocks of columns point into the instance
 	masks    []uint64
 	prepared []word // words of prepare that steps read
-	columns  []column
-	out      []uint32
+	// constants that steps read: their registers are written once
+	constants []word
+	columns   []column
+	out       []uint32
 }
 
 // word is a word that all nodes share and the register that takes it.
 type word struct {
-	from int32 // output of prepare; a constant if it is negative
-	bits uint32
+	from int32  // output of prepare
+	bits uint32 // of a constant
 	to   int32
 	mask bool // the register is a mask
+}
+
+// put writes a word that all nodes share into its register.
+func (f *Form) put(w *word, bits uint32) {
+	if w.mask {
+		f.masks[w.to] = -uint64(bits & 1)
+	} else {
+		f.set.fill(f.blocks[w.to], bits)
+	}
 }
 
 // column is a word of the nodes and the register that takes it.
@@ -58,22 +69,25 @@ func newForm(p *rules.Problem, s *set) *Form {
 	early, rest := p.Func(parse.Fits).Split(ir.To)
 	f.prepare = early
 	f.translate(rest)
+	for i := range f.constants {
+		f.put(&f.constants[i], f.constants[i].bits)
+	}
 	return f
 }
+
+// Prepare returns the part of Fits that runs once per step of a route.
+func (f *Form) Prepare() *ir.Func { return f.prepare }
 
 // Fits is rules.Form.
 func (f *Form) Fits(frame *rules.Frame, in *rules.Instance, amounts []uint32, mask []uint64) {
 	f.out = f.Run(f.prepare, frame, f.out[:0])
-	for _, w := range f.prepared {
-		bits := w.bits
-		if w.from >= 0 {
-			bits = f.out[w.from]
-		}
-		if w.mask {
-			f.masks[w.to] = -uint64(bits & 1)
-		} else {
-			f.set.fill(f.blocks[w.to], bits)
-		}
+	f.FitsPrepared(f.out, in, amounts, mask)
+}
+
+// FitsPrepared is Fits where the caller has run Prepare: words are its outputs.
+func (f *Form) FitsPrepared(words []uint32, in *rules.Instance, amounts []uint32, mask []uint64) {
+	for i := range f.prepared {
+		f.put(&f.prepared[i], words[f.prepared[i].from])
 	}
 	count := f.p.Nodes(in.Customers)
 	for i := range mask {
