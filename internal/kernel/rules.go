@@ -1,6 +1,12 @@
 package kernel
 
-import "haul/internal/rng"
+import (
+	"fmt"
+
+	"haul/internal/rng"
+	"haul/internal/rules"
+	"haul/internal/rules/eval"
+)
 
 // Rules are what decides where a vehicle may go: a rule set, and the constants that all instances
 // of a program share.
@@ -15,27 +21,11 @@ type Rules struct {
 	Capacity int32 // of a vehicle, in the unit that demands are stated in
 }
 
-// RuleSet names a set of rules.
-type RuleSet uint8
+// RuleSet is a set of rules: a comparable value. The zero value is CVRP.
+type RuleSet struct{ of *ruleSet }
 
-// The rule sets.
-const (
-	// CVRP: a vehicle serves customers while its load lasts.
-	CVRP RuleSet = iota
-	// CVRPL: and no route is longer than its instance's limit, the way home included. A customer fits
-	// if the vehicle could go there and then home. The depot's column "home" holds the limit.
-	CVRPL
-	// VRP: each instance has attributes of its own (Drawing.Mix, rules_columns.go).
-	VRP
-	// TSP: one vehicle serves all customers in one tour, and goes home when all are served. There are
-	// no demands, and the capacity is not asked; the column "share" is what one customer is of all.
-	TSP
-	// MDVRP: VRP whose instances may have several depots (rules_columns.go).
-	MDVRP
-)
-
-// ruleSets is the table of rule sets, by RuleSet.
-var ruleSets = []struct {
+// ruleSet is what a rule set is.
+type ruleSet struct {
 	name string
 	// the words of a node that the rules read, int32 or the bits of a float32. Words of the depot that
 	// no customer's rule asks for hold what an instance has once.
@@ -44,62 +34,112 @@ var ruleSets = []struct {
 	features []string
 	// what the decoder sees of a vehicle beside its node
 	context []string
-}{
-	CVRP:  {"cvrp", []string{"demand"}, []string{"x", "y", "demand", "depot"}, []string{"load"}},
-	CVRPL: {"cvrpl", []string{"demand", "x", "y", "home"}, []string{"x", "y", "demand", "depot"}, []string{"load", "length"}},
-	VRP: {"vrp", []string{"demand", "x", "y", "home", "early", "late", "service", "kind"},
-		[]string{"x", "y", "demand", "depot", "pickup", "early", "late", "service", "open", "mixed", "limit", "end"},
-		[]string{"load", "room", "time", "length"}},
-	TSP: {"tsp", []string{"share"}, []string{"x", "y", "share", "depot"}, []string{"left"}},
-	MDVRP: {"mdvrp", []string{"demand", "x", "y", "home", "early", "late", "service", "kind", "home1", "home2"},
-		[]string{"x", "y", "demand", "depot", "pickup", "early", "late", "service", "open", "mixed", "limit", "end", "several"},
-		[]string{"load", "room", "time", "length", "dx", "dy", "home"}},
+	further int
+	// the rules of a problem file, of which the words of an instance's own follow those of its nodes;
+	// nil: the set is one of this file
+	problem *rules.Problem
+	steps   func(n int) int // nil: 2n, and 1 more with further depots
 }
 
-// RuleSets are all of them.
-func RuleSets() []RuleSet {
-	out := make([]RuleSet, len(ruleSets))
-	for i := range out {
-		out[i] = RuleSet(i)
+// The rule sets whose rules stand in the devices.
+var (
+	// CVRP: a vehicle serves customers while its load lasts.
+	CVRP = RuleSet{}
+	// CVRPL: and no route is longer than its instance's limit, the way home included. A customer fits
+	// if the vehicle could go there and then home. The depot's column "home" holds the limit.
+	CVRPL = RuleSet{&ruleSet{name: "cvrpl", columns: []string{"demand", "x", "y", "home"}, features: []string{"x", "y", "demand", "depot"}, context: []string{"load", "length"}}}
+	// VRP: each instance has attributes of its own (Drawing.Mix, rules_columns.go).
+	VRP = RuleSet{&ruleSet{name: "vrp", columns: []string{"demand", "x", "y", "home", "early", "late", "service", "kind"},
+		features: []string{"x", "y", "demand", "depot", "pickup", "early", "late", "service", "open", "mixed", "limit", "end"},
+		context:  []string{"load", "room", "time", "length"}}}
+	// TSP: one vehicle serves all customers in one tour, and goes home when all are served. There are
+	// no demands, and the capacity is not asked; the column "share" is what one customer is of all.
+	TSP = RuleSet{&ruleSet{name: "tsp", columns: []string{"share"}, features: []string{"x", "y", "share", "depot"}, context: []string{"left"}}}
+	// MDVRP: VRP whose instances may have several depots (rules_columns.go).
+	MDVRP = RuleSet{&ruleSet{name: "mdvrp", columns: []string{"demand", "x", "y", "home", "early", "late", "service", "kind", "home1", "home2"},
+		features: []string{"x", "y", "demand", "depot", "pickup", "early", "late", "service", "open", "mixed", "limit", "end", "several"},
+		context:  []string{"load", "room", "time", "length", "dx", "dy", "home"}, further: MostDepots - 1}}
+)
+
+var plainSet = ruleSet{name: "cvrp", columns: []string{"demand"}, features: []string{"x", "y", "demand", "depot"}, context: []string{"load"}}
+
+// Compiled is the rule set of a problem file. Two calls return sets that are not equal.
+func Compiled(p *rules.Problem) RuleSet {
+	set := &ruleSet{name: p.Name, problem: p, further: p.File.Depots - 1, steps: func(n int) int { return p.Steps(eval.New(p), n) }}
+	for _, f := range p.Node {
+		set.columns = append(set.columns, f.Path)
 	}
-	return out
+	for k := range p.File.Features {
+		set.features = append(set.features, fmt.Sprintf("feature%d", k))
+	}
+	for k := range p.File.Context {
+		set.context = append(set.context, fmt.Sprintf("context%d", k))
+	}
+	if len(set.context) == 1 {
+		set.context[0] = "context" // what names its weights
+	}
+	return RuleSet{set}
 }
+
+// RuleSets are those whose rules stand in the devices.
+func RuleSets() []RuleSet { return []RuleSet{CVRP, CVRPL, VRP, TSP, MDVRP} }
+
+func (s RuleSet) set() *ruleSet {
+	if s.of == nil {
+		return &plainSet
+	}
+	return s.of
+}
+
+// Problem is the problem file that the rules are of; nil: the set is one of RuleSets.
+func (s RuleSet) Problem() *rules.Problem { return s.set().problem }
 
 // String is the set's name: of settings, checkpoints and the GPU's modules.
-func (s RuleSet) String() string { return ruleSets[s].name }
+func (s RuleSet) String() string { return s.set().name }
 
 // Columns are the words of a node in Instances.Nodes.
-func (s RuleSet) Columns() []string { return ruleSets[s].columns }
+func (s RuleSet) Columns() []string { return s.set().columns }
+
+// Words is how many words an instance of that many nodes has in Instances.Nodes: those of its
+// nodes, and behind them those of the instance itself where the rules are a file's.
+func (s RuleSet) Words(nodes int) int {
+	words := nodes * len(s.Columns())
+	if p := s.Problem(); p != nil {
+		words += len(p.Instance)
+	}
+	return words
+}
 
 // Features are what an encoder sees of a node: x and y, the demand as a share of the capacity (TSP:
 // a customer as one of all), 1 at the depot. rules_columns.go has VRP's.
-func (s RuleSet) Features() []string { return ruleSets[s].features }
+func (s RuleSet) Features() []string { return s.set().features }
 
 // Context is what a decoder sees of a vehicle beside its node: the shares of the load and of the
 // route's length that are left, or of the customers (TSP).
-func (s RuleSet) Context() []string { return ruleSets[s].context }
+func (s RuleSet) Context() []string { return s.set().context }
 
 // Further is how many depots an instance has beyond the first: the last of its nodes, behind the
 // customers.
-func (s RuleSet) Further() int {
-	if s == MDVRP {
-		return MostDepots - 1
-	}
-	return 0
-}
+func (s RuleSet) Further() int { return s.set().further }
 
 // Nodes is how many nodes an instance of n customers has.
 func (s RuleSet) Nodes(n int) int { return n + 1 + s.Further() }
 
 // MaxSteps bounds the actions of a route through n customers: each customer, and a return after
-// each; with several depots, the first vehicle's choice of one before.
-func (s RuleSet) MaxSteps(n int) int { return 2*n + min(1, s.Further()) }
+// each; with several depots, the first vehicle's choice of one before. A problem file says so
+// itself.
+func (s RuleSet) MaxSteps(n int) int {
+	if f := s.set().steps; f != nil {
+		return f(n)
+	}
+	return 2*n + min(1, s.Further())
+}
 
 // Instances are routing instances in a device's memory.
 type Instances struct {
 	Rules
 	PosX, PosY *Tensor // [B,N]; the depot is node 0, further ones are the last nodes
-	Nodes      *Tensor // I32 [B,N,len(Columns)]
+	Nodes      *Tensor // I32 [B,Set.Words(N)]
 	Feature    *Tensor // [B,N,len(Features)]
 }
 

@@ -27,7 +27,7 @@ type RolloutSpec struct {
 // Drawn records the drawing of a shard's instances of n nodes.
 func (p *Plan) Drawn(rules kernel.Rules, n int, d kernel.Drawing) kernel.Instances {
 	in := kernel.Instances{Rules: rules, PosX: p.Shard("x", p.B(), n), PosY: p.Shard("y", p.B(), n),
-		Nodes: p.ShardInts("nodes", p.B(), n*len(rules.Set.Columns())), Feature: p.Shard("feature", p.B(), n, len(rules.Set.Features()))}
+		Nodes: p.ShardInts("nodes", p.B(), rules.Set.Words(n)), Feature: p.Shard("feature", p.B(), n, len(rules.Set.Features()))}
 	p.Append(&kernel.Generate{Instances: in, Drawing: d})
 	return in
 }
@@ -35,7 +35,7 @@ func (p *Plan) Drawn(rules kernel.Rules, n int, d kernel.Drawing) kernel.Instanc
 // Given are instances of n nodes that the host writes, features included.
 func (p *Plan) Given(rules kernel.Rules, n int) kernel.Instances {
 	return kernel.Instances{Rules: rules, PosX: p.Rows("x", p.B(), n), PosY: p.Rows("y", p.B(), n),
-		Nodes: p.RowInts("nodes", p.B(), n*len(rules.Set.Columns())), Feature: p.Rows("feature", p.B(), n, len(rules.Set.Features()))}
+		Nodes: p.RowInts("nodes", p.B(), rules.Set.Words(n)), Feature: p.Rows("feature", p.B(), n, len(rules.Set.Features()))}
 }
 
 // Rollout records the decoding of routes.

@@ -48,6 +48,10 @@ func Dropout[F Float](y, x, residual Matrix[F], d kernel.Drop, first uint64) {
 // Generate draws the instance of global index g. Coordinates are float32 numbers whatever F is, so
 // that every device has the same bits.
 func Generate[F Float](posX, posY []F, nodes []int32, o *kernel.Generate, g uint64) {
+	if o.Set.Problem() != nil {
+		fileGenerate(posX, posY, nodes, o, g)
+		return
+	}
 	symmetry := 0
 	if o.Symmetries > 1 {
 		symmetry = int(g % uint64(o.Symmetries))

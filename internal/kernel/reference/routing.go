@@ -33,12 +33,14 @@ func Rollout[F Float](r Routes[F], d *Decoder[F], o *kernel.Rollout, instance ui
 			switch {
 			case t == 0 && o.Forced:
 				if o.Choice != kernel.Replay {
-					actions[0] = int32(s + 1)
+					actions[0] = int32(tour.begin(s + 1))
 				}
 			case o.Choice == kernel.Extend && actions[t] >= 0:
 				if !slices.Contains(tour.Allowed(), int(actions[t])) {
 					panic("reference: an action to extend is forbidden")
 				}
+			case tour.stuck():
+				actions[t] = -1
 			default:
 				step := d.Decide(tour)
 				i := choose(&step, actions[t], o, instance, s, t)
@@ -46,10 +48,13 @@ func Rollout[F Float](r Routes[F], d *Decoder[F], o *kernel.Rollout, instance ui
 				logProb += step.LogProb[i]
 				entropy += step.Entropy
 			}
-			from, to := tour.Leg(int(actions[t]))
-			length += distance(d.PosX, d.PosY, from, to)
-			tour.Visit(int(actions[t]))
+			if actions[t] < 0 { // nowhere to go
+				actions[t] = 0
+				break
+			}
+			length = visit(d, tour, int(actions[t]), length)
 		}
+		length = finish(tour, length)
 		if o.Choice != kernel.Replay {
 			clear(actions[t:])
 		}
@@ -151,9 +156,9 @@ func preferred[F Float](length, logProb []F, first, starts, i int, o *kernel.Adv
 			w += row.weight
 		}
 		switch {
-		case length[i]-length[j] > kernel.Tie*length[i]:
+		case length[i]-length[j] > kernel.Tie*abs(length[i]):
 			sum += w * sigma(alpha*(logProb[i]-logProb[j]))
-		case length[j]-length[i] > kernel.Tie*length[j]:
+		case length[j]-length[i] > kernel.Tie*abs(length[j]):
 			sum -= w * sigma(alpha*(logProb[j]-logProb[i]))
 		}
 	}
@@ -163,7 +168,7 @@ func preferred[F Float](length, logProb []F, first, starts, i int, o *kernel.Adv
 // leading is the shortest of some lengths, and what a pair with a route of that length weighs more.
 type leading[F Float] struct{ best, weight F }
 
-func (l leading[F]) leads(length F) bool { return length-l.best <= kernel.Tie*length }
+func (l leading[F]) leads(length F) bool { return length-l.best <= kernel.Tie*abs(length) }
 
 func leaders[F Float](length []F, o *kernel.Advantage) leading[F] {
 	l := leading[F]{slices.Min(length), F(o.Leader)}
@@ -191,5 +196,7 @@ func margins[F Float](length []F, l leading[F], margin F) F {
 			next = min(next, v)
 		}
 	}
-	return min(kernel.MostMargins, (next-l.best)/(margin*l.best))
+	return min(kernel.MostMargins, (next-l.best)/(margin*abs(l.best)))
 }
+
+func abs[F Float](x F) F { return F(math.Abs(float64(x))) }

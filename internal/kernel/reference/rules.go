@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"haul/internal/kernel"
+	"haul/internal/rules"
 )
 
 // The rules of a route, plainly: where a vehicle may go next, and what going there changes.
@@ -29,16 +30,21 @@ type Tour struct {
 	length float32 // of the route so far; CVRPL
 	world  *world  // of VRP and MDVRP
 	route  driven  // likewise
+
+	file *rules.Route // where the rules are a problem file's
 }
 
 // NewTour stands at the depot with a full load. nodes are kernel.Instances.Nodes of one instance.
-func NewTour(rules kernel.Rules, nodes []int32) *Tour {
-	n := len(nodes) / len(rules.Set.Columns())
-	t := &Tour{rules: rules, nodes: nodes, visited: make([]bool, n), unserved: n - rules.Set.Nodes(0), left: rules.Capacity}
-	if rules.Set == kernel.VRP || rules.Set == kernel.MDVRP {
-		t.world = newWorld(rules.Set, nodes)
+func NewTour(by kernel.Rules, nodes []int32) *Tour {
+	if p := by.Set.Problem(); p != nil {
+		return &Tour{rules: by, nodes: nodes, file: newRoute(p, nodes)}
 	}
-	if rules.Set == kernel.MDVRP {
+	n := len(nodes) / len(by.Set.Columns())
+	t := &Tour{rules: by, nodes: nodes, visited: make([]bool, n), unserved: n - by.Set.Nodes(0), left: by.Capacity}
+	if by.Set == kernel.VRP || by.Set == kernel.MDVRP {
+		t.world = newWorld(by.Set, nodes)
+	}
+	if by.Set == kernel.MDVRP {
 		t.route.depot = -1
 	}
 	return t
@@ -62,7 +68,7 @@ func (t *Tour) Node() int { return t.current }
 func (t *Tour) From() int { return t.seen }
 
 // Done: it is back at the depot with everyone served.
-func (t *Tour) Done() bool { return t.done }
+func (t *Tour) Done() bool { return t.done || t.file != nil && t.file.Done }
 
 // Same: both vehicles stand at one node, the policy sees the same of them, and the same customers
 // are left, so that whatever one tour may do next, the other may, too.
@@ -76,6 +82,9 @@ func (t *Tour) View(customer int) { t.seen = customer }
 // ContextOf is what the policy sees of a vehicle beside its node (kernel.RuleSet.Context): the
 // shares of the load and of the route's length that are left, or of the customers.
 func ContextOf[F Float](t *Tour) []F {
+	if t.file != nil {
+		return fileContext[F](t)
+	}
 	if t.world != nil {
 		return vehicleContext[F](t.rules.Set, t.world, t.route, t.current, t.rules.Capacity)
 	}
@@ -143,6 +152,9 @@ func (t *Tour) opens(j int) bool {
 
 // Allowed lists the nodes that may come next, in order.
 func (t *Tour) Allowed() []int {
+	if t.file != nil {
+		return fileAllowed(t)
+	}
 	var out []int
 	for j := range t.visited {
 		if t.depot(j) && t.home(j) || !t.depot(j) && t.fits(j) {
@@ -170,6 +182,11 @@ func (t *Tour) Leg(j int) (from, to int) {
 
 // Visit goes to node j.
 func (t *Tour) Visit(j int) {
+	if t.file != nil {
+		t.file.Visit(j)
+		t.current, t.seen = j, j
+		return
+	}
 	if t.rules.Set == kernel.CVRPL {
 		t.length += t.leg(j)
 	}
@@ -196,6 +213,10 @@ func (t *Tour) Visit(j int) {
 // Features is what the policy sees of each node of one instance (kernel.RuleSet.Features), demands
 // as shares of that capacity.
 func Features[F Float](feature Matrix[F], posX, posY []F, nodes []int32, set kernel.RuleSet, capacity F) {
+	if set.Problem() != nil {
+		fileFeatures(feature, nodes, set)
+		return
+	}
 	var w *world
 	if set == kernel.VRP || set == kernel.MDVRP {
 		w = newWorld(set, nodes)

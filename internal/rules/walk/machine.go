@@ -112,6 +112,9 @@ func (m *Machine) reserve(routes int) {
 	}
 }
 
+// Customers returns how many customers an instance has.
+func (m *Machine) Customers() int { return m.customers }
+
 // source returns the registers of a source's words.
 func (m *Machine) source(s ir.Source) []uint32 {
 	return m.reg[m.base[s]:m.base[s+1]:m.base[s+1]]

@@ -92,6 +92,11 @@ type Primitives struct {
 // Ptr is where a slice begins.
 func Ptr(f []float32) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(f)) }
 
+// Unsigned views integers as bits.
+func Unsigned(i []int32) []uint32 {
+	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(i))), len(i))
+}
+
 // Ints views floats as integers of the same width.
 func Ints(f []float32) []int32 {
 	return unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(f))), len(f))

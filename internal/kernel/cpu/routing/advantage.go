@@ -88,7 +88,7 @@ func prefer(adv, length, logProb []float32, starts int, o *kernel.Advantage) {
 				if length[i] < length[j] {
 					long, short = j, i
 				}
-				if length[long]-length[short] <= kernel.Tie*length[long] {
+				if length[long]-length[short] <= kernel.Tie*abs(length[long]) {
 					continue
 				}
 				v := weight * isa.Sigmoid(o.Alpha*(logProb[long]-logProb[short]))
@@ -110,7 +110,7 @@ func prefer(adv, length, logProb []float32, starts int, o *kernel.Advantage) {
 // more.
 type leading struct{ best, more float32 }
 
-func (l leading) leads(length float32) bool { return length-l.best <= kernel.Tie*length }
+func (l leading) leads(length float32) bool { return length-l.best <= kernel.Tie*abs(length) }
 
 func leaders(length []float32, o *kernel.Advantage) leading {
 	l := leading{slices.Min(length), o.Leader}
@@ -129,7 +129,10 @@ func leaders(length []float32, o *kernel.Advantage) leading {
 	case o.Alone && count > 1:
 		l.more = 0
 	case o.Margin > 0:
-		l.more *= min(kernel.MostMargins, (next-l.best)/(o.Margin*l.best))
+		l.more *= min(kernel.MostMargins, (next-l.best)/(o.Margin*abs(l.best)))
 	}
 	return l
 }
+
+// abs is the size of a cost, which a problem file may have below 0.
+func abs(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^ (1 << 31)) }

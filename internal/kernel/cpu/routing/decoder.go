@@ -6,6 +6,7 @@ import (
 	"haul/internal/kernel"
 	"haul/internal/kernel/cpu/isa"
 	"haul/internal/kernel/cpu/run"
+	"haul/internal/rules/walk"
 )
 
 // DecodeRows is how many decode steps are computed together: a matrix product instead of as many
@@ -23,12 +24,14 @@ type decoder struct {
 	rules                      kernel.Rules
 	scale, pointerScale, near  float32
 	pairs                      bool
+	machines                   []*walk.Machine // by worker, where the rules are a problem file's
 }
 
 func newDecoder(b *run.Binder, o *kernel.Decoder) decoder {
 	n, d := o.Pointer.Shape[1], o.Pointer.Shape[2]
 	return decoder{
-		proj: run.NewRef(b.Runner, o.Proj), pointer: run.NewRef(b.Runner, o.Pointer), graph: run.NewRef(b.Runner, o.Graph), context: run.NewRef(b.Runner, o.Context),
+		machines: machines(b, o.Set, n, DecodeRows),
+		proj:     run.NewRef(b.Runner, o.Proj), pointer: run.NewRef(b.Runner, o.Pointer), graph: run.NewRef(b.Runner, o.Graph), context: run.NewRef(b.Runner, o.Context),
 		posX: run.NewRef(b.Runner, o.PosX), posY: run.NewRef(b.Runner, o.PosY), nodes: run.NewRef(b.Runner, o.Nodes),
 		n: n, d: d, heads: o.Heads, hd: d / o.Heads, ld: kernel.Pad(n), words: isa.Words(n), seen: len(o.Set.Context()), rules: o.Rules,
 		scale: float32(1 / math.Sqrt(float64(d/o.Heads))), pointerScale: float32(1 / math.Sqrt(float64(d))),
@@ -109,7 +112,7 @@ func (d *decoder) open(w *run.Worker, k *block, i int) {
 	k.ptr = d.pointer.Of(w)[i*d.n*d.d:][:d.n*d.d]
 	k.graph = d.graph.Of(w)[i*d.d:][:d.d]
 	k.posX, k.posY = d.posX.Of(w)[i*d.n:][:d.n], d.posY.Of(w)[i*d.n:][:d.n]
-	k.in = newInstance(isa.Ints(d.nodes.Of(w)), i, d.n, d.rules)
+	k.in = d.instance(w, i)
 	w.Prims.Transpose(k.kt, d.ld, k.proj[d.d:], k.stride, d.n, d.d)
 	w.Prims.Transpose(k.lt, d.ld, k.ptr, d.d, d.n, d.d)
 	d.measure(k)

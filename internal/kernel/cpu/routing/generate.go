@@ -11,6 +11,9 @@ import (
 func generate(b *run.Binder, o *kernel.Generate) func(*run.Worker) {
 	posX, posY, nodes, feature := run.NewRef(b.Runner, o.PosX), run.NewRef(b.Runner, o.PosY), run.NewRef(b.Runner, o.Nodes), run.NewRef(b.Runner, o.Feature)
 	instances, n := o.PosX.Shape[0], o.PosX.Shape[1]
+	if o.Set.Problem() != nil {
+		return generateFile(b, o)
+	}
 	span, wide := uint32(o.DemandMax-o.DemandMin+1), len(o.Set.Columns())
 	return func(w *run.Worker) {
 		xs, ys, ds, fs := posX.Of(w), posY.Of(w), isa.Ints(nodes.Of(w)), feature.Of(w)

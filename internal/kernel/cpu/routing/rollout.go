@@ -44,7 +44,7 @@ func (r *roll) decode(w *run.Worker, k *block, i, s0, count int) {
 	served := w.Words[r.blockWords():]
 	for j := range count {
 		live[j] = j
-		fleet[j].depart(k.in, served[j*r.words:][:r.words])
+		fleet[j].depart(k.in, served[j*r.words:][:r.words], j)
 		if r.o.Viewed {
 			fleet[j].view(s0 + j + 1)
 		}
@@ -70,7 +70,7 @@ func (r *roll) decode(w *run.Worker, k *block, i, s0, count int) {
 			v := &fleet[j]
 			if r.o.Forced && t == 0 {
 				if r.o.Choice != kernel.Replay {
-					actions[j*r.limit] = int32(s0 + j + 1)
+					actions[j*r.limit] = v.begin(s0+j+1, k.mask[:r.words], k.in)
 				}
 				continue
 			}
@@ -78,7 +78,11 @@ func (r *roll) decode(w *run.Worker, k *block, i, s0, count int) {
 				continue
 			}
 			mask := k.mask[rows*r.words:][:r.words]
-			if n, only := v.allow(mask, k.in); n == 1 {
+			n, only := v.allow(mask, k.in)
+			if n == 0 {
+				only = -1
+			}
+			if n <= 1 {
 				actions[j*r.limit+t] = only
 				continue
 			}
@@ -98,9 +102,12 @@ func (r *roll) decode(w *run.Worker, k *block, i, s0, count int) {
 		left := 0
 		for _, j := range live[:going] {
 			v, a := &fleet[j], actions[j*r.limit+t]
-			from, to := v.leg(a, k.in)
-			length[j] += leg(k.posX, k.posY, from, to)
-			v.move(a, k.in)
+			if a < 0 { // nowhere to go
+				actions[j*r.limit+t] = 0
+				length[j] = v.strand(k.in)
+				continue
+			}
+			length[j] = v.drive(a, k.in, k.posX, k.posY, length[j])
 			steps[j]++
 			if !v.ended() {
 				live[left] = j
@@ -108,6 +115,11 @@ func (r *roll) decode(w *run.Worker, k *block, i, s0, count int) {
 			}
 		}
 		going = left
+	}
+	if r.machines != nil && !w.Stopped() {
+		for _, j := range live[:going] { // their steps are used up
+			length[j] = fleet[j].strand(k.in)
+		}
 	}
 	for j := range count {
 		entropy[j] /= float32(scored(steps[j], r.o.Forced))

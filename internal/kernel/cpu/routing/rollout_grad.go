@@ -136,7 +136,7 @@ func (r *rollGrad) walk(w *run.Worker, k *gradBlock, i, s int) {
 		return
 	}
 	var v vehicle
-	v.depart(k.in, w.Words[r.blockWords():][:r.words])
+	v.depart(k.in, w.Words[r.blockWords():][:r.words], 0)
 	if r.o.Viewed {
 		v.view(s + 1)
 	}

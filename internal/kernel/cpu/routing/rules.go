@@ -6,6 +6,7 @@ import (
 
 	"haul/internal/kernel"
 	"haul/internal/kernel/host"
+	"haul/internal/rules/walk"
 )
 
 // The rules of a route: where a vehicle may go next, and what going there changes. The rollout and
@@ -45,10 +46,11 @@ type instance struct {
 	words    []int32 // kernel.Instances.Nodes, `wide` for each node, the demand first
 	capacity int32
 	wide     int32
-	limited  bool // CVRPL
-	various  bool // VRP
-	single   bool // TSP, whose word of a node is a float, the share
-	depots   bool // MDVRP
+	limited  bool          // CVRPL
+	various  bool          // VRP
+	single   bool          // TSP, whose word of a node is a float, the share
+	depots   bool          // MDVRP
+	machine  *walk.Machine // holds the instance where the rules are a problem file's; else nil
 }
 
 // nodes is how many there are, the depot included.
@@ -71,6 +73,7 @@ type vehicle struct {
 	length   float32 // of the route so far; CVRPL
 	route    host.VehicleVRP
 	several  host.VehicleMDVRP
+	file     *walk.Route // where the rules are a problem file's
 }
 
 // newInstance is instance i of a batch whose instances have n nodes each.
@@ -83,7 +86,12 @@ func newInstance(nodes []int32, i, n int, rules kernel.Rules) instance {
 }
 
 // depart stands at the depot with a full load and nobody served; served has a bit for each node.
-func (v *vehicle) depart(in instance, served []uint64) {
+// The route is number `row` of those under way.
+func (v *vehicle) depart(in instance, served []uint64, row int) {
+	if in.machine != nil {
+		v.at, v.seen, v.file = 0, 0, in.machine.Start(row)
+		return
+	}
 	v.at, v.seen, v.left, v.unserved, v.served = 0, 0, in.capacity, int32(in.nodes()-1), served
 	v.length, v.route = 0, host.VehicleVRP{}
 	clear(served)
@@ -131,11 +139,19 @@ func (v *vehicle) within(in instance, j int32) uint64 {
 func (v *vehicle) home(in instance) bool { return v.unserved == 0 || v.at != 0 && !in.single }
 
 // ended: all are served and the vehicle is back.
-func (v *vehicle) ended() bool { return v.unserved == 0 && v.at == 0 }
+func (v *vehicle) ended() bool {
+	if v.file != nil {
+		return v.file.Done
+	}
+	return v.unserved == 0 && v.at == 0
+}
 
 // allow writes the nodes that may be next into mask and returns how many there are, and one of
 // them.
 func (v *vehicle) allow(mask []uint64, in instance) (count int, last int32) {
+	if in.machine != nil {
+		return in.machine.Allowed(v.file, mask)
+	}
 	if v.unserved == 0 {
 		clear(mask)
 		mask[0] = 1
@@ -234,8 +250,25 @@ func (v *vehicle) leg(a int32, in instance) (from, to int32) {
 	return v.at, a
 }
 
+// drive takes the vehicle to node a and returns what its route then costs, which has cost that much.
+func (v *vehicle) drive(a int32, in instance, x, y []float32, cost float32) float32 {
+	if in.machine != nil {
+		in.machine.Visit(v.file, int(a))
+		v.at, v.seen = a, a
+		return v.file.Cost
+	}
+	from, to := v.leg(a, in)
+	v.move(a, in)
+	return cost + leg(x, y, from, to)
+}
+
 // move takes the vehicle to node a.
 func (v *vehicle) move(a int32, in instance) {
+	if in.machine != nil {
+		in.machine.Follow(v.file, int(a))
+		v.at, v.seen = a, a
+		return
+	}
 	if in.limited {
 		v.length += v.way(in, a)
 	}
@@ -260,6 +293,10 @@ func (v *vehicle) move(a int32, in instance) {
 // context writes what the policy sees of the vehicle beside its node (kernel.RuleSet.Context): the
 // shares of the load and of the route's length that are left, or of the customers.
 func (v *vehicle) context(to []float32, in instance) {
+	if in.machine != nil {
+		in.machine.Context(v.file, to)
+		return
+	}
 	if in.single {
 		to[0] = float32(v.unserved) * math.Float32frombits(uint32(in.words[0]))
 		return

@@ -36,7 +36,7 @@ func TestRules(t *testing.T) {
 		in := newInstance(nodes, 0, n, rules)
 		var v vehicle
 		mask, seen := make([]uint64, isa.Words(n)), make([]float32, len(rules.Set.Context()))
-		v.depart(in, make([]uint64, isa.Words(n)))
+		v.depart(in, make([]uint64, isa.Words(n)), 0)
 		plain := reference.NewTour(rules, nodes)
 		for step := 0; !v.ended(); step++ {
 			if step == most {
