@@ -2,8 +2,8 @@
 // memory: the form in which a CPU trains and decodes.
 //
 // A Machine runs the methods of one problem on one file of registers. What an instance, a vehicle
-// and the nodes at hand are lies in fixed registers, so that a method reads them in place. Fits runs
-// over blocks of 64 nodes (package vec).
+// and the nodes at hand are lies in fixed registers, so that a method reads them in place. Fits
+// runs over blocks of 64 nodes (package vec).
 package walk
 
 import (

@@ -250,7 +250,8 @@ func (v *vehicle) leg(a int32, in instance) (from, to int32) {
 	return v.at, a
 }
 
-// drive takes the vehicle to node a and returns what its route then costs, which has cost that much.
+// drive takes the vehicle to node a and returns what its route then costs, which has cost that much
+// so far.
 func (v *vehicle) drive(a int32, in instance, x, y []float32, cost float32) float32 {
 	if in.machine != nil {
 		in.machine.Visit(v.file, int(a))
