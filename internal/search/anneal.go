@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"haul/internal/search/cover"
 	"haul/internal/search/model"
 	"haul/internal/vrp"
 )
@@ -200,9 +201,9 @@ func (d *driver) cycleOfChains(ctx context.Context, t phase, number uint64) {
 		wg sync.WaitGroup
 		mu sync.Mutex // guards the driver
 	)
-	pools := make([]*pool, workers)
+	pools := make([]*cover.Pool, workers)
 	for w := range workers {
-		pools[w] = newPool()
+		pools[w] = cover.NewPool()
 		wg.Go(func() {
 			c := newChain(d.all, d.most, model.NewStream(d.o.Seed, number|uint64(w)<<32))
 			c.pool = pools[w]
@@ -224,7 +225,7 @@ func (d *driver) cycleOfChains(ctx context.Context, t phase, number uint64) {
 	}
 	wg.Wait()
 	for _, p := range pools {
-		d.pool.take(p)
+		d.pool.Take(p)
 	}
 }
 
@@ -254,7 +255,7 @@ func (d *driver) roundOfParts(ctx context.Context, hot, share float64, number ui
 				}
 				began := time.Now()
 				c := d.part(groups[i], d.local[w], model.NewStream(d.o.Seed, number|uint64(i+1)<<32))
-				c.pool = newPool()
+				c.pool = cover.NewPool()
 				d.made(c.nodes, time.Since(began))
 				until := time.Now().Add(slice)
 				if until.After(end) {
@@ -281,7 +282,7 @@ func (d *driver) roundOfParts(ctx context.Context, hot, share float64, number ui
 		d.draws += f.draws
 		if f.pool != nil {
 			some = true
-			d.pool.take(f.pool) // in the order of the parts, whoever made them
+			d.pool.Take(f.pool) // in the order of the parts, whoever made them
 		}
 	}
 	d.notify(d.offer(best, cost))
@@ -291,9 +292,9 @@ func (d *driver) roundOfParts(ctx context.Context, hot, share float64, number ui
 // annealed is what became of a part, in the problem's numbers.
 type annealed struct {
 	best, present [][]int32
-	cost          int64 // of best
-	done          int   // iterations
-	pool          *pool // nil: none was made
+	cost          int64       // of best
+	done          int         // iterations
+	pool          *cover.Pool // nil: none was made
 	draws         uint64
 }
 
@@ -350,10 +351,36 @@ func (c *chain) anneal(ctx context.Context, temperature float64, pool bool, iter
 			for r := range c.load {
 				c.scratch = copyRoute(c.scratch, r, c.slots[c.slot[r]].stops)
 			}
-			c.pool.add(c.region, c.scratch)
+			c.region.pool(c.pool, c.scratch)
 		}
 	}
 	return done
+}
+
+// pool offers routes of the region to a pool.
+func (g *region) pool(p *cover.Pool, routes [][]int32) {
+	p.Sample()
+	for _, r := range routes {
+		var key uint64
+		var cost int64
+		last := int32(0)
+		for _, v := range r {
+			key += model.Mix(g.node[v])
+			cost += int64(g.out[int(last)*g.nodes+int(v)])
+			last = v
+		}
+		if len(r) == 0 {
+			continue
+		}
+		cost += int64(g.out[int(last)*g.nodes])
+		if to := p.Offer(key, 0, float64(cost)); to != nil {
+			to.Visits = to.Visits[:0]
+			for _, v := range r {
+				to.Visits = append(to.Visits, g.node[v])
+			}
+			to.Rows = to.Visits
+		}
+	}
 }
 
 // cover looks for better routes among all that were seen, until a part of the budget is spent.
@@ -371,7 +398,13 @@ func (d *driver) cover(ctx context.Context, until float64) {
 		}
 		stop = func() bool { return ctx.Err() != nil || !time.Now().Before(end) }
 	}
-	routes, cost := d.pool.cover(d.m.nodes, d.bestCost, d.most, tries, stop)
+	c := &cover.Problem{Nodes: d.m.nodes, Upper: d.bestCost, Most: d.most, Price: make([]float64, d.m.nodes), Tries: tries, Stop: stop}
+	if c.Add(func(cost float64) int64 { return int64(cost) }, d.pool); len(c.Columns) == 0 {
+		return
+	}
+	c.Relax()
+	c.Reduce()
+	routes, cost := c.Search()
 	if routes != nil && vrp.Validate(d.p, vrp.Solution{Routes: routes}) == nil {
 		d.notify(d.offer(routes, cost))
 	}

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"haul/internal/search/cover"
 	"haul/internal/search/model"
 )
 
@@ -56,7 +57,7 @@ type chain struct {
 	bestCost int64
 	atBest   bool // the present routes are the best seen
 
-	pool *pool // where routes of new best solutions go; nil: nowhere
+	pool *cover.Pool // where routes of new best solutions go; nil: nowhere
 }
 
 func newChain(g *region, most int, s model.Stream) *chain {
@@ -205,7 +206,7 @@ func (c *chain) remember() {
 	}
 	c.best = c.best[:k]
 	if c.pool != nil {
-		c.pool.add(c.region, c.best)
+		c.region.pool(c.pool, c.best)
 	}
 }
 
@@ -242,7 +243,7 @@ func (c *chain) bestRoutes() ([][]int32, int64) {
 			c.best = copyRoute(c.best, r, c.slots[c.slot[r]].stops)
 		}
 		if c.pool != nil {
-			c.pool.add(c.region, c.best)
+			c.region.pool(c.pool, c.best)
 		}
 	}
 	return c.best, c.bestCost

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"haul/internal/search/cover"
 	"haul/internal/search/model"
 )
 
@@ -156,7 +157,8 @@ type candidate struct {
 	rowTo    []int32
 	rowFrom  []int32
 	moves    int64 // positions evaluated
-	pool     *richPool
+	pool     *cover.Pool
+	line     []int32
 	sampled  int // iterations since the pool last got routes
 	// how many there are at least between two times, and the temperature under which it gets some,
 	// in typical legs
@@ -195,7 +197,7 @@ func newRichChain(m *model.Compiled, s model.Stream) *candidate {
 		c.sampleEach, c.poolBelow = len(m.Tasks)/2, poolBelowSmall
 		c.splitDeeper, c.targetLow, c.targetHigh = splitDeeperSmall, targetFeasibleLowSmall, targetFeasibleHighSmall
 	}
-	c.pool = newRichPool()
+	c.pool = cover.NewPool()
 	c.untilSkip = c.UntilNextSkip()
 	if c.Traits.Store == model.Packed {
 		c.flat = newFlat(c)

@@ -14,32 +14,13 @@ import (
 // of the cover is a task, and leaving it out is a column at the task's price. A solution of the
 // cover counts only after the chain has evaluated it.
 
-// pooledRoute is a route at its best order, with the tasks that it serves.
-type pooledRoute struct {
-	stops []int32 // without the depots at its ends
-	rows  []int32
-	kind  int32
-	cost  float64 // with what serving these members of their groups forgoes
-	seen  int
-}
-
-// richPool holds routes by kind and tasks.
-type richPool struct {
-	byKey  map[uint64]int32
-	routes []pooledRoute
-	clock  int
-	line   []int32
-}
-
-func newRichPool() *richPool { return &richPool{byKey: map[uint64]int32{}} }
-
 // sample adds the present routes that keep every limit.
-func (p *richPool) sample(c *candidate) {
-	p.clock++
+func (c *candidate) sample() {
+	c.pool.Sample()
 	if f := c.flat; f != nil && f.live {
 		for r := range int32(f.routes) {
 			if f.over[r] == 0 {
-				p.see(c, f.kind[r], f.price(r), f.stops(r))
+				c.see(f.kind[r], f.price(r), f.stops(r))
 			}
 		}
 		return
@@ -49,16 +30,17 @@ func (p *richPool) sample(c *candidate) {
 		if s.over > 0 || s.count == 0 || s.lock > 0 {
 			continue
 		}
-		p.line = p.line[:0]
+		c.line = c.line[:0]
 		for _, at := range s.stops[1 : len(s.stops)-1] {
-			p.line = append(p.line, at.node)
+			c.line = append(c.line, at.node)
 		}
-		p.see(c, s.kind, s.cost, p.line)
+		c.see(s.kind, s.cost, c.line)
 	}
 }
 
-// see adds a route with its stops between the depots at its ends.
-func (p *richPool) see(c *candidate, kind int32, cost float64, stops []int32) {
+// see adds a route with its stops between the depots at its ends. Its cost in the pool includes what
+// serving these members of their groups forgoes.
+func (c *candidate) see(kind int32, cost float64, stops []int32) {
 	key := model.Mix(-1 - kind)
 	for _, v := range stops {
 		if int(v) >= c.Depots && !c.Locations[v].IsDelivery {
@@ -66,71 +48,24 @@ func (p *richPool) see(c *candidate, kind int32, cost float64, stops []int32) {
 			cost += c.Loss[v]
 		}
 	}
-	i, known := p.byKey[key]
-	if !known {
-		if len(p.routes) >= model.PoolMost {
-			p.shed()
-		}
-		i = int32(len(p.routes))
-		p.byKey[key] = i
-		p.routes = append(p.routes, pooledRoute{kind: kind, cost: math.Inf(1)})
-	}
-	to := &p.routes[i]
-	to.seen = p.clock
-	if cost < to.cost-1e-9 {
-		to.cost = cost
-		to.stops, to.rows = append(to.stops[:0], stops...), to.rows[:0]
+	if to := c.pool.Offer(key, kind, cost); to != nil {
+		to.Visits, to.Rows = append(to.Visits[:0], stops...), to.Rows[:0]
 		for _, v := range stops {
 			if int(v) >= c.Depots && !c.Locations[v].IsDelivery {
-				to.rows = append(to.rows, c.Row[c.Locations[v].Representative])
+				to.Rows = append(to.Rows, c.Row[c.Locations[v].Representative])
 			}
 		}
 	}
 }
 
-// shed drops the half that was not seen for the longest time.
-func (p *richPool) shed() {
-	order := make([]int, len(p.routes))
-	for i := range p.routes {
-		order[i] = p.routes[i].seen
-	}
-	slices.Sort(order)
-	limit := order[len(order)/2]
-	moved := make([]int32, len(p.routes))
-	kept := p.routes[:0]
-	for i, r := range p.routes {
-		moved[i] = -1
-		if r.seen > limit {
-			moved[i] = int32(len(kept))
-			kept = append(kept, r)
-		}
-	}
-	for key, i := range p.byKey {
-		if moved[i] < 0 {
-			delete(p.byKey, key)
-		} else {
-			p.byKey[key] = moved[i]
-		}
-	}
-	clear(p.routes[len(kept):])
-	p.routes = kept
-}
-
 // coverRoutes is the best choice among the routes of some pools below a cost; false where it finds
 // none.
-func coverRoutes(m *model.Compiled, pools []*richPool, below float64, most, tries int, stop func() bool) (vrp.Solution, bool) {
+func coverRoutes(m *model.Compiled, pools []*cover.Pool, below float64, most, tries int, stop func() bool) (vrp.Solution, bool) {
 	unit := min(cover.Units/m.Leg, cover.MostCost/max(below, 1e-9))
 	units := func(cost float64) int64 { return int64(math.Round(min(cost*unit, 32*cover.MostCost))) }
 	rows := len(m.Tasks) + 1
 	c := &cover.Problem{Nodes: rows, Upper: units(below) - cover.Same, Most: rows, Price: make([]float64, rows), Tries: tries, Stop: stop}
-	var routes []*pooledRoute
-	for _, p := range pools {
-		for i := range p.routes {
-			r := &p.routes[i]
-			c.Columns = append(c.Columns, cover.Column{Customers: r.rows, Cost: units(r.cost), Kind: r.kind, Id: int32(len(routes))})
-			routes = append(routes, r)
-		}
-	}
+	routes := c.Add(units, pools...)
 	if len(routes) == 0 {
 		return vrp.Solution{}, false
 	}
@@ -155,8 +90,8 @@ func coverRoutes(m *model.Compiled, pools []*richPool, below float64, most, trie
 	var out vrp.Solution
 	for _, i := range c.Best {
 		if id := c.Columns[i].Id; id >= 0 {
-			out.Routes = append(out.Routes, slices.Clone(routes[id].stops))
-			out.Types = append(out.Types, routes[id].kind)
+			out.Routes = append(out.Routes, slices.Clone(routes[id].Visits))
+			out.Types = append(out.Types, routes[id].Kind)
 		}
 	}
 	return out, true
@@ -174,7 +109,7 @@ func (d *richDriver) cover(ctx context.Context, chains []*candidate, until float
 		end := min(until, d.spent()+coverLongest.Seconds()/d.o.Time.Seconds())
 		stop = func() bool { return ctx.Err() != nil || d.spent() >= end }
 	}
-	var pools []*richPool
+	var pools []*cover.Pool
 	for _, c := range chains {
 		pools = append(pools, c.pool)
 	}

@@ -2,10 +2,10 @@ package search
 
 import (
 	"context"
-	"math"
 	"slices"
 	"testing"
 
+	"haul/internal/search/cover"
 	"haul/internal/search/model"
 	"haul/internal/vrp"
 )
@@ -22,10 +22,10 @@ func TestRichCoverJoinsHalves(t *testing.T) {
 		if !c.set(routes, []int32{0, 0, 0}, nil) {
 			t.Fatal("a sample breaks a limit")
 		}
-		c.pool.sample(c)
+		c.sample()
 	}
 	find := func(most int) (vrp.Solution, bool) {
-		return coverRoutes(m, []*richPool{c.pool}, c.cost, most, 1000, func() bool { return false })
+		return coverRoutes(m, []*cover.Pool{c.pool}, c.cost, most, 1000, func() bool { return false })
 	}
 	s, ok := find(3)
 	slices.SortFunc(s.Routes, slices.Compare)
@@ -38,23 +38,5 @@ func TestRichCoverJoinsHalves(t *testing.T) {
 	m.Types[0].Count = 1
 	if s, ok := find(3); ok {
 		t.Errorf("one vehicle of its kind drives %v", s.Routes)
-	}
-}
-
-// A pool that is full keeps what was seen last, and finds it again.
-func TestRichPoolSheds(t *testing.T) {
-	p := newRichPool()
-	for i := range 10 {
-		p.byKey[uint64(i)] = int32(i)
-		p.routes = append(p.routes, pooledRoute{seen: i, cost: float64(i)})
-	}
-	p.shed()
-	if len(p.routes) != 4 || len(p.byKey) != 4 {
-		t.Fatalf("%d routes and %d keys are left", len(p.routes), len(p.byKey))
-	}
-	for i := 6; i < 10; i++ {
-		if at, ok := p.byKey[uint64(i)]; !ok || math.Abs(p.routes[at].cost-float64(i)) > 0 {
-			t.Errorf("route %d: %d, %v", i, at, ok)
-		}
 	}
 }

@@ -56,13 +56,13 @@ func (d *richDriver) prove(ctx context.Context, chains []*candidate) {
 	}
 	var line []int32
 	for _, c := range chains {
-		for i := range c.pool.routes {
-			r := &c.pool.routes[i]
+		for i := range c.pool.Routes {
+			r := &c.pool.Routes[i]
 			line = line[:0]
-			for _, row := range r.rows {
+			for _, row := range r.Rows {
 				line = append(line, row-1)
 			}
-			x.Offer(line, r.kind, r.cost, true)
+			x.Offer(line, r.Kind, r.Cost, true)
 		}
 	}
 	kept := true
@@ -79,7 +79,7 @@ func (d *richDriver) prove(ctx context.Context, chains []*candidate) {
 		// What was found is of use to the covers of the cycles that follow.
 		for _, j := range x.Active[:min(len(x.Active), proveShown)] {
 			if r := x.Solution([]prove.Listed{x.Routes[j]}); len(r.Routes) > 0 {
-				c.pool.see(c, r.Types[0], x.Cost[j], r.Routes[0])
+				c.see(r.Types[0], x.Cost[j], r.Routes[0])
 			}
 		}
 	}

@@ -448,7 +448,7 @@ func (d *richDriver) chain(ctx context.Context, c *candidate, t phase, mu *sync.
 		}
 		if c.sampled += each; c.sampled >= c.sampleEach && temperature < c.poolBelow*c.Leg {
 			c.sampled = 0
-			c.pool.sample(c)
+			c.sample()
 		}
 		mu.Lock()
 		if c.itersSinceTrial += each; venturing && c.itersSinceTrial >= trialEach && c.overload == 0 && (d.o.Iterations == 0 || d.o.Iterations-d.iterations-each >= trialMost) {

@@ -29,11 +29,11 @@ func TestRaiseComesNearerThanRelax(t *testing.T) {
 			for range 20 {
 				c.iterate(c.Leg / 4)
 			}
-			c.pool.sample(c)
+			c.sample()
 		}
 		var columns []cover.Column
-		for _, r := range c.pool.routes {
-			columns = append(columns, cover.Column{Customers: r.rows, Cost: int64(1e6 * r.cost)})
+		for _, r := range c.pool.Routes {
+			columns = append(columns, cover.Column{Customers: r.Rows, Cost: int64(1e6 * r.Cost)})
 		}
 		problem := func() *cover.Problem {
 			n := len(m.Tasks) + 1

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"haul/internal/search/cover"
 	"haul/internal/search/model"
 	"haul/internal/search/neighbour"
 	"haul/internal/vrp"
@@ -122,7 +123,7 @@ type driver struct {
 	bestCost int64
 	leg      float64      // the mean leg at the start, the unit of temperature
 	pace     float64      // iterations per second of the first round of parts; 0: not measured
-	pool     *pool        // routes seen
+	pool     *cover.Pool  // routes seen
 	slowest  atomic.Int64 // nanoseconds per distance of the part that took longest to make
 	local    [][]int32    // scratch of region.part, by worker
 
@@ -144,7 +145,7 @@ func (d *driver) prepare(ctx context.Context) error {
 	if d.p.Vehicles > 0 {
 		d.most = min(d.most, d.p.Vehicles)
 	}
-	d.pool = newPool()
+	d.pool = cover.NewPool()
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"haul/internal/rng"
+	"haul/internal/search/cover"
 	"haul/internal/search/model"
 	"haul/internal/search/neighbour"
 	"haul/internal/vrp"
@@ -352,32 +353,38 @@ func TestCoverJoinsSolutions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	never := func() bool { return false }
 	rapid.Check(t, func(t *rapid.T) {
-		pool := newPool()
+		pool := cover.NewPool()
 		for range rapid.IntRange(1, 6).Draw(t, "solutions") {
 			order := rapid.Permutation([]int32{1, 2, 3, 4, 5, 6, 7, 8}).Draw(t, "order")
 			cut := rapid.IntRange(1, 7).Draw(t, "cut")
-			pool.add(g, [][]int32{order[:cut], order[cut:]})
+			g.pool(pool, [][]int32{order[:cut], order[cut:]})
 		}
 		// Every pair of pooled routes that makes a partition, by hand.
 		want := int64(math.MaxInt64)
-		for i, a := range pool.routes {
-			for _, b := range pool.routes[:i] {
+		for i, a := range pool.Routes {
+			for _, b := range pool.Routes[:i] {
 				seen := map[int32]bool{}
-				for _, v := range append(append([]int32{}, a.customers...), b.customers...) {
+				for _, v := range append(append([]int32{}, a.Visits...), b.Visits...) {
 					seen[v] = true
 				}
-				if len(seen) == 8 && len(a.customers)+len(b.customers) == 8 {
-					want = min(want, a.cost+b.cost)
+				if len(seen) == 8 && len(a.Visits)+len(b.Visits) == 8 {
+					want = min(want, int64(a.Cost+b.Cost))
 				}
 			}
 		}
-		routes, got := pool.cover(g.nodes, want+1, 2, 1<<30, never)
+		cheapest := func(below int64) ([][]int32, int64) {
+			c := &cover.Problem{Nodes: g.nodes, Upper: below, Most: 2, Price: make([]float64, g.nodes), Tries: 1 << 30, Stop: func() bool { return false }}
+			c.Add(func(cost float64) int64 { return int64(cost) }, pool)
+			c.Relax()
+			c.Reduce()
+			return c.Search()
+		}
+		routes, got := cheapest(want + 1)
 		if got != want || len(routes) != 2 {
 			t.Fatalf("%v at %d, want %d", routes, got, want)
 		}
-		if routes, _ := pool.cover(g.nodes, want, 2, 1<<30, never); routes != nil {
+		if routes, _ := cheapest(want); routes != nil {
 			t.Fatalf("%v is no better than %d", routes, want)
 		}
 	})
