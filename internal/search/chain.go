@@ -27,7 +27,7 @@ type plainUndo struct {
 // chain is one solution that moves.
 type chain struct {
 	*region
-	model.Stream
+	overlooking
 	slots []routeBuffer
 	free  []int32 // slots in no use
 	slot  []int32 // of each route; routes beyond len(load) are none
@@ -37,19 +37,18 @@ type chain struct {
 	cost  int64
 
 	// Of the iteration under way.
-	tick      int64
-	journal   []plainUndo
-	stamp     []int64 // tick at which the route was last touched
-	cut       []int64 // tick at which a string was last taken from it
-	probed    []int64 // insertion for which the route was last looked at
-	probe     int64   // insertions so far
-	removed   []int32
-	home      []int32 // the route a removed customer came from
-	keys      []uint64
-	change    int64
-	before    int  // routes there were at begin
-	emptied   bool // some touched route lost all customers
-	untilSkip int  // positions until the next one overlooked
+	tick    int64
+	journal []plainUndo
+	stamp   []int64 // tick at which the route was last touched
+	cut     []int64 // tick at which a string was last taken from it
+	probed  []int64 // insertion for which the route was last looked at
+	probe   int64   // insertions so far
+	removed []int32
+	home    []int32 // the route a removed customer came from
+	order   insertionOrder
+	change  int64
+	before  int  // routes there were at begin
+	emptied bool // some touched route lost all customers
 
 	scratch [][]int32
 
@@ -61,8 +60,12 @@ type chain struct {
 }
 
 func newChain(g *region, most int, s model.Stream) *chain {
-	c := &chain{region: g, Stream: s, most: most,
-		route: make([]int32, g.nodes), home: make([]int32, g.nodes), keys: make([]uint64, g.nodes)}
+	c := &chain{region: g, overlooking: overlooking{Stream: s}, most: most, route: make([]int32, g.nodes), home: make([]int32, g.nodes)}
+	amounts, distances := make([]uint32, g.nodes), make([]uint32, g.nodes)
+	for v := range distances {
+		amounts[v], distances[v] = uint32(g.demand[v]), uint32(g.out[v])
+	}
+	c.order = newInsertionOrder(amounts, distances, nil, nil)
 	c.untilSkip = c.UntilNextSkip()
 	return c
 }

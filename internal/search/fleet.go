@@ -28,7 +28,7 @@ func (c *chain) rebuild() {
 		c.route[v] = -1
 		c.removed = append(c.removed, int32(v))
 	}
-	c.order()
+	c.order.sort(&c.Stream, c.IntN(11), c.removed)
 	for _, v := range c.removed {
 		c.insert(v, math.MaxInt64)
 	}
@@ -88,7 +88,7 @@ func (c *chain) squeeze(absent []int32, left []int64) []int32 {
 		c.home[v] = -1
 		c.removed = append(c.removed, v)
 	}
-	c.order()
+	c.order.sort(&c.Stream, c.IntN(11), c.removed)
 	var out []int32
 	for _, v := range c.removed {
 		if !c.insert(v, math.MaxInt64) {

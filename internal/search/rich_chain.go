@@ -84,7 +84,7 @@ type undoEntry struct{ route, slot int32 }
 type candidate struct {
 	*model.Compiled
 	Traits model.Traits // those of the problem, which tests may replace
-	model.Stream
+	overlooking
 	seg     []model.TimeSegment // by place
 	states  []routeState
 	free    []int32
@@ -120,17 +120,16 @@ type candidate struct {
 	removed        []int32 // leads of the tasks to insert
 	removedAt      []int64 // by lead: tick at which it was removed
 	removedFrom    []int32 // by lead: the route that it was removed from
-	keys           []uint64
+	order          insertionOrder
 	costChange     float64 // of the cost with its penalties
 	overloadChange int64   // of over
 	before         int
 	usedWas        []int
 	failed         []int32 // tasks that found no place, or none worth it
-	untilSkip      int
-	eager          bool // the task at hand goes in where it fits, at any cost
-	built          bool // the first routes are being made
-	servedSoFar    int  // tasks that are served by then
-	hasty          bool // and their time is over
+	eager          bool    // the task at hand goes in where it fits, at any cost
+	built          bool    // the first routes are being made
+	servedSoFar    int     // tasks that are served by then
+	hasty          bool    // and their time is over
 	soon           context.Context
 	ended          func() bool // the search's context or time is over; nil: never
 	work           int64       // stops that walks have passed since the last look at the clock
@@ -173,10 +172,10 @@ type candidate struct {
 }
 
 func newRichChain(m *model.Compiled, s model.Stream) *candidate {
-	c := &candidate{Compiled: m, Traits: m.Traits, Stream: s, longest: model.Endless, most: m.Nodes,
+	c := &candidate{Compiled: m, Traits: m.Traits, overlooking: overlooking{Stream: s}, longest: model.Endless, most: m.Nodes,
 		seg: make([]model.TimeSegment, m.Nodes+1), links: make([]link, m.Nodes),
 		used: make([]int, len(m.Types)), missing: make([]bool, m.Nodes), removedAt: make([]int64, m.Nodes), removedFrom: make([]int32, m.Nodes),
-		loadBuf: make([]model.LoadSegment, m.Dims), backBuf: make([]model.LoadSegment, m.Dims), keys: make([]uint64, m.Nodes),
+		loadBuf: make([]model.LoadSegment, m.Dims), backBuf: make([]model.LoadSegment, m.Dims),
 		reach: model.InsertNear * (1 + m.GroupFactor()) / 2}
 	for i := range m.Types {
 		c.perRate = append(c.perRate, 1/max(m.Types[i].PerDist, math.SmallestNonzeroFloat32))
@@ -199,6 +198,7 @@ func newRichChain(m *model.Compiled, s model.Stream) *candidate {
 	}
 	c.pool = cover.NewPool()
 	c.untilSkip = c.UntilNextSkip()
+	c.order = c.newInsertionOrder()
 	if c.Traits.Store == model.Packed {
 		c.flat = newFlat(c)
 		// Many cycles of many iterations: overload may be had more often.

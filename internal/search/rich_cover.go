@@ -38,8 +38,8 @@ func (c *candidate) sample() {
 	}
 }
 
-// see adds a route with its stops between the depots at its ends. Its cost in the pool includes what
-// serving these members of their groups forgoes.
+// see adds a route with its stops between the depots at its ends. Its cost in the pool includes
+// what serving these members of their groups forgoes.
 func (c *candidate) see(kind int32, cost float64, stops []int32) {
 	key := model.Mix(-1 - kind)
 	for _, v := range stops {

@@ -54,7 +54,7 @@ func TestLongRoutesAreUprooted(t *testing.T) {
 		c.build(t.Context())
 		for range 500 {
 			c.begin()
-			c.ruin()
+			c.ruin(c)
 			from := map[int32]int{}
 			for _, v := range c.removed {
 				from[c.removedFrom[v]]++
@@ -62,7 +62,7 @@ func TestLongRoutesAreUprooted(t *testing.T) {
 			for _, n := range from {
 				most = max(most, n)
 			}
-			c.recreate(math.Inf(1), 0)
+			c.recreate(c, math.Inf(1), 0)
 			c.keep()
 		}
 		return most, len(c.routes)

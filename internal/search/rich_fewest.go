@@ -171,7 +171,7 @@ func (d *richDriver) squeeze(ctx context.Context, c *candidate, until float64) b
 		}
 		d.iterations++
 		c.begin()
-		c.ruin()
+		c.ruin(c)
 		for _, lead := range c.absent {
 			if c.Locations[lead].Required && c.removedAt[lead] != c.tick {
 				c.removedAt[lead], c.removedFrom[lead] = c.tick, -1
@@ -180,7 +180,7 @@ func (d *richDriver) squeeze(ctx context.Context, c *candidate, until float64) b
 			}
 		}
 		was := sum(c.absent, true)
-		c.recreate(math.Inf(1), 0)
+		c.recreate(c, math.Inf(1), 0)
 		if sum(c.failed, false) <= was {
 			c.keep()
 		} else {

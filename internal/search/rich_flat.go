@@ -67,8 +67,6 @@ type flat struct {
 	seenAt []int64
 	touch  []int32 // routes changed by this iteration
 	line   []int32
-	keys   []uint64     // of the customers to insert
-	sorts  [13][]uint32 // by rule and customer: what comes first
 
 	limited, picks  bool    // lengths or stops have limits, some customers give
 	rows, ins, outs []int32 // by customer: distances, times to it and from it, padded
@@ -114,8 +112,6 @@ func newFlat(c *candidate) *flat {
 		f.denseTables()
 		f.denseLimits()
 	}
-	f.keys = make([]uint64, 0, rankMost)
-	f.sortKeys()
 	narrow := func(x int64) int32 { return int32(max(-model.MaxTime32, min(model.MaxTime32, x))) }
 	for v := range c.Locations {
 		at := &c.Locations[v]

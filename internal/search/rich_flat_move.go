@@ -6,20 +6,12 @@ import (
 	"haul/internal/search/model"
 )
 
-// An iteration over flat routes, with the random draws and positions of rich_ruin and rich_simple.
-// Put and compact update every list of a route that a later insertion reads; undo copies all of
-// them back.
+// What an iteration does to flat routes, with the random draws and positions of rich_ruin and
+// rich_simple. Put and compact update every list of a route that a later insertion reads; undo
+// copies all of them back.
 
-// step is one iteration at a temperature, over flat routes where the problem allows.
-func (c *candidate) step(temperature float64) {
-	if f := c.flat; f != nil && (f.live || f.load()) {
-		f.iterate(temperature)
-		return
-	}
-	c.iterate(temperature)
-}
-
-func (f *flat) iterate(temperature float64) {
+// begin starts an iteration.
+func (f *flat) begin() {
 	c := f.candidate
 	c.tick++
 	c.removed, c.costChange, c.overloadChange = c.removed[:0], 0, 0
@@ -35,20 +27,6 @@ func (f *flat) iterate(temperature float64) {
 	}
 	f.saved = false
 	f.touch = f.touch[:0]
-	f.ruin()
-	limit := temperature*c.Exponential() + 1e-9
-	if f.recreate(limit) {
-		f.keep()
-		if c.overload == 0 && c.cost < c.bestCost-1e-9 {
-			f.remember()
-		}
-	} else {
-		f.undo()
-		c.used = append(c.used[:0], c.usedWas...)
-	}
-	if c.soft {
-		c.updatePenalty()
-	}
 }
 
 // save copies all lists, and undo gives them back.
@@ -69,44 +47,30 @@ func (f *flat) undo() {
 	}
 	f.routes = f.before
 	f.saved = true
+	f.used = append(f.used[:0], f.usedWas...)
 }
 
-// ruin is rchain.ruin.
-func (f *flat) ruin() {
-	c := f.candidate
-	n := len(c.Tasks)
-	whole := float64(n) / float64(f.routes)
-	longest := min(stringMax, whole)
-	removed := float64(removedMean)
-	if c.Traits.Moves.Has(model.LongStrings) && whole > stringMax && c.IntN(longStringEach) == 0 {
-		longest = min(longStringMost, whole)
-		removed = longest
-	}
-	count := 1 + int(c.Float()*(4*removed/(1+longest)-1))
-	few := f.routes < count
-	seed := int32(c.Depots + c.IntN(c.Nodes-c.Depots))
-	f.cutString(seed, longest)
-	for _, v := range c.NearOf(seed) {
-		if count == 1 {
-			break
-		}
-		if r := f.route[v]; (f.cutAt[r] != c.tick || few && c.IntN(2) == 0) && c.removedAt[v] != c.tick {
-			f.cutString(v, longest)
-			count--
-		}
-	}
+func (f *flat) routeCount() int { return f.routes }
+
+// mayCut is as stringStore has it.
+func (f *flat) mayCut(v int32, few bool) bool {
+	return (f.cutAt[f.route[v]] != f.tick || few && f.IntN(2) == 0) && f.removedAt[v] != f.tick
+}
+
+// compactAll drops the removed customers from their routes.
+func (f *flat) compactAll() {
 	if f.dense != nil {
 		f.unlink()
 		return
 	}
-	for i := 0; i < len(c.removed); i++ {
-		if r := f.route[c.removed[i]]; r >= 0 {
+	for i := 0; i < len(f.removed); i++ {
+		if r := f.route[f.removed[i]]; r >= 0 {
 			f.compact(r)
 		}
 	}
 }
 
-// cutString is rchain.cutString.
+// cutString marks a string around a customer as removed.
 func (f *flat) cutString(v int32, longest float64) {
 	c := f.candidate
 	r := f.route[v]
@@ -116,7 +80,7 @@ func (f *flat) cutString(v int32, longest float64) {
 	for p := f.pred[v]; p < f.base; p = f.pred[p] {
 		at++
 	}
-	lo, span, hole, kept := c.drawString(at, count, longest)
+	lo, span, hole, kept := drawString(&c.Stream, at, count, longest, c.splitDeeper)
 	w := v
 	for ; at > lo; at-- {
 		w = f.pred[w]
@@ -173,92 +137,21 @@ func (f *flat) compact(r int32) {
 	c.addChange(f.price(r)-was, f.over[r]-over)
 }
 
-// recreate is rchain.recreate.
-func (f *flat) recreate(limit float64) bool {
-	c := f.candidate
-	f.order()
-	for _, v := range c.removed {
-		if !f.place(v, limit-c.costChange) || c.costChange >= limit {
-			return false
-		}
-	}
-	if len(c.Types) > 1 {
-		for _, r := range f.touch {
-			if f.count[r] > 0 {
-				f.retype(r)
-			}
-		}
-	}
-	return c.costChange < limit
-}
-
-// order is rchain.sortRemoved.
-func (f *flat) order() {
-	c := f.candidate
-	rule := c.IntN(13)
-	if !c.Traits.Time.Timed() {
-		rule = c.IntN(11)
-	}
-	list := f.sorts[rule]
-	f.keys = f.keys[:0]
-	for _, v := range c.removed {
-		f.keys = append(f.keys, c.Next()>>32|uint64(list[v])<<32)
-	}
-	if n := len(f.keys); flatAVX512 && n > 0 && n <= rankMost {
-		// Which of two comes first is a toss: ranks are counted without a branch.
-		f.line = append(f.line[:0], c.removed...)
-		f.keys = f.keys[:rankMost]
-		rankAVX512(&f.keys[0], n, &c.removed[0], &f.line[0])
+// polish gives the changed routes better vehicles.
+func (f *flat) polish() {
+	if len(f.Types) == 1 {
 		return
 	}
-	sortByKey(c.removed, f.keys)
-}
-
-// sortByKey sorts a short list by keys, which are sorted as well.
-func sortByKey(list []int32, keys []uint64) {
-	for i, key := range keys {
-		v, j := list[i], i
-		for ; j > 0 && keys[j-1] > key; j-- {
-			keys[j], list[j] = keys[j-1], list[j-1]
-		}
-		keys[j], list[j] = key, v
-	}
-}
-
-// sortKeys makes what each rule of sortRemoved sorts by.
-func (f *flat) sortKeys() {
-	c := f.candidate
-	start, dist := c.Types[0].Start, c.Types[0].Distances
-	if int(start) == c.Nodes {
-		start = 0
-	}
-	none := make([]uint32, c.Nodes)
-	var keys [5][]uint32
-	for i := range keys {
-		keys[i] = make([]uint32, c.Nodes)
-	}
-	for v := c.Depots; v < c.Nodes; v++ {
-		at, far := &c.Locations[v], dist.At(start, int32(v))
-		keys[0][v] = uint32(math.MaxInt32 - max(at.Delivery, at.Pickup))
-		keys[1][v], keys[2][v] = uint32(1<<30-far), uint32(far)
-		keys[3][v], keys[4][v] = uint32(min(at.Late-at.Early, 1<<31-1)), uint32(min(at.Late, 1<<31-1))
-	}
-	for rule := range f.sorts {
-		switch {
-		case rule < 4:
-			f.sorts[rule] = none
-		case rule < 8:
-			f.sorts[rule] = keys[0]
-		case rule < 10:
-			f.sorts[rule] = keys[1]
-		default:
-			f.sorts[rule] = keys[rule-8]
+	for _, r := range f.touch {
+		if f.count[r] > 0 {
+			f.retype(r)
 		}
 	}
 }
 
-// place gives a customer its cheapest position; false where there is none below a cost.
-func (f *flat) place(v int32, most float64) bool {
+// place gives a customer its cheapest position. Where there is none below a cost, no routes come of
+// the iteration.
+func (f *flat) place(v int32, _, most float64) {
 	c := f.candidate
 	at, cost := f.find(v, min(f.worth[v], most))
 	kind := int32(-1)
@@ -281,7 +174,8 @@ func (f *flat) place(v int32, most float64) bool {
 	}
 	if kind >= 0 {
 		if f.routes == len(f.kind) {
-			return false
+			c.costChange = math.Inf(1)
+			return
 		}
 		r := f.open(kind)
 		c.used[kind]++
@@ -290,13 +184,13 @@ func (f *flat) place(v int32, most float64) bool {
 		f.succ[h], f.succ[v] = v, -1
 		f.refresh(r)
 		c.addChange(f.price(r), f.over[r])
-		return true
+		return
 	}
 	if at < 0 {
-		return false
+		c.costChange = math.Inf(1)
+		return
 	}
 	f.put(v, at)
-	return true
 }
 
 // find is the cheapest position of a customer below a cost; -1: none.
@@ -333,13 +227,10 @@ func (f *flat) chosen(delta, at int32, cost, perDist float64) (int32, float64) {
 	if at < 0 {
 		return -1, cost
 	}
-	if c.untilSkip == 0 {
-		delta, at = f.overlook(delta, at)
-		if at < 0 {
-			return -1, cost
-		}
-	} else {
+	if c.untilSkip > 0 {
 		c.untilSkip--
+	} else if delta, at = f.overlook(delta, at); at < 0 {
+		return -1, cost
 	}
 	if sum := float64(float64(delta) * perDist); sum < cost {
 		return at, sum

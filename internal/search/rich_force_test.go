@@ -40,7 +40,7 @@ func TestForceLeftOut(t *testing.T) {
 		const draws = 4000
 		for range draws {
 			c.begin()
-			c.ruin()
+			c.ruin(c)
 			members := map[int32]bool{}
 			for _, lead := range c.removed {
 				members[lead] = true

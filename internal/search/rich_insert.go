@@ -140,10 +140,7 @@ func (c *candidate) scanRoute(r, v int32, lo, hi int, best *insertion) {
 			if kind < 0 {
 				return
 			}
-			if c.untilSkip == 0 {
-				c.untilSkip = c.UntilNextSkip()
-			} else {
-				c.untilSkip--
+			if !c.overlooks() {
 				c.evaluate(r, v, i, s.stops[i-1].node, at.node, c.detour(kind, s.stops[i-1].node, v, at), kind, extra, best)
 			}
 		}
@@ -255,11 +252,9 @@ func (c *candidate) scanTableRoute(r, v int32, to, from []int32, best *insertion
 				return // and those behind it are left later still
 			}
 		}
-		if c.untilSkip == 0 {
-			c.untilSkip = c.UntilNextSkip()
+		if c.overlooks() {
 			continue
 		}
-		c.untilSkip--
 		c.evaluate(r, v, i, s.stops[i-1].node, at.node, int64(delta), kind, extra, best)
 		limit = detourLimit((best.cost - extra) * rate)
 	}

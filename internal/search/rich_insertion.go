@@ -171,11 +171,9 @@ func (c *candidate) try(r, v int32, i int, prev, next, delta int32, best *insert
 			return
 		}
 	}
-	if c.untilSkip == 0 {
-		c.untilSkip = c.UntilNextSkip()
+	if c.overlooks() {
 		return
 	}
-	c.untilSkip--
 	c.evaluate(r, v, i, prev, next, int64(delta), kind, extra, best)
 }
 

@@ -107,11 +107,9 @@ func (c *candidate) scanPair(r int32, s *routeState, k *model.VehicleType, p, d 
 				return
 			}
 		}
-		if c.untilSkip == 0 {
-			c.untilSkip = c.UntilNextSkip()
+		if c.overlooks() {
 			continue
 		}
-		c.untilSkip--
 		toP := int64(k.Distances.At(prev, p)) - int64(stops[i].leg)
 		deltaP := toP + int64(k.Distances.At(p, next))
 		fits := true

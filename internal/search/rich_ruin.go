@@ -89,24 +89,24 @@ const (
 	longStringMost = 40 // customers of such a string
 )
 
-// ruin takes one string from each of a few routes near a random customer.
-func (c *candidate) ruin() {
-	if len(c.routes) == 0 {
+// ruin removes strings around a random customer.
+func (c *candidate) ruin(st routeStore) {
+	routes := st.routeCount()
+	if routes == 0 {
 		c.recallAbsent(int32(c.Depots))
 		return
 	}
-	n := len(c.Tasks) - len(c.absent)
-	longest := min(stringMax, float64(n)/float64(len(c.routes)))
+	whole := float64(len(c.Tasks)-len(c.absent)) / float64(routes)
+	longest := min(stringMax, whole)
 	if c.Traits.Parts.Has(model.Shipments) {
 		longest = min(stringMax, 2*longest)
 	}
 	removed := float64(removedMean)
-	if whole := float64(n) / float64(len(c.routes)); c.Traits.Moves.Has(model.LongStrings) && whole > stringMax && c.IntN(longStringEach) == 0 {
+	if c.Traits.Moves.Has(model.LongStrings) && whole > stringMax && c.IntN(longStringEach) == 0 {
 		longest = min(longStringMost, whole)
 		removed = longest
 	}
-	count := 1 + int(c.Float()*(4*removed/(1+longest)-1))
-	few := len(c.routes) < count
+	count := stringCount(&c.Stream, longest, removed)
 	seed := int32(c.Depots + c.IntN(c.Nodes-c.Depots))
 	if len(c.focus) > 0 {
 		seed = c.focus[c.IntN(len(c.focus))]
@@ -115,19 +115,18 @@ func (c *candidate) ruin() {
 		c.emptyRoutes(seed)
 		return
 	}
-	c.cutString(seed, longest)
-	for _, v := range c.NearOf(seed) {
-		if count == 1 {
-			break
-		}
-		// Few routes are cut in several places.
-		if r := c.links[v].route; r >= 0 && (c.cut[r] != c.tick || few && c.IntN(2) == 0) && c.removedAt[c.Locations[v].Representative] != c.tick {
-			c.cutString(v, longest)
-			count--
-		}
-	}
-	c.compactAll()
+	// Few routes are cut in several places.
+	removeStrings(st, seed, c.NearOf(seed), count, longest, routes < count)
+	st.compactAll()
 	c.recallAbsent(seed)
+}
+
+func (c *candidate) routeCount() int { return len(c.routes) }
+
+// mayCut is as stringStore has it.
+func (c *candidate) mayCut(v int32, few bool) bool {
+	r := c.links[v].route
+	return r >= 0 && (c.cut[r] != c.tick || few && c.IntN(2) == 0) && c.removedAt[c.Locations[v].Representative] != c.tick
 }
 
 const (
@@ -199,27 +198,6 @@ func (c *candidate) compactAll() {
 	}
 }
 
-// splitDeeperSmall is splitDeeper for small problems, whose routes are hardly longer than a string.
-const splitDeeperSmall = 0.6
-
-// drawString draws a run that the position at is in, in a route of count positions: span positions
-// from lo on, of which kept from hole on stay.
-func (c *candidate) drawString(at, count int, longest float64) (lo, span, hole, kept int) {
-	size := 1 + int(c.Float()*min(longest, float64(count)))
-	if size > 1 && size < count && c.Float() < splitChance {
-		for kept = 1; size+kept < count && c.Float() < c.splitDeeper; kept++ {
-		}
-	}
-	span = size + kept
-	lo = max(0, at-span+1)
-	lo += c.IntN(min(at, count-span) - lo + 1)
-	hole = lo + span
-	if kept > 0 {
-		hole = lo + 1 + c.IntN(size-1)
-	}
-	return lo, span, hole, kept
-}
-
 // cutString marks a run of customers around v in its route as removed; sometimes a longer run from
 // which a few in the middle stay.
 func (c *candidate) cutString(v int32, longest float64) {
@@ -243,7 +221,7 @@ func (c *candidate) cutString(v int32, longest float64) {
 	if count <= 0 || at < 0 {
 		return
 	}
-	lo, span, hole, kept := c.drawString(at, count, longest)
+	lo, span, hole, kept := drawString(&c.Stream, at, count, longest, c.splitDeeper)
 	for i := lo; i < lo+span; i++ {
 		if i >= hole && i < hole+kept {
 			continue
@@ -330,7 +308,7 @@ func (c *candidate) forceAbsent() int {
 
 // recreate gives every removed task its cheapest insertion. It gives up, with false, as soon as the
 // change passes the limit.
-func (c *candidate) recreate(limit, noise float64) bool {
+func (c *candidate) recreate(st routeStore, limit, noise float64) bool {
 	c.sortRemoved()
 	forced := c.forceAbsent()
 	enough := limit
@@ -346,12 +324,12 @@ func (c *candidate) recreate(limit, noise float64) bool {
 		}
 		lead := c.removed[i]
 		if c.eager = c.Traits.Parts.Has(model.Optional) && (c.built || i < forced); c.eager {
-			c.place(lead, noise, math.Inf(1))
-		} else if c.place(lead, noise, enough-c.costChange); c.costChange >= enough {
+			st.place(lead, noise, math.Inf(1))
+		} else if st.place(lead, noise, enough-c.costChange); c.costChange >= enough {
 			return false
 		}
 	}
-	c.polish()
+	st.polish()
 	return c.costChange < limit
 }
 
@@ -415,47 +393,50 @@ func (c *candidate) findAlone(lead int32, best *insertion) {
 	}
 }
 
-// sortRemoved orders the removed tasks: at random, by demand, far first, near first, by the
-// window's length or its opening.
+// newInsertionOrder lists what the rules of sortRemoved sort by.
+func (c *candidate) newInsertionOrder() insertionOrder {
+	start, dist := c.Types[0].Start, c.Types[0].Distances
+	if int(start) == c.Nodes {
+		start = 0
+	}
+	var lists [4][]uint32
+	for i := range lists {
+		lists[i] = make([]uint32, c.Nodes)
+	}
+	for v := c.Depots; v < c.Nodes; v++ {
+		at := &c.Locations[v]
+		lists[0][v], lists[1][v] = uint32(max(at.Delivery, at.Pickup)), uint32(dist.At(start, int32(v)))
+		lists[2][v], lists[3][v] = uint32(min(at.Late-at.Early, 1<<31-1)), uint32(min(at.Late, 1<<31-1))
+	}
+	return newInsertionOrder(lists[0], lists[1], lists[2], lists[3])
+}
+
+// sortRemoved orders the removed tasks. Where tasks compete for capacity, those that are worth most
+// go first every other time.
 func (c *candidate) sortRemoved() {
 	rule := c.IntN(13)
 	if !c.Traits.Time.Timed() {
 		rule = c.IntN(11)
 	}
-	// Where tasks compete for room, those that are worth most go first every other time.
-	worth := (c.Traits.Parts.Has(model.Optional) || c.missed) && len(c.absent) > 0 && c.IntN(2) == 0
-	start, dist := c.Types[0].Start, c.Types[0].Distances
-	if int(start) == c.Nodes {
-		start = 0
+	if !(c.Traits.Parts.Has(model.Optional) || c.missed) || len(c.absent) == 0 || c.IntN(2) > 0 {
+		c.order.sort(&c.Stream, rule, c.removed)
+		return
 	}
+	keys := c.order.keys[:0]
 	for _, v := range c.removed {
 		key := c.Next() >> 32
 		at := &c.Locations[v]
-		switch {
-		case worth:
-			x := float64(at.Price)
-			switch rule % 3 {
-			case 0:
-				x /= float64(1 + max(at.Delivery, at.Pickup))
-			case 1: // large ones first
-				key = uint64(math.MaxInt32 - max(at.Delivery, at.Pickup))
-			}
-			key |= uint64(math.MaxUint32-math.Float32bits(float32(max(0, x)))) << 32
-		case rule < 4:
-		case rule < 8:
-			key |= uint64(math.MaxInt32-max(at.Delivery, at.Pickup)) << 32
-		case rule < 10:
-			key |= uint64(1<<30-dist.At(start, v)) << 32
-		case rule < 11:
-			key |= uint64(dist.At(start, v)) << 32
-		case rule < 12:
-			key |= uint64(min(at.Late-at.Early, 1<<31-1)) << 32
-		default:
-			key |= uint64(min(at.Late, 1<<31-1)) << 32
+		x := float64(at.Price)
+		switch rule % 3 {
+		case 0:
+			x /= float64(1 + max(at.Delivery, at.Pickup))
+		case 1: // large ones first
+			key = uint64(math.MaxInt32 - max(at.Delivery, at.Pickup))
 		}
-		c.keys[v] = key
+		keys = append(keys, key|uint64(math.MaxUint32-math.Float32bits(float32(max(0, x))))<<32)
 	}
-	sortByKeys(c.removed, c.keys)
+	c.order.keys = keys
+	c.order.sortByKeys(c.removed)
 }
 
 // polish gives the touched routes better vehicles and drops reloads that they do not need.
@@ -549,18 +530,30 @@ func (c *candidate) takesKind(s *routeState, k *model.VehicleType) bool {
 	return len(s.cuts)-2 <= k.MaxReloads
 }
 
+// step is one iteration at a temperature, over flat routes where the problem allows.
+func (c *candidate) step(temperature float64) {
+	if f := c.flat; f != nil && (f.live || f.load()) {
+		c.iterateOn(f, temperature)
+		return
+	}
+	c.iterate(temperature)
+}
+
 // iterate is one iteration at a temperature.
-func (c *candidate) iterate(temperature float64) {
-	c.begin()
-	c.ruin()
+func (c *candidate) iterate(temperature float64) { c.iterateOn(c, temperature) }
+
+// iterateOn is iterate over the chain's routes as a store has them.
+func (c *candidate) iterateOn(st routeStore, temperature float64) {
+	st.begin()
+	c.ruin(st)
 	limit := temperature*c.Exponential() + 1e-9
-	if c.recreate(limit, temperature) {
-		c.keep()
+	if c.recreate(st, limit, temperature) {
+		st.keep()
 		if c.overload == 0 && c.cost < c.bestCost-1e-9 {
-			c.remember()
+			st.remember()
 		}
 	} else {
-		c.undo()
+		st.undo()
 	}
 	if c.soft {
 		c.updatePenalty()

@@ -115,9 +115,9 @@ func (c *candidate) scanSimple(v int32, best *insertion) {
 			var i int
 			if n := hi - lo; n <= c.untilSkip {
 				c.untilSkip -= n
-				most, i = shortestDetour(stops[lo-1:hi], to, most)
+				most, i = cheapest(stops[lo-1:hi], to, most)
 			} else {
-				most, i = c.skippingDetour(stops[lo-1:hi], to, most)
+				most, i = c.skipping(stops[lo-1:hi], to, to, most)
 			}
 			if i > 0 {
 				if sum := extra + float64(float64(most)*perDist); sum < cost {
@@ -135,11 +135,9 @@ func (c *candidate) scanSimple(v int32, best *insertion) {
 			if delta >= most {
 				continue
 			}
-			if c.untilSkip == 0 {
-				c.untilSkip = c.UntilNextSkip()
+			if c.overlooks() {
 				continue
 			}
-			c.untilSkip--
 			sum := extra + float64(float64(delta)*perDist)
 			if sum >= cost || int64(delta) > e.spare {
 				continue
@@ -170,38 +168,4 @@ func (c *candidate) scanSimple(v int32, best *insertion) {
 	if found >= 0 {
 		*best = insertion{cost: cost, route: found, kind: c.ends[found].kind, node: v, at: int32(at)}
 	}
-}
-
-// shortestDetour is the least detour below most over the positions between some stops, and the
-// index of the stop that it is before; index 0 for none.
-//
-//	for i := 1..: d = row[stops[i-1]] + row[stops[i]] - stops[i].leg
-func shortestDetour(stops []stop, row []int32, most int32) (int32, int) {
-	at := 0
-	last := row[stops[0].node]
-	for i := 1; i < len(stops); i++ {
-		s := stops[i]
-		next := row[s.node]
-		if d := last + next - s.leg; d < most {
-			most, at = d, i
-		}
-		last = next
-	}
-	return most, at
-}
-
-// skippingDetour is shortestDetour that overlooks a position now and then.
-func (c *candidate) skippingDetour(stops []stop, row []int32, most int32) (int32, int) {
-	at := 0
-	for i := 1; i < len(stops); i++ {
-		if c.untilSkip == 0 {
-			c.untilSkip = c.UntilNextSkip()
-			continue
-		}
-		c.untilSkip--
-		if d := row[stops[i-1].node] + row[stops[i].node] - stops[i].leg; d < most {
-			most, at = d, i
-		}
-	}
-	return most, at
 }

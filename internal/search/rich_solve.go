@@ -244,7 +244,7 @@ func (c *candidate) build(ctx context.Context) {
 		c.costChange -= c.Locations[lead].Price
 	}
 	c.built, c.soon = true, ctx
-	c.recreate(math.Inf(1), 0)
+	c.recreate(c, math.Inf(1), 0)
 	c.built, c.soon, c.hasty = false, nil, false
 	c.keep()
 	c.remember()

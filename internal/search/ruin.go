@@ -1,22 +1,7 @@
 package search
 
 import (
-	"cmp"
-	"slices"
-
 	"haul/internal/search/model"
-)
-
-// Slack induction by string removals (Christiaens and Vanden Berghe, 2020): remove strings of
-// customers from neighbouring routes, and reinsert each where it is cheapest. Ruin and recreate
-// change only touched routes, and change is the exact difference of cost.
-
-// The method's own constants.
-const (
-	removedMean = 10   // customers that an iteration removes, on average
-	stringMax   = 10   // the longest string removed
-	splitChance = 0.5  // of keeping a few customers inside a removed string
-	splitDeeper = 0.01 // of keeping one more
 )
 
 const (
@@ -24,52 +9,39 @@ const (
 	routesNear = 32  // nearest customers whose routes it is tried in otherwise
 )
 
-// ruin takes one string from each of a few routes near a random customer.
+// ruin removes strings around a random customer.
 func (c *chain) ruin() {
 	n := c.nodes - 1
 	longest := min(stringMax, float64(n)/float64(len(c.load)))
-	strings := 1 + int(c.Float()*(4*removedMean/(1+longest)-1))
+	count := stringCount(&c.Stream, longest, removedMean)
 	seed := int32(1 + c.IntN(n))
-	if c.route[seed] >= 0 { // one that waits for a place has none to be taken from
-		c.removeString(seed, longest)
-	}
-	for _, v := range c.near[c.nearAt[seed]:c.nearAt[seed+1]] {
-		if strings == 1 {
-			return
-		}
-		if r := c.route[v]; r >= 0 && c.cut[r] != c.tick {
-			c.removeString(v, longest)
-			strings--
-		}
-	}
+	removeStrings(c, seed, c.near[c.nearAt[seed]:c.nearAt[seed+1]], count, longest, false)
 }
 
-// removeString takes a run of customers around v out of its route; sometimes a longer run from
-// which a few in the middle stay.
-func (c *chain) removeString(v int32, longest float64) {
+// mayCut is as stringStore has it.
+func (c *chain) mayCut(v int32, _ bool) bool {
 	r := c.route[v]
+	return r >= 0 && c.cut[r] != c.tick
+}
+
+// cutString takes a run of customers around v out of its route; sometimes a longer run from which a
+// few in the middle stay.
+func (c *chain) cutString(v int32, longest float64) {
+	r := c.route[v]
+	if r < 0 {
+		return // it waits for a place
+	}
 	s := c.touch(r)
 	c.cut[r] = c.tick
 	stops := s.stops
-	count := len(stops) - 2
 	at := 1
 	for stops[at].node != v {
 		at++
 	}
-	size := 1 + int(c.Float()*min(longest, float64(count)))
-	kept := 0
-	if size > 1 && size < count && c.Float() < splitChance {
-		for kept = 1; size+kept < count && c.Float() < splitDeeper; kept++ {
-		}
-	}
-	span := size + kept
-	lo := max(1, at-span+1)
-	lo += c.IntN(min(at, count-span+1) - lo + 1)
+	lo, span, hole, kept := drawString(&c.Stream, at-1, len(stops)-2, longest, splitDeeper)
+	lo++
+	hole++
 	hi := lo + span // the first stop after the string
-	hole := hi
-	if kept > 0 {
-		hole = lo + 1 + c.IntN(size-1)
-	}
 	var gone, load int32
 	last, end := stops[lo-1].node, lo
 	var came int32
@@ -108,7 +80,7 @@ func (c *chain) removeString(v int32, longest float64) {
 // soon as the change passes the limit: an insertion that makes routes shorter is too rare to wait
 // for.
 func (c *chain) recreate(limit int64) bool {
-	c.order()
+	c.order.sort(&c.Stream, c.IntN(11), c.removed)
 	for _, v := range c.removed {
 		if !c.insert(v, limit) {
 			return false
@@ -196,13 +168,13 @@ func (c *chain) within(s *routeBuffer, v, best int32) int32 {
 	return int32(max(min(left, int64(best)), -1<<31+1))
 }
 
-// cheapest finds the cheapest position for a customer in a route, where distances are the same both
-// ways: the least d below best, and the index it would take; index 0 for none.
+// cheapest finds the cheapest position for a customer between some stops, where distances are the
+// same both ways: the least d below best, and the index it would take; index 0 for none.
 //
 //	for i := 1..: d = row[stops[i-1]] + row[stops[i]] - stops[i].leg
 func cheapest(stops []stop, row []int32, best int32) (int32, int) {
 	at := 0
-	last := row[0]
+	last := row[stops[0].node]
 	for i := 1; i < len(stops); i++ {
 		s := stops[i]
 		d := row[s.node]
@@ -216,58 +188,18 @@ func cheapest(stops []stop, row []int32, best int32) (int32, int) {
 
 // skipping is cheapest for distances that may differ by direction, overlooking a position now and
 // then.
-func (c *chain) skipping(stops []stop, in, out []int32, best int32) (int32, int) {
+func (o *overlooking) skipping(stops []stop, in, out []int32, best int32) (int32, int) {
 	at := 0
 	for i := 1; i < len(stops); i++ {
-		if c.untilSkip == 0 {
-			c.untilSkip = c.UntilNextSkip()
+		if o.overlooks() {
 			continue
 		}
-		c.untilSkip--
 		s := stops[i]
 		if cost := in[stops[i-1].node] + out[s.node] - s.leg; cost < best {
 			best, at = cost, i
 		}
 	}
 	return best, at
-}
-
-// order sorts the removed customers: at random, by demand, far first or near first, with the
-// weights 4, 4, 2, 1. The random half of the key also settles ties.
-func (c *chain) order() {
-	rule := c.IntN(11)
-	for _, v := range c.removed {
-		key := c.Next() >> 32
-		switch {
-		case rule < 4:
-		case rule < 8:
-			key |= uint64(1<<31-1-c.demand[v]) << 32
-		case rule < 10:
-			key |= uint64(longestLeg-c.out[v]) << 32
-		default:
-			key |= uint64(c.out[v]) << 32
-		}
-		c.keys[v] = key
-	}
-	sortByKeys(c.removed, c.keys)
-}
-
-// sortByKeys sorts customers by their keys, the least first. The lists are short, but for that of
-// all customers at the start.
-func sortByKeys(list []int32, keys []uint64) {
-	if len(list) > 256 {
-		slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(keys[a], keys[b]) })
-		return
-	}
-	for i := 1; i < len(list); i++ {
-		v := list[i]
-		k := keys[v]
-		j := i
-		for ; j > 0 && keys[list[j-1]] > k; j-- {
-			list[j] = list[j-1]
-		}
-		list[j] = v
-	}
 }
 
 // iterate is one iteration at a temperature.
