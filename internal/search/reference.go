@@ -22,7 +22,7 @@ import (
 
 const (
 	referenceVersion = 1
-	richVersion      = 9 // of the search over problems with further parts
+	richVersion      = 10 // of the search over problems with further parts
 )
 
 // ReferenceOptions says how each problem is searched and where costs are kept.

@@ -163,10 +163,9 @@ type candidate struct {
 	// in typical legs
 	sampleEach      int
 	poolBelow       float64
-	itersSinceTrial int        // and since the last route trial
-	focus           []int32    // where ruins begin; none: anywhere
-	labelling       *labelling // nil: routes are not found as a whole
-	flat            *flat      // nil: routes are not kept by customer
+	itersSinceTrial int     // and since the last route trial
+	focus           []int32 // where ruins begin; none: anywhere
+	flat            *flat   // nil: routes are not kept by customer
 	layered         layers
 	chosen          []int32 // leads of groups that have another member since begin
 }
@@ -186,9 +185,6 @@ func newRichChain(m *model.Compiled, s model.Stream) *candidate {
 	}
 	for v := range c.links {
 		c.links[v].route = -1
-	}
-	if c.Traits.Moves.Has(model.LabelRoutes) {
-		c.labelling = c.newLabelling()
 	}
 	c.sampleEach, c.poolBelow = 4*len(m.Tasks), poolBelow
 	c.splitDeeper, c.targetLow, c.targetHigh = splitDeeper, targetFeasibleLow, targetFeasibleHigh

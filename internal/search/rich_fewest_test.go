@@ -1,6 +1,7 @@
 package search
 
 import (
+	"math"
 	"testing"
 
 	"haul/internal/search/model"
@@ -82,3 +83,5 @@ func TestFullFleetByCost(t *testing.T) {
 		t.Errorf("%d routes after annealing, %v", len(d.best.Routes), broken(p, d.best))
 	}
 }
+
+func alike(a, b float64) bool { return math.Abs(a-b) < 0.1 }

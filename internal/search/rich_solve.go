@@ -150,7 +150,7 @@ func (d *richDriver) begin(ctx context.Context, c *candidate) error {
 	// fits. Annealing begins with the latter: to lose a route that does not pay is easy, to find
 	// one that does takes dozens of customers at once.
 	d.take(c)
-	if len(c.absent) > 0 && (c.labelling == nil || d.o.Start == nil || c.leavesOutRequired()) {
+	if len(c.absent) > 0 {
 		c.build(ctx)
 	}
 	d.take(c)
@@ -438,14 +438,10 @@ func (d *richDriver) chain(ctx context.Context, c *candidate, t phase, mu *sync.
 		each := d.chunk(most)
 		mu.Unlock()
 		c.scheduleOverload(each)
-		moves := c.moves
 		for range each {
 			c.step(temperature)
 		}
 		done := each
-		if c.labelling != nil && !c.closed && (d.o.Iterations == 0 || d.o.Iterations-d.iterations > each) {
-			done += c.relabelSome(temperature, c.moves-moves)
-		}
 		if c.sampled += each; c.sampled >= c.sampleEach && temperature < c.poolBelow*c.Leg {
 			c.sampled = 0
 			c.sample()

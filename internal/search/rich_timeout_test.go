@@ -201,3 +201,46 @@ func TestReserve(t *testing.T) {
 		}
 	}
 }
+
+// far is a cluster of optional customers whose prizes pay for the way there together, and for none
+// of them alone; beside it lies one that never pays.
+func far() *vrp.Problem {
+	p := &vrp.Problem{Capacity: 10, Metric: vrp.Exact}
+	add := func(x, y, prize float64, from, to float64) {
+		p.X, p.Y, p.Demand = append(p.X, x), append(p.Y, y), append(p.Demand, 1)
+		p.Prize, p.Optional = append(p.Prize, prize), append(p.Optional, true)
+		p.Windows = append(p.Windows, []vrp.Window{{From: from, To: to}})
+	}
+	add(0, 0, 0, 0, 230)
+	p.Demand[0], p.Optional[0] = 0, false
+	for i := range 8 {
+		add(100+float64(i), 0, 40, 100+2*float64(i), 110+2*float64(i))
+	}
+	add(-200, 0, 40, 0, 1000)
+	// These would pay best, if only their vehicle were back in time.
+	for range 6 {
+		add(130, 0, 500, 150, 1000)
+	}
+	return p
+}
+
+// TestShortTimeHasRoutes: a time that is over at once still gives routes, and no worse
+// ones than none at all.
+func TestShortTimeHasRoutes(t *testing.T) {
+	was := elapsed
+	defer func() { elapsed = was }()
+	elapsed = func(time.Time) time.Duration { return time.Hour }
+	p := far()
+	for _, prize := range []float64{40, 3} { // which pays for the way, and which does not
+		for v := 1; v <= 8; v++ {
+			p.Prize[v] = prize
+		}
+		r, err := Solve(t.Context(), p, Options{Time: time.Second, Workers: 1, Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if none := p.Cost(vrp.Solution{}); r.Cost > none || prize == 40 && r.Cost == none {
+			t.Errorf("prizes of %v: cost %v, %v without routes", prize, r.Cost, none)
+		}
+	}
+}

@@ -53,9 +53,6 @@ func TestPromptFindsWhatSegmentsFind(t *testing.T) {
 				for range 20 {
 					c.iterate(c.Leg / 2)
 				}
-				if c.labelling != nil {
-					c.relabelSome(c.Leg/2, 1000)
-				}
 			}
 			if a, b := chains[0], chains[1]; a.cost != b.cost || a.State != b.State {
 				t.Fatalf("%s: after %d iterations the routes cost %g, and %g by segments", name, 20*(step+1), a.cost, b.cost)

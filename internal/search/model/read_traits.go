@@ -139,7 +139,6 @@ func (m *Compiled) readMoves() {
 	add(!t.Time.IsWalked() && !pairs && len(m.Tasks) >= minPenaltyTasks && m.familiesShareCapacity(), Overload)
 	add((m.Small() || optional) && !pairs, LongStrings)
 	add(optional && !t.Time.IsWalked(), RouteTrials)
-	add(m.labels(), LabelRoutes)
 	add(m.choosesMembers(), ChooseMembers)
 }
 
@@ -160,7 +159,7 @@ func (m *Compiled) readStore() {
 		t.Scan = ScanNear
 	}
 	groups := slices.ContainsFunc(m.Tasks, func(lead int32) bool { return m.Members[lead] != nil })
-	if t.Scan.All() && t.OneTable() && !t.Moves.Has(LabelRoutes) && !t.Parts.Has(Shipments) && t.Fleet < Splits && !groups {
+	if t.Scan.All() && t.OneTable() && !t.Parts.Has(Shipments) && t.Fleet < Splits && !groups {
 		t.Store = RoutesOnly
 		if m.fitsVectors() {
 			t.Store = Packed
@@ -254,28 +253,6 @@ func (m *Compiled) choosesMembers() bool {
 		}
 	}
 	return some
-}
-
-// labels reports whether routes may be found by the programme: one load, windows, and nothing that
-// a label does not know.
-func (m *Compiled) labels() bool {
-	t := &m.Traits
-	if !t.Parts.Has(Optional) || t.Insertion < LoadTotal || !t.Time.Timed() || t.Time == Clocked || t.Parts.Has(PaidTime) ||
-		t.Order != AnyOrder || t.Distance > Table {
-		return false
-	}
-	for i := range m.Types {
-		k := &m.Types[i]
-		if k.MaxDur < Endless || k.MaxDist < Endless || k.MaxStops < m.Nodes {
-			return false
-		}
-	}
-	for _, v := range m.Tasks {
-		if m.Members[v] != nil || m.Locations[v].Release > 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // divides reports whether routes may be cut in two: kinds of one family, and nothing that a half

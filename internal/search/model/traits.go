@@ -108,7 +108,6 @@ const (
 	Overload      MoveSet = 1 << iota // vehicles may be overloaded at a penalty
 	LongStrings                       // strings of removed customers may be as long as routes
 	RouteTrials                       // a route is opened or closed on trial
-	LabelRoutes                       // routes are found by labels
 	ChooseMembers                     // members of groups are chosen anew along a route
 )
 
