@@ -74,17 +74,7 @@ func (d *driver) cycles() []cycle {
 	return []cycle{{0.4, startTemperature}, {0.6, reheatTemperature}, {0.8, reheatTemperature}, {1, reheatTemperature}}
 }
 
-// spent is the part of the budget used, from 0 to 1.
-func (d *driver) spent() float64 {
-	if d.o.Iterations > 0 {
-		return float64(d.iterations) / float64(d.o.Iterations)
-	}
-	return time.Since(d.begun).Seconds() / d.o.Time.Seconds()
-}
-
-func (d *driver) over(ctx context.Context) bool { return d.met || ctx.Err() != nil || d.spent() >= 1 }
-
-func (d *driver) run(ctx context.Context) {
+func (d *driver) anneal(ctx context.Context) {
 	if d.p.N() < 2 || d.near.K == 0 { // of one customer, or there was no time for lists
 		return
 	}
@@ -97,7 +87,7 @@ func (d *driver) run(ctx context.Context) {
 			break
 		}
 		if i > 0 {
-			d.present = clone(d.best)
+			d.present = clone(d.best.Routes)
 		}
 		from := d.spent()
 		t := phase{from: from, until: cy.until - coverShare*(cy.until-from), hot: d.firstTemperature(cy.hot), cold: endTemperature}
@@ -139,15 +129,6 @@ func (d *driver) firstTemperature(hot float64) float64 {
 	return max(hot, 2*endTemperature)
 }
 
-// expected is the iterations of the whole budget: as many as are asked for, or what the time holds
-// at the pace of the first round of parts; 0 if no such round was made.
-func (d *driver) expected() float64 {
-	if d.o.Iterations > 0 {
-		return float64(d.o.Iterations)
-	}
-	return d.pace * d.o.Time.Seconds()
-}
-
 // probe makes a round of parts at the lowest temperature, which loses nothing, to learn how many
 // iterations the time holds; false: none. A problem that is annealed whole has enough of them.
 func (d *driver) probe(ctx context.Context, number uint64) bool {
@@ -156,7 +137,7 @@ func (d *driver) probe(ctx context.Context, number uint64) bool {
 	}
 	began := time.Now()
 	some := d.roundOfParts(ctx, endTemperature, 0, number)
-	d.pace = float64(d.iterations) / time.Since(began).Seconds()
+	d.speed = float64(d.iterations) / time.Since(began).Seconds()
 	return some
 }
 

@@ -27,11 +27,11 @@ func TestAPooledRouteCostsItsLegs(t *testing.T) {
 
 // The time that a search has used is counted in seconds of its budget.
 func TestSpentIsCountedByTheClock(t *testing.T) {
-	d := &driver{o: Options{Time: 10 * time.Second}, begun: time.Now().Add(-5 * time.Second)}
+	d := &driver{search: search{o: Options{Time: 10 * time.Second}, begun: time.Now().Add(-5 * time.Second)}}
 	if x := d.spent(); x < 0.5 || x > 0.9 {
 		t.Errorf("5 s of 10 are %v", x)
 	}
-	d = &driver{o: Options{Time: time.Second, Iterations: 8}, iterations: 2, begun: time.Now().Add(-time.Hour)}
+	d = &driver{search: search{o: Options{Time: time.Second, Iterations: 8}, iterations: 2, begun: time.Now().Add(-time.Hour)}}
 	if x := d.spent(); x != 0.25 {
 		t.Errorf("2 iterations of 8 are %v", x)
 	}
@@ -46,7 +46,7 @@ func TestAPartHasItsOwnVehicles(t *testing.T) {
 			p.X, p.Y = append(p.X, r.Float64()), append(p.Y, r.Float64())
 			p.Demand = append(p.Demand, int32(min(i, 1)))
 		}
-		d := &driver{p: p, o: Options{Iterations: 10}, begun: time.Now()}
+		d := &driver{search: search{p: p, o: Options{Iterations: 10}, begun: time.Now()}}
 		if err := d.prepare(t.Context()); err != nil {
 			t.Fatal(err)
 		}

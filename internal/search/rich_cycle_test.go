@@ -19,7 +19,7 @@ func TestRichCycles(t *testing.T) {
 		{100, 44_999, 1}, {100, 45_000, 2}, {100, 15 * 22_500, 15}, {100, 17 * 22_500, 16},
 		{101, 45_000, 1}, {101, 2*12_800*101 - 1, 1}, {101, 2 * 12_800 * 101, 2}, {101, 20 * 12_800 * 101, 8},
 	} {
-		d := &richDriver{o: Options{Iterations: x.iterations}, begun: time.Now(), m: &model.Compiled{Tasks: make([]int32, x.tasks)}}
+		d := &richDriver{search: search{o: Options{Iterations: x.iterations}, begun: time.Now()}, m: &model.Compiled{Tasks: make([]int32, x.tasks)}}
 		got := d.cycles()
 		if len(got) != x.want {
 			t.Errorf("%d tasks, %d iterations: %d annealings, %d expected", x.tasks, x.iterations, len(got), x.want)

@@ -65,7 +65,7 @@ func TestFewestVehicles(t *testing.T) {
 func TestFullFleetByCost(t *testing.T) {
 	p := windows(60)
 	p.Objective = vrp.FewestVehicles
-	d := &richDriver{p: p, o: Options{Iterations: 20000, Workers: 1, Seed: 1}, most: len(p.Demand), longest: model.Endless}
+	d := &richDriver{search: search{p: p, o: Options{Iterations: 20000, Workers: 1, Seed: 1}}, most: len(p.Demand), longest: model.Endless}
 	d.m = compileNear(t.Context(), p)
 	c := newRichChain(d.m, model.NewStream(1, 1))
 	if err := d.begin(t.Context(), c); err != nil {

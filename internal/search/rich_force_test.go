@@ -91,7 +91,7 @@ func TestForceLeftOut(t *testing.T) {
 func TestBeginServesWhoFits(t *testing.T) {
 	for _, prize := range []float64{0.5, 100} {
 		p := optional(120, prize)
-		d := &richDriver{p: p, o: Options{Iterations: 100}, begun: time.Now(), most: len(p.Demand), longest: model.Endless}
+		d := &richDriver{search: search{p: p, o: Options{Iterations: 100}, begun: time.Now()}, most: len(p.Demand), longest: model.Endless}
 		d.m = compileNear(t.Context(), p)
 		c := newRichChain(d.m, model.NewStream(1, 1))
 		if err := d.begin(t.Context(), c); err != nil {

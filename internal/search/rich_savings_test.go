@@ -145,7 +145,7 @@ func TestJoinedRoutesStayCold(t *testing.T) {
 		joined bool
 		want   float64
 	}{{true, richStart / 16}, {false, richStart / 4}} {
-		d := &richDriver{m: m, joined: x.joined, o: Options{Iterations: len(m.Tasks) * richItersPerTask / 16}}
+		d := &richDriver{search: search{o: Options{Iterations: len(m.Tasks) * richItersPerTask / 16}}, m: m, joined: x.joined}
 		if got := d.firstTemperature(); got != x.want {
 			t.Errorf("joined %v: annealing begins at %g, want %g", x.joined, got, x.want)
 		}

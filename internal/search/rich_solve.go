@@ -38,47 +38,29 @@ const (
 	coverShareSmall = 0.06
 	poolBelowSmall  = 0.3
 	// richShare is the part of the budget that goes to fewer vehicles or a shorter longest route.
-	richShare  = 0.4
-	richRound  = 20 * time.Millisecond // between two looks at what is told
-	notifyEach = 50                    // evaluations of a cost that fit between two of them
+	richShare = 0.4
+	richRound = 20 * time.Millisecond // between two looks at what is told
 )
 
 // richDriver is one search.
 type richDriver struct {
-	p     *vrp.Problem
-	o     Options
-	m     *model.Compiled
-	begun time.Time
+	search
+	m *model.Compiled
 
 	start    *vrp.Solution
 	locks    []int32
-	best     vrp.Solution
 	bestCost float64 // by the chains' arithmetic
 	most     int
 	longest  int64
 	flat     bool // each of many cycles has flat routes
 	// the first routes are runs joined by their savings, which a full melt would lose
-	joined       bool
-	built        float64 // what the first routes cost, where they are no caller's
-	iterations   int
-	speed        float64 // iterations per second
-	moves        int64
-	draws        uint64
-	notifiedAt   time.Time // when Progress heard last
-	judged       time.Time // when a cost was evaluated for it last, and how long to wait then
-	pause        time.Duration
-	notifiedCost float64
-	notifiedBest vrp.Solution
-	untold       bool // there are better ones
-	met          bool
-	proven       bool // no routes cost less
+	joined bool
+	built  float64 // what the first routes cost, where they are no caller's
+	moves  int64
 }
 
-// elapsed is the wall time since a search began.
-var elapsed = time.Since
-
 func solveRich(ctx context.Context, p *vrp.Problem, o Options, begun time.Time) (*Result, error) {
-	d := &richDriver{p: p, o: o, begun: begun, most: len(p.Demand), longest: model.Endless}
+	d := &richDriver{search: search{p: p, o: o, begun: begun}, most: len(p.Demand), longest: model.Endless}
 	// A search that is interrupted at once still gives routes.
 	soon, cancel := d.startContext(ctx)
 	defer cancel()
@@ -98,14 +80,6 @@ func solveRich(ctx context.Context, p *vrp.Problem, o Options, begun time.Time) 
 	d.anneal(ctx, c)
 	d.notifyLast()
 	return d.result(ctx)
-}
-
-// startContext is ctx with the end of a start that has a clock.
-func (d *richDriver) startContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	if d.o.Time <= 0 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithDeadline(ctx, d.begun.Add(time.Duration(startLatest*float64(d.o.Time))))
 }
 
 // begin sets the start: the caller's routes, or greedy ones, the better the longer ctx lasts.
@@ -174,7 +148,7 @@ func (d *richDriver) withinFleet(ctx context.Context) [][]int32 {
 	if free.Plain() != nil {
 		return nil
 	}
-	plain := &driver{p: &free, o: d.o, begun: d.begun}
+	plain := &driver{search: search{p: &free, o: d.o, begun: d.begun}}
 	var err error
 	if plain.near, err = plain.lists(context.WithoutCancel(ctx)); err != nil {
 		return nil
@@ -260,25 +234,6 @@ func (d *richDriver) take(c *candidate) bool {
 	return true
 }
 
-func (d *richDriver) spent() float64 {
-	if d.o.Iterations > 0 {
-		return float64(d.iterations) / float64(d.o.Iterations)
-	}
-	return elapsed(d.begun).Seconds() / d.o.Time.Seconds()
-}
-
-func (d *richDriver) over(ctx context.Context) bool {
-	return d.met || d.proven || ctx.Err() != nil || d.spent() >= 1
-}
-
-// left is how many iterations there may be.
-func (d *richDriver) left() float64 {
-	if d.o.Iterations > 0 {
-		return float64(d.o.Iterations)
-	}
-	return d.speed * d.o.Time.Seconds()
-}
-
 // measureSpeed measures how many iterations a second has, on a chain that only improves meanwhile.
 func (d *richDriver) measureSpeed(ctx context.Context, c *candidate) {
 	if d.o.Iterations > 0 {
@@ -299,7 +254,7 @@ func (d *richDriver) measureSpeed(ctx context.Context, c *candidate) {
 
 // firstTemperature is where annealing begins: lower where few iterations are left for each task.
 func (d *richDriver) firstTemperature() float64 {
-	x := d.left() / float64(richItersPerTask*max(1, len(d.m.Tasks)))
+	x := d.expected() / float64(richItersPerTask*max(1, len(d.m.Tasks)))
 	hot := richStart
 	if d.flat {
 		hot = richStartFlat
@@ -312,7 +267,7 @@ func (d *richDriver) firstTemperature() float64 {
 
 // cycles cuts the rest of the budget: several annealings where there are iterations enough.
 func (d *richDriver) cycles() []cycle {
-	iterations := d.left()
+	iterations := d.expected()
 	n := float64(len(d.m.Tasks))
 	hot := d.firstTemperature()
 	each, most := richCycle*n, float64(richCycles)
@@ -464,41 +419,6 @@ func (d *richDriver) chain(ctx context.Context, c *candidate, t phase, mu *sync.
 	d.draws += c.State
 	c.moves = 0
 	d.notify(d.take(c))
-}
-
-// notify reports, and sees whether the target is met. The cost of many routes takes a while to
-// evaluate: better ones wait until that has taken a small part of the time.
-func (d *richDriver) notify(improved bool) {
-	if d.o.Progress == nil && d.o.Target == 0 {
-		return
-	}
-	now := time.Now()
-	d.untold = d.untold || improved
-	due := d.untold && now.Sub(d.judged) >= d.pause
-	if !due && now.Sub(d.notifiedAt) < 100*time.Millisecond {
-		return
-	}
-	d.notifiedAt = now
-	was := d.notifiedCost
-	if due {
-		d.notifiedCost, d.notifiedBest, d.untold = d.p.Cost(d.best), d.best, false
-		d.judged = time.Now()
-		d.pause = notifyEach * d.judged.Sub(now)
-	}
-	if d.o.Target > 0 && d.notifiedCost <= d.o.Target {
-		d.met = true
-	}
-	if d.o.Progress != nil {
-		d.o.Progress(Progress{Seconds: now.Sub(d.begun).Seconds(), Iterations: d.iterations, Cost: d.notifiedCost,
-			Routes: len(d.notifiedBest.Routes), Improved: d.notifiedCost != was, Best: d.notifiedBest})
-	}
-}
-
-// notifyLast reports the best routes, if they were not.
-func (d *richDriver) notifyLast() {
-	if d.pause = 0; d.untold {
-		d.notify(false)
-	}
 }
 
 // result evaluates the best routes, and lists required customers that they leave out.

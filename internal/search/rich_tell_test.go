@@ -12,7 +12,7 @@ import (
 func TestTellWaits(t *testing.T) {
 	p := windows(3)
 	var told []Progress
-	d := &richDriver{p: p, o: Options{Progress: func(s Progress) { told = append(told, s) }}}
+	d := &richDriver{search: search{p: p, o: Options{Progress: func(s Progress) { told = append(told, s) }}}}
 	first := vrp.Solution{Routes: [][]int32{{1}, {2}, {3}}}
 	d.best = first
 	d.notify(true)

@@ -174,7 +174,7 @@ func TestChunk(t *testing.T) {
 		{Options{Iterations: 1000}, 1, 0, clockEach},
 		{Options{Iterations: 1000}, 1, 990, 10},
 	} {
-		d := &richDriver{o: c.o, speed: c.speed, iterations: c.done}
+		d := &richDriver{search: search{o: c.o, speed: c.speed, iterations: c.done}}
 		if got := d.chunk(clockEach); got != c.want {
 			t.Errorf("%+v: %d", c, got)
 		}
@@ -195,7 +195,7 @@ func TestReserve(t *testing.T) {
 		{time.Minute, 0, true, time.Minute - reasonsMost},
 		{0, time.Second, true, 0},
 	} {
-		d := &richDriver{o: Options{Time: c.time}}
+		d := &richDriver{search: search{o: Options{Time: c.time}}}
 		if d.reserve(c.took, c.short); d.o.Time != c.want {
 			t.Errorf("%+v: %v", c, d.o.Time)
 		}

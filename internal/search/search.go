@@ -96,42 +96,33 @@ func Solve(ctx context.Context, p *vrp.Problem, o Options) (*Result, error) {
 	if flat || p.Limited() != nil || o.Fixed != nil || o.Partial || large {
 		return solveRich(ctx, p, o, begun)
 	}
-	d := &driver{p: p, o: o, begun: begun}
+	d := &driver{search: search{p: p, o: o, begun: begun}}
 	if err := d.prepare(ctx); err != nil {
 		return nil, err
 	}
 	if err := d.begin(ctx); err != nil {
 		return nil, err
 	}
-	d.run(ctx)
+	d.anneal(ctx)
+	d.notifyLast()
 	return d.result(ctx)
 }
 
 // driver is one search.
 type driver struct {
-	p     *vrp.Problem
-	o     Options
-	begun time.Time
-	m     *metric
-	all   *region
-	near  *neighbour.Neighbours // of every customer, in the problem's numbers
-	most  int                   // routes allowed
+	search
+	m    *metric
+	all  *region
+	near *neighbour.Neighbours // of every customer, in the problem's numbers
+	most int                   // routes allowed
 
 	start    vrp.Solution
 	present  [][]int32 // where the annealing stands
-	best     [][]int32
 	bestCost int64
 	leg      float64      // the mean leg at the start, the unit of temperature
-	pace     float64      // iterations per second of the first round of parts; 0: not measured
 	pool     *cover.Pool  // routes seen
 	slowest  atomic.Int64 // nanoseconds per distance of the part that took longest to make
 	local    [][]int32    // scratch of region.part, by worker
-
-	iterations   int
-	notifiedAt   time.Time
-	notifiedCost float64
-	met          bool // the target
-	draws        uint64
 }
 
 func (d *driver) prepare(ctx context.Context) error {
@@ -169,9 +160,9 @@ func (d *driver) begin(ctx context.Context) error {
 			d.present = append(d.present, append([]int32(nil), r...))
 		}
 	}
-	d.best = clone(d.present)
-	d.bestCost = d.price(d.best)
-	d.leg = float64(d.bestCost) / float64(d.p.N()+len(d.best))
+	d.best.Routes = clone(d.present)
+	d.bestCost = d.price(d.best.Routes)
+	d.leg = float64(d.bestCost) / float64(d.p.N()+len(d.best.Routes))
 	d.notify(true)
 	return nil
 }
@@ -228,35 +219,14 @@ func (d *driver) offer(routes [][]int32, cost int64) bool {
 	if cost >= d.bestCost {
 		return false
 	}
-	d.best = d.p.MergeAtDepot(vrp.Solution{Routes: clone(routes)}).Routes
-	d.bestCost = d.price(d.best)
+	d.best = d.p.MergeAtDepot(vrp.Solution{Routes: clone(routes)})
+	d.bestCost = d.price(d.best.Routes)
 	return true
-}
-
-// notify reports, and sees whether the target is met.
-func (d *driver) notify(improved bool) {
-	if d.o.Progress == nil && d.o.Target == 0 {
-		return
-	}
-	now := time.Now()
-	if !improved && now.Sub(d.notifiedAt) < 100*time.Millisecond {
-		return
-	}
-	d.notifiedAt = now
-	cost := d.p.Cost(vrp.Solution{Routes: d.best})
-	if d.o.Target > 0 && cost <= d.o.Target {
-		d.met = true
-	}
-	if d.o.Progress != nil {
-		d.o.Progress(Progress{Seconds: now.Sub(d.begun).Seconds(), Iterations: d.iterations, Cost: cost,
-			Routes: len(d.best), Improved: cost != d.notifiedCost, Best: vrp.Solution{Routes: d.best}})
-	}
-	d.notifiedCost = cost
 }
 
 // result evaluates the best routes against the start in the problem's own arithmetic.
 func (d *driver) result(ctx context.Context) (*Result, error) {
-	r := &Result{Solution: vrp.Solution{Routes: d.best}, Start: d.p.Cost(d.start), Iterations: d.iterations,
+	r := &Result{Solution: d.best, Start: d.p.Cost(d.start), Iterations: d.iterations,
 		Interrupted: ctx.Err() != nil && !d.met, draws: d.draws}
 	r.Cost = d.p.Cost(r.Solution)
 	if !(r.Cost <= r.Start) {

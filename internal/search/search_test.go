@@ -226,9 +226,9 @@ func TestSolveGivesNoVehicleToCustomersAtTheDepot(t *testing.T) {
 			t.Errorf("%d routes, %d are needed: %v", len(r.Solution.Routes), needed, r.Solution.Routes)
 		}
 	}
-	d := &driver{p: p, m: newMetric(p), bestCost: math.MaxInt64}
-	if d.offer(start.Routes, d.price(start.Routes)); len(d.best) != 30 || d.bestCost != d.price(start.Routes) {
-		t.Errorf("%d routes of 30 customers elsewhere and 10 at the depot, at %d", len(d.best), d.bestCost)
+	d := &driver{search: search{p: p}, m: newMetric(p), bestCost: math.MaxInt64}
+	if d.offer(start.Routes, d.price(start.Routes)); len(d.best.Routes) != 30 || d.bestCost != d.price(start.Routes) {
+		t.Errorf("%d routes of 30 customers elsewhere and 10 at the depot, at %d", len(d.best.Routes), d.bestCost)
 	}
 }
 
@@ -442,7 +442,7 @@ func TestSolveByTheClockWithWorkers(t *testing.T) {
 // thousand customers was the start.
 func TestAShortTimeIsNotMelted(t *testing.T) {
 	prepared := func(n int, o Options) *driver {
-		d := &driver{p: uniform(n, 3), o: o, begun: time.Now()}
+		d := &driver{search: search{p: uniform(n, 3), o: o, begun: time.Now()}}
 		if err := errors.Join(d.prepare(t.Context()), d.begin(t.Context())); err != nil {
 			t.Fatal(err)
 		}
@@ -453,25 +453,25 @@ func TestAShortTimeIsNotMelted(t *testing.T) {
 	d := prepared(many, Options{Time: time.Hour})
 	cost := d.bestCost
 	d.probe(t.Context(), 1)
-	if d.pace <= 0 || d.bestCost > cost || d.iterations == 0 {
-		t.Fatalf("a pace of %v after %d iterations, cost from %d to %d", d.pace, d.iterations, cost, d.bestCost)
+	if d.speed <= 0 || d.bestCost > cost || d.iterations == 0 {
+		t.Fatalf("a pace of %v after %d iterations, cost from %d to %d", d.speed, d.iterations, cost, d.bestCost)
 	}
 	for _, c := range []struct {
 		each, want float64 // iterations per customer, and where startTemperature then is
 	}{{itersPerCustomer / 4, startTemperature / 4}, {itersPerCustomer, startTemperature}, {itersPerCustomer * 9, startTemperature}, {1, 2 * endTemperature}} {
-		d.pace = c.each * float64(many) / d.o.Time.Seconds()
+		d.speed = c.each * float64(many) / d.o.Time.Seconds()
 		if got := d.firstTemperature(startTemperature); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%v iterations per customer begin at %v, not at %v", c.each, got, c.want)
 		}
-		same := &driver{p: d.p, o: Options{Iterations: int(c.each) * many}}
+		same := &driver{search: search{p: d.p, o: Options{Iterations: int(c.each) * many}}}
 		if got := same.firstTemperature(startTemperature); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("as a number they begin at %v", got)
 		}
 	}
 	// What is annealed whole has no such round, and a budget of iterations asks no clock.
 	for _, o := range []*driver{prepared(model.PartMost, Options{Time: time.Hour}), prepared(many, Options{Iterations: 50})} {
-		if o.probe(t.Context(), 1); o.pace != 0 || o.iterations != 0 {
-			t.Errorf("%d customers: a pace of %v was measured", o.p.N(), o.pace)
+		if o.probe(t.Context(), 1); o.speed != 0 || o.iterations != 0 {
+			t.Errorf("%d customers: a pace of %v was measured", o.p.N(), o.speed)
 		}
 	}
 }

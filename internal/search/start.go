@@ -24,14 +24,6 @@ const (
 	startBeside = 2.7
 )
 
-// hurry is ctx with the end of a start that has a clock.
-func (d *driver) hurry(ctx context.Context) (context.Context, context.CancelFunc) {
-	if d.o.Time <= 0 {
-		return ctx, func() {}
-	}
-	return context.WithDeadline(ctx, d.begun.Add(time.Duration(startLatest*float64(d.o.Time))))
-}
-
 // lists finds the nearest customers of every customer: as many as ever, or as the time allows. They
 // are empty where the time is over before they are found.
 func (d *driver) lists(ctx context.Context) (*neighbour.Neighbours, error) {
@@ -48,7 +40,7 @@ func (d *driver) lists(ctx context.Context) (*neighbour.Neighbours, error) {
 			nb, from = neighbour.NewLists(n, max(model.StartLeast, int(model.Nearest*have/need))), 1
 		}
 	}
-	soon, cancel := d.hurry(ctx)
+	soon, cancel := d.startContext(ctx)
 	defer cancel()
 	f.All(soon, nb, from, d.o.Workers)
 	if soon.Err() != nil {
@@ -114,7 +106,7 @@ func (d *driver) made(nodes int, took time.Duration) {
 // routes along a curve where those are shorter by then.
 func (d *driver) first(ctx context.Context) vrp.Solution {
 	along := alongCurve(d.p)
-	soon, cancel := d.hurry(ctx)
+	soon, cancel := d.startContext(ctx)
 	defer cancel()
 	if d.near.K == 0 && d.p.N() > 1 {
 		return along

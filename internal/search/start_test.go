@@ -68,11 +68,11 @@ func TestAnyTimeHasRoutes(t *testing.T) {
 // A clock of its own: the start ends where its time does, with the routes that are there.
 func TestTheStartEndsInTime(t *testing.T) {
 	p := scattered(3000, 60)
-	late := &driver{p: p, o: Options{Time: time.Hour, Workers: 1}, begun: time.Now().Add(-2 * time.Hour)}
+	late := &driver{search: search{p: p, o: Options{Time: time.Hour, Workers: 1}, begun: time.Now().Add(-2 * time.Hour)}}
 	if err := late.prepare(t.Context()); err != nil || late.near.K != 0 {
 		t.Fatalf("lists of %d when the time was over: %v", late.near.K, err)
 	}
-	early := &driver{p: p, o: Options{Time: time.Hour, Workers: 1}, begun: time.Now()}
+	early := &driver{search: search{p: p, o: Options{Time: time.Hour, Workers: 1}, begun: time.Now()}}
 	if err := early.prepare(t.Context()); err != nil || early.near.K != model.Nearest {
 		t.Fatalf("lists of %d with an hour to go: %v", early.near.K, err)
 	}
@@ -81,7 +81,7 @@ func TestTheStartEndsInTime(t *testing.T) {
 		t.Errorf("routes of %.0f, along the curve %.0f: %v", p.Cost(s), p.Cost(alongCurve(p)), vrp.Validate(p, s))
 	}
 	late.begin(t.Context())
-	late.run(t.Context())
+	late.anneal(t.Context())
 	if r, err := late.result(t.Context()); err != nil || r.Iterations != 0 {
 		t.Errorf("%v, %v", r, err)
 	}
@@ -90,7 +90,7 @@ func TestTheStartEndsInTime(t *testing.T) {
 // A part that cannot be made before the end is not begun.
 func TestPartsThatTakeTooLong(t *testing.T) {
 	p := scattered(1200, 600)
-	d := &driver{p: p, o: Options{Time: time.Hour, Workers: 1}, begun: time.Now()}
+	d := &driver{search: search{p: p, o: Options{Time: time.Hour, Workers: 1}, begun: time.Now()}}
 	if err := d.prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestManyCustomersOnOneRoute(t *testing.T) {
 	if err != nil || len(r.Solution.Routes) != 1 || r.Iterations < 1900 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	d := &driver{p: p, o: Options{Iterations: 1}, begun: time.Now(), present: [][]int32{make([]int32, model.RegionMost-1)}}
+	d := &driver{search: search{p: p, o: Options{Iterations: 1}, begun: time.Now()}, present: [][]int32{make([]int32, model.RegionMost-1)}}
 	if !d.makes(d.present) || d.makes([][]int32{make([]int32, model.RegionMost)}) {
 		t.Errorf("regions of %d nodes and one more", model.RegionMost)
 	}
@@ -150,12 +150,12 @@ func TestFewIterationsAnnealOnce(t *testing.T) {
 	for _, c := range []struct{ customers, iterations, want int }{
 		{model.PartMost, onceEach*model.PartMost - 1, 4}, {model.PartMost + 1, onceEach*(model.PartMost+1) - 1, 1}, {model.PartMost + 1, onceEach * (model.PartMost + 1), 4},
 	} {
-		d := &driver{p: &vrp.Problem{Demand: make([]int32, c.customers+1)}, o: Options{Iterations: c.iterations}}
+		d := &driver{search: search{p: &vrp.Problem{Demand: make([]int32, c.customers+1)}, o: Options{Iterations: c.iterations}}}
 		if got := d.cycles(); len(got) != c.want || got[len(got)-1].until != 1 || got[0].hot != startTemperature {
 			t.Errorf("%d customers, %d iterations: %v", c.customers, c.iterations, got)
 		}
 	}
-	timed := &driver{p: &vrp.Problem{Demand: make([]int32, model.PartMost+2)}, o: Options{Time: time.Second}, pace: 1000}
+	timed := &driver{search: search{p: &vrp.Problem{Demand: make([]int32, model.PartMost+2)}, o: Options{Time: time.Second}, speed: 1000}}
 	if got := timed.cycles(); len(got) != 1 {
 		t.Errorf("a thousand iterations in the time: %v", got)
 	}
