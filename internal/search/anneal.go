@@ -39,7 +39,6 @@ const (
 	itersPerCustomer = 400
 	// the same, under which a problem of several parts is annealed once
 	onceEach     = 4000
-	fleetShare   = 0.5       // of the budget, at most, to reach the fleet's limit
 	coverWork    = 2_000_000 // tries times nodes of a cover, with a budget of iterations
 	coverLongest = 5 * time.Second
 )
@@ -389,13 +388,4 @@ func (d *driver) cover(ctx context.Context, until float64) {
 	if routes != nil && vrp.Validate(d.p, vrp.Solution{Routes: routes}) == nil {
 		d.notify(d.offer(routes, cost))
 	}
-}
-
-// fleetBudget bounds the work of keeping to the fleet's limit: iterations, or the time they may
-// take.
-func (d *driver) fleetBudget() budget {
-	if d.o.Iterations > 0 {
-		return budget{iterations: max(1000, int(fleetShare*float64(d.o.Iterations)))}
-	}
-	return budget{deadline: d.begun.Add(time.Duration(fleetShare * float64(d.o.Time)))}
 }

@@ -21,7 +21,7 @@ import (
 // richVersion if plain problems keep theirs.
 
 const (
-	referenceVersion = 1
+	referenceVersion = 2
 	richVersion      = 10 // of the search over problems with further parts
 )
 

@@ -2,6 +2,7 @@ package search
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/bits"
 
@@ -195,4 +196,37 @@ func (d *richDriver) squeeze(ctx context.Context, c *candidate, until float64) b
 		}
 	}
 	return true
+}
+
+// fleetShare is the part of the budget, at most, to bring first routes within a fleet.
+const fleetShare = 0.5
+
+// fleetLeast is a budget of iterations that is enough to bring a small problem within its fleet.
+const fleetLeast = 2000
+
+// withinLimits makes first routes of a plain problem that keep to its fleet and its limit.
+func (d *driver) withinLimits(ctx context.Context) (vrp.Solution, error) {
+	g := &richDriver{search: search{p: d.p, o: d.o, begun: d.begun}, most: d.most, longest: model.Endless}
+	if g.o.Iterations > 0 {
+		g.o.Iterations = max(g.o.Iterations, fleetLeast)
+	}
+	soon, cancel := d.startContext(ctx)
+	defer cancel()
+	g.m = compileNear(soon, d.p)
+	c := newRichChain(g.m, model.NewStream(d.o.Seed, 1<<62))
+	c.most = d.most
+	c.set(nil, nil, nil)
+	c.build(soon)
+	served := g.squeeze(ctx, c, fleetShare)
+	c.remember()
+	s := vrp.Solution{Routes: clone(c.best)}
+	if !served && len(s.Routes)+len(c.absent) > d.most {
+		return s, &FleetError{fmt.Sprintf("no routes for %d vehicles were found: with %d, customers without a place: %d; give it more time, or more vehicles",
+			d.most, len(s.Routes), len(c.absent))}
+	}
+	// Routes that use up a limit to the last digit are none to the model, which rounds.
+	for _, v := range c.absent {
+		s.Routes = append(s.Routes, []int32{v})
+	}
+	return s, nil
 }

@@ -169,28 +169,17 @@ func (d *driver) begin(ctx context.Context) error {
 
 // build makes a first solution that keeps every limit.
 func (d *driver) build(ctx context.Context) (vrp.Solution, error) {
-	var routes [][]int32
 	if d.p.Plain() == nil {
-		routes = d.first(ctx).Routes
-	} else {
-		routes = alone(d.p.N()).Routes
-	}
-	if d.p.Plain() == nil && len(routes) <= d.most {
-		return vrp.Solution{Routes: routes}, nil
+		if s := d.first(ctx); len(s.Routes) <= d.most {
+			return s, nil
+		}
 	}
 	if d.all.out == nil {
 		// Routes of one customer each already keep every limit but the fleet's, and large problems
 		// with a fleet go another way (see Solve).
-		return vrp.Solution{Routes: routes}, nil
+		return alone(d.p.N()), nil
 	}
-	c := newChain(d.all, d.p.N(), model.NewStream(d.o.Seed, 1<<62))
-	c.set(routes)
-	c.rebuild()
-	if without := c.reduce(ctx, d.most, d.fleetBudget()); without > 0 {
-		return vrp.Solution{}, &FleetError{fmt.Sprintf("no routes for %d vehicles were found: with %d, customers without a place: %d; give it more time, or more vehicles",
-			d.most, len(c.load), without)}
-	}
-	return vrp.Solution{Routes: c.present()}, nil
+	return d.withinLimits(ctx)
 }
 
 func alone(n int) (s vrp.Solution) {
