@@ -26,7 +26,7 @@ import (
 // everything that the costs depend on; a change of a solver's results must raise
 // referenceVersion.
 
-const referenceVersion = 2
+const referenceVersion = 3
 
 // ExactLimit is the most customers whose optimum is solved for every instance of a set.
 const ExactLimit = 12

@@ -20,7 +20,7 @@ import (
 // A fingerprint is a hash of everything that a search with a budget of iterations returns: routes
 // with their vehicle types, cost, required customers left out, proof, number of iterations and the
 // final state of the random streams. Code that moves leaves every fingerprint unchanged. A change
-// of the search's meaning changes some, raises referenceVersion or richVersion, and names the rule
+// of the search's meaning changes some, raises referenceVersion or generalVersion, and names the rule
 // that changed:
 //
 //	go test ./internal/search -run TestFingerprints -update
@@ -252,7 +252,7 @@ func TestFingerprints(t *testing.T) {
 	}
 	for _, n := range []int{60, 450} {
 		name := fmt.Sprint("savings ", n)
-		s, err := SavingsWith(t.Context(), uniform(n, 18), SavingsOptions{Perturb: 100})
+		s, err := savingsFor(t.Context(), uniform(n, 18), 100)
 		if err != nil {
 			t.Fatal(err)
 		}

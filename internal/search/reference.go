@@ -18,11 +18,11 @@ import (
 // Costs of many small problems, solved once: the reference of a policy's gap for sizes that cannot
 // be solved exactly. A cached cost is trusted if its key matches. The key is a hash of everything
 // that the cost depends on. A change of the search's results must raise referenceVersion, or
-// richVersion if plain problems keep theirs.
+// generalVersion if plain problems keep theirs.
 
 const (
-	referenceVersion = 2
-	richVersion      = 10 // of the search over problems with further parts
+	referenceVersion = 3
+	generalVersion   = 10 // of the search over problems with further parts
 )
 
 // ReferenceOptions says how each problem is searched and where costs are kept.
@@ -154,7 +154,7 @@ func (o ReferenceOptions) key(p *vrp.Problem) cacheKey {
 		parts := *p
 		parts.Name, parts.Comment, parts.IDs, parts.Names, parts.Notes = "", "", nil, nil, nil
 		parts.Demand, parts.X, parts.Y, parts.Weights, parts.Service = nil, nil, nil, nil, nil
-		fmt.Fprintf(h, "%d %#v", richVersion, parts)
+		fmt.Fprintf(h, "%d %#v", generalVersion, parts)
 	}
 	return cacheKey(h.Sum(nil)[:16])
 }

@@ -3,6 +3,7 @@ package search
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -35,7 +36,7 @@ func TestReferencesAreKeptByContent(t *testing.T) {
 			t.Errorf("problem %d: %v, alone %v", i, first[i], want)
 		}
 	}
-	file := filepath.Join(dir, "references-v1.bin")
+	file := filepath.Join(dir, fmt.Sprintf("references-v%d.bin", referenceVersion))
 	size := func() int64 {
 		st, err := os.Stat(file)
 		if err != nil {
@@ -110,7 +111,7 @@ func TestReferencesResume(t *testing.T) {
 	if _, err := References(ctx, problems, o); !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
 	}
-	file := filepath.Join(dir, "references-v1.bin")
+	file := filepath.Join(dir, fmt.Sprintf("references-v%d.bin", referenceVersion))
 	data, err := os.ReadFile(file)
 	if err != nil || len(data) != 4*recordSize {
 		t.Fatalf("%d bytes, %v", len(data), err)

@@ -15,32 +15,22 @@ import (
 // customer numbers, so problem and budget fix the routes; no map range and no clock may be used
 // here.
 
-// SavingsOptions sets how far Savings searches.
-type SavingsOptions struct {
-	// Perturb is the number of ruin-and-recreate iterations after the first local optimum;
-	// 0 stops there.
-	Perturb int
-}
-
-// Sizes of the neighbour lists and of the default budget.
+// Budget of Savings, in iterations: perturbPairs times N², and perturbAtMost.
 const (
-	perturbPairs  = 2     // default iterations: this times N²,
-	perturbAtMost = 30000 // and no more than this
+	perturbPairs  = 2
+	perturbAtMost = 30000
 )
 
-// DefaultPerturb is the number of ruin-and-recreate iterations Savings spends on n customers.
-func DefaultPerturb(n int) int { return min(perturbPairs*n*min(n, perturbAtMost), perturbAtMost) }
-
-// Savings builds routes with the parallel savings of Clarke and Wright (1964) and improves them
-// with 2-opt, relocate, or-opt, swap and 2-opt* to a local optimum of all of them, then by ruin
-// and recreate with the default budget. Customers at the depot's place join routes with room
-// (Gather). The fleet is unbounded. The same problem always gives the same routes.
+// Savings builds routes with the parallel savings of Clarke and Wright (1964) and improves them by
+// ruin and recreate. Customers at the depot's place join routes with room (Gather). The fleet is
+// unbounded. The same problem always gives the same routes.
 func Savings(ctx context.Context, p *vrp.Problem) (vrp.Solution, error) {
-	return SavingsWith(ctx, p, SavingsOptions{Perturb: DefaultPerturb(p.N())})
+	n := p.N()
+	return savingsFor(ctx, p, min(perturbPairs*n*min(n, perturbAtMost), perturbAtMost))
 }
 
-// SavingsWith is Savings with a stated budget.
-func SavingsWith(ctx context.Context, p *vrp.Problem, o SavingsOptions) (vrp.Solution, error) {
+// savingsFor is Savings with a budget of iterations; 0: the joined routes.
+func savingsFor(ctx context.Context, p *vrp.Problem, iterations int) (vrp.Solution, error) {
 	if err := p.Check(); err != nil {
 		return vrp.Solution{}, fmt.Errorf("savings: %w", err)
 	}
@@ -48,40 +38,29 @@ func SavingsWith(ctx context.Context, p *vrp.Problem, o SavingsOptions) (vrp.Sol
 		return vrp.Solution{}, fmt.Errorf("savings knows no limit but the capacity, and %s is not such a problem: %w; use the search", named(p), err)
 	}
 	t := model.NewMetricTable(p)
-	k := model.SearchNear
+	var near *neighbour.Neighbours
 	if p.N() > model.AllPairs {
-		k = model.SavingsNear
+		var err error
+		if near, err = neighbour.NewNeighbours(ctx, t, model.SavingsNear); err != nil {
+			return vrp.Solution{}, err
+		}
 	}
-	near, err := neighbour.NewNeighbours(ctx, t, k)
-	if err != nil {
-		return vrp.Solution{}, err
-	}
-	start, whole := clarkeWright(ctx, t, near)
+	s, whole := clarkeWright(ctx, t, near)
 	if !whole {
 		return vrp.Solution{}, ctx.Err()
 	}
-	s := newTours(t, near.Trim(model.SearchNear))
-	s.set(start)
-	l := newDescent(s)
-	if err := l.run(ctx); err != nil {
-		return vrp.Solution{}, err
+	s = p.MergeAtDepot(s)
+	if iterations <= 0 || p.N() < 3 {
+		return s, nil
 	}
-	found := p.MergeAtDepot(s.solution())
-	if o.Perturb <= 0 || p.N() < 3 {
-		return found, nil
-	}
-	r, err := Solve(ctx, p, Options{Iterations: o.Perturb, Start: &found})
+	r, err := Solve(ctx, p, Options{Iterations: iterations, Start: &s})
 	if err != nil {
 		return vrp.Solution{}, err
 	}
 	if r.Interrupted {
 		return vrp.Solution{}, ctx.Err()
 	}
-	s.set(r.Solution)
-	if err := l.run(ctx); err != nil {
-		return vrp.Solution{}, err
-	}
-	return p.MergeAtDepot(s.solution()), nil
+	return p.MergeAtDepot(r.Solution), nil
 }
 
 func named(p *vrp.Problem) string {

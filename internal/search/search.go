@@ -1,8 +1,9 @@
 // Package search finds routes as good as the time allows, for every problem that vrp.Problem
 // describes: slack induction by string removals (Christiaens and Vanden Berghe, 2020) under
 // simulated annealing, set partitioning over the routes seen, and decomposition if the problem
-// is large or several cores work on it. Plain problems have their own files; problems with
-// further constraints use the files rich_*.go.
+// is large or several cores work on it. Plain problems have routes of their own (plain_routes.go,
+// plain_insert.go); all others are searched by general.go over the routes of candidate.go, or of
+// packed32.go and packed16.go.
 //
 // With a budget of iterations nothing may read a clock, because the
 // result is then a function of problem, seed and budget. The result never costs more than the
@@ -94,7 +95,7 @@ func Solve(ctx context.Context, p *vrp.Problem, o Options) (*Result, error) {
 	// Bringing routes within a fleet needs all distances at once, or the path that asks for each.
 	large := p.Vehicles > 0 && len(p.Demand) > model.TableNodes && o.Start == nil
 	if flat || p.Limited() != nil || o.Fixed != nil || o.Partial || large {
-		return solveRich(ctx, p, o, begun)
+		return solveGeneral(ctx, p, o, begun)
 	}
 	d := &driver{search: search{p: p, o: o, begun: begun}}
 	if err := d.prepare(ctx); err != nil {

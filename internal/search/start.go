@@ -14,13 +14,13 @@ import (
 
 // The first routes of a search with a clock. With a budget of iterations nothing here reads the
 // time, and lists have their full length. With a clock the first routes take at most startShare of
-// the time: a sample predicts how long lists may be, joining and descending stop where they are
-// when the time is over, and routes along a curve replace worse ones.
+// the time: a sample predicts how long lists may be, joining stops where it is when the
+// time is over, and routes along a curve replace worse ones.
 
 const (
 	startShare  = 0.25 // of the time, for lists and first routes, as foretold
 	startLatest = 0.5  // of the time, when they end wherever they are
-	// what joining and descending take, in times of what making the lists does on one core
+	// what joining takes at most, in times of what making the lists does on one core
 	startBeside = 2.7
 )
 
@@ -102,8 +102,8 @@ func (d *driver) made(nodes int, took time.Duration) {
 	}
 }
 
-// first makes routes of a plain problem: savings and a descent, as far as the time allows, or
-// routes along a curve where those are shorter by then.
+// first makes routes of a plain problem: savings, as far as the time allows, or routes along a curve
+// where those are shorter by then.
 func (d *driver) first(ctx context.Context) vrp.Solution {
 	along := alongCurve(d.p)
 	soon, cancel := d.startContext(ctx)
@@ -111,22 +111,11 @@ func (d *driver) first(ctx context.Context) vrp.Solution {
 	if d.near.K == 0 && d.p.N() > 1 {
 		return along
 	}
-	t := model.NewMetricTable(d.p)
-	near := d.near
-	if d.p.N() <= model.AllPairs {
-		near = near.Trim(model.SearchNear)
-	}
-	start, whole := clarkeWright(soon, t, near)
+	start, whole := clarkeWright(soon, model.NewMetricTable(d.p), d.near)
 	if !whole && !(d.p.Cost(start) < d.p.Cost(along)) {
-		start = along
+		return along
 	}
-	if soon.Err() != nil {
-		return start
-	}
-	s := newTours(t, near.Trim(model.SearchNear))
-	s.set(start)
-	_ = newDescent(s).run(soon) // what it has improved by then is a solution
-	return d.p.MergeAtDepot(s.solution())
+	return d.p.MergeAtDepot(start)
 }
 
 // alongCurve visits customers in the order of Hilbert's curve (Bartholdi and Platzman, 1982), or of

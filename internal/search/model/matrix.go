@@ -26,7 +26,7 @@ func (m *Compiled) NewGrid(void bool, f func(i, j int) int32) *Matrix {
 		}
 		return f(int(i), int(j))
 	}}
-	if n <= RichTable {
+	if n <= TableGeneral {
 		if void {
 			g.N = n + 1
 		}

@@ -18,7 +18,7 @@ const besideRounding = 1e-5
 // UpUnits has it).
 func (m *Compiled) Ruled(unit float64, up bool, f func(i, j int) int32) func(i, j int) int32 {
 	p := m.P
-	if m.Nodes <= RichTable || p.Profiles != nil || p.Speed != 0 && p.Speed != 1 && up || p.Metric != vrp.Exact && p.Metric != vrp.Rounded {
+	if m.Nodes <= TableGeneral || p.Profiles != nil || p.Speed != 0 && p.Speed != 1 && up || p.Metric != vrp.Exact && p.Metric != vrp.Rounded {
 		return f
 	}
 	x, y := p.X, p.Y

@@ -5,20 +5,20 @@ package model
 
 // Distances.
 const (
-	RichTable   = 4000   // locations up to which tables hold every distance and duration
-	TableNodes  = 3000   // the same in a plain problem (36 MB)
-	MatrixNodes = 2000   // the same for first routes (32 MB)
-	RegionMost  = 12_000 // nodes of a region, whose table then takes 576 MB
-	BruteNodes  = 500    // nodes up to which scanning every pair is faster than a k-d tree
+	TableGeneral = 4000   // locations up to which tables hold every distance and duration
+	TableNodes   = 3000   // the same in a plain problem (36 MB)
+	MatrixNodes  = 2000   // the same for first routes (32 MB)
+	RegionMost   = 12_000 // nodes of a region, whose table then takes 576 MB
+	BruteNodes   = 500    // nodes up to which scanning every pair is faster than a k-d tree
 )
 
 // Neighbour lists.
 const (
-	Nearest     = 100          // length of the lists of a plain problem
-	RichNear    = 100          // length of the lists of other problems
-	NearWide    = 3 * RichNear // candidates by distance of each list, if there is no table
-	StartSample = 200          // customers whose lists predict the time that all lists take
-	StartLeast  = 8            // length of the shortest lists
+	Nearest        = 100                // length of the lists of a plain problem
+	NearestGeneral = 100                // length of the lists of other problems
+	NearWide       = 3 * NearestGeneral // candidates by distance of each list, if there is no table
+	StartSample    = 200                // customers whose lists predict the time that all lists take
+	StartLeast     = 8                  // length of the shortest lists
 )
 
 // First routes.
@@ -26,7 +26,6 @@ const (
 	SavesLeast  = 2000 // locations from which on problems with windows start from savings
 	AllPairs    = 400  // customers up to which every pair is offered as a saving
 	SavingsNear = 100  // beyond it, pairs from the lists of this many nearest
-	SearchNear  = 40   // nearest customers of the moves of the descent
 )
 
 // Positions that an insertion evaluates.

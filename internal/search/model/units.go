@@ -163,7 +163,7 @@ func downUnits(x, unit float64) int64 {
 func (m *Compiled) sampled(f func(i, j, times int)) {
 	n := m.Nodes
 	switch {
-	case n > RichTable:
+	case n > TableGeneral:
 		for i := range n {
 			for k := range 32 {
 				if j := (i*7 + k*k + 1) % n; j != i {

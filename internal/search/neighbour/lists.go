@@ -20,12 +20,12 @@ import (
 func List(ctx context.Context, m *model.Compiled) {
 	n := m.Nodes
 	m.NearAt = make([]int32, n+1)
-	count := min(model.RichNear*m.GroupFactor(), n-m.Depots-1)
+	count := min(model.NearestGeneral*m.GroupFactor(), n-m.Depots-1)
 	if count <= 0 {
 		return
 	}
 	l := &nearLists{Compiled: m, list: nearestList{most: count}}
-	if n > model.RichTable && m.P.Profiles == nil {
+	if n > model.TableGeneral && m.P.Profiles == nil {
 		l.finder = NewFinder(&model.FloatMatrix{P: m.P, N: n})
 		// as on a map: who is nearest of them is told by their distances
 		if m.P.Metric == vrp.GreatCircle {

@@ -42,7 +42,7 @@ func TestListsOfAMatrix(t *testing.T) {
 // TestVastListsAreTheNearest: on a map and by a matrix, a problem without a table lists as many
 // nearest customers as one with it.
 func TestVastListsAreTheNearest(t *testing.T) {
-	p := withWindows(model.RichTable + 1)
+	p := withWindows(model.TableGeneral + 1)
 	p.Windows, p.Service, p.Metric = nil, nil, vrp.Exact
 	n := len(p.Demand)
 	q := *p
@@ -63,7 +63,7 @@ func TestVastListsAreTheNearest(t *testing.T) {
 			}
 			slices.Sort(all)
 			list := m.NearOf(int32(v))
-			if len(list) != model.RichNear {
+			if len(list) != model.NearestGeneral {
 				t.Fatalf("%d neighbours", len(list))
 			}
 			for i, w := range list {
