@@ -18,8 +18,7 @@ type search struct {
 	iterations int
 	speed      float64 // iterations per second; 0: not measured
 	draws      uint64
-	met        bool // the target
-	proven     bool // no routes cost less
+	ending     ending
 
 	notifiedAt   time.Time     // when Progress heard last
 	evaluatedAt  time.Time     // when the best routes were evaluated for it last
@@ -28,6 +27,15 @@ type search struct {
 	notifiedBest vrp.Solution
 	pending      bool // there are better ones
 }
+
+// ending is why a search is over before its budget is.
+type ending uint8
+
+const (
+	open       ending = iota
+	targetMet         // the routes cost no more than the target
+	provenBest        // no routes cost less
+)
 
 // notifyEach is how often the best routes could be evaluated in the time between two evaluations.
 const notifyEach = 50
@@ -44,7 +52,7 @@ func (d *search) spent() float64 {
 }
 
 func (d *search) over(ctx context.Context) bool {
-	return d.met || d.proven || ctx.Err() != nil || d.spent() >= 1
+	return d.ending != open || ctx.Err() != nil || d.spent() >= 1
 }
 
 // expected is the iterations of the whole budget: as many as are asked for, or what the time holds
@@ -84,7 +92,7 @@ func (d *search) notify(improved bool) {
 		d.pause = notifyEach * d.evaluatedAt.Sub(now)
 	}
 	if d.o.Target > 0 && d.notifiedCost <= d.o.Target {
-		d.met = true
+		d.ending = targetMet
 	}
 	if d.o.Progress != nil {
 		d.o.Progress(Progress{Seconds: now.Sub(d.begun).Seconds(), Iterations: d.iterations, Cost: d.notifiedCost,

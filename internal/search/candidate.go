@@ -80,6 +80,15 @@ const shut = math.MinInt32
 // undoEntry is a route changed by the iteration under way, and its slot before; -1: it was opened.
 type undoEntry struct{ route, slot int32 }
 
+// stage is what the routes are changed for.
+type stage uint8
+
+const (
+	annealing stage = iota
+	building        // the first routes are being made
+	outOfTime       // and their time is over
+)
+
 // candidate is one solution that moves.
 type candidate struct {
 	*model.Compiled
@@ -100,13 +109,12 @@ type candidate struct {
 	perRate []float64 // by kind: the distance that a cost of 1 pays for
 	reach   int       // or beside so many of the nearest customers
 
-	soft     bool    // load past a vehicle's room has a price
-	penalty  float64 // that price, per unit of over
-	overload int64   // of all routes
+	overloads overloadRule
+	penalty   float64 // that price, per unit of over
+	overload  int64   // of all routes
 	// the shares of iterations without overload between which the price stays
 	targetLow, targetHigh float64
 	missed                bool // a required task was left out when ease last looked
-	closed                bool // tasks that are left out stay out
 	itersInPhase          int  // iterations of this stretch
 	// iterations since the price last moved, and those of them without overload
 	itersSinceUpdate int
@@ -127,9 +135,8 @@ type candidate struct {
 	usedWas        []int
 	failed         []int32 // tasks that found no place, or none worth it
 	eager          bool    // the task at hand goes in where it fits, at any cost
-	built          bool    // the first routes are being made
-	servedSoFar    int     // tasks that are served by then
-	hasty          bool    // and their time is over
+	stage          stage
+	servedSoFar    int // tasks that the first routes being made serve
 	soon           context.Context
 	ended          func() bool // the search's context or time is over; nil: never
 	work           int64       // stops that walks have passed since the last look at the clock

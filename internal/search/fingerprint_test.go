@@ -20,8 +20,8 @@ import (
 // A fingerprint is a hash of everything that a search with a budget of iterations returns: routes
 // with their vehicle types, cost, required customers left out, proof, number of iterations and the
 // final state of the random streams. Code that moves leaves every fingerprint unchanged. A change
-// of the search's meaning changes some, raises referenceVersion or generalVersion, and names the rule
-// that changed:
+// of the search's meaning changes some, raises referenceVersion or generalVersion, and names the
+// rule that changed:
 //
 //	go test ./internal/search -run TestFingerprints -update
 //

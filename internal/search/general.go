@@ -52,7 +52,6 @@ type generalDriver struct {
 	bestCost float64 // by the chains' arithmetic
 	most     int
 	longest  int64
-	flat     bool // each of many cycles has flat routes
 	// the first routes are runs joined by their savings, which a full melt would lose
 	joined bool
 	built  float64 // what the first routes cost, where they are no caller's
@@ -67,7 +66,6 @@ func solveGeneral(ctx context.Context, p *vrp.Problem, o Options, begun time.Tim
 	d.m = compileNear(soon, p)
 	c := newCandidate(d.m, model.NewStream(o.Seed, 1<<62))
 	c.ended = func() bool { return ctx.Err() != nil || o.Time > 0 && elapsed(begun) >= o.Time }
-	d.flat = c.flat != nil && d.m.Small()
 	if err := d.begin(soon, c); err != nil {
 		return nil, err
 	}
@@ -217,9 +215,9 @@ func (c *candidate) build(ctx context.Context) {
 		c.removed = append(c.removed, lead)
 		c.costChange -= c.Locations[lead].Price
 	}
-	c.built, c.soon = true, ctx
+	c.stage, c.soon = building, ctx
 	c.recreate(c, math.Inf(1), 0)
-	c.built, c.soon, c.hasty = false, nil, false
+	c.stage, c.soon = annealing, nil
 	c.keep()
 	c.remember()
 }
@@ -256,7 +254,7 @@ func (d *generalDriver) measureSpeed(ctx context.Context, c *candidate) {
 func (d *generalDriver) firstTemperature() float64 {
 	x := d.expected() / float64(generalItersPerTask*max(1, len(d.m.Tasks)))
 	hot := generalStart
-	if d.flat {
+	if d.m.Traits.Store == model.Packed && d.m.Small() {
 		hot = generalStartFlat
 	}
 	if d.joined {
@@ -334,7 +332,7 @@ func (d *generalDriver) stretch(ctx context.Context, chains []*candidate, t phas
 		if !fresh || w > 0 {
 			c.set(d.best.Routes, d.best.Types, d.locksOf(d.best))
 		}
-		c.most, c.longest, c.soft, c.closed, c.itersInPhase = d.most, d.longest, false, false, 0
+		c.most, c.longest, c.overloads, c.itersInPhase = d.most, d.longest, noOverload, 0
 		c.penalty = c.PenaltyUnit
 		wg.Go(func() { d.chain(ctx, c, t, &mu) })
 	}
@@ -426,7 +424,7 @@ func (d *generalDriver) result(ctx context.Context) (*Result, error) {
 	if bad := broken(d.p, d.best); bad != nil {
 		return nil, fmt.Errorf("search: the routes found are invalid: %w", bad)
 	}
-	r := &Result{Solution: d.best, Iterations: d.iterations, Interrupted: ctx.Err() != nil && !d.met, Moves: d.moves, Start: d.built, draws: d.draws}
+	r := &Result{Solution: d.best, Iterations: d.iterations, Interrupted: ctx.Err() != nil && d.ending != targetMet, Moves: d.moves, Start: d.built, draws: d.draws}
 	e, err := vrp.Evaluate(d.p, d.best)
 	if err != nil {
 		return nil, err
@@ -448,7 +446,7 @@ func (d *generalDriver) result(ctx context.Context) (*Result, error) {
 		r.Start = max(r.Start, r.Cost)
 	}
 	r.Unserved = d.m.Without(e.Unserved)
-	r.Proven = d.proven && len(r.Unserved) == 0
+	r.Proven = d.ending == provenBest && len(r.Unserved) == 0
 	r.Seconds = elapsed(d.begun).Seconds()
 	return r, nil
 }

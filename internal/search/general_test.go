@@ -444,7 +444,8 @@ func TestPriorityIsKept(t *testing.T) {
 	}
 }
 
-// TestGeneralLargeFleet: past the size of the table of distances a number of vehicles is still kept.
+// TestGeneralLargeFleet: past the size of the table of distances a number of vehicles is still
+// kept.
 func TestGeneralLargeFleet(t *testing.T) {
 	n := model.TableNodes + 50
 	p := &vrp.Problem{X: make([]float64, n), Y: make([]float64, n), Demand: make([]int32, n), Capacity: int32(n), Vehicles: 1, Metric: vrp.Exact}

@@ -49,7 +49,7 @@ func (c *candidate) evaluateRoute(s *routeState, v int32) (int32, float64) {
 	if extra == 0 || len(c.Types) == 1 || s.lock > 0 {
 		return best, extra
 	}
-	if c.Traits.Insertion >= model.LoadTotal && !c.soft {
+	if c.Traits.Insertion >= model.LoadTotal && c.overloads == noOverload {
 		if !s.priced {
 			c.listUpgrades(s)
 		}
@@ -116,7 +116,7 @@ func (c *candidate) takes(s *routeState, kind, v int32) (int64, bool) {
 	if c.Traits.Parts.Has(model.Shipments) || c.Traits.Load.InOrder() || c.Traits.Parts.Has(model.Reloads) {
 		return 0, true // evaluated where it goes
 	}
-	if c.soft {
+	if c.overloads != noOverload {
 		more := -s.over
 		for d, a := range c.AmountsOf(v) {
 			l := s.load[d]
@@ -144,7 +144,7 @@ func (c *candidate) takesAll(s *routeState, kind int32) bool {
 		}
 	}
 	for i, l := range s.load {
-		if !c.soft && l.Peak > c.tripCapacity(k, i/c.Dims, i%c.Dims) {
+		if c.overloads == noOverload && l.Peak > c.tripCapacity(k, i/c.Dims, i%c.Dims) {
 			return false
 		}
 	}
@@ -163,7 +163,7 @@ func (c *candidate) try(r, v int32, i int, prev, next, delta int32, best *insert
 	if c.Traits.Insertion >= model.LoadTotal && e.size > 0 && c.Amounts[v].Del <= e.del && c.Amounts[v].Pick <= e.pick && c.MayServe(&c.Types[e.kind], v) {
 		kind = e.kind
 	} else {
-		if e.size == 0 || c.Traits.Insertion >= model.LoadTotal && !c.soft && len(c.Types) == 1 {
+		if e.size == 0 || c.Traits.Insertion >= model.LoadTotal && c.overloads == noOverload && len(c.Types) == 1 {
 			return
 		}
 		s := &c.states[c.routes[r]]
@@ -245,7 +245,7 @@ func (c *candidate) loadWith(s *routeState, k *model.VehicleType, trip, i int, v
 			l := s.load[trip*dims+d]
 			more += c.overloadOf(max(l.Del+a.Del, l.Pick+a.Pick), k, trip, d) - c.overloadOf(l.Peak, k, trip, d)
 		}
-		return more, more <= 0 || c.soft && s.over+more <= maxOverload
+		return more, more <= 0 || c.overloads != noOverload && s.over+more <= maxOverload
 	}
 	first, last := i-1 == int(s.cuts[trip]), i == int(s.cuts[trip+1])
 	for d := range dims {
@@ -258,7 +258,7 @@ func (c *candidate) loadWith(s *routeState, k *model.VehicleType, trip, i int, v
 		}
 		more += c.overloadOf(x.Peak, k, trip, d) - c.overloadOf(s.load[trip*dims+d].Peak, k, trip, d)
 	}
-	return more, more <= 0 || c.soft && s.over+more <= maxOverload
+	return more, more <= 0 || c.overloads != noOverload && s.over+more <= maxOverload
 }
 
 // inOrder reports whether v before stop i keeps deliveries and pickups in their order.

@@ -21,10 +21,10 @@ const (
 
 // finishFast makes a build out of time where ctx has ended: the tasks from i on go along a curve.
 func (c *candidate) finishFast(ctx context.Context, i int) {
-	if c.hasty || c.Traits.Store >= model.RoutesOnly || c.flat != nil || i%outOfTimeEach > 0 || ctx.Err() == nil {
+	if c.stage == outOfTime || c.Traits.Store >= model.RoutesOnly || c.flat != nil || i%outOfTimeEach > 0 || ctx.Err() == nil {
 		return
 	}
-	c.hasty = true
+	c.stage = outOfTime
 	x, y := c.P.Plane()
 	if len(x) != c.Nodes {
 		return

@@ -40,7 +40,7 @@ func TestHastyRoutes(t *testing.T) {
 		c := newCandidate(compileNear(dead, p), model.NewStream(1, 1))
 		c.set(nil, nil, nil)
 		c.build(dead)
-		if c.hasty || c.built || c.soon != nil {
+		if c.stage == outOfTime || c.stage != annealing || c.soon != nil {
 			t.Errorf("%s: the chain stays hasty", name)
 		}
 		s := vrp.Solution{Routes: c.best, Types: c.bestKind}

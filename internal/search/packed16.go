@@ -51,24 +51,30 @@ type dense struct {
 // denseOn reports whether routes may be dense: flat ones are quicker in plain Go.
 var denseOn = denseQuick
 
-// fits reports whether 16 bits hold the numbers of a problem. Overload is twice the mean of the
+// narrowest is the width that holds the numbers of a problem. Overload is twice the mean of the
 // larger amounts of customers at most, so that all amounts together are at most denseMost.
-func (f *flat) fits() bool {
+func (f *flat) narrowest() width {
 	c := f.candidate
 	if !denseOn || c.Traits.Time == model.WindowsOnly || c.Nodes >= densePlaces || f.overMost >= denseTolls {
-		return false
+		return widthLists
 	}
 	for i := range c.Types {
 		for _, x := range c.Types[i].Distances.Cell {
-			f.long = f.long || x > denseMost
+			if x <= denseMost {
+				continue
+			}
+			if f.overMost < longTolls {
+				return width32
+			}
+			return widthLists
 		}
 	}
-	return !f.long || f.overMost < longTolls
+	return width16
 }
 
 // denseTables makes the rows of distances.
 func (f *flat) denseTables() {
-	if f.long {
+	if f.width == width32 {
 		f.longIn, f.longOut = sidedRows[int32](f, longBar)
 	} else {
 		f.in, f.out = sidedRows[int16](f, denseBar)
@@ -102,7 +108,7 @@ func sidedRows[T int16 | int32](f *flat, bar T) (in, out []T) {
 
 // wayFrom is the distance from a place of a row.
 func (f *flat) wayFrom(i int) int32 {
-	if f.long {
+	if f.width == width32 {
 		return f.longIn[i]
 	}
 	return int32(f.in[i])
@@ -111,7 +117,7 @@ func (f *flat) wayFrom(i int) int32 {
 // legAt is the distance of a position's way, setLeg sets it; absentLeg: it is not in use.
 func (f *flat) legAt(p int32) int32 {
 	if d := f.dense; d != nil {
-		if f.long {
+		if f.width == width32 {
 			return d.long[p]
 		}
 		return int32(d.leg[p])
@@ -124,7 +130,7 @@ func (f *flat) setLeg(p, leg int32) {
 	switch {
 	case d == nil:
 		f.leg[p] = leg
-	case f.long:
+	case f.width == width32:
 		d.long[p] = leg
 	default:
 		d.leg[p] = int16(max(denseAbsent, leg))
@@ -202,21 +208,21 @@ func (f *flat) settle(r int32) bool {
 	over := max(0, peak-k.room)
 	f.over[r] = int64(over) * f.OverloadWeights[0]
 	most := int32(0)
-	if f.soft {
+	if f.overloads != noOverload {
 		most = f.overMost
 	}
 	room := k.room + over
 	i := r & (denseRoutes - 1)
 	d.extra[i] = int16(max(0, most-over))
 	d.gets[i], d.gives[i] = int16(room-del), int16(room-pick)
-	ok := f.soft || over == 0
+	ok := f.overloads != noOverload || over == 0
 	if f.limited {
 		left := k.maxDist - f.dist[r]
 		ok = ok && left >= 0 && f.count[r] <= k.maxStops
 		if f.count[r] >= k.maxStops {
 			left = -model.MaxTime32
 		}
-		if f.long {
+		if f.width == width32 {
 			d.slack[i] = int32(max(-model.MaxTime32, min(model.MaxTime32, left)))
 		} else {
 			d.spare[i] = int16(max(-denseBar, min(denseBar, left)))

@@ -93,7 +93,7 @@ func (f *flat) putDense(v, p int32) {
 	next, to, from := succ[p], d.to[p], d.at[p]
 	row := int(v) * densePlaces
 	var detour int64
-	if f.long {
+	if f.width == width32 {
 		first, second := f.longIn[row+int(from)], f.longOut[row+int(to)]
 		detour = int64(first) + int64(second) - int64(d.long[p])
 		d.long[p], d.long[v] = first, second
@@ -123,7 +123,7 @@ func (f *flat) putDense(v, p int32) {
 func (f *flat) unlink() {
 	c, d := f.candidate, f.dense
 	succ, pred, route := (*[densePositions]int32)(f.succ), (*[densePositions]int32)(f.pred), (*[densePositions]int32)(f.route)
-	taken, tick, long := c.removedAt, c.tick, f.long
+	taken, tick, long := c.removedAt, c.tick, f.width == width32
 	for _, v := range c.removed {
 		r := route[v]
 		if r < 0 {

@@ -88,7 +88,7 @@ func (f *flat) denseBest() (int32, int32) {
 	}
 	most, limit := a.most, int32(denseCost)
 	var cost, at int32
-	if f.long {
+	if f.width == width32 {
 		limit = longCost
 		a.most = min(most, limit)
 		cost, at = denseLongQuick(a)
@@ -136,7 +136,7 @@ func (f *flat) denseLimits() {
 func (f *flat) pointDense() {
 	a := &f.denseAsk
 	a.lists = f.dense
-	if f.least = denseAbsent + 1; f.long {
+	if f.least = denseAbsent + 1; f.width == width32 {
 		a.longIn, a.longOut, a.far, f.least = &f.longIn[0], &f.longOut[0], 1, -model.MaxTime32
 	} else {
 		a.in, a.out = &f.in[0], &f.out[0]

@@ -126,7 +126,7 @@ func TestDenseBestBeyondSixteenBits(t *testing.T) {
 	for _, long := range []bool{false, true} {
 		var in, out [densePlaces]int16
 		var longIn, longOut [densePlaces]int32
-		f := &flat{dense: new(dense), long: long}
+		f := &flat{dense: new(dense), width: widthOf(long)}
 		f.dense.clear()
 		in[5], out[7], longIn[5], longOut[7] = denseMost, denseMost, model.Largest32, model.Largest32
 		a := &f.denseAsk
@@ -202,8 +202,8 @@ func TestDenseLeavesTheRest(t *testing.T) {
 		p := set.Problems[0]
 		row.ask(p)
 		m := compileNear(context.Background(), p)
-		if f := newCandidate(m, model.NewStream(3, 1)).flat; f == nil || f.small != row.dense || f.long != row.long {
-			t.Errorf("%s: dense routes: %v, want %v", name, f != nil && f.small, row.dense)
+		if f := newCandidate(m, model.NewStream(3, 1)).flat; f == nil || f.width == widthLists == row.dense || row.dense && f.width == width32 != row.long {
+			t.Errorf("%s: dense routes: %v, want %v", name, f != nil && f.width != widthLists, row.dense)
 		}
 	}
 	set, err := testset.RouteFinder("mdovrp", 50)
@@ -273,9 +273,17 @@ func TestDenseSearchesAsFlatDoes(t *testing.T) {
 					}
 				}
 			}
-			if a.flat.dense == nil || b.flat.dense != nil || a.flat.long != (i >= 3) {
+			if a.flat.dense == nil || b.flat.dense != nil || (a.flat.width == width32) != (i >= 3) {
 				t.Fatalf("%s: routes are not dense, or both are", name)
 			}
 		}
 	}
+}
+
+// widthOf is the width of dense routes with short or long distances.
+func widthOf(long bool) width {
+	if long {
+		return width32
+	}
+	return width16
 }

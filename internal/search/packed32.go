@@ -72,26 +72,34 @@ type flat struct {
 	rows, ins, outs []int32 // by customer: distances, times to it and from it, padded
 	stride          int
 	ask             flatAsk
-	overMost        int32 // overload of a route at most, in amounts
-	eased           bool  // c.soft, as extra has it
+	overMost        int32        // overload of a route at most, in amounts
+	eased           overloadRule // as extra has it
 
 	// what stands for the lists from from to extra, where numbers are small (packed16.go); nil: they
 	// are not
 	dense    *dense
 	denseWas dense
 	denseAsk denseAsk
-	small    bool    // they are, and few routes are dense
+	width    width
 	in, out  []int16 // by customer: distances, denseBar where the order forbids them
 	priceWas []float64
 	overWas  []int64
 	limits   []denseKind
 	wants    []denseCustomer
 	perDist  float64
-	long     bool    // distances take 32 bits
 	longIn   []int32 // as in and out
 	longOut  []int32
 	least    int32 // costs are not looked for below
 }
+
+// width is the numbers that routes are in, if they are few.
+type width uint8
+
+const (
+	widthLists width = iota
+	width16          // 16 bits
+	width32          // 16 bits, and distances 32
+)
 
 // newFlat makes the lists of a problem whose store is model.Packed.
 func newFlat(c *candidate) *flat {
@@ -104,11 +112,11 @@ func newFlat(c *candidate) *flat {
 		f.picks = f.picks || c.Amounts[v].Pick > 0
 	}
 	f.overMost = int32(min(model.MaxTime32, maxOverload/c.OverloadWeights[0]))
-	if f.small = f.fits(); f.small {
+	if f.width = f.narrowest(); f.width != widthLists {
 		f.stride = densePlaces
 	}
 	f.tables()
-	if f.small {
+	if f.width != widthLists {
 		f.denseTables()
 		f.denseLimits()
 	}
@@ -139,7 +147,7 @@ func newFlat(c *candidate) *flat {
 func (f *flat) allot(routes int) {
 	n := f.stride + routes
 	f.base = int32(f.stride)
-	if f.dense = nil; f.small && routes <= denseRoutes && (!f.long || routes <= longRoutes) {
+	if f.dense = nil; f.width != widthLists && routes <= denseRoutes && (f.width == width16 || routes <= longRoutes) {
 		f.dense, n, f.base = new(dense), densePositions, int32(f.Nodes+1)
 	}
 	f.size = n
@@ -220,7 +228,7 @@ func (f *flat) load() bool {
 		s := &c.states[id]
 		r := f.open(s.kind)
 		last := f.base + r
-		f.eased = c.soft
+		f.eased = c.overloads
 		for _, at := range s.stops[1 : len(s.stops)-1] {
 			f.succ[last], f.pred[at.node] = at.node, last
 			last = at.node
@@ -287,7 +295,7 @@ func (f *flat) refresh(r int32) bool {
 	}
 	f.over[r] = f.overloadOf(peak, k, 0, 0)
 	f.fill(r, peak, true)
-	ok := dist <= k.MaxDist && int(count) <= k.MaxStops && (f.soft || f.over[r] == 0)
+	ok := dist <= k.MaxDist && int(count) <= k.MaxStops && (f.overloads != noOverload || f.over[r] == 0)
 	if f.Traits.Time == model.WindowsOnly {
 		ok = f.times(r) && ok
 	}
@@ -301,7 +309,7 @@ func (f *flat) fill(r, peak int32, all bool) {
 	room := min(k.Capacity[0], model.Largest32)
 	over := max(0, peak-room)
 	var extra int32
-	if f.soft {
+	if f.overloads != noOverload {
 		extra = max(0, f.overMost-over)
 	}
 	h := f.base + r

@@ -16,8 +16,8 @@ func (f *flat) begin() {
 	c.tick++
 	c.removed, c.costChange, c.overloadChange = c.removed[:0], 0, 0
 	c.usedWas = append(c.usedWas[:0], c.used...)
-	if f.eased != c.soft {
-		f.eased, f.saved = c.soft, false
+	if f.eased != c.overloads {
+		f.eased, f.saved = c.overloads, false
 		for r := range int32(f.routes) {
 			f.refresh(r)
 		}
@@ -34,7 +34,7 @@ func (f *flat) save() {
 	copy(f.was, f.state)
 	copy(f.past, f.wide)
 	if f.dense != nil {
-		f.denseWas.copy(f.dense, f.long, f.Traits.Load.InOrder())
+		f.denseWas.copy(f.dense, f.width == width32, f.Traits.Load.InOrder())
 	}
 	f.before = f.routes
 }
@@ -43,7 +43,7 @@ func (f *flat) undo() {
 	copy(f.state, f.was)
 	copy(f.wide, f.past)
 	if f.dense != nil {
-		f.dense.copy(&f.denseWas, f.long, f.Traits.Load.InOrder())
+		f.dense.copy(&f.denseWas, f.width == width32, f.Traits.Load.InOrder())
 	}
 	f.routes = f.before
 	f.saved = true

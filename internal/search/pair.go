@@ -19,7 +19,7 @@ func (c *candidate) findPair(p int32, best *insertion) {
 	d := c.Locations[p].Partner
 	c.asked++
 	switch {
-	case c.hasty:
+	case c.stage == outOfTime:
 		for r := max(0, len(c.routes)-outOfTimeRoutes); r < len(c.routes); r++ {
 			c.pairOn(int32(r), p, d, best)
 		}

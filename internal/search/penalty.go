@@ -25,6 +25,15 @@ const (
 	overloadPhaseIters = 1000
 )
 
+// overloadRule is whether load past a vehicle's capacity is allowed.
+type overloadRule uint8
+
+const (
+	noOverload     overloadRule = iota
+	pricedOverload              // at a penalty
+	overloadAlone               // the same, while tasks that are left out stay out
+)
+
 // overloadOf is how far a load passes the room of a kind's vehicle, weighed.
 func (c *candidate) overloadOf(peak int32, t *model.VehicleType, trip, dim int) int64 {
 	return int64(max(0, peak-c.tripCapacity(t, trip, dim))) * c.OverloadWeights[dim]
@@ -71,25 +80,25 @@ func (c *candidate) scheduleOverload(iterations int) {
 	if !c.Traits.Moves.Has(model.Overload) {
 		return
 	}
-	if c.closed {
+	if c.overloads == overloadAlone {
 		if c.itersInPhase += iterations; c.itersInPhase >= overloadPhaseIters {
 			c.endOverloadPhase()
 		}
 		return
 	}
-	if c.soft || !c.missed {
-		c.soft = true
+	if c.overloads != noOverload || !c.missed {
+		c.overloads = pricedOverload
 		return
 	}
 	if c.itersInPhase += iterations; c.itersInPhase >= overloadPhaseIters && !c.hasLockedStops() {
-		c.soft, c.closed, c.itersInPhase = true, true, 0
+		c.overloads, c.itersInPhase = overloadAlone, 0
 	}
 }
 
 // endOverloadPhase lets those who are left out compete for room again, from routes without
 // overload.
 func (c *candidate) endOverloadPhase() {
-	c.soft, c.closed, c.itersInPhase = false, false, 0
+	c.overloads, c.itersInPhase = noOverload, 0
 	if c.overload > 0 {
 		c.set(c.best, c.bestKind, nil)
 	}

@@ -136,11 +136,11 @@ func TestLeftOutStayOutForASpell(t *testing.T) {
 	c.build(t.Context())
 	c.typicalLeg()
 	out := slices.Sorted(slices.Values(c.absent))
-	if c.scheduleOverload(overloadPhaseIters - 1); len(out) == 0 || c.soft || c.closed {
-		t.Fatalf("%d are left out, soft %v, closed %v before the spell", len(out), c.soft, c.closed)
+	if c.scheduleOverload(overloadPhaseIters - 1); len(out) == 0 || c.overloads != noOverload || c.overloads == overloadAlone {
+		t.Fatalf("%d are left out, soft %v, closed %v before the spell", len(out), c.overloads != noOverload, c.overloads == overloadAlone)
 	}
 	seen := 0
-	for c.scheduleOverload(1); c.closed; c.scheduleOverload(1) {
+	for c.scheduleOverload(1); c.overloads == overloadAlone; c.scheduleOverload(1) {
 		c.iterate(c.Leg / 2)
 		if c.overload > 0 {
 			seen++
@@ -149,8 +149,8 @@ func TestLeftOutStayOutForASpell(t *testing.T) {
 			t.Fatalf("%v were left out, now %v", out, c.absent)
 		}
 	}
-	if seen == 0 || c.overload > 0 || c.soft {
-		t.Errorf("%d iterations with overload, %d left of it, soft %v", seen, c.overload, c.soft)
+	if seen == 0 || c.overload > 0 || c.overloads != noOverload {
+		t.Errorf("%d iterations with overload, %d left of it, soft %v", seen, c.overload, c.overloads != noOverload)
 	}
 }
 

@@ -43,12 +43,12 @@ func (d *generalDriver) prove(ctx context.Context, chains []*candidate) {
 	var x *prove.Prover
 	begun, part := d.spent(), 1-proveLate
 	limit := min(1<<50, proveShare*proveWork*float64(d.o.Iterations))
-	stop := func() bool { return d.met || ctx.Err() != nil || float64(x.Spent()) > part*limit }
+	stop := func() bool { return d.ending != open || ctx.Err() != nil || float64(x.Spent()) > part*limit }
 	if d.o.Iterations == 0 {
 		limit = min(proveShare*(1-begun), proveLongest.Seconds()/d.o.Time.Seconds())
 		stop = func() bool {
 			d.notify(false)
-			return d.met || ctx.Err() != nil || d.spent() >= begun+part*limit
+			return d.ending != open || ctx.Err() != nil || d.spent() >= begun+part*limit
 		}
 	}
 	if x = prove.NewProver(d.m, stop); x == nil {
@@ -66,7 +66,7 @@ func (d *generalDriver) prove(ctx context.Context, chains []*candidate) {
 		}
 	}
 	kept := true
-	d.proven = x.Prove(d.bestCost, func() { part = 1 }, func(routes []prove.Listed) {
+	proven := x.Prove(d.bestCost, func() { part = 1 }, func(routes []prove.Listed) {
 		s := x.Solution(routes)
 		cost := d.bestCost
 		kept = len(d.m.Types) > 1 || len(s.Routes) <= d.m.Types[0].Count
@@ -75,7 +75,9 @@ func (d *generalDriver) prove(ctx context.Context, chains []*candidate) {
 		}
 		kept = kept && d.bestCost < cost
 	}) && kept
-	if !d.proven {
+	if proven {
+		d.ending = provenBest
+	} else {
 		// What was found is of use to the covers of the cycles that follow.
 		for _, j := range x.Active[:min(len(x.Active), proveShown)] {
 			if r := x.Solution([]prove.Listed{x.Routes[j]}); len(r.Routes) > 0 {

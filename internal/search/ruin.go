@@ -111,7 +111,7 @@ func (c *candidate) ruin(st routeStore) {
 	if len(c.focus) > 0 {
 		seed = c.focus[c.IntN(len(c.focus))]
 	}
-	if c.missed && !c.closed && c.IntN(emptyEach) == 0 {
+	if c.missed && c.overloads != overloadAlone && c.IntN(emptyEach) == 0 {
 		c.emptyRoutes(seed)
 		return
 	}
@@ -249,7 +249,7 @@ const recallAll = 10
 
 // recallAbsent adds tasks that no route serves: those around the seed, and a few others.
 func (c *candidate) recallAbsent(seed int32) {
-	if len(c.absent) == 0 || c.closed {
+	if len(c.absent) == 0 || c.overloads == overloadAlone {
 		return
 	}
 	if len(c.absent) <= recallAll {
@@ -284,7 +284,7 @@ const (
 // returns how many: two may pay off together where neither does alone, and one may push out another
 // that pays less. All that an iteration calls back at any cost never paid.
 func (c *candidate) forceAbsent() int {
-	if !c.Traits.Parts.Has(model.Optional) || c.built || c.IntN(forceEach) > 0 {
+	if !c.Traits.Parts.Has(model.Optional) || c.stage != annealing || c.IntN(forceEach) > 0 {
 		return 0
 	}
 	list := c.removed
@@ -318,12 +318,12 @@ func (c *candidate) recreate(st routeStore, limit, noise float64) bool {
 		enough += c.PenaltyUnit * model.MeanAmount
 	}
 	for i := range c.removed {
-		if c.built {
+		if c.stage != annealing {
 			c.servedSoFar = len(c.Tasks) - len(c.removed) + i
 			c.finishFast(c.soon, i)
 		}
 		lead := c.removed[i]
-		if c.eager = c.Traits.Parts.Has(model.Optional) && (c.built || i < forced); c.eager {
+		if c.eager = c.Traits.Parts.Has(model.Optional) && (c.stage != annealing || i < forced); c.eager {
 			st.place(lead, noise, math.Inf(1))
 		} else if st.place(lead, noise, enough-c.costChange); c.costChange >= enough {
 			return false
@@ -555,7 +555,7 @@ func (c *candidate) iterateOn(st routeStore, temperature float64) {
 	} else {
 		st.undo()
 	}
-	if c.soft {
+	if c.overloads != noOverload {
 		c.updatePenalty()
 	}
 }

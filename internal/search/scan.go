@@ -24,7 +24,7 @@ func (c *candidate) find(v int32, best *insertion) {
 	// of vehicle or between two trips, and among few customers.
 	anywhere := c.Locations[v].Required && (best.cost+c.Loss[v] >= c.Upper || (c.Traits.Fleet > model.SeparateTypes || c.Traits.Parts.Has(model.Reloads) || c.Nodes < model.NearMost) && c.Traits.Scan != model.ScanNearRoutes)
 	switch {
-	case c.hasty:
+	case c.stage == outOfTime:
 		c.scanOutOfTime(v, best)
 		return
 	case c.Traits.Scan == model.ScanSimple:
@@ -46,7 +46,7 @@ func (c *candidate) find(v int32, best *insertion) {
 	case best.route >= 0 || c.Traits.Scan.All() || !anywhere:
 	case c.Traits.Scan != model.ScanNearRoutes:
 		c.scan(v, best)
-	case c.built || c.IntN(farEach) == 0:
+	case c.stage != annealing || c.IntN(farEach) == 0:
 		c.scanFarRoutes(v, best)
 	}
 }
@@ -179,7 +179,7 @@ func (c *candidate) scanTableRoute(r, v int32, to, from []int32, best *insertion
 	if c.Traits.Insertion < model.LoadAlong || a.Del > e.del || a.Pick > e.pick || !c.MayServe(&c.Types[kind], v) {
 		switch {
 		case c.Traits.Insertion >= model.LoadAlong && c.Traits.Fleet <= model.SeparateTypes && e.del != shut:
-			if !c.soft || !c.MayServe(&c.Types[kind], v) {
+			if c.overloads == noOverload || !c.MayServe(&c.Types[kind], v) {
 				return
 			}
 			over := int64(max(a.Del-e.del, a.Pick-e.pick)) * c.OverloadWeights[0]
@@ -187,7 +187,7 @@ func (c *candidate) scanTableRoute(r, v int32, to, from []int32, best *insertion
 				return
 			}
 			extra = float64(float64(over+int64(min(0, e.del, e.pick))*c.OverloadWeights[0]) * c.penalty)
-		case c.Traits.Insertion >= model.LoadTotal && !c.soft && len(c.Types) == 1 && c.states[c.routes[r]].lock == 0:
+		case c.Traits.Insertion >= model.LoadTotal && c.overloads == noOverload && len(c.Types) == 1 && c.states[c.routes[r]].lock == 0:
 			return
 		default:
 			if kind, extra = c.admitsInsertion(r, v); kind < 0 {

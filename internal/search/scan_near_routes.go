@@ -54,7 +54,7 @@ func (c *candidate) scanNearRoutes(v int32, best *insertion) {
 
 // fewServed reports whether most of the nearest customers are on no route yet.
 func (c *candidate) fewServed() bool {
-	return c.built && c.servedSoFar*ownRoutesUntil < len(c.Tasks)
+	return c.stage != annealing && c.servedSoFar*ownRoutesUntil < len(c.Tasks)
 }
 
 // tryEnds looks at the beginning and the end of a route.
@@ -74,7 +74,7 @@ func (c *candidate) scanFarRoutes(v int32, best *insertion) {
 	done, late := at.Early+at.Service, at.Late
 	for r := range c.routes {
 		e := &c.ends[r]
-		if c.Traits.Insertion >= model.LoadAlong && c.Traits.Fleet <= model.SeparateTypes && !c.soft && e.del != shut && (a.Del > e.del || a.Pick > e.pick) {
+		if c.Traits.Insertion >= model.LoadAlong && c.Traits.Fleet <= model.SeparateTypes && c.overloads == noOverload && e.del != shut && (a.Del > e.del || a.Pick > e.pick) {
 			continue
 		}
 		s := &c.states[c.routes[r]]

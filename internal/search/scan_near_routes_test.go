@@ -193,7 +193,9 @@ func TestVastSows(t *testing.T) {
 		c.begin()
 		c.mark(7)
 		c.compactAll()
-		c.built, c.servedSoFar = x.built, x.sown
+		if c.stage, c.servedSoFar = annealing, x.sown; x.built {
+			c.stage = building
+		}
 		best, moves := none(), c.moves
 		c.asked++
 		c.scanNearRoutes(7, &best)

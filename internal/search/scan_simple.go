@@ -28,7 +28,7 @@ func (c *candidate) scanSimple(v int32, best *insertion) {
 	done, late := p.Early+p.Service, p.Late // v is served at the soonest, and begun at the latest
 	gets, gives := c.Traits.Order == model.BackhaulsLastBySide && c.Side[v]&2 != 0, c.Traits.Order == model.BackhaulsLastBySide && c.Side[v]&1 != 0
 	rate, perDist := c.perRate[0], c.Types[0].PerDist
-	prompt, mixed, soft := c.Traits.Time == model.WindowsOnly, c.Traits.Load.InOrder(), c.soft
+	prompt, mixed, soft := c.Traits.Time == model.WindowsOnly, c.Traits.Load.InOrder(), c.overloads != noOverload
 	unit := c.OverloadWeights[0]
 	cost := best.cost
 	limit := detourLimit(cost * rate)

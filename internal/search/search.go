@@ -217,7 +217,7 @@ func (d *driver) offer(routes [][]int32, cost int64) bool {
 // result evaluates the best routes against the start in the problem's own arithmetic.
 func (d *driver) result(ctx context.Context) (*Result, error) {
 	r := &Result{Solution: d.best, Start: d.p.Cost(d.start), Iterations: d.iterations,
-		Interrupted: ctx.Err() != nil && !d.met, draws: d.draws}
+		Interrupted: ctx.Err() != nil && d.ending != targetMet, draws: d.draws}
 	r.Cost = d.p.Cost(r.Solution)
 	if !(r.Cost <= r.Start) {
 		// Fixed point may call two routes equal that the problem tells apart.

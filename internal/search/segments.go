@@ -168,7 +168,7 @@ func (c *candidate) loads(s *routeState, t *model.VehicleType) bool {
 				s.over += c.overloadOf(sum.Peak, t, k, d)
 			}
 		}
-		return c.orders(s) && (c.soft || s.over == 0)
+		return c.orders(s) && (c.overloads != noOverload || s.over == 0)
 	}
 	s.lpre, s.lsuf = model.Resize(s.lpre, n*dims), model.Resize(s.lsuf, n*dims)
 	for k := range trips {
@@ -196,7 +196,7 @@ func (c *candidate) loads(s *routeState, t *model.VehicleType) bool {
 			}
 		}
 	}
-	return c.orders(s) && (c.soft || s.over == 0)
+	return c.orders(s) && (c.overloads != noOverload || s.over == 0)
 }
 
 // tripCapacity is what a kind's vehicle holds on its k-th trip.

@@ -14,8 +14,8 @@ import (
 
 // The first routes of a search with a clock. With a budget of iterations nothing here reads the
 // time, and lists have their full length. With a clock the first routes take at most startShare of
-// the time: a sample predicts how long lists may be, joining stops where it is when the
-// time is over, and routes along a curve replace worse ones.
+// the time: a sample predicts how long lists may be, joining stops where it is when the time is
+// over, and routes along a curve replace worse ones.
 
 const (
 	startShare  = 0.25 // of the time, for lists and first routes, as foretold
@@ -102,8 +102,8 @@ func (d *driver) made(nodes int, took time.Duration) {
 	}
 }
 
-// first makes routes of a plain problem: savings, as far as the time allows, or routes along a curve
-// where those are shorter by then.
+// first makes routes of a plain problem: savings, as far as the time allows, or routes along a
+// curve where those are shorter by then.
 func (d *driver) first(ctx context.Context) vrp.Solution {
 	along := alongCurve(d.p)
 	soon, cancel := d.startContext(ctx)
