@@ -137,6 +137,7 @@ var house = []string{
 	"internal/vrp/files",
 	"internal/npy",
 	"internal/search",
+	"internal/search/construct",
 	"internal/search/prove",
 	"internal/search/cover",
 	"internal/search/neighbour",

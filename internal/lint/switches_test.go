@@ -14,6 +14,7 @@ import (
 // problem asks for is a trait with a name (model.Traits). A number only goes down.
 var switches = map[string]int{
 	"internal/search":           20,
+	"internal/search/construct": 0,
 	"internal/search/prove":     7,
 	"internal/search/cover":     2,
 	"internal/search/neighbour": 1,

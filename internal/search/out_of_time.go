@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"haul/internal/search/construct"
 	"haul/internal/search/model"
 )
 
@@ -29,7 +30,7 @@ func (c *candidate) finishFast(ctx context.Context, i int) {
 	if len(x) != c.Nodes {
 		return
 	}
-	key := curve(x, y)
+	key := construct.Curve(x, y)
 	slices.SortFunc(c.removed[i:], func(a, b int32) int { return cmp.Or(cmp.Compare(key[a], key[b]), cmp.Compare(a, b)) })
 }
 

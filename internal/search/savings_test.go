@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"haul/internal/rng"
+	"haul/internal/search/construct"
 	"haul/internal/search/model"
 	"haul/internal/search/neighbour"
 )
@@ -115,7 +116,7 @@ func TestSavingsLarge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	joined, _ := clarkeWright(t.Context(), table, near)
+	joined, _ := construct.Savings(t.Context(), table, near)
 	start, end := p.Cost(joined), p.Cost(savings(t, p, 500))
 	if end >= start {
 		t.Errorf("search did not improve on savings: %g to %g", start, end)

@@ -3,10 +3,10 @@ package search
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
+	"haul/internal/search/construct"
 	"haul/internal/search/model"
 	"haul/internal/vrp"
 )
@@ -22,38 +22,11 @@ func scattered(n int, capacity int32) *vrp.Problem {
 	return p
 }
 
-// The curve goes from cell to neighbouring cell, and routes along it keep capacities.
-func TestRoutesAlongTheCurve(t *testing.T) {
-	const side = 64
-	cells := make([][2]uint32, side*side)
-	for x := range uint32(side) {
-		for y := range uint32(side) {
-			cells[hilbert(x, y)] = [2]uint32{x, y}
-		}
-	}
-	for i := 1; i < len(cells); i++ {
-		a, b := cells[i-1], cells[i]
-		if dx, dy := int(a[0])-int(b[0]), int(a[1])-int(b[1]); dx*dx+dy*dy != 1 {
-			t.Fatalf("cell %v follows %v", b, a)
-		}
-	}
-	p := scattered(20000, math.MaxInt32)
-	if tour := alongCurve(p); vrp.Validate(p, tour) != nil || len(tour.Routes) != 1 || p.Cost(tour) > 1.5*0.7124*math.Sqrt(20000*1e10) {
-		t.Errorf("a tour of %.0f in %d routes", p.Cost(tour), len(tour.Routes))
-	}
-	for _, p := range []*vrp.Problem{scattered(1, 9), scattered(500, 9), scattered(501, 40), {Capacity: 5, Metric: vrp.Exact, X: []float64{1, 1, 1}, Y: []float64{2, 2, 2}, Demand: []int32{0, 5, 5}}} {
-		s := alongCurve(p)
-		if err := vrp.Validate(p, s); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 // However short the time, there are routes, and none is left to chance: a time that is over before
 // anything began gives those along the curve. More time never gives worse ones.
 func TestAnyTimeHasRoutes(t *testing.T) {
 	p := scattered(4000, 60)
-	last := p.Cost(alongCurve(p))
+	last := p.Cost(construct.AlongCurve(p))
 	for _, limit := range []time.Duration{1, time.Millisecond, 200 * time.Millisecond} {
 		r, err := Solve(t.Context(), p, Options{Time: limit, Workers: 2})
 		if err != nil {
@@ -77,8 +50,8 @@ func TestTheStartEndsInTime(t *testing.T) {
 		t.Fatalf("lists of %d with an hour to go: %v", early.near.K, err)
 	}
 	late.near = early.near // joining and descending stop at once
-	if s := late.first(t.Context()); vrp.Validate(p, s) != nil || p.Cost(s) > p.Cost(alongCurve(p)) {
-		t.Errorf("routes of %.0f, along the curve %.0f: %v", p.Cost(s), p.Cost(alongCurve(p)), vrp.Validate(p, s))
+	if s := late.first(t.Context()); vrp.Validate(p, s) != nil || p.Cost(s) > p.Cost(construct.AlongCurve(p)) {
+		t.Errorf("routes of %.0f, along the curve %.0f: %v", p.Cost(s), p.Cost(construct.AlongCurve(p)), vrp.Validate(p, s))
 	}
 	late.begin(t.Context())
 	late.anneal(t.Context())
@@ -119,28 +92,6 @@ func TestManyCustomersOnOneRoute(t *testing.T) {
 	d := &driver{search: search{p: p, o: Options{Iterations: 1}, begun: time.Now()}, present: [][]int32{make([]int32, model.RegionMost-1)}}
 	if !d.makes(d.present) || d.makes([][]int32{make([]int32, model.RegionMost)}) {
 		t.Errorf("regions of %d nodes and one more", model.RegionMost)
-	}
-}
-
-// Savings in pieces are in the order of one sort.
-func TestSavingsInPieces(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for _, n := range []int{0, 1, 2 * savingsPiece, 2*savingsPiece + 1, 4 * savingsPiece} {
-		for _, levels := range []int{1, 40} {
-			list := make([]saving, n)
-			for i := range list {
-				list[i] = saving{float64(r.IntN(levels)), int32(i % 1000), int32(i / 1000)}
-			}
-			want := slices.Clone(list)
-			slices.SortFunc(want, bySaving)
-			o := ordering{list: list, ends: []int{n}}
-			for o.at < n {
-				o.next()
-			}
-			if !slices.Equal(list, want) {
-				t.Errorf("%d savings of %d sizes are out of order", n, levels)
-			}
-		}
 	}
 }
 
