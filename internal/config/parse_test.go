@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"haul/internal/limits/limitstest"
 )
 
 func TestWaysToWriteValues(t *testing.T) {
@@ -230,18 +232,20 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("include: f.yaml\n"), "include=f.yaml")
 	f.Add([]byte("include: \"\\x00/\xff\"\nenv: darkroom\n"), "n_stream=0")
 	f.Fuzz(func(t *testing.T, data []byte, set string) {
-		sets := []string{set}
-		if c, err := Parse("f.yaml", data, sets); oneLiner(t, err) {
-			checkRoundTrip(t, c)
-		}
-		if c, err := ParseAD("f.yaml", data, sets); oneLiner(t, err) {
-			checkRoundTrip(t, c)
-		}
-		if c, err := ParsePPO("f.yaml", data, sets); oneLiner(t, err) {
-			checkRoundTrip(t, c)
-		}
-		_, err := (&file{name: "f.yaml", text: data}).recipe()
-		oneLiner(t, err)
+		limitstest.Reading(t, limitstest.Unpacked(data)+limitstest.Unpacked([]byte(set)), func() {
+			sets := []string{set}
+			if c, err := Parse("f.yaml", data, sets); oneLiner(t, err) {
+				checkRoundTrip(t, c)
+			}
+			if c, err := ParseAD("f.yaml", data, sets); oneLiner(t, err) {
+				checkRoundTrip(t, c)
+			}
+			if c, err := ParsePPO("f.yaml", data, sets); oneLiner(t, err) {
+				checkRoundTrip(t, c)
+			}
+			_, err := (&file{name: "f.yaml", text: data}).recipe()
+			oneLiner(t, err)
+		}, data, set)
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"haul/internal/doctor/nsys"
 	"haul/internal/doctor/report"
 	"haul/internal/doctor/trace"
+	"haul/internal/limits/limitstest"
 )
 
 // FuzzRanks joins a trace with itself, moved in time and cut: whatever two files hold, they are
@@ -25,32 +26,34 @@ func FuzzRanks(f *testing.F) {
 		f.Add(s.json(), uint16(n))
 	}
 	f.Fuzz(func(t *testing.T, data []byte, cut uint16) {
-		if len(data) > 1<<14 {
-			return
-		}
-		var list []*report.Report
-		for _, part := range [][]byte{data, data[:len(data)-min(len(data), int(cut))]} {
-			tr, err := trace.Read(bytes.NewReader(part))
-			if err != nil {
+		limitstest.Reading(t, limitstest.Unpacked(data), func() {
+			if len(data) > 1<<14 {
 				return
 			}
-			r, err := report.Diagnose(tr)
-			if err != nil {
-				return
+			var list []*report.Report
+			for _, part := range [][]byte{data, data[:len(data)-min(len(data), int(cut))]} {
+				tr, err := trace.Read(bytes.NewReader(part))
+				if err != nil {
+					return
+				}
+				r, err := report.Diagnose(tr)
+				if err != nil {
+					return
+				}
+				list = append(list, r)
 			}
-			list = append(list, r)
-		}
-		j := report.JoinRanks(list)
-		if _, err := json.Marshal(j); err != nil {
-			t.Fatal(err)
-		}
-		if err := j.WriteText(io.Discard, report.Text{Breakdown: true}); err != nil {
-			t.Fatal(err)
-		}
-		if err := j.WriteHTML(io.Discard); err != nil {
-			t.Fatal(err)
-		}
-		report.CompareRanks(j, j)
+			j := report.JoinRanks(list)
+			if _, err := json.Marshal(j); err != nil {
+				t.Fatal(err)
+			}
+			if err := j.WriteText(io.Discard, report.Text{Breakdown: true}); err != nil {
+				t.Fatal(err)
+			}
+			if err := j.WriteHTML(io.Discard); err != nil {
+				t.Fatal(err)
+			}
+			report.CompareRanks(j, j)
+		}, data, cut)
 	})
 }
 
@@ -62,9 +65,11 @@ func FuzzNsys(f *testing.F) {
 	}
 	f.Add(sample[:min(len(sample), 1<<16)])
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if len(data) > 1<<18 {
-			return
-		}
-		_, _ = nsys.Read(bytes.NewReader(data), int64(len(data)), func(nsys.Row) {})
+		limitstest.Reading(t, limitstest.Unpacked(data), func() {
+			if len(data) > 1<<18 {
+				return
+			}
+			_, _ = nsys.Read(bytes.NewReader(data), int64(len(data)), func(nsys.Row) {})
+		}, data)
 	})
 }

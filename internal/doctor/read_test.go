@@ -16,6 +16,7 @@ import (
 
 	"haul/internal/doctor/report"
 	"haul/internal/doctor/trace"
+	"haul/internal/limits/limitstest"
 )
 
 func pack(t testing.TB, data []byte) []byte {
@@ -364,23 +365,25 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"traceEvents":[{"ph":"X","cat":"kernel","name":"a\\\"b","ts":-1e3,"dur":1.5,"args":{"correlation":-1,"bytes":99999999999}}],"deviceProperties":[{}]}`))
 	f.Add([]byte(`{"deviceProperties":[{"name":[1]}],"traceEvents":[{"args":[{}]}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		tr, err := trace.Read(bytes.NewReader(data))
-		if err != nil {
-			return
-		}
-		r, err := report.Diagnose(tr)
-		if err != nil {
-			return
-		}
-		if r.GPUBusyShare < 0 || r.GPUBusyShare > 1.0001 {
-			t.Errorf("busy share %v", r.GPUBusyShare)
-		}
-		if err := r.WriteText(io.Discard, report.Text{Breakdown: true}); err != nil {
-			t.Error(err)
-		}
-		if err := r.WriteHTML(io.Discard); err != nil {
-			t.Error(err)
-		}
+		limitstest.Reading(t, limitstest.Unpacked(data), func() {
+			tr, err := trace.Read(bytes.NewReader(data))
+			if err != nil {
+				return
+			}
+			r, err := report.Diagnose(tr)
+			if err != nil {
+				return
+			}
+			if r.GPUBusyShare < 0 || r.GPUBusyShare > 1.0001 {
+				t.Errorf("busy share %v", r.GPUBusyShare)
+			}
+			if err := r.WriteText(io.Discard, report.Text{Breakdown: true}); err != nil {
+				t.Error(err)
+			}
+			if err := r.WriteHTML(io.Discard); err != nil {
+				t.Error(err)
+			}
+		}, data)
 	})
 }
 

@@ -149,6 +149,7 @@ var house = []string{
 	"internal/schema/schematest",
 	"internal/schema",
 	"internal/pickle",
+	"internal/limits/limitstest",
 	"internal/rng",
 	"configs",
 	"policies",

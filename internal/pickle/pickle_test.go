@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"haul/internal/limits/limitstest"
 )
 
 // files reads the pickles of that name, one for each protocol; testdata/make.py makes them.
@@ -166,15 +168,17 @@ func FuzzDecode(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		v, err := Decode(data)
-		if err != nil {
-			if strings.Contains(err.Error(), "\n") {
-				t.Fatalf("not one line: %q", err)
+		limitstest.Reading(t, limitstest.Unpacked(data), func() {
+			v, err := Decode(data)
+			if err != nil {
+				if strings.Contains(err.Error(), "\n") {
+					t.Fatalf("not one line: %q", err)
+				}
+				return
 			}
-			return
-		}
-		NumPy(v)
-		Number(v)
+			NumPy(v)
+			Number(v)
+		}, data)
 	})
 }
 

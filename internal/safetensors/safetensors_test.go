@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"haul/internal/limits/limitstest"
 )
 
 func encode(t testing.TB, f *File) []byte {
@@ -171,18 +173,20 @@ func FuzzRead(f *testing.F) {
 	f.Add(file(`{"a":{"dtype":"I32","shape":[],"data_offsets":[0,4]}}   `, 4))
 	f.Add(file(`{"__metadata__":{}}`, 0))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		got, err := Read(bytes.NewReader(data), int64(len(data)))
-		if err != nil {
-			return
-		}
-		again := encode(t, got) // what is accepted can be written,
-		back, err := Read(bytes.NewReader(again), int64(len(again)))
-		if err != nil { // and read,
-			t.Fatal(err)
-		}
-		if !bytes.Equal(again, encode(t, back)) { // and means the same.
-			t.Fatal("a second writing differs")
-		}
+		limitstest.Reading(t, limitstest.Unpacked(data), func() {
+			got, err := Read(bytes.NewReader(data), int64(len(data)))
+			if err != nil {
+				return
+			}
+			again := encode(t, got) // what is accepted can be written,
+			back, err := Read(bytes.NewReader(again), int64(len(again)))
+			if err != nil { // and read,
+				t.Fatal(err)
+			}
+			if !bytes.Equal(again, encode(t, back)) { // and means the same.
+				t.Fatal("a second writing differs")
+			}
+		}, data)
 	})
 }
 

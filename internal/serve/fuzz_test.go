@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"haul/internal/limits/limitstest"
 	"haul/internal/vrp"
 )
 
@@ -14,17 +15,19 @@ func FuzzTable(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		var tab table
-		tab.parse([]byte(text))
-		for _, row := range tab.Rows {
-			var cells []any
-			if err := json.Unmarshal(row, &cells); err != nil || len(cells) != len(tab.Columns) {
-				t.Fatalf("%s: %v", row, err)
+		limitstest.Reading(t, limitstest.Unpacked([]byte(text)), func() {
+			var tab table
+			tab.parse([]byte(text))
+			for _, row := range tab.Rows {
+				var cells []any
+				if err := json.Unmarshal(row, &cells); err != nil || len(cells) != len(tab.Columns) {
+					t.Fatalf("%s: %v", row, err)
+				}
 			}
-		}
-		if _, err := json.Marshal(tab.figures()); err != nil {
-			t.Fatal(err)
-		}
+			if _, err := json.Marshal(tab.figures()); err != nil {
+				t.Fatal(err)
+			}
+		}, text)
 	})
 }
 
@@ -36,23 +39,25 @@ func FuzzSolveRequest(f *testing.F) {
 	}
 	limits := Limits{Customers: 50}.orDefault()
 	f.Fuzz(func(t *testing.T, text string) {
-		var ask solveRequest
-		if ask.decode([]byte(text), &ask) != nil {
-			return
-		}
-		p, _, err := ask.check(limits)
-		if err != nil {
-			if q := asProblem(err); q.Status < 400 || q.Status >= 500 || strings.ContainsAny(q.Detail, "\n\r") || q.Detail == "" {
-				t.Fatalf("%+v", q)
+		limitstest.Reading(t, limitstest.Unpacked([]byte(text)), func() {
+			var ask solveRequest
+			if ask.decode([]byte(text), &ask) != nil {
+				return
 			}
-			return
-		}
-		if p.N() > 8 || p.Plain() != nil {
-			return
-		}
-		_, all, err := vrp.OptimalSolutions(t.Context(), []*vrp.Problem{p}, 1, nil)
-		if err != nil || vrp.Validate(p, all[0]) != nil {
-			t.Fatalf("%s was accepted and cannot be solved: %v", text, err)
-		}
+			p, _, err := ask.check(limits)
+			if err != nil {
+				if q := asProblem(err); q.Status < 400 || q.Status >= 500 || strings.ContainsAny(q.Detail, "\n\r") || q.Detail == "" {
+					t.Fatalf("%+v", q)
+				}
+				return
+			}
+			if p.N() > 8 || p.Plain() != nil {
+				return
+			}
+			_, all, err := vrp.OptimalSolutions(t.Context(), []*vrp.Problem{p}, 1, nil)
+			if err != nil || vrp.Validate(p, all[0]) != nil {
+				t.Fatalf("%s was accepted and cannot be solved: %v", text, err)
+			}
+		}, text)
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"haul/internal/limits/limitstest"
 	"haul/internal/sqlite/sqlitetest"
 )
 
@@ -296,16 +297,18 @@ func FuzzSQLite(f *testing.F) {
 	f.Add(wordsFile())
 	f.Add(sqlitetest.File(512, sqlitetest.Table{SQL: "CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT)", Rows: [][]any{{sqlitetest.RowID(5), "x"}, {sqlitetest.RowID(9), 1.5}}}))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if len(data) > 1<<16 {
-			return
-		}
-		n, err := scanAll(data)
-		if err != nil && strings.Contains(err.Error(), "\n") {
-			t.Errorf("an error of several lines: %v", err)
-		}
-		if n > 200*len(data) {
-			t.Errorf("%d rows of %d bytes", n, len(data))
-		}
+		limitstest.Reading(t, limitstest.Unpacked(data), func() {
+			if len(data) > 1<<16 {
+				return
+			}
+			n, err := scanAll(data)
+			if err != nil && strings.Contains(err.Error(), "\n") {
+				t.Errorf("an error of several lines: %v", err)
+			}
+			if n > 200*len(data) {
+				t.Errorf("%d rows of %d bytes", n, len(data))
+			}
+		}, data)
 	})
 }
 

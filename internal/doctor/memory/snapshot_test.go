@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"haul/internal/limits/limitstest"
 )
 
 // fields is a dictionary with its keys in order, as the tests write it.
@@ -151,14 +153,16 @@ func FuzzSnapshot(f *testing.F) {
 	f.Add(dump(sample()))
 	f.Add(dump(fields{"segments", []any{}, "device_traces", []any{[]any{event("oom", 0, 1), event("segment_free", 5, 1<<62), event("segment_free", 6, 1<<62), event("free_completed", 9, 3)}}}))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := Read(data)
-		if err != nil {
-			return
-		}
-		for _, rep := range Analyse(s) {
-			rep.Write(func(string, ...any) {})
-			rep.Picture()
-			Compare(rep, rep).Write(func(string, ...any) {})
-		}
+		limitstest.Reading(t, limitstest.Unpacked(data), func() {
+			s, err := Read(data)
+			if err != nil {
+				return
+			}
+			for _, rep := range Analyse(s) {
+				rep.Write(func(string, ...any) {})
+				rep.Picture()
+				Compare(rep, rep).Write(func(string, ...any) {})
+			}
+		}, data)
 	})
 }

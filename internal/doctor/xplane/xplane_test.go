@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"haul/internal/limits/limitstest"
 )
 
 // message is fields in the order given: a string or a message as bytes, anything else as a number.
@@ -66,21 +68,23 @@ func FuzzRead(f *testing.F) {
 	f.Add(message(spacePlanes, message(planeLines, message(lineTimestampNS, 1<<62, lineEvents, message(eventMetadataID, 1)))))
 	f.Add(append(protowire.AppendTag(nil, spacePlanes, protowire.BytesType), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		read := func() (events []Event, err error) {
-			err = Read(bytes.NewReader(data), func(e Event) { events = append(events, e) })
-			return events, err
-		}
-		events, err := read()
-		if len(events) > len(data) {
-			t.Errorf("%d events in %d bytes", len(events), len(data))
-		}
-		if err != nil && (err.Error() == "" || strings.Contains(err.Error(), "\n")) {
-			t.Errorf("error %q", err)
-		}
-		again, second := read()
-		if diff := cmp.Diff(events, again); diff != "" || (err == nil) != (second == nil) {
-			t.Errorf("read again: %v, then %v; %s", err, second, diff)
-		}
+		limitstest.Reading(t, limitstest.Unpacked(data), func() {
+			read := func() (events []Event, err error) {
+				err = Read(bytes.NewReader(data), func(e Event) { events = append(events, e) })
+				return events, err
+			}
+			events, err := read()
+			if len(events) > len(data) {
+				t.Errorf("%d events in %d bytes", len(events), len(data))
+			}
+			if err != nil && (err.Error() == "" || strings.Contains(err.Error(), "\n")) {
+				t.Errorf("error %q", err)
+			}
+			again, second := read()
+			if diff := cmp.Diff(events, again); diff != "" || (err == nil) != (second == nil) {
+				t.Errorf("read again: %v, then %v; %s", err, second, diff)
+			}
+		}, data)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"haul/internal/limits/limitstest"
 	"haul/internal/vrp"
 
 	"github.com/google/go-cmp/cmp"
@@ -145,17 +146,19 @@ func FuzzReadCSV(f *testing.F) {
 	f.Add([]byte("id,x,y,demand\n\""))
 	f.Add([]byte("id,x,y,demand,ready,due,windows,skills,shipment,pickup,group\nd,1,2,0,8:00,9:00,,,,,\na,3,4,7,,,1-2|3-4,1 2,s,3,g\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := ReadCSV(bytes.NewReader(data), "a.csv", 10)
-		if err != nil {
-			if !strings.HasPrefix(err.Error(), "a.csv:") || strings.Contains(err.Error(), "\n") {
-				t.Fatalf("not one line with its place: %q", err)
+		limitstest.Reading(t, limitstest.Unpacked(data), func() {
+			p, err := ReadCSV(bytes.NewReader(data), "a.csv", 10)
+			if err != nil {
+				if !strings.HasPrefix(err.Error(), "a.csv:") || strings.Contains(err.Error(), "\n") {
+					t.Fatalf("not one line with its place: %q", err)
+				}
+				return
 			}
-			return
-		}
-		p.Speed = 1
-		if err := p.Check(); err != nil {
-			t.Fatal(err)
-		}
+			p.Speed = 1
+			if err := p.Check(); err != nil {
+				t.Fatal(err)
+			}
+		}, data)
 	})
 }
 

@@ -2,6 +2,8 @@ package files
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -9,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"haul/internal/limits"
+	"haul/internal/limits/limitstest"
 	"haul/internal/vrp"
 )
 
@@ -88,7 +92,29 @@ func FuzzReadAny(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Add([]byte("{")) // JSON that ends
-	f.Fuzz(func(t *testing.T, data []byte) { validateRead(t, data) })
+	low := limits.ForCommand()
+	var raised []string
+	for _, l := range limits.Table {
+		if l.Key != limits.Table[limits.Depth].Key {
+			raised = append(raised, fmt.Sprintf("%s=%d", l.Key, max(20, min(l.Service, 2000))))
+		}
+	}
+	if err := low.Raise(raised); err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		limitstest.Reading(t, limitstest.Unpacked(data), func() { validateRead(t, data) }, data)
+		// What is read within low limits passes none of them, and what is refused by one names it.
+		p, err := ReadProblem(bytes.NewReader(data), "f", Options{Capacity: 10, Limits: low})
+		if over := (*limits.Error)(nil); errors.As(err, &over) && over.Most != low.Most(over.Limit) || err == nil && p.Within(low) != nil {
+			t.Errorf("%v, %v", err, p)
+		}
+		count := newTally(Options{Limits: low})
+		if _, err := readBook(data, "f", count); count.rows > low.Most(limits.Rows)+1 || count.sheets > low.Most(limits.Sheets)+1 ||
+			count.cells > low.Most(limits.Cells)+1<<14 || count.unpacked > low.Most(limits.Unpacked)+1<<16 {
+			t.Errorf("%+v was read: %v", count, err)
+		}
+	})
 }
 
 // TestTextFormatsReadBack: what is written in a text format is what is read from it.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"haul/internal/limits/limitstest"
 	"haul/internal/vrp"
 	"haul/internal/vrp/vrptest"
 )
@@ -213,9 +214,11 @@ func FuzzJSON(f *testing.F) {
 		f.Add(b.String())
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if _, err := ReadJSON(strings.NewReader(text), "f"); err != nil && strings.ContainsAny(err.Error(), "\n\r") {
-			t.Fatalf("%q", err.Error())
-		}
-		_, _, _ = ReadSolutionJSON(strings.NewReader(text), "f")
+		limitstest.Reading(t, limitstest.Unpacked([]byte(text)), func() {
+			if _, err := ReadJSON(strings.NewReader(text), "f"); err != nil && strings.ContainsAny(err.Error(), "\n\r") {
+				t.Fatalf("%q", err.Error())
+			}
+			_, _, _ = ReadSolutionJSON(strings.NewReader(text), "f")
+		}, text)
 	})
 }

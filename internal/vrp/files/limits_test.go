@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"haul/internal/limits"
+	"haul/internal/limits/limitstest"
 	"haul/internal/vrp"
 )
 
@@ -310,26 +311,28 @@ func FuzzExactKeys(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if deep, _ := scan(text); deep || len(text) > 1<<16 {
-			return
-		}
-		var d struct {
-			A, Windows any
-			Fleet      []struct {
-				Breaks []struct{ Duration float64 }
-			} `json:"fleet"`
-			Capacity int `json:"capacity"`
-		}
-		if Decode(text, &d) != nil {
-			return
-		}
-		again, err := json.Marshal(&d)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := Decode(again, &d); err != nil {
-			t.Errorf("%s: %v", again, err)
-		}
+		limitstest.Reading(t, limitstest.Unpacked(text), func() {
+			if deep, _ := scan(text); deep || len(text) > 1<<16 {
+				return
+			}
+			var d struct {
+				A, Windows any
+				Fleet      []struct {
+					Breaks []struct{ Duration float64 }
+				} `json:"fleet"`
+				Capacity int `json:"capacity"`
+			}
+			if Decode(text, &d) != nil {
+				return
+			}
+			again, err := json.Marshal(&d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := Decode(again, &d); err != nil {
+				t.Errorf("%s: %v", again, err)
+			}
+		}, text)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"haul/internal/limits/limitstest"
 	"haul/internal/vrp"
 
 	"github.com/google/go-cmp/cmp"
@@ -89,23 +90,25 @@ func FuzzReadSolution(f *testing.F) {
 	f.Add([]byte("Route #1: 1 2 3\nRoute #2: 5 4\nCost 27591\n"))
 	f.Add([]byte("route 1:7\ncost: 0.125"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, cost, err := ReadSolution(bytes.NewReader(data), "s.sol", nil)
-		if err != nil {
-			if !strings.HasPrefix(err.Error(), "s.sol:") || strings.Contains(err.Error(), "\n") {
-				t.Fatalf("not one line with its place: %q", err)
+		limitstest.Reading(t, limitstest.Unpacked(data), func() {
+			s, cost, err := ReadSolution(bytes.NewReader(data), "s.sol", nil)
+			if err != nil {
+				if !strings.HasPrefix(err.Error(), "s.sol:") || strings.Contains(err.Error(), "\n") {
+					t.Fatalf("not one line with its place: %q", err)
+				}
+				return
 			}
-			return
-		}
-		var b bytes.Buffer
-		if err := WriteSolution(&b, nil, s, cost); err != nil {
-			t.Fatalf("what was read does not write: %v", err)
-		}
-		s2, cost2, err := ReadSolution(&b, "back.sol", nil)
-		if err != nil {
-			t.Fatalf("what was written does not read: %v", err)
-		}
-		if diff := cmp.Diff(s, s2) + cmp.Diff(cost, cost2, cmpopts.EquateNaNs()); diff != "" {
-			t.Fatal(diff)
-		}
+			var b bytes.Buffer
+			if err := WriteSolution(&b, nil, s, cost); err != nil {
+				t.Fatalf("what was read does not write: %v", err)
+			}
+			s2, cost2, err := ReadSolution(&b, "back.sol", nil)
+			if err != nil {
+				t.Fatalf("what was written does not read: %v", err)
+			}
+			if diff := cmp.Diff(s, s2) + cmp.Diff(cost, cost2, cmpopts.EquateNaNs()); diff != "" {
+				t.Fatal(diff)
+			}
+		}, data)
 	})
 }

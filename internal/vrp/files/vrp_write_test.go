@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"haul/internal/limits/limitstest"
 	"haul/internal/vrp"
 
 	"github.com/google/go-cmp/cmp"
@@ -85,25 +86,27 @@ func FuzzReadProblem(f *testing.F) {
 		"EDGE_WEIGHT_SECTION\n1 2 3\nDEMAND_SECTION\n1 1\n2 0\n3 1\nDEPOT_SECTION\n2 -1"), false)
 	f.Add([]byte("{"), false) // JSON that ends
 	f.Fuzz(func(t *testing.T, data []byte, exact bool) {
-		o := Options{Distance: exactly(exact)}
-		p, err := ReadProblem(bytes.NewReader(data), "f.vrp", o)
-		if err != nil {
-			if !strings.HasPrefix(err.Error(), "f.vrp:") || strings.Contains(err.Error(), "\n") {
-				t.Fatalf("not one line with its place: %q", err)
+		limitstest.Reading(t, limitstest.Unpacked(data), func() {
+			o := Options{Distance: exactly(exact)}
+			p, err := ReadProblem(bytes.NewReader(data), "f.vrp", o)
+			if err != nil {
+				if !strings.HasPrefix(err.Error(), "f.vrp:") || strings.Contains(err.Error(), "\n") {
+					t.Fatalf("not one line with its place: %q", err)
+				}
+				return
 			}
-			return
-		}
-		var b bytes.Buffer
-		if err := WriteProblem(&b, p); err != nil {
-			t.Fatalf("what was read does not write: %v", err)
-		}
-		q, err := ReadProblem(&b, "back.vrp", o)
-		if err != nil {
-			t.Fatalf("what was written does not read: %v", err)
-		}
-		if diff := cmp.Diff(p, q); diff != "" {
-			t.Fatal(diff)
-		}
+			var b bytes.Buffer
+			if err := WriteProblem(&b, p); err != nil {
+				t.Fatalf("what was read does not write: %v", err)
+			}
+			q, err := ReadProblem(&b, "back.vrp", o)
+			if err != nil {
+				t.Fatalf("what was written does not read: %v", err)
+			}
+			if diff := cmp.Diff(p, q); diff != "" {
+				t.Fatal(diff)
+			}
+		}, data, exact)
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"haul/internal/limits/limitstest"
 	"haul/internal/vrp"
 )
 
@@ -163,18 +164,20 @@ func FuzzReadNPZ(f *testing.F) {
 // fuzzSet holds a reader to one line per refusal, and to problems that can be solved.
 func fuzzSet(f *testing.F, ext string) {
 	f.Fuzz(func(t *testing.T, data []byte) {
-		set, err := readBytes(data, ext)
-		if err != nil {
-			if strings.Contains(err.Error(), "\n") {
-				t.Fatalf("not one line: %q", err)
+		limitstest.Reading(t, limitstest.Unpacked(data), func() {
+			set, err := readBytes(data, ext)
+			if err != nil {
+				if strings.Contains(err.Error(), "\n") {
+					t.Fatalf("not one line: %q", err)
+				}
+				return
 			}
-			return
-		}
-		for _, p := range set.Problems {
-			if err := p.Check(); err != nil {
-				t.Fatal(err)
+			for _, p := range set.Problems {
+				if err := p.Check(); err != nil {
+					t.Fatal(err)
+				}
 			}
-		}
+		}, data)
 	})
 }
 

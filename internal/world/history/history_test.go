@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"haul/internal/limits/limitstest"
 	"haul/internal/rng"
 	"haul/internal/world"
 	"haul/internal/world/grid"
@@ -435,21 +436,23 @@ func FuzzOpen(f *testing.F) {
 	f.Add(whole, text)
 	f.Add(whole[:80], []byte(`{"room":{"size":3,"horizon":4},"goals":[[0,0]],"streams":1,"steps":180}`))
 	f.Fuzz(func(t *testing.T, raw, text []byte) {
-		for _, data := range [][]byte{raw, seal(payload, text)} {
-			h, err := parse(data)
-			if err != nil {
-				continue
-			}
-			for g := range h.Goals {
-				for s := range h.Streams {
-					for k := range h.Stream(g, s).Len() {
-						if c := h.Stream(g, s).At(k).Cell(); !h.Room.Contains(c) {
-							t.Fatalf("goal %d, stream %d: %v lies outside the %v", g, s, c, h.Room)
+		limitstest.Reading(t, limitstest.Unpacked(raw)+limitstest.Unpacked(text), func() {
+			for _, data := range [][]byte{raw, seal(payload, text)} {
+				h, err := parse(data)
+				if err != nil {
+					continue
+				}
+				for g := range h.Goals {
+					for s := range h.Streams {
+						for k := range h.Stream(g, s).Len() {
+							if c := h.Stream(g, s).At(k).Cell(); !h.Room.Contains(c) {
+								t.Fatalf("goal %d, stream %d: %v lies outside the %v", g, s, c, h.Room)
+							}
 						}
 					}
 				}
 			}
-		}
+		}, raw, text)
 	})
 }
 

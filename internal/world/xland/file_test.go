@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"haul/internal/limits/limitstest"
 )
 
 // benchmarkFile is testdata's, unpacked: twelve rulesets, written by the package.
@@ -90,18 +92,20 @@ func TestBadFiles(t *testing.T) {
 func FuzzBenchmark(f *testing.F) {
 	f.Add(benchmarkFile(f))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		b, err := parseFile(data)
-		if err != nil {
-			return
-		}
-		for _, i := range []int{0, b.Len() - 1} {
-			r := b.Ruleset(i)
-			if again, err := parseRuleset(r.bytes()); err != nil || !bytes.Equal(again.bytes(), r.bytes()) {
-				t.Errorf("ruleset %d does not come back: %v", i, err)
+		limitstest.Reading(t, limitstest.Unpacked(data), func() {
+			b, err := parseFile(data)
+			if err != nil {
+				return
 			}
-			if r.Check(9) == nil {
-				r.Describe()
+			for _, i := range []int{0, b.Len() - 1} {
+				r := b.Ruleset(i)
+				if again, err := parseRuleset(r.bytes()); err != nil || !bytes.Equal(again.bytes(), r.bytes()) {
+					t.Errorf("ruleset %d does not come back: %v", i, err)
+				}
+				if r.Check(9) == nil {
+					r.Describe()
+				}
 			}
-		}
+		}, data)
 	})
 }
