@@ -23,6 +23,7 @@ import (
 	"haul/internal/doctor/report"
 	"haul/internal/doctor/rule"
 	"haul/internal/doctor/trace"
+	"haul/internal/limits"
 )
 
 type (
@@ -67,15 +68,18 @@ func Load(ctx context.Context, path string, each func(name string, t *Trace) err
 	return trace.Load(ctx, path, each)
 }
 
-// LoadWith is Load that tells how much of the file has been read.
-func LoadWith(ctx context.Context, path string, progress func(done, size int64), each func(name string, t *Trace) error) error {
-	return trace.LoadWith(ctx, path, progress, each)
+// LoadWith is Load within limits that tells how much of the file has been read.
+func LoadWith(ctx context.Context, path string, most *limits.Set, progress func(done, size int64), each func(name string, t *Trace) error) error {
+	return trace.LoadWith(ctx, path, most, progress, each)
 }
 
 // LoadReader is Load for what comes from elsewhere than a file; see trace.LoadReader.
-func LoadReader(ctx context.Context, name string, r io.Reader, left *int64, each func(name string, t *Trace) error) error {
+func LoadReader(ctx context.Context, name string, r io.Reader, left *trace.Budget, each func(name string, t *Trace) error) error {
 	return trace.LoadReader(ctx, name, r, left, each)
 }
+
+// NewBudget returns what the traces of an upload may hold.
+func NewBudget(bytes int64, l *limits.Set) *trace.Budget { return trace.NewBudget(bytes, l) }
 
 // Expand turns folders into the traces they hold, in the order of their names.
 func Expand(paths []string) ([]string, error) { return trace.Expand(paths) }

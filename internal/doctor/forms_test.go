@@ -268,7 +268,7 @@ func TestNsysRows(t *testing.T) {
 	var rows [2][]nsys.Row
 	var cards [2][]nsys.Card
 	for i, data := range [][]byte{sqlitetest.File(512, nsysTables()...), real} {
-		cards[i], err = nsys.Read(bytes.NewReader(data), int64(len(data)), func(r nsys.Row) { rows[i] = append(rows[i], r) })
+		cards[i], err = nsys.Read(bytes.NewReader(data), int64(len(data)), nil, func(r nsys.Row) { rows[i] = append(rows[i], r) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -293,7 +293,7 @@ func TestNsysRows(t *testing.T) {
 func TestNsysVersions(t *testing.T) {
 	read := func(tables ...sqlitetest.Table) (out []nsys.Row, err error) {
 		data := sqlitetest.File(1024, tables...)
-		_, err = nsys.Read(bytes.NewReader(data), int64(len(data)), func(r nsys.Row) { out = append(out, r) })
+		_, err = nsys.Read(bytes.NewReader(data), int64(len(data)), nil, func(r nsys.Row) { out = append(out, r) })
 		return out, err
 	}
 	got, err := read(

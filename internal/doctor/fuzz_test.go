@@ -69,7 +69,7 @@ func FuzzNsys(f *testing.F) {
 			if len(data) > 1<<18 {
 				return
 			}
-			_, _ = nsys.Read(bytes.NewReader(data), int64(len(data)), func(nsys.Row) {})
+			_, _ = nsys.Read(bytes.NewReader(data), int64(len(data)), nil, func(nsys.Row) {})
 		}, data)
 	})
 }

@@ -37,8 +37,8 @@ func TestLoadReaderEndsABomb(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, data := range map[string][]byte{"once": once, "twice": twice.Bytes(), "plain": bytes.Repeat([]byte(" "), 3<<20)} {
-		left := int64(1 << 20)
-		err := trace.LoadReader(t.Context(), name+".json.gz", bytes.NewReader(data), &left, func(string, *trace.Trace) error { return nil })
+		left := trace.NewBudget(1<<20, nil)
+		err := trace.LoadReader(t.Context(), name+".json.gz", bytes.NewReader(data), left, func(string, *trace.Trace) error { return nil })
 		if !errors.Is(err, trace.ErrTooLarge) {
 			t.Errorf("%s: %v, want that it is too large", name, err)
 		}
@@ -55,8 +55,8 @@ func TestLoadReaderOpensNoFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte("SQLite format 3\x00 and nothing else"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, left := 0, int64(1<<30)
-	err = trace.LoadReader(context.Background(), path, bytes.NewReader(sample), &left, func(name string, tr *trace.Trace) error {
+	got, left := 0, trace.NewBudget(1<<30, nil)
+	err = trace.LoadReader(context.Background(), path, bytes.NewReader(sample), left, func(name string, tr *trace.Trace) error {
 		got++
 		_, err := report.Diagnose(tr)
 		return err

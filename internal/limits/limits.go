@@ -42,6 +42,7 @@ const (
 	Allowed
 	Routes
 	Tables
+	Fields
 	Tensors
 	Events
 	count
@@ -83,8 +84,9 @@ var Table = [count]Limit{
 	Allowed:    {"allowed", "customers that vehicle types may serve, added up", 64 << 20, 500_000},
 	Routes:     {"routes", "stops of routes to begin with", 8 << 20, 40_000},
 	Tables:     {"tables", "tables of a database", 10_000, 2000},
-	Tensors:    {"tensors", "tensors of a file", 1 << 20, 100_000},
-	Events:     {"events", "events of the traces of an upload", 200_000_000, 8_000_000},
+	Fields:     {"fields", "fields of the rows of a database", 16 << 30, 200_000_000},
+	Tensors:    {"tensors", "tensors of a checkpoint", 100_000, 100_000},
+	Events:     {"events", "events of a trace, or of the traces of an upload", 200_000_000, 8_000_000},
 }
 
 // Set is a value for each limit. A nil Set has the command line's.
@@ -131,8 +133,8 @@ func (s *Set) Raise(given []string) error {
 		if err != nil || v < 1 || v > 1<<40 {
 			return fmt.Errorf("--limit %s: expected a whole number from 1 to %d behind the =", strconv.Quote(text), int64(1)<<40)
 		}
-		if n == Depth && v > Table[Depth].Command {
-			return fmt.Errorf("--limit %s: no document nests deeper than %d", strconv.Quote(text), Table[Depth].Command)
+		if fixed := n.fixed(); fixed != "" && v > Table[n].Command {
+			return fmt.Errorf("--limit %s: %d is the most: %s", strconv.Quote(text), Table[n].Command, fixed)
 		}
 		s.most[n] = v
 	}
@@ -146,6 +148,17 @@ func named(key string) (Name, bool) {
 		}
 	}
 	return 0, false
+}
+
+// fixed says why no flag raises a limit; "": one does.
+func (n Name) fixed() string {
+	switch n {
+	case Depth:
+		return "no document needs more"
+	case Tensors:
+		return "no checkpoint needs more"
+	}
+	return ""
 }
 
 // Keys lists the limits for people.
@@ -173,9 +186,9 @@ func (e *Error) Error() string {
 		has = strconv.FormatInt(e.Has, 10)
 	}
 	flag := fmt.Sprintf("--limit %s=N raises it", l.Key)
-	switch {
-	case e.Limit == Depth:
-		flag = "no document needs more"
+	switch fixed := e.Limit.fixed(); {
+	case fixed != "":
+		flag = fixed
 	case e.Service:
 		flag = fmt.Sprintf("haul serve --limit %s=N raises it", l.Key)
 	}

@@ -1,31 +1,76 @@
 package safetensors
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"haul/internal/limits"
 )
 
 func framed(header string) []byte {
 	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...)
 }
 
-// TestAHeaderOfMoreTensorsThanAnyNetworkHas: a hundred megabytes of entries would be read for
-// minutes before the file is refused.
-func TestAHeaderOfMoreTensorsThanAnyNetworkHas(t *testing.T) {
-	var b strings.Builder
-	b.WriteString("{")
-	for i := range maxTensors + 1 {
-		fmt.Fprintf(&b, `"t%d":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},`, i)
+// entries is a stream of a file whose header has n tensors without elements.
+type entries struct {
+	n, at int
+	left  []byte
+	read  int64
+}
+
+const entryBytes = len(`,"t000000000":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}`)
+
+func newEntries(n int) (*entries, int64) {
+	header := int64(n*entryBytes + 1)
+	return &entries{n: n, left: binary.LittleEndian.AppendUint64(nil, uint64(header))}, 8 + header
+}
+
+func (e *entries) Read(b []byte) (int, error) {
+	if len(e.left) == 0 && e.at > e.n {
+		return 0, io.EOF
 	}
-	data := framed(strings.TrimSuffix(b.String(), ",") + "}")
-	if _, err := Read(bytes.NewReader(data), int64(len(data))); err == nil || !strings.Contains(err.Error(), "more than 100000 tensors") {
-		t.Errorf("%v", err)
+	if len(e.left) == 0 {
+		sep := byte(',')
+		if e.at == 0 {
+			sep = '{'
+		}
+		e.left = fmt.Appendf(nil, `%c"t%09d":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}`, sep, e.at)
+		if e.at == e.n {
+			e.left = []byte("}")
+		}
+		e.at++
+	}
+	n := copy(b, e.left)
+	e.left, e.read = e.left[n:], e.read+int64(n)
+	return n, nil
+}
+
+// TestTensorsAreLimited: as many tensors as the limit allows are read, one more is refused by the
+// limit's name, and a thousand times as many before their header is read: entries of a hundred
+// megabytes would be read for minutes.
+func TestTensorsAreLimited(t *testing.T) {
+	most := int(limits.Table[limits.Tensors].Command)
+	if limits.Table[limits.Tensors].Service != limits.Table[limits.Tensors].Command {
+		t.Error("one reader has two limits")
+	}
+	for _, n := range []int{most, most + 1, 1000 * most} {
+		in, size := newEntries(n)
+		f, err := Read(in, size)
+		var over *limits.Error
+		switch {
+		case n == most && (err != nil || len(f.Tensors) != most):
+			t.Errorf("at the limit: %v", err)
+		case n == most+1 && (!errors.As(err, &over) || over.Limit != limits.Tensors || !strings.Contains(err.Error(), "it has more than 100000 tensors of a checkpoint: the limit tensors is 100000; no checkpoint needs more")):
+			t.Errorf("one above: %v", err)
+		case n > most+1 && (err == nil || in.read > 8 || strings.Contains(err.Error(), "\n")):
+			t.Errorf("far above: %v after %d bytes", err, in.read)
+		}
 	}
 }
 

@@ -10,14 +10,12 @@ import (
 	"os"
 	"slices"
 	"unicode/utf8"
+
+	"haul/internal/limits"
 )
 
 // maxHeader is the format's own bound.
 const maxHeader = 100_000_000
-
-// maxTensors is far past any network of ours. A header of the format's size can hold a million and
-// a half, which would take minutes to read.
-const maxTensors = 100_000
 
 // Load reads a file from disk. Errors do not repeat the path.
 func Load(path string) (*File, error) { return LoadChecked(path, nil) }
@@ -121,8 +119,8 @@ func parseHeader(header []byte) (*File, int64, error) {
 		if name == metadataKey {
 			return parseMetadata(raw, f)
 		}
-		if len(f.Tensors) == maxTensors {
-			return fmt.Errorf("it lists more than %d tensors", maxTensors)
+		if most := (*limits.Set)(nil); int64(len(f.Tensors)) == most.Most(limits.Tensors) { // before minutes pass
+			return most.Beyond(limits.Tensors)
 		}
 		e, err := parseEntry(name, raw)
 		if err != nil {

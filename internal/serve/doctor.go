@@ -17,6 +17,7 @@ import (
 	"sync"
 
 	"haul/internal/doctor"
+	"haul/internal/limits"
 )
 
 // maxTraces bounds the files of one request.
@@ -137,7 +138,7 @@ func (s *Server) conclude(reports []*doctor.Report, diff bool) (*diagnosis, erro
 // first error is returned.
 func (s *Server) readTraces(r *http.Request) (reports []*doctor.Report, left []string, err error) {
 	ctx := r.Context()
-	unpacked := s.limits.Unpacked
+	budget := doctor.NewBudget(s.limits.Unpacked, s.limits.Input)
 	each := func(name string, t *doctor.Trace) error {
 		report, err := doctor.Diagnose(t)
 		if err != nil {
@@ -151,7 +152,7 @@ func (s *Server) readTraces(r *http.Request) (reports []*doctor.Report, left []s
 	}
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if kind != "multipart/form-data" {
-		err := doctor.LoadReader(ctx, fileName(r.URL.Query().Get("name")), r.Body, &unpacked, each)
+		err := doctor.LoadReader(ctx, fileName(r.URL.Query().Get("name")), r.Body, budget, each)
 		return reports, nil, s.traceError(ctx, err)
 	}
 	parts, err := r.MultipartReader()
@@ -171,7 +172,7 @@ func (s *Server) readTraces(r *http.Request) (reports []*doctor.Report, left []s
 			continue
 		}
 		// Together they may hold no more than one.
-		err = s.traceError(ctx, doctor.LoadReader(ctx, fileName(part.FileName()), part, &unpacked, each))
+		err = s.traceError(ctx, doctor.LoadReader(ctx, fileName(part.FileName()), part, budget, each))
 		switch {
 		case err == nil:
 		case !unreadable(err):
@@ -210,12 +211,15 @@ func fileName(s string) string {
 // traceError tells a limit from a file that is no trace.
 func (s *Server) traceError(ctx context.Context, err error) error {
 	var large *http.MaxBytesError
+	var over *limits.Error
 	var refused *problem
 	switch {
 	case err == nil || errors.As(err, &refused) || errors.Is(err, errSlow):
 		return err
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.As(err, &over):
+		return refuse(http.StatusUnprocessableEntity, "%v", err)
 	case errors.As(err, &large):
 		return tooLarge(large.Limit)
 	case errors.Is(err, doctor.ErrTooLarge):

@@ -3,6 +3,8 @@ package sqlite
 import (
 	"errors"
 	"math"
+
+	"haul/internal/limits"
 )
 
 // Value is one field of a row. Text and blobs are bytes of the page, which the next row overwrites.
@@ -50,7 +52,8 @@ func (w *walk) values(record []byte, id int64) error {
 	}
 	types, body := record[n:size], record[size:]
 	clear(w.row)
-	for i := 0; i < len(w.slot) && len(types) > 0; i++ {
+	i := 0
+	for ; i < len(w.slot) && len(types) > 0; i++ {
 		code, n := uint64(types[0]), 1
 		if code >= 0x80 {
 			if code, n = varint(types); n == 0 {
@@ -70,6 +73,9 @@ func (w *walk) values(record []byte, id int64) error {
 			}
 		}
 		body = body[length:]
+	}
+	if w.f.fields += 1 + int64(i); w.f.fields > w.f.limits.Most(limits.Fields) { // a row without fields counts too
+		return w.f.limits.Beyond(limits.Fields)
 	}
 	return w.each(w.row)
 }

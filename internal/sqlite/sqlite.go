@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"haul/internal/limits"
 )
 
 // Magic is how every SQLite file begins.
@@ -24,10 +26,13 @@ type File struct {
 	usable int    // of a page, less what is kept for extensions
 	pages  uint32 // numbered from 1
 	tables map[string]*Table
+	limits *limits.Set
+	fields int64 // of all rows that were read
 }
 
-// Open reads the header and the names of tables and columns of a file of so many bytes.
-func Open(r io.ReaderAt, bytes int64) (*File, error) {
+// Open reads the header and the names of tables and columns of a file of so many bytes. Its tables
+// and the fields of the rows that are read are counted against l; nil: the command line's limits.
+func Open(r io.ReaderAt, bytes int64, l *limits.Set) (*File, error) {
 	var head [headerSize]byte
 	if bytes < headerSize {
 		return nil, fmt.Errorf("it is cut off: it has %d bytes", bytes)
@@ -38,7 +43,7 @@ func Open(r io.ReaderAt, bytes int64) (*File, error) {
 	if string(head[:len(Magic)]) != Magic {
 		return nil, errors.New("it does not begin as SQLite files do")
 	}
-	f := &File{r: r, size: int(binary.BigEndian.Uint16(head[16:])), tables: map[string]*Table{}}
+	f := &File{r: r, size: int(binary.BigEndian.Uint16(head[16:])), tables: map[string]*Table{}, limits: l}
 	if f.size == 1 {
 		f.size = 1 << 16
 	}
@@ -81,6 +86,9 @@ func (f *File) schema() error {
 		t := &Table{Name: string(row[1].Bytes()), file: f, root: uint32(root)}
 		t.Columns, t.rowID = columns(string(row[3].Bytes()))
 		f.tables[t.Name] = t
+		if int64(len(f.tables)) > f.limits.Most(limits.Tables) {
+			return f.limits.Beyond(limits.Tables)
+		}
 		return nil
 	})
 }

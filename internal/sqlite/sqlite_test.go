@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -12,11 +13,12 @@ import (
 	"strings"
 	"testing"
 
+	"haul/internal/limits"
 	"haul/internal/limits/limitstest"
 	"haul/internal/sqlite/sqlitetest"
 )
 
-func open(data []byte) (*File, error) { return Open(bytes.NewReader(data), int64(len(data))) }
+func open(data []byte) (*File, error) { return Open(bytes.NewReader(data), int64(len(data)), nil) }
 
 // rows prints every row of a table.
 func rows(t testing.TB, data []byte, table string, columns ...string) []string {
@@ -310,6 +312,64 @@ func FuzzSQLite(f *testing.F) {
 			}
 		}, data)
 	})
+}
+
+// TestTablesAreLimited: as many tables and fields as the limits allow are read; one more and a
+// thousand times as many are refused at the first one past the limit.
+func TestTablesAreLimited(t *testing.T) {
+	for _, service := range []bool{false, true} {
+		l, flag := limits.ForCommand(), "--limit "
+		if service {
+			l, flag = limits.ForService(), "haul serve --limit "
+		}
+		if err := l.Raise([]string{"tables=16", "fields=200"}); err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range []int{16, 17, 16_000} {
+			// A file has five fields and a row per table in the table of tables.
+			l := *l
+			if err := l.Raise([]string{"fields=100000"}); err != nil {
+				t.Fatal(err)
+			}
+			tables := make([]sqlitetest.Table, n)
+			for i := range tables {
+				tables[i].SQL = fmt.Sprintf("CREATE TABLE t%d (a)", i)
+			}
+			data := sqlitetest.File(512, tables...)
+			f, err := Open(bytes.NewReader(data), int64(len(data)), &l)
+			refused(t, err, n > 16, limits.Tables, flag+"tables=N")
+			if len(f.tables) > 17 {
+				t.Errorf("%d tables are held", len(f.tables))
+			}
+		}
+		const schema, each = 6, 3 // fields: a row's own, and one per column
+		for _, n := range []int{(200 - schema) / each, (200-schema)/each + 1, 200_000 / each} {
+			rows := make([][]any, n)
+			for i := range rows {
+				rows[i] = []any{1, 2}
+			}
+			data := sqlitetest.File(512, sqlitetest.Table{SQL: "CREATE TABLE t (a, b)", Rows: rows})
+			f, err := Open(bytes.NewReader(data), int64(len(data)), l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen := 0
+			err = f.Table("t").Scan([]string{"a", "b"}, func([]Value) error { seen++; return nil })
+			refused(t, err, n*each > 200-schema, limits.Fields, flag+"fields=N")
+			if seen > (200-schema)/each {
+				t.Errorf("%d rows of %d were handed over", seen, n)
+			}
+		}
+	}
+}
+
+// refused compares an error with the limit that it must name, in one line with its flag.
+func refused(t *testing.T, err error, over bool, name limits.Name, flag string) {
+	t.Helper()
+	var is *limits.Error
+	if errors.As(err, &is) != over || (err != nil) != over || over && (is.Limit != name || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), flag)) {
+		t.Errorf("%v, want a refusal: %v", err, over)
+	}
 }
 
 func BenchmarkScan(b *testing.B) {

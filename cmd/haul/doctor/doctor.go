@@ -17,6 +17,7 @@ import (
 
 	"haul/cmd/haul/cli"
 	"haul/internal/doctor"
+	"haul/internal/limits"
 )
 
 // doctorOptions are the flags of the verb.
@@ -29,6 +30,8 @@ type doctorOptions struct {
 	within                string  // a range's name
 	capture               string  // a recording of the capture of a graph
 	captures              []doctor.Capture
+	limits                []string    // that are raised
+	most                  *limits.Set // with those
 }
 
 // restrict cuts a trace to the part that is asked for, and hands it the graphs that were captured
@@ -70,7 +73,7 @@ type app struct{ *cli.App }
 // New returns the verb.
 func New(program *cli.App) *cobra.Command {
 	a := &app{program}
-	var opt doctorOptions
+	opt := doctorOptions{most: limits.ForCommand()}
 	cmd := &cobra.Command{
 		Use:   "doctor TRACE...",
 		Short: "Explain why a run is slow, from its profiler's trace",
@@ -125,7 +128,7 @@ docs/doctor.md says how to record JAX and nsys, and what each finding means.`,
 			if opt.page == cli.StandardOutput && opt.json {
 				return cli.Usagef("--html - and --json would both go to standard output: use one of them")
 			}
-			return nil
+			return cli.AsUsage(opt.most.Raise(opt.limits))
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			// Records are plain numbers that the collector passes over: collecting often is cheap and
@@ -143,6 +146,7 @@ docs/doctor.md says how to record JAX and nsys, and what each finding means.`,
 	cmd.Flags().Float64Var(&opt.from, "from", 0, "start of the part to read, in ms after the first event")
 	cmd.Flags().Float64Var(&opt.to, "to", 0, "end of the part to read, in ms after the first event (0: the end of the trace)")
 	cmd.Flags().StringVar(&opt.capture, "capture", "", "trace of the capture of the CUDA graph: --breakdown then names the operators inside its replays")
+	cmd.Flags().StringArrayVar(&opt.limits, "limit", nil, "how much a trace may hold, as KEY=NUMBER (docs/formats.md; repeatable)")
 	cmd.Flags().StringVar(&opt.within, "range", "", "read only the ranges with this annotation (record_function), each as one step")
 	cmd.AddCommand(a.newDoctorWatch())
 	return cmd
@@ -304,7 +308,7 @@ func (a *app) readTraces(ctx context.Context, paths []string, opt doctorOptions)
 	for range min(len(paths), runtime.GOMAXPROCS(0)) {
 		group.Go(func() {
 			for i := range next {
-				errs[i] = doctor.LoadWith(ctx, paths[i], tell, func(name string, t *doctor.Trace) error {
+				errs[i] = doctor.LoadWith(ctx, paths[i], opt.most, tell, func(name string, t *doctor.Trace) error {
 					if err := opt.restrict(t); err != nil {
 						return doctor.InFile(name, err)
 					}

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"haul/internal/limits"
 	"haul/internal/sqlite"
 )
 
@@ -52,9 +53,10 @@ type Card struct {
 
 var errNoTables = errors.New("this SQLite file holds no GPU work and no driver calls of Nsight Systems: export the report with `nsys export --type sqlite`, recorded with --trace=cuda,nvtx")
 
-// Read hands over every row of a file of so many bytes, and the cards.
-func Read(r io.ReaderAt, size int64, each func(Row)) ([]Card, error) {
-	db, err := sqlite.Open(r, size)
+// Read hands over every row of a file of so many bytes, and the cards. What the file holds is
+// counted against l; nil: the command line's limits.
+func Read(r io.ReaderAt, size int64, l *limits.Set, each func(Row)) ([]Card, error) {
+	db, err := sqlite.Open(r, size, l)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read this SQLite file: %w", err)
 	}

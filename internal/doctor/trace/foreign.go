@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"haul/internal/doctor/memory"
 	"haul/internal/doctor/nsys"
 	"haul/internal/doctor/xplane"
+	"haul/internal/limits"
 )
 
 // Other profilers' files become the events of a Chrome trace and go through the same builder, so
@@ -24,13 +26,16 @@ func looksLikeXplane(head []byte) bool {
 }
 
 // readXplane reads the profile of JAX.
-func readXplane(r io.Reader) (*Trace, error) {
-	b := newBuilder()
+func readXplane(r io.Reader, left *Budget) (*Trace, error) {
+	b := newBuilder(left)
 	type line struct{ plane, line string }
 	named := map[line]bool{}
 	var first int64 = math.MaxInt64
 	var events []event
-	err := xplane.Read(r, func(x xplane.Event) {
+	err := xplane.Read(r, func(x xplane.Event) error {
+		if int64(len(events)) >= left.events {
+			return left.limits.Beyond(limits.Events)
+		}
 		e := event{phase: 'X', cat: catBare, name: []byte(x.Name), hasStart: true, hasDur: true}
 		e.pid = strconv.AppendInt(nil, int64(x.PlaneID), 10)
 		e.tid = strconv.AppendInt(nil, x.LineID, 10)
@@ -47,6 +52,7 @@ func readXplane(r io.Reader) (*Trace, error) {
 		}
 		first = min(first, e.start)
 		events = append(events, e)
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -60,6 +66,9 @@ func readXplane(r io.Reader) (*Trace, error) {
 		e.start = (e.start - first) / 1000
 		e.dur = end - e.start
 		b.add(e)
+	}
+	if b.over != nil {
+		return nil, b.over
 	}
 	if len(b.process) == 0 || !b.hasDevices() {
 		return nil, errors.New("this profile holds no device's work: record with jax.profiler.trace around steps that run on one")
@@ -92,7 +101,8 @@ func readSnapshot(r io.Reader) (*Trace, error) {
 
 // readNsys reads what Nsight Systems exported. SQLite's pages are read in any order, which needs a
 // file: what comes out of an archive or a pipe is put into a temporary one.
-func readNsys(name string, packed bool, r io.Reader, tell func(done, size int64)) (*Trace, error) {
+func (l *loading) readNsys(name string, packed bool, r io.Reader) (*Trace, error) {
+	tell := l.tell
 	var f *os.File
 	info, err := os.Stat(name)
 	if packed || err != nil || !info.Mode().IsRegular() {
@@ -117,13 +127,16 @@ func readNsys(name string, packed bool, r io.Reader, tell func(done, size int64)
 	if info, err = f.Stat(); err != nil {
 		return nil, err
 	}
-	b := newBuilder()
+	b := newBuilder(l.left)
 	b.Format = "Nsight Systems"
 	n := 0
-	cards, err := nsys.Read(&told{f, 0, info.Size(), tell}, info.Size(), func(row nsys.Row) {
+	cards, err := nsys.Read(&told{l.ctx, f, 0, info.Size(), tell}, info.Size(), l.left.limits, func(row nsys.Row) {
 		n++
 		b.add(nsysEvent(row))
 	})
+	if err == nil {
+		err = b.over
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -136,14 +149,18 @@ func readNsys(name string, packed bool, r io.Reader, tell func(done, size int64)
 	return b.settle(), nil
 }
 
-// told is a file that tells how much of it has been read.
+// told is a file that tells how much of it has been read, until the context ends.
 type told struct {
+	ctx context.Context
 	io.ReaderAt
 	done, size int64
 	tell       func(done, size int64)
 }
 
 func (t *told) ReadAt(b []byte, at int64) (int, error) {
+	if err := t.ctx.Err(); err != nil {
+		return 0, err
+	}
 	n, err := t.ReaderAt.ReadAt(b, at)
 	if t.done += int64(n); t.tell != nil {
 		t.tell(min(t.done, t.size), t.size)

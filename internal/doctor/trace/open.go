@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/ulikunitz/xz"
 
+	"haul/internal/limits"
 	"haul/internal/sqlite"
 )
 
@@ -48,12 +50,12 @@ const Stdin = "-"
 
 // Load reads every trace of a file and hands it over with its name. It stops when the context ends.
 func Load(ctx context.Context, path string, each func(name string, t *Trace) error) error {
-	return LoadWith(ctx, path, nil, each)
+	return LoadWith(ctx, path, nil, nil, each)
 }
 
 // LoadWith is Load that tells how many bytes of the file have been read, and how many there are,
-// where that is known.
-func LoadWith(ctx context.Context, path string, progress func(done, size int64), each func(name string, t *Trace) error) error {
+// where that is known. The file is held to the limits; nil: those of the command line.
+func LoadWith(ctx context.Context, path string, most *limits.Set, progress func(done, size int64), each func(name string, t *Trace) error) error {
 	var r io.Reader = os.Stdin
 	name := "standard input"
 	size := int64(0)
@@ -71,14 +73,13 @@ func LoadWith(ctx context.Context, path string, progress func(done, size int64),
 		}
 		r, name = f, path
 	}
-	l := &loading{ctx: ctx, each: each, tell: progress, file: path != Stdin}
+	l := &loading{ctx: ctx, each: each, tell: progress, file: path != Stdin, left: NewBudget(math.MaxInt64, most)}
 	return l.read(name, &stoppable{ctx: ctx, r: r, size: size, tell: progress}, 0)
 }
 
 // LoadReader is Load for what comes from elsewhere than a file: the name is looked at and told,
-// never opened. Unpacked, all layers together may hold what is left of *left, which is less by as
-// much afterwards.
-func LoadReader(ctx context.Context, name string, r io.Reader, left *int64, each func(name string, t *Trace) error) error {
+// never opened. It may take what is left, which is less by as much afterwards.
+func LoadReader(ctx context.Context, name string, r io.Reader, left *Budget, each func(name string, t *Trace) error) error {
 	l := &loading{ctx: ctx, each: each, left: left}
 	return l.read(name, &stoppable{ctx: ctx, r: r}, 0)
 }
@@ -107,8 +108,8 @@ type loading struct {
 	each func(name string, t *Trace) error
 	tell func(done, size int64)
 	got  int
-	file bool   // names are paths
-	left *int64 // bytes that may still be unpacked; nil: any number
+	file bool // names are paths
+	left *Budget
 }
 
 // maxLayers bounds packing inside packing.
@@ -124,10 +125,7 @@ func (l *loading) read(name string, r io.Reader, layer int) error {
 	if layer > maxLayers {
 		return fail(errors.New("packed more than four times over"))
 	}
-	if l.left != nil {
-		r = &metered{r, l.left}
-	}
-	b := bufio.NewReaderSize(r, 1<<16)
+	b := bufio.NewReaderSize(&metered{r, l.left}, 1<<16)
 	head, err := b.Peek(512)
 	if len(head) == 0 {
 		switch {
@@ -163,7 +161,7 @@ func (l *loading) read(name string, r io.Reader, layer int) error {
 	case len(head) > 262 && string(head[257:262]) == "ustar":
 		return l.tar(name, b, layer)
 	}
-	t, err := readKind(name, layer > 0 || !l.file, head, b, l.tell)
+	t, err := l.readKind(name, layer > 0 || !l.file, head, b)
 	if err != nil {
 		return fail(err)
 	}
@@ -329,14 +327,14 @@ func digits(s string) int {
 }
 
 // readKind reads what is left when all packing is off.
-func readKind(name string, packed bool, head []byte, r io.Reader, tell func(done, size int64)) (*Trace, error) {
+func (l *loading) readKind(name string, packed bool, head []byte, r io.Reader) (*Trace, error) {
 	lower := strings.ToLower(name)
 	start := bytes.TrimLeft(head, " \t\r\n\ufeff")
 	switch {
 	case bytes.HasPrefix(head, []byte(sqlite.Magic)):
-		return readNsys(name, packed, r, tell)
+		return l.readNsys(name, packed, r)
 	case len(start) == 0, start[0] == '{', start[0] == '[':
-		return Read(r)
+		return readWithin(r, l.left)
 	case strings.HasSuffix(lower, ".nsys-rep"), strings.HasSuffix(lower, ".qdrep"):
 		return nil, errors.New("this is Nsight Systems' own report: run `nsys export --type sqlite` on it and give me the .sqlite file")
 	case strings.HasSuffix(lower, ".ncu-rep"):
@@ -346,9 +344,9 @@ func readKind(name string, packed bool, head []byte, r io.Reader, tell func(done
 	case strings.HasSuffix(lower, ".pickle"), strings.HasSuffix(lower, ".pkl"), head[0] == 0x80:
 		return readSnapshot(r)
 	case strings.HasSuffix(lower, ".pb"), looksLikeXplane(head):
-		return readXplane(r)
+		return readXplane(r, l.left)
 	}
-	return Read(r)
+	return readWithin(r, l.left)
 }
 
 // InFile names the file that an error is about.

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+
+	"haul/internal/limits"
 )
 
 // The reader holds one window of the file and parses events out of it in place. An event that the
@@ -21,11 +24,11 @@ const (
 
 // Read reads a Chrome trace as PyTorch's and JAX's profilers write it: an object with traceEvents,
 // or the bare array of events; plain or gzip.
-func Read(r io.Reader) (*Trace, error) { return readWithin(r, nil) }
+func Read(r io.Reader) (*Trace, error) { return readWithin(r, NewBudget(math.MaxInt64, nil)) }
 
-// readWithin is Read of a trace that unpacks to at most the bytes that are left; nil: any number.
-func readWithin(r io.Reader, left *int64) (*Trace, error) {
-	w := &source{r: r, buf: make([]byte, 0, windowSize), build: newBuilder()}
+// readWithin is Read of a trace that takes no more than what is left.
+func readWithin(r io.Reader, left *Budget) (*Trace, error) {
+	w := &source{r: r, buf: make([]byte, 0, windowSize), build: newBuilder(left)}
 	if err := w.fill(0); err != nil {
 		return nil, err
 	}
@@ -35,9 +38,7 @@ func readWithin(r io.Reader, left *int64) (*Trace, error) {
 			return nil, errors.New("the gzip header is damaged or cut off: copy or record it again")
 		}
 		w.r = z
-		if left != nil {
-			w.r = &metered{z, left}
-		}
+		w.r = &metered{z, left}
 		w.buf, w.eof, w.packed = w.buf[:0], false, true
 	}
 	if err := w.document(); err != nil && !(errors.Is(err, errCut) && w.build.Events >= cutEvents) {
@@ -282,7 +283,9 @@ func (w *source) events(open bool) error {
 			if err := w.retry(w.ev.parse); err != nil {
 				return err
 			}
-			w.build.add(&w.ev)
+			if w.build.add(&w.ev); w.build.over != nil {
+				return w.build.over
+			}
 		default:
 			if err := w.retry(skip); err != nil {
 				return err
@@ -352,18 +355,40 @@ func (t *builder) distributed(b []byte, i int) (int, error) {
 	return next, err
 }
 
+// Budget is what may still be read of the traces of one upload.
+type Budget struct {
+	bytes  int64 // unpacked, all layers of packing together
+	events int64
+	limits *limits.Set
+}
+
+// NewBudget returns a budget of so many unpacked bytes, and of as many events as the limits allow;
+// nil: the command line's limits.
+func NewBudget(bytes int64, l *limits.Set) *Budget {
+	return &Budget{bytes: bytes, events: l.Most(limits.Events), limits: l}
+}
+
+// event takes one event from the budget.
+func (b *Budget) event() error {
+	if b.events == 0 {
+		return b.limits.Beyond(limits.Events)
+	}
+	b.events--
+	return nil
+}
+
 // ErrTooLarge is what reading ends with where a trace unpacks to more than it may.
 var ErrTooLarge = errors.New("it unpacks to more than may be read")
 
 // metered counts what all layers of packing give, and ends a reading past the limit.
 type metered struct {
 	r    io.Reader
-	left *int64
+	left *Budget
 }
 
 func (m *metered) Read(b []byte) (int, error) {
 	n, err := m.r.Read(b)
-	if *m.left -= int64(n); *m.left < 0 {
+	if m.left.bytes -= int64(n); m.left.bytes < 0 {
 		return 0, ErrTooLarge
 	}
 	return n, err

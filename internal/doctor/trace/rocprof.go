@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"haul/internal/limits"
 )
 
 // rocprofv3 writes one JSON object whose lists hold numbers: a record names its kind and operation
@@ -42,6 +45,63 @@ type rocprofRecord struct {
 	From rocprofID `json:"src_agent_id"`
 }
 
+// rocprofRecords is a list of records alone: a number in their place ends the reading, where the
+// decoder would make a record of it.
+type rocprofRecords []rocprofRecord
+
+func (l *rocprofRecords) UnmarshalJSON(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if first, err := d.Token(); err != nil || first != json.Delim('[') {
+		return err // null
+	}
+	for d.More() {
+		var r rocprofRecord
+		if err := d.Decode(&r); err != nil {
+			return err
+		}
+		*l = append(*l, r)
+	}
+	return nil
+}
+
+// rocprofCounter counts the objects of lists at the depth of records and of kernels' names, before
+// any is decoded, and ends the reading past the limit of events.
+type rocprofCounter struct {
+	r       io.Reader
+	left    *Budget
+	over    error
+	objects int64
+	depth   int
+	quoted  bool
+	escaped bool
+}
+
+func (c *rocprofCounter) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	for _, x := range b[:n] {
+		switch {
+		case c.escaped:
+			c.escaped = false
+		case c.quoted:
+			c.escaped, c.quoted = x == '\\', x != '"'
+		case x == '"':
+			c.quoted = true
+		case x == '[' || x == '{':
+			// [{"kernel_symbols":[{ and [{"buffer_records":{"hip_api":[{
+			if c.depth++; x == '{' && (c.depth == 4 || c.depth == 5) {
+				c.objects++
+			}
+		case x == ']' || x == '}':
+			c.depth--
+		}
+	}
+	if c.objects > c.left.events {
+		c.over = c.left.limits.Beyond(limits.Events)
+		return 0, c.over
+	}
+	return n, err
+}
+
 type rocprofXYZ struct{ X, Y, Z float64 }
 
 type rocprofTool struct {
@@ -63,17 +123,20 @@ type rocprofTool struct {
 		} `json:"buffer_records"`
 	} `json:"strings"`
 	Records struct {
-		Dispatches []rocprofRecord `json:"kernel_dispatch"`
-		HIP        []rocprofRecord `json:"hip_api"`
-		Copies     []rocprofRecord `json:"memory_copy"`
+		Dispatches rocprofRecords `json:"kernel_dispatch"`
+		HIP        rocprofRecords `json:"hip_api"`
+		Copies     rocprofRecords `json:"memory_copy"`
 	} `json:"buffer_records"`
 }
 
 // rocprof reads the value of that key, which is the rest of the file.
 func (t *builder) rocprof(r io.Reader) error {
-	d := json.NewDecoder(r)
+	counted := &rocprofCounter{r: r, left: t.left}
+	d := json.NewDecoder(counted)
 	var tools []rocprofTool
-	if err := d.Decode(&tools); err != nil {
+	if err := d.Decode(&tools); counted.over != nil {
+		return counted.over
+	} else if err != nil {
 		return fmt.Errorf("the JSON of rocprofv3 cannot be read (%w): record it again, with --output-format json", err)
 	}
 	t.Format = "rocprofv3"

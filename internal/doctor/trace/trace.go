@@ -247,6 +247,8 @@ type builder struct {
 	formKey  []byte
 	raw      []Collective // communication kernels with what their arguments tell
 	captures map[*Thread]int64
+	left     *Budget
+	over     error // the file has more events than may be read: those that follow are left out
 }
 
 // bare is an event whose kind its thread's name decides.
@@ -260,8 +262,8 @@ type bare struct {
 	grid        float32
 }
 
-func newBuilder() *builder {
-	t := &builder{Trace: &Trace{}, byKey: map[string]*Thread{}, process: map[string]string{}}
+func newBuilder(left *Budget) *builder {
+	t := &builder{left: left, Trace: &Trace{}, byKey: map[string]*Thread{}, process: map[string]string{}}
 	t.Names.of(nil) // name 0 is no name
 	return t
 }
@@ -284,6 +286,12 @@ func (t *builder) thread(e *event) *Thread {
 // add files one event. An operator inside the one before it on its thread is dropped here, which
 // keeps a third of a trace's operators; settle drops those that came out of order.
 func (t *builder) add(e *event) {
+	if t.over == nil {
+		t.over = t.left.event()
+	}
+	if t.over != nil {
+		return
+	}
 	t.Events++
 	switch e.phase {
 	case 'M':

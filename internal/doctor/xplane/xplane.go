@@ -70,8 +70,8 @@ var errDamaged = errors.New("the xplane file is damaged or cut off: copy or reco
 // wanted are the statistics that the doctor uses; decoding the others would cost memory.
 var wanted = map[string]bool{"correlation_id": true, "kernel_details": true, "memcpy_details": true, "device_id": true, "bytes": true}
 
-// Read hands over every event. Planes come in the file's order.
-func Read(r io.Reader, each func(Event)) error {
+// Read hands over every event, until each returns an error. Planes come in the file's order.
+func Read(r io.Reader, each func(Event) error) error {
 	b := bufio.NewReaderSize(r, 1<<16)
 	for n := 0; ; n++ {
 		tag, err := binary.ReadUvarint(b)
@@ -158,10 +158,10 @@ type decoder struct {
 	events map[uint64]string
 	stats  map[uint64]string
 	lines  [][]byte
-	each   func(Event)
+	each   func(Event) error
 }
 
-func plane(id int, data []byte, each func(Event)) error {
+func plane(id int, data []byte, each func(Event) error) error {
 	d := &decoder{id: id, events: map[uint64]string{}, stats: map[uint64]string{}, each: each}
 	err := fields(data, func(f field) error {
 		switch f.number {
@@ -279,8 +279,7 @@ func (d *decoder) event(data []byte, e Event, timestamp int64) error {
 		return errDamaged
 	}
 	e.StartPS = timestamp*1000 + offset
-	d.each(e)
-	return nil
+	return d.each(e)
 }
 
 func (d *decoder) stat(data []byte, e *Event) error {

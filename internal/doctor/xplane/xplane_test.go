@@ -45,7 +45,7 @@ func sample() []byte {
 
 func TestReadNamesEventsWhoseMetadataFollows(t *testing.T) {
 	var got []Event
-	if err := Read(bytes.NewReader(sample()), func(e Event) { got = append(got, e) }); err != nil {
+	if err := Read(bytes.NewReader(sample()), func(e Event) error { got = append(got, e); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	want := []Event{
@@ -70,7 +70,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		limitstest.Reading(t, limitstest.Unpacked(data), func() {
 			read := func() (events []Event, err error) {
-				err = Read(bytes.NewReader(data), func(e Event) { events = append(events, e) })
+				err = Read(bytes.NewReader(data), func(e Event) error { events = append(events, e); return nil })
 				return events, err
 			}
 			events, err := read()
@@ -97,7 +97,7 @@ func TestMetadataGoesByItsKey(t *testing.T) {
 	} {
 		plane := message(planeName, "/device:GPU:0", planeLines, message(lineID, 1, lineEvents, message(eventMetadataID, 7, eventDurationPS, 5)), planeEventMetadata, entry)
 		var got []Event
-		if err := Read(bytes.NewReader(message(spacePlanes, plane)), func(e Event) { got = append(got, e) }); err != nil || len(got) != 1 || got[0].Name != "gemm" {
+		if err := Read(bytes.NewReader(message(spacePlanes, plane)), func(e Event) error { got = append(got, e); return nil }); err != nil || len(got) != 1 || got[0].Name != "gemm" {
 			t.Errorf("%s: %+v, %v", what, got, err)
 		}
 	}
