@@ -36,7 +36,7 @@ var floors = map[string][]string{
 	"internal/doctor/analysis": {"analyse.go", "release.go", "alone.go", "breakdown.go", "charge.go", "jitter.go", "pace.go", "spikes.go", "meeting.go", "dispatch.go", "fetches.go", "graphs.go", "host.go", "iterations.go", "path.go", "period.go",
 		"attribute.go", "comm.go", "memory.go", "modules.go", "roofline.go", "gaps.go", "products.go", "autograd.go", "flops.go", "link.go", "median.go", "where.go", "analysis.go"},
 	"internal/doctor/trace": {"open.go", "release.go", "only.go", "extent.go", "foreign.go", "read.go", "rocprof.go", "settle.go", "bare.go", "trace.go", "capture.go", "event.go", "family.go", "form.go", "log.go",
-		"op.go", "spans.go", "scan.go", "vendor.go"},
+		"op.go", "spans.go", "scan.go", "vendor.go", "budget.go"},
 }
 
 // exported finds what the packages of floors import, as the compiler left it.

@@ -101,8 +101,7 @@ func readSnapshot(r io.Reader) (*Trace, error) {
 
 // readNsys reads what Nsight Systems exported. SQLite's pages are read in any order, which needs a
 // file: what comes out of an archive or a pipe is put into a temporary one.
-func (l *loading) readNsys(name string, packed bool, r io.Reader) (*Trace, error) {
-	tell := l.tell
+func readNsys(ctx context.Context, name string, packed bool, r io.Reader, left *Budget, tell func(done, size int64)) (*Trace, error) {
 	var f *os.File
 	info, err := os.Stat(name)
 	if packed || err != nil || !info.Mode().IsRegular() {
@@ -127,10 +126,10 @@ func (l *loading) readNsys(name string, packed bool, r io.Reader) (*Trace, error
 	if info, err = f.Stat(); err != nil {
 		return nil, err
 	}
-	b := newBuilder(l.left)
+	b := newBuilder(left)
 	b.Format = "Nsight Systems"
 	n := 0
-	cards, err := nsys.Read(&told{l.ctx, f, 0, info.Size(), tell}, info.Size(), l.left.limits, func(row nsys.Row) {
+	cards, err := nsys.Read(&told{ctx, f, 0, info.Size(), tell}, info.Size(), left.limits, func(row nsys.Row) {
 		n++
 		b.add(nsysEvent(row))
 	})

@@ -51,9 +51,9 @@ func tagged(number protowire.Number, value []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), value)
 }
 
-// TestEventsAreLimited: as many events as the limit allows are read from each format; one more and a
-// thousand times as many are refused in a line that names the limit and its flag, before the events
-// past the limit are held.
+// TestEventsAreLimited: as many events as the limit allows are read from each format; one more and
+// a thousand times as many are refused in a line that names the limit and its flag, before the
+// events past the limit are held.
 func TestEventsAreLimited(t *testing.T) {
 	const most = 16
 	const event = `{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1,"dur":5},`
@@ -112,8 +112,7 @@ func TestEventsAreLimited(t *testing.T) {
 	}
 }
 
-// TestTinyEventsEnd: of a trace of 1.5 GB of tiny events, as many bytes are read as the limit of the
-// service has events.
+// TestTinyEventsEnd: of a trace of 1.5 GB of tiny events, no more are read than the limit allows.
 func TestTinyEventsEnd(t *testing.T) {
 	l := limits.ForService()
 	if err := l.Raise([]string{"events=100000"}); err != nil {

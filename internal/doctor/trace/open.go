@@ -332,7 +332,7 @@ func (l *loading) readKind(name string, packed bool, head []byte, r io.Reader) (
 	start := bytes.TrimLeft(head, " \t\r\n\ufeff")
 	switch {
 	case bytes.HasPrefix(head, []byte(sqlite.Magic)):
-		return l.readNsys(name, packed, r)
+		return readNsys(l.ctx, name, packed, r, l.left, l.tell)
 	case len(start) == 0, start[0] == '{', start[0] == '[':
 		return readWithin(r, l.left)
 	case strings.HasSuffix(lower, ".nsys-rep"), strings.HasSuffix(lower, ".qdrep"):

@@ -53,8 +53,8 @@ func Reading(t *testing.T, size int, read func(), input ...any) {
 // Most is how many bytes the reading of an input may allocate.
 func Most(size int) int64 { return fixedBytes + bytesPerByte*int64(size) }
 
-// Unpacked is the number of bytes of an input, or of what it unpacks to where that is more: of a file
-// of gzip, or of all members of a zip archive. A packing is opened once, to at most 1 GiB.
+// Unpacked is the number of bytes of an input, or of what it unpacks to where that is more: of a
+// file of gzip, or of all members of a zip archive. A packing is opened once, to at most 1 GiB.
 func Unpacked(data []byte) int {
 	n := int64(0)
 	count := func(r io.Reader) {

@@ -141,7 +141,7 @@ func TestTableOfLimits(t *testing.T) {
 	one := func(int) int { return 1 }
 	const most = 16 // every limit that is walked is lowered to it
 	elsewhere := map[limits.Name]string{
-		limits.File: "TestFileIsLimited", limits.Depth: "TestDepth", limits.Routes: "serve.TestStartIsLimited", limits.Tables: "sqlite.TestTablesAreLimited",
+		limits.File: "TestFileIsLimited", limits.Depth: "TestDepth", limits.Routes: "serve.TestStartIsLimited", limits.Tables: "sqlite.TestTablesAreLimited", limits.Fields: "sqlite.TestTablesAreLimited",
 		limits.Tensors: "safetensors.TestTensorsAreLimited", limits.Events: "trace.TestEventsAreLimited",
 	}
 	walks := map[limits.Name]func(l *limits.Set, n int) error{

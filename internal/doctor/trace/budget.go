@@ -1,0 +1,47 @@
+package trace
+
+import (
+	"errors"
+	"io"
+
+	"haul/internal/limits"
+)
+
+// Budget is what may still be read of the traces of one upload.
+type Budget struct {
+	bytes  int64 // unpacked, all layers of packing together
+	events int64
+	limits *limits.Set
+}
+
+// NewBudget returns a budget of so many unpacked bytes, and of as many events as the limits allow;
+// nil: the command line's limits.
+func NewBudget(bytes int64, l *limits.Set) *Budget {
+	return &Budget{bytes: bytes, events: l.Most(limits.Events), limits: l}
+}
+
+// event takes one event from the budget.
+func (b *Budget) event() error {
+	if b.events == 0 {
+		return b.limits.Beyond(limits.Events)
+	}
+	b.events--
+	return nil
+}
+
+// ErrTooLarge is what reading ends with where a trace unpacks to more than it may.
+var ErrTooLarge = errors.New("it unpacks to more than may be read")
+
+// metered counts what all layers of packing give, and ends a reading past the limit.
+type metered struct {
+	r    io.Reader
+	left *Budget
+}
+
+func (m *metered) Read(b []byte) (int, error) {
+	n, err := m.r.Read(b)
+	if m.left.bytes -= int64(n); m.left.bytes < 0 {
+		return 0, ErrTooLarge
+	}
+	return n, err
+}
