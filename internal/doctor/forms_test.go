@@ -472,3 +472,24 @@ func TestJSONOfRecordings(t *testing.T) {
 		}
 	}
 }
+
+// TestNsysCopies: which way a copy goes, by CUPTI's numbers of kinds: those of arrays too.
+func TestNsysCopies(t *testing.T) {
+	want := map[int]string{1: "HtoD", 2: "DtoH", 3: "HtoD", 4: "DtoH", 5: "", 8: "DtoD", 10: "PtoP"}
+	var rows [][]any
+	for kind := range 11 {
+		rows = append(rows, []any{kind, kind + 1, kind, 0, 0})
+	}
+	data := sqlitetest.File(1024, sqlitetest.Table{SQL: "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER)"},
+		sqlitetest.Table{SQL: "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INTEGER, end INTEGER, copyKind INTEGER, srcKind INTEGER, dstKind INTEGER)", Rows: rows})
+	seen := 0
+	_, err := nsys.Read(bytes.NewReader(data), int64(len(data)), nil, func(r nsys.Row) {
+		seen++
+		if got := want[int(r.Start)]; r.Direction != got || r.HostPageable != (got == "HtoD" || got == "DtoH") {
+			t.Errorf("kind %d: %q, pageable %v; want %q", r.Start, r.Direction, r.HostPageable, got)
+		}
+	})
+	if err != nil || seen != len(rows) {
+		t.Errorf("%d copies, %v", seen, err)
+	}
+}

@@ -75,3 +75,21 @@ func TestLearnPPOSumsItsOwnColumns(t *testing.T) {
 		t.Errorf("recorded %+v", o)
 	}
 }
+
+// TestLossesAreMeansOverAllRanks: a loss of values weighs a token by the tokens of all processes, not
+// of this one.
+func TestLossesAreMeansOverAllRanks(t *testing.T) {
+	const batch, ranks, tokens, actions = 6, 3, 5, 2
+	l := &kernel.Layout{}
+	l.Add("w", kernel.InitUniform, 4, 2*actions+1, 4)
+	p := plan.New("values", reference.New[float32](2), batch*ranks, tokens, l)
+	if err := p.Cut(kernel.Share{Rank: 1, Size: ranks}); err != nil {
+		t.Fatal(err)
+	}
+	values := p.Linear("values", p.Rows("x", p.B(), tokens, 4), p.Weight(0, 0), nil, nil)
+	p.ImplicitQ("loss", values, 0.5, kernel.ImplicitQ{Labels: p.RowInts("labels", p.B(), tokens, 2), Index: p.RowInts("index", p.B(), tokens, 3), First: p.RowInts("first", p.B(), tokens)})
+	p.Backward()
+	if o := find[*kernel.ImplicitQ](t, p.Program().PerShard); o.Weight != 0.5/float32(batch*ranks*tokens) {
+		t.Errorf("a token weighs %v, want %v", o.Weight, 0.5/float32(batch*ranks*tokens))
+	}
+}

@@ -410,3 +410,30 @@ func trainingGradient(t *testing.T, p *Policy, s *Stepper, actions []int32, star
 	}
 	return out
 }
+
+// TestActiveJudgesByTheProblem: where a problem has a metric of its own, routes are taken by its cost,
+// even if the device's lengths tell of none that is shorter.
+func TestActiveJudgesByTheProblem(t *testing.T) {
+	p := loadSaved(t)
+	problems := drawnFor(p, 12, 2)
+	problems[1].Metric = vrp.Thousandths
+	eas, found := prepared(t, p, problems, "eas:1"), make([]Routed, len(problems))
+	if err := eas.improve(t.Context(), problems, found, 0); err != nil {
+		t.Fatal(err)
+	}
+	worse := []Routed{{Cost: math.Inf(1)}, {Cost: math.Inf(1)}}
+	for i, prob := range problems { // routes that anything improves
+		for v := 1; v <= prob.N(); v++ {
+			worse[i].Solution.Routes = append(worse[i].Solution.Routes, []int32{int32(v)})
+		}
+	}
+	if err := eas.active.take(eas.batch, problems, worse, make([]float32, len(problems)), false); err != nil {
+		t.Fatal(err)
+	}
+	if !math.IsInf(worse[0].Cost, 1) {
+		t.Errorf("routes that are no shorter are taken: %g", worse[0].Cost)
+	}
+	if math.IsInf(worse[1].Cost, 1) {
+		t.Error("routes by another metric than the device's are passed over")
+	}
+}

@@ -299,6 +299,9 @@ func (e *ExactSolver) routes(n int) Solution {
 		rest := set ^ lowest
 		with := rest
 		for e.tour[with|lowest]+e.best[(rest^with)/2] != cost {
+			if with == 0 {
+				panic("vrp: no partition has the cost of the tables")
+			}
 			with = (with - 1) & rest
 		}
 		s.Routes = append(s.Routes, e.route(with|lowest))

@@ -126,3 +126,17 @@ func TestTheProbeHasNoName(t *testing.T) {
 		}
 	}
 }
+
+// TestAResultIsSynced: the content of a result is brought to the disk before it gets its name. A pipe
+// takes content and has no disk, and says so.
+func TestAResultIsSynced(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	if err := fill(w, []byte("x"), 0o644); err == nil || !strings.Contains(err.Error(), "sync") {
+		t.Errorf("%v: fsync of a pipe is invalid", err)
+	}
+}

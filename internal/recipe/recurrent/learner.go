@@ -120,16 +120,21 @@ func (l *learner) label(ctx context.Context) error {
 			return err
 		}
 		for e := range l.Envs {
-			out, best := l.net.outs[e*width:][:l.actions], 0
-			for a, v := range out {
-				if v > out[best] {
-					best = a
-				}
-			}
-			l.envs.label(e, t, uint8(best))
+			l.envs.label(e, t, likeliest(l.net.outs[e*width:][:l.actions]))
 		}
 	}
 	return nil
+}
+
+// likeliest is the action with the largest output, the first of those that are equal.
+func likeliest(out []float32) uint8 {
+	best := 0
+	for a, v := range out {
+		if v > out[best] {
+			best = a
+		}
+	}
+	return uint8(best)
 }
 
 // improve learns from a whole rollout. What follows it is judged by a step that is taken back.

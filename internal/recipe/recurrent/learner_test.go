@@ -434,3 +434,12 @@ func TestSettingsAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// TestLabelsOfATie: of actions that are equally likely the first is the label.
+func TestLabelsOfATie(t *testing.T) {
+	for want, out := range [][]float32{{0, 0, 0}, {1, 2, 2}, {-3, -2, -1}} {
+		if got := likeliest(out); int(got) != want {
+			t.Errorf("%v: %d, want %d", out, got, want)
+		}
+	}
+}

@@ -81,3 +81,32 @@ func TestRoutesWithoutLengthAreATie(t *testing.T) {
 		}
 	}
 }
+
+// TestRulesOfEverySize: for every number of nodes, around the words of 64 too, a vehicle that begins
+// is allowed what the plain rules allow, and no node that does not exist.
+func TestRulesOfEverySize(t *testing.T) {
+	for _, set := range kernel.RuleSets() {
+		rules := kernel.Rules{Set: set, Capacity: 9}
+		for n := set.Nodes(1); n <= 200; n++ {
+			nodes, x, y := make([]int32, n*len(set.Columns())), make([]float32, n), make([]float32, n)
+			for j := range n {
+				nodes[j*len(set.Columns())], x[j], y[j] = min(1, int32(j)), float32(j%7)/7, float32(j%11)/11
+			}
+			host.Draw(set, nodes, x, y, &kernel.Drawing{Seed: 1, Range: 2.8, Mix: 1 | 1<<kernel.Several}, 5)
+			in := newInstance(nodes, 0, n, rules)
+			var v vehicle
+			mask := make([]uint64, words(n))
+			v.depart(in, make([]uint64, words(n)))
+			count, _ := v.allow(mask, in)
+			var got []int
+			for j := range 64 * len(mask) {
+				if mask[j/64]>>(j%64)&1 == 1 {
+					got = append(got, j)
+				}
+			}
+			if want := reference.NewTour(rules, nodes).Allowed(); !slices.Equal(got, want) || count != len(want) {
+				t.Fatalf("%v of %d nodes: allowed %v, count %d; want %v", set, n, got, count, want)
+			}
+		}
+	}
+}
