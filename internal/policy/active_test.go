@@ -411,8 +411,8 @@ func trainingGradient(t *testing.T, p *Policy, s *Stepper, actions []int32, star
 	return out
 }
 
-// TestActiveJudgesByTheProblem: where a problem has a metric of its own, routes are taken by its cost,
-// even if the device's lengths tell of none that is shorter.
+// TestActiveJudgesByTheProblem: where a problem has a metric of its own, routes are taken by its
+// cost, even if the device's lengths tell of none that is shorter.
 func TestActiveJudgesByTheProblem(t *testing.T) {
 	p := loadSaved(t)
 	problems := drawnFor(p, 12, 2)

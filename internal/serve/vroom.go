@@ -50,7 +50,7 @@ func (s *Server) vroomAnswer(w http.ResponseWriter, r *http.Request) ([]byte, er
 		return nil, err
 	}
 	began := time.Now()
-	v, err := files.ReadVROOM(text, min(vroomMost, s.limits.Customers))
+	v, err := files.ReadVROOM(text, min(vroomMost, s.limits.Customers), s.limits.Input)
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, "%s", err)
 	}

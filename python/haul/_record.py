@@ -136,7 +136,7 @@ def _actions(space: Any) -> int:
     >>> from types import SimpleNamespace as Space
     >>> _actions(Space(n=4)), _actions(Space(n=4, shape=(), start=0))
     (4, 4)
-    >>> for other in (Space(n=3, shape=(3,)), Space(n=3, start=1), Space(n=1), Space(nvec=[2, 2])):
+    >>> for other in (Space(n=3, shape=(3,)), Space(n=3, start=1), Space(n=1), Space(n=65), Space(nvec=[2, 2])):
     ...     try:
     ...         _actions(other)
     ...     except HaulError as e:
@@ -144,12 +144,15 @@ def _actions(space: Any) -> int:
     want one whole number from 0 on, Gymnasium's Discrete; a wrapper can turn each combination into a number of its own
     begin with 1
     with one action there is nothing to choose
+    65 are more than the 64 that an agent knows; a wrapper can leave some out
     want one whole number from 0 on, Gymnasium's Discrete; a wrapper can turn each combination into a number of its own
     """
     if not hasattr(space, "n") or getattr(space, "shape", ()) not in ((), None):
         raise HaulError(f"actions of {repr(space)[:60]}: want one whole number from 0 on, Gymnasium's Discrete; a wrapper can turn each combination into a number of its own")
     if getattr(space, "start", 0) != 0:
         raise HaulError(f"the actions: begin with {space.start}: agents count them from 0; gymnasium.wrappers.TransformAction brings them there")
+    if space.n > 64:
+        raise HaulError(f"the actions: {space.n} are more than the 64 that an agent knows; a wrapper can leave some out")
     if space.n < 2:
         raise HaulError("the actions: with one action there is nothing to choose")
     return int(space.n)

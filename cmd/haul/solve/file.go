@@ -496,7 +496,14 @@ func (f *solveFlags) readObject(path string) (*vrp.Problem, error) {
 	began := time.Now()
 	name := strings.TrimSuffix(filepath.Base(cli.Spoken(path)), filepath.Ext(path))
 	if files.LooksVROOM(text) {
-		v, err := files.ReadVROOM(text, 0)
+		o, err := f.readOptions()
+		if err != nil {
+			return nil, err
+		}
+		v, err := files.ReadVROOM(text, 0, o.Limits)
+		if err == nil {
+			err = v.Problem.Within(o.Limits)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", cli.Spoken(path), err)
 		}

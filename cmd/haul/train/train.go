@@ -92,7 +92,7 @@ Several processes. mpirun, srun, torchrun or --processes start ranks that share 
 	})
 	flags.StringVar(&f.model, "model", "", "kind of model to train: "+strings.Join(recipe.Names(), ", ")+" (default: the one that the settings are for)")
 	flags.Uint64Var(&f.seed, "seed", 0, "random seed, instead of the settings'")
-	flags.StringVar(&f.seeds, "seeds", "", "train once per seed (1..5 or 1,4,9), in folders seed-N of --out, and print a table")
+	flags.StringVar(&f.seeds, "seeds", "", "train an agent once per seed (1..5 or 1,4,9), in folders seed-N of --out, and print a table; settings with validation_goals and eval_tune")
 	flags.StringVar(&f.out, "out", "", "run folder (default: a new "+runsDir+"/<config>-<NNN>)")
 	flags.StringVar(&f.resume, "resume", "", "continue the run in this folder")
 	flags.StringVar(&f.from, "from", "", "start with the weights of this shipped policy, .safetensors file or run folder")

@@ -153,7 +153,7 @@ func TestReloadsThatTheDialectCannotSay(t *testing.T) {
 func TestVROOMProfilesByVehicle(t *testing.T) {
 	v, err := ReadVROOM([]byte(`{"vehicles":[{"id":1,"start_index":0},{"id":2,"start_index":0,"profile":"dear"},{"id":3,"start_index":0,"costs":{"per_hour":100,"per_km":3}}],
 		"jobs":[{"id":1,"location_index":1}],
-		"matrices":{"car":{"durations":[[0,7200],[7200,0]],"distances":[[0,5000],[5000,0]]},"dear":{"durations":[[0,10],[10,0]],"costs":[[0,99],[99,0]]}}}`), 0)
+		"matrices":{"car":{"durations":[[0,7200],[7200,0]],"distances":[[0,5000],[5000,0]]},"dear":{"durations":[[0,10],[10,0]],"costs":[[0,99],[99,0]]}}}`), 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

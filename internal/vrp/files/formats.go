@@ -109,12 +109,12 @@ func namesTable(name string) bool {
 }
 
 // readVROOM reads the problem of VROOM's JSON, without what its answer needs.
-func readVROOM(r io.Reader, name string, _ Options) (*vrp.Problem, error) {
+func readVROOM(r io.Reader, name string, o Options) (*vrp.Problem, error) {
 	text, err := io.ReadAll(r)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	v, err := ReadVROOM(text, 0)
+	v, err := ReadVROOM(text, 0, o.Limits)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

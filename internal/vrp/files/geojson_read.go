@@ -47,7 +47,12 @@ func readGeoJSON(r io.Reader, name string, o Options) (*vrp.Problem, error) {
 	}
 	s := &sheet{name: name, at: 1, head: []string{"lon", "lat"}, decimal: func(s string) string { return s }}
 	at := map[string]int{"lon": 0, "lat": 1}
-	others := 0
+	type cell struct {
+		column int
+		text   string
+	}
+	var features [][]cell
+	others, count := 0, newTally(o)
 	for i, f := range all.Features {
 		if f.Geometry == nil || f.Geometry.Type != "Point" {
 			others++
@@ -60,8 +65,7 @@ func readGeoJSON(r io.Reader, name string, o Options) (*vrp.Problem, error) {
 		if err := json.Unmarshal(f.Geometry.Coordinates, &point); err != nil || len(point) < 2 {
 			return fail("coordinates are %s: expected longitude and latitude", quoteShort(string(f.Geometry.Coordinates)))
 		}
-		row := make([]string, len(s.head))
-		row[0], row[1] = strconv.FormatFloat(point[0], 'g', -1, 64), strconv.FormatFloat(point[1], 'g', -1, 64)
+		row := []cell{{0, strconv.FormatFloat(point[0], 'g', -1, 64)}, {1, strconv.FormatFloat(point[1], 'g', -1, 64)}}
 		keys, values, err := properties(f.Properties)
 		if err != nil {
 			return fail("%v", err)
@@ -79,19 +83,20 @@ func readGeoJSON(r io.Reader, name string, o Options) (*vrp.Problem, error) {
 				at[key] = c
 				s.head = append(s.head, key)
 			}
-			for len(row) <= c {
-				row = append(row, "")
-			}
-			row[c] = values[k]
+			row = append(row, cell{c, values[k]})
 		}
-		s.rows, s.lines = append(s.rows, row), append(s.lines, i+1)
+		features, s.lines = append(features, row), append(s.lines, i+1)
 	}
-	count := newTally(o)
-	for i, row := range s.rows {
+	// A row has room for the properties of all features, so it is counted before it is made.
+	for _, cells := range features {
 		if err := count.row(len(s.head)); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		s.rows[i] = append(row, make([]string, len(s.head)-len(row))...)
+		row := make([]string, len(s.head))
+		for _, c := range cells {
+			row[c.column] = c.text
+		}
+		s.rows = append(s.rows, row)
 	}
 	p, err := buildTables([]*sheet{s}, name, o, count)
 	if err == nil && others > 0 {
@@ -110,6 +115,7 @@ func properties(text json.RawMessage) (keys, values []string, err error) {
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return nil, nil, errors.New("its properties are no object")
 	}
+	seen := map[string]bool{}
 	for d.More() {
 		t, err := d.Token()
 		key, ok := t.(string)
@@ -124,9 +130,10 @@ func properties(text json.RawMessage) (keys, values []string, err error) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("property %s %w", quoteShort(printable(key)), err)
 		}
-		if slices.Contains(keys, key) {
+		if seen[key] {
 			return nil, nil, fmt.Errorf("property %s is given twice", quoteShort(printable(key)))
 		}
+		seen[key] = true
 		keys, values = append(keys, key), append(values, cell)
 	}
 	return keys, values, nil

@@ -145,7 +145,8 @@ func TestTableOfLimits(t *testing.T) {
 		limits.Tensors: "safetensors.TestTensorsAreLimited", limits.Events: "trace.TestEventsAreLimited",
 	}
 	walks := map[limits.Name]func(l *limits.Set, n int) error{
-		limits.Unpacked: book(one, func(w io.Writer, n int) { w.Write([]byte("<a/>")); w.Write(bytes.Repeat([]byte(" "), n)) }),
+		// two sheets of one part, which is unpacked for each
+		limits.Unpacked: book(func(int) int { return 2 }, func(w io.Writer, n int) { w.Write([]byte("<a/>")); w.Write(bytes.Repeat([]byte(" "), n/2)) }),
 		limits.Sheets:   book(func(n int) int { return n }, func(w io.Writer, n int) { rowsOf(0, "B")(w) }),
 		limits.Rows:     book(one, func(w io.Writer, n int) { rowsOf(n-1, "B")(w) }),
 		limits.Cells:    book(one, func(w io.Writer, n int) { fmt.Fprintf(w, "<s><row>%s</row></s>", strings.Repeat("<c><v>1</v></c>", n)) }),
@@ -210,7 +211,7 @@ func TestTableOfLimits(t *testing.T) {
 			}
 			at := low
 			if name == limits.Unpacked {
-				at = low - 300
+				at = low - 600
 			}
 			if err := walk(l, at); err != nil {
 				var over *limits.Error
@@ -347,5 +348,42 @@ func TestTheTighterDurationHolds(t *testing.T) {
 	}
 	if len(p.Fleet) != 2 || p.Fleet[0].MaxDuration != 50 || p.Fleet[1].MaxDuration != 40 {
 		t.Errorf("%+v", p.Fleet)
+	}
+}
+
+// TestReadersAreLinear: what would take work beyond its size in proportion is refused before that
+// work: rows as wide as the properties of all points, vehicles of which each is a type of its own,
+// matrices of each kind of vehicle, dimensions of load.
+func TestReadersAreLinear(t *testing.T) {
+	const n = 20_000
+	var points, vehicles, profiles []string
+	for i := range n {
+		points = append(points, fmt.Sprintf(`{"type":"Feature","geometry":{"type":"Point","coordinates":[%d,1]},"properties":{"p%d":1}}`, i%90, i))
+		vehicles = append(vehicles, fmt.Sprintf(`{"id":%d,"start":[0,0],"capacity":[%d]}`, i, i))
+		profiles = append(profiles, fmt.Sprintf(`{"id":%d,"start":[0,0],"speed_factor":%g}`, i, 1+float64(i)/n))
+	}
+	vroom := func(vehicles []string) string {
+		return `{"vehicles":[` + strings.Join(vehicles, ",") + `],"jobs":[{"id":1,"location":[1,1]}]}`
+	}
+	dims := "id,x,y"
+	for i := range 1000 {
+		dims += fmt.Sprintf(",demand_d%d", i)
+	}
+	for _, c := range []struct {
+		name, text string
+		limit      limits.Name
+	}{
+		{"f.geojson", `{"type":"FeatureCollection","features":[` + strings.Join(points, ",") + `]}`, limits.Cells},
+		{"f.json", vroom(vehicles), limits.Types},
+		{"f.json", vroom(profiles), limits.Profiles},
+		{"f.csv", dims + "\n1,2,3" + strings.Repeat(",1", 1000) + "\n", limits.Dimensions},
+	} {
+		limitstest.Reading(t, len(c.text), func() {
+			_, err := ReadProblem(strings.NewReader(c.text), c.name, Options{Capacity: 10, Limits: limits.ForService()})
+			var over *limits.Error
+			if !errors.As(err, &over) || over.Limit != c.limit || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		})
 	}
 }

@@ -196,6 +196,10 @@ func WriteSolution(w io.Writer, p *vrp.Problem, s vrp.Solution, cost float64) er
 // byNumber gives each route a vehicle of its type: the first that is free.
 func byNumber(kinds []int32, s vrp.Solution) ([][]int32, error) {
 	lines := make([][]int32, len(kinds))
+	free := map[int32][]int{} // vehicles by type
+	for k, kind := range kinds {
+		free[kind] = append(free[kind], k)
+	}
 	for i, r := range s.Routes {
 		if len(r) == 0 {
 			continue
@@ -204,17 +208,10 @@ func byNumber(kinds []int32, s vrp.Solution) ([][]int32, error) {
 		if s.Types != nil {
 			kind = s.Types[i]
 		}
-		free := -1
-		for k := range kinds {
-			if kinds[k] == kind && lines[k] == nil {
-				free = k
-				break
-			}
-		}
-		if free < 0 {
+		if len(free[kind]) == 0 {
 			return nil, fmt.Errorf("route %d is one more than there are vehicles of type %d", i+1, kind)
 		}
-		lines[free] = r
+		lines[free[kind][0]], free[kind] = r, free[kind][1:]
 	}
 	return lines, nil
 }

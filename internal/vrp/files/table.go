@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"haul/internal/limits"
 	"haul/internal/vrp"
 )
 
@@ -248,6 +249,9 @@ func (t *tables) readDims() error {
 	for _, key := range keys {
 		if name, ok := strings.CutPrefix(key, "demand_"); ok && name != "" && !slices.Contains(t.dims, name) {
 			t.dims = append(t.dims, name)
+			if err := t.o.Limits.Over(limits.Dimensions, int64(len(t.dims)-1)); err != nil {
+				return fmt.Errorf("%s: %w", t.customers.name, err)
+			}
 		}
 	}
 	var bare []string

@@ -262,13 +262,14 @@ func (r *reader) worded() bool {
 
 // numbered gives skills their numbers: their own where all are numbers, else by their order.
 func (r *reader) numbered(list []string) (out []int32) {
-	own := !r.worded()
+	own, seen := !r.worded(), map[int]bool{}
 	for _, s := range list {
 		n := r.words[s] + 1
 		if own {
 			n, _ = strconv.Atoi(s)
 		}
-		if !slices.Contains(out, int32(n)) {
+		if !seen[n] {
+			seen[n] = true
 			out = append(out, int32(n))
 		}
 	}

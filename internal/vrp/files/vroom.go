@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 
+	"haul/internal/limits"
 	"haul/internal/vrp"
 )
 
@@ -28,6 +29,7 @@ type VROOM struct {
 	places   []vroomPlace // of the depots
 	byType   [][]int      // vehicles of each type
 	amounts  int          // dimensions
+	limits   *limits.Set
 	legs     func(profile string, factor float64, a, b vroomPlace) (duration, distance float64)
 	measured bool // distances are known
 }
@@ -162,7 +164,7 @@ func LooksVROOM(text []byte) bool {
 
 // ReadVROOM reads a problem in VROOM's JSON; errors name the place in it. most bounds the tasks; 0:
 // any number.
-func ReadVROOM(text []byte, most int) (*VROOM, error) {
+func ReadVROOM(text []byte, most int, l *limits.Set) (*VROOM, error) {
 	var in vroomInput
 	if err := Decode(text, &in); err != nil {
 		return nil, err
@@ -170,7 +172,7 @@ func ReadVROOM(text []byte, most int) (*VROOM, error) {
 	if n := len(in.Jobs) + 2*len(in.Shipments); most > 0 && n > most {
 		return nil, fmt.Errorf("%d tasks are more than the %d that are solved here: use haul solve", n, most)
 	}
-	v := &VROOM{vehicles: in.Vehicles, Plan: in.Options.Plan, Seconds: in.Options.Limit, Threads: in.Options.Threads}
+	v := &VROOM{vehicles: in.Vehicles, Plan: in.Options.Plan, Seconds: in.Options.Limit, Threads: in.Options.Threads, limits: l}
 	if err := v.gather(&in); err != nil {
 		return nil, err
 	}

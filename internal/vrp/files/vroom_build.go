@@ -1,11 +1,12 @@
 package files
 
 import (
+	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
+	"haul/internal/limits"
 	"haul/internal/vrp"
 )
 
@@ -188,7 +189,7 @@ type paid struct {
 
 // fleet makes a type of every kind of vehicle.
 func (v *VROOM) fleet(in *vroomInput, p *vrp.Problem, at []vroomPlace, ends [][2]int) error {
-	profiles := map[paid]int{}
+	profiles, types := map[paid]int{}, map[string]int{}
 	for i := range in.Vehicles {
 		c := &in.Vehicles[i]
 		where := fmt.Sprintf("vehicles[%d]", i)
@@ -201,18 +202,21 @@ func (v *VROOM) fleet(in *vroomInput, p *vrp.Problem, at []vroomPlace, ends [][2
 		if !ok {
 			number = len(p.Profiles)
 			profiles[pay] = number
+			made := int64(number + 1)
+			if err := errors.Join(v.limits.Over(limits.Profiles, made), v.limits.Over(limits.Matrix, 2*made*int64(len(at))*int64(len(at)))); err != nil {
+				return err
+			}
 			p.Profiles = append(p.Profiles, v.matrices(in, pay, at))
 		}
 		t.Profile = number
-		same := -1
-		for k, other := range p.Fleet {
-			other.Count, other.Numbers = 0, nil
-			if reflect.DeepEqual(other, t) {
-				same = k
-			}
-		}
-		if same < 0 {
+		key := fmt.Sprintf("%#v", t)
+		same, ok := types[key]
+		if !ok {
 			same = len(p.Fleet)
+			types[key] = same
+			if err := v.limits.Over(limits.Types, int64(same+1)); err != nil {
+				return err
+			}
 			p.Fleet, v.byType = append(p.Fleet, t), append(v.byType, nil)
 		}
 		p.Fleet[same].Count++

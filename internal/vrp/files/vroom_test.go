@@ -22,7 +22,7 @@ const planOf = `{"vehicles":[{"id":1,"start_index":0,"end_index":0,"time_window"
 
 func answer(t *testing.T, text string) (out vroomOutput) {
 	t.Helper()
-	v, err := ReadVROOM([]byte(text), 0)
+	v, err := ReadVROOM([]byte(text), 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,14 +107,14 @@ func TestVROOMIsRefused(t *testing.T) {
 		edit(`[20,15,0]]`, `[20,15,-1]]`):                                      "durations[2][2] is -1",
 		edit(`"skills":[3]`, `"skils":[3]`):                                    `unknown field "skils"`,
 	} {
-		if _, err := ReadVROOM([]byte(text), 0); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if _, err := ReadVROOM([]byte(text), 0, nil); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if _, err := ReadVROOM([]byte(planOf), 3); err == nil || !strings.Contains(err.Error(), "4 tasks are more than the 3") {
+	if _, err := ReadVROOM([]byte(planOf), 3, nil); err == nil || !strings.Contains(err.Error(), "4 tasks are more than the 3") {
 		t.Error(err)
 	}
-	if _, err := ReadVROOM([]byte(planOf), 4); err != nil {
+	if _, err := ReadVROOM([]byte(planOf), 4, nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -125,7 +125,7 @@ func TestVROOMCosts(t *testing.T) {
 	read := func(vehicle string) *vrp.Problem {
 		t.Helper()
 		v, err := ReadVROOM([]byte(`{"vehicles":[{"id":1,"start_index":0,`+vehicle+`},{"id":2,"start_index":0,`+vehicle+`}],"jobs":[{"id":1,"location_index":1}],
-			"matrices":{"car":{"durations":[[0,7200],[7200,0]],"distances":[[0,5000],[5000,0]]},"dear":{"durations":[[0,10],[10,0]],"costs":[[0,99],[99,0]]}}}`), 0)
+			"matrices":{"car":{"durations":[[0,7200],[7200,0]],"distances":[[0,5000],[5000,0]]},"dear":{"durations":[[0,10],[10,0]],"costs":[[0,99],[99,0]]}}}`), 0, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +173,7 @@ func TestVROOMMutated(t *testing.T) {
 				text = bytes.Join([][]byte{text[:at], text[at/2 : at/2+1], text[at:]}, nil)
 			}
 		}
-		if _, err := ReadVROOM(text, 0); err == nil {
+		if _, err := ReadVROOM(text, 0, nil); err == nil {
 			read++
 		} else if strings.ContainsAny(err.Error(), "\n\r") {
 			t.Fatalf("%q", err)
@@ -186,7 +186,7 @@ func TestVROOMMutated(t *testing.T) {
 
 // TestVROOMNames: a task goes by its number, and by its kind too where two have that number.
 func TestVROOMNames(t *testing.T) {
-	v, err := ReadVROOM([]byte(planOf), 0)
+	v, err := ReadVROOM([]byte(planOf), 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
