@@ -27,7 +27,7 @@ from haul_client import models as m
 from haul_client.api.doctor import diagnose, get_doctor_page
 from haul_client.api.jobs import cancel_job, delete_job, follow_job, get_job, list_jobs, submit_job
 from haul_client.api.policies import evaluate, list_policies
-from haul_client.api.routes import draw_instance, export_routes, optimize, read_instance, solve, vroom
+from haul_client.api.routes import draw_instance, export_routes, optimize, read_instance, solve, solve_batch, vroom
 from haul_client.api.runs import follow_runs, get_picture, get_run, list_runs, measure_step, start_run, stop_run
 from haul_client.api.server import get_about, get_health, get_metrics, get_open_api, get_page, get_readiness
 from haul_client.types import File
@@ -74,6 +74,7 @@ def main():
     problem = drawn.to_dict()
     ask = m.Solve.from_dict({**problem, "method": "search", "time": 0.2})
     found = call(solve, m.Solution, body=ask)
+    call(solve_batch, m.BatchAnswers, body=m.Batch(problems=[ask]))
     for fmt in m.ExportRoutesFormat:
         text = call(export_routes, str, fmt, body=m.Export.from_dict({**problem, **found.to_dict()}))
         if not text:

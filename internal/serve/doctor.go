@@ -26,25 +26,27 @@ const maxTraces = 256
 // diagnosis is what POST /api/v1/doctor answers: the object that haul doctor --json prints, and
 // where its page is.
 type diagnosis struct {
-	Kind   string `json:"kind"` // trace, ranks or diff
-	Page   string `json:"page"` // the page that haul doctor --html writes
-	Report any    `json:"report"`
+	Kind   string `json:"kind" api:"enum=trace|ranks|diff"`
+	Page   string `json:"page"`   // where the page with the timeline is, for a while
+	Report any    `json:"report"` // what haul doctor --json prints
 
 	LeftOut []string `json:"left_out,omitempty"` // of several files, those that could not be read, with the reason
 }
 
-// diagnose reads traces once all of them are here, and throws them away then. Several are ranks of
-// one job; with ?diff=1 two are before and after.
-func (s *Server) diagnose(w http.ResponseWriter, r *http.Request) {
-	out, err := s.diagnosis(w, r)
-	if err != nil {
-		s.fail(w, err)
-		return
-	}
-	s.answer(w, out)
+var doctorRoutes = []route{
+	{at: "POST /api/v1/doctor", id: "diagnose", tag: "doctor", text: "Says why a run is slow, from its traces",
+		more:   "The body is one trace, or a form of several files: the ranks of one job, or with `diff=1` before and after. Traces are read when all of them have come, and not kept. Of several, `left_out` names those that cannot be read.",
+		params: []param{{"name", "query", "string", "Of the one trace."}, {"diff", "query", "string enum=1", "Compare two traces."}},
+		takes: []media{{kind: octets, of: aFile}, {kind: "multipart/form-data",
+			of: raw{"", `{"type":"object","properties":{"trace":{"type":"array","items":{"type":"string","format":"binary"},"minItems":1,"maxItems":256}},"required":["trace"]}`}}},
+		do: answers((*Server).diagnose)},
+	{at: "GET /api/v1/doctor/pages/{id}", id: "getDoctorPage", tag: "doctor", text: "Gives the page that haul doctor --html would write", do: writes((*Server).doctorPage),
+		params: []param{{"id", "path", "string letters=1", "As a diagnosis names it."}}, gives: []reply{{status: 200, text: "A page.", content: []media{{kind: "text/html"}}}}},
 }
 
-func (s *Server) diagnosis(w http.ResponseWriter, r *http.Request) (*diagnosis, error) {
+// diagnose reads traces once all of them are here, and throws them away then. Several are ranks of
+// one job; with ?diff=1 two are before and after.
+func (s *Server) diagnose(w http.ResponseWriter, r *http.Request) (*diagnosis, error) {
 	q := r.URL.Query()
 	if err := onlyKnown(q, "name", "diff"); err != nil {
 		return nil, err

@@ -16,10 +16,10 @@ import (
 // evaluateRequest is the body of POST /api/v1/evaluate.
 type evaluateRequest struct {
 	Policy    string  `json:"policy,omitempty"`
-	Customers int     `json:"customers,omitempty"` // 0: as it was trained
-	Count     int     `json:"count,omitempty"`     // instances; 100 where none is given
-	Decode    string  `json:"decode,omitempty"`
-	Seed      *uint64 `json:"seed,omitempty"` // of the instances; the training run's where none is given
+	Customers int     `json:"customers,omitempty" api:"min=0 max=500"`          // 0: as it was trained
+	Count     int     `json:"count,omitempty" api:"min=2 max=1000 default=100"` // instances
+	Decode    string  `json:"decode,omitempty"`                                 // greedy where none is given
+	Seed      *uint64 `json:"seed,omitempty"`                                   // of the instances; the training run's where none is given
 }
 
 // evaluated is what it answers. Costs are on the unit square.
@@ -33,24 +33,25 @@ type evaluated struct {
 	CPC       float64 `json:"cpc"` // per customer
 	Gap       float64 `json:"gap"` // paired, a fraction
 	GapSE     float64 `json:"gap_se"`
-	GapTo     string  `json:"gap_to"`    // optimum or search
+	GapTo     string  `json:"gap_to" api:"enum=optimum|search"`
 	GapCount  int     `json:"gap_count"` // instances that the gap is over: those whose reference was found in time
 	Seconds   float64 `json:"seconds"`
 }
 
-// evaluate puts a policy to the test on instances that it has not learned from.
-func (s *Server) evaluate(w http.ResponseWriter, r *http.Request) {
+var policyRoutes = []route{
+	{at: "POST /api/v1/evaluate", id: "evaluate", tag: "policies", text: "Tests a policy on instances that it was not trained on",
+		more:  "The answer has cost, gap and standard errors. If the time of the request ends before the search has solved all instances, the gap is over the first `gap_count`.",
+		takes: asJSON(evaluateRequest{}), do: answers((*Server).evaluate)},
+	{at: "GET /api/v1/policies", id: "listPolicies", tag: "policies", text: "Lists policies: the shipped ones, and the best of every routing run", do: answers((*Server).listPolicies)},
+}
+
+// evaluate tests a policy on instances that it has not learned from.
+func (s *Server) evaluate(w http.ResponseWriter, r *http.Request) (*evaluated, error) {
 	var ask evaluateRequest
-	err := s.decode(w, r, &ask)
-	var out *evaluated
-	if err == nil {
-		out, err = s.evaluation(r, &ask)
+	if err := s.decode(w, r, &ask); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		s.fail(w, err)
-		return
-	}
-	s.answer(w, out)
+	return s.evaluation(r, &ask)
 }
 
 func (s *Server) evaluation(r *http.Request, ask *evaluateRequest) (*evaluated, error) {

@@ -67,18 +67,30 @@ func (k *known) MarshalJSON() ([]byte, error) {
 	return append(append(text, ','), more[1:]...), err
 }
 
-// readInstance reads a file of any format that haul solve reads, or one instance of a file of many.
-// Its name is looked at for its ending and is no path.
-func (s *Server) readInstance(w http.ResponseWriter, r *http.Request) {
-	found, err := s.instanceOf(w, r)
-	if err != nil {
-		s.fail(w, err)
-		return
-	}
-	s.answer(w, found)
+var instanceRoutes = []route{
+	{at: "POST /api/v1/instances", id: "readInstance", tag: "routes", text: "Reads a file of any format that haul solve reads, or one instance of a file of many",
+		more: "`missing` of a refusal names what a table lacks, `notes` the columns that were not read.",
+		params: []param{{"name", "query", "string", "The file's name; its ending tells what it is. Where it does not, its first bytes do."},
+			{"capacity", "query", "integer min=0 max=2147483647", "Of a table that states none."},
+			{"index", "query", "integer min=0 max=2147483647 default=0", "Of the instance in a file of many."},
+			{"distance", "query", "string enum=rounded|exact|dimacs|ceil|trunc", "How Euclidean distances are rounded, whatever the file states."},
+			{"speed", "query", "number above=0 max=2147483647", "Of the vehicles of a table: km/h where places have lat and lon, else distance per unit of time."},
+			{"times", "query", "string enum=minutes|seconds|hours default=minutes", "What plain numbers of time in a table count."}},
+		takes: []media{{kind: octets, of: aFile}}, do: answers((*Server).readInstance)},
+	{at: "GET /api/v1/instances/random", id: "drawInstance", tag: "routes", text: "Draws an instance on the unit square",
+		params: []param{{"customers", "query", "integer min=1 max=5000 default=20", "How many."}, {"capacity", "query", "integer min=1 max=2147483647 default=30", "Of a vehicle."},
+			{"seed", "query", "integer int64 min=0 default=1", "Equal seeds draw equal instances."}},
+		do: answers((*Server).randomInstance)},
+	{at: "POST /api/v1/export/{format}", id: "exportRoutes", tag: "routes", text: "Writes routes as a file", more: "The routes are judged first. `routes` are needed for every format but vrp.",
+		params: []param{{"format", "path", "string enum=" + strings.Join(sortedKeys(formats), "|"), "Of the file."}}, do: writes((*Server).export),
+		takes: []media{{kind: "application/json", of: exportRequest{}, example: `{"coords":[[0,0],[10,0],[0,10],[-10,0],[0,-10]],"demands":[0,5,5,5,5],"capacity":10,"routes":[[1,2],[3,4]]}`}},
+		gives: []reply{{status: 200, text: "The file.", content: []media{{kind: "text/plain"}, {kind: "text/csv"}, {kind: "application/geo+json", of: anything},
+			{kind: "application/json", of: anything}, {kind: "image/svg+xml"}}}}},
 }
 
-func (s *Server) instanceOf(w http.ResponseWriter, r *http.Request) (*known, error) {
+// readInstance reads a file of any format that haul solve reads, or one instance of a file of many.
+// Its name is looked at for its ending and is no path.
+func (s *Server) readInstance(w http.ResponseWriter, r *http.Request) (*known, error) {
 	// What comes in slowly keeps a place among the files, which bound the memory that they take,
 	// and none among those who compute.
 	leaveFiles, err := s.files.enter(r.Context())
@@ -216,41 +228,36 @@ func onlyKnown(q url.Values, names ...string) error {
 }
 
 // randomInstance draws one as haul gen does.
-func (s *Server) randomInstance(w http.ResponseWriter, r *http.Request) {
+func (s *Server) randomInstance(_ http.ResponseWriter, r *http.Request) (*known, error) {
 	q := r.URL.Query()
 	if err := onlyKnown(q, "customers", "capacity", "seed"); err != nil {
-		s.fail(w, err)
-		return
+		return nil, err
 	}
 	ask := struct{ customers, capacity, seed int }{20, 30, 1}
 	for key, v := range map[string]*int{"customers": &ask.customers, "capacity": &ask.capacity, "seed": &ask.seed} {
 		if text := q.Get(key); q.Has(key) {
 			n, err := strconv.Atoi(text)
 			if err != nil || n < 0 {
-				s.fail(w, refuse(http.StatusBadRequest, "%s is %q: a whole number is needed", key, line(text)))
-				return
+				return nil, refuse(http.StatusBadRequest, "%s is %q: a whole number is needed", key, line(text))
 			}
 			*v = n
 		}
 	}
 	if ask.capacity > math.MaxInt32 {
-		s.fail(w, refuse(http.StatusUnprocessableEntity, "capacity is %d: up to %d can be asked for", ask.capacity, math.MaxInt32))
-		return
+		return nil, refuse(http.StatusUnprocessableEntity, "capacity is %d: up to %d can be asked for", ask.capacity, math.MaxInt32)
 	}
 	if ask.customers > s.limits.Customers {
-		s.fail(w, refuse(http.StatusUnprocessableEntity, "%d customers are more than the %d that are solved here", ask.customers, s.limits.Customers))
-		return
+		return nil, refuse(http.StatusUnprocessableEntity, "%d customers are more than the %d that are solved here", ask.customers, s.limits.Customers)
 	}
 	src := vrp.Source{Seed: uint64(ask.seed), Distribution: vrp.Uniform, N: ask.customers, Capacity: int32(ask.capacity), DemandMin: 1, DemandMax: int32(min(9, ask.capacity))}
 	if err := src.Check(); err != nil {
-		s.fail(w, refuse(http.StatusUnprocessableEntity, "%s", err))
-		return
+		return nil, refuse(http.StatusUnprocessableEntity, "%s", err)
 	}
 	batch := vrp.NewBatch(1, src.N, src.Capacity)
 	src.Fill(batch, 0)
 	p := batch.Problem(0)
 	p.Name = fmt.Sprintf("random-%d-seed-%d", src.N, ask.seed)
-	s.answer(w, &known{problem: p, Count: 1})
+	return &known{problem: p, Count: 1}, nil
 }
 
 // exportRequest is an instance and its routes: what this server drew, and what it answered, side by

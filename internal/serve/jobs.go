@@ -34,8 +34,8 @@ const (
 
 // jobState is a job as clients see it and as the folder keeps it.
 type jobState struct {
-	ID        string     `json:"id"`
-	State     string     `json:"state"`
+	ID        string     `json:"id" api:"pattern=^[A-Z2-7]{26}$"`
+	State     string     `json:"state" api:"enum=queued|running|done|failed|cancelled"`
 	Key       string     `json:"key,omitempty"` // Idempotency-Key of the request
 	Created   time.Time  `json:"created"`
 	Started   *time.Time `json:"started,omitempty"`

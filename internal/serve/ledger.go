@@ -38,20 +38,11 @@ const ledgerBatch = 128
 
 // measureLedger takes the step of a run's settings apart on this machine's CPU, as haul profile
 // does.
-func (s *Server) measureLedger(w http.ResponseWriter, r *http.Request) {
+func (s *Server) measureLedger(_ http.ResponseWriter, r *http.Request) (*account, error) {
 	found, err := s.findRun(r)
-	var out *account
-	if err == nil {
-		out, err = s.accountOf(r, found)
-	}
 	if err != nil {
-		s.fail(w, err)
-		return
+		return nil, err
 	}
-	s.answer(w, out)
-}
-
-func (s *Server) accountOf(r *http.Request, found *Run) (*account, error) {
 	l := s.ledgers
 	if was := l.get(found); was != nil {
 		return was, nil

@@ -126,47 +126,6 @@ func objectSchema(parts []*schema.Part, about string, more ...field) fields {
 	return out
 }
 
-// TestOpenAPIPartsAreGenerated compares the schemas of problems in openapi.json with the table of
-// parts. The keys that a request has beside its problem are openapi.json's own.
-func TestOpenAPIPartsAreGenerated(t *testing.T) {
-	want := map[string]fields{}
-	for o, name := range named {
-		want[name] = objectSchema(schema.Of(o), "")
-	}
-	top := map[string]bool{}
-	for _, p := range schema.Top() {
-		top[p.Key] = true
-	}
-	all := parsed(t, openAPIText)
-	for _, name := range []string{"Instance", "Solve", "Export"} {
-		was := all.at("components").at("schemas").at(name)
-		var more []field
-		for _, f := range was.at("properties") {
-			if !top[f.key] {
-				more = append(more, f)
-			}
-		}
-		about, _ := was.get("description").(string)
-		want[name] = append(objectSchema(schema.Top(), about, more...), field{"example", was.get("example")})
-	}
-	schemas := all.at("components").at("schemas")
-	for i := range schemas {
-		if made, ok := want[schemas[i].key]; ok {
-			schemas[i].value = made
-		}
-	}
-	text, err := json.Marshal(all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b bytes.Buffer
-	if err := json.Indent(&b, text, "", " "); err != nil {
-		t.Fatal(err)
-	}
-	b.WriteByte('\n')
-	generated(t, "openapi.json", b.String())
-}
-
 // parsed is a JSON object with the order of its keys.
 func parsed(t *testing.T, text []byte) fields {
 	t.Helper()

@@ -139,11 +139,44 @@ func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(openAPIText)
 }
 
-// about says what is running.
-func (s *Server) about(w http.ResponseWriter, _ *http.Request) {
+// about is what GET /api/v1/about answers.
+type about struct {
+	Version string      `json:"version"`
+	Runs    string      `json:"runs"` // the folder of runs
+	Cores   int         `json:"cores"`
+	Limits  aboutLimits `json:"limits"`
+}
+
+type aboutLimits struct {
+	Customers  int     `json:"customers"` // of an instance
+	PolicySize int     `json:"policy_customers"`
+	ExactSize  int     `json:"exact_customers"`
+	Search     float64 `json:"search_seconds"`
+	JobTime    float64 `json:"job_seconds"`
+	Upload     int64   `json:"upload_bytes"`
+	Unpacked   int64   `json:"unpacked_bytes"`
+	Count      int     `json:"evaluation_instances"`
+	Batch      int     `json:"batch_problems"` // of POST /api/v1/batch
+}
+
+func (s *Server) about(http.ResponseWriter, *http.Request) (about, error) {
 	l := s.limits
-	s.answer(w, map[string]any{"version": s.o.Version, "runs": s.o.Runs, "cores": runtime.GOMAXPROCS(0),
-		"limits": map[string]any{"customers": l.Customers, "policy_customers": l.PolicySize, "exact_customers": exactMost, "search_seconds": l.Search.Seconds(),
-			"job_seconds":  l.JobTime.Seconds(),
-			"upload_bytes": l.Upload, "unpacked_bytes": l.Unpacked, "evaluation_instances": l.Count}})
+	return about{s.o.Version, s.o.Runs, runtime.GOMAXPROCS(0), aboutLimits{l.Customers, l.PolicySize, exactMost,
+		l.Search.Seconds(), l.JobTime.Seconds(), l.Upload, l.Unpacked, l.Count, batchMost}}, nil
+}
+
+var serverRoutes = []route{
+	{at: "GET /api/v1/openapi.json", id: "getOpenAPI", tag: "server", text: "Describes the API", do: writes((*Server).openAPI),
+		gives: []reply{{status: 200, text: "Done.", content: asJSON(anything)}}},
+	{at: "GET /api/v1/about", id: "getAbout", tag: "server", text: "Says the version and the limits of this server", do: answers((*Server).about)},
+	{at: "GET /{$}", id: "getPage", tag: "server", text: "Leads to the page", do: writes((*Server).home),
+		gives: []reply{{status: 302, text: "Its first part.", location: "Where it is."}}},
+	{at: "GET " + healthPath, id: "getHealth", tag: "server", text: "Says that the server is alive", open: true, do: writes((*Server).healthz),
+		gives: []reply{plain(200, "It is.")}},
+	{at: "GET " + readyPath, id: "getReadiness", tag: "server", text: "Says whether requests should be sent here",
+		more: "Not while the server stops, and not if jobs cannot be kept.", open: true, do: writes((*Server).readyz),
+		gives: []reply{plain(200, "They should."), plain(503, "The server stops, or cannot keep jobs.")}},
+	{at: "GET /metrics", id: "getMetrics", tag: "server", text: "Gives metrics for Prometheus",
+		do:    writes(func(s *Server, w http.ResponseWriter, r *http.Request) { s.metrics.ServeHTTP(w, r) }),
+		gives: []reply{plain(200, "Done.")}},
 }

@@ -48,7 +48,7 @@ type checkpoint struct {
 // policyInfo is a policy in a list.
 type policyInfo struct {
 	Name      string `json:"name"`
-	From      string `json:"from"` // shipped or run
+	From      string `json:"from" api:"enum=shipped|run"`
 	Customers int    `json:"customers"`
 	Capacity  int    `json:"capacity"`
 	Hidden    int    `json:"hidden_dim"`
@@ -354,6 +354,11 @@ func (b *bench) close() {
 	}
 }
 
-func (s *Server) listPolicies(w http.ResponseWriter, _ *http.Request) {
-	s.answer(w, map[string]any{"policies": append([]policyInfo{}, s.policies.list()...)})
+// policyList is what GET /api/v1/policies answers.
+type policyList struct {
+	Policies []policyInfo `json:"policies"`
+}
+
+func (s *Server) listPolicies(http.ResponseWriter, *http.Request) (policyList, error) {
+	return policyList{append([]policyInfo{}, s.policies.list()...)}, nil
 }

@@ -18,8 +18,8 @@ import (
 type problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
-	Status int    `json:"status"`
-	Detail string `json:"detail"`
+	Status int    `json:"status" api:"min=400 max=599"`
+	Detail string `json:"detail"` // one line for a person
 
 	Missing string `json:"missing,omitempty"` // a parameter that would make the request whole
 

@@ -28,10 +28,10 @@ const (
 // Run is a run folder as it was last read. It is not changed any more once it was handed out.
 type Run struct {
 	Summary
-	Settings map[string]string `json:"settings"` // by key: training.batch_size
-	Tables   map[string]*table `json:"tables"`   // by the name of the CSV file
-	Pictures []string          `json:"pictures"`
-	Result   json.RawMessage   `json:"result"` // how it ended; null while it has not
+	Settings map[string]string `json:"settings" api:"null"` // by key: training.batch_size
+	Tables   map[string]*table `json:"tables" api:"null"`   // by the name of the CSV file
+	Pictures []string          `json:"pictures" api:"null"`
+	Result   json.RawMessage   `json:"result" api:"null"` // how it ended; null while it has not
 
 	text    []byte // of its settings
 	policy  fs.FileInfo
@@ -42,13 +42,13 @@ type Run struct {
 // Summary is a run in a list.
 type Summary struct {
 	Name    string                     `json:"name"`
-	State   string                     `json:"state"`
+	State   string                     `json:"state" api:"enum=running|done|stopped"`
 	Model   string                     `json:"model"` // the recipe
 	Unit    string                     `json:"unit"`  // what it counts: epoch, iteration
 	At      int                        `json:"at"`    // how many of them are done
 	Of      int                        `json:"of"`    // how many there are; 0: not known
 	Updated time.Time                  `json:"updated"`
-	Last    map[string]json.RawMessage `json:"last"` // the newest row of its history
+	Last    map[string]json.RawMessage `json:"last" api:"null"` // the newest row of its history
 }
 
 // gained is what a run has more of than before.

@@ -105,45 +105,6 @@ func New(o Options) (*Server, error) {
 // Handler is the server without a listener.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// routes is the table of what there is; openapi.json describes what stands under /api, and a test
-// compares the two.
-func (s *Server) routes() *http.ServeMux {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+healthPath, s.healthz)
-	mux.HandleFunc("GET "+readyPath, s.readyz)
-	mux.Handle("GET /metrics", s.metrics)
-	mux.HandleFunc("GET /api/v1/openapi.json", s.openAPI)
-	mux.HandleFunc("GET /api/v1/about", s.about)
-	mux.HandleFunc("POST /api/v1/solve", s.solve)
-	mux.HandleFunc("POST /api/v1/jobs", s.submitJob)
-	mux.HandleFunc("GET /api/v1/jobs", s.listJobs)
-	mux.HandleFunc("GET /api/v1/jobs/{id}", s.oneJob)
-	mux.HandleFunc("DELETE /api/v1/jobs/{id}", s.deleteJob)
-	mux.HandleFunc("POST /api/v1/jobs/{id}/cancel", s.cancelJob)
-	mux.HandleFunc("GET /api/v1/jobs/{id}/events", s.jobEvents)
-	mux.HandleFunc("POST /api/v1/evaluate", s.evaluate)
-	mux.HandleFunc("GET /api/v1/policies", s.listPolicies)
-	mux.HandleFunc("GET /api/v1/instances/random", s.randomInstance)
-	mux.HandleFunc("POST /api/v1/instances", s.readInstance)
-	mux.HandleFunc("POST /api/v1/export/{format}", s.export)
-	mux.HandleFunc("GET /api/v1/runs", s.listRuns)
-	mux.HandleFunc("POST /api/v1/runs", s.startRun)
-	mux.HandleFunc("GET /api/v1/runs/{name}", s.oneRun)
-	mux.HandleFunc("POST /api/v1/runs/{name}/stop", s.stopRun)
-	mux.HandleFunc("GET /api/v1/runs/{name}/pictures/{file}", s.picture)
-	mux.HandleFunc("POST /api/v1/runs/{name}/ledger", s.measureLedger)
-	mux.HandleFunc("GET /api/v1/events", s.events)
-	mux.HandleFunc("POST /api/v1/doctor", s.diagnose)
-	mux.HandleFunc("GET /api/v1/doctor/pages/{id}", s.doctorPage)
-	mux.HandleFunc("/api/", s.noSuch)
-	mux.HandleFunc("POST /{$}", s.vroom)
-	mux.HandleFunc("POST /optimization", s.vroom)
-	mux.HandleFunc("/optimization", s.noSuch)
-	mux.HandleFunc("GET /{$}", s.home)
-	mux.HandleFunc("/", s.page)
-	return mux
-}
-
 // Serve answers on a listener until ctx ends, and then stops: event streams end at once, requests
 // under way are given a moment.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {

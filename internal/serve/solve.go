@@ -2,10 +2,13 @@ package serve
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"math"
 	"net/http"
+	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"haul/internal/limits"
@@ -28,43 +31,139 @@ func (l Limits) bounds() solve.Bounds {
 // solveRequest is what POST /api/v1/solve takes.
 type solveRequest struct {
 	instance
-	Method string    `json:"method,omitempty"`
-	Time   float64   `json:"time,omitempty"`   // seconds of a search; 1 where none is given
-	Seed   *uint64   `json:"seed,omitempty"`   // of a search, or of the routes that a policy draws
-	Policy string    `json:"policy,omitempty"` // of GET /api/v1/policies; "": the shipped one nearest in size
-	Decode string    `json:"decode,omitempty"` // what policy.ParseDecode reads; "": policy.DecodeFor
-	Start  [][]int32 `json:"start,omitempty"`  // routes that a search improves
+	// Where none is given: policy beside policy or decode, search beside time or start, else exact
+	// up to 12 customers and search past that. exact takes 18 at most.
+	Method string `json:"method,omitempty" api:"enum=exact|search|savings|policy"`
+	// Seconds of a search; 1 where none is given. Up to 60 for a solve, up to 3,600 for a job.
+	Time float64 `json:"time,omitempty" api:"min=0 max=3600 default=1"`
+	// Of a search, or of the routes that a policy draws: equal seeds, equal routes. Where none is
+	// given, a policy draws by its training run's.
+	Seed *uint64 `json:"seed,omitempty"`
+	// Of /api/v1/policies; the shipped one nearest in size where none is given.
+	Policy string `json:"policy,omitempty"`
+	// As haul eval --decode: greedy, pomo, pomo8, pomo8:T, sample:K, sample8:K, sgbs, sgbs8, eas:I,
+	// eas8:I. Where none is given, as haul solve: pomo8 up to 200 customers, pomo up to 400, greedy
+	// past that; pomo8:1 and pomo:1 where the policy's starts are viewed, up to twice the customers
+	// that it was trained on.
+	Decode string `json:"decode,omitempty"`
+	// Routes that a search improves; customers whom they leave out are taken in.
+	Start [][]int32 `json:"start,omitempty"`
 
-	StartTypes []int32 `json:"start_types,omitempty"` // the vehicle type of each; none: all 0
-	Gap        bool    `json:"gap,omitempty"`         // ask for the gap to the optimum, where that is within reach
+	StartTypes []int32 `json:"start_types,omitempty"` // the vehicle type of each route of start; none: all 0
+	Gap        bool    `json:"gap,omitempty"`         // also tell the gap to the optimum, up to 12 customers
 }
 
 // solved is what it answers.
 type solved struct {
-	Cost       float64   `json:"cost"`
+	Cost float64 `json:"cost"`
+	// Customers in the order of their visits, numbered as in coords; every route begins and ends at
+	// its depot, and open routes go back for nothing. A depot among them is a reload.
 	Routes     [][]int32 `json:"routes"`
 	Method     string    `json:"method"`
 	Policy     string    `json:"policy,omitempty"`
-	Decode     string    `json:"decode,omitempty"` // how the policy built them
-	Seconds    float64   `json:"seconds"`
-	Iterations int       `json:"iterations,omitempty"`
-	Optimum    *float64  `json:"optimum,omitempty"` // the lowest cost there is, where it is known
-	Gap        *float64  `json:"gap,omitempty"`     // a fraction of the optimum
+	Decode     string    `json:"decode,omitempty"` // how the policy built the routes
+	Seconds    float64   `json:"seconds" api:"min=0"`
+	Iterations int       `json:"iterations,omitempty" api:"min=0"`
+	Optimum    *float64  `json:"optimum,omitempty"`         // the lowest cost there is, where it is known
+	Gap        *float64  `json:"gap,omitempty" api:"min=0"` // a fraction of the optimum
 
-	Types   []int32     `json:"types,omitempty"`             // the vehicle type of each route, where there are several
-	Missing int         `json:"unserved_required,omitempty"` // required customers that are on no route
-	Plan    *files.Plan `json:"plan,omitempty"`              // where routes have times
+	Types   []int32     `json:"types,omitempty"`                         // the vehicle type of each route, where there are several
+	Missing int         `json:"unserved_required,omitempty" api:"min=0"` // required customers that are on no route
+	Plan    *files.Plan `json:"plan,omitempty"`                          // where routes have times
 
 	interrupted bool // the context ended first: the best routes so far
 }
 
 // improved is how a search stands.
 type improved struct {
-	Seconds    float64   `json:"seconds"`
-	Iterations int       `json:"iterations"`
+	Seconds    float64   `json:"seconds" api:"min=0"`
+	Iterations int       `json:"iterations" api:"min=0"`
 	Cost       float64   `json:"cost"`
 	Routes     [][]int32 `json:"routes,omitempty"` // where they are others than before
 	Types      []int32   `json:"types,omitempty"`  // with routes: the vehicle type of each, where there are several
+}
+
+// solveExample is a body of POST /api/v1/solve.
+const solveExample = `{"coords":[[0,0],[10,0],[0,10],[-10,0],[0,-10]],"demands":[0,5,5,5,5],"capacity":10,"method":"search","time":0.1}`
+
+var solveRoutes = []route{
+	{at: "POST /api/v1/solve", id: "solve", tag: "routes", text: "Solves an instance by `exact` (up to 18 customers), `search` (for `time` seconds) or `policy`",
+		more:  "With Accept: text/event-stream the answer is a stream of server-sent events: `progress` (cost and, where they are better, routes) while a search runs, then `result`, or `problem`. A search takes up to 60 seconds here; a job takes an hour.",
+		takes: []media{{kind: "application/json", of: solveRequest{}, example: solveExample}}, do: writes((*Server).solve),
+		gives: []reply{{status: 200, text: "The routes.", content: []media{{kind: "application/json", of: solved{}}, {kind: "text/event-stream"}}}}},
+	{at: "POST /api/v1/batch", id: "solveBatch", tag: "routes", text: "Solves up to 100 instances, each a body of `/api/v1/solve`, and answers in their order",
+		more:  "Each answer has a `solution`, or a `problem` that says why there is none. The searches take 60 seconds together at most; those without a `time` share them, up to a second each.",
+		takes: []media{{kind: "application/json", of: batchRequest{}, example: `{"problems":[` + solveExample + `]}`}}, do: answers((*Server).batch)},
+}
+
+// batchMost is the most problems of a batch.
+const batchMost = 100
+
+// batchRequest is the body of POST /api/v1/batch.
+type batchRequest struct {
+	Problems []json.RawMessage `json:"problems" api:"of=Solve min=1 max=100"`
+}
+
+// batchAnswers are the answers to its problems, in their order.
+type batchAnswers struct {
+	Answers []batchAnswer `json:"answers"`
+}
+
+// batchAnswer is a solution, or why there is none.
+type batchAnswer struct {
+	Solution *solved  `json:"solution,omitempty"`
+	Problem  *problem `json:"problem,omitempty"`
+}
+
+// batch solves many small problems in one request, as many at once as there are cores.
+func (s *Server) batch(w http.ResponseWriter, r *http.Request) (*batchAnswers, error) {
+	var ask batchRequest
+	if err := s.decode(w, r, &ask); err != nil {
+		return nil, err
+	}
+	n := len(ask.Problems)
+	if n == 0 || n > batchMost {
+		return nil, refuse(http.StatusUnprocessableEntity, "problems has %d entries: from 1 to %d are solved in one request; send more as jobs (POST /api/v1/jobs)", n, batchMost)
+	}
+	share := min(1, s.limits.Search.Seconds()/float64(n)) // of a search whose time is not given
+	out, work, asked := &batchAnswers{make([]batchAnswer, n)}, make(chan func(), n), 0.0
+	for i, text := range ask.Problems {
+		var one solveRequest
+		p, m, timed, err := (*vrp.Problem)(nil), (*solve.Method)(nil), false, one.decode(text, &one)
+		if err == nil {
+			timed = one.Time != 0
+			p, m, err = one.check(s.limits)
+		}
+		if err != nil {
+			out.Answers[i].Problem = asProblem(err)
+			continue
+		}
+		if !timed {
+			one.Time = share
+		}
+		if m.Name == solve.Search {
+			asked += one.Time
+		}
+		work <- func() {
+			if out.Answers[i].Solution, err = s.solveBy(r, p, m, &one, nil); err != nil {
+				out.Answers[i].Problem = asProblem(err)
+			}
+		}
+	}
+	close(work)
+	if most := s.limits.Search.Seconds(); asked > most*(1+1e-9) {
+		return nil, refuse(http.StatusUnprocessableEntity, "the searches of the batch take %g seconds together: up to %g can be asked for; send long ones as jobs (POST /api/v1/jobs)", asked, most)
+	}
+	var group sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0), clientLong) {
+		group.Go(func() {
+			for f := range work {
+				f()
+			}
+		})
+	}
+	group.Wait()
+	return out, r.Context().Err()
 }
 
 func (s *Server) solve(w http.ResponseWriter, r *http.Request) {

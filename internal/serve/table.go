@@ -14,8 +14,8 @@ import (
 // table is a run's CSV file as it grows. Rows are kept as JSON, encoded once. The slice only
 // grows, or is replaced by a new one, so a reader of an earlier slice may keep reading it.
 type table struct {
-	Columns []string          `json:"columns"`
-	Rows    []json.RawMessage `json:"rows"`
+	Columns []string          `json:"columns" api:"null"`
+	Rows    []json.RawMessage `json:"rows" api:"null"`
 	Cut     bool              `json:"cut,omitempty"` // the file is longer than what is kept
 
 	info fs.FileInfo // of the file that was read

@@ -36,9 +36,9 @@ const startWait = 60 * time.Second
 
 // trainRequest asks for a run.
 type trainRequest struct {
-	Config string  `json:"config"`
+	Config string  `json:"config"` // one of those that GET /api/v1/runs names
 	Device string  `json:"device,omitempty"`
-	Time   float64 `json:"time,omitempty"` // seconds; 0: to the end of its settings
+	Time   float64 `json:"time,omitempty" api:"min=0 max=86400"` // seconds; 0: to the end of its settings
 }
 
 // startedRun names a run that was started or is told to stop.

@@ -24,6 +24,29 @@ const (
 	vroomInput    = 2
 )
 
+// VROOM's own objects.
+var (
+	vroomInputSchema = raw{"VroomInput", `{"type":"object","properties":{"jobs":{"type":["array","null"],"items":{"type":"object"},"maxItems":2000},` +
+		`"shipments":{"type":["array","null"],"items":{"type":"object"},"maxItems":2000},"vehicles":{"type":"array","items":{"type":"object"},"minItems":1,"maxItems":2000},` +
+		`"matrices":{"type":["object","null"]},"options":{"type":["object","null"]}},"required":["vehicles"],` +
+		`"description":"docs/formats.md says what is honoured. options.l is the seconds of search, 1 where none is given."}`}
+	vroomOutputSchema = raw{"VroomOutput", `{"type":"object","properties":{"code":{"type":"integer","enum":[0]},"summary":{"type":"object","additionalProperties":true},` +
+		`"unassigned":{"type":"array","items":{"type":"object","additionalProperties":true}},"routes":{"type":"array","items":{"type":"object","additionalProperties":true}}},` +
+		`"required":["code","summary","unassigned","routes"]}`}
+	vroomErrorSchema = raw{"VroomError", `{"type":"object","properties":{"code":{"type":"integer","enum":[1,2,3]},"error":{"type":"string"}},"required":["code","error"]}`}
+)
+
+var vroomRoutes = []route{
+	vroomRoute("POST /{$}", "vroom", "Solves VROOM's JSON and answers like vroom-express, so that its clients need only another address"),
+	vroomRoute("POST /optimization", "optimize", "The same for clients of openrouteservice: `Client(base_url=\"http://127.0.0.1:8420\", key=TOKEN)`"),
+}
+
+func vroomRoute(at, id, text string) route {
+	return route{at: at, id: id, tag: "routes", text: text, more: "`options.l` is seconds (default 1), `options.c` computes a plan's times.",
+		takes: []media{{kind: "application/json", of: vroomInputSchema, example: `{"vehicles":[{"id":1,"start":[0,0],"end":[0,0]}],"jobs":[{"id":1,"location":[0.1,0.2]}]}`}},
+		gives: []reply{{status: 200, text: "Routes in VROOM's own form.", content: asJSON(vroomOutputSchema)}}, fails: asJSON(vroomErrorSchema), do: writes((*Server).vroom)}
+}
+
 func (s *Server) vroom(w http.ResponseWriter, r *http.Request) {
 	out, err := s.vroomAnswer(w, r)
 	if err != nil {

@@ -212,26 +212,43 @@ func (s *Server) findRun(r *http.Request) (*Run, error) {
 	return nil, refuse(http.StatusNotFound, "there is no run %q in %s", line(name), s.o.Runs)
 }
 
-func (s *Server) listRuns(w http.ResponseWriter, _ *http.Request) {
+// runList is what GET /api/v1/runs answers.
+type runList struct {
+	Folder string    `json:"folder"`
+	Runs   []Summary `json:"runs"`
+	Train  *offered  `json:"train,omitempty"` // what runs can be started with; left out where none can
+}
+
+func (s *Server) listRuns(http.ResponseWriter, *http.Request) (runList, error) {
 	list := []Summary{}
 	for _, r := range s.runs.all() {
 		list = append(list, r.Summary)
 	}
-	out := map[string]any{"folder": s.o.Runs, "runs": list}
-	if o := s.offers(); o != nil {
-		out["train"] = o
-	}
-	s.answer(w, out)
+	return runList{s.o.Runs, list, s.offers()}, nil
 }
 
-func (s *Server) oneRun(w http.ResponseWriter, r *http.Request) {
-	found, err := s.findRun(r)
-	if err != nil {
-		s.fail(w, err)
-		return
+func (s *Server) oneRun(_ http.ResponseWriter, r *http.Request) (*Run, error) { return s.findRun(r) }
+
+var (
+	runName   = []param{{"name", "path", "string letters=1", "Of the run's folder."}}
+	runRoutes = []route{
+		{at: "GET /api/v1/runs", id: "listRuns", tag: "runs", text: "Lists the runs of the folder, the newest first", do: answers((*Server).listRuns)},
+		{at: "POST /api/v1/runs", id: "startRun", tag: "runs", text: "Starts a training run, where haul serve --train allows it",
+			takes: asJSON(trainRequest{}), do: writes((*Server).startRun), gives: []reply{{status: 201, text: "It has begun.", content: asJSON(startedRun{})}}},
+		{at: "GET /api/v1/runs/{name}", id: "getRun", tag: "runs", text: "Shows a run: settings, tables, pictures, result", params: runName, do: answers((*Server).oneRun)},
+		{at: "POST /api/v1/runs/{name}/stop", id: "stopRun", tag: "runs", text: "Lets a run that was started here save and end", params: runName,
+			do: writes((*Server).stopRun), gives: []reply{{status: 202, text: "It is told.", content: asJSON(startedRun{})}}},
+		{at: "GET /api/v1/runs/{name}/pictures/{file}", id: "getPicture", tag: "runs", text: "Gives a picture of a run",
+			params: []param{runName[0], {"file", "path", "string letters=1", "One of the run's pictures."}}, do: writes((*Server).picture),
+			gives: []reply{{status: 200, text: "An image, PNG or SVG; as application/octet-stream where Accept asks for that alone.",
+				content: []media{{kind: octets, of: aFile}, {kind: "image/png", of: aFile}, {kind: "image/svg+xml", of: aFile}}}}},
+		{at: "POST /api/v1/runs/{name}/ledger", id: "measureStep", tag: "runs", text: "Measures where the time of the run's training step goes, on this machine's CPU",
+			more: "As haul profile does, with at most 128 rows per step. The account is kept until the settings change.", params: runName, do: answers((*Server).measureLedger)},
+		{at: "GET /api/v1/events", id: "followRuns", tag: "runs", text: "Streams what happens to the runs, as server-sent events",
+			more: "`hello` when the stream begins; `run` with a run's summary and new rows (or `reload`, where the run is to be read again); `gone` when a folder went away.",
+			do:   writes((*Server).events), gives: eventStream("A stream without an end.")},
 	}
-	s.answer(w, found)
-}
+)
 
 // octets is what a picture is sent as to clients that ask for that alone.
 const octets = "application/octet-stream"

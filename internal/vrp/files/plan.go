@@ -41,7 +41,7 @@ type Route struct {
 
 // Stop is a visit; a route begins and ends with its depots, where it has them.
 type Stop struct {
-	Kind     string    `json:"kind"` // start, customer, reload, break, end
+	Kind     string    `json:"kind" api:"enum=start|customer|reload|break|end"`
 	Place    int32     `json:"place"`
 	ID       string    `json:"id"`
 	Name     string    `json:"name,omitempty"`
@@ -64,7 +64,7 @@ type Unserved struct {
 	Name     string `json:"name,omitempty"`
 	Reason   string `json:"reason"`
 
-	At []float64 `json:"at,omitempty"`
+	At []float64 `json:"at,omitempty"` // its coordinates, where places have them
 }
 
 // Timed says whether a problem's routes have times that a user wants to see.
