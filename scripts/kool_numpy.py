@@ -1,4 +1,4 @@
-"""Draws the test sets of Kool et al. (2019) with NumPy itself and compares them, digit for digit, with what `haul gen --testset kool` writes.
+"""Draws the test sets of Kool et al. (2019) with NumPy itself and compares them, digit for digit, with what `haul gen kool:N` writes.
 
   python scripts/kool_numpy.py [--haul bin/haul]        # needs numpy
 
@@ -40,7 +40,7 @@ def main():
             want = draw(customers, seed)
             with tempfile.TemporaryDirectory() as folder:
                 for ending in ("npz", "pkl"):
-                    subprocess.run([haul, "gen", "--testset", "kool", "--customers", str(customers), "--split", split, "--out", f"{folder}/set.{ending}"],
+                    subprocess.run([haul, "gen", f"kool:{customers}/{split}", "--out", f"{folder}/set.{ending}"],
                                    check=True, stdout=subprocess.DEVNULL)
                 got = dict(np.load(f"{folder}/set.npz"))
                 with open(f"{folder}/set.pkl", "rb") as f:

@@ -121,13 +121,13 @@ def route(haul, path, tensors, settings, count, decode, device):
     policy = gt.of(tensors, settings).to(device)
     n = min((10, 20, 50, 100), key=lambda k: abs(k - problem["num_customers"]))
     with tempfile.TemporaryDirectory() as folder:
-        given = [haul, "gen", "--testset", "kool", "--customers", str(n), "--count", str(count), "--out", f"{folder}/set.npz"]
+        given = [haul, "gen", f"kool:{n}", "--count", str(count), "--out", f"{folder}/set.npz"]
         subprocess.run(given, check=True, capture_output=True)
         z = np.load(f"{folder}/set.npz")
         places = torch.from_numpy(np.concatenate([z["depot"][:, None], z["locs"]], 1))
         load = torch.from_numpy(np.concatenate([np.zeros((count, 1), np.int64), z["demand"]], 1))
         capacity = float(z["capacity"][0])
-        out = subprocess.run([haul, "eval", "--checkpoint", str(path), "--instances", f"{folder}/set.npz", "--decode", decode, "--device", "cpu",
+        out = subprocess.run([haul, "eval", f"{folder}/set.npz", "--checkpoint", str(path), "--decode", decode, "--device", "cpu",
                               "--out", f"{folder}/routes", "--json"], check=True, capture_output=True, text=True)
         ours = json.loads(out.stdout)["mean_cost"]
         theirs = [tour_of(pathlib.Path(f"{folder}/routes/instance-{i}.sol").read_text()) for i in range(count)]

@@ -201,7 +201,7 @@ def main():
             where = "CVRPLIB X, up to 250 customers" if r["instances"] == 16 else "CVRPLIB X"
         print(f"| {thousands(r['instances'])} of {where} | `{r['decode']}` | {r['mean_cost']:.4f} | {gap} | {milliseconds(1000 * r['seconds_per_instance'])} | {r['device'].split(' ')[0]} |")
     print(f"\nOn {' and '.join(devices)}. For example:\n")
-    print(f"```sh yours\nhaul eval --policy {a.name} --testset kool --decode pomo8{':1' if drawn(a.run) else ''}\n```\n")
+    print(f"```sh yours\nhaul eval kool --policy {a.name} --decode pomo8{':1' if drawn(a.run) else ''}\n```\n")
     print("## Made by\n")
     commands, folder = [], f"runs/{a.name}"
     for k, run in enumerate(runs):

@@ -48,7 +48,7 @@ for folder in FLAGS.folders:
         plain = f"{tmp}/{stem}.sol"  # without the cost that it states, which may be in other units
         with open(plain, "w") as f:
             f.writelines(l for l in open(sol) if l.startswith("Route"))
-        run = subprocess.run([FLAGS.haul, "solve", path, "--check", plain, "--distance", FLAG[rule], "--json"], capture_output=True, text=True)
+        run = subprocess.run([FLAGS.haul, "check", path, plain, "--set", f"distance={FLAG[rule]}", "--json"], capture_output=True, text=True)
         try:
             ours = json.loads(run.stdout)
         except ValueError:

@@ -50,7 +50,7 @@ const (
 
 // Limit is a row of the table.
 type Limit struct {
-	Key     string // as in --limit KEY=NUMBER
+	Key     string // as in --set KEY=NUMBER, and --limit of haul serve
 	Text    string // what is counted, in the plural
 	Command int64  // on the command line
 	Service int64  // over HTTP
@@ -123,18 +123,22 @@ func (s *Set) Most(n Name) int64 {
 
 // Raise sets limits from KEY=NUMBER, as flags give them. The set is changed in place.
 func (s *Set) Raise(given []string) error {
+	flag := "--set"
+	if s.service {
+		flag = "--limit"
+	}
 	for _, text := range given {
 		key, number, _ := strings.Cut(text, "=")
 		n, ok := named(key)
 		if !ok {
-			return fmt.Errorf("--limit %s: there is no such limit: they are %s", strconv.Quote(text), Keys())
+			return fmt.Errorf("%s %s: there is no such limit: they are %s", flag, strconv.Quote(text), Keys())
 		}
 		v, err := strconv.ParseInt(number, 10, 64)
 		if err != nil || v < 1 || v > 1<<40 {
-			return fmt.Errorf("--limit %s: expected a whole number from 1 to %d behind the =", strconv.Quote(text), int64(1)<<40)
+			return fmt.Errorf("%s %s: expected a whole number from 1 to %d behind the =", flag, strconv.Quote(text), int64(1)<<40)
 		}
 		if fixed := n.fixed(); fixed != "" && v > Table[n].Command {
-			return fmt.Errorf("--limit %s: %d is the most: %s", strconv.Quote(text), Table[n].Command, fixed)
+			return fmt.Errorf("%s %s: %d is the most: %s", flag, strconv.Quote(text), Table[n].Command, fixed)
 		}
 		s.most[n] = v
 	}
@@ -161,6 +165,12 @@ func (n Name) fixed() string {
 	return ""
 }
 
+// Known reports whether a limit has that key.
+func Known(key string) bool {
+	_, ok := named(key)
+	return ok
+}
+
 // Keys lists the limits for people.
 func Keys() string {
 	keys := make([]string, count)
@@ -185,7 +195,7 @@ func (e *Error) Error() string {
 	if e.Has > 0 {
 		has = strconv.FormatInt(e.Has, 10)
 	}
-	flag := fmt.Sprintf("--limit %s=N raises it", l.Key)
+	flag := fmt.Sprintf("--set %s=N raises it", l.Key)
 	switch fixed := e.Limit.fixed(); {
 	case fixed != "":
 		flag = fixed

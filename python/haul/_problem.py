@@ -68,7 +68,7 @@ class Problem:
     ) -> Result:
         """Routes with their times. Without a method the program picks one; a policy's routes are improved where time is given."""
         arguments = [*self.flags, "--workers", str(workers)]
-        for flag, value in (("--method", method), ("--policy", policy), ("--checkpoint", checkpoint), ("--decode", decode), ("--seed", seed)):
+        for flag, value in (("--method", method), ("--policy", policy), ("--policy", checkpoint), ("--set", None if decode is None else f"decode={decode}"), ("--seed", seed)):
             if value is not None:
                 arguments += [flag, str(value)]
         budget(time, iterations, method or "search")
@@ -111,7 +111,7 @@ def read(source: Any, *, capacity: int | None = None, distance: str | None = Non
     >>> haul.read(table).solve()
     Traceback (most recent call last):
         ...
-    haul._binary.HaulError: --capacity is missing: a table of stops does not say what a vehicle carries; or give a table of vehicles with --fleet
+    haul._binary.HaulError: --capacity is missing: a table of stops does not say what a vehicle carries; or give a table of vehicles with --with fleet=FILE
     """
     words: list[str] = []
     for name in ("out", "json", "help"):
@@ -120,6 +120,10 @@ def read(source: Any, *, capacity: int | None = None, distance: str | None = Non
     for name, value in {"capacity": capacity, "distance": distance, "vehicles": vehicles, **flags}.items():
         if value is True:
             words.append("--" + name.replace("_", "-"))
+        elif name in ("fleet", "depots", "shipments", "distances", "durations") and value is not None:
+            words += ["--with", f"{name}={value}"]
+        elif name in ("distance", "times") and value is not None:
+            words += ["--set", f"{name}={value}"]
         elif value is not None and value is not False:
             words += ["--" + name.replace("_", "-"), str(value)]
     if isinstance(source, Mapping):
@@ -175,7 +179,7 @@ def generate(customers: int = 20, capacity: int = 30, count: int = 1, *, seed: i
     """
     with tempfile.TemporaryDirectory(prefix="haul") as folder:
         out = Path(folder) / "set"
-        run("gen", "--customers", str(customers), "--capacity", str(capacity), "--count", str(count), "--seed", str(seed), "--distribution", distribution, "--first", str(first), "--out", str(out))
+        run("gen", f"{distribution}:{customers}", "--capacity", str(capacity), "--count", str(count), "--seed", str(seed), "--first", str(first), "--out", str(out))
         return [drawn(p) for p in sorted(out.glob("*.vrp"))]
 
 
@@ -232,8 +236,8 @@ def evaluate(policy: str | Path, count: int = 1000, *, decode: str | None = None
     """
     path = named(policy)
     shipped = not Path(path).exists() and any(p.name == path for p in policies())
-    arguments = ["eval", "--policy" if shipped else "--checkpoint", path, "--count", str(count), "--device", device, "--json"]
-    for flag, value in (("--decode", decode), ("--seed", seed), ("--instances", instances)):
+    arguments = ["eval", *([] if instances is None else [str(instances)]), "--policy" if shipped else "--checkpoint", path, "--count", str(count), "--device", device, "--json"]
+    for flag, value in (("--decode", decode), ("--seed", seed)):
         if value is not None:
             arguments += [flag, str(value)]
     result = json.loads(run(*arguments).stdout.splitlines()[-1])

@@ -182,9 +182,9 @@ def solve(
         if policy is not None:
             arguments += ["--policy", policy]
         elif checkpoint is not None:
-            arguments += ["--checkpoint", str(checkpoint)]
+            arguments += ["--policy", str(checkpoint)]
         if policy is not None or checkpoint is not None:
-            arguments += ["--decode", decode] if decode is not None else []
+            arguments += ["--set", f"decode={decode}"] if decode is not None else []
             arguments += ["--seed", str(seed)] if seed is not None else []
             if iterations:
                 arguments += ["--iterations", str(iterations)]

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"haul/internal/report"
 )
@@ -45,7 +46,7 @@ func (a *App) LayHelp(root *cobra.Command) {
 		if inherited {
 			flags = cmd.InheritedFlags()
 		}
-		return strings.TrimRight(flags.FlagUsagesWrapped(width), " \n")
+		return inGroups(cmd, flags, width)
 	})
 	cobra.AddTemplateFunc("short", func(cmd *cobra.Command) string {
 		name := fmt.Sprintf("%-*s ", cmd.NamePadding(), cmd.Name())
@@ -71,6 +72,42 @@ func (a *App) LayHelp(root *cobra.Command) {
 		cmd.Long, cmd.Example = reflow(cmd.Long, width), reflow(cmd.Example, width)
 		fmt.Fprintf(cmd.OutOrStdout(), "%s\n\n%s", reflow(cmd.Short+".", width), cmd.UsageString())
 	})
+}
+
+// groupOf is the annotation of a flag with the heading that it stands under in help, and of a
+// command with all of its headings.
+const groupOf = "haul_group"
+
+// Grouped puts flags under a heading in help, headings in the order of the calls; the others stand
+// above the first.
+func Grouped(cmd *cobra.Command, heading string, names ...string) {
+	if cmd.Annotations == nil {
+		cmd.Annotations = map[string]string{}
+	}
+	cmd.Annotations[groupOf] += heading + "\n"
+	for _, name := range names {
+		if err := cmd.Flags().SetAnnotation(name, groupOf, []string{heading}); err != nil {
+			panic(err) // the verb has registered no such flag
+		}
+	}
+}
+
+// inGroups lays out flags of a command under their headings.
+func inGroups(cmd *cobra.Command, flags *pflag.FlagSet, width int) string {
+	var out strings.Builder
+	for heading := range strings.SplitSeq("\n"+strings.TrimSuffix(cmd.Annotations[groupOf], "\n"), "\n") {
+		under := pflag.NewFlagSet("", pflag.ContinueOnError)
+		flags.VisitAll(func(f *pflag.Flag) {
+			if given := f.Annotations[groupOf]; heading == "" && given == nil || given != nil && given[0] == heading {
+				under.AddFlag(f)
+			}
+		})
+		if heading != "" && under.HasAvailableFlags() {
+			fmt.Fprintf(&out, "  %s:\n", heading)
+		}
+		out.WriteString(under.FlagUsagesWrapped(width))
+	}
+	return strings.TrimRight(out.String(), " \n")
 }
 
 // reflow lays paragraphs out anew: lines that follow each other become one and are broken at words.

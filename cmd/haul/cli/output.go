@@ -204,6 +204,15 @@ func bareError(err error) error {
 // Percent formats a fraction with its sign, as gaps are read.
 func Percent(fraction float64) string { return report.Signed(100*fraction, 2) + " %" }
 
+// Gap is how far a value lies above the best known one, as a fraction; nil where none is known.
+func Gap(value, bestKnown float64) *float64 {
+	if bestKnown == 0 {
+		return nil
+	}
+	g := value/bestKnown - 1
+	return &g
+}
+
 // RefuseOverwrite keeps a result from replacing a file that is there, unless --force says so, and
 // tells of a folder that is missing or takes no files before the work and not after it.
 func RefuseOverwrite(force bool, paths ...string) error {

@@ -29,16 +29,16 @@ const (
 // FilesOut are the flags that name what is written, filesIn those that name what is read.
 var (
 	FilesOut = []string{"out", "plot", "curve", "html", "page", "trace"}
-	FilesIn  = []string{"fleet", "depots", "shipments", "distances", "durations", "check", "start", "checkpoint", "instances", "reference", "testset", "tasks", "from", "history", "resume", "agent", "began", "runs", "jobs", "token-file", "key-file"}
+	FilesIn  = []string{"start", "checkpoint", "instances", "reference", "testset", "tasks", "from", "history", "resume", "agent", "began", "runs", "jobs", "token-file", "key-file"}
 )
 
 // named are flags that name what may be no file.
-var named = []string{"config", "policy", "decode", "fix", "method", "objective", "distance", "variant", "seeds", "range", "fail-on"}
+var named = []string{"config", "policy", "decode", "to", "fix", "method", "objective", "distance", "variant", "seeds", "range", "fail-on"}
 
 // Piped are the flags that take -, by verb. --config, which every verb reads through the same
 // function, always does.
 var Piped = map[string][]string{
-	"haul solve":  {"out", "check", "start"},
+	"haul solve":  {"out", "start"},
 	"haul gen":    {"out"},
 	"haul doctor": {"html"},
 }

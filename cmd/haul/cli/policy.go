@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,13 +46,35 @@ type PolicyFlags struct {
 	decode     string
 }
 
+// Register adds --policy, which takes a shipped policy's name or a checkpoint.
 func (f *PolicyFlags) Register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.Policy, "policy", "", PolicyUsage()+"; auto takes the one that fits the problem")
-	cmd.Flags().StringVar(&f.Checkpoint, "checkpoint", "", "trained policy: a .safetensors file, or a run folder (its best checkpoint)")
-	cmd.Flags().StringVar(&f.decode, "decode", "", policy.DecodeUsage+
-		fmt.Sprintf(" (default: pomo8 up to %d customers, pomo up to %d, else greedy; pomo8:1 for policies with model.start_views, near the size of their training)",
-			policy.MostForPomo8, policy.MostForPomo))
+	cmd.Flags().Var((*policyValue)(f), "policy", "trained policy: a name (haul policies), auto, a run folder or a .safetensors file")
 }
+
+// policyValue is a flag's value that names a shipped policy or a checkpoint.
+type policyValue PolicyFlags
+
+func (v *policyValue) Type() string   { return "string" }
+func (v *policyValue) String() string { return cmp.Or(v.Policy, v.Checkpoint) }
+
+func (v *policyValue) Set(name string) error {
+	if Exists(name) || strings.HasSuffix(name, ".safetensors") || strings.ContainsRune(name, '/') {
+		v.Checkpoint, v.Policy = name, ""
+	} else {
+		v.Policy, v.Checkpoint = name, ""
+	}
+	return nil
+}
+
+// SetDecode says how the policy makes routes.
+func (f *PolicyFlags) SetDecode(text string) error {
+	f.decode = text
+	_, err := policy.ParseDecode(text)
+	return err
+}
+
+// Decoding reports whether it is said how the policy makes routes.
+func (f *PolicyFlags) Decoding() bool { return f.decode != "" }
 
 // Decoder is how a policy of these settings routes a file of n customers; lesser says that a
 // smaller one would have been routed more thoroughly. Where a search goes on, one route to begin

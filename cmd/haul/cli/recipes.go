@@ -37,9 +37,18 @@ func (f *RecipeFlags) Register(cmd *cobra.Command, pick func(*run.About) []run.F
 			f.add(r.About().Name, flag)
 		}
 	}
-	for name, owners := range f.owners {
-		flag := f.set.Lookup(name)
-		flag.Usage = strings.Join(owners, ", ") + ": " + flag.Usage
+	under := map[string][]string{}
+	var headings []string
+	f.set.VisitAll(func(flag *pflag.Flag) {
+		if owners := f.owners[flag.Name]; len(owners) > 0 {
+			of := strings.Join(owners, ", ")
+			if under[of] = append(under[of], flag.Name); len(under[of]) == 1 {
+				headings = append(headings, of)
+			}
+		}
+	})
+	for _, of := range headings {
+		Grouped(cmd, "For "+of, under[of]...)
 	}
 }
 

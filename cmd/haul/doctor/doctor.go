@@ -146,7 +146,7 @@ docs/doctor.md says how to record JAX and nsys, and what each finding means.`,
 	cmd.Flags().Float64Var(&opt.from, "from", 0, "start of the part to read, in ms after the first event")
 	cmd.Flags().Float64Var(&opt.to, "to", 0, "end of the part to read, in ms after the first event (0: the end of the trace)")
 	cmd.Flags().StringVar(&opt.capture, "capture", "", "trace of the capture of the CUDA graph: --breakdown then names the operators inside its replays")
-	cmd.Flags().StringArrayVar(&opt.limits, "limit", nil, "how much a trace may hold, as KEY=NUMBER (docs/formats.md; repeatable)")
+	cmd.Flags().StringArrayVar(&opt.limits, "set", nil, "how much a trace may hold, as KEY=NUMBER (docs/formats.md; repeatable)")
 	cmd.Flags().StringVar(&opt.within, "range", "", "read only the ranges with this annotation (record_function), each as one step")
 	cmd.AddCommand(a.newDoctorWatch())
 	return cmd

@@ -248,7 +248,7 @@ func TestEvalAgent(t *testing.T) {
 		{"decode", with("--decode", "pomo"), exitUsage, "--decode is for GT+RL"},
 		{"count", with("--count", "5"), exitUsage, "--count is for GT+RL"},
 		{"an agent's flag for a policy", []string{"eval", "--checkpoint", policyDir, "--episodes", "5"}, exitUsage, "--episodes is for AD"},
-		{"to route with", []string{"solve", write(t, "square.vrp", clitest.SquareVRP), "--checkpoint", dir}, exitFailed, `model "AD", not GT+RL`},
+		{"to route with", []string{"solve", write(t, "square.vrp", clitest.SquareVRP), "--policy", dir}, exitFailed, `model "AD", not GT+RL`},
 		{"resume as the other", []string{"train", "--model", "GT+RL", "--resume", dir}, exitUsage, "holds a run of AD, not of GT+RL"},
 		{"resume in another room", []string{"train", "--resume", dir, "--history", histories(t, "--set", "grid_size=4"), "--device", "cpu"}, exitFailed, "another world"},
 		{"resume with other histories", []string{"train", "--resume", dir, "--history", histories(t, "--seed", "7"), "--device", "cpu"}, exitFailed, "other learning histories"},

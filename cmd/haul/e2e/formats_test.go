@@ -310,10 +310,10 @@ func TestFormatsPageOfRouting(t *testing.T) {
 		p.wantKeys(t, "`haul policies`", haul(t, "policies", name, "--json").stdout)
 	}
 	set, out := filepath.Join(t.TempDir(), "set.npz"), filepath.Join(t.TempDir(), "routes")
-	if r := haul(t, "gen", "--customers", "4", "--count", "3", "--out", set); r.code != exitDone {
+	if r := haul(t, "gen", "grid:4", "--count", "3", "--out", set); r.code != exitDone {
 		t.Fatal(r.stderr)
 	}
-	r = haul(t, "eval", "--checkpoint", dir, "--device", "cpu", "--instances", set, "--reference", write(t, "costs.txt", "1\n2\n3\n"), "--out", out, "--json")
+	r = haul(t, "eval", set, "--checkpoint", dir, "--device", "cpu", "--reference", write(t, "costs.txt", "1\n2\n3\n"), "--out", out, "--json")
 	p.wantKeys(t, "GT+RL: `haul eval --instances`", r.stdout)
 	text, err := os.ReadFile(filepath.Join(out, "costs.csv"))
 	if err != nil {
@@ -378,9 +378,9 @@ func TestFormatsPageOfOtherVerbs(t *testing.T) {
 		section string
 		args    []string
 	}{
-		{"`haul solve` of generated instances", []string{"solve", "--customers", "4", "--count", "2", "--json", "--best-known", "0.5"}},
+		{"`haul solve` of generated instances", []string{"eval", "grid:4", "--count", "2", "--json", "--best-known", "0.5"}},
 		{"`haul solve FILE`", []string{"solve", vrp, "--json", "--out", filepath.Join(t.TempDir(), "x.sol"), "--best-known", "68"}},
-		{"`haul gen`", []string{"gen", "--customers", "3", "--out", t.TempDir(), "--json"}},
+		{"`haul gen`", []string{"gen", "grid:3", "--out", t.TempDir(), "--json"}},
 		{"`haul bench step`", []string{"bench", "step", "--config", "tiny_1", "--device", "cpu", "--rounds", "1", "--json", "--set", "training.batch_size=8", "--set", "model.hidden_dim=16"}},
 	} {
 		r := haul(t, c.args...)

@@ -32,7 +32,7 @@ func TestPackedPolicy(t *testing.T) {
 	wholeOnly(t)
 	dir := trainedPolicy(t)
 	cost := func(path string) float64 {
-		return object(t, "eval", "--checkpoint", path, "--device", "cpu", "--testset", "kool", "--customers", "10", "--count", "50", "--decode", "pomo", "--json")["mean_cost"].(float64)
+		return object(t, "eval", "kool:10", "--checkpoint", path, "--device", "cpu", "--count", "50", "--decode", "pomo", "--json")["mean_cost"].(float64)
 	}
 	whole := cost(dir)
 	sizes := map[string]float64{}
@@ -83,10 +83,9 @@ func TestPoliciesRefuse(t *testing.T) {
 		{[]string{"policies", "pack", "nosuch", "--out", "y.safetensors"}, exitFailed, "nosuch"},
 		{[]string{"policies", "nosuch"}, exitUsage, `no policy "nosuch"`},
 		{[]string{"solve", square, "--policy", "nosuch"}, exitUsage, `no policy "nosuch"`},
-		{[]string{"solve", square, "--policy", "a", "--checkpoint", "b"}, exitUsage, "use one of them"},
 		{[]string{"solve", square, "--policy", "a", "--method", "exact"}, exitUsage, "--method and --policy"},
 		{[]string{"solve", "--policy", "a"}, exitUsage, "--policy needs a file"},
-		{[]string{"solve", square, "--decode", "pomo"}, exitUsage, "--policy or --checkpoint"},
+		{[]string{"solve", square, "--set", "decode=pomo"}, exitUsage, "name one with --policy"},
 		{[]string{"eval", "--policy", "nosuch"}, exitUsage, `no policy "nosuch"`},
 		{[]string{"eval"}, exitUsage, "--checkpoint is missing"},
 	} {
@@ -117,7 +116,7 @@ func TestShippedPolicies(t *testing.T) {
 		n := info["customers"].(float64)
 		// of 200 customers the search's mean on these ten, in 200,000 iterations each
 		hgs := map[float64]float64{20: 6.130, 50: 10.366, 100: 15.563, 200: 19.776}[n]
-		got := object(t, "eval", "--policy", name, "--device", "cpu", "--workers", "1", "--testset", "kool", "--count", "10", "--decode", "pomo", "--json")
+		got := object(t, "eval", "kool", "--policy", name, "--device", "cpu", "--workers", "1", "--count", "10", "--decode", "pomo", "--json")
 		// the first 10 lie within a few percent of all
 		if got["customers"] != n || !(got["mean_cost"].(float64) < 1.10*hgs) {
 			t.Errorf("%s: %v, HGS's mean over all is %v", name, got, hgs)
@@ -137,7 +136,7 @@ func TestShippedPolicies(t *testing.T) {
 	}
 	if len(names) > 0 {
 		// the optimum; each customer alone
-		if r := object(t, "solve", square, "--policy", names[0], "--device", "cpu", "--decode", "pomo8", "--json"); r["method"] != "policy" || r["valid"] != true || r["cost"].(float64) < 68 || r["cost"].(float64) > 80 {
+		if r := object(t, "solve", square, "--policy", names[0], "--set", "device=cpu", "--set", "decode=pomo8", "--json"); r["method"] != "policy" || r["valid"] != true || r["cost"].(float64) < 68 || r["cost"].(float64) > 80 {
 			t.Errorf("%v", r)
 		}
 	}
@@ -171,12 +170,12 @@ func TestHostileInstances(t *testing.T) {
 		{"nothing", filepath.Join(t.TempDir(), "nosuch.npz"), "no such file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			refused(t, []string{"eval", "--policy", names[0], "--device", "cpu", "--instances", c.path}, exitFailed, c.want)
+			refused(t, []string{"eval", c.path, "--policy", names[0], "--device", "cpu"}, exitFailed, c.want)
 		})
 	}
 	set := write(t, "a.vrp", clitest.SquareVRP)
-	refused(t, []string{"eval", "--policy", names[0], "--device", "cpu", "--instances", set, "--reference", write(t, "r.csv", "cost\n")}, exitFailed, "0 costs for 1 instances")
-	r := object(t, "eval", "--policy", names[0], "--device", "cpu", "--instances", set, "--reference", write(t, "r.csv", "cost\n68\n"), "--decode", "pomo8", "--json")
+	refused(t, []string{"eval", set, "--policy", names[0], "--device", "cpu", "--reference", write(t, "r.csv", "cost\n")}, exitFailed, "0 costs for 1 instances")
+	r := object(t, "eval", set, "--policy", names[0], "--device", "cpu", "--reference", write(t, "r.csv", "cost\n68\n"), "--decode", "pomo8", "--json")
 	cost, gap := r["mean_cost"].(float64), r["mean_gap"].(float64)
 	// the reference is the optimum; 80 is each customer alone
 	if cost < 68 || cost > 80 || math.Abs(gap-(cost/68-1)) > 1e-12 {
@@ -189,7 +188,7 @@ func TestHostileInstances(t *testing.T) {
 func TestSolveDecodesWellByDefault(t *testing.T) {
 	wholeOnly(t)
 	with := func(policy string, n int, more ...string) map[string]any {
-		return object(t, append([]string{"solve", write(t, "many.vrp", clitest.ManyVRP(n)), "--policy", policy, "--device", "cpu", "--json"}, more...)...)
+		return object(t, append([]string{"solve", write(t, "many.vrp", clitest.ManyVRP(n)), "--policy", policy, "--set", "device=cpu", "--json"}, more...)...)
 	}
 	// Starts that are viewed, as cvrp20's are, are drawn, but not far from the size that it was
 	// trained on.
@@ -213,11 +212,11 @@ func TestSolveDecodesWellByDefault(t *testing.T) {
 		t.Errorf("%v", r["decode"])
 	}
 	large := write(t, "large.vrp", clitest.ManyVRP(1001))
-	if r := haul(t, "solve", large, "--policy", "cvrp20", "--device", "cpu"); r.code != exitDone || !strings.Contains(r.stdout, ", policy (cvrp20, greedy)\n") ||
+	if r := haul(t, "solve", large, "--policy", "cvrp20", "--set", "device=cpu"); r.code != exitDone || !strings.Contains(r.stdout, ", policy (cvrp20, greedy)\n") ||
 		!strings.Contains(r.stderr, "1,001 customers are routed by greedy") {
 		t.Errorf("exit %d, %q, %q", r.code, r.stdout, r.stderr)
 	}
-	r := haul(t, "solve", write(t, "many.vrp", clitest.ManyVRP(30)), "--policy", "cvrp20", "--device", "cpu", "--iterations", "10")
+	r := haul(t, "solve", write(t, "many.vrp", clitest.ManyVRP(30)), "--policy", "cvrp20", "--set", "device=cpu", "--iterations", "10")
 	if r.code != exitDone || !strings.Contains(r.stdout, ", policy (cvrp20, greedy) and search\n") || r.stderr != "" {
 		t.Errorf("exit %d, %q, %q", r.code, r.stdout, r.stderr)
 	}
@@ -227,7 +226,7 @@ func TestSolveDecodesWellByDefault(t *testing.T) {
 // device is looked for, and where routes cannot be written after it the mean is told.
 func TestAnEvaluationIsNotLost(t *testing.T) {
 	eval := func(out, device string) result {
-		return haul(t, "eval", "--policy", "cvrp20", "--device", device, "--instances", "../../../docs/examples/grid20.vrp", "--out", out)
+		return haul(t, "eval", "../../../docs/examples/grid20.vrp", "--policy", "cvrp20", "--device", device, "--out", out)
 	}
 	if r := eval(filepath.Join(write(t, "file", "x"), "routes"), "cuda:0"); r.code != exitFailed || !strings.Contains(r.stderr, "not a directory") {
 		t.Errorf("exit %d, %q", r.code, r.stderr)

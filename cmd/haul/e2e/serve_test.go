@@ -86,7 +86,7 @@ func TestServePolicies(t *testing.T) {
 		t.Errorf("%d %+v, want %s", code, solved, nearest)
 	}
 	file := write(t, "p.vrp", strings.NewReplacer("square", "p").Replace(clitest.SquareVRP))
-	want := object(t, "solve", file, "--checkpoint", out, "--distance", "exact", "--json")
+	want := object(t, "solve", file, "--policy", out, "--set", "distance=exact", "--json")
 	const square = `{"coords": [[0,0],[10,0],[0,10],[-10,0],[0,-10]], "demands": [0,5,5,5,5], "capacity": 10, "method": "policy", "policy": "a"}`
 	if ask(t, url+"/api/v1/solve", square, &solved); solved.Cost != want["cost"] {
 		t.Errorf("cost %v over HTTP, %v on the command line", solved.Cost, want["cost"])

@@ -201,11 +201,11 @@ func TestEvalAndSolve(t *testing.T) {
 	}
 
 	square, sol := write(t, "square.vrp", clitest.SquareVRP), filepath.Join(t.TempDir(), "x.sol")
-	solved := object(t, "solve", square, "--checkpoint", dir, "--decode", "pomo8", "--force", "--out", sol, "--plot", picture, "--json")
+	solved := object(t, "solve", square, "--policy", dir, "--set", "decode=pomo8", "--force", "--out", sol, "--plot", picture, "--json")
 	if solved["method"] != "policy" || solved["valid"] != true || solved["cost"].(float64) < 68 {
 		t.Errorf("%v", solved)
 	}
-	if r := haul(t, "solve", square, "--check", sol); r.code != exitDone {
+	if r := haul(t, "check", square, sol); r.code != exitDone {
 		t.Errorf("its own routes are refused: %s", r.stderr)
 	}
 
@@ -227,11 +227,11 @@ func TestEvalAndSolve(t *testing.T) {
 		{"no samples", []string{"eval", "--checkpoint", dir, "--decode", "sample:0"}, exitUsage, "sample:0"},
 		{"eval count 0", []string{"eval", "--checkpoint", dir, "--count", "0"}, exitUsage, "--count is 0"},
 		{"eval picture", []string{"eval", "--checkpoint", dir, "--plot", "x.gif"}, exitUsage, ".svg or .png"},
-		{"solve with two methods", []string{"solve", square, "--checkpoint", dir, "--method", "exact"}, exitUsage, "use one of them"},
-		{"decode without a policy", []string{"solve", square, "--decode", "pomo"}, exitUsage, "--checkpoint"},
-		{"a policy without a file", []string{"solve", "--checkpoint", dir}, exitUsage, "needs a file"},
-		{"solve with a foreign file", []string{"solve", square, "--checkpoint", foreign}, exitFailed, "foreign.safetensors"},
-		{"no coordinates to read", []string{"solve", write(t, "tri.vrp", clitest.ExplicitVRP), "--checkpoint", dir}, exitFailed, "no coordinates"},
+		{"solve with two methods", []string{"solve", square, "--policy", dir, "--method", "exact"}, exitUsage, "use one of them"},
+		{"decode without a policy", []string{"solve", square, "--set", "decode=pomo"}, exitUsage, "--policy"},
+		{"a policy without a file", []string{"solve", "--policy", dir}, exitUsage, "name the file"},
+		{"solve with a foreign file", []string{"solve", square, "--policy", foreign}, exitFailed, "foreign.safetensors"},
+		{"no coordinates to read", []string{"solve", write(t, "tri.vrp", clitest.ExplicitVRP), "--policy", dir}, exitFailed, "no coordinates"},
 		{"resume as a run of another seed", []string{"train", "--resume", dir, "--seed", "9"}, exitFailed, "random_seed"},
 	} {
 		t.Run(c.name, func(t *testing.T) { refused(t, c.args, c.code, c.want) })

@@ -60,13 +60,12 @@ func TestViewsByEveryVerb(t *testing.T) {
 	cost := map[string]float64{}
 	for _, name := range []string{"viewed", "forced"} {
 		eval := func(decode string) {
-			cost["eval "+decode+" "+name] = object(t, "eval", "--checkpoint", at(name), "--testset", "kool", "--customers", "10", "--count", "50", "--decode", decode,
-				"--device", "cpu", "--json")["mean_cost"].(float64)
+			cost["eval "+decode+" "+name] = object(t, "eval", "kool:10", "--checkpoint", at(name), "--count", "50", "--decode", decode, "--device", "cpu", "--json")["mean_cost"].(float64)
 		}
 		eval("greedy")
 		eval("pomo")
 		eval("pomo:1")
-		cost["solve "+name] = object(t, "solve", file, "--checkpoint", at(name), "--distance", "exact", "--decode", "pomo8:1", "--json")["cost"].(float64)
+		cost["solve "+name] = object(t, "solve", file, "--policy", at(name), "--set", "distance=exact", "--set", "decode=pomo8:1", "--json")["cost"].(float64)
 		var solved struct {
 			Policy string
 			Cost   float64

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"haul/cmd/haul/cli"
 	"haul/internal/draw"
@@ -21,6 +23,7 @@ type evalFlags struct {
 	cli.DeviceFlags
 	cli.RecipeFlags
 	policy cli.PolicyFlags
+	set    setFlags
 	model  string
 	seed   uint64
 	plot   string
@@ -36,30 +39,42 @@ func New(program *cli.App) *cobra.Command {
 	a := &app{program}
 	var f evalFlags
 	cmd := &cobra.Command{
-		Use:   "eval",
-		Short: "Test a trained model against the optimum",
-		Long: `Name what to test: a run folder or a checkpoint with --checkpoint, or a shipped policy with --policy. The report depends on the kind of
-model that it holds:
+		Use:   "eval [SET]",
+		Short: "Test a trained model, or a method of solving, on a set of instances",
+		Long: `Without --checkpoint or --policy the instances of SET are solved by --method, and their mean cost per customer (CPC) is printed. ` + cli.SetUsage + `,
+or a file: .npz, .pkl, .pt, a folder of .vrp. With --method search each instance gets --time or --iterations on one core; costs
+are cached, so an interrupted run continues where it stopped. A validator checks every route. Costs of a public set or a file are
+compared with --reference, or with the array reference or hgs of an .npz.
+
+Name a model to test: a run folder or a checkpoint with --checkpoint, or a shipped policy with --policy. The report depends on the kind
+of model that it holds:
 
 ` + cli.Paragraphs(func(i *run.About) string { return i.Eval }),
-		Example: `  haul eval --checkpoint runs/quick-001
+		Example: `  haul eval grid:10 --count 1000 --method exact
+  haul eval uniform:100 --capacity 50 --count 100 --best-known 0.15563
+  haul eval kool:100 --count 100 --time 0.5s
+  haul eval --checkpoint runs/quick-001
   haul eval --checkpoint runs/quick-001/best.safetensors --decode pomo8 --plot routes.svg --json
-  haul eval --policy cvrp20 --testset kool --decode pomo8:1
-  haul eval --checkpoint runs/quick-001 --testset kool --customers 20 --count 200 --decode pomo
-  haul eval --checkpoint runs/quick-001 --instances docs/examples/uniform10.npz --out routes
+  haul eval kool:20 --policy cvrp20 --decode pomo8:1
+  haul eval docs/examples/uniform10.npz --checkpoint runs/quick-001 --out routes
   haul eval --model AD --checkpoint runs/ad_dr_compressed-001 --episodes 50 --plot in_context.svg`,
-		Args: cli.AtMost(0),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.eval(cmd, &f) },
+		Args: cli.AtMost(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.evalOf(cmd, args, &f) },
 	}
 	cmd.Flags().StringVar(&f.policy.Checkpoint, "checkpoint", "", "a .safetensors file, or a run folder ("+used()+")")
 	cmd.Flags().StringVar(&f.policy.Policy, "policy", "", cli.PolicyUsage())
 	f.DeviceFlags.Register(cmd)
 	f.RecipeFlags.Register(cmd, func(i *run.About) []run.Flag { return i.EvalFlags })
+	for _, name := range []string{"testset", "instances", "split", "variant"} { // SET says them
+		cmd.Flags().Lookup(name).Hidden = true
+	}
+	f.set.register(cmd)
 	cmd.Flags().StringVar(&f.model, "model", "", "refuse a checkpoint of another kind than this: "+strings.Join(recipe.Names(), ", "))
 	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "random seed of the instances or the actions (default: the training run's)")
 	cmd.Flags().StringVar(&f.plot, "plot", "", "draw the result as .svg or .png")
 	cmd.Flags().BoolVar(&f.force, "force", false, "replace pictures that exist")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
+	cli.Grouped(cmd, "Instances", "count", "customers", "first", "reference", "seed", "time")
 	return cmd
 }
 
@@ -76,10 +91,59 @@ func used() string {
 	return strings.Join(all, ", ")
 }
 
-func (a *app) eval(cmd *cobra.Command, f *evalFlags) (err error) {
-	if _, ok := f.policy.Given(); !ok {
-		return cli.Usagef("--checkpoint is missing: name a run folder or a .safetensors file, or a shipped policy with --policy")
+// evalOf tests a trained model, or a method on a set.
+func (a *app) evalOf(cmd *cobra.Command, args []string, f *evalFlags) error {
+	var set cli.Set
+	var err error
+	if len(args) > 0 {
+		if set, err = cli.ParseSet(args[0]); err != nil {
+			return err
+		}
 	}
+	_, trained := f.policy.Given()
+	switch {
+	case !trained && len(args) == 0:
+		return cli.Usagef("name the set to solve, such as grid:20, or what to test with --checkpoint or --policy (see haul eval --help)")
+	case !trained:
+		return a.solveSet(cmd, set, f)
+	}
+	for _, name := range methodFlags {
+		if cmd.Flags().Changed(name) {
+			return cli.Usagef("--%s is about a method, and a trained model is tested: leave one of them out", name)
+		}
+	}
+	if err := f.takeSet(cmd.Flags(), set); err != nil {
+		return err
+	}
+	return a.eval(cmd, f)
+}
+
+// takeSet hands a set to the recipe of a trained model.
+func (f *evalFlags) takeSet(fs *pflag.FlagSet, set cli.Set) error {
+	values := map[string]string{}
+	switch {
+	case set.Kind == "":
+	case set.Drawn():
+		return cli.Usagef("a trained model is tested on instances as in its training: leave %s:%d out; --customers says another size", set.Kind, set.Customers)
+	case set.Kind == "file":
+		values["instances"] = set.File
+	case set.Kind == "kool":
+		values["testset"], values["split"] = set.Kind, set.Split
+	default:
+		values["testset"], values["variant"] = set.Kind, set.Variant
+	}
+	if set.Customers > 0 {
+		values["customers"] = strconv.Itoa(set.Customers)
+	}
+	for name, value := range values {
+		if err := fs.Set(name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) eval(cmd *cobra.Command, f *evalFlags) (err error) {
 	if err := cli.FirstOf(cli.KnownModel(f.model), f.CheckValues(), f.Check(a.App)); err != nil {
 		return err
 	}

@@ -37,32 +37,27 @@ func New(program *cli.App) *cobra.Command {
 	a := &app{program}
 	var f genFlags
 	cmd := &cobra.Command{
-		Use:   "gen",
+		Use:   "gen SET",
 		Short: "Write generated instances or a public test set as .vrp, .npz or .pkl",
-		Long: `An instance depends on its seed and index alone: --first 500 --count 1 writes the same file as number 500 of a longer run. --out names a
+		Long: cli.SetUsage + `. Public sets are made again digit for digit.
+
+An instance depends on its seed and index alone: --first 500 --count 1 writes the same file as number 500 of a longer run. --out names a
 folder for .vrp files, or one file: .npz with the arrays depot, locs, demand and capacity (as RL4CO reads them), or .pkl (as Kool's code
-reads it). - is standard output, for one .vrp.
+reads it). - is standard output, for one .vrp. Problems that a .vrp cannot say are written as .json.
 
 In .vrp files, grid instances keep their integer coordinates and uniform instances are scaled by 1,000,000; COMMENT holds the scale.
-Solve them with --distance exact to get the distances of the generated instance, times the scale.
-
---testset kool makes the public test sets of Kool et al. (2019) again, digit for digit: 10,000 instances of 10, 20, 50 or 100 customers,
-drawn by NumPy's generator from seed 1234 (--split validation: 4321). Larger sets, of 200, 500 and 1000 customers, are drawn as later papers
-draw them, with capacity 80, 100 and 200.
-
---testset routefinder makes the public test sets of RouteFinder (Berto et al., 2024): 1,000 instances for each of 48 variants (--variant)
-with 50 or 100 customers. Plain problems are written as .vrp files, the others as .json.`,
-		Example: `  haul gen --customers 20 --capacity 30 --count 3 --out instances
-  haul gen --distribution uniform --customers 100 --capacity 50 --count 1000 --out mine.npz
-  haul gen --single-tour --customers 12 --count 3 --out tours
-  haul gen --testset kool --customers 100 --out kool100.npz
-  haul gen --testset kool --customers 50 --split validation --count 100 --out kool50.pkl
-  haul gen --testset routefinder --variant vrptw --customers 100 --count 10 --out vrptw100`,
-		Args: cli.AtMost(0),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.gen(cmd, &f) },
+Solve them with --set distance=exact to get the distances of the generated instance, times the scale.`,
+		Example: `  haul gen grid:20 --capacity 30 --count 3 --out instances
+  haul gen uniform:100 --capacity 50 --count 1000 --out mine.npz
+  haul gen tsp-grid:12 --count 3 --out tours
+  haul gen kool:100 --out kool100.npz
+  haul gen kool:50/validation --count 100 --out kool50.pkl
+  haul gen routefinder:vrptw/100 --count 10 --out vrptw100`,
+		Args: cli.One("the set to write, such as grid:20"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.gen(cmd, args[0], &f) },
 	}
-	f.src.Register(cmd, 1)
-	f.testset.Register(cmd, "")
+	f.Register(cmd)
+	f.RegisterRange(cmd, 1)
 	cmd.Flags().StringVar(&f.out, "out", "", "folder for .vrp files (created if missing), or one .npz or .pkl file")
 	cmd.Flags().BoolVar(&f.force, "force", false, "replace files that are there already")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
@@ -70,53 +65,49 @@ with 50 or 100 customers. Plain problems are written as .vrp files, the others a
 }
 
 type genFlags struct {
-	src     cli.SourceFlags
-	testset cli.TestsetFlags
-	out     string
-	force   bool
-	json    bool
+	cli.SetFlags
+	out   string
+	force bool
+	json  bool
 }
 
-func (a *app) gen(cmd *cobra.Command, f *genFlags) error {
+func (a *app) gen(cmd *cobra.Command, name string, f *genFlags) error {
 	if f.out == "" {
 		return cli.Usagef("--out is missing: name the folder to write to, or a .npz or .pkl file")
 	}
-	r := &genReport{First: f.src.First}
-	var problem func(i int) *vrp.Problem // on the unit square, or a grid
-	var file func(i int) *vrp.Problem    // as a .vrp file states it
-	if err := f.testset.Check(cmd.Flags()); err != nil {
+	set, err := cli.ParseSet(name)
+	if err != nil {
 		return err
 	}
-	switch f.testset.Name {
-	case "":
-		source, err := f.src.Source()
+	r := &genReport{First: f.First}
+	var problem func(i int) *vrp.Problem // on the unit square, or a grid
+	var file func(i int) *vrp.Problem    // as a .vrp file states it
+	switch {
+	case set.Drawn():
+		source, err := f.Source(set)
 		if err != nil {
 			return err
 		}
-		r.Instances, r.Customers, r.Capacity, r.Distribution, r.Seed = f.src.Count, source.N, source.Capacity, string(source.Distribution), source.Seed
-		problem = func(i int) *vrp.Problem { return cli.Generate(source, f.src.First+uint64(i), 1)[0] }
-		file = func(i int) *vrp.Problem { return source.FileProblem(f.src.First + uint64(i)) }
-	case cli.TestsetKool:
-		set, err := f.testset.Load(cmd.Flags(), &f.src)
-		if err != nil {
-			return err
-		}
-		r.Instances, r.Customers, r.Capacity, r.Distribution, r.Seed = len(set.Problems), f.src.Customers, set.Capacity(), set.Name, testset.KoolSeed(f.testset.Split)
-		problem = func(i int) *vrp.Problem { return set.Problems[i] }
-		file = func(i int) *vrp.Problem { return testset.FileProblem(set.Problems[i]) }
-	case cli.TestsetRouteFinder:
-		set, err := f.testset.Load(cmd.Flags(), &f.src)
-		if err != nil {
-			return err
-		}
-		r.Instances, r.Customers, r.Capacity, r.Distribution, r.Seed = len(set.Problems), f.src.Customers, testset.RouteFinderCapacity(f.src.Customers), set.Name, testset.RouteFinderSeed
-		problem = func(i int) *vrp.Problem { return set.Problems[i] }
-		file = problem
-		if set.Problems[0].Plain() == nil {
-			file = func(i int) *vrp.Problem { return testset.FileProblem(set.Problems[i]) }
-		}
+		r.Instances, r.Customers, r.Capacity, r.Distribution, r.Seed = f.Count, source.N, source.Capacity, string(source.Distribution), source.Seed
+		problem = func(i int) *vrp.Problem { return cli.Generate(source, f.First+uint64(i), 1)[0] }
+		file = func(i int) *vrp.Problem { return source.FileProblem(f.First + uint64(i)) }
+	case set.Kind == "file":
+		return cli.Usagef("%s cannot be made: name grid:20, uniform:20, tsp:20, kool:20 or routefinder:vrptw/50", name)
 	default:
-		return cli.Usagef("--testset %s cannot be made: use kool or routefinder", f.testset.Name)
+		loaded, err := f.Load(set, cmd.Flags().Changed("seed"), "")
+		if err != nil {
+			return err
+		}
+		r.Instances, r.Customers, r.Distribution = len(loaded.Problems), set.Customers, loaded.Name
+		r.Capacity, r.Seed = loaded.Capacity(), testset.KoolSeed(set.Split)
+		if set.Kind == "routefinder" {
+			r.Capacity, r.Seed = testset.RouteFinderCapacity(set.Customers), testset.RouteFinderSeed
+		}
+		problem = func(i int) *vrp.Problem { return loaded.Problems[i] }
+		file = problem
+		if loaded.Problems[0].Plain() == nil {
+			file = func(i int) *vrp.Problem { return testset.FileProblem(loaded.Problems[i]) }
+		}
 	}
 	if f.out == cli.StandardOutput && (r.Instances > 1 || f.json) {
 		return cli.Usagef("--out - takes one .vrp and nothing else: give --count 1 and no --json, or name a folder")
@@ -127,7 +118,6 @@ func (a *app) gen(cmd *cobra.Command, f *genFlags) error {
 	if f.json {
 		return a.Emit(r)
 	}
-	var err error
 	if len(r.Files) == 1 {
 		_, err = fmt.Fprintln(a.Stdout, filepath.Join(r.Dir, r.Files[0]))
 	} else {

@@ -15,15 +15,12 @@ import (
 // of a single tour has one vehicle.
 func TestGenWritesWhatSolveSolves(t *testing.T) {
 	for _, c := range []struct {
-		distribution string
+		set          string
 		scale, slack float64
 		single       bool
-	}{{"grid", 100, 1e-6, false}, {"uniform", 1e6, 1e-5, false}, {"grid", 100, 1e-6, true}} {
+	}{{"grid:7", 100, 1e-6, false}, {"uniform:7", 1e6, 1e-5, false}, {"tsp-grid:7", 100, 1e-6, true}, {"tsp:7", 1e6, 1e-5, true}} {
 		dir := filepath.Join(t.TempDir(), "a", "folder")
-		flags := []string{"--distribution", c.distribution, "--customers", "7", "--seed", "9", "--first", "5", "--count", "2", "--json"}
-		if c.single {
-			flags = append(flags, "--single-tour")
-		}
+		flags := []string{c.set, "--seed", "9", "--first", "5", "--count", "2", "--json"}
 		g := inprocess.Object(t, append([]string{"gen", "--out", dir}, flags...)...)
 		files := g["files"].([]any)
 		if len(files) != 2 || g["instances"] != 2.0 {
@@ -31,23 +28,23 @@ func TestGenWritesWhatSolveSolves(t *testing.T) {
 		}
 		sum := 0.0
 		for _, name := range files {
-			r := inprocess.Object(t, "solve", filepath.Join(dir, name.(string)), "--method", "exact", "--distance", "exact", "--json")
+			r := inprocess.Object(t, "solve", filepath.Join(dir, name.(string)), "--method", "exact", "--set", "distance=exact", "--json")
 			sum += r["cost"].(float64) / c.scale / 7
 			text, err := os.ReadFile(filepath.Join(dir, name.(string)))
 			if err != nil || strings.Contains(string(text), "VEHICLES : 1\n") != c.single || (len(r["routes"].([]any)) == 1) != c.single {
-				t.Errorf("%s, a single tour %v: %v in %s, %v", c.distribution, c.single, r["routes"], text, err)
+				t.Errorf("%s, a single tour %v: %v in %s, %v", c.set, c.single, r["routes"], text, err)
 			}
 		}
-		mean := inprocess.Object(t, append([]string{"solve", "--method", "exact"}, flags...)...)["mean_cpc"].(float64)
+		mean := inprocess.Object(t, append([]string{"eval", "--method", "exact"}, flags...)...)["mean_cpc"].(float64)
 		if math.Abs(sum/2-mean) > c.slack {
-			t.Errorf("%s: files cost %v a customer, instances %v", c.distribution, sum/2, mean)
+			t.Errorf("%s: files cost %v a customer, instances %v", c.set, sum/2, mean)
 		}
 	}
 }
 
 func TestGenAsksBeforeItOverwrites(t *testing.T) {
 	dir := t.TempDir()
-	args := []string{"gen", "--customers", "5", "--out", dir}
+	args := []string{"gen", "grid:5", "--out", dir}
 	if r := inprocess.Run(t, args...); r.Code != cli.ExitDone {
 		t.Fatal(r.Stderr)
 	}

@@ -28,6 +28,7 @@ var words = map[string]func() []string{
 	"goals":     of("held-out", "validation", "train", "all"),
 	"method":    solve.Named,
 	"set":       settingKeys,
+	"with":      of("fleet=", "depots=", "shipments=", "distances=", "durations="),
 }
 
 // settingKeys are the keys of every recipe, each with what stands before its value.
@@ -55,11 +56,14 @@ func complete(verb *cobra.Command) {
 		if verb.Flags().Lookup(name) == nil {
 			continue
 		}
+		if name == "set" && verb.Flags().Lookup("with") != nil {
+			list = of("distance=", "times=", "decode=", "device=")
+		}
 		directive := cobra.ShellCompDirectiveNoFileComp
 		if slices.Contains(orFiles, name) {
 			directive = cobra.ShellCompDirectiveDefault
 		}
-		if name == "set" {
+		if name == "set" || name == "with" {
 			directive |= cobra.ShellCompDirectiveNoSpace // a value follows
 		}
 		if err := verb.RegisterFlagCompletionFunc(name, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

@@ -54,7 +54,7 @@ func TestWordsAreOffered(t *testing.T) {
 	}
 	methods, _ := offered("solve", "--method", "")
 	for _, m := range methods {
-		if r := inprocess.Run(t, "solve", "--customers", "4", "--capacity", "20", "--count", "2", "--method", m); r.Code != 0 {
+		if r := inprocess.Run(t, "eval", "grid:4", "--capacity", "20", "--count", "2", "--method", m); r.Code != 0 {
 			t.Errorf("--method %s: %s", m, r.Stderr)
 		}
 	}

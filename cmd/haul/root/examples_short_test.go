@@ -124,6 +124,12 @@ func shortEval(w *workshop, cmd *cobra.Command, args []string) ([]string, error)
 		return append(args, "--device", "cpu", "--count", "4"), nil
 	}
 	path := flagOf(cmd, "checkpoint")
+	if path == "" { // a method
+		if cmd.Flags().Changed("time") {
+			args = append(args, "--time", "50ms")
+		}
+		return append(args, "--count", "3"), nil
+	}
 	if err := w.trained(path); err != nil {
 		return nil, err
 	}
@@ -187,24 +193,16 @@ func shortStep(name, value string) func(*workshop, *cobra.Command, []string) ([]
 }
 
 func shortSolve(w *workshop, cmd *cobra.Command, args []string) ([]string, error) {
-	if path := flagOf(cmd, "checkpoint"); path != "" {
+	if path := flagOf(cmd, "policy"); strings.ContainsRune(path, '/') {
 		if err := w.trained(path); err != nil {
 			return nil, err
 		}
 	}
-	for _, name := range []string{"time", "time-per-instance"} { // a search takes all the time that it is given
-		if cmd.Flags().Changed(name) {
-			args = append(args, "--"+name, "50ms")
-		}
-	}
 	chosen := func(name string) bool { return cmd.Flags().Changed(name) }
-	if len(cmd.Flags().Args()) > 0 && !slices.ContainsFunc([]string{"time", "iterations", "method", "policy", "checkpoint", "check"}, chosen) {
-		args = append(args, "--time", "50ms") // or else a second
+	if chosen("time") || !slices.ContainsFunc([]string{"iterations", "method", "policy"}, chosen) {
+		args = append(args, "--time", "50ms") // a search takes all the time that it is given, or else a second
 	}
-	if len(cmd.Flags().Args()) > 0 {
-		return args, nil
-	}
-	return append(args, "--count", "3"), nil
+	return args, nil
 }
 
 // shortLab runs an experiment that only computes: the one that is named takes its time on purpose.

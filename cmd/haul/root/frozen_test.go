@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"haul/cmd/haul/root"
 )
 
 // frozenCommands returns the command lines of the pages and help of the last release, each
@@ -25,6 +27,7 @@ func frozenCommands(t *testing.T) []example {
 		}
 		command, spoken := strings.CutPrefix(line, "~ ")
 		for _, e := range commands(page, command) {
+			e.words, _ = root.Moved(e.words)
 			e.spoken = spoken
 			out = append(out, e)
 		}

@@ -23,7 +23,7 @@ func (f fullDisk) Write([]byte) (int, error) {
 func TestResultsThatCannotBeWrittenAreAFailure(t *testing.T) {
 	lines := [][]string{{}, {"help"}, {"help", "train"}, {"config"}, {"bench"}, {"completion", "bash"}, {"--version"}, {"version"}, {"version", "--json"},
 		{"policies"}, {"policies", "cvrp20"}, {"policies", "--json"}, {"config", "show"}, {"config", "show", "--json"}, {"config", "explain", "problem"},
-		{"config", "check", "../../../docs/examples/my.yaml"}, {"lab", "list"}, {"devices"}, {"solve", "--customers", "4", "--count", "2"}}
+		{"config", "check", "../../../docs/examples/my.yaml"}, {"lab", "list"}, {"devices"}, {"eval", "grid:4", "--count", "2"}}
 	all := root.New(&cli.App{})
 	lines = append(lines, []string{"--help"})
 	for _, verb := range all.Commands() {

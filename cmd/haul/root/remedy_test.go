@@ -71,5 +71,5 @@ func TestResumeNamesWhatDiffers(t *testing.T) {
 
 // TestMissingInstancesAreNamed: the flag goes with the file that is not there.
 func TestMissingInstancesAreNamed(t *testing.T) {
-	inprocess.Refused(t, []string{"eval", "--policy", "cvrp20", "--device", "cpu", "--instances", "1000"}, cli.ExitFailed, "--instances 1000: there is no such file or folder")
+	inprocess.Refused(t, []string{"eval", "1000", "--policy", "cvrp20", "--device", "cpu"}, cli.ExitFailed, "1000: there is no such file, folder or set")
 }

@@ -3,14 +3,18 @@ package root
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"haul/cmd/haul/act"
 	"haul/cmd/haul/bench"
+	"haul/cmd/haul/check"
 	"haul/cmd/haul/cli"
 	"haul/cmd/haul/config"
+	"haul/cmd/haul/convert"
 	"haul/cmd/haul/data"
 	"haul/cmd/haul/devices"
 	"haul/cmd/haul/doctor"
@@ -38,6 +42,11 @@ func Execute(ctx context.Context, args []string, stdout, stderr io.Writer) (code
 				code = a.Exit(ctx, err)
 			}
 		}()
+	}
+	if now, old := Moved(args); old {
+		if args = now; !slices.Contains(args, "--quiet") {
+			fmt.Fprintf(stderr, "from the next release on, type: %s\n", spoken(args))
+		}
 	}
 	root := New(a)
 	root.SetArgs(append([]string{}, args...)) // for none at all cobra takes those of the process
@@ -71,7 +80,7 @@ agents that learn a task inside their context), and shows where every millisecon
 Results go to standard output, notes and progress to standard error. With --json, results are JSON.
 Exit codes: 0 done, 1 failed, 2 wrong use, 3 required customers are unserved, 130 interrupted by Ctrl-C, 143 by SIGTERM.`,
 		Example: `  haul train
-  haul solve --customers 10 --capacity 30 --count 1000 --method exact
+  haul eval grid:10 --count 1000 --method exact
   haul solve docs/examples/grid20.vrp --out x.sol --plot routes.svg
   haul data darkroom
   haul train --model AD --config ad_dr_compressed
@@ -94,7 +103,7 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 required customers are unserved, 13
 		&cobra.Group{ID: cli.GroupMeasure, Title: "This machine and this program:"},
 	)
 	a.Group(root, cli.GroupLearn, train.New(a), eval.New(a), act.New(a), policies.New(a), data.New(a))
-	a.Group(root, cli.GroupRoute, gen.New(a), solve.New(a), problem.New(a))
+	a.Group(root, cli.GroupRoute, solve.New(a), check.New(a), convert.New(a), gen.New(a), problem.New(a))
 	a.Group(root, cli.GroupSetup, config.New(a))
 	a.Group(root, cli.GroupMeasure, bench.New(a), profile.New(a), lab.New(a), doctor.New(a), serve.New(a), devices.New(a), version.New(a))
 	for _, verb := range forRelease {

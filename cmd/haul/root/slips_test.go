@@ -26,9 +26,9 @@ func TestSlipsOfTheHand(t *testing.T) {
 		"solve x.vrp --time 3":                `--time is "3": a time with its unit, for example 30s or 5m, is needed`,
 		"train --resume nosuch":               "there is no folder nosuch",
 		"train --rank 0":                      "--rank and --rendezvous need --ranks",
-		"gen --out set.npy":                   "--out set.npy: instances are written as .npz or .pkl",
+		"gen grid:10 --out set.npy":           "--out set.npy: instances are written as .npz or .pkl",
 		"solve no.csv":                        "open no.csv: ",
-		"solve --testset kol":                 "--testset kol is neither a file nor the name of a public set: those are kool and routefinder",
+		"eval kol":                            "kol is neither a file nor the name of a set",
 		"solve no.csv --capacity 0":           "--capacity is 0: at least 1 is needed",
 		"solve no.csv --capacity -3":          "--capacity is -3: at least 1 is needed",
 		"solve x.csv --capacity 3000000000":   "--capacity is 3000000000: at most 2147483647 can be given",
@@ -97,6 +97,6 @@ func TestFlagsThatWouldDoNothing(t *testing.T) {
 	inprocess.Refused(t, []string{"solve", square, "--iterations", "10", "--plot", picture, "--curve", filepath.Dir(picture) + "/./x.svg"}, cli.ExitUsage, "--plot and --curve would both write "+picture)
 	inprocess.Refused(t, []string{"doctor", "--diff", "a.json", "b.json", "--breakdown"}, cli.ExitUsage, "--breakdown describes one trace or job, and --diff compares two")
 	for _, name := range []string{"x.xlsx", "x.geojson", "x.sol"} {
-		inprocess.Refused(t, []string{"gen", "--customers", "3", "--out", filepath.Join(t.TempDir(), name)}, cli.ExitUsage, "instances are written as .npz or .pkl, or as .vrp files into a folder")
+		inprocess.Refused(t, []string{"gen", "grid:3", "--out", filepath.Join(t.TempDir(), name)}, cli.ExitUsage, "instances are written as .npz or .pkl, or as .vrp files into a folder")
 	}
 }

@@ -34,7 +34,7 @@ func TestWrongUseIsTwo(t *testing.T) {
 		{[]string{"bench", "step", "--workrs=2"}, cli.ExitUsage, "did you mean --workers?"},
 		{[]string{"train", "--zzzzzz"}, cli.ExitUsage, "unknown flag --zzzzzz (see haul train --help)"},
 		{[]string{"train", "--seed", "-1"}, cli.ExitUsage, `--seed is "-1": a whole number from 0 on is needed`},
-		{[]string{"solve", "--best-known", "x"}, cli.ExitUsage, `--best-known is "x": a number is needed`},
+		{[]string{"solve", "x.vrp", "--best-known", "x"}, cli.ExitUsage, `--best-known is "x": a number is needed`},
 		{[]string{"help", "solv"}, cli.ExitUsage, `did you mean "solve"?`},
 		{[]string{"help", "bench", "stp"}, cli.ExitUsage, `did you mean "step"?`},
 		{[]string{"lab", "run", "cost-gpu", "--device", "cpu"}, cli.ExitFailed, "needs a GPU"},

@@ -10,7 +10,6 @@ import (
 	"haul/cmd/haul/cli"
 	"haul/cmd/haul/clitest"
 	"haul/cmd/haul/clitest/inprocess"
-	"haul/cmd/haul/solve"
 )
 
 // TestSolveStandardInput: a problem or a table that is piped in is solved as its file would be.
@@ -87,29 +86,5 @@ func TestTheShortestTime(t *testing.T) {
 		if r := inprocess.Run(t, "solve", clitest.Write(t, "square.vrp", clitest.SquareVRP), "--time", time); r.Code != cli.ExitDone || !strings.Contains(r.Stdout, "cost    68\n") {
 			t.Errorf("%s: %+v", time, r)
 		}
-	}
-}
-
-// TestCostsInParts: PyVRP's solutions count the tenths or thousandths of a cost, which a refusal
-// says.
-func TestCostsInParts(t *testing.T) {
-	square := clitest.Write(t, "square.vrp", clitest.SquareVRP)
-	for cost, want := range map[string]string{"680": ", of which it counts the tenths", "68000": ", of which it counts the thousandths", "69": "its routes cost 68"} {
-		inprocess.Refused(t, []string{"solve", square, "--check", clitest.Write(t, "a.sol", "Route #1: 1 2\nRoute #2: 3 4\nCost "+cost+"\n")}, cli.ExitFailed, want)
-	}
-	near := clitest.Write(t, "near.vrp", "NAME : near\nTYPE : CVRP\nDIMENSION : 2\nEDGE_WEIGHT_TYPE : EUC_2D\nCAPACITY : 9\nNODE_COORD_SECTION\n1 0 0\n2 1 1\nDEMAND_SECTION\n1 0\n2 3\nDEPOT_SECTION\n1\n-1\nEOF\n")
-	for cost, want := range map[string]string{"2.8": "cost 2; by --distance dimacs it holds", "28": "by --distance dimacs they cost 2.8000, of which it counts the tenths", "5": "its routes cost 2\n"} {
-		inprocess.Refused(t, []string{"solve", near, "--check", clitest.Write(t, "b.sol", "Route #1: 1\nCost "+cost+"\n")}, cli.ExitFailed, want)
-	}
-	for _, c := range []struct {
-		stated, cost float64
-		want         bool
-	}{{27106.46, 2710646, true}, {27106.46, 2710646.5, true}, {27106.46, 2710647, false}, {0.5, 50, false}, {1, 100, true}} {
-		if got := solve.Counted(c.stated, c.cost); strings.Contains(got, "counts the hundreds") != c.want {
-			t.Errorf("%v: %q", c, got)
-		}
-	}
-	if got := solve.Counted(69, 68) + solve.Counted(0, 0); got != "" {
-		t.Error(got)
 	}
 }

@@ -11,86 +11,89 @@ import (
 	"haul/cmd/haul/cli"
 	"haul/cmd/haul/clitest"
 	"haul/cmd/haul/clitest/inprocess"
-	"haul/cmd/haul/solve"
+	"haul/cmd/haul/root"
 )
 
-// The ways to solve that haul solve has: the arguments that ask for each.
-var solveWays = map[string][]string{
-	"file":              {"FILE"},
-	"file exact":        {"FILE", "--method", "exact"},
-	"file savings":      {"FILE", "--method", "savings"},
-	"file search":       {"FILE", "--method", "search", "--iterations", "20"},
-	"file policy":       {"FILE", "--policy", "cvrp20", "--decode", "greedy", "--device", "cpu"},
-	"table":             {"TABLE", "--iterations", "20"},
-	"check":             {"FILE", "--check", "SOL"},
-	"generated":         {"--customers", "5"},
-	"generated exact":   {"--customers", "5", "--method", "exact"},
-	"generated savings": {"--customers", "5", "--method", "savings"},
-	"generated search":  {"--customers", "5", "--method", "search", "--iterations", "20"},
-	"set":               {"--testset", "kool", "--customers", "10"},
-	"set search":        {"--testset", "kool", "--customers", "10", "--method", "search", "--iterations", "20"},
-	"set routefinder":   {"--testset", "routefinder", "--customers", "50", "--iterations", "20"},
+// The ways to solve, to check and to test methods: the arguments that ask for each.
+var ways = map[string][]string{
+	"file":              {"solve", "FILE"},
+	"file exact":        {"solve", "FILE", "--method", "exact"},
+	"file savings":      {"solve", "FILE", "--method", "savings"},
+	"file search":       {"solve", "FILE", "--method", "search", "--iterations", "20"},
+	"file policy":       {"solve", "FILE", "--policy", "cvrp20", "--set", "decode=greedy", "--set", "device=cpu"},
+	"table":             {"solve", "TABLE", "--iterations", "20"},
+	"check":             {"check", "FILE", "SOL"},
+	"generated":         {"eval", "grid:5"},
+	"generated exact":   {"eval", "grid:5", "--method", "exact"},
+	"generated savings": {"eval", "grid:5", "--method", "savings"},
+	"generated search":  {"eval", "grid:5", "--method", "search", "--iterations", "20"},
+	"set":               {"eval", "kool:10"},
+	"set search":        {"eval", "kool:10", "--method", "search", "--iterations", "20"},
+	"set routefinder":   {"eval", "routefinder:vrptw/50", "--iterations", "20"},
 }
 
-// What each flag of haul solve does: the ways in which it means something. In all others it is
-// refused, with exit code 2. A way of one word stands for all that begin with it, unless one of
-// them is named as well; "." names none.
-var solveFlagTable = map[string]struct {
+// What each flag of haul solve, haul check and of the sets of haul eval does: the ways in which it
+// means something. In all others of a verb that has it, it is refused, with exit code 2. A way of
+// one word stands for all that begin with it, unless one of them is named as well; "." names none.
+var flagTable = map[string]struct {
 	args  []string
 	takes []string
 }{
-	"customers":         {[]string{"10"}, []string{"generated", "set"}},
-	"capacity":          {[]string{"40"}, []string{"generated", "table"}},
-	"count":             {[]string{"2"}, []string{"generated", "set"}},
-	"seed":              {[]string{"9"}, []string{"file", "file search", "file policy", "table", "generated"}},
-	"first":             {[]string{"1"}, []string{"generated", "set"}},
-	"distribution":      {[]string{"uniform"}, []string{"generated"}},
-	"demand-range":      {[]string{"2,4"}, []string{"generated"}},
-	"coord-range":       {[]string{"50"}, []string{"generated"}},
-	"single-tour":       {nil, []string{"generated"}},
-	"policy":            {[]string{"cvrp20"}, []string{"file", "file policy"}},
-	"checkpoint":        {[]string{"RUN"}, []string{"file"}},
-	"decode":            {[]string{"greedy"}, []string{"file policy"}},
-	"device":            {[]string{"cpu"}, []string{"file policy"}},
-	"method":            {[]string{"search"}, []string{"file", "table", "generated", "set"}},
-	"workers":           {[]string{"1"}, []string{"file", "table", "generated", "set"}}, // at most so many
-	"time":              {[]string{"20ms"}, []string{"file", "file policy"}},
-	"time-per-instance": {[]string{"20ms"}, []string{"generated", "generated .", "set", "set ."}},
-	"iterations":        {[]string{"20"}, []string{"file", "file search", "file policy", "table", "generated", "generated search", "set", "set search", "set routefinder"}},
-	"target":            {[]string{"90"}, []string{"file", "file search", "file policy", "table"}},
-	"start":             {[]string{"SOL"}, []string{"file", "file search"}},
-	"fix":               {[]string{"1", "--start", "SOL"}, []string{"file", "file search"}},
-	"curve":             {[]string{"NEW.svg"}, []string{"file", "file search", "file policy", "table"}},
-	"vehicles":          {[]string{"0"}, []string{"file", "table", "check"}},
-	"objective":         {[]string{"cost"}, []string{"file", "table", "check"}},
-	"open":              {nil, []string{"file", "table", "check"}}, // or the problem is refused
-	"fleet":             {[]string{"FLEET"}, []string{"table"}},
-	"depots":            {[]string{"DEPOTS"}, []string{"table"}},
-	"shipments":         {[]string{"SHIPMENTS"}, []string{"table"}},
-	"distances":         {[]string{"MATRIX"}, []string{"table"}},
-	"durations":         {[]string{"MATRIX"}, []string{"table"}},
-	"speed":             {[]string{"30"}, []string{"table"}},
-	"times":             {[]string{"minutes"}, []string{"table"}},
-	"limit":             {[]string{"windows=2000"}, []string{"file", "table", "check"}},
-	"force":             {nil, []string{"file", "table", "check"}}, // permission alone
-	"testset":           {[]string{"kool"}, []string{"generated", "set"}},
-	"variant":           {[]string{"vrptw"}, []string{"set routefinder"}},
-	"split":             {[]string{"validation"}, []string{"set", "set search"}},
-	"reference":         {[]string{"COSTS"}, []string{"set"}},
-	"rounded":           {nil, []string{"set routefinder"}},
-	"best-known":        {[]string{"90"}, []string{"file", "table", "check", "generated", "set"}},
-	"distance":          {[]string{"exact"}, []string{"file", "table", "check"}},
-	"out":               {[]string{"NEW.sol"}, []string{"file", "table"}},
-	"plot":              {[]string{"NEW.svg"}, []string{"file", "table", "check"}},
-	"check":             {[]string{"SOL"}, []string{"file", "file .", "check"}},
-	"json":              {nil, []string{"file", "table", "check", "generated", "set"}},
-	"help":              {nil, []string{"file", "table", "check", "generated", "set"}},
-	"quiet":             {nil, []string{"file", "table", "check", "generated", "set"}},
+	"capacity":     {[]string{"40"}, []string{"generated", "table"}},
+	"count":        {[]string{"2"}, []string{"generated", "set"}},
+	"seed":         {[]string{"9"}, []string{"file", "file search", "file policy", "table", "generated"}},
+	"first":        {[]string{"1"}, []string{"generated", "set"}},
+	"demand-range": {[]string{"2,4"}, []string{"generated"}},
+	"coord-range":  {[]string{"50"}, []string{"generated"}},
+	"policy":       {[]string{"cvrp20"}, []string{"file", "file policy", "set", "set .", "generated ."}},
+	"method":       {[]string{"search"}, []string{"file", "table", "generated", "set"}},
+	"workers":      {[]string{"1"}, []string{"file", "table", "generated", "set"}}, // at most so many
+	"time":         {[]string{"20ms"}, []string{"file", "file policy", "generated", "generated .", "set", "set ."}},
+	"iterations":   {[]string{"20"}, []string{"file", "file search", "file policy", "table", "generated", "generated search", "set", "set search", "set routefinder"}},
+	"target":       {[]string{"90"}, []string{"file", "file search", "file policy", "table"}},
+	"start":        {[]string{"SOL"}, []string{"file", "file search"}},
+	"fix":          {[]string{"1", "--start", "SOL"}, []string{"file", "file search"}},
+	"curve":        {[]string{"NEW.svg"}, []string{"file", "file search", "file policy", "table"}},
+	"vehicles":     {[]string{"0"}, []string{"file", "table", "check"}},
+	"objective":    {[]string{"cost"}, []string{"file", "table", "check"}},
+	"open":         {nil, []string{"file", "table", "check"}}, // or the problem is refused
+	"with":         {[]string{"fleet=FLEET"}, []string{"table"}},
+	"speed":        {[]string{"30"}, []string{"table"}},
+	"set":          {[]string{"windows=2000"}, []string{"file", "table", "check"}},
+	"force":        {nil, []string{"file", "table", "check"}}, // permission alone
+	"reference":    {[]string{"COSTS"}, []string{"set"}},
+	"rounded":      {nil, []string{"set routefinder"}},
+	"best-known":   {[]string{"90"}, []string{"file", "table", "check", "generated", "set"}},
+	"out":          {[]string{"NEW.sol"}, []string{"file", "table"}},
+	"plot":         {[]string{"NEW.svg"}, []string{"file", "table", "check"}},
+	"json":         {nil, []string{"file", "table", "check", "generated", "set"}},
+	"help":         {nil, []string{"file", "table", "check", "generated", "set"}},
+	"quiet":        {nil, []string{"file", "table", "check", "generated", "set"}},
+	// of trained models alone
+	"agents":      {[]string{"2"}, nil},
+	"checkpoint":  {[]string{"RUN"}, []string{"set", "set .", "generated ."}},
+	"customers":   {[]string{"9"}, nil},
+	"decode":      {[]string{"pomo"}, nil},
+	"device":      {[]string{"cpu"}, nil},
+	"distance":    {[]string{"exact"}, nil},
+	"episodes":    {[]string{"2"}, nil},
+	"goals":       {[]string{"all"}, nil},
+	"history":     {[]string{"x.hist"}, nil},
+	"model":       {[]string{"AD"}, nil},
+	"precision":   {[]string{"fp32"}, nil},
+	"search":      {[]string{"1"}, nil},
+	"temperature": {[]string{"1"}, nil},
+	"tune":        {[]string{"1"}, nil},
+	// of a set, which SET says
+	"instances": {[]string{"x.npz"}, nil},
+	"split":     {[]string{"test"}, nil},
+	"testset":   {[]string{"kool"}, nil},
+	"variant":   {[]string{"cvrp"}, nil},
 }
 
-// TestSolveRefusesWhatDoesNothing: every flag of haul solve has its row in the table; a way that
-// has no use for it refuses it. --seed beside --method exact, --single-tour beside a capacity or a
-// test set, and --time-per-instance beside exact and savings did nothing in silence.
+// TestSolveRefusesWhatDoesNothing: every flag of these verbs has its row in the table; a way that
+// has no use for it refuses it. --seed beside --method exact, a capacity of one tour, and a time
+// beside exact and savings did nothing in silence.
 func TestSolveRefusesWhatDoesNothing(t *testing.T) {
 	dir := t.TempDir()
 	file := clitest.Write(t, "square.vrp", clitest.SquareVRP)
@@ -102,8 +105,8 @@ func TestSolveRefusesWhatDoesNothing(t *testing.T) {
 	named := map[string]string{"FILE": file, "TABLE": table, "SOL": sol, "COSTS": costs, "RUN": dir,
 		"FLEET": clitest.Write(t, "fleet.csv", "id,capacity\nvan,40\n"), "DEPOTS": clitest.Write(t, "depots.csv", "id,x,y\nd,0,0\n"),
 		"SHIPMENTS": clitest.Write(t, "shipments.csv", "pickup,delivery,amount\n1,2,1\n"), "MATRIX": clitest.Write(t, "matrix.csv", "0,5,6,7\n5,0,5,5\n6,5,0,9\n7,5,9,0\n")}
-	for _, args := range [][]string{{"--single-tour", "--capacity", "5"}, {"--single-tour", "--demand-range", "2,3"}, {"--distribution", "uniform", "--coord-range", "100"}} {
-		for _, verb := range [][]string{{"solve"}, {"gen", "--out", "-"}} {
+	for _, args := range [][]string{{"tsp:10", "--capacity", "5"}, {"tsp-grid:10", "--demand-range", "2,3"}, {"uniform:10", "--coord-range", "100"}} {
+		for _, verb := range [][]string{{"eval"}, {"gen", "--out", "-"}} {
 			if r := inprocess.Run(t, append(verb, args...)...); r.Code != cli.ExitUsage || !strings.Contains(r.Stderr, args[len(args)-2]) {
 				t.Errorf("%v %v: exit %d, %q", verb, args, r.Code, r.Stderr)
 			}
@@ -112,20 +115,23 @@ func TestSolveRefusesWhatDoesNothing(t *testing.T) {
 	if r := inprocess.Run(t, "solve", file, "--seed", "3"); r.Code != cli.ExitDone || r.Stderr != "square is solved by exact, which draws nothing: --seed has no effect\n" {
 		t.Errorf("exit %d, %q", r.Code, r.Stderr)
 	}
-	flags := solve.New(&cli.App{}).Flags()
-	var all []string
-	flags.VisitAll(func(f *pflag.Flag) { all = append(all, f.Name) })
-	for _, name := range all {
-		if _, ok := solveFlagTable[name]; !ok {
-			t.Errorf("--%s has no row in solveFlagTable", name)
+	flags := map[string][]string{}
+	for _, verb := range root.New(&cli.App{}).Commands() {
+		if name := verb.Name(); name == "solve" || name == "check" || name == "eval" {
+			verb.Flags().VisitAll(func(f *pflag.Flag) {
+				flags[name] = append(flags[name], f.Name)
+				if _, ok := flagTable[f.Name]; !ok {
+					t.Errorf("--%s of haul %s has no row in flagTable", f.Name, name)
+				}
+			})
 		}
 	}
 	n := 0
-	for name, row := range solveFlagTable {
-		if name != "help" && name != "quiet" && !slices.Contains(all, name) {
-			t.Errorf("solveFlagTable has --%s, which is no flag", name)
-		}
-		for way, with := range solveWays {
+	for name, row := range flagTable {
+		for way, with := range ways {
+			if !slices.Contains(flags[with[0]], name) {
+				continue
+			}
 			first, _, _ := strings.Cut(way, " ")
 			takes := slices.Contains(row.takes, way)
 			if !takes && slices.Contains(row.takes, first) && !slices.ContainsFunc(row.takes, func(w string) bool { return strings.HasPrefix(w, first+" ") }) {
@@ -134,15 +140,17 @@ func TestSolveRefusesWhatDoesNothing(t *testing.T) {
 			if slices.Contains(with, "--"+name) || takes && first == "table" { // what tables take, they test
 				continue
 			}
-			args := []string{"solve"}
+			var args []string
 			for _, word := range append(slices.Clone(with), append([]string{"--" + name}, row.args...)...) {
-				if path, ok := named[word]; ok {
-					word = path
+				for key, path := range named {
+					if word == key || strings.HasSuffix(word, "="+key) {
+						word = strings.TrimSuffix(word, key) + path
+					}
 				}
 				args = append(args, strings.Replace(word, "NEW", filepath.Join(dir, "new"+string(rune('a'+n%26))+strings.Repeat("x", n/26)), 1))
 			}
 			n++
-			if takes && (first == "set" || way == "file policy" || slices.Contains([]string{"method", "checkpoint", "testset"}, name)) {
+			if takes && (first == "set" || way == "file policy" || slices.Contains([]string{"method", "policy", "checkpoint"}, name)) {
 				continue // slow, or a way of its own
 			}
 			if name != "count" && (first == "generated" || first == "set") {

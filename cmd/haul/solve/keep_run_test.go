@@ -97,7 +97,7 @@ func TestSolveKeepsWhatItReads(t *testing.T) {
 	const table, fleet = "id,x,y,demand\nd,0,0,\na,1,1,1\n", "name,capacity\nv,5\n"
 	stops, vans := clitest.Write(t, "stops.csv", table), clitest.Write(t, "vans.csv", fleet)
 	for _, args := range [][]string{{"--out", stops}, {"--out", vans}, {"--out", filepath.Join(filepath.Dir(stops), ".", "stops.csv")}} {
-		r := inprocess.Run(t, append([]string{"solve", stops, "--fleet", vans, "--iterations", "10", "--force"}, args...)...)
+		r := inprocess.Run(t, append([]string{"solve", stops, "--with", "fleet=" + vans, "--iterations", "10", "--force"}, args...)...)
 		if r.Code != cli.ExitUsage || !strings.Contains(r.Stderr, "is a file that the problem is read from") {
 			t.Errorf("%v: %+v", args, r)
 		}
@@ -107,7 +107,7 @@ func TestSolveKeepsWhatItReads(t *testing.T) {
 			t.Errorf("%s holds %q, %v", path, got, err)
 		}
 	}
-	if r := inprocess.Run(t, "solve", stops, "--fleet", vans, "--iterations", "10", "--out", clitest.Write(t, "plan.csv", "old"), "--force"); r.Code != 0 {
+	if r := inprocess.Run(t, "solve", stops, "--with", "fleet="+vans, "--iterations", "10", "--out", clitest.Write(t, "plan.csv", "old"), "--force"); r.Code != 0 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -164,7 +164,7 @@ func TestVROOMInEveryFormat(t *testing.T) {
 		}
 	}
 	other := clitest.Write(t, "other.json", strings.ReplaceAll(input, `"id":7`, `"id":8`))
-	inprocess.Refused(t, []string{"solve", other, "--check", filepath.Join(folder, "x.json")}, cli.ExitFailed, "routes[0] is of vehicle 7, which does not exist")
+	inprocess.Refused(t, []string{"check", other, filepath.Join(folder, "x.json")}, cli.ExitFailed, "routes[0] is of vehicle 7, which does not exist")
 	steps := `"id":7,"steps":[{"type":"start"},{"type":"job","id":101},{"type":"end"}]`
 	begun := clitest.Write(t, "begun.json", strings.Replace(input, `"id":7`, steps, 1))
 	inprocess.Refused(t, []string{"solve", begun, "--start", filepath.Join(folder, "x.json")}, cli.ExitUsage, "--start and the vehicles' steps both say where to start")

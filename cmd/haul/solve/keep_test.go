@@ -11,7 +11,7 @@ import (
 func TestVROOMOptions(t *testing.T) {
 	var f solveFlags
 	f.search.time, f.workers = searchTime, 8
-	f.vroom = &files.VROOM{Seconds: 30, Threads: 3}
+	f.problem.VROOM = &files.VROOM{Seconds: 30, Threads: 3}
 	f.begun = time.Now()
 	if o := f.searchOptions(); o.Time.Seconds() < 3 || o.Time.Seconds() > 30 || o.Workers != 3 {
 		t.Errorf("%v on %d cores", o.Time, o.Workers)

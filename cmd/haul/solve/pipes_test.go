@@ -23,19 +23,19 @@ func TestSolutionsThroughPipes(t *testing.T) {
 		t.Errorf("it says %q", solved.Stderr)
 	}
 	clitest.OnStandardInput(t, solved.Stdout, func() {
-		if r := inprocess.Object(t, "solve", square, "--check", "-", "--json"); r["valid"] != true || r["cost"] != 68.0 {
+		if r := inprocess.Object(t, "check", square, "-", "--json"); r["valid"] != true || r["cost"] != 68.0 {
 			t.Errorf("%v", r)
 		}
 	})
 	clitest.OnStandardInput(t, "Route #1: 1\nCost 20\n", func() {
-		inprocess.Refused(t, []string{"solve", square, "--check", "-"}, cli.ExitFailed, "haul: standard input is not a solution of "+square)
+		inprocess.Refused(t, []string{"check", square, "-"}, cli.ExitFailed, "haul: standard input is not a solution of "+square)
 	})
 	clitest.OnStandardInput(t, solved.Stdout, func() {
 		if r := inprocess.Run(t, "solve", square, "--start", "-", "--iterations", "5", "--out", "-"); r.Code != cli.ExitDone || r.Stdout != solved.Stdout {
 			t.Errorf("exit %d, %q, %q", r.Code, r.Stdout, r.Stderr)
 		}
 	})
-	one := inprocess.Run(t, "gen", "--customers", "3", "--out", "-")
+	one := inprocess.Run(t, "gen", "grid:3", "--out", "-")
 	if one.Code != cli.ExitDone || one.Stderr != "" {
 		t.Fatalf("exit %d, %q", one.Code, one.Stderr)
 	}
@@ -55,8 +55,8 @@ func TestSolutionsThroughPipes(t *testing.T) {
 	})
 
 	inprocess.Refused(t, []string{"solve", square, "--out", "-", "--json"}, cli.ExitUsage, "--json")
-	inprocess.Refused(t, []string{"solve", "-", "--check", "-"}, cli.ExitUsage, "both come from standard input")
-	inprocess.Refused(t, []string{"gen", "--count", "2", "--out", "-"}, cli.ExitUsage, "one .vrp")
+	inprocess.Refused(t, []string{"check", "-", "-"}, cli.ExitUsage, "both come from standard input")
+	inprocess.Refused(t, []string{"gen", "grid:10", "--count", "2", "--out", "-"}, cli.ExitUsage, "one .vrp")
 	inprocess.Refused(t, []string{"doctor", "x", "--html", "-", "--json"}, cli.ExitUsage, "--json")
 	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)

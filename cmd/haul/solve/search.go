@@ -13,13 +13,11 @@ import (
 	"haul/internal/search"
 	"haul/internal/solve"
 	"haul/internal/vrp"
-	"haul/internal/vrp/files"
 )
 
 // searchFlags are the flags of the search: how long, from where, how far.
 type searchFlags struct {
 	time       time.Duration
-	each       time.Duration
 	iterations int
 	target     float64
 	start      string
@@ -30,11 +28,8 @@ type searchFlags struct {
 // searchFlagNames are the flags that ask for the search.
 var searchFlagNames = []string{"time", "iterations", "target", "start", "fix", "curve"}
 
-// What a search gets when the command line names no budget.
-const (
-	searchTime = time.Second
-	searchEach = 100 * time.Millisecond // per generated instance
-)
+// searchTime is what a search gets when the command line names no budget.
+const searchTime = time.Second
 
 // outcome is what a method made of a file.
 type outcome struct {
@@ -43,10 +38,10 @@ type outcome struct {
 	broken []*vrp.Violation // of a plan that was not solved for
 }
 
-// searchTime is the wall time of the whole solve, where no budget of iterations is named.
-func (f *solveFlags) searchTime() time.Duration {
-	if f.vroom != nil && f.vroom.Seconds > 0 && !f.timeGiven {
-		return time.Duration(f.vroom.Seconds * float64(time.Second))
+// budget is the wall time of the whole solve, where no budget of iterations is named.
+func (f *solveFlags) budget() time.Duration {
+	if f.problem.VROOM != nil && f.problem.VROOM.Seconds > 0 && !f.timeGiven {
+		return time.Duration(f.problem.VROOM.Seconds * float64(time.Second))
 	}
 	return f.search.time
 }
@@ -54,8 +49,8 @@ func (f *solveFlags) searchTime() time.Duration {
 // searchOptions are the budget and the seed of the search. What reading the file took is part of
 // --time. A VROOM input may say how long, and on how many cores, where no flag does.
 func (f *solveFlags) searchOptions() search.Options {
-	o := search.Options{Time: f.searchTime(), Iterations: f.search.iterations, Workers: f.workers, Seed: f.src.Seed, Target: f.search.target}
-	if v := f.vroom; v != nil {
+	o := search.Options{Time: f.budget(), Iterations: f.search.iterations, Workers: f.workers, Seed: f.seed, Target: f.search.target}
+	if v := f.problem.VROOM; v != nil {
 		if v.Threads > 0 && !f.workersGiven {
 			o.Workers = min(v.Threads, f.workers)
 		}
@@ -66,21 +61,6 @@ func (f *solveFlags) searchOptions() search.Options {
 	}
 	o.Time = max(o.Time-time.Since(f.begun), o.Time/10, time.Nanosecond)
 	return o
-}
-
-// loadStart reads the routes to improve. They must keep every rule of this very problem; customers
-// whom they leave out are taken in where that is possible.
-func loadStart(path string, p *vrp.Problem, v *files.VROOM) (*vrp.Solution, error) {
-	s, _, err := cli.LoadSolution(path, p, v)
-	if err != nil {
-		return nil, err
-	}
-	for _, v := range vrp.Violations(p, s) {
-		if v.Rule != vrp.VisitedAtAll && v.Rule != vrp.GroupServed {
-			return nil, fmt.Errorf("%s is not a solution of %s to start from: %w", cli.Spoken(path), p.Name, v)
-		}
-	}
-	return &s, nil
 }
 
 // parseFix reads --fix, "2,3:4" or "all": which routes of the start stay as they are, or how many
@@ -142,7 +122,7 @@ type progressEvent struct {
 }
 
 func (l *live) show(s search.Progress) {
-	gap := l.f.gap(s.Cost)
+	gap := cli.Gap(s.Cost, l.f.bestKnown)
 	if l.f.json && s.Improved && (l.event < 0 || s.Seconds-l.event >= 0.1) {
 		l.event = s.Seconds
 		// A reader that went away shows when the result is written.

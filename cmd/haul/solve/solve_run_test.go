@@ -20,7 +20,7 @@ import (
 )
 
 func TestSolveGenerated(t *testing.T) {
-	args := []string{"solve", "--customers", "6", "--capacity", "30", "--count", "300", "--json"}
+	args := []string{"eval", "grid:6", "--capacity", "30", "--count", "300", "--json"}
 	with := func(more ...string) map[string]any {
 		return inprocess.Object(t, append(args[:len(args):len(args)], more...)...)
 	}
@@ -50,19 +50,19 @@ func TestSolveGenerated(t *testing.T) {
 	if moved := with("--seed", "7"); moved["mean_cpc"] == exact["mean_cpc"] {
 		t.Error("the seed has no effect")
 	}
-	if uniform := with("--distribution", "uniform"); uniform["demand_range"].([]any)[1] != 9.0 {
+	if uniform := inprocess.Object(t, "eval", "uniform:6", "--count", "300", "--json"); uniform["demand_range"].([]any)[1] != 9.0 {
 		t.Errorf("uniform draws demands %v, want Kool's 1 to 9", uniform["demand_range"])
 	}
-	if large := inprocess.Object(t, "solve", "--customers", "40", "--count", "2", "--json"); large["method"] != "savings" {
+	if large := inprocess.Object(t, "eval", "grid:40", "--count", "2", "--json"); large["method"] != "savings" {
 		t.Errorf("40 customers default to %v", large["method"])
 	}
-	if one := inprocess.Object(t, "solve", "--count", "1", "--json"); one["se_cpc"] != nil {
+	if one := inprocess.Object(t, "eval", "grid:10", "--count", "1", "--json"); one["se_cpc"] != nil {
 		t.Errorf("one instance has the standard error %v", one["se_cpc"])
 	}
 }
 
 func TestSolveGeneratedInWords(t *testing.T) {
-	r := inprocess.Run(t, "solve", "--customers", "5", "--count", "50", "--best-known", "0.5")
+	r := inprocess.Run(t, "eval", "grid:5", "--count", "50", "--best-known", "0.5")
 	for _, want := range []string{"50 grid instances", "mean CPC", "±", "standard error", "gap", "instances/s"} {
 		if !strings.Contains(r.Stdout, want) {
 			t.Errorf("the report does not say %q: %s", want, r.Stdout)
@@ -83,7 +83,7 @@ func TestSolveFileThenCheck(t *testing.T) {
 		if r["cost"] != 68.0 || r["route_count"] != 2.0 || r["gap"] != 0.0 || r["method"] != method || r["valid"] != true {
 			t.Errorf("%s: %v", method, r)
 		}
-		c := inprocess.Object(t, "solve", square, "--check", out, "--plot", pic, "--force", "--json")
+		c := inprocess.Object(t, "check", square, out, "--plot", pic, "--force", "--json")
 		if c["valid"] != true || c["cost"] != 68.0 {
 			t.Errorf("the written solution is judged %v", c)
 		}
@@ -98,7 +98,7 @@ func TestSolveFileThenCheck(t *testing.T) {
 	if _, err := png.Decode(bytes.NewReader(data)); err != nil {
 		t.Errorf("no PNG: %v", err)
 	}
-	exact := inprocess.Object(t, "solve", square, "--distance", "exact", "--json")
+	exact := inprocess.Object(t, "solve", square, "--set", "distance=exact", "--json")
 	if want := 40 + 20*math.Sqrt2; math.Abs(exact["cost"].(float64)-want) > 1e-9 {
 		t.Errorf("unrounded cost %v, want %v", exact["cost"], want)
 	}
@@ -107,10 +107,10 @@ func TestSolveFileThenCheck(t *testing.T) {
 func TestCheckJSONCarriesTheViolation(t *testing.T) {
 	square := clitest.Write(t, "square.vrp", clitest.SquareVRP)
 	good := clitest.Write(t, "x.sol", clitest.SquareSOL)
-	if c := inprocess.Object(t, "solve", square, "--check", good, "--json"); c["valid"] != true {
+	if c := inprocess.Object(t, "check", square, good, "--json"); c["valid"] != true {
 		t.Errorf("%v", c)
 	}
-	r := inprocess.Run(t, "solve", square, "--check", clitest.Write(t, "x.sol", "Route #1: 1 2\n"), "--json")
+	r := inprocess.Run(t, "check", square, clitest.Write(t, "x.sol", "Route #1: 1 2\n"), "--json")
 	if r.Code != cli.ExitFailed || !strings.Contains(r.Stdout, `"valid":false`) || !strings.Contains(r.Stdout, "customer 3 is never visited") {
 		t.Errorf("exit %d, %s", r.Code, r.Stdout)
 	}
@@ -121,10 +121,10 @@ func TestInterruptExits130(t *testing.T) {
 	cancel()
 	square := clitest.Write(t, "square.vrp", clitest.SquareVRP)
 	for _, args := range [][]string{
-		{"solve", "--count", "1000000000000"},
-		{"solve", "--method", "savings", "--count", "1000000000000"},
+		{"eval", "grid:10", "--count", "1000000000000"},
+		{"eval", "grid:10", "--method", "savings", "--count", "1000000000000"},
 		{"solve", square}, {"solve", square, "--method", "exact"},
-		{"gen", "--count", "1000", "--out", t.TempDir()},
+		{"gen", "grid:10", "--count", "1000", "--out", t.TempDir()},
 		{"bench", "cost"},
 	} {
 		var out, errs bytes.Buffer
@@ -186,7 +186,7 @@ func TestSolveSearchFile(t *testing.T) {
 	if text, err := os.ReadFile(curve); err != nil || !bytes.Contains(text, []byte("<svg")) {
 		t.Errorf("no curve: %v", err)
 	}
-	if c := inprocess.Object(t, "solve", file, "--check", out, "--json"); c["valid"] != true {
+	if c := inprocess.Object(t, "check", file, out, "--json"); c["valid"] != true {
 		t.Errorf("%v", c)
 	}
 }
@@ -204,7 +204,7 @@ func TestSolveInterruptedWritesTheBest(t *testing.T) {
 	if code != cli.ExitInterrupted || !strings.Contains(stdout.String(), "best routes so far") {
 		t.Errorf("exit %d, %q, %q", code, stdout.String(), stderr.String())
 	}
-	if c := inprocess.Object(t, "solve", file, "--check", out, "--json"); c["valid"] != true {
+	if c := inprocess.Object(t, "check", file, out, "--json"); c["valid"] != true {
 		t.Errorf("%v", c)
 	}
 }
@@ -223,7 +223,7 @@ func TestSolveFullDiskPrintsTheRoutes(t *testing.T) {
 // A scaled file's cost was a number of eight digits without a word.
 func TestScaledCostIsExplained(t *testing.T) {
 	dir := t.TempDir()
-	inprocess.Run(t, "gen", "--distribution", "uniform", "--customers", "6", "--out", dir)
+	inprocess.Run(t, "gen", "uniform:6", "--out", dir)
 	r := inprocess.Run(t, "solve", filepath.Join(dir, "haul-uniform-n6-s42-i0.vrp"))
 	if !strings.Contains(r.Stdout, "on the unit square (the file is scaled by 1000000)") {
 		t.Error(r.Stdout)
@@ -241,8 +241,7 @@ func TestTrucksInACommentAreTold(t *testing.T) {
 // at 12.144, which no routes reach that keep their windows to the last digit: those cost 12.2549.
 func TestSolveRounded(t *testing.T) {
 	costs := clitest.Write(t, "costs.txt", strings.Repeat("12.144\n", 10))
-	args := []string{"solve", "--testset", "routefinder", "--variant", "mdvrpbtw", "--customers", "50", "--first", "9", "--count", "1", "--iterations", "12000",
-		"--workers", "1", "--reference", costs, "--json"}
+	args := []string{"eval", "routefinder:mdvrpbtw/50", "--first", "9", "--count", "1", "--iterations", "12000", "--workers", "1", "--reference", costs, "--json"}
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	strict, rounded := inprocess.Object(t, args...), inprocess.Object(t, append(args, "--rounded")...)
 	if cost := strict["mean_cost"].(float64); math.Abs(cost-12.25486) > 1e-5 {
@@ -251,8 +250,8 @@ func TestSolveRounded(t *testing.T) {
 	if rounded["mean_cost"] != 12.144 || rounded["reference_cost"] != 12.144 || rounded["mean_gap"] != 0.0 {
 		t.Errorf("rounded: %v", rounded)
 	}
-	for _, set := range [][]string{{"--testset", "kool", "--customers", "20"}, {clitest.Write(t, "square.vrp", clitest.SquareVRP)}} {
-		r := inprocess.RunIn(t.Context(), append(append([]string{"solve"}, set...), "--rounded", "--iterations", "10")...)
+	for _, set := range []string{"kool:20", clitest.Write(t, "square.vrp", clitest.SquareVRP)} {
+		r := inprocess.RunIn(t.Context(), "eval", set, "--rounded", "--iterations", "10")
 		if r.Code != cli.ExitUsage || !strings.Contains(r.Stderr, "--rounded is about RouteFinder's test sets") {
 			t.Errorf("%v: %d %s", set, r.Code, r.Stderr)
 		}
@@ -267,7 +266,7 @@ func TestSolveSaysWhatIsProven(t *testing.T) {
 		fmt.Fprintf(&narrow, "%d,%d,%d,3,%d,%d,30\n", v, v*37%101, v*59%97, 80+v*43%500, 110+v*43%500)
 	}
 	table := clitest.Write(t, "narrow.csv", narrow.String())
-	args := []string{"solve", table, "--capacity", "12", "--distance", "exact", "--iterations", "5000"}
+	args := []string{"solve", table, "--capacity", "12", "--set", "distance=exact", "--iterations", "5000"}
 	if r := inprocess.RunIn(t.Context(), append(args, "--json")...); !strings.Contains(r.Stdout, `"proven":true`) || strings.Contains(r.Stdout, `"iterations":5000,`) {
 		t.Errorf("%.900s%s", r.Stdout, r.Stderr)
 	}
@@ -300,7 +299,7 @@ func TestSolveTable(t *testing.T) {
 
 func TestSearchManyInstances(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	args := []string{"solve", "--testset", "kool", "--customers", "10", "--count", "20", "--iterations", "500", "--json"}
+	args := []string{"eval", "kool:10", "--count", "20", "--iterations", "500", "--json"}
 	first := inprocess.Object(t, args...)
 	if first["method"] != "search" || first["compared_with_optimum"] != 20.0 || first["optimum_gap"].(float64) < -1e-9 || first["optimum_gap"].(float64) > 0.01 {
 		t.Errorf("%v", first)
@@ -318,13 +317,13 @@ func TestPublicTestSet(t *testing.T) {
 	mean := map[string]any{}
 	for _, out := range []string{"a.npz", "a.pkl", "folder"} {
 		path := filepath.Join(dir, out)
-		r := inprocess.Object(t, "gen", "--testset", "kool", "--customers", "10", "--first", "3", "--count", "4", "--out", path, "--json")
+		r := inprocess.Object(t, "gen", "kool:10", "--first", "3", "--count", "4", "--out", path, "--json")
 		if r["instances"] != 4.0 || r["capacity"] != 20.0 || r["seed"] != 1234.0 || r["distribution"] != "kool-10-test" {
 			t.Errorf("%v", r)
 		}
-		mean[out] = inprocess.Object(t, "solve", "--testset", path, "--iterations", "300", "--json")["mean_cost"]
+		mean[out] = inprocess.Object(t, "eval", path, "--iterations", "300", "--json")["mean_cost"]
 	}
-	set := inprocess.Object(t, "solve", "--testset", "kool", "--customers", "10", "--first", "3", "--count", "4", "--json")
+	set := inprocess.Object(t, "eval", "kool:10", "--first", "3", "--count", "4", "--json")
 	if set["method"] != "exact" || set["distribution"] != "kool-10-test" || set["instances"] != 4.0 {
 		t.Errorf("%v", set)
 	}
@@ -348,7 +347,7 @@ func TestSolveJSON(t *testing.T) {
 		t.Fatalf("%d %s%s", first.Code, first.Stdout, first.Stderr)
 	}
 	answer := clitest.Write(t, "answer.json", first.Stdout)
-	for _, args := range [][]string{{"solve", bare}, {"solve", file, "--check", answer}, {"solve", file, "--start", answer, "--iterations", "10"}} {
+	for _, args := range [][]string{{"solve", bare}, {"check", file, answer}, {"solve", file, "--start", answer, "--iterations", "10"}} {
 		if r := inprocess.Run(t, args...); r.Code != cli.ExitDone || !strings.Contains(r.Stdout, "68.28") {
 			t.Errorf("%v: %d %s%s", args, r.Code, r.Stdout, r.Stderr)
 		}
@@ -362,7 +361,7 @@ func TestSolveJSON(t *testing.T) {
 		t.Errorf("%d %s%s", r.Code, r.Stdout, r.Stderr)
 	}
 	longer := clitest.Write(t, "longer.json", strings.Replace(first.Stdout, `"cost":68`, `"cost":67`, 1))
-	if r := inprocess.Run(t, "solve", file, "--check", longer); r.Code != cli.ExitFailed || !strings.Contains(r.Stderr, "states cost") {
+	if r := inprocess.Run(t, "check", file, longer); r.Code != cli.ExitFailed || !strings.Contains(r.Stderr, "states cost") {
 		t.Errorf("%d %s%s", r.Code, r.Stdout, r.Stderr)
 	}
 }
@@ -390,7 +389,7 @@ func TestSolveObjective(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		`--objective is "makespan": use cost, vehicles or longest_route`: {plain, "--objective", "makespan"},
-		"--objective needs a file":                                       {"--objective", "vehicles"},
+		"name the file to solve": {"--objective", "vehicles"},
 	} {
 		if r := inprocess.Run(t, append([]string{"solve"}, args...)...); r.Code != cli.ExitUsage || !strings.Contains(r.Stderr, want) {
 			t.Errorf("%v: %d %s", args, r.Code, r.Stderr)
@@ -402,7 +401,7 @@ func TestSolveObjective(t *testing.T) {
 // some out.
 func TestSolveReference(t *testing.T) {
 	costs := clitest.Write(t, "costs.txt", "10\n20\n30\n")
-	set := []string{"solve", "--testset", "routefinder", "--variant", "vrptw", "--customers", "50", "--iterations", "50", "--json"}
+	set := []string{"eval", "routefinder:vrptw/50", "--iterations", "50", "--json"}
 	for _, c := range []struct{ first, count, want string }{{"0", "2", `"reference_cost":15`}, {"1", "2", `"reference_cost":25`}} {
 		r := inprocess.Run(t, append(set, "--reference", costs, "--first", c.first, "--count", c.count)...)
 		if r.Code != cli.ExitDone || !strings.Contains(r.Stdout, c.want) {
@@ -412,7 +411,7 @@ func TestSolveReference(t *testing.T) {
 	if r := inprocess.Run(t, append(set, "--reference", costs, "--count", "4")...); r.Code != cli.ExitFailed || !strings.Contains(r.Stderr, "3 costs for 4 instances") {
 		t.Errorf("%d %s", r.Code, r.Stderr)
 	}
-	if r := inprocess.Run(t, "solve", "--count", "2", "--reference", costs); r.Code != cli.ExitUsage || !strings.Contains(r.Stderr, "name it with --testset") {
+	if r := inprocess.Run(t, "eval", "grid:10", "--count", "2", "--reference", costs); r.Code != cli.ExitUsage || !strings.Contains(r.Stderr, "--reference is about a public set or a file") {
 		t.Errorf("%d %s", r.Code, r.Stderr)
 	}
 }
@@ -430,7 +429,7 @@ func TestCapacityInTheUnitsOfTheTable(t *testing.T) {
 
 // TestOneInstanceIsOne: "1 grid instances".
 func TestOneInstanceIsOne(t *testing.T) {
-	if r := inprocess.Run(t, "solve", "--count", "1", "--customers", "4"); r.Code != cli.ExitDone || !strings.HasPrefix(r.Stdout, "1 grid instance, ") {
+	if r := inprocess.Run(t, "eval", "grid:4", "--count", "1"); r.Code != cli.ExitDone || !strings.HasPrefix(r.Stdout, "1 grid instance, ") {
 		t.Errorf("exit %d, %q, %q", r.Code, r.Stdout, r.Stderr)
 	}
 	one := clitest.Write(t, "one.csv", "id,x,y,demand\nd,0,0,0\na,3,4,1\n")

@@ -86,7 +86,7 @@ func TestEventsAreLimited(t *testing.T) {
 	}
 	for name, format := range formats {
 		for _, service := range []bool{false, true} {
-			l, flag := limits.ForCommand(), "--limit events=N"
+			l, flag := limits.ForCommand(), "--set events=N"
 			if service {
 				l, flag = limits.ForService(), "haul serve --limit events=N"
 			}

@@ -76,11 +76,11 @@ func setOf(f run.Flags) (*givenEval, error) {
 	file, name := f.String("instances"), f.String("testset")
 	if file == "" && name == "" {
 		if f.Changed("time") {
-			return nil, run.Usagef("--time is for --instances or --testset: generated instances are decoded once")
+			return nil, run.Usagef("--time is for a set, as in haul eval kool:20: generated instances are decoded once")
 		}
 		for _, flag := range append(setFlags, "split", "variant", "first") {
 			if f.Changed(flag) {
-				return nil, run.Usagef("--%s is about given instances: name them with --instances or --testset", flag)
+				return nil, run.Usagef("--%s is about given instances: name a set, as in haul eval kool:20", flag)
 			}
 		}
 		return nil, nil
@@ -89,11 +89,11 @@ func setOf(f run.Flags) (*givenEval, error) {
 	distance, split := f.String("distance"), f.String("split")
 	switch {
 	case file != "" && name != "":
-		return nil, run.Usagef("--instances and --testset both name the instances: use one of them")
+		return nil, run.Usagef("the instances are named twice: leave one of them out")
 	case file != "" && (f.Changed("customers") || f.Changed("split")):
 		return nil, run.Usagef("--customers and --split are about a public test set, and --instances names a file: leave them out")
 	case name != "" && name != testsetKool && name != testsetRouteFinder:
-		return nil, run.Usagef("unknown test set %q: kool and routefinder are some; a file goes with --instances", name)
+		return nil, run.Usagef("unknown test set %q: kool and routefinder are some", name)
 	case name != testsetRouteFinder && f.Changed("variant"):
 		return nil, run.Usagef("--variant is about --testset routefinder")
 	case name == testsetRouteFinder && f.Changed("split"):
@@ -126,7 +126,7 @@ func (g *givenEval) load(e *run.Evaluation, file string, o files.Options) (err e
 	switch {
 	case file != "":
 		if g.set, err = testset.Load(file, o); errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("--instances %s: there is no such file or folder", file)
+			err = fmt.Errorf("%s: there is no such file, folder or set", file)
 		}
 	case e.Flags.String("testset") == testsetRouteFinder:
 		if g.set, err = testset.RouteFinder(g.variantOf(e), customersOf(e)); err != nil {

@@ -31,8 +31,8 @@ about a minute on two cores. The policy is tested against the exact optimum up t
 	Eval: `the policy routes test instances. The report has the cost per customer (CPC) and the gap: how much longer the routes are than
 the reference, instance by instance. The reference is the exact optimum up to 12 customers, and a search above that; references
 are solved once and cached. A validator checks every route. The instances resemble those of training, but were used neither for
-training nor for choosing a checkpoint; --seed draws others. --instances routes the instances of a file, --testset those of a public test
-set; their references come from the file or from --reference. --plot draws the first instance, routed by the policy and by the
+training nor for choosing a checkpoint; --seed draws others. With SET, a public set or a file, those are routed; their references come
+from the file or from --reference. --plot draws the first instance, routed by the policy and by the
 reference.`,
 	Config:        config.DefaultName,
 	Unit:          "epoch",
@@ -49,17 +49,17 @@ reference.`,
 	EvalFlags: []run.Flag{
 		{Name: "decode", Default: "greedy", Usage: policy.DecodeUsage,
 			Check: func(f run.Flags) error { _, err := policy.ParseDecode(f.String("decode")); return err }},
-		{Name: "count", Default: 10000, Usage: "number of instances; of a file or a test set the first ones (default there: all)", Check: checkCount},
+		{Name: "count", Default: 10000, Usage: "number of instances; of a public set or a file the first ones (default there: all; of a method 1000)", Check: checkCount},
 		{Name: "instances", Default: "", Usage: "route the instances of this file: " + testset.Formats, Check: checkSet},
 		{Name: "reference", Default: "", Usage: "file of costs to compare with: .npz, .pkl, .csv (column reference or cost), or one number per line"},
 		{Name: "testset", Default: "", Usage: "route a public test set: kool (--customers 10, 20, 50 or 100; also 200, 500 and 1000 from its generator) or routefinder (50 or 100)", Check: checkSet},
 		{Name: "variant", Default: "cvrp", Usage: "variant of --testset routefinder: cvrp, ovrp, vrptw, ...; all prints a table of every variant that the policy has learned", Check: checkSet},
-		{Name: "first", Default: 0, Usage: "index of the first instance of a file or test set, from 0", Check: checkSet},
-		{Name: "customers", Default: 0, Usage: "customers per instance, generated or of the public set (default: as in training; of a range the largest)"},
+		{Name: "first", Default: 0, Usage: "index of the first instance of a set, from 0", Check: checkSet},
+		{Name: "customers", Default: 0, Usage: "customers per instance, drawn as in training (default: as there; of a range the largest)"},
 		{Name: "split", Default: testset.Test, Usage: "which part of --testset kool: test or validation", Check: checkSet},
 		{Name: "distance", Default: "rounded", Usage: "distances of .vrp files: rounded to integers as in CVRPLIB, or exact", Check: checkSet},
-		{Name: "time", Default: "", Usage: "with --instances or --testset: sample more routes (eas: iterate) until this wall time is over, for example 60s", Check: checkSet},
-		{Name: "out", Default: "", Usage: "with --instances or --testset: folder for costs.csv and a .sol file per instance"},
+		{Name: "time", Default: "", Usage: "with SET: sample more routes (eas: iterate) until this wall time is over, for example 60s; of a search, per instance", Check: checkSet},
+		{Name: "out", Default: "", Usage: "with SET: folder for costs.csv and a .sol file per instance"},
 	},
 }
 

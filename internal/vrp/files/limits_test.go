@@ -202,9 +202,9 @@ func TestTableOfLimits(t *testing.T) {
 		}
 		for _, service := range []bool{false, true} {
 			l := limits.ForCommand()
-			flag := "--limit " + row.Key + "=N"
+			flag := "--set " + row.Key + "=N"
 			if service {
-				l, flag = limits.ForService(), "haul serve "+flag
+				l, flag = limits.ForService(), "haul serve --limit "+row.Key+"=N"
 			}
 			if err := l.Raise([]string{fmt.Sprintf("%s=%d", row.Key, low)}); err != nil {
 				t.Fatal(err)

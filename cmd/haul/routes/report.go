@@ -1,10 +1,9 @@
-package solve
+package routes
 
 import (
 	"fmt"
 	"io"
 	"math"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -16,9 +15,8 @@ import (
 	"haul/internal/vrp/files"
 )
 
-// What haul solve prints and writes for a file: the report, the plan, and the output files.
-
-type fileReport struct {
+// Report is what a verb prints of the routes of one problem.
+type Report struct {
 	File        string    `json:"file"`
 	Name        string    `json:"name"`
 	Customers   int       `json:"customers"`
@@ -52,11 +50,12 @@ type fileReport struct {
 	Plan *files.Plan `json:"plan,omitempty"`
 }
 
-func (f *solveFlags) report(path string, p *vrp.Problem, s vrp.Solution) fileReport {
+// Of is the report of routes of a problem.
+func Of(path string, p *vrp.Problem, s vrp.Solution, bestKnown float64) Report {
 	cost := p.Cost(s)
-	return fileReport{File: path, Name: p.Name, Customers: p.N(), Capacity: p.Amount(0, int64(p.Capacity)), Valid: true,
+	return Report{File: path, Name: p.Name, Customers: p.N(), Capacity: p.Amount(0, int64(p.Capacity)), Valid: true,
 		Cost: cost, RouteCount: len(s.Routes), Routes: s.Routes, Types: s.Types, Vehicles: p.Vehicles, Open: p.Open,
-		BestKnown: f.bestKnown, Gap: f.gap(cost), Plot: f.plot, unit: unit(p, cost), problem: p}
+		BestKnown: bestKnown, Gap: cli.Gap(cost, bestKnown), unit: unit(p, cost), problem: p}
 }
 
 // unit says what a cost is counted in where that is known: metres between places on the globe, and
@@ -69,14 +68,20 @@ func unit(p *vrp.Problem, cost float64) string {
 	return draw.Unit(p) + fmt.Sprintf(", %s on the unit square (the file is scaled by %d)", draw.Cost(cost/float64(scale)), scale)
 }
 
-func (f *solveFlags) draw(format draw.Format, p *vrp.Problem, s vrp.Solution, caption string) error {
-	if f.plot == "" {
+// Draw writes the picture of routes to a file; "" writes none.
+func Draw(path string, p *vrp.Problem, s vrp.Solution, caption string) error {
+	if path == "" {
 		return nil
 	}
-	return cli.WriteFile(f.plot, func(w io.Writer) error { return draw.Routes(w, format, p, s, caption) })
+	format, err := draw.FormatOf(path)
+	if err != nil {
+		return cli.AsUsage(err)
+	}
+	return cli.WriteFile(path, func(w io.Writer) error { return draw.Routes(w, format, p, s, caption) })
 }
 
-func (a *app) reportFile(r fileReport, asJSON bool) error {
+// Print writes the report, as a table or as one JSON object.
+func (r Report) Print(a *cli.App, asJSON bool) error {
 	if asJSON {
 		return a.Emit(r)
 	}
@@ -137,55 +142,6 @@ func (a *app) reportFile(r fileReport, asJSON bool) error {
 		if r.Plan != nil {
 			printPlan(w, r.problem, r.Plan)
 		}
-	})
-}
-
-// plan evaluates routes where they have times, or leave out somebody.
-func plan(p *vrp.Problem, s vrp.Solution, o *outcome) (*files.Plan, error) {
-	if !files.Timed(p) && o.Missing == 0 {
-		return nil, nil
-	}
-	return files.NewPlan(p, s, o.Reasons)
-}
-
-// write writes the routes in the format of the file's extension. plan is nil where routes have no
-// times.
-func (f *solveFlags) write(p *vrp.Problem, s vrp.Solution, cost float64, plan *files.Plan, answer []byte) error {
-	if f.vroom != nil && f.vroom.Blind {
-		q := *p
-		q.X, q.Y, p = nil, nil, &q // they are no map
-	}
-	return cli.WriteFile(f.out, func(w io.Writer) error {
-		switch ext := strings.ToLower(filepath.Ext(f.out)); {
-		case ext == ".json" && answer != nil && !strings.HasSuffix(strings.ToLower(f.out), ".plan.json"):
-			_, err := w.Write(answer)
-			return err
-		case ext == ".json":
-			if plan == nil {
-				var err error
-				if plan, err = files.NewPlan(p, s, nil); err != nil {
-					return err
-				}
-			}
-			return files.WriteSolutionJSON(w, p, s, plan)
-		case ext == ".xlsx":
-			if plan == nil {
-				var err error
-				if plan, err = files.NewPlan(p, s, nil); err != nil {
-					return err
-				}
-			}
-			return files.WritePlanXLSX(w, p, plan)
-		case ext == ".csv" && plan != nil:
-			return files.WritePlanCSV(w, p, plan)
-		case ext == ".csv":
-			return files.WriteSolutionCSV(w, p, s)
-		case ext == ".geojson" && plan != nil:
-			return files.WritePlanGeoJSON(w, p, plan)
-		case ext == ".geojson":
-			return files.WriteSolutionGeoJSON(w, p, s)
-		}
-		return files.WriteSolution(w, p, s, cost)
 	})
 }
 
