@@ -95,7 +95,7 @@ func Grouped(cmd *cobra.Command, heading string, names ...string) {
 // inGroups lays out flags of a command under their headings.
 func inGroups(cmd *cobra.Command, flags *pflag.FlagSet, width int) string {
 	var out strings.Builder
-	for heading := range strings.SplitSeq("\n"+strings.TrimSuffix(cmd.Annotations[groupOf], "\n"), "\n") {
+	for heading := range strings.SplitSeq(strings.TrimSuffix("\n"+cmd.Annotations[groupOf], "\n"), "\n") {
 		under := pflag.NewFlagSet("", pflag.ContinueOnError)
 		flags.VisitAll(func(f *pflag.Flag) {
 			if given := f.Annotations[groupOf]; heading == "" && given == nil || given != nil && given[0] == heading {

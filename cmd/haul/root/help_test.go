@@ -32,6 +32,9 @@ func TestHelpFitsNarrowScreens(t *testing.T) {
 			if err := cmd.Help(); err != nil {
 				t.Fatal(err)
 			}
+			if n := strings.Count(out.String(), "--help  "); n > 1 {
+				t.Errorf("%s: %d lines on --help", cmd.CommandPath(), n)
+			}
 			for line := range strings.Lines(out.String()) {
 				if line = strings.TrimRight(line, "\n"); len([]rune(line)) > columns {
 					t.Errorf("%s at %d columns: a line of %d: %s", cmd.CommandPath(), columns, len([]rune(line)), line)
