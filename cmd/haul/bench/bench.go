@@ -2,19 +2,33 @@
 package bench
 
 import (
-	"haul/cmd/haul/cli"
-
 	"context"
+	"io"
 	"runtime"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"haul/cmd/haul/cli"
 )
 
-// NewBench holds the benchmarks; each is a file of its own, bench_<what>.go.
 // app is the program that the verb is a part of.
 type app struct{ *cli.App }
+
+// benchmark is a row of the table: how it is called, what its help says, and how it runs.
+type benchmark struct {
+	use, short, long, example string
+	names                     int // most names behind its own; -1: any number
+	// open registers the flags and returns what measures. A nil report prints nothing.
+	open func(a *app, cmd *cobra.Command) func(ctx context.Context, names []string) (report, error)
+}
+
+// benchmarks is the table of them.
+var benchmarks = []*benchmark{&cost, &exchange, &matmul, &scale, &sizes, &step, &worlds, &xlandSteps}
+
+// report is what a benchmark has measured, as its JSON object.
+type report interface{ print(w io.Writer, a *app) }
 
 // New returns the verb.
 func New(program *cli.App) *cobra.Command {
@@ -26,10 +40,51 @@ func New(program *cli.App) *cobra.Command {
 all contenders alike. Compare ratios: times belong to the machine.`,
 		Example: "  haul bench cost\n  haul bench matmul --json\n  haul bench step",
 	}
-	cmd.AddCommand(a.newBenchCost(), a.newBenchMatmul(), a.newBenchStep(), a.newBenchExchange(), a.newBenchScale(), a.newBenchSizes(), a.newBenchWorlds(), a.newBenchXLand())
+	for _, b := range benchmarks {
+		cmd.AddCommand(a.command(b))
+	}
 	a.Parent(cmd)
 	return cmd
 }
+
+// command is a benchmark as a command.
+func (a *app) command(b *benchmark) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{Use: b.use, Short: b.short, Long: b.long, Example: b.example}
+	if b.names >= 0 {
+		cmd.Args = cli.AtMost(b.names)
+	}
+	run := b.open(a, cmd)
+	cmd.RunE = func(cmd *cobra.Command, names []string) error {
+		r, err := run(cmd.Context(), names)
+		if err != nil || r == nil {
+			return err
+		}
+		if facts, ok := r.(interface{ facts() map[string]any }); ok && asJSON {
+			return a.EmitWith(facts.facts(), r)
+		}
+		if asJSON {
+			return a.Emit(r)
+		}
+		return a.Table(func(w io.Writer) { r.print(w, a) })
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// rounds registers --rounds and returns what it holds, and a check of it.
+func rounds(cmd *cobra.Command, most int, text string) (n *int, check func() error) {
+	n = cmd.Flags().Int("rounds", most, text)
+	return n, func() error {
+		if *n < 1 {
+			return cli.Usagef("--rounds is %d: at least 1 is needed", *n)
+		}
+		return nil
+	}
+}
+
+// medianText is what --rounds is.
+const medianText = "number of rounds; the median is reported"
 
 // contender is one way of doing the same work; run does it n times.
 type contender func(n int)

@@ -1,13 +1,13 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"math"
 
 	"github.com/spf13/cobra"
 
-	"haul/cmd/haul/cli"
 	"haul/internal/vrp"
 )
 
@@ -33,49 +33,43 @@ var costShapes = []struct {
 	capacity         int32
 }{{128, 10, 30}, {512, 20, 30}, {512, 50, 40}, {512, 100, 50}}
 
-func (a *app) newBenchCost() *cobra.Command {
-	var (
-		rounds int
-		asJSON bool
-	)
-	cmd := &cobra.Command{
-		Use:   "cost",
-		Short: "Time the cost of a batch of routes, against a plain loop",
-		Long: `The cost of a whole batch of routes is computed on one core, and compared with a plain loop that costs one route after another.
+var cost = benchmark{
+	use:   "cost",
+	short: "Time the cost of a batch of routes, against a plain loop",
+	long: `The cost of a whole batch of routes is computed on one core, and compared with a plain loop that costs one route after another.
 Both results are checked against each other first.`,
-		Example: "  haul bench cost --rounds 201",
-		Args:    cli.AtMost(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if rounds < 1 {
-				return cli.Usagef("--rounds is %d: at least 1 is needed", rounds)
+	example: "  haul bench cost --rounds 201",
+	open:    openCost,
+}
+
+func openCost(a *app, cmd *cobra.Command) func(context.Context, []string) (report, error) {
+	n, check := rounds(cmd, 101, medianText)
+	return func(ctx context.Context, _ []string) (report, error) {
+		if err := check(); err != nil {
+			return nil, err
+		}
+		r := costReport{Bench: "cost", Rounds: *n}
+		for _, shape := range costShapes {
+			w, err := newCostWork(shape.batch, shape.customers, shape.capacity)
+			if err != nil {
+				return nil, err
 			}
-			r := costReport{Bench: "cost", Rounds: rounds}
-			for _, shape := range costShapes {
-				w, err := newCostWork(shape.batch, shape.customers, shape.capacity)
-				if err != nil {
-					return err
-				}
-				t, err := race(cmd.Context(), rounds, w.batched, w.looped)
-				if err != nil {
-					return err
-				}
-				r.Rows = append(r.Rows, costRow{Batch: shape.batch, Customers: shape.customers, NS: t[0].ns, LoopNS: t[1].ns,
-					Speedup: t[1].ns / t[0].ns, Allocs: math.Round(t[0].allocs*1e3) / 1e3})
+			t, err := race(ctx, *n, w.batched, w.looped)
+			if err != nil {
+				return nil, err
 			}
-			if asJSON {
-				return a.Emit(r)
-			}
-			return a.Table(func(w io.Writer) {
-				fmt.Fprintln(w, "routes\tcustomers\tbatched\tplain loop\tratio\tallocations")
-				for _, row := range r.Rows {
-					fmt.Fprintf(w, "%d\t%d\t%.2f µs\t%.2f µs\t%.2f\t%g\n", row.Batch, row.Customers, row.NS/1e3, row.LoopNS/1e3, row.Speedup, row.Allocs)
-				}
-			})
-		},
+			r.Rows = append(r.Rows, costRow{Batch: shape.batch, Customers: shape.customers, NS: t[0].ns, LoopNS: t[1].ns,
+				Speedup: t[1].ns / t[0].ns, Allocs: math.Round(t[0].allocs*1e3) / 1e3})
+		}
+		return r, nil
 	}
-	cmd.Flags().IntVar(&rounds, "rounds", 101, "number of rounds; the median is reported")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	return cmd
+}
+
+func (r costReport) print(w io.Writer, _ *app) {
+	fmt.Fprintln(w, "routes\tcustomers\tbatched\tplain loop\tratio\tallocations")
+	for _, row := range r.Rows {
+		fmt.Fprintf(w, "%d\t%d\t%.2f µs\t%.2f µs\t%.2f\t%g\n", row.Batch, row.Customers, row.NS/1e3, row.LoopNS/1e3, row.Speedup, row.Allocs)
+	}
 }
 
 // costWork is a batch with a feasible tour for each of its instances.

@@ -1,8 +1,9 @@
 package bench
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"time"
@@ -26,68 +27,71 @@ type exchangeRow struct {
 	Ratio     float64 `json:"tree_to_library"` // with the lanes on both sides
 }
 
-func (a *app) newBenchExchange() *cobra.Command {
-	var (
-		rounds int
-		sizes  []float64
-		asJSON bool
-	)
-	cmd := &cobra.Command{
-		Use:   "exchange",
-		Short: "Time the exchange of gradients between ranks, against MPI_Allreduce",
-		Long: `After a step each rank adds up its own gradients, then all ranks are summed in the fixed order of a tree, so that the bits do not
+// exchangeReport is that of several sizes.
+type exchangeReport struct {
+	Bench  string        `json:"bench"`
+	Over   string        `json:"over"`
+	Rounds int           `json:"rounds"`
+	Rows   []exchangeRow `json:"sizes"`
+}
+
+var exchange = benchmark{
+	use:   "exchange",
+	short: "Time the exchange of gradients between ranks, against MPI_Allreduce",
+	long: `After a step each rank adds up its own gradients, then all ranks are summed in the fixed order of a tree, so that the bits do not
 depend on the number of ranks: each rank receives its piece of all sums, adds the pieces up and sends the result to all. (In training
 on CPUs it sends the updated weights instead, which are as many bytes.) MPI_Allreduce of the same sums is timed beside it; its bits
 depend on the number of ranks. The sum is checked once. Start this with mpirun.`,
-		Example: "  mpirun -n 2 --bind-to none haul bench exchange\n  mpirun -n 4 --bind-to none haul bench exchange --megabytes 2.4,20 --json",
-		Args:    cli.AtMost(0),
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if rounds < 1 {
-				return cli.Usagef("--rounds is %d: at least 1 is needed", rounds)
-			}
-			for _, mb := range sizes {
-				if !(mb > 0 && mb <= 100_000) {
-					return cli.Usagef("--megabytes is %v: a size above 0, and at most 100000, is needed", mb)
-				}
-			}
-			place, err := comm.Detect(os.Getenv)
-			if err != nil {
-				return err
-			}
-			if place.Size < 2 {
-				return cli.Usagef("one process exchanges nothing: start it with mpirun -n 2 or more")
-			}
-			w, err := comm.Open(cmd.Context(), place, false)
-			if err != nil {
-				return cli.OncePerMachine(place, err)
-			}
-			defer func() { err = a.Leave(w, err) }()
-			var rows []exchangeRow
-			for _, mb := range sizes {
-				row, err := benchExchange(w, int(mb*1e6/4), rounds)
-				if err != nil {
-					return err
-				}
-				rows = append(rows, row)
-			}
-			if w.Number() > 0 {
-				return nil
-			}
-			if asJSON {
-				return json.NewEncoder(a.Stdout).Encode(map[string]any{"bench": "exchange", "over": w.String(), "rounds": rounds, "sizes": rows})
-			}
-			fmt.Fprintf(a.Stdout, "%s; median of %d rounds, ms\n%-8s %10s %14s %18s %8s\n", w, rounds, "MB", "own lanes", "lanes + tree", "lanes + all-reduce", "ratio")
-			for _, r := range rows {
-				fmt.Fprintf(a.Stdout, "%-8.3g %10.2f %14.2f %18.2f %8.2f\n", r.MB, r.LanesMS, r.LanesMS+r.TreeMS, r.LanesMS+r.LibraryMS, r.Ratio)
-			}
-			return nil
-		},
-	}
-	cmd.Flags().IntVar(&rounds, "rounds", 41, "number of rounds; the median is reported")
-	cmd.Flags().Float64SliceVar(&sizes, "megabytes", []float64{2.4, 20}, "`sizes` of the gradient in megabytes, with commas between them")
+	example: "  mpirun -n 2 --bind-to none haul bench exchange\n  mpirun -n 4 --bind-to none haul bench exchange --megabytes 2.4,20 --json",
+	open:    openExchange,
+}
+
+func openExchange(a *app, cmd *cobra.Command) func(context.Context, []string) (report, error) {
+	n, check := rounds(cmd, 41, medianText)
+	var megabytes []float64
+	cmd.Flags().Float64SliceVar(&megabytes, "megabytes", []float64{2.4, 20}, "`sizes` of the gradient in megabytes, with commas between them")
 	cmd.Flags().Lookup("megabytes").DefValue = "2.4,20"
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	return cmd
+	return func(ctx context.Context, _ []string) (_ report, err error) {
+		if err := check(); err != nil {
+			return nil, err
+		}
+		for _, mb := range megabytes {
+			if !(mb > 0 && mb <= 100_000) {
+				return nil, cli.Usagef("--megabytes is %v: a size above 0, and at most 100000, is needed", mb)
+			}
+		}
+		place, err := comm.Detect(os.Getenv)
+		if err != nil {
+			return nil, err
+		}
+		if place.Size < 2 {
+			return nil, cli.Usagef("one process exchanges nothing: start it with mpirun -n 2 or more")
+		}
+		w, err := comm.Open(ctx, place, false)
+		if err != nil {
+			return nil, cli.OncePerMachine(place, err)
+		}
+		defer func() { err = a.Leave(w, err) }()
+		r := exchangeReport{Bench: "exchange", Over: w.String(), Rounds: *n}
+		for _, mb := range megabytes {
+			row, err := benchExchange(w, int(mb*1e6/4), *n)
+			if err != nil {
+				return nil, err
+			}
+			r.Rows = append(r.Rows, row)
+		}
+		if w.Number() > 0 {
+			return nil, nil
+		}
+		return r, nil
+	}
+}
+
+func (r exchangeReport) print(w io.Writer, _ *app) {
+	fmt.Fprintf(w, "%s; median of %d rounds, ms\n\nMB\town lanes\tlanes + tree\tlanes + all-reduce\tratio\n", r.Over, r.Rounds)
+	for _, row := range r.Rows {
+		fmt.Fprintf(w, "%.3g\t%.2f\t%.2f\t%.2f\t%.2f\n", row.MB, row.LanesMS, row.LanesMS+row.TreeMS, row.LanesMS+row.LibraryMS, row.Ratio)
+	}
 }
 
 func benchExchange(w *comm.World, n, rounds int) (exchangeRow, error) {

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -17,58 +18,47 @@ type matmulReport struct {
 	device.ProductReport
 }
 
-func (a *app) newBenchMatmul() *cobra.Command {
-	var (
-		rounds int
-		opt    device.Options
-		asJSON bool
-	)
-	cmd := &cobra.Command{
-		Use:   "matmul",
-		Short: "Time the matrix products of a training step, as a share of the peak",
-		Long: `The matrix products are those of tiny_1's training step: forward and both gradients, over the whole batch (rows split over the
+var matmul = benchmark{
+	use:   "matmul",
+	short: "Time the matrix products of a training step, as a share of the peak",
+	long: `The matrix products are those of tiny_1's training step: forward and both gradients, over the whole batch (rows split over the
 workers) and as training runs them (one shard per worker).
 
 Each product alternates with a loop that only multiplies and adds, on every worker, in slices of a millisecond. The share is the
 product's rate divided by the rate of that loop, the median of all rounds. The column "quietest" compares the fastest tenth of both,
 because other programs on a core slow the two differently. In bf16 the loop multiplies tiles, if the processor has AMX, and the time of
 a product includes packing its operands to bf16, except weights, which the optimizer packs.`,
-		Example: "  haul bench matmul\n  haul bench matmul --precision bf16\n  haul bench matmul --workers 1 --set-name avx2 --json",
-		Args:    cli.AtMost(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch {
-			case rounds < 1:
-				return cli.Usagef("--rounds is %d: at least 1 is needed", rounds)
-			case opt.Precision != "fp32" && opt.Precision != "bf16":
-				return cli.Usagef("--precision is %q: use fp32 or bf16", opt.Precision)
-			case opt.Set != "" && !slices.Contains(device.Sets(opt.Precision), opt.Set):
-				return cli.Usagef("--set-name is %q: in %s this processor has %v", opt.Set, opt.Precision, device.Sets(opt.Precision))
-			}
-			var err error
-			if opt.Workers, err = a.Cores(opt.Workers); err != nil {
-				return err
-			}
-			bar := a.NewBar(100, "percent")
-			products, err := device.BenchProducts(cmd.Context(), opt, rounds, func(done, total int) { bar.Set(100 * done / total) })
-			bar.End()
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return a.Emit(matmulReport{Bench: "matmul", Rounds: rounds, ProductReport: products})
-			}
-			return a.Table(func(w io.Writer) { printProducts(w, products) })
-		},
-	}
-	cmd.Flags().IntVar(&rounds, "rounds", 101, "number of rounds; the median is reported")
+	example: "  haul bench matmul\n  haul bench matmul --precision bf16\n  haul bench matmul --workers 1 --set-name avx2 --json",
+	open:    openMatmul,
+}
+
+func openMatmul(a *app, cmd *cobra.Command) func(context.Context, []string) (report, error) {
+	var opt device.Options
+	n, check := rounds(cmd, 101, medianText)
 	cmd.Flags().IntVar(&opt.Workers, "workers", device.PerformanceCores(), "CPU cores to use at the same time")
 	cmd.Flags().StringVar(&opt.Set, "set-name", "", "instruction set: avx512, avx2, sse, neon or go; in bf16 also amx, avx512_bf16 or neon_bf16 (default: the fastest here)")
 	cmd.Flags().StringVar(&opt.Precision, "precision", "fp32", "precision of the operands: fp32 or bf16")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	return cmd
+	return func(ctx context.Context, _ []string) (report, error) {
+		err := check()
+		switch {
+		case err != nil:
+			return nil, err
+		case opt.Precision != "fp32" && opt.Precision != "bf16":
+			return nil, cli.Usagef("--precision is %q: use fp32 or bf16", opt.Precision)
+		case opt.Set != "" && !slices.Contains(device.Sets(opt.Precision), opt.Set):
+			return nil, cli.Usagef("--set-name is %q: in %s this processor has %v", opt.Set, opt.Precision, device.Sets(opt.Precision))
+		}
+		if opt.Workers, err = a.Cores(opt.Workers); err != nil {
+			return nil, err
+		}
+		bar := a.NewBar(100, "percent")
+		defer bar.End()
+		products, err := device.BenchProducts(ctx, opt, *n, func(done, total int) { bar.Set(100 * done / total) })
+		return matmulReport{Bench: "matmul", Rounds: *n, ProductReport: products}, err
+	}
 }
 
-func printProducts(w io.Writer, r device.ProductReport) {
+func (r matmulReport) print(w io.Writer, _ *app) {
 	fmt.Fprintf(w, "peak %.1f GFLOP/s, %s in %s, workers: %d\n", r.Peak, r.Set, r.Precision, r.Workers)
 	fmt.Fprintln(w, "rows\tproduct\tM\tK\tN\ttime\tGFLOP/s\tpeak\tquietest")
 	for _, p := range r.Rows {

@@ -118,67 +118,61 @@ func (m *scaleModel) predict() {
 	}
 }
 
-func (a *app) newBenchScale() *cobra.Command {
-	var (
-		configs cli.ConfigFlags
-		devices cli.DeviceFlags
-		asJSON  bool
-		plot    string
-		steps   []string
-	)
-	cmd := &cobra.Command{
-		Use:   "scale",
-		Short: "Estimate the speed of more ranks from measured steps and a model of links",
-		Long: `Training steps of several batch sizes are timed on this device, and a fixed part and a part per row are fitted. From these the table
+var scale = benchmark{
+	use:   "scale",
+	short: "Estimate the speed of more ranks from measured steps and a model of links",
+	long: `Training steps of several batch sizes are timed on this device, and a fixed part and a part per row are fitted. From these the table
 estimates what 2 to 64 such devices would do that share a step, over NVLink, InfiniBand or Ethernet, with the same batch divided (strong
 scaling) or a batch for each device (weak scaling). The last column is the batch per rank that keeps efficiency at 90 %. The estimate
 assumes that communication overlaps with nothing; the assumed links are printed beside the table.
 
 --steps takes times that haul bench step measured on another machine instead.`,
-		Example: "  haul bench scale --config large --device cuda:0 --plot scale.svg\n  haul bench scale --config ad_dr_compressed --device cuda:0 --json\n  haul bench scale --config large --steps 512=10.37ms,256=5.40ms,128=3.00ms",
-		Args:    cli.AtMost(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if plot != "" {
-				if _, err := draw.FormatOf(plot); err != nil {
-					return cli.AsUsage(err)
-				}
-			}
-			if err := devices.Check(a.App); err != nil {
-				return err
-			}
-			given, err := givenSteps(steps)
-			if err != nil {
-				return err
-			}
-			if given != nil {
-				if err := timesNothing(cmd, "steps", "device", "precision", "workers"); err != nil {
-					return err
-				}
-			}
-			if err := cli.CheckReplaceable(plot); err != nil {
-				return err
-			}
-			m, err := a.benchScale(cmd.Context(), &configs, &devices, given)
-			if err != nil {
-				return err
-			}
-			if plot != "" {
-				if err := m.draw(plot); err != nil {
-					return err
-				}
-			}
-			if asJSON {
-				return a.Emit(m)
-			}
-			return a.Table(m.print)
-		},
-	}
+	example: "  haul bench scale --config large --device cuda:0 --plot scale.svg\n  haul bench scale --config ad_dr_compressed --device cuda:0 --json\n  haul bench scale --config large --steps 512=10.37ms,256=5.40ms,128=3.00ms",
+	open:    openScale,
+}
+
+func openScale(a *app, cmd *cobra.Command) func(context.Context, []string) (report, error) {
+	var (
+		configs cli.ConfigFlags
+		devices cli.DeviceFlags
+		plot    string
+		steps   []string
+	)
 	configs.RegisterAs(cmd, "tiny_1")
 	devices.Register(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().StringSliceVar(&steps, "steps", nil, "step times measured elsewhere, as batch=time, for two or more batches, the largest first: 512=10.4ms,256=5.4ms")
 	cmd.Flags().StringVar(&plot, "plot", "", "draw efficiency against ranks to this .svg or .png file")
-	return cmd
+	return func(ctx context.Context, _ []string) (report, error) {
+		if err := cli.FirstOf(knownPlot(plot), devices.Check(a.App)); err != nil {
+			return nil, err
+		}
+		given, err := givenSteps(steps)
+		if err != nil {
+			return nil, err
+		}
+		if given != nil {
+			if err := timesNothing(cmd, "steps", "device", "precision", "workers"); err != nil {
+				return nil, err
+			}
+		}
+		if err := cli.CheckReplaceable(plot); err != nil {
+			return nil, err
+		}
+		m, err := a.benchScale(ctx, &configs, &devices, given)
+		if err != nil || plot == "" {
+			return m, err
+		}
+		return m, m.draw(plot)
+	}
+}
+
+// knownPlot refuses a picture in a format that cannot be drawn; "" passes.
+func knownPlot(path string) error {
+	if path == "" {
+		return nil
+	}
+	_, err := draw.FormatOf(path)
+	return cli.AsUsage(err)
 }
 
 // scaleCuts are the batches that are timed: the settings' own, and parts of it.
@@ -295,7 +289,7 @@ func (a *app) benchScale(ctx context.Context, f *cli.ConfigFlags, d *cli.DeviceF
 	return m, nil
 }
 
-func (m *scaleModel) print(w io.Writer) {
+func (m *scaleModel) print(w io.Writer, _ *app) {
 	fmt.Fprintf(w, "%s, %s\nstep\t%.3f ms + %.3f µs per row, gradient %.2f MB\n", m.Config, m.Device, 1e3*m.Fixed, 1e6*m.Row, m.Bytes/1e6)
 	for i, n := range m.Sizes {
 		fmt.Fprintf(w, "\tbatch %d: %.3f ms measured, %.3f ms by the fit\n", n, 1e3*m.Times[i], 1e3*m.step(float64(n)))

@@ -17,7 +17,7 @@ import (
 	"haul/internal/config"
 	"haul/internal/draw"
 	"haul/internal/recipe"
-	"haul/internal/report"
+	told "haul/internal/report"
 	"haul/internal/run"
 )
 
@@ -41,63 +41,51 @@ type sizedStep struct {
 	Rate      float64 `json:"flops_per_second"`
 }
 
-func (a *app) newBenchSizes() *cobra.Command {
-	var (
-		configs   cli.ConfigFlags
-		devices   cli.DeviceFlags
-		asJSON    bool
-		plot      string
-		customers []string
-		reports   []string
-	)
-	cmd := &cobra.Command{
-		Use:   "sizes",
-		Short: "Time training steps of several instance sizes",
-		Long: `For each size the table and the picture have instances per second and floating-point operations per second. A step that leaves the fast
+var sizes = benchmark{
+	use:   "sizes",
+	short: "Time training steps of several instance sizes",
+	long: `For each size the table and the picture have instances per second and floating-point operations per second. A step that leaves the fast
 path of its device shows as a drop in the second curve. The work of a step is counted by formula from the model and the lengths of the
 routes.
 
 --reports draws the curves of files that --json wrote, one device per file, instead of timing anything.`,
-		Example: "  haul bench sizes --config tiny_1 --set training.batch_size=8 --customers 5,10,20 --plot sizes.svg\n  haul bench sizes --config large --device cuda:0 --json",
-		Args:    cli.AtMost(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if plot != "" {
-				if _, err := draw.FormatOf(plot); err != nil {
-					return cli.AsUsage(err)
-				}
-			}
-			if len(reports) > 0 {
-				return drawReports(cmd, reports, plot)
-			}
-			sizes, err := sizesOf(customers)
-			if err != nil {
-				return err
-			}
-			if err := cli.FirstOf(devices.Check(a.App), cli.CheckReplaceable(plot)); err != nil {
-				return err
-			}
-			r, err := a.benchSizes(cmd.Context(), &configs, &devices, sizes)
-			if err != nil {
-				return err
-			}
-			if plot != "" {
-				if err := drawSizes(plot, []*sizesReport{r}); err != nil {
-					return err
-				}
-			}
-			if asJSON {
-				return a.Emit(r)
-			}
-			return a.Table(r.print)
-		},
-	}
+	example: "  haul bench sizes --config tiny_1 --set training.batch_size=8 --customers 5,10,20 --plot sizes.svg\n  haul bench sizes --config large --device cuda:0 --json",
+	open:    openSizes,
+}
+
+func openSizes(a *app, cmd *cobra.Command) func(context.Context, []string) (report, error) {
+	var (
+		configs   cli.ConfigFlags
+		devices   cli.DeviceFlags
+		plot      string
+		customers []string
+		reports   []string
+	)
 	configs.RegisterAs(cmd, "small")
 	devices.Register(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().StringSliceVar(&customers, "customers", []string{"20", "50", "100", "200"}, "customers per instance (N) to time, in rising order")
 	cmd.Flags().StringVar(&plot, "plot", "", "draw the curve to this .svg or .png file")
 	cmd.Flags().StringSliceVar(&reports, "reports", nil, "draw these `files`, written by --json, in one picture instead of timing anything")
-	return cmd
+	return func(ctx context.Context, _ []string) (report, error) {
+		if err := knownPlot(plot); err != nil {
+			return nil, err
+		}
+		if len(reports) > 0 {
+			return nil, drawReports(cmd, reports, plot)
+		}
+		sizes, err := sizesOf(customers)
+		if err != nil {
+			return nil, err
+		}
+		if err := cli.FirstOf(devices.Check(a.App), cli.CheckReplaceable(plot)); err != nil {
+			return nil, err
+		}
+		r, err := a.benchSizes(ctx, &configs, &devices, sizes)
+		if err != nil || plot == "" {
+			return r, err
+		}
+		return r, drawSizes(plot, []*sizesReport{r})
+	}
 }
 
 // timesNothing refuses flags beside one that takes what was timed elsewhere.
@@ -211,10 +199,10 @@ func workOf(ctx context.Context, s *run.Step) (flops int64, steps int, err error
 	return flops, steps, err
 }
 
-func (r *sizesReport) print(w io.Writer) {
+func (r *sizesReport) print(w io.Writer, _ *app) {
 	fmt.Fprintf(w, "%s, %s\n\ncustomers\tbatch\tstep\tinstances/s\toperations/s\n", r.Config, r.Device)
 	for _, s := range r.Rows {
-		fmt.Fprintf(w, "%d\t%d\t%.3f ms\t%s\t%s\n", s.Customers, s.Batch, 1e3*s.Seconds, perSecond(s.PerSecond), report.Operations(s.Rate))
+		fmt.Fprintf(w, "%d\t%d\t%.3f ms\t%s\t%s\n", s.Customers, s.Batch, 1e3*s.Seconds, perSecond(s.PerSecond), told.Operations(s.Rate))
 	}
 }
 
@@ -223,7 +211,7 @@ func perSecond(v float64) string {
 	if v < 100 {
 		return fmt.Sprintf("%.3g", v)
 	}
-	return report.Thousands(int64(math.Round(v)))
+	return told.Thousands(int64(math.Round(v)))
 }
 
 // drawSizes draws instances per second and operations per second against N, axes by ratios, but

@@ -22,7 +22,6 @@ type stepFlags struct {
 	cli.DeviceFlags
 	rounds int
 	beside string // a precision or an instruction set to take in turn with; "": none
-	json   bool
 	share  bool
 }
 
@@ -52,12 +51,10 @@ type stepReport struct {
 	step *run.Step
 }
 
-func (a *app) newBenchStep() *cobra.Command {
-	var f stepFlags
-	cmd := &cobra.Command{
-		Use:   "step",
-		Short: "Time a whole training step, as a share of the peak",
-		Long: `The step is all of training: drawing instances, encoding, routing, the baseline, every gradient, clipping and the optimizer. An
+var step = benchmark{
+	use:   "step",
+	short: "Time a whole training step, as a share of the peak",
+	long: `The step is all of training: drawing instances, encoding, routing, the baseline, every gradient, clipping and the optimizer. An
 agent's step draws its rows from random walks instead of learning histories.
 
 On a CPU each step alternates with a loop that only multiplies and adds, on every worker at once. The share is the step's rate divided
@@ -70,40 +67,39 @@ step itself.
 
 --share prints one line with the processor, the kernels and the figures, to paste into an issue. It helps for machines whose speed
 docs/benchmarks.md only predicts.`,
-		Example: "  haul bench step\n  haul bench step --share\n  haul bench step --precision bf16 --beside fp32\n  haul bench step --config quick --workers 1 --json\n  haul bench step --config ad_dr_compressed --device cuda:0",
-		Args:    cli.AtMost(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.rounds < 1 {
-				return cli.Usagef("--rounds is %d: at least 1 is needed", f.rounds)
-			}
-			if f.beside != "" && !besidePrecision(f.beside) && !slices.Contains(device.Sets("bf16"), f.beside) {
-				return cli.Usagef("--beside is %q: use fp32, bf16, on a GPU tf32, or an instruction set of this processor: %v", f.beside, device.Sets("bf16"))
-			}
-			if f.share && f.json {
-				return cli.Usagef("--share prints one line and --json an object: use one of them")
-			}
-			r, err := a.benchStep(cmd.Context(), &f)
-			if err != nil {
-				return err
-			}
-			if f.json {
-				return a.EmitWith(r.step.Facts, r)
-			}
-			if f.share {
-				_, err := fmt.Fprintln(a.Stdout, r.line(cli.ProbeCPU()))
-				return err
-			}
-			return a.Table(func(w io.Writer) { r.print(w, a) })
-		},
-	}
+	example: "  haul bench step\n  haul bench step --share\n  haul bench step --precision bf16 --beside fp32\n  haul bench step --config quick --workers 1 --json\n  haul bench step --config ad_dr_compressed --device cuda:0",
+	open:    openStep,
+}
+
+func openStep(a *app, cmd *cobra.Command) func(context.Context, []string) (report, error) {
+	var f stepFlags
 	f.ConfigFlags.RegisterAs(cmd, "tiny_1")
 	f.DeviceFlags.Register(cmd)
-	cmd.Flags().IntVar(&f.rounds, "rounds", 201, "number of rounds (one step each, 25 on a GPU); the median is reported")
+	n, check := rounds(cmd, 201, "number of rounds (one step each, 25 on a GPU); the median is reported")
 	cmd.Flags().StringVar(&f.beside, "beside", "", "precision or instruction set to compare with: prints how many times as long its step takes")
 	cmd.Flags().BoolVar(&f.share, "share", false, "print one line to paste into an issue")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
-	return cmd
+	return func(ctx context.Context, _ []string) (report, error) {
+		if err := check(); err != nil {
+			return nil, err
+		}
+		f.rounds = *n
+		if f.beside != "" && !besidePrecision(f.beside) && !slices.Contains(device.Sets("bf16"), f.beside) {
+			return nil, cli.Usagef("--beside is %q: use fp32, bf16, on a GPU tf32, or an instruction set of this processor: %v", f.beside, device.Sets("bf16"))
+		}
+		if f.share && cmd.Flags().Changed("json") {
+			return nil, cli.Usagef("--share prints one line and --json an object: use one of them")
+		}
+		r, err := a.benchStep(ctx, &f)
+		if err != nil || !f.share {
+			return r, err
+		}
+		_, err = fmt.Fprintln(a.Stdout, r.line(cli.ProbeCPU()))
+		return nil, err
+	}
 }
+
+// facts are of the step that was timed.
+func (r *stepReport) facts() map[string]any { return r.step.Facts }
 
 // Warming brings caches, clocks and predictors to where training has them. Steps that take longer
 // than warmFor all together are warm after the first few.

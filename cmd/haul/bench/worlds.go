@@ -22,7 +22,7 @@ import (
 	"haul/cmd/haul/seeds"
 	"haul/internal/config"
 	"haul/internal/device"
-	"haul/internal/report"
+	told "haul/internal/report"
 	"haul/internal/world/episodic"
 	"haul/internal/world/history"
 	"haul/internal/world/xland"
@@ -108,7 +108,6 @@ type worldsFlags struct {
 	atOnce     int
 	out        string
 	force      bool
-	json       bool
 }
 
 // worldRow is a line of the table.
@@ -127,16 +126,30 @@ type worldRow struct {
 	Seeds     []seeds.Row `json:"seeds"`
 }
 
-func (a *app) newBenchWorlds() *cobra.Command {
-	var f worldsFlags
-	var names []string
+// worldsReport is the table of all sets.
+type worldsReport struct {
+	Table []worldRow `json:"table"`
+	Page  string     `json:"page"`
+
+	made string // the command that made it
+}
+
+func (r worldsReport) print(w io.Writer, _ *app) {
+	fmt.Fprint(w, worldsPage(r.Table, r.made))
+}
+
+// publishedNames are the names of the sets with published figures.
+func publishedNames() (names []string) {
 	for _, p := range publishedSets {
 		names = append(names, p.name)
 	}
-	cmd := &cobra.Command{
-		Use:   "worlds [SET ...]",
-		Short: "Train agents on the published sets of histories and compare them with published figures",
-		Long: `The sets and figures are those of Tarasov et al. ("Yes, Q-Learning Helps Offline In-Context RL"). The table has the mean return of the
+	return names
+}
+
+var worlds = benchmark{
+	use:   "worlds [SET ...]",
+	short: "Train agents on the published sets of histories and compare them with published figures",
+	long: `The sets and figures are those of Tarasov et al. ("Yes, Q-Learning Helps Offline In-Context RL"). The table has the mean return of the
 100th episode on held-out goals, and the area under the curve of returns divided by an expert's. For every set and seed this runs haul
 data tabular SET --seed S, then haul train --config ad_tabular --seed S with the context length that is published for the set
 (K2D13-1000-5, which has the most histories, with twice the iterations). Agents are tested on all other goals of Dark Room, and on 100
@@ -146,13 +159,17 @@ XLand-trivial runs haul data xland --learner search --learn 8000 --held 1024 --s
 tests on the 1,024 held-out tasks. Its histories are those of a learner that knows which goals exist; the published ones are those
 of recurrent PPO. XLand-trivial-LEARN-HELD has other numbers of tasks.
 
-SET is ` + strings.Join(names, ", ") + ` (default: all of them), or another name of
+SET is ` + strings.Join(publishedNames(), ", ") + ` (default: all of them), or another name of
 haul data tabular. Runs in --out that have ended are not trained again, and interrupted ones continue, so a table can be made in
 parts; runs with other settings are refused. The table is also written to worlds.md there. Small networks do not fill a GPU: --at-once 6
 trains six runs at the same time, with the same results.`,
-		Example: "  haul bench worlds DR9-70-5 --seeds 1..3 --at-once 3 --device cuda:0\n  haul bench worlds DR5-18-5 --device cpu --iterations 300 --context 60",
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.benchWorlds(cmd, args, &f) },
-	}
+	example: "  haul bench worlds DR9-70-5 --seeds 1..3 --at-once 3 --device cuda:0\n  haul bench worlds DR5-18-5 --device cpu --iterations 300 --context 60",
+	names:   -1,
+	open:    openWorlds,
+}
+
+func openWorlds(a *app, cmd *cobra.Command) func(context.Context, []string) (report, error) {
+	var f worldsFlags
 	f.DeviceFlags.Register(cmd)
 	fs := cmd.Flags()
 	fs.StringVar(&f.config, "config", "", "settings of the agents (default: ad_tabular; for XLand-trivial ad_xland)")
@@ -163,57 +180,54 @@ trains six runs at the same time, with the same results.`,
 	fs.IntVar(&f.atOnce, "at-once", 1, "number of runs at the same time")
 	fs.StringVar(&f.out, "out", "runs/worlds", "folder for histories, runs and the table")
 	fs.BoolVar(&f.force, "force", false, "train again the runs of --out that have ended")
-	fs.BoolVar(&f.json, "json", false, "print one JSON object")
-	return cmd
+	return func(ctx context.Context, names []string) (report, error) { return a.benchWorlds(ctx, cmd, names, &f) }
 }
 
-func (a *app) benchWorlds(cmd *cobra.Command, names []string, f *worldsFlags) error {
+func (a *app) benchWorlds(ctx context.Context, cmd *cobra.Command, names []string, f *worldsFlags) (report, error) {
 	list, err := seeds.Parse(f.seeds)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if cmd.Flags().Changed("context") && f.context < 12 {
-		return cli.Usagef("--context is %d: two regions with their marks need at least 12 tokens", f.context)
+		return nil, cli.Usagef("--context is %d: two regions with their marks need at least 12 tokens", f.context)
 	}
 	for _, set := range f.sets {
 		if key := settingKey(set); f.context > 0 && slices.Contains([]string{"n_transit", "compress_interval", "compress_min"}, key) {
-			return cli.Usagef("--context gives %s too: leave it or --set %s out", key, set)
+			return nil, cli.Usagef("--context gives %s too: leave it or --set %s out", key, set)
 		}
 	}
 	if f.atOnce < 1 {
-		return cli.Usagef("--at-once is %d: at least 1 is needed", f.atOnce)
+		return nil, cli.Usagef("--at-once is %d: at least 1 is needed", f.atOnce)
 	}
 	if len(names) == 0 {
-		for _, p := range publishedSets {
-			names = append(names, p.name)
-		}
+		names = publishedNames()
 	}
 	var sets []worldSet
 	for i, n := range names {
 		if slices.Contains(names[:i], n) {
-			return cli.Usagef("%s is named twice", n)
+			return nil, cli.Usagef("%s is named twice", n)
 		}
 		s, err := worldSetOf(n)
 		if err != nil {
-			return cli.AsUsage(err)
+			return nil, cli.AsUsage(err)
 		}
 		sets = append(sets, s)
 	}
 	if err := f.Check(a.App); err != nil {
-		return err
+		return nil, err
 	}
 	var pending []*worldRun
 	for _, s := range sets {
 		more, err := a.worldRuns(cmd, s, list, f)
 		if err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
+			return nil, fmt.Errorf("%s: %w", s.name, err)
 		}
 		pending = append(pending, more...)
 	}
 	made := strings.Join(append(append([]string{"haul bench worlds"}, names...), seeds.Given(cmd, "device", "workers", "out", "force", "json", "at-once")...), " ")
 	page := filepath.Join(f.out, "worlds.md")
 	var table []worldRow
-	err = a.runAll(cmd.Context(), pending, f, func(done []*worldRun) error { // whole rows, as they come
+	err = a.runAll(ctx, pending, f, func(done []*worldRun) error { // whole rows, as they come
 		row := worldRowOf(done)
 		table = append(table, row)
 		if len(row.Seeds) == 1 { // one seed has no spread
@@ -221,15 +235,12 @@ func (a *app) benchWorlds(cmd *cobra.Command, names []string, f *worldsFlags) er
 		} else {
 			fmt.Fprintf(a.Stderr, "%s: return %.3f ± %.3f, area %.3f ± %.3f over %d seeds\n", row.Set, row.Final, row.FinalSE, row.NAUC, row.NAUCSE, len(row.Seeds))
 		}
-		return cli.WriteFile(page, func(w io.Writer) error { return worldsPage(w, table, made) })
+		return cli.WriteFile(page, func(w io.Writer) error {
+			_, err := io.WriteString(w, worldsPage(table, made))
+			return err
+		})
 	})
-	if err != nil {
-		return err
-	}
-	if f.json {
-		return a.Emit(map[string]any{"table": table, "page": page})
-	}
-	return worldsPage(a.Stdout, table, made)
+	return worldsReport{table, page, made}, err
 }
 
 // worldRun is one seed of one set.
@@ -417,13 +428,13 @@ func (s worldSet) histories(ctx context.Context, seed uint64, path string) error
 }
 
 // worldsPage is the table as a page has it, with the command that makes it.
-func worldsPage(w io.Writer, table []worldRow, made string) error {
+func worldsPage(table []worldRow, made string) string {
 	b := new(strings.Builder)
 	seeds := 0
 	for _, r := range table {
 		seeds = max(seeds, len(r.Seeds))
 	}
-	fmt.Fprintf(b, "| histories | AD, published | best, published | this program, %s | area: AD, best | area | seconds |\n| --- | --- | --- | --- | --- | --- | --- |\n", report.Plural(int64(seeds), "seed"))
+	fmt.Fprintf(b, "| histories | AD, published | best, published | this program, %s | area: AD, best | area | seconds |\n| --- | --- | --- | --- | --- | --- | --- |\n", told.Plural(int64(seeds), "seed"))
 	figure := func(v *float64) string {
 		if v == nil {
 			return "–"
@@ -454,6 +465,5 @@ func worldsPage(w io.Writer, table []worldRow, made string) error {
 		over = ""
 	}
 	fmt.Fprintf(b, "\nReturn of %s on goals never learned from, and the area under the curve of returns over an expert's%s.\nMade by `%s`.\n", strings.Join(last, " and "), over, made)
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }

@@ -26,7 +26,6 @@ type benchXLandFlags struct {
 	rounds  int
 	workers int
 	device  string
-	json    bool
 }
 
 // xlandReport is what they did.
@@ -47,63 +46,61 @@ type xlandReport struct {
 	AtOnce      float64 `json:"steps_per_second_all_in_one_launch,omitempty"` // of a round, on a GPU
 }
 
-func (a *app) newBenchXLand() *cobra.Command {
-	var f benchXLandFlags
-	cmd := &cobra.Command{
-		Use:   "xland [ENV]",
-		Short: "Time steps of XLand-MiniGrid under random actions",
-		Long: `Environments step under random actions, on all cores and on one. ENV is the environment by the name of the Python package,
+var xlandSteps = benchmark{
+	use:   "xland [ENV]",
+	short: "Time steps of XLand-MiniGrid under random actions",
+	long: `Environments step under random actions, on all cores and on one. ENV is the environment by the name of the Python package,
 XLand-MiniGrid-R1-9x9 or R1-9x9 for short. A step takes an action, applies the rules, looks for the goal, draws a new start if the
 episode ended, and writes the view. Every environment has its own task, drawn as the public generator draws them. With --device cuda:0
 environments step on a GPU: one launch per step, as an agent needs it, and then all steps of a round in one launch.
 scripts/xland_beside.py compares this with the Python package.`,
-		Example: "  haul bench xland\n  haul bench xland R4-13x13 --tasks small --envs 8192 --json\n  haul bench xland --device cuda:0 --envs 65536",
-		Args:    cli.AtMost(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			env := "R1-9x9"
-			if len(args) > 0 {
-				env = args[0]
-			}
-			return a.benchXLand(cmd, env, &f)
-		},
-	}
+	example: "  haul bench xland\n  haul bench xland R4-13x13 --tasks small --envs 8192 --json\n  haul bench xland --device cuda:0 --envs 65536",
+	names:   1,
+	open:    openXLand,
+}
+
+func openXLand(a *app, cmd *cobra.Command) func(context.Context, []string) (report, error) {
+	var f benchXLandFlags
 	fs := cmd.Flags()
 	fs.StringVar(&f.tasks, "tasks", "trivial", "kind of tasks: "+strings.Join(xland.RecipeNames(), ", "))
 	fs.IntVar(&f.envs, "envs", 4096, "environments that step at the same time")
 	fs.IntVar(&f.steps, "steps", 256, "steps per environment and round")
-	fs.IntVar(&f.rounds, "rounds", 5, "number of rounds; the median is reported")
+	n, check := rounds(cmd, 5, medianText)
 	fs.IntVar(&f.workers, "workers", 0, "CPU cores to use (default: all)")
 	fs.StringVar(&f.device, "device", "cpu", "where to compute: cpu or cuda:K")
-	fs.BoolVar(&f.json, "json", false, "print one JSON object")
-	return cmd
+	return func(ctx context.Context, names []string) (report, error) {
+		f.rounds = *n
+		if err := check(); err != nil {
+			return nil, err
+		}
+		return a.benchXLand(ctx, cmd, append(names, "R1-9x9")[0], &f)
+	}
 }
 
-func (a *app) benchXLand(cmd *cobra.Command, env string, f *benchXLandFlags) error {
+func (a *app) benchXLand(ctx context.Context, cmd *cobra.Command, env string, f *benchXLandFlags) (report, error) {
 	switch {
 	case f.envs < 1 || f.envs > 1<<20:
-		return cli.Usagef("--envs is %d: want 1 to %d", f.envs, 1<<20)
+		return nil, cli.Usagef("--envs is %d: want 1 to %d", f.envs, 1<<20)
 	case f.steps < 1 || f.steps > 1<<20:
-		return cli.Usagef("--steps is %d: want 1 to %d", f.steps, 1<<20)
-	case f.rounds < 1:
-		return cli.Usagef("--rounds is %d: at least 1 is needed", f.rounds)
+		return nil, cli.Usagef("--steps is %d: want 1 to %d", f.steps, 1<<20)
 	case cmd.Flags().Changed("workers") && f.workers < 1:
-		return cli.Usagef("--workers is %d: at least 1 is needed", f.workers)
+		return nil, cli.Usagef("--workers is %d: at least 1 is needed", f.workers)
 	}
 	card, onCard, err := xlandCard(f.device)
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case onCard && cmd.Flags().Changed("workers"):
-		return cli.Usagef("--workers are cores: leave it out with --device %s", f.device)
+		return nil, cli.Usagef("--workers are cores: leave it out with --device %s", f.device)
 	}
 	w, err := xland.New(env, xland.Tasks{Name: f.tasks, Seed: xland.PublicSeed})
 	if err != nil {
-		return cli.AsUsage(err)
+		return nil, cli.AsUsage(err)
 	}
 	workers := runtime.GOMAXPROCS(0)
 	if f.workers > 0 {
 		if workers, err = a.Cores(f.workers); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	tasks := make([]xland.ID, f.envs)
@@ -118,16 +115,16 @@ func (a *app) benchXLand(cmd *cobra.Command, env string, f *benchXLandFlags) err
 	}
 	if onCard {
 		r.Device, r.Workers = f.device, 0
-		if err := benchXLandOn(cmd.Context(), card, w, tasks, actions, f, &r); err != nil {
-			return err
+		if err := benchXLandOn(ctx, card, w, tasks, actions, f, &r); err != nil {
+			return nil, err
 		}
-		return a.printXLand(&r, f.json)
+		return &r, nil
 	}
 	var speeds [2][]float64
 	batches := make([]*xland.Batch, 2)
 	for i, n := range []int{workers, 1} {
 		if batches[i], err = xland.NewBatch(w, tasks, rng.NewJAXKey(0), n); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	round := func(b *xland.Batch, count bool) float64 {
@@ -151,8 +148,8 @@ func (a *app) benchXLand(cmd *cobra.Command, env string, f *benchXLandFlags) err
 	before := mallocs()
 	for range f.rounds {
 		for i, b := range batches {
-			if err := cmd.Context().Err(); err != nil {
-				return err
+			if err := ctx.Err(); err != nil {
+				return nil, err
 			}
 			speeds[i] = append(speeds[i], round(b, false))
 		}
@@ -162,26 +159,20 @@ func (a *app) benchXLand(cmd *cobra.Command, env string, f *benchXLandFlags) err
 		slices.Sort(speeds[i])
 	}
 	r.PerSecond, r.OneCore = speeds[0][f.rounds/2], speeds[1][f.rounds/2]
-	return a.printXLand(&r, f.json)
+	return &r, nil
 }
 
-// printXLand prints what was measured.
-func (a *app) printXLand(r *xlandReport, asJSON bool) error {
-	if asJSON {
-		return a.Emit(r)
+func (r *xlandReport) print(w io.Writer, a *app) {
+	fmt.Fprintf(w, "%s\n", a.Bold(fmt.Sprintf("%s, %s tasks, %d environments", r.Env, r.Tasks, r.Envs)))
+	if r.Device != "" {
+		fmt.Fprintf(w, "%s\t%.2f million steps/s, a launch for each, median of %d rounds of %d steps\n", r.Device, r.PerSecond/1e6, r.Rounds, r.Steps)
+		fmt.Fprintf(w, "in one launch\t%.2f million steps/s\n", r.AtOnce/1e6)
+		fmt.Fprintf(w, "a round\t%d episodes ended, %d of them with the goal\n", r.Episodes, r.Reached)
+		return
 	}
-	return a.Table(func(w io.Writer) {
-		fmt.Fprintf(w, "%s\n", a.Bold(fmt.Sprintf("%s, %s tasks, %d environments", r.Env, r.Tasks, r.Envs)))
-		if r.Device != "" {
-			fmt.Fprintf(w, "%s\t%.2f million steps/s, a launch for each, median of %d rounds of %d steps\n", r.Device, r.PerSecond/1e6, r.Rounds, r.Steps)
-			fmt.Fprintf(w, "in one launch\t%.2f million steps/s\n", r.AtOnce/1e6)
-			fmt.Fprintf(w, "a round\t%d episodes ended, %d of them with the goal\n", r.Episodes, r.Reached)
-			return
-		}
-		fmt.Fprintf(w, "%d workers\t%.2f million steps/s, median of %d rounds of %d steps\n", r.Workers, r.PerSecond/1e6, r.Rounds, r.Steps)
-		fmt.Fprintf(w, "one worker\t%.2f million steps/s\n", r.OneCore/1e6)
-		fmt.Fprintf(w, "a round\t%d episodes ended, %d of them with the goal; %.4f allocations per step\n", r.Episodes, r.Reached, r.Allocations)
-	})
+	fmt.Fprintf(w, "%d workers\t%.2f million steps/s, median of %d rounds of %d steps\n", r.Workers, r.PerSecond/1e6, r.Rounds, r.Steps)
+	fmt.Fprintf(w, "one worker\t%.2f million steps/s\n", r.OneCore/1e6)
+	fmt.Fprintf(w, "a round\t%d episodes ended, %d of them with the goal; %.4f allocations per step\n", r.Episodes, r.Reached, r.Allocations)
 }
 
 // xlandCard is the number of the GPU that a device's name means, if it means one.
