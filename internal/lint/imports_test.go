@@ -137,6 +137,7 @@ var house = []string{
 	"internal/world/grid",
 	"internal/world",
 	"internal/vrp/testset",
+	"internal/vrp/outputs",
 	"internal/vrp/files",
 	"internal/npy",
 	"internal/search",

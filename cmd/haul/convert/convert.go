@@ -16,6 +16,7 @@ import (
 	"haul/internal/solve"
 	"haul/internal/vrp"
 	"haul/internal/vrp/files"
+	"haul/internal/vrp/outputs"
 )
 
 type convertFlags struct {
@@ -37,7 +38,7 @@ func New(program *cli.App) *cobra.Command {
 		Short: "Write a problem, or its routes, in another format",
 		Long: `FILE is a problem as haul solve reads it, with the same flags. It is written to OUT in the format of its ending (.json, .xlsx, .csv,
 .vrp) or of --to. What a format cannot say is refused by name. With ROUTES, a file of routes of the problem, those are written instead:
-to .sol, .json, .csv, .xlsx or .geojson.`,
+to ` + outputs.Endings() + `.`,
 		Example: `  haul convert docs/examples/deliveries.xlsx deliveries.json --speed 35
   haul convert docs/examples/grid20.vrp grid20.csv
   haul convert docs/examples/grid20.vrp x.sol plan.xlsx`,

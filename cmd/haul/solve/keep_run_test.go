@@ -120,7 +120,7 @@ func TestSolOfAnyNumberOfVehicles(t *testing.T) {
 	path := clitest.Write(t, "p.json", anyVans)
 	for _, out := range []string{"-", filepath.Join(t.TempDir(), "x.sol"), filepath.Join(t.TempDir(), "x")} {
 		inprocess.Refused(t, []string{"solve", path, "--iterations", "50", "--out", out}, cli.ExitFailed,
-			"--out "+out+": a .sol file numbers its vehicles, and of type 0 there is any number: write .json, .csv, .xlsx or .geojson")
+			"--out "+out+": a .sol file numbers its vehicles, and of type 0 there is any number: write .json")
 	}
 	p, err := files.ReadJSON(strings.NewReader(anyVans), "p")
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"haul/cmd/haul/routes"
 	"haul/internal/config"
 	"haul/internal/solve"
+	"haul/internal/vrp/outputs"
 )
 
 // solveFlags are the flags of haul solve.
@@ -87,7 +88,7 @@ Required customers that fit no route are listed with the reason (exit code 3); C
 	fs.StringVar(&f.search.fix, "fix", "", "keep routes of --start: 2 is route 2, 2:4 four stops of it, all; 1,2:4")
 	fs.Uint64Var(&f.seed, "seed", 42, "random seed")
 	fs.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "CPU cores to use")
-	fs.StringVar(&f.out, "out", "", "write the routes: .sol, .json, .csv, .xlsx, .geojson; - is standard output")
+	fs.StringVar(&f.out, "out", "", "write the routes: "+outputs.Endings()+"; - is standard output")
 	fs.StringVar(&f.plot, "plot", "", "draw the routes to this .svg or .png file")
 	fs.StringVar(&f.search.curve, "curve", "", "draw cost over time to this .svg or .png file")
 	fs.Float64Var(&f.bestKnown, "best-known", 0, "print the gap to this cost")
