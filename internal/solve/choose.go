@@ -73,7 +73,7 @@ func Choose(p *vrp.Problem, name string, bounds Bounds) (*Method, error) {
 		return nil, Known(name)
 	}
 	why := m.refuse(p, bounds)
-	if why == "" {
+	if why == "" || m.asked != nil && bounds == nil && m.asked(p) == nil {
 		return m, nil
 	}
 	if other := instead(m, p, bounds); other != "" {

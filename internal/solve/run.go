@@ -56,6 +56,14 @@ type job struct {
 var ErrNoRoutes = errors.New("no routes serve every customer")
 
 func runExact(j *job) error {
+	if vrp.ExactTakes(j.p) != nil {
+		s, _, err := vrp.OptimalParts(j.ctx, j.p)
+		if errors.Is(err, vrp.ErrNoRoutes) {
+			return ErrNoRoutes
+		}
+		j.out.Solution, j.out.Optimal = s, err == nil
+		return err
+	}
 	costs, all, err := vrp.OptimalSolutions(j.ctx, []*vrp.Problem{j.p}, 1, nil)
 	if err != nil {
 		return err

@@ -50,6 +50,8 @@ func TestDefaults(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	open := ring(5)
 	open.Open = true
+	many := ring(13)
+	many.Open = true
 	windows := ring(5)
 	windows.Priority = make([]int, 6)
 	bare := ring(3)
@@ -69,13 +71,15 @@ func TestRefusals(t *testing.T) {
 		{"a limit that raises nothing", ring(23), solve.Exact, solve.Bounds{solve.Exact: 99}, "exact takes up to 22 customers"},
 		{"a policy at the caller's", ring(4), solve.Policy, bounds, ""},
 		{"a policy above it", ring(5), solve.Policy, bounds, "policy takes up to 4 customers, these are 5: use exact"},
-		{"open routes", open, solve.Exact, nil, "exact knows no limit but the capacity, or one vehicle for all, and ring is not such a problem: its routes are open: use search"},
+		{"open routes", open, solve.Exact, bounds, "exact knows no limit but the capacity, or one vehicle for all, and of few customers every part, and ring is not such a problem: its routes are open: use search"},
+		{"open routes, named where nothing is bounded", open, solve.Exact, nil, ""},
+		{"open routes of too many for that", many, solve.Exact, nil, "its routes are open: use search"},
 		{"open routes and savings", open, solve.Savings, nil, "its routes are open: use search"},
 		{"open routes and a policy", open, solve.Policy, nil, ""},
 		{"priorities and a policy", windows, solve.Policy, nil, "between coordinates, and ring is not such a problem: it has priorities: use search"},
 		{"no coordinates", bare, solve.Both, nil, "it has no coordinates: use exact"},
 		{"a name", ring(3), "magic", nil, `unknown method "magic": use exact, search or savings`},
-		{"a part that the search alone knows", windows, solve.Exact, nil, "ring is not such a problem: it has priorities: use search"},
+		{"a part that the search alone knows", windows, solve.Exact, bounds, "ring is not such a problem: it has priorities: use search"},
 		{"the search knows it", windows, "", nil, ""},
 	} {
 		_, err := solve.Choose(c.p, c.method, c.bounds)
@@ -98,6 +102,30 @@ func TestRefusals(t *testing.T) {
 	}
 	if err := solve.Known("policy"); err == nil {
 		t.Error("a policy is named by what it is, not as a method")
+	}
+}
+
+// TestExactOfParts: named for few customers, exact finds the optimum of windows and open routes, or
+// says that there are no routes.
+func TestExactOfParts(t *testing.T) {
+	p := ring(6)
+	p.Open, p.Windows = true, make([][]vrp.Window, 7)
+	p.Windows[3] = []vrp.Window{{From: 0, To: 4}}
+	m, err := solve.Choose(p, solve.Exact, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	best, err := m.Solve(t.Context(), p, solve.Options{})
+	if err != nil || !best.Optimal || vrp.Validate(p, best.Solution) != nil {
+		t.Fatalf("%+v, %v", best, err)
+	}
+	found, err := solve.Find(solve.Search).Solve(t.Context(), p, solve.Options{Search: search.Options{Iterations: 2000, Seed: 1, Workers: 1}})
+	if err != nil || found.Cost != best.Cost {
+		t.Errorf("exact %v, search %v, %v", best.Cost, found.Cost, err)
+	}
+	p.Windows[3][0].To = 1
+	if _, err := m.Solve(t.Context(), p, solve.Options{}); !errors.Is(err, solve.ErrNoRoutes) {
+		t.Errorf("a window that nobody reaches: %v", err)
 	}
 }
 

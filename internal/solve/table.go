@@ -35,6 +35,8 @@ type Method struct {
 	Named bool   // a user can name it; the others follow from what else is asked for
 
 	unknown func(*vrp.Problem) error // what of a problem it does not honour; nil: nothing
+	// asked says what it does not honour where it is named on the command line; nil: as unknown
+	asked func(*vrp.Problem) error
 	run     func(*job) error
 	many    manyFunc // nil: it solves one problem at a time
 }
@@ -42,8 +44,8 @@ type Method struct {
 // table has the methods in the order in which they are preferred: the first that a default reaches
 // is taken, and the first that could do what another refuses is what the refusal recommends.
 var table = []*Method{
-	{Name: Exact, Does: "the optimum, by dynamic programming over sets of customers", Knows: "no limit but the capacity, or one vehicle for all",
-		Most: vrp.MaxExactN, Alone: 12, Many: vrp.MaxExactN, Quick: true, Named: true, unknown: vrp.ExactTakes, run: runExact, many: exactMany},
+	{Name: Exact, Does: "the optimum, by dynamic programming over sets of customers", Knows: "no limit but the capacity, or one vehicle for all, and of few customers every part",
+		Most: vrp.MaxExactN, Alone: 12, Many: vrp.MaxExactN, Quick: true, Named: true, unknown: vrp.ExactTakes, asked: vrp.OptimalPartsTakes, run: runExact, many: exactMany},
 	{Name: Search, Does: "ruin and recreate under annealing, as good as the time allows",
 		Knows: "every part of a problem", Alone: -1, Named: true, run: runSearch},
 	{Name: Savings, Does: "Clarke-Wright with local search and a fixed budget", Knows: "no limit but the capacity",

@@ -27,24 +27,41 @@ const (
 // ErrNoRoutes says that a problem has no valid solution.
 var ErrNoRoutes = errors.New("there are no routes that keep every rule")
 
-// OptimalParts returns an optimal solution of a problem with any optional parts but the objective
-// ShortestRoute, and its cost. It fails where there is none, or where the problem is too large.
-func OptimalParts(ctx context.Context, p *Problem) (Solution, float64, error) {
+// OptimalPartsTakes says in one line what keeps OptimalParts from a problem; nil if nothing does.
+func OptimalPartsTakes(p *Problem) error {
+	_, err := newPartsSolver(context.Background(), p)
+	return err
+}
+
+func newPartsSolver(ctx context.Context, p *Problem) (*partsSolver, error) {
 	if err := p.Check(); err != nil {
-		return Solution{}, 0, err
+		return nil, err
 	}
 	if p.Objective == ShortestRoute {
-		return Solution{}, 0, fmt.Errorf("the exact method minimises costs or vehicles, not the longest route")
+		return nil, errors.New("the exact method minimises costs or vehicles, not the longest route")
 	}
-	x := &partsSolver{evaluator: newEvaluator(p), ctx: ctx, n: p.N(), first: p.DepotCount()}
 	most := MaxPartsN
-	for i := range x.types {
+	x := &partsSolver{ctx: ctx, n: p.N(), first: p.DepotCount()}
+	if x.n <= most {
+		x.evaluator = newEvaluator(p)
+	}
+	for i := 0; x.n <= most && i < len(x.types); i++ {
 		if !x.labelled(&x.types[i]) {
 			most = maxTriedN
 		}
 	}
 	if x.n > most {
-		return Solution{}, 0, fmt.Errorf("the exact method takes %d customers of such a problem at most, and it has %d", most, x.n)
+		return nil, fmt.Errorf("the exact method takes %d customers of such a problem at most, and it has %d", most, x.n)
+	}
+	return x, nil
+}
+
+// OptimalParts returns an optimal solution of a problem with any optional parts but the objective
+// ShortestRoute, and its cost. It fails where there is none, or where the problem is too large.
+func OptimalParts(ctx context.Context, p *Problem) (Solution, float64, error) {
+	x, err := newPartsSolver(ctx, p)
+	if err != nil {
+		return Solution{}, 0, err
 	}
 	for i := range x.types {
 		if x.labelled(&x.types[i]) {

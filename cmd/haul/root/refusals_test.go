@@ -52,7 +52,7 @@ func TestBadInput(t *testing.T) {
 		{"a start of another instance", []string{"solve", square, "--start", sol("Route #1: 1 2\nRoute #2: 3 4\nRoute #3: 5\n")}, cli.ExitFailed, "not a solution of square"},
 		{"an existing solution", []string{"solve", square, "--out", sol(clitest.SquareSOL)}, cli.ExitFailed, "--force"},
 		{"an existing picture", []string{"solve", square, "--plot", clitest.Write(t, "r.svg", "mine")}, cli.ExitFailed, "--force"},
-		{"a limit for the exact method", []string{"solve", square, "--vehicles", "3", "--method", "exact"}, cli.ExitFailed, "knows no limit but the capacity"},
+		{"a limit for the exact method", []string{"solve", clitest.Write(t, "m.vrp", clitest.ManyVRP(13)), "--vehicles", "3", "--method", "exact"}, cli.ExitFailed, "knows no limit but the capacity"},
 		{"a limit for savings", []string{"solve", square, "--open", "--method", "savings"}, cli.ExitFailed, "its routes are open"},
 		{"a table without a capacity", []string{"solve", clitest.Write(t, "a.csv", "id,x,y,demand\n0,1,2,0\n1,3,2,9\n")}, cli.ExitUsage, "--capacity is missing"},
 		{"a port past the last", []string{"serve", "--addr", "127.0.0.1:99999"}, cli.ExitUsage, "a port is at most 65535"},
