@@ -37,8 +37,8 @@ type Method struct {
 	unknown func(*vrp.Problem) error // what of a problem it does not honour; nil: nothing
 	// asked says what it does not honour where it is named on the command line; nil: as unknown
 	asked func(*vrp.Problem) error
-	run     func(*job) error
-	many    manyFunc // nil: it solves one problem at a time
+	run   func(*job) error
+	many  manyFunc // nil: it solves one problem at a time
 }
 
 // table has the methods in the order in which they are preferred: the first that a default reaches
