@@ -8,16 +8,17 @@ import (
 	"strings"
 )
 
-// What a reader could break: a process may take no more memory than the smallest limit that
-// applies to it. A container's limit is that of its control group, which the machine's free
-// memory does not show; beyond it the kernel kills the process silently.
+// A process may use memory up to the smallest limit that applies to it. A container is limited by
+// its control group, which the machine's free memory does not show. Beyond it the kernel
+// kills the process without a message.
 
-// AvailableMemory is what can be taken without swapping: on Linux the smaller of what the machine
-// has free, by the kernel's estimate, and what the control groups of this process still allow; on
-// macOS the share of memory that the kernel counts as free.
+// AvailableMemory returns the bytes that can be allocated without swapping; known is false if the
+// system does not report them. On Linux it is the smaller of the kernel's estimate of free memory
+// and what the control groups of this process still allow. On macOS it is the percentage of memory
+// that the kernel counts as free.
 func AvailableMemory() (bytes int64, known bool) { return systemMemory() }
 
-// share is a percentage of a size; unknown where either makes no sense.
+// share returns percent % of total; known is false if either value is impossible.
 func share(total uint64, percent uint32) (bytes int64, known bool) {
 	if total == 0 || total > math.MaxInt64/100 || percent > 100 {
 		return 0, false
@@ -25,7 +26,7 @@ func share(total uint64, percent uint32) (bytes int64, known bool) {
 	return int64(total) / 100 * int64(percent), true
 }
 
-// availableIn reads a system's files.
+// availableIn is AvailableMemory by the files of a Linux system.
 func availableIn(system fs.FS) (int64, bool) {
 	least := int64(math.MaxInt64)
 	if free, ok := field(system, "proc/meminfo", "MemAvailable:"); ok {
@@ -50,20 +51,20 @@ func availableIn(system fs.FS) (int64, bool) {
 	return least, least < math.MaxInt64
 }
 
-// version names the files of control groups of version 1 or 2.
+// version holds the file names of control groups of version 1 or 2.
 type version struct {
 	mount, limit, usage string
-	// the line of memory.stat that counts pages which the kernel takes back before it refuses any
+	// the field of memory.stat with the pages that the kernel reclaims before it refuses memory
 	reclaimable string
 }
 
-// left is the least that the group and those above it allow. In a container the path may be that
-// outside of it: then only the mount's own files are there.
+// left returns the bytes that the group and its parents still allow, or MaxInt64. In a container,
+// group may be a path outside of the container: then only the files of the mount itself exist.
 func (v version) left(system fs.FS, group string) int64 {
 	least := int64(math.MaxInt64)
 	for dir := path.Join("/", group); ; dir = path.Dir(dir) {
 		at := path.Join(v.mount, dir)
-		if limit, ok := number(system, path.Join(at, v.limit)); ok { // "max" is no number
+		if limit, ok := number(system, path.Join(at, v.limit)); ok { // "max" is not a number: no limit
 			used, _ := number(system, path.Join(at, v.usage))
 			back, _ := field(system, path.Join(at, "memory.stat"), v.reclaimable)
 			least = min(least, max(0, limit-max(0, used-back)))
@@ -83,7 +84,7 @@ func number(system fs.FS, name string) (int64, bool) {
 	return n, err == nil
 }
 
-// field is the number after a name at the beginning of a line.
+// field returns the number after the key at the beginning of a line.
 func field(system fs.FS, name, key string) (int64, bool) {
 	text, err := fs.ReadFile(system, name)
 	if err != nil {

@@ -2,9 +2,9 @@ package run
 
 import "golang.org/x/sys/unix"
 
-// systemMemory asks the kernel for the machine's memory and the percentage of it that is free or
-// can be taken back without swapping: what the system itself acts on under pressure. A kernel that
-// does not tell the percentage leaves all of the memory as the limit.
+// systemMemory returns the percentage of memory that is free or can be reclaimed without swapping,
+// the figure by which macOS itself measures memory pressure. If the kernel does not report it, all
+// memory counts as available.
 func systemMemory() (bytes int64, known bool) {
 	total, err := unix.SysctlUint64("hw.memsize")
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// TestARealControlGroupIsHeeded: a process that the system itself has put under a limit of 256 MiB
-// finds no more than that available. It needs the right to make a group, which root has where the
-// groups of memory are mounted.
+// TestARealControlGroupIsHeeded: a process in a control group with a limit of 256 MiB has no more
+// than that available. The test needs the right to create a group: it runs as root on a system that
+// mounts the memory controller.
 func TestARealControlGroupIsHeeded(t *testing.T) {
 	const limit = 256 << 20
 	if os.Getenv("HAUL_TEST_AVAILABLE") != "" {

@@ -7,8 +7,8 @@ import (
 	"testing/fstest"
 )
 
-// TestAContainersLimitCounts: of what the machine has free and what each control group above the
-// process still allows, the least is available.
+// TestAContainersLimitCounts: the available memory is the least of the machine's free memory and of
+// what each control group above the process still allows.
 func TestAContainersLimitCounts(t *testing.T) {
 	const gib = 1 << 30
 	base := map[string]string{"proc/meminfo": "MemTotal:       33554432 kB\nMemAvailable:   16777216 kB\n"}
@@ -45,7 +45,7 @@ func TestAContainersLimitCounts(t *testing.T) {
 	}
 }
 
-// TestSizesSaturate: a product that wraps around would pass for a small size.
+// TestSizesSaturate: without saturation an overflow would look like a small size.
 func TestSizesSaturate(t *testing.T) {
 	for _, c := range []struct{ got, want int64 }{
 		{Product(4, 65536, 65536), 1 << 34},
@@ -60,7 +60,7 @@ func TestSizesSaturate(t *testing.T) {
 	}
 }
 
-// TestAFileThatNoDiskHolds: to be told before hours of work go into it.
+// TestAFileThatNoDiskHolds: the error comes before hours of work are spent on the file.
 func TestAFileThatNoDiskHolds(t *testing.T) {
 	path := t.TempDir() + "/x"
 	if _, known := freeDisk(t.TempDir()); !known {
@@ -74,7 +74,7 @@ func TestAFileThatNoDiskHolds(t *testing.T) {
 	}
 }
 
-// TestAdviceOnMemoryNamesAValue: whatever the key, the line ends in what to do.
+// TestAdviceOnMemoryNamesAValue: the error ends with advice for every kind of key.
 func TestAdviceOnMemoryNamesAValue(t *testing.T) {
 	for key, want := range map[string]string{"count": "count 45 would fit", "--episodes": "--episodes 45 would fit", "": "lower the model's size", "--data host": "use --data host"} {
 		err := within(key, "the host", "it", 100, 2<<20, 1<<20, true)
@@ -84,7 +84,7 @@ func TestAdviceOnMemoryNamesAValue(t *testing.T) {
 	}
 }
 
-// A share of the machine's memory is known unless its figures make no sense.
+// A percentage of the machine's memory is known unless the figures are impossible.
 func TestShare(t *testing.T) {
 	for _, c := range []struct {
 		total   uint64

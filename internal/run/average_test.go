@@ -15,8 +15,8 @@ type shelf struct {
 func (s *shelf) ReadWeights(dst []float32) error  { dst[0] = s.w; return nil }
 func (s *shelf) WriteWeights(src []float32) error { s.w = src[0]; return nil }
 
-// TestAverageByHand: the plain mean of the weights first, then the moving one; the initial weight
-// has no part in it, and a move can be taken back.
+// TestAverageByHand: the plain mean comes first, then the moving average. The initial weight does
+// not enter it, and Advance can be undone.
 func TestAverageByHand(t *testing.T) {
 	mean, policy := &shelf{w: 100}, &shelf{}
 	a := newAverage(mean, 1, 0.75)

@@ -11,7 +11,7 @@ import (
 	"haul/internal/config"
 )
 
-// text is settings as far as they are written.
+// text is a Settings whose YAML is given.
 type text struct {
 	config.Settings
 	yaml string
@@ -19,7 +19,7 @@ type text struct {
 
 func (t text) YAML() ([]byte, error) { return []byte(t.yaml), nil }
 
-// Settings are compared to the last line of both, whichever has more.
+// Settings are compared up to the last line of the longer text.
 func TestSettingsAreComparedWhole(t *testing.T) {
 	for _, c := range []struct{ a, b, words string }{
 		{"x: 1\ny: 2\n", "x: 1\ny: 2\n", ""},
@@ -36,8 +36,8 @@ func TestSettingsAreComparedWhole(t *testing.T) {
 	}
 }
 
-// A file as large as the disk's free bytes fits, one byte more does not, and sizes that are told
-// are not both 0.
+// A file as large as the disk's free bytes fits, one byte more does not, and the error states both
+// sizes.
 func TestDisksHaveTheirBound(t *testing.T) {
 	for _, c := range []struct {
 		bytes, free int64
@@ -63,8 +63,8 @@ func TestDisksHaveTheirBound(t *testing.T) {
 	}
 }
 
-// A folder that was made for a run and cannot be locked goes away again, whether its lock cannot be
-// made or not be taken; one that was there stays.
+// If the lock of a new folder cannot be created or is taken, the folder is removed. A folder that
+// existed before stays.
 func TestALockThatFailsLeavesNoFolder(t *testing.T) {
 	open, take := openLock, takeLock
 	defer func() { openLock, takeLock = open, take }()
@@ -93,8 +93,8 @@ func TestALockThatFailsLeavesNoFolder(t *testing.T) {
 	}
 }
 
-// What a killed process left half written goes, in the folder and among its tables, and nothing
-// else does.
+// The incomplete files of a killed process are removed from the folder and its tables, and no other
+// files.
 func TestHalfWrittenFilesAreSwept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	for _, name := range []string{"last.safetensors", "last.safetensors.tmp", "csv/history.csv", "csv/history.csv.tmp", "other/x.tmp", "csv/folder.tmp/x"} {
@@ -112,7 +112,7 @@ func TestHalfWrittenFilesAreSwept(t *testing.T) {
 	}
 }
 
-// Progress that no run can have is refused: each bound at it and one past it.
+// Progress that no run can have is refused: each bound is tested at its limit and one past it.
 func TestBrokenProgressIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		p  string
@@ -133,7 +133,7 @@ func TestBrokenProgressIsRefused(t *testing.T) {
 	}
 }
 
-// put writes a file and the folders above it.
+// put writes a file and creates its parent folders.
 func put(t *testing.T, path string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

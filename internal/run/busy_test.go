@@ -9,7 +9,7 @@ import (
 	"haul/internal/kernel"
 )
 
-// clocked is a runner whose device has a clock.
+// clocked is a runner whose device measures the time of steps.
 type clocked struct {
 	kernel.Runner
 	took  time.Duration
@@ -19,11 +19,11 @@ type clocked struct {
 
 func (c clocked) StepTime() (time.Duration, bool, error) { return c.took, c.known, c.err }
 
-// unclocked is one whose device has none.
+// unclocked is a runner whose device does not measure time.
 type unclocked struct{ kernel.Runner }
 
-// TestBusyGoesByTheDevicesClock: a step that the device timed, times their number; where it timed
-// none, whatever the host did not wait for.
+// TestBusyGoesByTheDevicesClock: Busy uses the device's time of a step if it is measured, else the
+// time in which the host did not wait.
 func TestBusyGoesByTheDevicesClock(t *testing.T) {
 	s := &Interval{Seconds: 2, Waited: 0.5}
 	for _, c := range []struct {

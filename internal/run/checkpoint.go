@@ -14,11 +14,11 @@ import (
 	"haul/internal/safetensors"
 )
 
-// What a reader could break: a checkpoint is all that a run continues from. Whatever an update, a
-// schedule or a baseline reads must be in it. Numbers in the metadata are JSON, which Go writes
-// with as many digits as bring every finite float64 back bit for bit.
+// A checkpoint holds everything that an update, a schedule or a baseline reads, because a resumed
+// run reads nothing else. Numbers in the metadata are JSON. Go writes a float64 with enough digits
+// to restore every bit.
 
-// formatVersion is raised when a file of before can no longer be read as it stands.
+// formatVersion is raised when a version of the program can no longer read older files.
 const formatVersion = "2"
 
 // Keys of the metadata.
@@ -26,43 +26,43 @@ const (
 	keyFormat    = "haul.format" // the version
 	keyModel     = "haul.model"  // the recipe
 	keyName      = "haul.config_name"
-	keyConfig    = "haul.config"    // YAML, every key that has an effect
+	keyConfig    = "haul.config"    // YAML of all settings that have an effect
 	keyProgress  = "haul.progress"  // JSON of Progress
-	keyState     = "haul.state"     // JSON of the recipe's own
-	keyWritten   = "haul.device"    // where it was written
-	keyPrecision = "haul.precision" // of matrix products there
+	keyState     = "haul.state"     // JSON of Trainer.State
+	keyWritten   = "haul.device"    // the device that wrote the file
+	keyPrecision = "haul.precision" // precision of matrix products on that device
 )
 
-// Prefixes of the trained set's moments.
+// Prefixes of the names of the trained set's moments.
 const (
 	prefixM = "adam_m."
 	prefixV = "adam_v."
 )
 
-// Progress is where a run stands, beside its weights and what its recipe adds.
+// Progress is the state of a run besides its weights and the state of its recipe.
 type Progress struct {
-	Updates   int          `json:"updates"`   // done
-	Concluded int          `json:"concluded"` // the update up to which everything that was due is done
+	Updates   int          `json:"updates"`   // completed
+	Concluded int          `json:"concluded"` // the last update whose tests, reports and checkpoints are complete
 	Device    kernel.State `json:"device"`
 
-	// Since the last report.
+	// Sums since the last report.
 	Since   int            `json:"since"` // updates
 	Sums    kernel.Metrics `json:"sums"`
 	Seconds float64        `json:"seconds"`
-	Waited  float64        `json:"waited"` // of those, for data from the host
+	Waited  float64        `json:"waited"` // part of Seconds in which the device waited for data from the host
 
-	Told map[string]int `json:"told"` // records so far, by kind
+	Told map[string]int `json:"told"` // number of records so far, by kind
 
-	Began []Past `json:"began,omitempty"` // the runs before this one, the first first, where it began with other weights than its recipe's
+	Began []Past `json:"began,omitempty"` // earlier runs, oldest first; empty if the run began with its recipe's initial weights
 
-	Best    *float64 `json:"best"`    // the lowest figure that weights were judged by
-	BestAt  int      `json:"best_at"` // updates behind those weights
-	Stopped bool     `json:"stopped"` // before its end
-	Elapsed float64  `json:"elapsed"` // seconds of updates and what followed them, over all restarts
+	Best    *float64 `json:"best"`    // the lowest validation figure; nil: none yet
+	BestAt  int      `json:"best_at"` // updates up to the weights with that figure
+	Stopped bool     `json:"stopped"` // the recipe ended the run before its last update
+	Elapsed float64  `json:"elapsed"` // seconds of updates and of the work between them, over all restarts
 }
 
-// Better takes a figure that the present weights were judged by, lower being better, and says
-// whether they are the best so far.
+// Better records the validation figure of the present weights and reports whether it is the lowest
+// so far.
 func (p *Progress) Better(figure float64) bool {
 	if p.Best != nil && figure >= *p.Best {
 		return false
@@ -71,19 +71,19 @@ func (p *Progress) Better(figure float64) bool {
 	return true
 }
 
-// Checkpoint is a run at rest.
+// Checkpoint is a checkpoint file in memory.
 type Checkpoint struct {
 	Path      string
 	Settings  config.Settings
-	Device    string // where it was written
-	Precision string // of matrix products there; "" in files from before it was kept
+	Device    string // the device that wrote the file
+	Precision string // precision of matrix products on that device; "" in old files
 	Progress  Progress
-	Summed    bool // its bytes are those that were written; false for files from before there were checksums
+	Summed    bool // a checksum was verified; false for old files, which have none
 	file      *safetensors.File
-	read      sync.Map // names of tensors that somebody asked for; a server's benches ask side by side
+	read      sync.Map // names of tensors that were read; the workers of a server read concurrently
 }
 
-// Load reads a checkpoint of a recipe; "" takes any. Anything amiss is an error of one line.
+// Load reads a checkpoint of a recipe; "" accepts any recipe. Its errors are one line each.
 func Load(path, recipe string) (*Checkpoint, error) {
 	c := &Checkpoint{Path: path}
 	f, err := safetensors.LoadChecked(path, func(f *safetensors.File, bytes int64) error {
@@ -100,7 +100,7 @@ func Load(path, recipe string) (*Checkpoint, error) {
 	return c, nil
 }
 
-// Decode is Load for a file that was read already.
+// Decode is Load for the content of a file.
 func Decode(path, recipe string, text []byte) (*Checkpoint, error) {
 	c := &Checkpoint{Path: path}
 	f, err := safetensors.Read(bytes.NewReader(text), int64(len(text)))
@@ -141,7 +141,7 @@ func (c *Checkpoint) decode(recipe string) error {
 	return decodeProgress(meta[keyProgress], &c.Progress)
 }
 
-// decodeProgress refuses what no run can have.
+// decodeProgress parses Progress and rejects values that no run can have.
 func decodeProgress(text string, p *Progress) error {
 	if err := json.Unmarshal([]byte(text), p); err != nil {
 		return fmt.Errorf("its progress is broken: %w", err)
@@ -157,7 +157,7 @@ func decodeProgress(text string, p *Progress) error {
 	return nil
 }
 
-// State reads the recipe's own state.
+// State decodes the recipe's state (Trainer.State) into dst.
 func (c *Checkpoint) State(dst any) error {
 	if err := json.Unmarshal([]byte(c.file.Metadata[keyState]), dst); err != nil {
 		return c.wrap(fmt.Errorf("its state is broken: %w", err))
@@ -165,15 +165,15 @@ func (c *Checkpoint) State(dst any) error {
 	return nil
 }
 
-// Weights reads a set's parameters into one flat buffer, as the layout places them.
-// Shapes come first: what the settings say they are is allocated only where the file is as large.
+// Weights reads a set's parameters into one flat buffer in the order of the layout. It compares
+// shapes before it allocates, so that wrong settings cannot ask for more memory than the file has.
 func (c *Checkpoint) Weights(l *kernel.Layout, prefix string) ([]float32, error) {
 	return c.grown(l, prefix, nil)
 }
 
-// grown is Weights where the file's network may see less than the layout's: of a weight that axes
-// names the file may hold the beginning along that axis. What is past it is 0, so that what only
-// the layout's network sees changes nothing yet.
+// grown is Weights for a file whose network has fewer inputs than the layout's. For a weight that
+// axes names, the file may hold only the beginning along that axis; the rest becomes 0. The larger
+// network then computes the same as the smaller one.
 func (c *Checkpoint) grown(l *kernel.Layout, prefix string, axes map[string]int) ([]float32, error) {
 	tensors := make([]safetensors.Tensor, len(l.Params))
 	for i, p := range l.Params {
@@ -210,7 +210,8 @@ func (c *Checkpoint) grown(l *kernel.Layout, prefix string, axes map[string]int)
 	return flat, nil
 }
 
-// begins: a tensor of shape `part` is the beginning of the weight along its axis.
+// begins reports whether a tensor of shape part is the beginning of the named weight along its
+// axis.
 func begins(part, whole []int, name string, axes map[string]int) bool {
 	at, may := axes[name]
 	if !may || len(part) != len(whole) {
@@ -224,7 +225,7 @@ func begins(part, whole []int, name string, axes map[string]int) bool {
 	return true
 }
 
-// size is how many numbers a tensor of that shape has.
+// size returns the number of elements of a shape.
 func size(shape []int) int {
 	n := 1
 	for _, k := range shape {
@@ -233,8 +234,8 @@ func size(shape []int) int {
 	return n
 }
 
-// noMore refuses a network that has all that the layout asks for and more, a deeper one: what is no
-// weight (moments, a baseline's copy) has a first word that the layout does not know.
+// noMore returns an error if the file holds weights that the layout lacks, such as further layers.
+// Other tensors (moments, a baseline's copy) have a prefix that no name of the layout begins with.
 func (c *Checkpoint) noMore(l *kernel.Layout) error {
 	asked, words := map[string]bool{}, map[string]bool{}
 	first := func(name string) string { word, _, _ := strings.Cut(name, "."); return word }
@@ -249,7 +250,7 @@ func (c *Checkpoint) noMore(l *kernel.Layout) error {
 	return nil
 }
 
-// Float64s reads an extra tensor; nil where there is none.
+// Float64s reads an extra tensor. It returns nil if the file does not have it.
 func (c *Checkpoint) Float64s(name string) ([]float64, error) {
 	c.read.Store(name, true)
 	t, ok := c.file.Tensor(name)
@@ -260,14 +261,14 @@ func (c *Checkpoint) Float64s(name string) ([]float64, error) {
 	return out, c.wrap(t.ReadFloat64s(out))
 }
 
-// Bare is the metadata of a checkpoint that is to be used and not continued: its settings and how
-// far it came, without the state of the run.
+// Bare returns the metadata of a checkpoint for inference: settings and progress, without the state
+// that only a resumed run needs.
 func (c *Checkpoint) Bare() map[string]string {
 	p := Progress{Updates: c.Progress.Updates, Concluded: c.Progress.Concluded, Best: c.Progress.Best, BestAt: c.Progress.BestAt, Elapsed: c.Progress.Elapsed,
 		Began: c.Progress.Began}
 	text, err := json.Marshal(&p)
 	if err != nil {
-		panic("run: " + err.Error()) // it was read from JSON
+		panic("run: " + err.Error()) // it was decoded from JSON
 	}
 	meta := map[string]string{keyProgress: string(text), keyState: "null"}
 	for _, k := range []string{keyFormat, keyModel, keyName, keyConfig, keyWritten, keyPrecision} {
@@ -278,7 +279,7 @@ func (c *Checkpoint) Bare() map[string]string {
 	return meta
 }
 
-// noOthers refuses tensors that nobody asked for.
+// noOthers returns an error if the file has tensors that were not read.
 func (c *Checkpoint) noOthers() error {
 	for _, t := range c.file.Tensors {
 		if _, read := c.read.Load(t.Name); !read {
@@ -288,7 +289,7 @@ func (c *Checkpoint) noOthers() error {
 	return nil
 }
 
-// restore puts a checkpoint's sets and the step's state onto the device.
+// restore loads a checkpoint's sets and the state of the step into the device.
 func (c *Checkpoint) restore(t Trainer) error {
 	l := t.Layout()
 	for _, s := range t.Sets() {
@@ -317,7 +318,7 @@ func (c *Checkpoint) restore(t Trainer) error {
 	return t.Runner().SetState(c.Progress.Device)
 }
 
-// begin puts a run's first state onto the device, with these weights.
+// begin initializes the device for a new run with the weights w.
 func begin(t Trainer, w []float32) error {
 	zero := make([]float32, t.Layout().Len)
 	for _, s := range t.Sets() {
@@ -333,7 +334,7 @@ func begin(t Trainer, w []float32) error {
 	return t.Runner().SetState(kernel.State{})
 }
 
-// save writes where a run stands to a file, whole or not at all, with these weights.
+// save writes a checkpoint atomically: the old file stays until the new one is complete.
 func save(path string, s config.Settings, device kernel.Device, p *Progress, t Trainer, sets []Set, extra []safetensors.Tensor) error {
 	f, err := encode(s, device, p, t, sets)
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"haul/internal/config"
 )
 
-// SameSettings says in one line which differences of settings would make the runs differ.
+// SameSettings returns a one-line error that names the settings which make two runs differ, or nil.
 func SameSettings(was, is config.Settings) error { return sameText(was, is) }
 
-// sameText compares settings as they are written, line by line: what has no effect is not written,
-// and may differ.
+// sameText compares the YAML of two settings by line. Settings without an effect are not in the
+// YAML, and may differ.
 func sameText(a, b config.Settings) error {
 	ya, err := a.YAML()
 	if err != nil {
@@ -37,8 +37,7 @@ func sameText(a, b config.Settings) error {
 
 func lines(yaml []byte) []string { return strings.Split(strings.TrimRight(string(yaml), "\n"), "\n") }
 
-// changed tells of each of the keys that stands for another value here than in the settings of
-// before.
+// changed describes each of the keys whose value here differs from the value there.
 func changed(there, here config.Settings, keys []string) []string {
 	var out []string
 	for _, key := range keys {
@@ -49,8 +48,8 @@ func changed(there, here config.Settings, keys []string) []string {
 	return out
 }
 
-// valueOf is what settings write for a key whose last name no other key has; "" where they do not
-// write it.
+// valueOf returns the value of a key in the YAML of s, "" if it is absent. The last part of the key
+// must be unique.
 func valueOf(s config.Settings, key string) string {
 	text, err := s.YAML()
 	if err != nil {

@@ -13,13 +13,12 @@ import (
 	"haul/internal/report"
 )
 
-// Dir is a run folder, locked against other runs until it is closed. The lock is the kernel's
-// (flock), on a file that stays: it ends with the process however that ends, and never has to be
-// cleaned up.
+// Dir is a run folder, locked against other runs until Close. The lock is the kernel's (flock) on a
+// file that is never removed: it ends with the process, so that a crash leaves no stale lock.
 type Dir struct {
 	path string
 	lock *os.File
-	made bool // by this process
+	made bool // this process created the folder
 }
 
 // The files of a run folder.
@@ -33,9 +32,9 @@ const (
 	tempSuffix = ".tmp"
 )
 
-// OpenDir opens a run folder: one that does not exist yet, or with resume one that holds a run, or
-// with force any. What a forced folder holds stays until the first save of the new run has replaced
-// it (see cleared).
+// OpenDir opens a run folder. Without flags the folder must not exist; with resume it must hold a
+// run; with force it may hold anything. The old files of a forced folder stay until the first save
+// of the new run (see cleared).
 func OpenDir(path string, resume, force bool) (*Dir, error) {
 	info, err := os.Stat(path)
 	exists := err == nil
@@ -48,7 +47,7 @@ func OpenDir(path string, resume, force bool) (*Dir, error) {
 		return nil, fmt.Errorf("run folder %s does not exist: there is nothing to resume", path)
 	case exists && !resume && !force:
 		if _, err := os.Stat(filepath.Join(path, LastName)); err != nil {
-			if inUse(path) { // its run is about to begin
+			if inUse(path) { // another process is about to begin its run
 				return nil, fmt.Errorf("run folder %s is in use by another run", path)
 			}
 			return nil, fmt.Errorf("folder %s exists and holds no run: start one there with --force, or name another folder", path)
@@ -66,8 +65,8 @@ func OpenDir(path string, resume, force bool) (*Dir, error) {
 	return d, nil
 }
 
-// sweep takes away what a process that was killed left half written. The lock is held, so nobody is
-// writing.
+// sweep removes temporary files of a process that was killed. The caller holds the lock, so that no
+// other process is writing.
 func (d *Dir) sweep() {
 	for _, dir := range []string{d.path, d.File(tablesName)} {
 		entries, err := os.ReadDir(dir)
@@ -76,15 +75,15 @@ func (d *Dir) sweep() {
 		}
 		for _, e := range entries {
 			if strings.HasSuffix(e.Name(), tempSuffix) && e.Type().IsRegular() {
-				_ = os.Remove(filepath.Join(dir, e.Name())) // what cannot be removed harms nobody
+				_ = os.Remove(filepath.Join(dir, e.Name())) // a temporary file that stays is harmless
 			}
 		}
 	}
 }
 
-// cleared removes what is left of the run that was overwritten, whatever its recipe was: a new run
-// has put its own state in the place of the old one's last. A run that is killed before this is
-// cleared when it is resumed: a checkpoint before the first update has nothing of its own to keep.
+// cleared removes the remaining files of an overwritten run, of any recipe, after the new run has
+// replaced its last checkpoint. If the process is killed before, the resumed run calls cleared: a
+// checkpoint before the first update shows that the run has no other files yet.
 func (d *Dir) cleared() error {
 	stale := []string{BestName, ResultName}
 	if entries, err := os.ReadDir(d.path); err == nil {
@@ -109,7 +108,7 @@ func (d *Dir) cleared() error {
 	return nil
 }
 
-// NewDir makes and opens the first free folder root/name-001, root/name-002, ...
+// NewDir creates and opens the first free folder of root/name-001, root/name-002, ...
 func NewDir(root, name string) (*Dir, error) {
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return nil, fmt.Errorf("run folder %s: %w", root, bare(err))
@@ -125,13 +124,13 @@ func NewDir(root, name string) (*Dir, error) {
 	}
 }
 
-// inUse says that somebody holds the folder's lock.
+// inUse reports whether a process holds the folder's lock.
 func inUse(path string) bool {
 	f, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR, 0)
 	if err != nil {
 		return false
 	}
-	defer f.Close() // which gives the lock back where it was free
+	defer f.Close() // releases the lock if it was free
 	taken, _ := lockFile(f)
 	return taken
 }
@@ -153,7 +152,7 @@ func lockDir(path string, made bool) (*Dir, error) {
 	return &Dir{path: path, lock: f, made: made}, nil
 }
 
-// Hold takes a folder for this process until what it returns is closed, as a run takes its own.
+// Hold locks a folder as a run does, until the result is closed.
 func Hold(folder string) (io.Closer, error) {
 	f, err := openLock(filepath.Join(folder, lockName))
 	if err != nil {
@@ -169,39 +168,38 @@ func Hold(folder string) (io.Closer, error) {
 	return f, nil
 }
 
-// How a folder is locked; tests let it fail.
+// The functions that lock a folder; tests replace them.
 var (
 	openLock = func(path string) (*os.File, error) { return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644) }
 	takeLock = lockFile
 )
 
-// unmake takes a folder away that was made for a run and could not be locked, so that its name is
-// free for the next try.
+// unmake removes a folder that was created for a run but could not be locked, so that its name is
+// free for another attempt.
 func unmake(path string, made bool) {
 	if made {
 		_ = os.Remove(filepath.Join(path, lockName))
-		_ = os.Remove(path) // not where somebody has put something there
+		_ = os.Remove(path) // fails if the folder is not empty
 	}
 }
 
-// JoinDir is a folder that another process holds: for ranks that write nothing themselves.
+// JoinDir returns a folder that another process has locked, for ranks that write nothing.
 func JoinDir(path string) *Dir { return &Dir{path: path} }
 
-// Path is the folder.
+// Path returns the path of the folder.
 func (d *Dir) Path() string { return d.path }
 
-// File is the path of a file in the folder.
+// File returns the path of a file in the folder.
 func (d *Dir) File(name string) string { return filepath.Join(d.path, name) }
 
-// Last is the path of the checkpoint that a resumed run starts from.
+// Last returns the path of the checkpoint that a resumed run starts from.
 func (d *Dir) Last() string { return d.File(LastName) }
 
-// Best is the path of the checkpoint with the lowest validation cost.
+// Best returns the path of the checkpoint with the lowest validation cost.
 func (d *Dir) Best() string { return d.File(BestName) }
 
-// Close gives the folder up. One that was made for a run that never began, because its first
-// checkpoint could not be written, is taken away, so that the name is free for the next try; where
-// that fails, or somebody has put another file there, it stays.
+// Close releases the lock. If this process created the folder and wrote no checkpoint, it removes
+// the folder, so that the name is free again; a folder with other files stays.
 func (d *Dir) Close() error {
 	if _, err := os.Stat(d.Last()); d.made && errors.Is(err, fs.ErrNotExist) {
 		d.made = false
@@ -216,7 +214,7 @@ func (d *Dir) Close() error {
 	return d.lock.Close()
 }
 
-// bare drops the path that the os package repeats.
+// bare returns the cause of a path error without the path.
 func bare(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -225,9 +223,9 @@ func bare(err error) error {
 	return err
 }
 
-// WriteAtomic replaces a file whole or not at all: content goes to a temporary file beside it,
-// which is synced and renamed over it. A write that fails leaves the old file as it was and no
-// temporary behind. One process writes a path at a time.
+// WriteAtomic replaces a file completely or not at all. It writes a temporary file in the same
+// folder, syncs it and renames it. After a failed write the old file is unchanged and no temporary
+// file is left. Only one process may write a path at a time.
 func WriteAtomic(path string, write func(io.Writer) error) (err error) {
 	defer func() {
 		if err != nil {
@@ -253,7 +251,7 @@ func WriteAtomic(path string, write func(io.Writer) error) (err error) {
 	return durable.folder(filepath.Dir(path))
 }
 
-// Remove takes a file away; that it is not there is no error.
+// Remove deletes a file. A file that does not exist is no error.
 func Remove(path string) error {
 	if err := durable.remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -261,8 +259,8 @@ func Remove(path string) error {
 	return nil
 }
 
-// durable are the calls that bring content and names to the disk. Tests record them, replay every
-// state that a loss of power could leave, and let them fail (FailDisk).
+// durable holds the calls that bring content and names to the disk. Tests record them, replay every
+// state that a power failure could leave, and make them fail (FailDisk).
 var durable = disk
 
 var disk = struct {
@@ -279,10 +277,10 @@ var disk = struct {
 	func(f *os.File) io.Writer { return f }, (*os.File).Sync, os.Rename, syncDir, os.Remove,
 }
 
-// FailDisk is for tests of packages that keep files by WriteAtomic and Remove: before each call, op
-// is asked with the call's name (create, write, sync, rename, folder, remove) and the file's path.
-// The call fails with op's error. Of a write that fails with io.ErrShortWrite half is written.
-// restore ends it.
+// FailDisk makes disk operations fail, for tests of packages that use WriteAtomic and Remove. op is
+// called before each operation with its name (create, write, sync, rename, folder, remove) and the
+// path; an error that it returns becomes the operation's. A write that fails with io.ErrShortWrite
+// writes half of the bytes. restore undoes FailDisk.
 func FailDisk(op func(call, path string) error) (restore func()) {
 	was := durable
 	durable.create = func(path string) (*os.File, error) {
@@ -327,7 +325,7 @@ func (f *failing) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// writeConfig keeps the settings of the run beside its checkpoints.
+// writeConfig writes the settings of the run into the folder.
 func (d *Dir) writeConfig(c config.Settings) error {
 	yaml, err := c.YAML()
 	if err != nil {

@@ -57,8 +57,8 @@ func write(t *testing.T, path string) {
 	}
 }
 
-// TestADiskThatFillsAsARunStartsLeavesNoFolder: the settings had room, the first checkpoint had
-// not; the next try must find the name free.
+// TestADiskThatFillsAsARunStartsLeavesNoFolder: if the settings fit on the disk but the first
+// checkpoint does not, the folder is removed, so that its name is free.
 func TestADiskThatFillsAsARunStartsLeavesNoFolder(t *testing.T) {
 	for name, c := range map[string]struct {
 		files []string
@@ -89,7 +89,7 @@ func TestADiskThatFillsAsARunStartsLeavesNoFolder(t *testing.T) {
 	}
 }
 
-// TestARunFolderThatIsAFile is told for what it is, with --force too.
+// TestARunFolderThatIsAFile: the error says that the path is a file, with --force too.
 func TestARunFolderThatIsAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.vrp")
 	if err := os.WriteFile(path, nil, 0o644); err != nil {
@@ -102,7 +102,7 @@ func TestARunFolderThatIsAFile(t *testing.T) {
 	}
 }
 
-// TestFoldersAreNumberedUpwards: the first free number from 1 on is taken, a gap first.
+// TestFoldersAreNumberedUpwards: the lowest free number is used, which may be between others.
 func TestFoldersAreNumberedUpwards(t *testing.T) {
 	root := t.TempDir()
 	if err := os.Mkdir(filepath.Join(root, "a-003"), 0o755); err != nil {

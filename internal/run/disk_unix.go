@@ -4,7 +4,7 @@ package run
 
 import "golang.org/x/sys/unix"
 
-// freeDisk is the number of bytes that may still be written to the disk of a folder.
+// freeDisk returns the bytes that can still be written to the disk of a folder.
 func freeDisk(dir string) (int64, bool) {
 	var s unix.Statfs_t
 	if unix.Statfs(dir, &s) != nil {

@@ -1,4 +1,4 @@
 package run
 
-// freeDisk is unknown on Windows.
+// freeDisk returns false: free space is not known on Windows.
 func freeDisk(string) (int64, bool) { return 0, false }

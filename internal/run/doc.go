@@ -1,11 +1,11 @@
-// Package run is a training run's life, whatever it trains: its folder and lock, the loop,
-// interruption and resuming, non-finite gradients, checkpoints, and the events that listeners
-// receive. The recipe says what is trained.
+// Package run trains a model of any recipe: it keeps the run folder and its lock, runs the loop,
+// saves checkpoints, resumes, stops at gradients that are not finite, and reports events.
+// `haul train` calls Run with a Recipe from internal/recipe, which defines the model and its training.
 //
-// What a reader could break: a run is a function of its settings and the device's arithmetic
-// only. Everything that decides the next update (weights, moments, the device's State, a
-// recipe's own progress) is in the checkpoint, and nothing else may decide it: no clock, no
-// number of workers, no state of the process. That makes a resumed run equal, bit for bit.
+// A run is a function of its settings and of the device's arithmetic. Everything else that decides
+// the next update (weights, moments, the device's State, the recipe's progress) is in the
+// checkpoint; clocks, the number of workers and process state have no influence. A resumed run is
+// therefore equal to an uninterrupted one, bit for bit.
 //
-// The loop never prints: it reports to a report.Listener.
+// The loop prints nothing. It reports to a report.Listener.
 package run

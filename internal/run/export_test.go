@@ -2,8 +2,7 @@ package run
 
 import "os"
 
-// RecordDisk tells of every call that brings something to the disk, before it is made, until
-// restore.
+// RecordDisk calls a function before each operation on the disk, until restore is called.
 func RecordDisk(synced func(path string), renamed func(from, to string), folder func(path string)) (restore func()) {
 	was := durable
 	durable.sync = func(f *os.File) error { synced(f.Name()); return was.sync(f) }

@@ -14,8 +14,8 @@ import (
 	"haul/internal/run/runtest"
 )
 
-// TestFlipsInACheckpoint: 10,000 flips in a checkpoint, its settings, its progress and its moments
-// among them, are noticed when it is read.
+// TestFlipsInACheckpoint: Load notices each of 10,000 flipped bits of a checkpoint, also in its
+// settings, progress and moments.
 func TestFlipsInACheckpoint(t *testing.T) {
 	c := toySettings(t, "training.num_epochs=1")
 	o := toyOptions(c)
@@ -47,8 +47,8 @@ func TestFlipsInACheckpoint(t *testing.T) {
 	}
 }
 
-// TestACheckpointLargerThanMemory: a checkpoint whose tensors take more memory than there is, is
-// refused before they are read. The file is sparse.
+// TestACheckpointLargerThanMemory: a checkpoint whose tensors exceed the memory is refused before
+// they are read. The test's file is sparse.
 func TestACheckpointLargerThanMemory(t *testing.T) {
 	c := toySettings(t, "training.num_epochs=1")
 	o := toyOptions(c)

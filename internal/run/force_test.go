@@ -13,9 +13,9 @@ import (
 	"haul/internal/safetensors"
 )
 
-// TestAForcedRunThatIsKilledKeepsNothingOld: a run that overwrites another and is killed right
-// after its first checkpoint has the other's best, result, tables and events around it. Resumed, it
-// leaves none of them, whatever the other's recipe was.
+// TestAForcedRunThatIsKilledKeepsNothingOld: a run overwrites another and is killed right after its
+// first checkpoint, while the other's best checkpoint, result, tables and events still exist. The
+// resumed run removes all of them, for any recipe of the other run.
 func TestAForcedRunThatIsKilledKeepsNothingOld(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	begin := func(resume bool, sets ...string) run.Options {
@@ -75,8 +75,8 @@ func TestAForcedRunThatIsKilledKeepsNothingOld(t *testing.T) {
 	}
 }
 
-// TestMoreClearsTheStop: a run that ended early by itself and is given more goes on, and says so in
-// its checkpoint.
+// TestMoreClearsTheStop: a run that its recipe has ended continues if it is lengthened, and its
+// checkpoint is no longer marked as stopped.
 func TestMoreClearsTheStop(t *testing.T) {
 	for epochs, stopped := range map[string]bool{"4": true, "5": false} {
 		path := filepath.Join(t.TempDir(), "a")

@@ -9,8 +9,8 @@ import (
 	"haul/internal/safetensors"
 )
 
-// TestGrownWeightsBeginWithTheOldOnes: a weight that the file has the beginning of, along the axis
-// that is named, is followed by zeros; any other difference is refused.
+// TestGrownWeightsBeginWithTheOldOnes: a weight whose beginning along the named axis is in the file
+// is filled up with zeros. Any other difference of shape is refused.
 func TestGrownWeightsBeginWithTheOldOnes(t *testing.T) {
 	var l kernel.Layout
 	l.Add("columns", kernel.InitUniform, 3, 2, 3)

@@ -18,11 +18,10 @@ import (
 	"haul/internal/run/runtest"
 )
 
-// What runs have been seen to hold under kill -9, failing disks and races for one folder, on a
-// small scale.
+// Runs under kill -9, with failing disks, and in a race for one folder, in short versions.
 
-// Variables of a child process that trains: the folder, how many epochs, and the most bytes of a
-// file that it may write, "" for any.
+// Environment variables of a child process that trains: the folder, the number of epochs, and the
+// largest file size in bytes ("": no limit).
 const (
 	childDir    = "HAUL_TEST_CHILD_DIR"
 	childEpochs = "HAUL_TEST_CHILD_EPOCHS"
@@ -33,8 +32,8 @@ func ofEpochs(t testing.TB, n string) run.Options {
 	return toyOptions(toySettings(t, "training.num_epochs="+n))
 }
 
-// TestChild is no test: it is what child processes of the others run. The run begins, or goes on
-// where one is.
+// TestChild is the program of the child processes. It starts a run, or resumes it if the folder
+// holds one.
 func TestChild(t *testing.T) {
 	path := os.Getenv(childDir)
 	if path == "" {
@@ -64,9 +63,8 @@ func child(path, epochs, limit string) *exec.Cmd {
 	return c
 }
 
-// TestTimedKills kills a run again and again, each time after another while and without any chance
-// to clean up, and lets it go on: the folder is never in use afterwards, no checkpoint is ever
-// broken, and the end is the one of a run that nobody killed.
+// TestTimedKills kills a run after different times and resumes it. Afterwards the folder is never
+// locked, no checkpoint is ever broken, and the final state equals that of an uninterrupted run.
 func TestTimedKills(t *testing.T) {
 	const epochs = "40"
 	_, want := runtest.Whole(t, ofEpochs(t, epochs))
@@ -75,7 +73,7 @@ func TestTimedKills(t *testing.T) {
 	if testing.Short() {
 		most = 5
 	}
-	for kills := 0; kills < most; { // a run that is over is judged, and another begins
+	for kills := 0; kills < most; { // a completed run is checked, and another one begins
 		path := runtest.Folder(t)
 		for alive := true; alive; {
 			c := child(path, epochs, "")
@@ -91,7 +89,7 @@ func TestTimedKills(t *testing.T) {
 			}
 			if kills < most {
 				time.Sleep(time.Duration(random.IntN(8000)) * time.Microsecond)
-				c.Process.Kill() // it may have ended by itself
+				c.Process.Kill() // it may have ended already
 			}
 			if err := c.Wait(); err == nil {
 				alive = false
@@ -111,9 +109,9 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// TestFailingDisk lets a disk refuse writes past some bytes, in the settings, the first checkpoint
-// or a later one. The run ends with one line that names the file, what was there stays whole and no
-// half file is left; with room again it goes on to the end that it would have had.
+// TestFailingDisk makes writes past a number of bytes fail, in the settings, the first checkpoint
+// or a later one. The run ends with a one-line error that names the file, earlier files stay
+// complete and no partial file stays. With enough space the run resumes to its regular end.
 func TestFailingDisk(t *testing.T) {
 	const epochs = "3"
 	full, want := runtest.Whole(t, ofEpochs(t, epochs))
@@ -146,8 +144,8 @@ func TestFailingDisk(t *testing.T) {
 	}
 }
 
-// TestOneWinner: of many that want one folder at once, new, to resume or by force, one gets it, and
-// the others are told why not; numbered folders are handed out once each.
+// TestOneWinner: if many processes open one folder at once (new, to resume or by force), one of
+// them succeeds and the others get an error. Numbered folders are used once each.
 func TestOneWinner(t *testing.T) {
 	const racers, rounds = 8, 10
 	race := func(open func(i int) (*run.Dir, error)) (won []*run.Dir, lost []error) {
@@ -184,7 +182,7 @@ func TestOneWinner(t *testing.T) {
 					t.Errorf("a loser is told %v", err)
 				}
 			}
-			// a run that has begun leaves its folder
+			// a run that has begun keeps its folder
 			if err := os.WriteFile(won[0].Last(), nil, 0o644); err != nil {
 				t.Fatal(err)
 			}

@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// What a reader could break: a GPU accepts updates faster than it computes them, and the host
-// learns how long they take only by waiting. So a run with a time limit waits about once per
-// second; otherwise many seconds of work would still be queued when the time is over.
+// A GPU accepts updates faster than it computes them, and the host learns how long they take only
+// by waiting for them. A run with a time limit therefore waits about once per second: otherwise
+// many seconds of work would still be queued at the limit.
 
-// Updates between two waits take about this long.
+// Bounds of the time between two waits. The number of updates between them is doubled or halved.
 const (
 	leastWait = 0.4 // seconds
 	mostWait  = 1.0
 )
 
-// limit is the time that a run was given.
+// limit is the time limit of a run.
 type limit struct {
-	up func() bool // it is over
-	// zero: no limit, or ranks share the run, which wait for each other only where all of them do
+	up func() bool // reports whether the time is over
+	// zero: no limit, or a run of several ranks, which must all wait after the same updates
 	until time.Time
 	chunk int     // updates between two waits
-	each  float64 // seconds of an update, as it was seen last; 0: not known yet
+	each  float64 // seconds of an update, as measured last; 0: not known yet
 }
 
 func newLimit(ctx context.Context, shared bool) limit {
@@ -33,7 +33,7 @@ func newLimit(ctx context.Context, shared bool) limit {
 	return l
 }
 
-// cut is where to wait for the updates after `done` that would go on to `end`.
+// cut returns the update at which to wait next: at most end, more than done.
 func (l *limit) cut(done, end int) int {
 	if l.until.IsZero() {
 		return end
@@ -45,7 +45,7 @@ func (l *limit) cut(done, end int) int {
 	return min(end, done+max(1, n))
 }
 
-// took takes in how long some updates have taken.
+// took records that the last updates took `seconds`.
 func (l *limit) took(updates int, seconds float64) {
 	if updates == 0 {
 		return

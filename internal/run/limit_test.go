@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestLimitWaitsAboutOncePerSecond: intervals grow until they take long enough, shrink where they
-// take too long, and never reach past the end of the time by more than an update.
+// TestLimitWaitsAboutOncePerSecond: intervals grow until they take long enough and shrink if they
+// take too long. They pass the time limit by at most one update.
 func TestLimitWaitsAboutOncePerSecond(t *testing.T) {
 	ctx, cancel := context.WithDeadlineCause(t.Context(), time.Now().Add(time.Hour), ErrTimeUp)
 	defer cancel()
@@ -24,7 +24,7 @@ func TestLimitWaitsAboutOncePerSecond(t *testing.T) {
 	if end := l.cut(done, done+3); end != done+3 {
 		t.Errorf("past what follows: %d of %d", end-done, 3)
 	}
-	for range 10 { // and now of a tenth of a second
+	for range 10 { // updates of a tenth of a second
 		end := l.cut(done, 1<<30)
 		l.took(end-done, float64(end-done)/10)
 		done = end
@@ -38,8 +38,8 @@ func TestLimitWaitsAboutOncePerSecond(t *testing.T) {
 	}
 }
 
-// TestNoLimitCutsNothing: neither without a deadline nor where ranks share a run, which wait only
-// where all of them do.
+// TestNoLimitCutsNothing: intervals are not shortened without a deadline, nor with several ranks,
+// which must all wait after the same updates.
 func TestNoLimitCutsNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()

@@ -9,13 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile takes the file's lock, which the kernel drops when the process ends.
+// lockFile locks a file. taken is true if another process holds the lock. The kernel releases the
+// lock when the process ends.
 func lockFile(f *os.File) (taken bool, err error) {
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	return errors.Is(err, unix.EWOULDBLOCK), err
 }
 
-// syncDir makes a rename in the folder outlive a power cut.
+// syncDir makes a rename in the folder survive a power failure.
 func syncDir(path string) error {
 	d, err := os.Open(path)
 	if err != nil {

@@ -11,14 +11,13 @@ import (
 	"haul/internal/report"
 )
 
-// What a reader could break: updates run in intervals, and everything else (reports, tests,
-// evaluations, checkpoints) happens between two intervals. How a run is divided into intervals
-// must change no weight.
+// Updates run in intervals. Reports, tests, evaluations and checkpoints happen between intervals.
+// The weights do not depend on how a run is divided into intervals.
 
-// tickEvery is how often a listener may hear about updates.
+// tickEvery is the least time between two ticks to a listener.
 const tickEvery = 100 * time.Millisecond
 
-// loop runs until the updates are over.
+// loop runs updates until none is left.
 func (r *run) loop(ctx context.Context) error {
 	for {
 		if r.due() {
@@ -35,16 +34,16 @@ func (r *run) loop(ctx context.Context) error {
 	}
 }
 
-// over says that no update is left.
+// over reports whether no update is left.
 func (r *run) over() bool { return r.at.Updates >= r.trainer.Total() || r.at.Stopped }
 
-// due says that something follows the last update and has not been done yet.
+// due reports whether work that follows the last update is not done yet.
 func (r *run) due() bool {
 	done := r.at.Updates
 	return done > r.at.Concluded && r.trainer.Next(done-1) == done
 }
 
-// interval makes updates up to number `end`. The context is heeded between two of them.
+// interval runs updates up to number `end`. It checks the context between updates.
 func (r *run) interval(ctx context.Context, end int) error {
 	began, first := time.Now(), r.at.Updates
 	waited, tick := r.trainer.Waited(), began
@@ -52,7 +51,7 @@ func (r *run) interval(ctx context.Context, end int) error {
 	if err := r.trainer.Begin(); err != nil {
 		return err
 	}
-	if r.pace.updates == 0 { // the first update may take long
+	if r.pace.updates == 0 { // the first update may compile or load for long
 		r.Listener.Tick(report.Tick{Updates: first, Total: r.trainer.Total()})
 	}
 	if r.World == nil { // ranks stop together, between two updates
@@ -106,13 +105,13 @@ func (r *run) interval(ctx context.Context, end int) error {
 	return nil
 }
 
-// count adds what the device was asked for between two readings.
+// count adds the device's counters of an interval to r.asked.
 func (r *run) count(before, after kernel.Counters) {
 	r.asked.Add(report.Asked{Launches: after.Launches - before.Launches, Waits: after.Waits - before.Waits, CopiesIn: after.CopiesIn - before.CopiesIn,
 		CopiesOut: after.CopiesOut - before.CopiesOut, Allocations: after.Allocations - before.Allocations})
 }
 
-// endInterval does what is due after the present update, saves, and tells.
+// endInterval runs what is due after the present update, saves, and reports.
 func (r *run) endInterval(ctx context.Context) error {
 	began := time.Now()
 	s := &Interval{Updates: r.at.Since, Seconds: r.at.Seconds, Waited: r.at.Waited, Sums: r.at.Sums, Asked: r.asked}
@@ -126,8 +125,8 @@ func (r *run) endInterval(ctx context.Context) error {
 	if out.Taken {
 		r.at.Since, r.at.Sums, r.at.Seconds, r.at.Waited, r.asked = 0, kernel.Metrics{}, 0, 0, report.Asked{}
 	}
-	// Records go first: a row past the checkpoint is cut when the run is resumed, a row that was never
-	// written would be missed for good.
+	// Records are written before the checkpoint: rows past the checkpoint are removed on
+	// resume, but a row that was never written would stay missing.
 	for i := range out.Records {
 		rec := &out.Records[i]
 		if r.at.Told == nil {
@@ -137,8 +136,9 @@ func (r *run) endInterval(ctx context.Context) error {
 		r.view.Add(rec, false)
 		r.Listener.Record(rec)
 	}
-	// The best goes before the last: a run killed between the two repeats the updates since the last
-	// and writes it again.
+	// The best checkpoint is written before the last one. If the process is killed between the
+	// two, the resumed run repeats the updates since the last checkpoint and writes the best
+	// one again.
 	if r.at.Best != nil && r.at.BestAt == r.at.Updates {
 		if err := r.saveBest(); err != nil {
 			return err
@@ -150,8 +150,8 @@ func (r *run) endInterval(ctx context.Context) error {
 	return nil
 }
 
-// notANumber finds a sum that training cannot have meant. Minus infinity is the logarithm of a cost
-// of 0.
+// notANumber finds a sum that is not finite. Minus infinity is allowed: it is the logarithm of a
+// cost of 0.
 func notANumber(m *kernel.Metrics) (name string, value float64) {
 	for _, n := range m.Sums.Names() {
 		if v := m.Sum(n); math.IsNaN(v) || math.IsInf(v, 1) {
@@ -164,7 +164,7 @@ func notANumber(m *kernel.Metrics) (name string, value float64) {
 	return "", 0
 }
 
-// saveInterrupted saves the run as it stands when the context has ended; other errors pass.
+// saveInterrupted saves the run if the context has ended. It returns other errors unchanged.
 func (r *run) saveInterrupted(err error) error {
 	if out := r.interrupted(err); out != err {
 		if failed := r.save(r.Dir.Last()); failed != nil {
@@ -175,8 +175,7 @@ func (r *run) saveInterrupted(err error) error {
 	return err
 }
 
-// interrupted turns the end of the context, at a moment when all is saved, into the error that says
-// how to go on.
+// interrupted replaces the error of a context that ended, once all is saved, by Interrupted.
 func (r *run) interrupted(err error) error {
 	if r.trainer == nil || !r.kept || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -185,8 +184,8 @@ func (r *run) interrupted(err error) error {
 		TimeUp: r.limit.up(), Cause: err}
 }
 
-// Busy is the share of an interval's time that a device worked on its steps: by its own clock where
-// it has one. The cores are the host, so that they are busy whenever it does not wait for data.
+// Busy returns the fraction of the interval's time in which a device worked on its steps, by the
+// device's clock if it has one. The CPU is the host: it counts as busy unless it waits for data.
 func (s *Interval) Busy(r kernel.Runner, steps int) float64 {
 	if t, ok := r.(kernel.Timer); ok {
 		if d, known, err := t.StepTime(); err == nil && known {

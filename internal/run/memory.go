@@ -10,20 +10,20 @@ import (
 	"haul/internal/plan"
 )
 
-// bounded is what a device with memory of its own offers beside kernel.Device.
+// bounded is a device that has separate memory.
 type bounded interface {
 	AvailableMemory() (bytes int64, known bool)
 }
 
-// Compile refuses a program that cannot fit before anything is allocated for it. key is the setting
-// that the program grows with, or a flag and its value that make it smaller, or "" where only the
-// model's size does.
+// Compile compiles a program, or returns an error before it allocates if the program cannot fit
+// into memory. The error advises key: a setting that determines the program's size, a flag with a
+// value that makes it smaller, or "" if only the model's size matters.
 func Compile(key string, p *plan.Plan, dev kernel.Device, sets ...kernel.Store) (kernel.Runner, error) {
 	return CompileBeside(key, 0, p, dev, sets...)
 }
 
-// CompileBeside is Compile where the caller will keep so many bytes of its own on the host, in the
-// same memory as the program unless its device has another.
+// CompileBeside is Compile for a caller that will also hold `host` bytes of host memory. They count
+// against the program's memory unless the device has separate memory.
 func CompileBeside(key string, host int64, p *plan.Plan, dev kernel.Device, sets ...kernel.Store) (kernel.Runner, error) {
 	prog := p.Program()
 	need := LeastMemory(dev, prog)
@@ -40,7 +40,7 @@ func CompileBeside(key string, host int64, p *plan.Plan, dev kernel.Device, sets
 	return p.Compile(dev, sets...)
 }
 
-// NewStore allocates a weight set, after asking whether there is room.
+// NewStore allocates a weight set, or returns an error if it cannot fit into memory.
 func NewStore(dev kernel.Device, l *kernel.Layout, train bool) (kernel.Store, error) {
 	copies := 1
 	if train {
@@ -56,8 +56,8 @@ func NewStore(dev kernel.Device, l *kernel.Layout, train bool) (kernel.Store, er
 	return dev.NewStore(l, train)
 }
 
-// LeastMemory is what a device needs for a program: its batch and data tensors, the activations of
-// the shards that it keeps at once, and tables over pairs of nodes.
+// LeastMemory returns the bytes that a device needs for a program: batch and data tensors,
+// activations of the shards that it processes concurrently, and tables of pairs of nodes.
 func LeastMemory(dev kernel.Device, prog *kernel.Program) int64 {
 	arenas, kept := 1, prog.Shards()
 	if d, ok := dev.(kernel.Sizer); ok {
@@ -84,7 +84,7 @@ func LeastMemory(dev kernel.Device, prog *kernel.Program) int64 {
 	return Sum(n, Product(largest, int64(arenas)))
 }
 
-// Product and Sum of sizes stop at the largest number: a size past it is as far out of reach.
+// Product multiplies sizes. It returns MaxInt64 instead of an overflow.
 func Product(factors ...int64) int64 {
 	n := int64(1)
 	for _, f := range factors {
@@ -96,7 +96,7 @@ func Product(factors ...int64) int64 {
 	return n
 }
 
-// Sum adds sizes; see Product.
+// Sum adds sizes. It returns MaxInt64 instead of an overflow.
 func Sum(sizes ...int64) int64 {
 	n := int64(0)
 	for _, s := range sizes {
@@ -108,8 +108,8 @@ func Sum(sizes ...int64) int64 {
 	return n
 }
 
-// Fits says in one line that the bytes are not to be had, and what value of the key would fit where
-// now it is n. A machine that does not tell passes.
+// Fits returns a one-line error if the device has less memory available than `bytes`. The error
+// advises a value of the key that fits, given its present value n. Unknown memory always fits.
 func Fits(key string, dev kernel.Device, what string, n int, bytes int64) error {
 	if d, ok := dev.(bounded); ok {
 		available, known := d.AvailableMemory()
@@ -118,8 +118,8 @@ func Fits(key string, dev kernel.Device, what string, n int, bytes int64) error 
 	return FitsHost(key, dev.Name(), what, n, bytes)
 }
 
-// FitsCompiled is Fits for programs that are compiled. A card has given its memory by then, and
-// what is free is beside it; a host has only promised its own, and gives it when it is first
+// FitsCompiled is Fits for programs that are compiled. On a GPU it returns nil, because compiling
+// has allocated their memory. On the host that memory is reserved, but still free until it is
 // written.
 func FitsCompiled(key string, dev kernel.Device, what string, n int, bytes int64) error {
 	if _, ok := dev.(bounded); ok {
@@ -128,7 +128,7 @@ func FitsCompiled(key string, dev kernel.Device, what string, n int, bytes int64
 	return Fits(key, dev, what, n, bytes)
 }
 
-// FitsHost is Fits for what lies in the host's memory wherever programs run.
+// FitsHost is Fits for data in host memory, for programs on any device.
 func FitsHost(key, where, what string, n int, bytes int64) error {
 	available, known := AvailableMemory()
 	return within(key, where, what, n, bytes, available, known)
@@ -151,8 +151,8 @@ func within(key, where, what string, n int, bytes, available int64, known bool) 
 	return &shortage{what: what, where: where, advice: advice, bytes: bytes, available: available}
 }
 
-// room says in one line that the host has no memory for bytes of something that no setting makes
-// smaller.
+// room returns a one-line error if the host has less memory available than `bytes`, for data whose
+// size no setting changes.
 func room(what string, bytes int64) error {
 	if available, known := AvailableMemory(); known && bytes > available {
 		return fmt.Errorf("%s take %s of memory, %s is available", what, mebibytes(bytes), mebibytes(available))
@@ -160,8 +160,8 @@ func room(what string, bytes int64) error {
 	return nil
 }
 
-// FitsDisk says in one line that a file of so many bytes has no room in a folder. A disk that does
-// not tell passes.
+// FitsDisk returns a one-line error if a folder's disk has less space than `bytes`. Unknown space
+// always fits.
 func FitsDisk(path string, bytes int64) error {
 	free, known := freeDisk(filepath.Dir(path))
 	return fitsIn(path, bytes, free, known)
@@ -174,7 +174,7 @@ func fitsIn(path string, bytes, free int64, known bool) error {
 	return nil
 }
 
-// mebibytes is a size in MiB, and in a smaller unit where that would say 0 or 1.
+// mebibytes formats a size: bytes below 10 KiB, KiB below 10 MiB, else MiB.
 func mebibytes(n int64) string {
 	switch {
 	case n >= 10<<20:

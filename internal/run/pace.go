@@ -8,24 +8,23 @@ import (
 	"haul/internal/report"
 )
 
-// What a reader could break: a user whose run will take days should be told once, early, while
-// stopping costs nothing.
+// A user whose run will take days is informed once, early, while stopping is cheap.
 
-// Updates say how long a run will take once they have run for this long; a run that will take
-// longer than longRun is worth a note.
+// After paceAfter of updates, the duration of the run is estimated. A run that will take longer
+// than longRun is reported by a note.
 const (
 	paceAfter = 3 * time.Second
 	longRun   = 6 * time.Hour
 )
 
-// pace is what this process's updates have taken so far.
+// pace measures the updates of this process.
 type pace struct {
 	updates int
 	spent   time.Duration
 	told    bool
 }
 
-// add counts updates, and returns the note that they are due, or "".
+// add counts updates. It returns the note once it is due, else "".
 func (p *pace) add(updates int, spent time.Duration, left int, unit string) string {
 	p.updates += updates
 	p.spent += spent
@@ -40,24 +39,24 @@ func (p *pace) add(updates int, spent time.Duration, left int, unit string) stri
 	return fmt.Sprintf("at this pace the run takes %s more: fewer --%ss, a smaller model or batch, or a faster --device shorten it; Ctrl-C saves", report.Long(seconds), unit)
 }
 
-// tellPace lets the pace of updates be heard.
+// tellPace adds updates to the pace and reports its note.
 func (r *run) tellPace(updates int, spent time.Duration) {
 	if note := r.pace.add(updates, spent, r.trainer.Total()-r.at.Updates, r.Recipe.About().Unit); note != "" {
 		r.Listener.Note(note)
 	}
 }
 
-// Abandoner is a trainer that can give up the update under way, as if it had never begun. Its
-// Update then returns the context's error.
+// Abandoner is a trainer that can discard an update in progress, as if it had never begun. Update
+// then returns the context's error.
 type Abandoner interface {
-	Abandon() // from any goroutine
+	Abandon() // may be called from any goroutine
 }
 
-// patience is how long an update under way may take when somebody wants the run to end.
+// patience is the time that an update in progress may still take after the context has ended.
 const patience = 2 * time.Second
 
-// abandonAfter lets the trainer give up an update that takes longer than patience after the end of
-// the context. What it returns ends that.
+// abandonAfter abandons an update that takes longer than patience after the end of the context. The
+// caller must call the returned function after the update.
 func (r *run) abandonAfter(ctx context.Context) func() {
 	a, ok := r.trainer.(Abandoner)
 	if !ok {
@@ -74,7 +73,8 @@ func (r *run) abandonAfter(ctx context.Context) func() {
 	return func() { stop(); close(done) }
 }
 
-// ProgressNotes tells of long work through notes: nothing for the first second, then every five.
+// ProgressNotes returns a function that reports long work by notes: none in the first second, then
+// one per five seconds.
 func ProgressNotes(note func(string), what string) func(done, of int) {
 	next := time.Now().Add(time.Second)
 	return func(done, of int) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestARunOfWeeksSaysSoOnce: as soon as its first updates tell, and only then.
+// TestARunOfWeeksSaysSoOnce: the note comes once, as soon as the first updates are measured.
 func TestARunOfWeeksSaysSoOnce(t *testing.T) {
 	var p pace
 	if note := p.add(1, time.Second, 100_000, "iteration"); note != "" {
@@ -29,8 +29,7 @@ func TestARunOfWeeksSaysSoOnce(t *testing.T) {
 	}
 }
 
-// TestAFolderWithBlanksCanBeCopied: the line that says how to go on names the folder as a shell
-// takes it.
+// TestAFolderWithBlanksCanBeCopied: the advice to resume quotes the folder for a shell.
 func TestAFolderWithBlanksCanBeCopied(t *testing.T) {
 	for path, want := range map[string]string{"runs/quick-001": "runs/quick-001", "runs/my run": "'runs/my run'", "it's": `'it'\''s'`, "runs/x[1]": "'runs/x[1]'", "läufe/1": "läufe/1", "": "''"} {
 		if got := (&Interrupted{Dir: path}).Error(); !strings.HasSuffix(got, "--resume "+want) {

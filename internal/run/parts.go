@@ -7,29 +7,30 @@ import (
 	"haul/internal/kernel"
 )
 
-// What a reader could break: ranks try the same numbers of parts in the same order, and all of
-// them try the next number if one has no room. The number that fits is written into the run's
-// settings, so that a resumed run is divided in the same way.
+// All ranks try the same numbers of parts in the same order. If one rank lacks memory, all try the
+// next number. The number that fits is stored in the run's settings, so that a resumed run is
+// divided in the same way.
 
-// MostParts is the most parts that a step is cut into.
+// MostParts is the largest number of parts of a step.
 const MostParts = 64
 
-// Parts is a step that may be cut into parts to fit the memory.
+// Parts describes a step that can be divided into parts to fit into memory.
 type Parts struct {
-	Key   string // the setting
-	Asked int    // by the settings; 0: as few as fit
+	Key   string // the setting with the number of parts
+	Asked int    // the setting's value; 0: the fewest parts that fit
 	Batch int    // instances of a step
-	Unit  int    // instances in turn that a part has whole, 1 and up
+	Unit  int    // consecutive instances that stay in one part, at least 1
 }
 
-// Fit calls try with the parts that are asked for, or with 1, 2, and so on, up to the first number
-// of equal parts for which there is memory, and says so where that is more than one. try leaves
-// nothing behind where it fails, and undoes what it did before: another rank may have failed.
+// Fit calls try with Asked, or if that is 0 with 1, 2 and so on, and returns the first number of
+// equal parts that fits into memory. It reports a number above 1 by a note. try must free
+// everything if it fails, and also what its previous call made, because another rank may have
+// failed.
 func (s *Setup) Fit(p Parts, try func(parts int) error) (parts int, err error) {
 	if p.Asked > 0 {
 		return p.Asked, try(p.Asked)
 	}
-	var first error // of the whole step
+	var first error // why the undivided step does not fit
 	for parts = 1; parts > 0; parts = s.next(p, parts) {
 		err := try(parts)
 		short := errors.Is(err, kernel.ErrMemory)
@@ -59,7 +60,7 @@ func (s *Setup) Fit(p Parts, try func(parts int) error) (parts int, err error) {
 	return 1, first
 }
 
-// next is the least number of equal parts above n; 0: none.
+// next returns the smallest valid number of equal parts above n, or 0.
 func (s *Setup) next(p Parts, n int) int {
 	whole := s.Device.ShardSize(1) == kernel.WholeBatch
 	for n++; n <= MostParts; n++ {
@@ -70,7 +71,7 @@ func (s *Setup) next(p Parts, n int) int {
 	return 0
 }
 
-// anyShort tells whether any rank is short of memory.
+// anyShort reports whether any rank lacks memory.
 func (s *Setup) anyShort(own bool) (bool, error) {
 	said := []byte{0}
 	if own {
@@ -83,7 +84,7 @@ func (s *Setup) anyShort(own bool) (bool, error) {
 	return own, err
 }
 
-// shortage is what was refused for want of memory.
+// shortage is the error for data that does not fit into memory.
 type shortage struct {
 	what, where, advice string
 	bytes, available    int64
@@ -91,15 +92,15 @@ type shortage struct {
 
 func (e *shortage) Error() string { return e.reason() + ": " + e.advice }
 
-// reason is the error without its advice.
+// reason returns the message without its advice.
 func (e *shortage) reason() string {
 	return fmt.Sprintf("%s needs %s of memory, %s is available on %s", e.what, mebibytes(e.bytes), mebibytes(e.available), e.where)
 }
 
-// Is makes it a want of memory.
+// Is makes errors.Is match kernel.ErrMemory.
 func (e *shortage) Is(target error) bool { return target == kernel.ErrMemory }
 
-// reason is why something had no room.
+// reason returns why something did not fit.
 func reason(err error) string {
 	if e := new(shortage); errors.As(err, &e) {
 		return e.reason()

@@ -13,13 +13,13 @@ import (
 	"haul/internal/run/runtest"
 )
 
-// disk is what a loss of power leaves of a folder: content as it was last synced, names as of the
-// last sync of their folder. A name that was changed since may be the old one or the new one, and
-// content that was never synced is gone.
+// disk holds what a power failure leaves of a folder: content as of its last sync, and names as of
+// the last sync of their folder. A name that was changed since may be the old or the new one.
+// Content that was never synced is lost.
 type disk struct {
 	t       *testing.T
 	synced  map[string][]byte // by path: content that is on the disk
-	names   map[string][]byte // by path: what a name that is on the disk leads to
+	names   map[string][]byte // by path: content of the file that the name on the disk refers to
 	pending map[string][]byte // renames since the last sync of the folder
 	states  []map[string][]byte
 }
@@ -37,7 +37,7 @@ func (d *disk) sync(path string) {
 
 func (d *disk) rename(from, to string) {
 	d.keep(d.names)
-	d.pending[to] = d.synced[from] // nil, an empty file, where nobody has synced it
+	d.pending[to] = d.synced[from] // nil, an empty file, if the content was not synced
 	delete(d.synced, from)
 	with := maps.Clone(d.names)
 	maps.Copy(with, d.pending)
@@ -52,9 +52,9 @@ func (d *disk) folder(string) {
 
 func (d *disk) keep(state map[string][]byte) { d.states = append(d.states, maps.Clone(state)) }
 
-// TestPowerMayFailAtAnyMoment: every state of the disk that a loss of power can leave resumes to
-// the bits of a run that had power throughout, or says that there is nothing to resume; and what
-// was reported as saved is there. HAUL_POWER_RUNS says of how many runs; four where it is not set.
+// TestPowerMayFailAtAnyMoment: from every state of the disk that a power failure can leave, the run
+// resumes to the bits of an uninterrupted run, or reports that no checkpoint exists. What was
+// reported as saved exists. HAUL_POWER_RUNS is the number of runs, four by default.
 func TestPowerMayFailAtAnyMoment(t *testing.T) {
 	runs, states, resumed := 0, 0, 0
 	most := 4
@@ -92,7 +92,7 @@ func TestPowerMayFailAtAnyMoment(t *testing.T) {
 	}
 }
 
-// resumes puts a state of the disk into a folder and goes on from there.
+// resumes writes a state of the disk into a folder and resumes from it.
 func (d *disk) resumes(name string, state map[string][]byte, path string, o run.Options, want *runtest.State) bool {
 	dir := filepath.Join(d.t.TempDir(), "b")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

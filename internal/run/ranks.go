@@ -14,11 +14,10 @@ import (
 	"haul/internal/kernel"
 )
 
-// What a reader could break: ranks make the same calls in the same order. Everything that
-// decides what a rank does next is either the same number on all of them (weights, validation,
-// settings) or has been agreed on (interruption).
+// Ranks make the same calls in the same order. Everything that decides the next call is either
+// equal on all ranks (weights, validation, settings) or agreed on by them (interruption).
 
-// LoadShared reads a checkpoint once, on rank 0, for all ranks: the others need not see the folder.
+// LoadShared reads a checkpoint on rank 0 and sends it to all ranks, which may lack the folder.
 func LoadShared(w *comm.World, path, recipe string) (*Checkpoint, error) {
 	if w == nil {
 		return Load(path, recipe)
@@ -42,8 +41,8 @@ func LoadShared(w *comm.World, path, recipe string) (*Checkpoint, error) {
 	return Decode(path, recipe, text[1:])
 }
 
-// TakeMetrics takes a runner's sums over all ranks. What is the same everywhere, steps and norms,
-// is not added.
+// TakeMetrics returns a runner's metrics, summed over all ranks. Steps and norms, which are equal
+// on all ranks, are not summed.
 func TakeMetrics(w *comm.World, r kernel.Runner) (kernel.Metrics, error) {
 	m, err := r.TakeMetrics()
 	if err != nil || w == nil {
@@ -59,7 +58,7 @@ func TakeMetrics(w *comm.World, r kernel.Runner) (kernel.Metrics, error) {
 	return m, err
 }
 
-// firstBad asks all ranks which op went wrong: it may have been with another's rows.
+// firstBad returns the first op with a result that is not finite, on any rank.
 func (r *run) firstBad() (string, error) {
 	op, err := r.trainer.Runner().FirstBad()
 	if err != nil {
@@ -76,11 +75,11 @@ func (r *run) firstBad() (string, error) {
 	return "", err
 }
 
-// identity is what ranks must have in common.
+// identity holds what must be equal on all ranks.
 type identity struct{ Program, Settings, Device, Precision, Data string }
 
-// sameEverywhere compares ranks before anything is computed and names the first that differs: once
-// by their settings, and once more when the trainer knows what it reads.
+// sameEverywhere returns an error that names the first difference between ranks. It is called
+// before any computation: once with the settings, and once when the trainer knows its data.
 func (r *run) sameEverywhere() error {
 	if r.World == nil {
 		return nil
@@ -118,7 +117,7 @@ func (r *run) sameEverywhere() error {
 	return nil
 }
 
-// program is the build that runs.
+// program identifies the running build.
 func program() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -14,66 +14,67 @@ import (
 	"haul/internal/safetensors"
 )
 
-// Recipe is a kind of model and the way it is trained: all that differs between one run and
-// another. internal/recipe lists them.
+// Recipe is a type of model with its training method: everything that differs between runs.
+// internal/recipe lists all recipes.
 type Recipe interface {
 	About() *About
-	// Length is how many units a run with these settings has, and Lengthen a copy of them for a run of
-	// n, as --epochs or --iterations asks for.
+	// Length returns the length of a run with these settings in About.Unit. Lengthen returns a copy
+	// of the settings for a run of length n, as --epochs or --iterations asks for.
 	Length(s config.Settings) int
 	Lengthen(s config.Settings, n int) config.Settings
-	// Merge is the settings of a run's checkpoint, with the keys that a resumed run may change taken
-	// from `now`.
+	// Merge returns the settings of a run's checkpoint, except for the keys that a resumed run may
+	// change, which come from `now`.
 	Merge(file, now config.Settings) config.Settings
-	// Precision is what the settings prefer of a GPU; "" leaves it to the device.
+	// Precision returns the precision that the settings request for a GPU; "" leaves it to the device.
 	Precision(s config.Settings) string
-	// Step compiles the training step alone, for whoever measures steps and trains nothing.
+	// Step compiles only the training step, for measurements without training.
 	Step(dev kernel.Device, s config.Settings) (*Step, error)
-	// Open readies what a run reads and says in one line why it cannot start. Nothing is compiled and
-	// nothing written yet. A run that continues hands over its last checkpoint, which may remember
-	// where its data lies; nil begins one.
+	// Open opens the run's data, or returns a one-line error if the run cannot start. It compiles
+	// and writes nothing. last is the last checkpoint of a resumed run, which may hold the location
+	// of the data; nil for a new run.
 	Open(s config.Settings, f Flags, last *Checkpoint) (Task, error)
-	// Evaluate puts a checkpoint to the test.
+	// Evaluate evaluates a checkpoint.
 	Evaluate(ctx context.Context, e *Evaluation) (Result, error)
 }
 
-// Adopter is a recipe whose runs settle what settings leave open: Adopt is `now` with what a run's
-// checkpoint has settled.
+// Adopter is a recipe whose runs choose values that the settings leave open. Adopt returns `now`
+// with the values that the run of a checkpoint has chosen.
 type Adopter interface {
 	Adopt(file, now config.Settings) config.Settings
 }
 
-// About is how a recipe presents itself to the command line.
+// About describes a recipe for the command line.
 type About struct {
-	Name   string // as --model, settings and checkpoints have it
-	Trains string // what: "a routing policy"
+	Name   string // the name in --model, settings and checkpoints
+	Trains string // the result: "a routing policy"
 	Train  string // a paragraph for `haul train --help`
 	Eval   string // a paragraph for `haul eval --help`
-	Config string // the settings that run where none are named
-	Unit   string // what a run counts: "epoch"; its flag is --epochs
-	Length string // the key that the flag stands in for
-	Seed   string // the key of the seed
+	Config string // the default settings
+	Unit   string // unit of a run's length: "epoch"; its flag is --epochs
+	Length string // key of a run's length
+	Seed   string // key of the seed
 	// settings that change the names or shapes of weights
 	ShapeKeys []string
 	// settings that change the network but not the shape of any weight
 	ShapelessKeys []string
-	// Grows names the weights that a run of settings `to` may take over from one of settings `from`
-	// whose network sees less: each with the axis along which the old weight is the beginning. sees
-	// says what the old network does not see. nil: none.
+	// Grows names the weights that a run with settings `to` can take over from a run with settings
+	// `from` whose network has fewer inputs, each with the axis along which the old weight is the
+	// beginning. sees describes the inputs that the old network lacks. nil: there are none.
 	Grows func(from, to config.Settings) (axes map[string]int, sees string)
-	// the key of the rows of a step, where ranks can share them out; "" where they cannot
+	// key of the number of rows of a step, if ranks can partition them; "": they cannot
 	Batch string
-	Rows  func(s config.Settings) int // what an update learns from: instances, sequences, steps
-	// the checkpoint of a folder that is put to use: BestName or LastName
+	Rows  func(s config.Settings) int // number of instances, sequences or steps of an update
+	// the checkpoint of a run folder for inference: BestName or LastName
 	Use string
-	// UseBest says of settings that their runs choose the best checkpoint by what nothing is judged
-	// on, so that it is put to use whatever Use says; nil: none do.
+	// UseBest reports whether runs with these settings choose the best checkpoint on data that no
+	// result is measured on. BestName then takes precedence over Use. nil: always false.
 	UseBest   func(s config.Settings) bool
 	Flags     []Flag // of train
 	EvalFlags []Flag // of eval
 }
 
-// UseOf is the checkpoint that is put to use of a folder of a run with these settings.
+// UseOf returns the name of the checkpoint for inference in the folder of a run with these
+// settings.
 func (a *About) UseOf(s config.Settings) string {
 	if a.UseBest != nil && a.UseBest(s) {
 		return BestName
@@ -81,7 +82,7 @@ func (a *About) UseOf(s config.Settings) string {
 	return a.Use
 }
 
-// RowsOf is what an update with these settings learns from; 0 where the recipe does not say.
+// RowsOf returns the rows of an update with these settings; 0 if the recipe does not define them.
 func (a *About) RowsOf(s config.Settings) int {
 	if a.Rows == nil {
 		return 0
@@ -89,16 +90,17 @@ func (a *About) RowsOf(s config.Settings) int {
 	return a.Rows(s)
 }
 
-// Flag is a flag of one recipe or of several. Default says its type: string, int or float64.
+// Flag is a flag of some recipes. The type of Default is the flag's: string, int or float64.
 type Flag struct {
 	Name    string
 	Default any
 	Usage   string
-	// Check says what is wrong with the value given, without reading any file; nil: nothing can be.
+	// Check returns an error for an invalid value, without reading a file; nil: all values are
+	// valid.
 	Check func(f Flags) error
 }
 
-// Flags are the values that were given on the command line.
+// Flags gives access to the values on the command line.
 type Flags interface {
 	Changed(name string) bool
 	String(name string) string
@@ -106,28 +108,28 @@ type Flags interface {
 	Float(name string) float64
 }
 
-// Task is a run that may start: its data are open.
+// Task is a run that is ready to start: its data are open.
 type Task interface {
-	// Trainer compiles everything for a device.
+	// Trainer compiles all programs for a device.
 	Trainer(s *Setup) (Trainer, error)
 	Close() error
 }
 
-// Setup is what a run hands to its recipe.
+// Setup holds what a run passes to its recipe.
 type Setup struct {
-	Settings config.Settings // a trainer that sets something in them puts a copy here
+	Settings config.Settings // a trainer that changes a setting stores a copy here
 	Device   kernel.Device
-	Workers  int         // cores for work on the host; 0: as the settings say
-	World    *comm.World // the ranks that share every step; nil: this process is alone
+	Workers  int         // cores for work on the host; 0: by the settings
+	World    *comm.World // the ranks that share every step; nil: a single process
 	Resumed  bool
-	Until    time.Time // when the run's time is up, on the rank that has the clock; zero: no limit
+	Until    time.Time // when the run's time is over, on the rank that keeps time; zero: no limit
 	Dir      *Dir
-	Progress *Progress // the run's; the trainer reads it
+	Progress *Progress // owned by the run; the trainer only reads it
 	Note     func(string)
 }
 
-// TellParts says where a device passes over the parts that a gradient was to be made in, or what
-// they do there.
+// TellParts reports by a note how a device treats the setting that divides a gradient into parts,
+// if it ignores the setting or uses it in a special way.
 func (s *Setup) TellParts(key string, parts int, p *kernel.Program) {
 	switch {
 	case p.Turns > 1:
@@ -138,112 +140,114 @@ func (s *Setup) TellParts(key string, parts int, p *kernel.Program) {
 	}
 }
 
-// Trainer is a recipe at work. One goroutine owns it.
+// Trainer runs the training of a recipe. One goroutine owns it.
 type Trainer interface {
 	Layout() *kernel.Layout
-	// Initial is the weights before the first update, of every set.
+	// Initial returns the weights before the first update, of every set.
 	Initial() []float32
-	// Sets are the weight sets that a checkpoint keeps; the first is trained.
+	// Sets returns the weight sets that a checkpoint holds. The first one is trained.
 	Sets() []Set
-	// Runner is the training step, whose state a checkpoint keeps.
+	// Runner returns the training step. A checkpoint holds its state.
 	Runner() kernel.Runner
-	// State is a pointer to what else decides the next update, kept as JSON.
+	// State returns a pointer to the recipe's state that decides the next update. It is saved as
+	// JSON.
 	State() any
-	// Extra are tensors that a checkpoint keeps beside the sets.
+	// Extra returns the tensors that a checkpoint holds besides the sets.
 	Extra() []safetensors.Tensor
-	// Restore takes over a checkpoint's State, which is read already, and its Extra; nil begins a run.
-	// More says that the run was lengthened.
+	// Restore loads a checkpoint's Extra; its State is loaded already. c is nil for a new run. more
+	// is true if the run was lengthened.
 	Restore(ctx context.Context, c *Checkpoint, more bool) error
 
-	// Prepare comes once, when listeners have heard what will run: long work before the first update.
+	// Prepare runs once, after listeners have received the run's description: long work before the
+	// first update.
 	Prepare(ctx context.Context) error
-	// Total is the updates of the whole run.
+	// Total returns the number of updates of the whole run.
 	Total() int
-	// Next is the first update after `done` that something follows, at most Total.
+	// Next returns the first update after `done` at which an interval ends, at most Total.
 	Next(done int) int
-	// Begin comes before an interval of updates.
+	// Begin is called before an interval of updates.
 	Begin() error
-	// Update makes one update. The context is heeded before it has begun, never within, but for a
-	// trainer that is an Abandoner: a checkpoint holds whole ones only.
+	// Update runs one update. It checks the context before the update only, unless the trainer is
+	// an Abandoner: checkpoints hold whole updates only.
 	Update(ctx context.Context) error
-	// Waited is how long this process has waited for data.
+	// Waited returns the seconds that this process has waited for data.
 	Waited() float64
-	// EndInterval does what is due after the updates so far: tests, evaluations, reports. It may
-	// change the run only once all of it is known, so that an interruption can be saved and taken up
-	// again.
+	// EndInterval runs what is due after the updates so far: tests, evaluations, reports. It
+	// changes the run only after all of that has succeeded, so that an interrupted call can be
+	// repeated by a resumed run.
 	EndInterval(ctx context.Context, s *Interval) (*Outcome, error)
-	// Finish is how the run ended.
+	// Finish returns the summary of a completed run.
 	Finish(ctx context.Context) (*report.Ending, error)
 
-	// Describe fills in what the recipe knows of the run: tables, view, the place of the last record.
+	// Describe sets the recipe's fields of i: tables, view, position of the last record.
 	Describe(i *report.Info)
-	// Place says where a number of updates lies in the run: "in epoch 3 after step 12 of 25".
+	// Place describes the position of an update in the run: "in epoch 3 after step 12 of 25".
 	Place(updates int) string
-	// RateKey is the key of the learning rate.
+	// RateKey returns the key of the learning rate.
 	RateKey() string
 	Memory() int64
 	Close() error
 }
 
-// Shipper is a trainer whose best checkpoint holds other weights than those that it trains: what it
-// judged.
+// Shipper is a trainer that validates other weights than it trains, such as their moving average.
+// The best checkpoint holds the validated weights.
 type Shipper interface {
-	Shipped() kernel.Store // nil: the weights that it trains
+	Shipped() kernel.Store // nil: the trained weights
 }
 
-// Set is a weight set in a checkpoint: its parameters' names begin with Prefix. Moments are kept of
-// the set that is trained.
+// Set is a weight set in a checkpoint. The names of its parameters begin with Prefix. A checkpoint
+// holds moments of the trained set only.
 type Set struct {
 	Prefix  string
 	Store   kernel.Store
 	Trained bool
 }
 
-// Interval is what the updates since the last report came to.
+// Interval sums up the updates since the last report.
 type Interval struct {
 	Updates int
 	Seconds float64
-	Waited  float64 // of those, for data from the host
+	Waited  float64 // part of Seconds in which the device waited for data from the host
 	Sums    kernel.Metrics
-	Asked   report.Asked // by this process
+	Asked   report.Asked // requests by this process
 }
 
-// Outcome is what followed some updates.
+// Outcome is the result of EndInterval.
 type Outcome struct {
 	Records []report.Record
-	Taken   bool // the interval was reported on: the next begins anew
-	Save    bool // the last checkpoint is due
+	Taken   bool // the interval was reported: the next one begins with zero sums
+	Save    bool // the last checkpoint must be written
 	Stop    bool // the run ends here
 }
 
-// Evaluation is a checkpoint to be judged, and how.
+// Evaluation describes how to evaluate a checkpoint.
 type Evaluation struct {
 	Path       string
 	Checkpoint *Checkpoint
-	Settings   config.Settings // the checkpoint's
-	// Device opens the device, which whoever gave this closes: after the flags were found right, since
-	// choosing one takes time.
+	Settings   config.Settings // those of the checkpoint
+	// Device opens the device; the caller of Evaluate closes it. Evaluate calls Device after it has
+	// checked the flags, because choosing a device takes time.
 	Device   func() (kernel.Device, error)
 	Workers  int
-	Seed     *uint64 // nil: the training run's
+	Seed     *uint64 // nil: the seed of the training run
 	Flags    Flags
-	Plot     bool // keep what a picture needs
+	Plot     bool // keep the data that pictures need
 	Progress func(done, of int)
 	Note     func(string)
 }
 
-// Result is how a checkpoint fared.
+// Result is the result of an evaluation.
 type Result interface {
-	// Object is what JSON prints beside the checkpoint's path and the device.
+	// Object returns the object that --json prints next to the checkpoint's path and the device.
 	Object() any
-	// Text prints it for a person; bold marks a headline.
+	// Text writes the result as text; bold formats a headline.
 	Text(w io.Writer, bold func(string) string) error
-	// Pictures are drawn by --plot: the first under the name that was asked for, the others under it
-	// and their own.
+	// Pictures returns the pictures of --plot. The first one gets the file name that was asked for,
+	// the others that name with their suffix.
 	Pictures() []Drawing
 }
 
-// Drawing is a picture of a result; Suffix goes between the name and the ending.
+// Drawing is a picture of a result. Suffix is inserted before the file name's extension.
 type Drawing struct {
 	Suffix string
 	Draw   func(w io.Writer, f draw.Format) error

@@ -15,7 +15,7 @@ import (
 	"haul/internal/report"
 )
 
-// Options say what to train, where, and who listens.
+// Options configure a run.
 type Options struct {
 	Recipe   Recipe
 	Task     Task
@@ -23,15 +23,15 @@ type Options struct {
 	Device   kernel.Device
 	Dir      *Dir
 	Resume   bool        // continue from Dir.Last
-	From     *Checkpoint // whose weights a new run begins with; nil: the recipe's own
-	Workers  int         // cores for work on the host; 0: as the settings say
-	Again    string      // flags that the run must be told again when it is resumed
-	World    *comm.World // the ranks of the run; nil: this process is alone
+	From     *Checkpoint // weights that a new run begins with; nil: the recipe's initial weights
+	Workers  int         // cores for work on the host; 0: by the settings
+	Again    string      // flags that must be repeated when the run is resumed
+	World    *comm.World // the ranks of the run; nil: a single process
 	Listener report.Listener
 }
 
-// Run trains until the updates are over or the recipe ends the run, then lets it judge what came of
-// it. Its errors are one line each; *Interrupted and *NonFinite are told apart by errors.As. A
+// Run trains until no update is left or the recipe ends the run, and then lets the recipe evaluate
+// the result. Its errors are one line each. Interrupted and NonFinite are found by errors.As. A
 // context with a deadline and the cause ErrTimeUp limits the run's time.
 func Run(ctx context.Context, o Options) (err error) {
 	if o.Listener == nil {
@@ -71,15 +71,14 @@ type run struct {
 	trainer Trainer
 	view    report.View
 	at      Progress
-	asked   report.Asked // since the last report, by this process
+	asked   report.Asked // requests by this process since the last report
 	pace    pace
 	limit   limit
 	kept    bool // the folder holds a checkpoint of this run
 }
 
-// prepare loads or makes the state, compiles the programs and puts a first checkpoint on disk, so
-// that a run can be resumed from any moment on and a folder that cannot be written is found out
-// early.
+// prepare loads or creates the state, compiles the programs and writes a first checkpoint, so that
+// the run can be resumed at any time and a folder that cannot be written is noticed early.
 func (r *run) prepare(ctx context.Context, until time.Time) error {
 	ck, err := r.checkpoint()
 	if err != nil {
@@ -104,13 +103,13 @@ func (r *run) prepare(ctx context.Context, until time.Time) error {
 		return err
 	}
 	if !r.Resume {
-		if err := r.save(r.Dir.Last()); err != nil { // from here on the folder is this run's
+		if err := r.save(r.Dir.Last()); err != nil { // from here on the folder holds this run
 			return err
 		}
 		r.kept = true
 	}
 	if r.World.Number() != 0 {
-		return nil // rank 0 alone writes
+		return nil // only rank 0 writes
 	}
 	if !r.Resume || r.at.Updates == 0 {
 		if err := r.Dir.cleared(); err != nil {
@@ -120,8 +119,8 @@ func (r *run) prepare(ctx context.Context, until time.Time) error {
 	return r.Dir.writeConfig(r.Settings)
 }
 
-// place puts the run where its checkpoint left it, or at its beginning. The recipe's word comes
-// first: it says better than a shape what does not fit.
+// place restores the run from its checkpoint, or initializes it. The recipe compares settings
+// before shapes are compared, because its errors are clearer.
 func (r *run) place(ctx context.Context, ck *Checkpoint) error {
 	t := r.trainer
 	if ck == nil {
@@ -148,7 +147,7 @@ func (r *run) place(ctx context.Context, ck *Checkpoint) error {
 		ck.noOthers)
 }
 
-// first is the weights that a new run begins with.
+// first returns the weights that a new run begins with.
 func (r *run) first(t Trainer) ([]float32, error) {
 	if r.From == nil {
 		return t.Initial(), nil
@@ -188,8 +187,7 @@ func (r *run) first(t Trainer) ([]float32, error) {
 	return weights, nil
 }
 
-// checkpoint reads the checkpoint of a run that continues, and holds its settings to those asked
-// for.
+// checkpoint loads the checkpoint of a resumed run and compares its settings with those asked for.
 func (r *run) checkpoint() (*Checkpoint, error) {
 	if !r.Resume {
 		return nil, nil
@@ -201,7 +199,7 @@ func (r *run) checkpoint() (*Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	// the run's, whatever file its settings are read from this time
+	// the run keeps its name if its settings come from another file this time
 	r.Settings = r.Settings.Named(ck.Settings.Title())
 	if a, ok := r.Recipe.(Adopter); ok {
 		r.Settings = a.Adopt(ck.Settings, r.Settings)
@@ -221,7 +219,7 @@ func (r *run) checkpoint() (*Checkpoint, error) {
 	return ck, nil
 }
 
-// Precision is what a device makes matrix products in: fp32 unless it says otherwise.
+// Precision returns the precision of a device's matrix products: fp32 unless the device says so.
 func Precision(dev kernel.Device) string {
 	if d, ok := dev.(interface{ Precision() string }); ok {
 		return d.Precision()
@@ -245,8 +243,8 @@ func (r *run) info() *report.Info {
 	return i
 }
 
-// save writes where the run stands to a file. Rank 0 does it for all: the others stand in the same
-// place, once moments are gathered. All ranks call it.
+// save writes a checkpoint. Rank 0 writes for all, whose states are equal once moments are
+// gathered. All ranks must call it.
 func (r *run) save(path string) error {
 	if err := r.trainer.Runner().GatherMoments(); err != nil {
 		return err
@@ -257,8 +255,8 @@ func (r *run) save(path string) error {
 	return save(path, r.Settings, r.Device, &r.at, r.trainer, r.trainer.Sets(), r.trainer.Extra())
 }
 
-// saveBest writes the weights that were judged best. Where they are not those that are trained, the
-// file holds them alone: a run goes on from its last checkpoint.
+// saveBest writes the checkpoint with the lowest validation figure. If validated and trained
+// weights differ, the file holds only the validated ones: a run resumes from its last checkpoint.
 func (r *run) saveBest() error {
 	if s, ok := r.trainer.(Shipper); ok && s.Shipped() != nil {
 		if r.World.Number() > 0 {

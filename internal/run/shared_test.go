@@ -15,8 +15,8 @@ import (
 	"haul/internal/run"
 )
 
-// TestRanksLoadWhatRankZeroReads: every rank has the whole checkpoint, and the same refusal where
-// it is not there.
+// TestRanksLoadWhatRankZeroReads: every rank gets the whole checkpoint, or the same error if it
+// does not exist.
 func TestRanksLoadWhatRankZeroReads(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	o := toyOptions(toySettings(t, "training.num_epochs=1"))
@@ -53,8 +53,8 @@ func TestRanksLoadWhatRankZeroReads(t *testing.T) {
 	wg.Wait()
 }
 
-// TestACheckpointIsReadSideBySide: several that put one checkpoint's weights onto devices of their
-// own, as a server's benches do, read the same, and none of them breaks another.
+// TestACheckpointIsReadSideBySide: goroutines that load one checkpoint's weights onto different
+// devices, as the workers of a server do, read the same without a data race.
 func TestACheckpointIsReadSideBySide(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	o := toyOptions(toySettings(t, "training.num_epochs=1"))

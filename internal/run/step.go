@@ -9,24 +9,24 @@ import (
 	"haul/internal/kernel"
 )
 
-// Step is a training step, compiled and ready to replay from the settings' initial weights, for
-// measuring steps without training.
+// Step is a compiled training step with the settings' initial weights, for measurements without
+// training.
 type Step struct {
 	Runner  kernel.Runner
-	Stores  []kernel.Store // of the step alone
+	Stores  []kernel.Store // closed with the step
 	Program *kernel.Program
-	RateKey string // of the learning rate
-	// Work is the operations of the steps that the metrics are of, by formula.
+	RateKey string // key of the learning rate
+	// Work returns the operations of the steps that the metrics cover, by formula.
 	Work func(kernel.Metrics) int64
-	// What a row of the batch is, in words, and what JSON says of it.
+	// Descriptions of a row of the batch.
 	Rows   string // "instances"
 	Shape  string // "128 instances of 10 customers per step, rollout baseline"
-	Tokens int    // of a row, where it has any
+	Tokens int    // number per row; 0: rows have no tokens
 	Facts  map[string]any
 }
 
-// FLOPs takes the metrics and returns the work of the steps since they were last taken, by formula
-// from the model and, where they vary, the lengths that were drawn.
+// FLOPs returns the operations of the steps since the last call, by formula from the model and, if
+// they vary, the lengths of the rows. It waits for the device.
 func (s *Step) FLOPs() (int64, error) {
 	m, err := s.Runner.TakeMetrics()
 	if err == nil && m.BadStep != 0 {
@@ -35,10 +35,10 @@ func (s *Step) FLOPs() (int64, error) {
 	return s.Work(m), err
 }
 
-// Close gives back all that the step holds.
+// Close frees the runner and the stores.
 func (s *Step) Close() error { return errors.Join(s.Runner.Close(), CloseStores(s.Stores...)) }
 
-// CloseStores closes stores, of which some may be nil.
+// CloseStores closes all stores that are not nil.
 func CloseStores(stores ...kernel.Store) error {
 	var errs []error
 	for _, s := range stores {
@@ -49,7 +49,8 @@ func CloseStores(stores ...kernel.Store) error {
 	return errors.Join(errs...)
 }
 
-// Trial times a few steps, and closes them: what choosing between devices goes by.
+// Trial returns the duration of a step, over a few steps, and closes the step. The choice between
+// devices uses it.
 func (s *Step) Trial(ctx context.Context) (seconds float64, err error) {
 	defer func() { err = errors.Join(err, s.Close()) }()
 	steps := func(most int, enough time.Duration) (n int, began time.Time, err error) {
@@ -61,7 +62,7 @@ func (s *Step) Trial(ctx context.Context) (seconds float64, err error) {
 		_, err = s.FLOPs() // waits for the device
 		return n, began, err
 	}
-	if _, _, err := steps(2, time.Hour); err != nil { // warm
+	if _, _, err := steps(2, time.Hour); err != nil { // warm-up
 		return 0, err
 	}
 	n, began, err := steps(20, 300*time.Millisecond)

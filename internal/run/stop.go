@@ -7,16 +7,16 @@ import (
 	"haul/internal/kernel"
 )
 
-// Stop asks a runner to give up, where it can.
+// Stop asks a runner to abandon its step, if it can.
 func Stop(r kernel.Runner) {
 	if s, ok := r.(kernel.Stopper); ok {
 		s.Stop()
 	}
 }
 
-// Replay runs a step of which nothing is kept when the context ends: its end stops the step
-// wherever it is, and the runner for good. It is for evaluations and trials; a training step is
-// given up by Abandoner, with some patience.
+// Replay runs a step whose result is not needed if the context ends: the end stops the runner
+// inside the step; it cannot be used again. It is for evaluations and trials. A training step is abandoned
+// with a delay, see Abandoner.
 func Replay(ctx context.Context, r kernel.Runner) error {
 	if err := ctx.Err(); err != nil {
 		return err

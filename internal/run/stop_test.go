@@ -8,7 +8,7 @@ import (
 	"haul/internal/kernel"
 )
 
-// endless is a runner whose step takes until it is stopped.
+// endless is a runner whose step ends only when it is stopped.
 type endless struct {
 	kernel.Runner
 	begun, stop chan struct{}
@@ -22,8 +22,8 @@ func (e *endless) Run() error {
 }
 func (e *endless) Close() error { return nil }
 
-// TestTheEndOfTheContextReachesInsideAReplay: an evaluation or a trial whose one step takes for
-// ever ends with the context, whose error it returns.
+// TestTheEndOfTheContextReachesInsideAReplay: an evaluation or a trial with an endless step ends
+// with the context and returns its error.
 func TestTheEndOfTheContextReachesInsideAReplay(t *testing.T) {
 	for name, work := range map[string]func(context.Context, kernel.Runner) error{
 		"replay": Replay,
@@ -38,7 +38,7 @@ func TestTheEndOfTheContextReachesInsideAReplay(t *testing.T) {
 		if err := work(ctx, e); !errors.Is(err, context.Canceled) || errors.Is(err, kernel.ErrStopped) {
 			t.Errorf("%s: %v", name, err)
 		}
-		// begins no step: begun would be closed twice
+		// does not start a step: `begun` would be closed twice
 		if err := work(ctx, e); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s after the end: %v", name, err)
 		}

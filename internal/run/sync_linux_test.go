@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestAFolderIsSynced: the call reaches the file system, of which one that keeps nothing says so.
+// TestAFolderIsSynced: fsync reaches the file system; procfs, which cannot sync, returns an error.
 func TestAFolderIsSynced(t *testing.T) {
 	if err := syncDir("/proc/self"); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("%v: fsync of /proc is invalid", err)

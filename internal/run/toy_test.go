@@ -17,10 +17,10 @@ import (
 	"haul/internal/safetensors"
 )
 
-// A recipe of this package's own: a small network that learns four values by heart. What a run
-// promises whatever it trains is tested with it.
+// A minimal recipe: a small network that learns four values. It tests what package run guarantees
+// for every recipe.
 
-// toy is the recipe. Its settings are those of a routing run, of which it reads sizes and the seed.
+// toy is the recipe. It reads sizes and the seed from the settings of a routing run.
 type toy struct{}
 
 var toyAbout = run.About{Name: config.RecipeGT, Unit: "epoch", Use: run.LastName}
@@ -64,7 +64,7 @@ func (toyTask) Trainer(s *run.Setup) (run.Trainer, error) {
 		t.step.SetControl(kernel.Control{LearningRate: float32(t.cfg.Training.LearningRate)}))
 }
 
-// toyState is what a run of it carries along.
+// toyState is the recipe's state in a checkpoint.
 type toyState struct {
 	Epochs int     `json:"epochs"`
 	Last   float64 `json:"last"`
@@ -79,7 +79,7 @@ type toyTrainer struct {
 	at    toyState
 }
 
-// toyRow is an epoch.
+// toyRow is the record of an epoch.
 type toyRow struct {
 	Epoch int     `json:"epoch" csv:"epoch"`
 	Miss  float64 `json:"miss" csv:"miss"`
@@ -145,14 +145,14 @@ func toyOptions(c *config.Config) run.Options {
 	return run.Options{Recipe: toy{}, Task: toyTask{}, Settings: c, Device: toyDevice(nil, 1)}
 }
 
-// TestSuite: what every recipe's runs must hold, with the engine's own.
+// TestSuite runs the suite of all recipes on the toy.
 func TestSuite(t *testing.T) {
 	runtest.Suite(t, runtest.Case{Recipe: toy{}, Settings: toySettings(t), Device: toyDevice, Open: func(testing.TB, config.Settings) run.Task { return toyTask{} },
 		Other: toySettings(t, "training.learning_rate=0.5"), Differs: "learning_rate: 0.01", State: &toyState{Epochs: 2, Last: 0.75}})
 }
 
-// TestARunByHand: records, checkpoints and the end are those of the updates, which the test makes
-// once more by itself.
+// TestARunByHand: records, checkpoints and the final state equal the results of the same
+// updates without the loop.
 func TestARunByHand(t *testing.T) {
 	c := toySettings(t)
 	h, ck := runtest.Whole(t, toyOptions(c))
@@ -209,7 +209,7 @@ func TestARunByHand(t *testing.T) {
 	}
 }
 
-// shipping is the toy with weights of its own for whoever uses the result.
+// shipping is a toy trainer whose validated weights are not the trained ones.
 type shipping struct {
 	*toyTrainer
 	other kernel.Store
@@ -236,8 +236,8 @@ func (shippingTask) Trainer(s *run.Setup) (run.Trainer, error) {
 	return shipping{own, other}, err
 }
 
-// TestTheBestHoldsWhatIsShipped: the weights that the trainer names and nothing else, while the
-// last checkpoint keeps those that are trained.
+// TestTheBestHoldsWhatIsShipped: the best checkpoint holds only the weights of Shipped, the last
+// one the trained weights.
 func TestTheBestHoldsWhatIsShipped(t *testing.T) {
 	o := toyOptions(toySettings(t))
 	o.Task = shippingTask{}

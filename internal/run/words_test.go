@@ -10,8 +10,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// TestBetterKeepsTheLowest: weights are the best where their figure is below all before, and not
-// where it is as low.
+// TestBetterKeepsTheLowest: weights are the best if their figure is lower than all before, and not
+// if it equals the lowest.
 func TestBetterKeepsTheLowest(t *testing.T) {
 	p := &Progress{Updates: 3}
 	for i, c := range []struct {
@@ -26,7 +26,7 @@ func TestBetterKeepsTheLowest(t *testing.T) {
 	}
 }
 
-// TestProgressThatNoRunCanHave is refused, with its figures in their order.
+// TestProgressThatNoRunCanHave is refused. The error lists the figures in a fixed order.
 func TestProgressThatNoRunCanHave(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"updates":5,"concluded":5,"since":5}`: "",
@@ -41,7 +41,7 @@ func TestProgressThatNoRunCanHave(t *testing.T) {
 	}
 }
 
-// TestAnEndThatIsNoNumberSaysWhich: a gradient, a sum or a result in validation.
+// TestAnEndThatIsNoNumberSaysWhich: the error names the gradient, sum or validation result.
 func TestAnEndThatIsNoNumberSaysWhich(t *testing.T) {
 	for want, e := range map[string]*NonFinite{
 		"the loss is NaN (epoch 3), though every gradient was finite":                                             {Dir: "d", Sum: "loss", Value: math.NaN(), Place: "epoch 3", Key: "k"},
@@ -56,13 +56,13 @@ func TestAnEndThatIsNoNumberSaysWhich(t *testing.T) {
 	}
 }
 
-// TestAFolderBelowAFile: the refusal begins with the folder that was asked for.
+// TestAFolderBelowAFile: the error begins with the requested folder.
 func TestAFolderBelowAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat("/proc/self"); err == nil { // where nobody makes a folder
+	if _, err := os.Stat("/proc/self"); err == nil { // a folder in which no process can create another
 		const path = "/proc/haul/run"
 		if _, err := OpenDir(path, false, false); err == nil || !strings.HasPrefix(err.Error(), "run folder "+path+": ") {
 			t.Errorf("%v", err)
@@ -74,7 +74,7 @@ func TestAFolderBelowAFile(t *testing.T) {
 	}
 }
 
-// TestALockThatIsTaken is told from one that cannot be taken.
+// TestALockThatIsTaken differs in its error from a lock that cannot be taken.
 func TestALockThatIsTaken(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	open := func() *os.File {
@@ -99,7 +99,7 @@ func TestALockThatIsTaken(t *testing.T) {
 	}
 }
 
-// TestWhatPartsDoIsTold, by the key that asked for them.
+// TestWhatPartsDoIsTold: the note names the setting and its effect on the device.
 func TestWhatPartsDoIsTold(t *testing.T) {
 	for _, c := range []struct {
 		parts, cuts, turns int

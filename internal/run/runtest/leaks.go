@@ -9,7 +9,7 @@ import (
 	"haul/internal/run"
 )
 
-// held is what a process holds: goroutines, open files, and bytes of Go's heap.
+// held counts resources of the process: goroutines, open files, and bytes of Go's heap.
 type held struct {
 	goroutines, files int
 	heap              uint64
@@ -17,17 +17,17 @@ type held struct {
 
 func holds() held {
 	runtime.GC()
-	runtime.GC() // what finalizers gave back
+	runtime.GC() // also runs finalizers
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	files := 0
-	if open, err := os.ReadDir("/proc/self/fd"); err == nil { // elsewhere files are not counted
+	if open, err := os.ReadDir("/proc/self/fd"); err == nil { // other systems: files are not counted
 		files = len(open)
 	}
 	return held{runtime.NumGoroutine(), files, m.HeapAlloc}
 }
 
-// nothingLeft: run after run in one process, finished or interrupted, the process holds no more
+// nothingLeft: after many runs in one process, finished or interrupted, the process holds no more
 // goroutines, files or memory than before.
 func (c Case) nothingLeft(t *testing.T) {
 	dev := c.Device(t, 2)
@@ -53,12 +53,12 @@ func (c Case) nothingLeft(t *testing.T) {
 		again()
 	}
 	after := holds()
-	for wait := 0; after.goroutines > before.goroutines && wait < 50; wait++ { // those that are ending
+	for wait := 0; after.goroutines > before.goroutines && wait < 50; wait++ { // goroutines that are about to end
 		time.Sleep(10 * time.Millisecond)
 		after = holds()
 	}
-	// A test's own bookkeeping grows by folders and environment variables: kilobytes, where a run's
-	// programs and weights take hundreds.
+	// The test itself keeps some kilobytes of folders and environment variables. Programs and
+	// weights of a leaked run would be hundreds.
 	const slack = 128 << 10
 	if after.goroutines > before.goroutines || after.files > before.files || after.heap > before.heap+slack {
 		t.Errorf("four runs left behind: %+v, before them %+v", after, before)

@@ -6,16 +6,16 @@ import (
 	"syscall"
 )
 
-// roomInMemory is what a package's tests may take, and more.
+// roomInMemory exceeds what the tests of a package write.
 const roomInMemory = 1 << 30
 
-// Memory has temporary folders made in memory, where it has room for them, until done. It is for
-// TestMain. A run brings every checkpoint and every row to the disk, and tests of many runs would
-// wait for it most of the time; what reaches the disk, and in which order, has tests of its own.
+// Memory puts temporary folders into memory until done is called, if there is enough of it.
+// TestMain calls it: checkpoints and rows are synced to the disk, and tests of many runs would wait
+// for the disk most of the time. Other tests check what reaches the disk, and in which order.
 func Memory() (done func()) {
 	const at = "/dev/shm"
 	var s syscall.Statfs_t
-	if strings.HasPrefix(os.TempDir(), at) { // the process that started this one did it
+	if strings.HasPrefix(os.TempDir(), at) { // the parent process has called Memory
 		return func() {}
 	}
 	if err := syscall.Statfs(at, &s); err != nil || s.Bavail*uint64(s.Bsize) < roomInMemory {

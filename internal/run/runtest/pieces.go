@@ -9,9 +9,8 @@ import (
 	"haul/internal/run"
 )
 
-// pieces cuts a run into many, each ended by its time, and wants the state, the records and the end
-// of the run that was never cut: schedules follow the updates that are planned and not those of a
-// process.
+// pieces divides a run into many processes, each ended by a time limit. State, records and summary
+// must equal those of an undivided run: schedules depend on the planned updates only.
 func (c Case) pieces(t *testing.T) {
 	counter := &Counting{Device: c.Device(t, 2)}
 	full, want := Whole(t, c.options(t, c.Settings, counter))
@@ -21,8 +20,8 @@ func (c Case) pieces(t *testing.T) {
 		if piece > 40 {
 			t.Fatal("a run of 40 pieces is not over")
 		}
-		// The deadline is far, and has the run wait for its updates as one that is near does; the replay
-		// decides when time is up.
+		// The deadline is far, but makes the run wait for its updates as a near one does. The
+		// replay decides when time is over.
 		far, end := context.WithDeadlineCause(t.Context(), time.Now().Add(time.Hour), run.ErrTimeUp)
 		ctx, cancel := context.WithCancelCause(far)
 		o := c.options(t, c.Settings, &Counting{Device: counter.Device, StopAt: each, Stop: func() { cancel(run.ErrTimeUp) }})
@@ -38,7 +37,7 @@ func (c Case) pieces(t *testing.T) {
 			break
 		}
 		stopped := new(run.Interrupted)
-		each += each / 4 // an evaluation that a piece has no room for is begun anew by the next
+		each += each / 4 // an evaluation that did not complete is repeated by the next process
 		if !errors.As(err, &stopped) || !stopped.TimeUp || stopped.Dir != path || stopped.Total < 1 || stopped.Updates > stopped.Total {
 			t.Fatalf("piece %d ended with %v", piece, err)
 		}

@@ -11,9 +11,9 @@ import (
 	"haul/internal/run"
 )
 
-// Ranks trains on n ranks, goroutines of the test, and returns what Run said first, which is the
-// same everywhere but where a rank fails and the others say that it has. Every rank has ended when
-// it returns. A device serves one goroutine: each rank's options have one of their own.
+// Ranks trains on n ranks, which are goroutines of the test, and returns the first error of Run. It
+// returns after every rank has ended. options must return a different device for each rank, because
+// a device serves one goroutine.
 func Ranks(ctx context.Context, t testing.TB, n int, dir *run.Dir, resume bool, heard *Heard, options func(rank int) run.Options) error {
 	t.Helper()
 	said := make(chan error, n)
@@ -28,9 +28,9 @@ func Ranks(ctx context.Context, t testing.TB, n int, dir *run.Dir, resume bool, 
 		go func() {
 			err := run.Run(ctx, o)
 			if err == nil {
-				err = w.Close() // who has made fewer calls than the others is found out here
+				err = w.Close() // fails if a rank has made fewer calls than the others
 			}
-			said <- err // before the others say that it failed
+			said <- err // sent before the other ranks report this failure
 			if stopped := new(run.Interrupted); err != nil && !errors.As(err, &stopped) {
 				w.Fail(err)
 			}
@@ -50,8 +50,8 @@ func Ranks(ctx context.Context, t testing.TB, n int, dir *run.Dir, resume bool, 
 	return first
 }
 
-// RanksAreOneProcess wants of 2 and 4 ranks what one process leaves and tells, bit for bit; and the
-// same of a run that is stopped on four ranks and goes on with two, then with one.
+// RanksAreOneProcess: runs of 2 and 4 ranks leave and report the same as a single process, bit for
+// bit. So does a run that is stopped on four ranks and resumed on two, then on one.
 func RanksAreOneProcess(t *testing.T, c Case) {
 	told, want := Whole(t, c.options(t, c.Settings, c.Device(t, 2)))
 	devices := make([]kernel.Device, 4)

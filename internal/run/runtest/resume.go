@@ -15,9 +15,9 @@ import (
 	"haul/internal/safetensors"
 )
 
-// everyField resumes from a checkpoint in which no field of progress, or of the recipe's own state,
-// is zero, and wants each of them back in the checkpoint that the resumed run writes. A field that
-// is added is held to it, too: what is zero here fails.
+// everyField resumes from a checkpoint in which no field of Progress or of the recipe's state is
+// zero, and compares each with the checkpoint that the resumed run writes. A field that is added
+// later is checked too, because a zero field fails the test.
 func (c Case) everyField(t *testing.T) {
 	counter := &Counting{Device: c.Device(t, 1)}
 	Whole(t, c.options(t, c.Settings, counter))
@@ -69,7 +69,7 @@ func (c Case) everyField(t *testing.T) {
 		if *pair[1] < *pair[0] || *pair[1] > *pair[0]+100 {
 			t.Errorf("%s went from %v to %v", name, *pair[0], *pair[1])
 		}
-		*pair[1] = *pair[0] // the clock's
+		*pair[1] = *pair[0] // times differ between runs
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("progress was lost: %s", diff)
@@ -79,7 +79,7 @@ func (c Case) everyField(t *testing.T) {
 	}
 }
 
-// edit changes a checkpoint in place and returns the file as it is then.
+// edit changes a checkpoint in place and returns the new file's description.
 func edit(t *testing.T, path string, change func(*safetensors.File)) os.FileInfo {
 	t.Helper()
 	f, err := safetensors.Load(path)
@@ -106,7 +106,7 @@ func text(t *testing.T, v any) string {
 	return string(out)
 }
 
-// nonZero wants a value in every field but some, so that none can be lost unseen.
+// nonZero fails if a field is zero, except for the named ones.
 func nonZero(t *testing.T, v any, but ...string) {
 	t.Helper()
 	r := reflect.Indirect(reflect.ValueOf(v))

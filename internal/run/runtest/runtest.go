@@ -1,5 +1,5 @@
-// Package runtest holds what tests of recipes share: a run that is listened to, what two runs must
-// have in common, and one suite that every recipe passes.
+// Package runtest is the suite that tests of every recipe run (Suite). It also has helpers that
+// record a run's events and compare the states of two runs.
 package runtest
 
 import (
@@ -26,26 +26,26 @@ import (
 	"haul/internal/safetensors"
 )
 
-// Heard is what a run told.
+// Heard records the events of a run.
 type Heard struct {
 	report.Silent
 	Info     *report.Info
 	Records  []report.Record
 	Notes    []string
 	Ending   *report.Ending
-	OnRecord func(*report.Record) // may be nil
+	OnRecord func(*report.Record) // called for every record; may be nil
 }
 
-// Start keeps the run's description.
+// Start records the run's description.
 func (h *Heard) Start(i *report.Info) { h.Info = i }
 
-// Note keeps a note.
+// Note records a note.
 func (h *Heard) Note(s string) { h.Notes = append(h.Notes, s) }
 
-// Done keeps the ending.
+// Done records the summary.
 func (h *Heard) Done(e *report.Ending) { h.Ending = e }
 
-// Record keeps a record.
+// Record records a record.
 func (h *Heard) Record(r *report.Record) {
 	h.Records = append(h.Records, *r)
 	if h.OnRecord != nil {
@@ -53,7 +53,7 @@ func (h *Heard) Record(r *report.Record) {
 	}
 }
 
-// Rows are the rows of type T that were told.
+// Rows returns the recorded rows of type T.
 func Rows[T any](h *Heard) []*T {
 	var out []*T
 	for _, r := range h.Records {
@@ -64,11 +64,11 @@ func Rows[T any](h *Heard) []*T {
 	return out
 }
 
-// cached are the tests whose cache is a folder of their own.
+// cached holds the tests that have a private cache folder.
 var cached sync.Map
 
-// Folder keeps the user's cache out of a test, which has one of its own for all of its runs, and
-// returns a folder that does not exist yet.
+// Folder returns the path of a folder that does not exist yet. It also replaces the user's cache
+// folder by a private one for the test's runs.
 func Folder(t testing.TB) string {
 	t.Helper()
 	if _, own := cached.LoadOrStore(t, true); !own {
@@ -79,7 +79,7 @@ func Folder(t testing.TB) string {
 	return filepath.Join(t.TempDir(), "run")
 }
 
-// OpenDir opens a run folder for the test's life.
+// OpenDir opens a run folder until the end of the test.
 func OpenDir(t testing.TB, path string, resume bool) *run.Dir {
 	t.Helper()
 	d, err := run.OpenDir(path, resume, false)
@@ -90,8 +90,7 @@ func OpenDir(t testing.TB, path string, resume bool) *run.Dir {
 	return d
 }
 
-// Whole trains from start to end in a folder of its own and returns what was told and what was
-// left.
+// Whole trains from start to end in a new folder and returns the events and the final state.
 func Whole(t testing.TB, o run.Options) (*Heard, *State) {
 	t.Helper()
 	h := &Heard{}
@@ -102,12 +101,12 @@ func Whole(t testing.TB, o run.Options) (*Heard, *State) {
 	return h, Load(t, o.Dir.Last())
 }
 
-// State is a checkpoint taken apart: all that a run continues from, and not the clock.
+// State is the content of a checkpoint, without times.
 type State struct {
 	Settings string
 	Progress run.Progress
 	Own      string
-	Tensors  map[string]string // by name: shape and bytes
+	Tensors  map[string]string // shape and bytes, by name
 }
 
 // Load reads a checkpoint.
@@ -128,7 +127,7 @@ func Load(t testing.TB, path string) *State {
 	return s
 }
 
-// Same wants two runs at the same place, bit for bit.
+// Same fails unless two runs have the same state, bit for bit.
 func Same(t *testing.T, want, got *State) {
 	t.Helper()
 	for name, data := range want.Tensors {
@@ -146,10 +145,10 @@ func Same(t *testing.T, want, got *State) {
 	}
 }
 
-// timed are the parts of names of figures that depend on the clock or on where a process began.
+// timed lists parts of the names of figures that depend on time or on where a process began.
 var timed = []string{"second", "flops", "share", "launches", "waits", "copies", "allocations", "memory"}
 
-// SameRecords compares what was told. Sums of an interval in two parts are added in another order.
+// SameRecords compares records. Sums of an interval in two processes are added in another order.
 func SameRecords(t *testing.T, want, got []report.Record) {
 	t.Helper()
 	figures := func(records []report.Record) (out []map[string]any) {
@@ -177,7 +176,7 @@ func SameRecords(t *testing.T, want, got []report.Record) {
 	}
 }
 
-// Counting is a device that calls Stop at one replay of any of its programs.
+// Counting is a device that calls Stop at one replay, counted over all of its programs.
 type Counting struct {
 	kernel.Device
 	Runs   int
@@ -185,7 +184,7 @@ type Counting struct {
 	Stop   func()
 }
 
-// Precision is the device's own.
+// Precision returns the precision of the device.
 func (c *Counting) Precision() string { return run.Precision(c.Device) }
 
 type countingRunner struct {
@@ -193,7 +192,7 @@ type countingRunner struct {
 	c *Counting
 }
 
-// Compile counts the replays of what it compiles.
+// Compile compiles a program whose replays are counted.
 func (c *Counting) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner, error) {
 	r, err := c.Device.Compile(p, sets)
 	if f, ok := r.(kernel.Feeder); ok {
@@ -226,24 +225,24 @@ func (r fedRunner) Feed(s *kernel.Slab) error {
 // Opener opens the data of a run with these settings.
 type Opener func(t testing.TB, s config.Settings) run.Task
 
-// Case is a recipe's smallest run, as the suite takes it.
+// Case is the smallest run of a recipe, for the suite.
 type Case struct {
 	Recipe   run.Recipe
 	Settings config.Settings
 	Open     Opener
 	Device   func(t testing.TB, workers int) kernel.Device
-	Other    config.Settings // differs in what a resumed run may not change
-	Differs  string          // what the refusal must say
-	First    int             // replays before there is anything to save
-	Stops    int             // replays at which a run is stopped and resumed, at most; 0: 60
-	State    any             // a pointer to the recipe's own state with something in every field
+	Other    config.Settings // settings that a resumed run must refuse
+	Differs  string          // text of the refusal
+	First    int             // replays before the first checkpoint
+	Stops    int             // the largest number of replays at which a run is stopped and resumed; 0: 60
+	State    any             // a pointer to the recipe's state, with a value in every field
 }
 
 func (c *Case) options(t testing.TB, s config.Settings, dev kernel.Device) run.Options {
 	return run.Options{Recipe: c.Recipe, Task: c.Open(t, s), Settings: s, Device: dev}
 }
 
-// Suite is what every recipe's runs must hold.
+// Suite checks the properties that the runs of every recipe must have.
 func Suite(t *testing.T, c Case) {
 	t.Run("workers change nothing", c.workers)
 	t.Run("interrupted anywhere", c.interrupted)
@@ -266,14 +265,14 @@ func (c Case) workers(t *testing.T) {
 	}
 }
 
-// interrupted stops a run at every replay it makes, be it an update, a test or a validation,
-// resumes it, and wants the state of the run that nobody stopped. A long run, and one of a recipe
-// that another case stops everywhere, is stopped at some of its replays.
+// interrupted stops a run at every replay of an update, a test or a validation, resumes it, and
+// compares the state with that of an uninterrupted run. A long run is stopped at some replays only,
+// and so is a recipe that another case stops at all of them.
 func (c Case) interrupted(t *testing.T) {
 	counter := &Counting{Device: c.Device(t, 2)}
 	full, want := Whole(t, c.options(t, c.Settings, counter))
 	stops := cmp.Or(c.Stops, 60)
-	if testing.Short() { // a stop shares with the run's goroutines what any other shares
+	if testing.Short() { // every stop meets the same goroutines and locks: a few are enough
 		stops = min(stops, 6)
 	}
 	stride := max(1, counter.Runs/stops)
@@ -287,13 +286,13 @@ func (c Case) interrupted(t *testing.T) {
 		cancel()
 		o.Dir.Close()
 		if at <= c.First && err != nil {
-			continue // nothing has begun
+			continue // the run has not begun
 		}
 		if stopped := new(run.Interrupted); err != nil && (!errors.As(err, &stopped) || stopped.Dir != path) {
 			t.Fatalf("stopped at replay %d: %v", at, err)
 		}
 		if err == nil && at < counter.Runs-stride {
-			continue // the last replays belong to an evaluation that was finished
+			continue // the last replays belong to an evaluation that was complete
 		}
 		again := c.options(t, c.Settings, counter.Device)
 		again.Dir, again.Resume, again.Listener = OpenDir(t, path, true), true, told
@@ -306,7 +305,7 @@ func (c Case) interrupted(t *testing.T) {
 	}
 }
 
-// killed resumes from what kill -9 leaves: an earlier checkpoint, and a temporary half written.
+// killed resumes from what kill -9 leaves: an earlier checkpoint and an incomplete temporary file.
 func (c Case) killed(t *testing.T) {
 	dev := c.Device(t, 2)
 	path := Folder(t)
@@ -341,14 +340,14 @@ func (c Case) killed(t *testing.T) {
 	}
 }
 
-// lengthened: a run that is over goes on when more is asked for, ends at once when not, and refuses
-// less.
+// lengthened: a completed run continues if more updates are asked for, ends at once if the same
+// number is, and refuses fewer.
 func (c Case) lengthened(t *testing.T) {
 	path, dev := Folder(t), c.Device(t, 1)
 	n := c.Recipe.Length(c.Settings)
 	for i, step := range []struct {
 		length int
-		want   string // of the error
+		want   string // text of the error
 	}{{n, ""}, {n + 2, ""}, {n + 2, ""}, {n, "past the end of what is asked for"}} {
 		o := c.options(t, c.Recipe.Lengthen(c.Settings, step.length), dev)
 		told := &Heard{}
@@ -378,7 +377,7 @@ func (c Case) others(t *testing.T) {
 	}
 }
 
-// allocations: the loop around the device's replay makes no garbage.
+// allocations: the loop around the device's replay does not allocate.
 func (c Case) allocations(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector, whose run is the short one, allocates too")
@@ -405,8 +404,8 @@ func (c Case) allocations(t *testing.T) {
 	}
 }
 
-// Allocations is what f takes from Go's heap per run: the least of a few tries, since objects of
-// the runtime's own are counted with f's, now and then. What f itself allocates is in every try.
+// Allocations returns the allocations of f per run. It takes the least of a few tries, because the
+// runtime's own allocations are counted in some of them.
 func Allocations(runs int, f func()) float64 {
 	least := math.Inf(1)
 	for try := 0; try < 4 && least > 0; try++ {

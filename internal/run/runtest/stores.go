@@ -8,7 +8,7 @@ import (
 	"haul/internal/run"
 )
 
-// Stores is a device that counts the weight sets which nobody has closed yet.
+// Stores is a device that counts the weight sets which are not closed yet.
 type Stores struct {
 	kernel.Device
 	Open, Made int
@@ -31,7 +31,7 @@ func (c *Stores) NewStore(l *kernel.Layout, train bool) (kernel.Store, error) {
 	return &countedStore{Store: s, c: c}, nil
 }
 
-// Compile hands the device its own stores.
+// Compile passes the device's own stores to the device.
 func (c *Stores) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner, error) {
 	own := make([]kernel.Store, len(sets))
 	for i, s := range sets {
@@ -53,8 +53,8 @@ func (s *countedStore) Close() error {
 	return s.Store.Close()
 }
 
-// stores: what stays open stays on a card until the process ends, and a trial of `auto` then leaves
-// no room for the run.
+// stores: all stores are closed. A store that stays open holds GPU memory until the process ends; a
+// trial of `auto` would then leave too little memory for the run.
 func (c Case) stores(t *testing.T) {
 	dev := &Stores{Device: c.Device(t, 1)}
 	step, err := c.Recipe.Step(dev, c.Settings)

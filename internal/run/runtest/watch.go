@@ -6,22 +6,22 @@ import (
 	"haul/internal/kernel"
 )
 
-// Watched is a device that keeps what it was given to compile and to heed, and lets a test falsify
-// what the host reads.
+// Watched is a device that records the programs and controls it receives, and lets a test change
+// the values that the host reads.
 type Watched struct {
 	kernel.Device
 	Programs []*kernel.Program
-	Controls map[string][]kernel.Control // by program's name, in the order in which they were set
-	// Tamper, where it is set, changes what the host reads of a batch.
+	Controls map[string][]kernel.Control // by the program's name, in the order of the calls
+	// Tamper, if not nil, changes the values that the host reads of a tensor.
 	Tamper func(p *kernel.Program, t *kernel.Tensor, values any)
 }
 
-// Watch watches a device.
+// Watch returns a Watched device for dev.
 func Watch(dev kernel.Device) *Watched {
 	return &Watched{Device: dev, Controls: map[string][]kernel.Control{}}
 }
 
-// Compile keeps the program.
+// Compile records the program.
 func (w *Watched) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner, error) {
 	w.Programs = append(w.Programs, p)
 	r, err := w.Device.Compile(p, sets)
@@ -50,7 +50,7 @@ func (r watchedRunner) ReadBatch(t *kernel.Tensor, dst any) error {
 	return err
 }
 
-// Op is the one op of a type in a list.
+// Op returns the only op of type O in a list.
 func Op[O kernel.Op](t testing.TB, ops []kernel.Op) O {
 	t.Helper()
 	found := Ops[O](ops)
@@ -60,7 +60,7 @@ func Op[O kernel.Op](t testing.TB, ops []kernel.Op) O {
 	return found[0]
 }
 
-// Ops are those of a type.
+// Ops returns the ops of type O.
 func Ops[O kernel.Op](ops []kernel.Op) (found []O) {
 	for _, op := range ops {
 		if o, ok := op.(O); ok {
