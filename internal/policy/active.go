@@ -13,48 +13,47 @@ import (
 	"haul/internal/vrp"
 )
 
-// Efficient active search (Hottung et al. 2022, https://arxiv.org/abs/2106.05126, the variant
-// that learns embeddings). The encoder reads a problem once; the embeddings of its nodes are
-// then parameters of that problem. Each iteration draws routes from every start, and moves the
-// embeddings along the policy gradient that training would pass to the encoder and towards the
-// best routes so far. The policy's weights do not change.
+// Efficient active search (Hottung et al. 2022, https://arxiv.org/abs/2106.05126, the variant that
+// learns embeddings). The encoder reads a problem once; the embeddings of its nodes are then
+// parameters of that problem. Each iteration samples routes from every start. It updates the
+// embeddings by the policy gradient that training would pass to the encoder, and by the gradient of
+// the log-probability of the best routes so far. The policy's weights do not change.
 //
-// What a reader could break: rows share no parameter and no sum, and what a row draws is a
-// function of its problem's index and the iteration. So routes depend neither on the batch nor
-// on the number of workers.
+// Rows share no parameter and no sum, and the samples of a row are a function of its problem's
+// index and the iteration: routes depend neither on the batch nor on the number of workers.
 
-// How embeddings learn. Rate and weight were chosen on a few instances of 50 customers by cvrp50:
-// docs/policies.md says what else was tried.
+// Settings of the optimizer. The rate and the weight were chosen on a few instances of 50 customers
+// with cvrp50; docs/policies.md lists other values that were tried.
 const (
 	activeRate      = 0.001
-	activeIncumbent = 0.1 // weight of the best routes' log-probability, beside lengths in the unit square
+	activeIncumbent = 0.1 // weight of the best routes' log-probability; lengths are in the unit square
 	activeBeta1     = 0.9
 	activeBeta2     = 0.999
-	activeEps       = 1e-10 // of gradients that are far larger
+	activeEps       = 1e-10 // far below the gradients' magnitude
 )
 
-// activeSearch continues where a batch's first routes have ended.
+// activeSearch improves the first routes of a batch.
 type activeSearch struct {
-	iterations int // 0: as the time allows, or activeIterations
+	iterations int // 0: activeIterations, or as many as the time allows
 	layout     kernel.Layout
-	table      int // the parameter that holds the embeddings of all rows
+	table      int // index of the parameter that holds the embeddings of all rows
 	store      kernel.Store
 	runner     kernel.Runner
 
 	in                 kernel.Instances
 	index              *kernel.Tensor
 	routes             *plan.Routes
-	incumbent, teaches *kernel.Tensor // the best routes so far, and what each weighs
+	incumbent, teaches *kernel.Tensor // actions of the best routes so far, and their weights
 
 	flat, zeros, embeddings, lengths []float32
 	actions, best                    []int32
-	kept                             []*keptJoin // by problem, where routes are joined
+	kept                             []*keptJoin // by problem; empty unless routes are recombined
 }
 
-// activeBytes is what the embeddings of a batch may take, with their gradients and moments.
+// activeBytes limits the memory of a batch's embeddings, with their gradients and moments.
 const activeBytes = 512 << 20
 
-// activeBatch is how many problems of n customers learn at a time.
+// activeBatch returns how many problems of n customers are searched at a time.
 func activeBatch(p *Policy, n int, d Decode) int {
 	var l kernel.Layout
 	l.Add("embeddings", kernel.InitZero, 1, d.symmetries()*p.model.Rules().Nodes(n), p.model.Width())
@@ -65,7 +64,7 @@ func activeBatch(p *Policy, n int, d Decode) int {
 	return int(max(1, activeBytes/each))
 }
 
-// newActive compiles an iteration for the rows of a batch whose embeddings are kept.
+// newActive compiles an iteration for the rows of a batch. The batch must keep its embeddings.
 func newActive(p *Policy, s *batch, d Decode, seed uint64) (a *activeSearch, err error) {
 	a = &activeSearch{iterations: d.Iterations}
 	rows, nodes, width, steps := s.size*s.sym, s.count, p.model.Width(), s.steps
@@ -94,7 +93,8 @@ func newActive(p *Policy, s *batch, d Decode, seed uint64) (a *activeSearch, err
 	return a, nil
 }
 
-// record is an iteration: draw routes, compare them, teach the best so far, learn.
+// record records an iteration: sample routes, compare them, add the gradient of the best routes so
+// far, and update the embeddings.
 func (a *activeSearch) record(p *Policy, s *batch, d Decode, seed uint64) *plan.Plan {
 	rows, nodes, width, steps := s.size*s.sym, s.count, p.model.Width(), s.steps
 	a.table = a.layout.Add("embeddings", kernel.InitZero, width, rows*nodes, width)
@@ -106,8 +106,8 @@ func (a *activeSearch) record(p *Policy, s *batch, d Decode, seed uint64) *plan.
 	a.index = pl.RowInts("index", pl.B(), nodes, 1)
 	h := pl.Embed("embeddings", a.index, pl.Weight(0, a.table))
 
-	// A decoder's gradient belongs to one op, so the routes that are drawn and the one that is taught
-	// have projections of their own.
+	// A decoder's gradient belongs to one op, so sampled routes and the best routes have separate
+	// projections.
 	drawn, taught := p.model.Project(pl, 1, h, a.in), p.model.Project(pl, 1, h, a.in)
 	pl.Unread(drawn.Context)
 	pl.Unread(drawn.PairContext)
@@ -123,8 +123,8 @@ func (a *activeSearch) record(p *Policy, s *batch, d Decode, seed uint64) *plan.
 	return pl
 }
 
-// search goes on from the batch's first routes, which have just been drawn, for so many iterations
-// or until the time is over. It ends with ctx too, and what it has found until then stays.
+// search improves the batch's first routes, for the given number of iterations or until a time. If
+// ctx ends, it stops, and the routes found so far stay in out.
 func (a *activeSearch) search(ctx context.Context, s *batch, problems []*vrp.Problem, out []Routed, first uint64, until time.Time, tell func(share float64)) error {
 	if err := a.begin(s); err != nil {
 		return err
@@ -174,7 +174,7 @@ func (a *activeSearch) search(ctx context.Context, s *batch, problems []*vrp.Pro
 	return err
 }
 
-// total is how many iterations there are at most.
+// total returns the largest number of iterations.
 func (a *activeSearch) total(timed bool) int {
 	switch {
 	case a.iterations > 0:
@@ -185,8 +185,8 @@ func (a *activeSearch) total(timed bool) int {
 	return activeIterations
 }
 
-// begin takes over what the encoder says of the batch's problems; nothing of an earlier batch is
-// left.
+// begin loads the encoder's embeddings of the batch's problems and resets all state of an earlier
+// batch.
 func (a *activeSearch) begin(s *batch) error {
 	if err := s.runner.ReadBatch(s.embeddings, a.embeddings); err != nil {
 		return err
@@ -197,7 +197,7 @@ func (a *activeSearch) begin(s *batch) error {
 		a.runner.WriteBatch(a.in.PosX, s.x), a.runner.WriteBatch(a.in.PosY, s.y), a.runner.WriteBatch(a.in.Nodes, s.nodes))
 }
 
-// step makes one iteration, whose routes are drawn by the index of its first row.
+// step runs an iteration. Samples depend on the index of its first row.
 func (a *activeSearch) step(ctx context.Context, first uint64) error {
 	if err := a.runner.WriteBatch(a.incumbent, a.best); err != nil {
 		return err
@@ -213,9 +213,9 @@ func (a *activeSearch) step(ctx context.Context, first uint64) error {
 	return run.Replay(ctx, a.runner)
 }
 
-// take keeps what has become shorter. The actions are many, and are read only if they can matter:
-// where a problem has a metric of its own, the device's lengths do not tell. A deep one joins all
-// that is kept.
+// take stores routes that became shorter in out. It reads the actions, which are many, only if some
+// route may be better: the device's lengths decide that unless a problem has another metric. With
+// deep, the best routes are also recombined with all stored routes.
 func (a *activeSearch) take(s *batch, problems []*vrp.Problem, out []Routed, shortest []float32, deep bool) error {
 	if err := a.runner.ReadBatch(a.routes.Length, a.lengths); err != nil {
 		return err
@@ -245,7 +245,7 @@ func (a *activeSearch) take(s *batch, problems []*vrp.Problem, out []Routed, sho
 	return nil
 }
 
-// keep begins what is kept of the problems' routes.
+// keep starts to store the routes of each problem for later recombination.
 func (a *activeSearch) keep(s *batch, problems []*vrp.Problem, out []Routed) {
 	if !s.join {
 		return
@@ -258,7 +258,7 @@ func (a *activeSearch) keep(s *batch, problems []*vrp.Problem, out []Routed) {
 	})
 }
 
-// finish takes over from all kept routes a last time.
+// finish recombines each problem's best routes with all stored routes a last time.
 func (a *activeSearch) finish(s *batch, problems []*vrp.Problem, out []Routed) {
 	eachRow(len(a.kept), func(i int) bool {
 		if a.kept[i].improve() {
@@ -269,8 +269,8 @@ func (a *activeSearch) finish(s *batch, problems []*vrp.Problem, out []Routed) {
 	a.kept = nil
 }
 
-// remember writes the best routes of each problem into all of its rows: a symmetry changes no
-// order. Rows that stand for no problem repeat the last one.
+// remember writes the best routes of each problem into all of its rows: symmetries do not change
+// the order of nodes. Rows without a problem repeat the last problem.
 func (a *activeSearch) remember(s *batch, problems int) {
 	for row := range s.size * s.sym {
 		copy(a.best[row*s.steps:][:s.steps], s.best[min(row/s.sym, problems-1)*s.steps:])

@@ -16,7 +16,7 @@ import (
 	"haul/internal/vrp"
 )
 
-// drawnFor are instances of n customers of a policy's kind.
+// drawnFor returns generated instances of n customers, with the attributes of a policy's training.
 func drawnFor(p *Policy, n, count int) (out []*vrp.Problem) {
 	src := p.Source(rng.TestInstances)
 	src.N = n
@@ -45,9 +45,9 @@ func meanCost(routed []Routed) (sum float64) {
 	return sum
 }
 
-// TestActiveSearch: the search begins with the routes of pomo8:1, never ends worse than them, and
-// is better than as many routes drawn by the policy as it stands. This one has learned nothing yet,
-// so that it learns at a higher rate here.
+// TestActiveSearch: the search begins with the routes of pomo8:1, never ends with worse ones, and
+// beats as many samples of the unchanged policy. The policy is untrained, so the test raises the
+// learning rate.
 func TestActiveSearch(t *testing.T) {
 	const rounds = 24
 	p := loadSaved(t, "model.pointer_distance=0.3")
@@ -87,7 +87,7 @@ func TestActiveSearch(t *testing.T) {
 	}
 }
 
-// prepared is a program with the problems loaded.
+// prepared returns a program with the problems loaded.
 func prepared(t *testing.T, p *Policy, problems []*vrp.Problem, decode string) *Stepper {
 	t.Helper()
 	s, err := p.prepare(problems[0].N(), problems[0].Load(), len(problems), parsed(t, decode), 3)
@@ -101,9 +101,8 @@ func prepared(t *testing.T, p *Policy, problems []*vrp.Problem, decode string) *
 	return s
 }
 
-// TestActiveRepeats: what a problem's embeddings become, and with them its routes, depends neither
-// on the batch nor on the number of workers, nor on what the program has routed before; it does on
-// the seed.
+// TestActiveRepeats: a problem's embeddings and routes do not depend on the batch, the number of
+// workers or earlier problems of the program. They depend on the seed.
 func TestActiveRepeats(t *testing.T) {
 	path, _ := saved(t)
 	one, err := Load(openCPU(t, 1), path)
@@ -115,7 +114,7 @@ func TestActiveRepeats(t *testing.T) {
 		t.Fatal(err)
 	}
 	problems, d := drawnFor(one, 15, 3), parsed(t, "eas8:3")
-	const rows = 8 // of a problem
+	const rows = 8 // rows per problem
 	begun, want := learned(t, one, problems, 1, 0, nil)
 	if slices.Equal(begun, want) {
 		t.Error("the embeddings have not moved")
@@ -146,8 +145,8 @@ func TestActiveRepeats(t *testing.T) {
 	}
 }
 
-// learned are the embeddings of problem i before and after an active search that draws from row
-// `first` on; others were routed by the program before.
+// learned returns the embeddings of problem i before and after an active search whose samples begin
+// with row `first`. The program routes the others before.
 func learned(t *testing.T, p *Policy, problems []*vrp.Problem, i int, first uint64, others []*vrp.Problem) (begun, ended []float32) {
 	t.Helper()
 	s := prepared(t, p, problems, "eas8:3")
@@ -170,7 +169,7 @@ func learned(t *testing.T, p *Policy, problems []*vrp.Problem, i int, first uint
 	return s.active.embeddings[i*each:][:each], flat[i*each:][:each]
 }
 
-// countdown is a context that ends when it has been asked so many times.
+// countdown is a context that ends after a number of calls of Err or Done.
 type countdown struct {
 	context.Context
 	left int
@@ -183,7 +182,7 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-// TestActiveLeavesThePolicy: an active search moves no weight of the policy.
+// TestActiveLeavesThePolicy: an active search changes no weight of the policy.
 func TestActiveLeavesThePolicy(t *testing.T) {
 	p := loadSaved(t)
 	before, after := make([]float32, p.model.Layout().Len), make([]float32, p.model.Layout().Len)
@@ -198,8 +197,8 @@ func TestActiveLeavesThePolicy(t *testing.T) {
 	}
 }
 
-// TestActiveEnds: by its iterations, by a time that is over at once, or interrupted, with what it
-// has found by then. Problems that were not begun have no routes.
+// TestActiveEnds: a search ends after its iterations, at a time limit that has passed, or with its
+// context, and returns the best routes so far. Problems that were not begun have no routes.
 func TestActiveEnds(t *testing.T) {
 	p := loadSaved(t)
 	prob := drawnFor(p, 12, 1)[0]
@@ -231,7 +230,8 @@ func TestActiveEnds(t *testing.T) {
 		}
 	}
 
-	// Wherever it ends behind the first routes, between two iterations or within one, they are kept.
+	// If the search ends after the first routes, between iterations or inside one, they are
+	// returned.
 	kept := false
 	for left := range 20 {
 		_, cost, err := p.Solve(&countdown{t.Context(), left}, prob, parsed(t, "eas:9"))
@@ -269,7 +269,8 @@ func TestActiveEnds(t *testing.T) {
 	}
 }
 
-// TestActiveKinds: every kind of network, start and rule has an active search, with valid routes.
+// TestActiveKinds: active search works with every network, start and rule set, and routes are
+// valid.
 func TestActiveKinds(t *testing.T) {
 	for _, sets := range [][]string{{"model.pointer_pairs=true"}, {"model.start_views=true", "baseline.type=pomo"}, {"problem.single_tour=true"},
 		{"problem.max_route_length=3"}, {"problem.attributes=all"}, {"problem.attributes=all, mdall", "problem.distribution=uniform"}} {
@@ -298,8 +299,9 @@ func TestActiveKinds(t *testing.T) {
 	}
 }
 
-// TestActiveGradient: the embeddings' gradient is the one that the same routes pass to the encoder
-// in training, and that of the best route's log-probability; by the reference, in float64.
+// TestActiveGradient: the gradient of the embeddings is the sum of the gradient that training would
+// pass to the encoder for the same routes, and that of the best route's log-probability. The
+// reference computes both in float64.
 func TestActiveGradient(t *testing.T) {
 	for _, sets := range [][]string{nil, {"model.pointer_pairs=true", "model.pointer_distance=0.3"}, {"model.start_views=true", "baseline.type=pomo"}} {
 		p := loadSaved(t, sets...)
@@ -318,7 +320,7 @@ func TestActiveGradient(t *testing.T) {
 		}
 		a, rows := s.active, len(problems)*s.sym
 		got := make([]float32, a.layout.Len)
-		// The iteration read the best of the first routes; take has put those of now in their place.
+		// The iteration read the best of the first routes; take has replaced them since.
 		taught := make([]int32, len(a.best))
 		if err := a.runner.ReadBatch(a.incumbent, taught); err != nil {
 			t.Fatal(err)
@@ -338,7 +340,7 @@ func TestActiveGradient(t *testing.T) {
 		best := trainingGradient(t, p, s, taught, 1, weight)
 		var most, off, part float64
 		for i := range got {
-			// training divides by the instances of its batch
+			// training divides by the number of instances
 			want := float64(rows)*float64(drawn[i]) + float64(best[i])
 			most, off = max(most, math.Abs(want)), max(off, math.Abs(want-float64(got[i])))
 			part = max(part, math.Abs(float64(best[i])))
@@ -352,8 +354,8 @@ func TestActiveGradient(t *testing.T) {
 	}
 }
 
-// trainingGradient is what a training step passes to the encoder for these routes: compared with
-// one another, or each by its weight.
+// trainingGradient returns the gradient that a training step passes to the encoder for these
+// routes, with their mean as the baseline or with the given weights.
 func trainingGradient(t *testing.T, p *Policy, s *Stepper, actions []int32, starts int, weight []float32) []float32 {
 	t.Helper()
 	dev := reference.New[float64](2)

@@ -16,35 +16,34 @@ import (
 )
 
 // batch is the program that decodes given problems of one size and capacity, with a row for each
-// of their symmetries, and the buffers that go to the device and come back. It serves one caller
-// at a time.
+// symmetry of a problem, and its buffers on the host. One goroutine may use it at a time.
 type batch struct {
 	n        int
-	count    int // nodes of a problem
-	steps    int // actions of a route at most
+	count    int // nodes of a problem, depots included
+	steps    int // the largest number of actions of a solution
 	capacity int32
-	size     int // problems at a time
+	size     int // number of problems of a run
 	sym      int
 	starts   int
-	join     bool // routes of different tours are put together
+	join     bool // recombine routes of different solutions
 	in       kernel.Instances
-	decoder  kernel.Decoder // what the network said of the problems
-	// what its encoder said of them; kept for an active search
+	decoder  kernel.Decoder // the network's projections of the problems
+	// the encoder's embeddings of the problems; kept for an active search
 	embeddings *kernel.Tensor
-	best       []int32 // actions of the best routes of each problem
+	best       []int32 // actions of the best solution of each problem
 	routes     *plan.Routes
 	runner     kernel.Runner
 	trained    shares
 	x, y       []float32
 	nodes      []int32 // kernel.Instances.Nodes
 	feature    []float32
-	shown      []float32 // what demands are divided by in the features, by problem
-	odd        bool      // for some problem it is not the capacity
+	shown      []float32 // by problem: what demands are divided by in the features
+	odd        bool      // some element of shown is not the capacity
 	lengths    []float32
 	actions    []int32
 }
 
-// newBatch compiles the program; the seed is that of sampled routes.
+// newBatch compiles the program; seed is the seed of sampled routes.
 func newBatch(p *Policy, n int, capacity int32, size int, d Decode, seed uint64) (*batch, error) {
 	if n < 1 {
 		return nil, errors.New("it has no customers")
@@ -79,8 +78,7 @@ func newBatch(p *Policy, n int, capacity int32, size int, d Decode, seed uint64)
 	return s, nil
 }
 
-// load hands up to a batch of problems over; the rows of those that are missing repeat the last
-// one.
+// load writes at most `size` problems to the device. Rows without a problem repeat the last one.
 func (s *batch) load(problems []*vrp.Problem) error {
 	each, words := s.sym*s.count, s.sym*s.in.Nodes.Cols()
 	s.odd = false
@@ -93,8 +91,8 @@ func (s *batch) load(problems []*vrp.Problem) error {
 	return errors.Join(s.runner.WriteBatch(s.in.PosX, s.x), s.runner.WriteBatch(s.in.PosY, s.y), s.runner.WriteBatch(s.in.Nodes, s.nodes), s.show(false))
 }
 
-// show writes what the policy reads of the problems: demands as they are, or as it has seen demands
-// in training.
+// show writes the policy's features of the problems. If plain, demands are divided by the capacity,
+// else by shown, which brings them into the range of training.
 func (s *batch) show(plain bool) error {
 	n, wide := s.count, s.in.Feature.Cols()
 	for i, by := range s.shown {
@@ -109,8 +107,8 @@ func (s *batch) show(plain bool) error {
 	return s.runner.WriteBatch(s.in.Feature, s.feature)
 }
 
-// decode runs the program on the problems that were loaded and keeps the best routes of each, where
-// they beat what is there. Sampled routes are drawn by the index of the first row.
+// decode runs the program on the loaded problems and stores routes in out that are better than
+// those in out. Samples depend on the index of the first row.
 func (s *batch) decode(ctx context.Context, problems []*vrp.Problem, out []Routed, first uint64) error {
 	if err := errors.Join(ctx.Err(), s.runner.SetState(kernel.State{Instances: first})); err != nil {
 		return err
@@ -124,8 +122,9 @@ func (s *batch) decode(ctx context.Context, problems []*vrp.Problem, out []Route
 	return s.takeAll(problems, out, s.actions, s.lengths, nil)
 }
 
-// takeAll keeps the best routes of each problem where they beat what is there, of those that `of`
-// names; nil: of all. Joining takes its time, so that problems are dealt to the cores.
+// takeAll stores the best routes of each problem in out if they are better than those in out. It
+// skips problem i if of[i] is false; nil: none. Problems are divided among the cores, because
+// recombination is slow.
 func (s *batch) takeAll(problems []*vrp.Problem, out []Routed, actions []int32, lengths []float32, of []bool) error {
 	take := (*Routed).takeBest
 	if s.join {
@@ -136,8 +135,8 @@ func (s *batch) takeAll(problems []*vrp.Problem, out []Routed, actions []int32, 
 	})
 }
 
-// takeEach is takeAll by a way to take the routes of problem i, which returns the actions of those
-// that it took, nil for none.
+// takeEach is takeAll with a function that stores the routes of problem i. The function returns the
+// actions of the stored routes, nil if it stored none.
 func (s *batch) takeEach(problems []*vrp.Problem, actions []int32, lengths []float32, of []bool, take func(i int, actions []int32, lengths []float32) ([]int32, error)) error {
 	steps, each := s.steps, s.sym*s.starts
 	failed := make([]error, len(problems))
@@ -160,7 +159,7 @@ func (s *batch) takeEach(problems []*vrp.Problem, actions []int32, lengths []flo
 	return nil
 }
 
-// eachRow does something for every row, on all cores, and says whether any said yes.
+// eachRow calls do for every row, on all cores, and reports whether any call returned true.
 func eachRow(rows int, do func(row int) bool) bool {
 	workers := min(runtime.GOMAXPROCS(0), rows)
 	said := make([]bool, workers)

@@ -15,24 +15,23 @@ import (
 	"haul/internal/vrp"
 )
 
-// Simulation-guided beam search (Choo et al. 2022). A hypothesis is the beginning of a tour
-// together with the policy's completion of it. Per step, each hypothesis of the beam is
-// continued by the policy's most likely nodes, the device completes all of them greedily, and
-// the shortest are kept, one of each state.
+// Simulation-guided beam search (Choo et al. 2022). A hypothesis is the beginning of a solution
+// together with the policy's completion of it. In each step, every hypothesis of the beam is
+// extended by the policy's most likely nodes, and the device completes all of them greedily. The
+// shortest hypotheses stay, one of each state.
 //
-// What a reader could break: one of a hypothesis's children is the continuation that it already
-// has, and needs no completion, so there are width·(expand-1) rows to complete. The host decides
-// which nodes are likely, by the reference's decoder from the projections that the device
-// computed. Only the device completes tours, so that its choices and lengths are those of every
-// other decoder.
+// One child of a hypothesis is the continuation that it already has, which needs no completion:
+// width·(expand-1) rows are completed per step. The host chooses likely nodes by the reference's
+// decoder from the projections that the device has computed. Only the device completes solutions,
+// so that its choices and lengths agree with all other decoders.
 
-// beamSearch continues where a batch's starts have ended.
+// beamSearch improves the routes that a batch has decoded from its starts.
 type beamSearch struct {
 	width, expand        int
-	kept                 kernel.Decoder // of the batch's program
+	kept                 kernel.Decoder // decoder of the batch's program
 	context, pairContext []float32
 	proj, pointer, graph []float32
-	given                kernel.Decoder // of the program that completes
+	given                kernel.Decoder // decoder of the program that completes solutions
 	routes               *plan.Routes
 	runner               kernel.Runner
 	actions              []int32
@@ -40,15 +39,16 @@ type beamSearch struct {
 	slots                int
 }
 
-// hypothesis is a tour of which a common number of actions is settled.
+// hypothesis is a solution whose first actions are fixed; all hypotheses of a beam have the same
+// number of fixed actions.
 type hypothesis struct {
-	tour   []int32 // as many actions as a route has at most
+	tour   []int32 // as many actions as the largest solution has
 	length float32
-	slot   int // where the device completes it, -1: it is complete
+	slot   int // index of the device's row that completes it; -1: it is complete
 }
 
-// newBeam compiles the program that completes tours, for the rows of a batch whose decoder is
-// kept.
+// newBeam compiles the program that completes solutions, for the rows of a batch. The batch must
+// keep its decoder's projections.
 func newBeam(p *Policy, s *batch, d Decode) (*beamSearch, error) {
 	kept := s.decoder
 	b := &beamSearch{width: d.Beam, expand: d.Expand, kept: kept}
@@ -74,7 +74,7 @@ func newBeam(p *Policy, s *batch, d Decode) (*beamSearch, error) {
 	return b, nil
 }
 
-// search goes on from the batch's starts, which have just been decoded.
+// search improves the routes that the batch has just decoded from its starts.
 func (b *beamSearch) search(ctx context.Context, s *batch, problems []*vrp.Problem, out []Routed) error {
 	if err := b.take(s); err != nil {
 		return err
@@ -88,8 +88,8 @@ func (b *beamSearch) search(ctx context.Context, s *batch, problems []*vrp.Probl
 	for i := range shortest {
 		shortest[i] = slices.Min(s.lengths[i*s.sym*s.starts:][:s.sym*s.starts])
 	}
-	// A slot that asks for nothing holds a whole tour, which costs the device nothing: at first one of
-	// the starts', then its own last one.
+	// An unused slot holds a complete solution, which costs the device no time: at first that of a
+	// start, later the slot's last one.
 	for row := range s.size * s.sym {
 		for slot := range b.slots {
 			copy(b.actions[(row*b.slots+slot)*steps:][:steps], s.actions[row*s.starts*steps:][:steps])
@@ -127,7 +127,7 @@ func (b *beamSearch) search(ctx context.Context, s *batch, problems []*vrp.Probl
 	return nil
 }
 
-// take brings the projections to the host and to the program that completes.
+// take copies the projections to the host and to the program that completes solutions.
 func (b *beamSearch) take(s *batch) error {
 	if err := errors.Join(s.runner.ReadBatch(b.kept.Proj, b.proj), s.runner.ReadBatch(b.kept.Pointer, b.pointer), s.runner.ReadBatch(b.kept.Graph, b.graph)); err != nil {
 		return err
@@ -137,7 +137,7 @@ func (b *beamSearch) take(s *batch) error {
 		b.runner.WriteBatch(g.PosX, s.x), b.runner.WriteBatch(g.PosY, s.y), b.runner.WriteBatch(g.Nodes, s.nodes))
 }
 
-// first is the beam after one action: the shortest of the row's starts.
+// first returns the beam after one action: the shortest of the row's starts.
 func (b *beamSearch) first(s *batch, row int) []hypothesis {
 	steps := s.steps
 	all := make([]hypothesis, s.starts)
@@ -148,14 +148,14 @@ func (b *beamSearch) first(s *batch, row int) []hypothesis {
 	return b.shortest(all)
 }
 
-// shortest keeps the beam's width; the first stays where two are equal.
+// shortest returns the shortest hypotheses, at most the beam's width. The sort is stable.
 func (b *beamSearch) shortest(all []hypothesis) []hypothesis {
 	slices.SortStableFunc(all, func(x, y hypothesis) int { return cmp.Compare(x.length, y.length) })
 	return slices.Clip(all[:min(b.width, len(all))])
 }
 
-// expandRow makes the children of a row's hypotheses after so many settled actions, and says
-// whether any is to be completed.
+// expandRow returns the children of a row's hypotheses after `depth` fixed actions. asked is true
+// if the device must complete any of them.
 func (b *beamSearch) expandRow(s *batch, row int, beam []hypothesis, depth int) (children []hypothesis, asked bool) {
 	d := b.decoder(s, row)
 	steps, slot := s.steps, 0
@@ -191,7 +191,7 @@ func (b *beamSearch) expandRow(s *batch, row int, beam []hypothesis, depth int) 
 	return children, slot > 0
 }
 
-// settle is a tour after its settled actions.
+// settle returns the state of a solution after its fixed actions.
 func settle(d *reference.Decoder[float32], actions []int32) *reference.Tour {
 	tour := d.Depart()
 	for _, a := range actions {
@@ -202,7 +202,7 @@ func settle(d *reference.Decoder[float32], actions []int32) *reference.Tour {
 	return tour
 }
 
-// decoder is a row's, as the reference reads it.
+// decoder returns the reference's decoder of a row.
 func (b *beamSearch) decoder(s *batch, row int) *reference.Decoder[float32] {
 	nodes, words, wide, width := s.count, b.kept.Nodes.Cols(), b.kept.Proj.Cols(), b.kept.Pointer.Cols()
 	proj := reference.Matrix[float32]{Data: b.proj[row*nodes*wide:][:nodes*wide], Rows: nodes, Cols: wide, Stride: wide}
@@ -217,9 +217,9 @@ func (b *beamSearch) decoder(s *batch, row int) *reference.Decoder[float32] {
 	return d
 }
 
-// keep fills in what the device completed and keeps the shortest, one of each state: what comes
-// after the settled actions is the same for all tours in one state, so that a longer beginning has
-// nothing to offer.
+// keep reads the completed solutions and returns the shortest hypotheses, one of each state. The
+// best continuation depends only on the state after the fixed actions: of two hypotheses in one
+// state the longer one cannot win.
 func (b *beamSearch) keep(s *batch, row int, children []hypothesis, settled int) []hypothesis {
 	steps := s.steps
 	for i := range children {
@@ -244,14 +244,14 @@ func (b *beamSearch) keep(s *batch, row int, children []hypothesis, settled int)
 	}
 	for i := range kept {
 		if kept[i].slot >= 0 {
-			kept[i].tour = slices.Clone(kept[i].tour) // the slot will be used again
+			kept[i].tour = slices.Clone(kept[i].tour) // the slot will be overwritten
 		}
 	}
 	return kept
 }
 
-// ended says whether nothing is left to decide in a beam after so many actions: a tour that has
-// ended is filled up with the depot.
+// ended reports whether all solutions of a beam are complete after `depth` actions. A complete
+// solution is padded with the depot.
 func ended(beam []hypothesis, depth int) bool {
 	for _, h := range beam {
 		if depth < len(h.tour) && slices.Max(h.tour[depth:]) > 0 {
@@ -261,7 +261,7 @@ func ended(beam []hypothesis, depth int) bool {
 	return true
 }
 
-// report hands over what has become shorter.
+// report stores solutions in out that became shorter.
 func (b *beamSearch) report(s *batch, problems []*vrp.Problem, beams [][]hypothesis, shortest []float32, out []Routed) error {
 	for i, prob := range problems {
 		var tours []int32

@@ -12,9 +12,9 @@ import (
 	"haul/internal/vrp"
 )
 
-// TestBeamSearch: the search is never worse than the starts that it begins with, better on some,
-// the same in batches of any size, and with a beam that holds every beginning of a small problem it
-// ends at the optimum.
+// TestBeamSearch: the search is never worse than its starts and better on some instances. Its
+// result does not depend on the batch. A beam that holds all hypotheses of a small problem finds
+// the optimum.
 func TestBeamSearch(t *testing.T) {
 	p := loadSaved(t)
 	problems := some(t, p)
@@ -79,8 +79,8 @@ func TestBeamSearch(t *testing.T) {
 	}
 }
 
-// TestBeamSearchElsewhere: by eval of generated instances, by solve with a metric that rounds, and
-// interrupted.
+// TestBeamSearchElsewhere: the search works on generated instances, with a rounding metric, and if
+// it is interrupted.
 func TestBeamSearchElsewhere(t *testing.T) {
 	p := loadSaved(t)
 	d, err := ParseDecode("sgbs")
@@ -122,9 +122,9 @@ func TestBeamSearchElsewhere(t *testing.T) {
 	}
 }
 
-// TestBeamDecidesAsTheDevice: along greedy routes the host's likeliest node, by which a beam grows,
-// is the one that the device went to, and from their first action on they are completed to the same
-// routes, with distances and pairs in the scores and without.
+// TestBeamDecidesAsTheDevice: along greedy routes the host's most likely node, which extends the
+// beam, is the device's choice. Completion from the first action gives the same routes. Both hold
+// with and without distances and pairs in the scores.
 func TestBeamDecidesAsTheDevice(t *testing.T) {
 	for _, c := range []struct{ distance, pairs, views string }{{"0", "false", "false"}, {"0.8", "false", "false"}, {"0", "true", "false"}, {"0.8", "true", "false"},
 		{"0.8", "true", "true"}} {
@@ -149,7 +149,7 @@ func TestBeamDecidesAsTheDevice(t *testing.T) {
 			d := s.beam.decoder(s.batch, row)
 			for start := range s.starts {
 				tour, actions := d.Depart(), s.actions[(row*s.starts+start)*steps:][:steps]
-				tour.Visit(int(actions[0])) // its own, or as seen from there
+				tour.Visit(int(actions[0])) // a forced or a viewed first action
 				for at := 1; at < steps && !tour.Done(); at++ {
 					says := d.Decide(tour)
 					best, went := 0, 0
@@ -194,8 +194,8 @@ func TestBeamDecidesAsTheDevice(t *testing.T) {
 	}
 }
 
-// TestBeamKeepsOneOfEachState: of hypotheses that have served the same customers and stand alike
-// the shortest stays, and the others leave their place to one in another state.
+// TestBeamKeepsOneOfEachState: of hypotheses in the same state (served customers, position, load)
+// only the shortest stays, which makes room for hypotheses in other states.
 func TestBeamKeepsOneOfEachState(t *testing.T) {
 	p := loadSaved(t)
 	src := p.Source(rng.TestInstances)
@@ -215,11 +215,11 @@ func TestBeamKeepsOneOfEachState(t *testing.T) {
 		settled int
 		want    [][]int32
 	}{
-		{1, [][]int32{first, turned}}, // at different customers
+		{1, [][]int32{first, turned}}, // different last customers
 		{2, [][]int32{first, turned}},
-		{3, [][]int32{first, other}}, // home from the same two
+		{3, [][]int32{first, other}}, // back at the depot after the same two customers
 		{4, [][]int32{first, other}},
-		{s.steps, [][]int32{first}}, // all have ended
+		{s.steps, [][]int32{first}}, // all are complete
 	} {
 		kept := s.beam.keep(s.batch, 0, []hypothesis{{other, 9, -1}, {first, 7, -1}, {turned, 8, -1}}, c.settled)
 		var got [][]int32

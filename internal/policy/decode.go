@@ -9,45 +9,47 @@ import (
 	"haul/internal/config"
 )
 
-// Decode says how routes are made from a policy. The shortest of all solutions of an instance
-// counts.
+// Decode configures how routes are made by a policy. Of all solutions of an instance the shortest
+// is the result.
 type Decode struct {
-	Samples int // routes drawn at random; 0: the most likely node at every step
-	// a route from every customer, begun there by force; drawn by a policy with views, begun as seen
-	// from there
+	Samples int // number of sampled routes; 0: the most likely node is chosen at every step
+	// A route from every customer. It begins at the customer (a forced start). If Drawn, a policy
+	// with views instead chooses its first action as if the vehicle were at that customer.
 	Starts      bool
-	Drawn       bool    // with Starts: what the policy chooses is drawn at random
-	Temperature float64 // of what is drawn; 0: inference.default_temperature
-	Symmetries  int     // 8: every instance under the symmetries of the square; else 1
-	// with Starts: hypotheses that a simulation-guided beam search keeps; 0: no search
+	Drawn       bool    // with Starts: the policy's choices are sampled
+	Temperature float64 // of sampling; 0: inference.default_temperature
+	Symmetries  int     // 8: every instance is solved in the 8 symmetries of the square; else 1
+	// with Starts: width of a simulation-guided beam search; 0: no search
 	Beam   int
-	Expand int // nodes that each is continued by
-	// with Starts and Drawn: an active search goes on from the routes, for so many iterations; 0: for
-	// activeIterations, or as long as there is time
+	Expand int // children of each hypothesis of the beam
+	// With Starts and Drawn: an active search improves the routes for Iterations iterations. If
+	// Iterations is 0, for activeIterations, or as long as the time limit allows.
 	Active     bool
 	Iterations int
-	Join       bool // routes of different tours are put together (joined.go)
+	Join       bool // recombine routes of different solutions (joined.go)
 }
 
-// Draws tells whether routes depend on a seed.
+// Draws reports whether routes depend on a seed.
 func (d Decode) Draws() bool { return d.Samples > 0 || d.Drawn }
 
-// DecodeUsage tells a user of the decoders.
+// DecodeUsage describes the decoders in help texts.
 const DecodeUsage = "how to make routes: greedy; sample:K (the best of K samples); pomo (one greedy solution from every first customer); pomo:T (the same, sampled at temperature T); " +
 	"sgbs (beam search); eas:I (active search: I iterations that learn on the instance). An 8, as in pomo8, pomo8:T, sample8:K, sgbs8 and eas8:I, adds the 8 symmetries of the square. " +
 	"+join, as in pomo8:1+join, combines routes of different solutions (not after greedy or sgbs)"
 
-// Greedy is one route an instance, the most likely node at every step.
+// Greedy makes one route per instance, with the most likely node at every step.
 var Greedy = Decode{Symmetries: 1}
 
-// Sizes up to which the default decoder of one problem is as thorough as about a second on two
-// cores allows: the time of all of its routes grows with the cube of its customers.
+// The default decoder of one problem makes as many routes as take about a second on two cores. The
+// time of all routes grows with the cube of the number of customers. These are the largest sizes
+// for pomo8 and pomo.
 const (
 	MostForPomo8 = 200
-	MostForPomo  = 2 * MostForPomo8 // an eighth of the routes, of twice the length
+	MostForPomo  = 2 * MostForPomo8 // an eighth of the routes, each twice as long
 )
 
-// DecodeFor is the default decoder of a policy with these settings for one problem of n customers.
+// DecodeFor returns the default decoder of a policy with these settings for one problem of n
+// customers.
 func DecodeFor(c *config.Config, n int) Decode {
 	d := Thorough(c, n)
 	switch {
@@ -59,16 +61,16 @@ func DecodeFor(c *config.Config, n int) Decode {
 	return d
 }
 
-// Thorough is DecodeFor where time does not matter.
+// Thorough is DecodeFor without a limit of time.
 func Thorough(c *config.Config, n int) Decode { return Decode{Starts: true, Symmetries: 8}.suits(c, n) }
 
-// sureOf is how many times the customers that a policy was trained on a problem may have for drawn
-// routes to be better than the most likely ones. Of cvrp20's by pomo8 they are 0.40 % shorter at 25
-// customers, 0.45 % at 35, 0.28 % at 40 and 0.2 % longer at 50.
+// sureOf times the number of customers in training is the largest size for which sampled routes are
+// better than the most likely ones. For cvrp20 with pomo8 they are 0.40 % shorter at 25 customers,
+// 0.45 % at 35, 0.28 % at 40, and 0.2 % longer at 50.
 const sureOf = 2
 
-// suits is d as a policy with these settings was trained for it, on problems of n customers: starts
-// that are viewed are for routes that are drawn.
+// suits returns d for problems of n customers as a policy with these settings was trained for it: a
+// policy with viewed starts samples its routes.
 func (d Decode) suits(c *config.Config, n int) Decode {
 	if c.Model.StartViews && d.Starts && float64(n) <= sureOf*float64(c.Problem.NumCustomers()) {
 		d.Drawn, d.Temperature = true, 1
@@ -76,8 +78,9 @@ func (d Decode) suits(c *config.Config, n int) Decode {
 	return d
 }
 
-// DrawnFor is what draws the routes of starts that d makes as the most likely ones, where a policy
-// with these settings was trained for that on problems of n customers; "" where it was not.
+// DrawnFor returns the decoder that samples the routes of d's starts, if a policy with these
+// settings was trained for it on problems of about n customers. It returns "" if not, or if d
+// samples already.
 func (d Decode) DrawnFor(c *config.Config, n int) string {
 	drawn := d.suits(c, n)
 	if d.Beam > 0 || d.Drawn || !drawn.Drawn {
@@ -86,35 +89,35 @@ func (d Decode) DrawnFor(c *config.Config, n int) string {
 	return drawn.String()
 }
 
-// maxSamples keeps a slip of the hand from asking for all memory.
+// maxSamples keeps a typing error from requesting all memory.
 const maxSamples = 1 << 16
 
-// What a beam search keeps and tries by default, and at most.
+// The default width of a beam, and the largest.
 const (
 	beamWidth = 4
 	maxBeam   = 64
 )
 
-// Iterations of an active search where neither a number nor a time is said, and at most.
+// Iterations of an active search without a number or a time limit, and the largest number.
 const (
 	activeIterations = 200
 	maxIterations    = 1_000_000
 )
 
-// joinSuffix is how a decoder says that it joins.
+// joinSuffix in a decoder's name turns on recombination.
 const joinSuffix = "+join"
 
-// Temperatures that a decoder may be given, as inference.default_temperature may.
+// Bounds of a decoder's temperature, equal to those of inference.default_temperature.
 const (
 	minTemperature = 1e-3
 	maxTemperature = 1e3
 )
 
-// ParseDecode reads greedy, sample:K, pomo (N starts), sgbs, and sample8:K, pomo8 and sgbs8 for the
-// 8 symmetries. pomo:T draws the routes of its starts at temperature T, sample:K,T has one too, and
-// sgbs:B,G says how many hypotheses are kept and how many nodes each is continued by. eas:I, and
-// eas8:I with the symmetries, is an active search of I iterations. Behind all that make many routes
-// and keep them +join may stand.
+// ParseDecode parses the name of a decoder: greedy, sample:K, pomo (N starts), sgbs, and sample8:K,
+// pomo8 and sgbs8 with the 8 symmetries. pomo:T samples routes at temperature T, and so does
+// sample:K,T. sgbs:B,G sets the beam's width and the children of a hypothesis. eas:I and eas8:I are
+// active searches of I iterations. +join may follow decoders that make several routes and keep
+// them.
 func ParseDecode(s string) (Decode, error) {
 	if plain, join := strings.CutSuffix(s, joinSuffix); join {
 		d, err := ParseDecode(plain)
@@ -124,7 +127,7 @@ func ParseDecode(s string) (Decode, error) {
 		d.Join = true
 		return d, err
 	}
-	if i := strings.IndexByte(s, '+'); i > 0 && s[i-1] != 'e' { // 1e+2 is a temperature
+	if i := strings.IndexByte(s, '+'); i > 0 && s[i-1] != 'e' { // the plus in 1e+2 belongs to a temperature
 		return Decode{}, fmt.Errorf("decode %s: behind %s goes %s alone, not %s", s, s[:i], joinSuffix, s[i:])
 	}
 	name, rest, more := strings.Cut(s, ":")
@@ -184,8 +187,8 @@ func readTemperature(s string, t *float64) bool {
 	return err == nil && *t >= minTemperature && *t <= maxTemperature
 }
 
-// ValidationDecode is how a run's validation and its test route; the settings hold it to what
-// ParseDecode knows.
+// ValidationDecode returns the decoder of a run's validation and test route. config has checked
+// that ParseDecode accepts it.
 func ValidationDecode(c *config.Config) Decode {
 	d, err := ParseDecode(c.Training.ValidationDecode)
 	if err != nil {
@@ -194,7 +197,7 @@ func ValidationDecode(c *config.Config) Decode {
 	return d.suits(c, c.Problem.NumCustomers())
 }
 
-// String is what ParseDecode reads.
+// String returns the name that ParseDecode accepts.
 func (d Decode) String() string {
 	if d.Join {
 		d.Join = false
@@ -223,7 +226,7 @@ func (d Decode) String() string {
 	return "greedy"
 }
 
-// temperature is that of what is drawn, where the settings have one of their own.
+// temperature returns the temperature of sampling; d's takes precedence over the settings'.
 func (d Decode) temperature(settings float64) float64 {
 	if d.Temperature > 0 {
 		return d.Temperature
@@ -231,8 +234,8 @@ func (d Decode) temperature(settings float64) float64 {
 	return settings
 }
 
-// forever is what is drawn, round after round, once the routes of d are made: from the same starts,
-// or as many again.
+// forever returns the decoder that samples further routes while time is left, after d has made its
+// own: from the same starts, or as many samples.
 func (d Decode) forever(n int) Decode {
 	d.Beam, d.Drawn = 0, d.Starts
 	if !d.Starts && d.Samples == 0 {
@@ -241,7 +244,7 @@ func (d Decode) forever(n int) Decode {
 	return d
 }
 
-// starts is the number of routes a row of the batch is given, for instances of n customers.
+// starts returns the number of routes per row of the batch, for instances of n customers.
 func (d Decode) starts(n int) int {
 	switch {
 	case d.Samples > 0:
@@ -252,8 +255,8 @@ func (d Decode) starts(n int) int {
 	return 1
 }
 
-// Routes is the number of routes an instance of n customers is given; a beam search begins with
-// them. Those of an active search are as many again per iteration.
+// Routes returns the number of routes per instance of n customers. A beam search begins with as
+// many. An active search makes as many in each iteration.
 func (d Decode) Routes(n int) int {
 	rounds := 1
 	if d.Active {
@@ -264,7 +267,7 @@ func (d Decode) Routes(n int) int {
 
 func (d Decode) symmetries() int { return max(1, d.Symmetries) }
 
-// fewer is what a user changes where routes by this decoder do not fit.
+// fewer returns advice for a user whose routes by this decoder do not fit into memory, or "".
 func (d Decode) fewer(n int) string {
 	if d.Routes(n) > 1 {
 		return "--decode greedy, which builds one route per instance"
@@ -272,7 +275,7 @@ func (d Decode) fewer(n int) string {
 	return ""
 }
 
-// instead is fewer for problems that are given: those that are too large for any decoder have
+// instead is fewer for given problems. For problems that are too large for every decoder it advises
 // another method.
 func (d Decode) instead(n int) string {
 	return cmp.Or(d.fewer(n), "--method search in place of a policy, whose attention is over all pairs of nodes")

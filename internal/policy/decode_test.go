@@ -7,9 +7,8 @@ import (
 	"haul/internal/config"
 )
 
-// TestDecodeFor: where nobody says how, as many routes as a second allows, and drawn ones where the
-// starts are viewed, up to twice the customers of training: what is drawn far from there is no
-// good.
+// TestDecodeFor: the default decoder makes as many routes as a second allows. With viewed starts it
+// samples them, up to twice the customers of training: larger samples are bad.
 func TestDecodeFor(t *testing.T) {
 	for _, c := range []struct {
 		views          bool
@@ -40,8 +39,8 @@ func TestDecodeFor(t *testing.T) {
 	}
 }
 
-// TestDrawnFor: whoever asks for the most likely routes of viewed starts is told of the drawn ones,
-// near the size of training alone.
+// TestDrawnFor: a greedy decoder of viewed starts is answered with the sampling one, near the size
+// of training only.
 func TestDrawnFor(t *testing.T) {
 	for _, c := range []struct {
 		decode string
@@ -66,7 +65,7 @@ func TestDrawnFor(t *testing.T) {
 	}
 }
 
-// TestValidationDecode: a run is judged as its policy will be used.
+// TestValidationDecode: validation uses the default decoder of the policy.
 func TestValidationDecode(t *testing.T) {
 	for _, c := range []struct {
 		views      bool
@@ -106,8 +105,8 @@ func TestParseDecode(t *testing.T) {
 	}
 }
 
-// TestForever: with time left, routes are drawn from the same starts, or as many as there are
-// customers; the most likely ones again would bring nothing.
+// TestForever: with time left, routes are sampled from the same starts, or as many as there are
+// customers, because greedy routes would repeat.
 func TestForever(t *testing.T) {
 	for name, want := range map[string]Decode{
 		"greedy":      {Samples: 7, Symmetries: 1},

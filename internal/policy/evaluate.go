@@ -8,8 +8,8 @@ import (
 	"haul/internal/vrp"
 )
 
-// Evaluate routes generated instances of any size. Temperature 0 means
-// inference.default_temperature. If ctx ends, it returns the first instances together with the
+// Evaluate routes generated instances of any size. If Temperature is 0 it uses
+// inference.default_temperature. If ctx ends, it returns the results of the first instances and the
 // error.
 func (p *Policy) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, error) {
 	if o.Temperature == 0 {
@@ -26,8 +26,8 @@ func (p *Policy) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, erro
 	return out, errors.Join(err, e.Close())
 }
 
-// evaluateGiven is Evaluate by a beam search, an active one or tours that are joined, for which the
-// host draws the instances.
+// evaluateGiven is Evaluate for beam search, active search and recombination, for which the host
+// generates the instances.
 func (p *Policy) evaluateGiven(ctx context.Context, o EvalOptions) (*Evaluation, error) {
 	if err := o.Source.Check(); err != nil {
 		return nil, err

@@ -14,38 +14,38 @@ import (
 	"haul/internal/vrp"
 )
 
-// EvalOptions say which instances are routed and how.
+// EvalOptions configure an evaluation on generated instances.
 type EvalOptions struct {
 	Source      vrp.Source // see SourceOf and Policy.Source
 	First       uint64     // index of the first instance
 	Count       int
 	Decode      Decode
-	Batch       int            // instances at a time, 0: chosen. Results do not depend on it
+	Batch       int            // instances at a time; 0: chosen by size. Results do not depend on it
 	Temperature float64        // of sampling
-	Validate    bool           // the validator sees the chosen route of every instance
-	KeepTours   bool           // return them
+	Validate    bool           // check the best route of every instance by the validator
+	KeepTours   bool           // store Tours in the result
 	Progress    func(done int) // may be nil
-	World       *comm.World    // ranks that share the instances out; nil: this process is alone
-	// ranks up to this many have batches of the same size: a card's kernels, and with them the last
-	// bits of a length, go by the size
+	World       *comm.World    // ranks that share the instances; nil: a single process
+	// Batches have the same size for all numbers of ranks up to this. A GPU chooses its kernels by
+	// the size of the batch, and with them the last bits of a length.
 	Parts int
 }
 
-// Evaluation is the best route of every instance.
+// Evaluation holds the best solution of every instance.
 type Evaluation struct {
 	Lengths []float64
-	Tours   [][]int32 // visits from depot to depot, with KeepTours; a rank has those of its share
-	// of an active search; nil: another decoder
+	Tours   [][]int32 // visits from depot to depot, if KeepTours; on each rank those of its own instances
+	// of an active search; nil for other decoders
 	Iterations *Iterations
 }
 
-// Iterations are the fewest and the most that an active search made on a problem.
+// Iterations holds the least and the greatest number of an active search's iterations on a problem.
 type Iterations struct {
 	Fewest int `json:"iterations"`
 	Most   int `json:"iterations_most"`
 }
 
-// String counts them for a person.
+// String formats the numbers for a user.
 func (i *Iterations) String() string {
 	if i.Fewest == i.Most {
 		return fmt.Sprint(i.Most)
@@ -53,22 +53,22 @@ func (i *Iterations) String() string {
 	return fmt.Sprintf("%d to %d", i.Fewest, i.Most)
 }
 
-// Evaluator is a compiled evaluation of one source: the program can be run again after the
+// Evaluator is a compiled evaluation on one source of instances. Run can be called again after the
 // weights have changed.
 type Evaluator struct {
 	o       EvalOptions
-	rows    int // of a run: instances times symmetries
+	rows    int // rows of a program run: instances times symmetries
 	starts  int
 	steps   int
 	routes  *plan.Routes
 	runner  kernel.Runner
-	batch   *vrp.Batch // the same instances, drawn on the host for the validator
+	batch   *vrp.Batch // the same instances, generated on the host for the validator
 	lengths []float32
 	actions []int32
 	tour    []int32
 }
 
-// NewEvaluator compiles the evaluation of a network whose weights are in the store.
+// NewEvaluator compiles the evaluation of a network with the weights in store.
 func NewEvaluator(dev kernel.Device, m *model.Network, store kernel.Store, o EvalOptions) (*Evaluator, error) {
 	if err := o.Source.Check(); err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func NewEvaluator(dev kernel.Device, m *model.Network, store kernel.Store, o Eva
 	return e, nil
 }
 
-// FitsHost asks whether the host can keep what an evaluation returns.
+// FitsHost returns an error if the results of an evaluation do not fit into host memory.
 func FitsHost(o EvalOptions) error {
 	each := int64(8 + 8) // a length, and its reference
 	if o.KeepTours {
@@ -116,8 +116,8 @@ func FitsHost(o EvalOptions) error {
 	return run.FitsHost("count", "the host", fmt.Sprintf("keeping the results of %d instances", o.Count), o.Count, run.Product(each, int64(o.Count)))
 }
 
-// Run routes all instances. It heeds ctx, within a batch too, and then returns those that are done
-// beside the error; ranks stop together, between two batches, with none.
+// Run routes all instances. If ctx ends, also within a batch, it returns the results of the first
+// instances and the error. Several ranks stop together between batches, without results.
 func (e *Evaluator) Run(ctx context.Context) (*Evaluation, error) {
 	sym := e.o.Decode.symmetries()
 	out := &Evaluation{Lengths: make([]float64, e.o.Count)}
@@ -135,7 +135,7 @@ func (e *Evaluator) Run(ctx context.Context) (*Evaluation, error) {
 			break
 		}
 		first := e.o.First + uint64(done)
-		// Rows are numbered from the first instance under its first symmetry.
+		// Rows are numbered from the first symmetry of the first instance.
 		if err := e.runner.SetState(kernel.State{Instances: first * uint64(sym)}); err != nil {
 			return nil, err
 		}
@@ -162,7 +162,8 @@ func (e *Evaluator) Run(ctx context.Context) (*Evaluation, error) {
 	return out, e.o.World.Collect(out.Lengths, slices.Clone(out.Lengths[from:to]), stopped)
 }
 
-// take reads a batch's routes and picks the best of each instance; those from `to` on are idle.
+// take reads a batch's routes and selects the best of each instance. Instances from `to` on are
+// padding.
 func (e *Evaluator) take(out *Evaluation, done, to int, first uint64) error {
 	if err := e.runner.ReadBatch(e.routes.Length, e.lengths); err != nil {
 		return err
@@ -197,7 +198,8 @@ func (e *Evaluator) take(out *Evaluation, done, to int, first uint64) error {
 	return nil
 }
 
-// NotFinite is the end of an evaluation whose network computes no numbers: its training diverged.
+// NotFinite is the error of an evaluation whose network computes NaN or infinity: training
+// diverged.
 type NotFinite struct {
 	Op string // the first op whose result is not finite
 }
@@ -206,8 +208,8 @@ func (e *NotFinite) Error() string {
 	return fmt.Sprintf("the policy's results are not finite, first in %s: its training diverged", e.Op)
 }
 
-// invalid is what is wrong where the validator refuses a route: the network, if its results are no
-// numbers, or else the route.
+// invalid explains why the validator refused a route: the network's results are not finite, or else
+// the route itself is wrong.
 func (e *Evaluator) invalid(instance uint64, refusal error) error {
 	if op, err := e.runner.FirstBad(); err == nil && op != "" {
 		return &NotFinite{Op: op}
@@ -215,11 +217,11 @@ func (e *Evaluator) invalid(instance uint64, refusal error) error {
 	return fmt.Errorf("instance %d: the policy's route is invalid: %w", instance, refusal)
 }
 
-// lengthTolerance covers float32 sums of up to a few thousand legs in another order, and the
-// rounding of 1-x under a symmetry.
+// lengthTolerance allows for float32 sums of up to a few thousand edges in another order, and for
+// the rounding of 1-x in a symmetry.
 const lengthTolerance = 1e-4
 
-// validate asks the validator about a route, and whether it is as long as the device says.
+// validate checks a route, and its length on the device, against the validator.
 func validate(b *vrp.Batch, i int, tour []int32, length float32) error {
 	if err := b.Validate(i, tour); err != nil {
 		return err
@@ -231,11 +233,11 @@ func validate(b *vrp.Batch, i int, tour []int32, length float32) error {
 	return nil
 }
 
-// Options are what the evaluator was made for.
+// Options returns the options of NewEvaluator.
 func (e *Evaluator) Options() EvalOptions { return e.o }
 
-// Memory is what the program holds on its device.
+// Memory returns the bytes of the program on its device.
 func (e *Evaluator) Memory() int64 { return e.runner.Memory() }
 
-// Close gives back what the program holds.
+// Close frees the program.
 func (e *Evaluator) Close() error { return e.runner.Close() }

@@ -18,8 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestEvaluate: no batch size changes a route, more routes are never worse, none beats the optimum,
-// and the validator accepts all.
+// TestEvaluate: routes do not depend on the batch size, more routes are never worse, none beats the
+// optimum, and the validator accepts all.
 func TestEvaluate(t *testing.T) {
 	p := loadSaved(t)
 	const count = 37
@@ -79,8 +79,8 @@ func TestEvaluateOtherSizes(t *testing.T) {
 	}
 }
 
-// TestEvaluateKeepsWhatIsDone: an evaluation that is interrupted returns the first instances as a
-// whole one has them, by every way that instances are decoded.
+// TestEvaluateKeepsWhatIsDone: an interrupted evaluation returns the results of the first
+// instances, for every decoder.
 func TestEvaluateKeepsWhatIsDone(t *testing.T) {
 	p := loadSaved(t)
 	for _, decode := range []string{"greedy", "sgbs:2,2", "eas:2"} {
@@ -134,10 +134,9 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestTemperatureOfADecoder: where it is near nothing the most likely node is drawn at nearly every
-// step, from the same starts, and where it is high other routes come of them; generated instances
-// and given problems alike. The policy has learned so little that some nodes are as likely as
-// others to the third digit.
+// TestTemperatureOfADecoder: at a temperature near zero nearly every sample is the most likely
+// node. At a high one other routes result. Both hold for generated instances and given problems.
+// The policy has learned so little that some nodes are equally likely to the third digit.
 func TestTemperatureOfADecoder(t *testing.T) {
 	p := loadSaved(t)
 	src := p.Source(rng.TestInstances)
@@ -191,8 +190,8 @@ func TestTemperatureOfADecoder(t *testing.T) {
 	}
 }
 
-// TestMemoryIsForeseen: what a program of many nodes is said to need before it is compiled is most
-// of what it has then, tables of pairs included; a card makes them for all instances of a batch.
+// TestMemoryIsForeseen: the estimate before compiling a program of many nodes is most of the memory
+// that it then has, tables of pairs included. A GPU has them for all instances of a batch.
 func TestMemoryIsForeseen(t *testing.T) {
 	path, _ := saved(t, "model.pointer_pairs=true", "model.pointer_distance=0.5")
 	dev := openCPU(t, 2)
@@ -222,8 +221,7 @@ func TestMemoryIsForeseen(t *testing.T) {
 	}
 }
 
-// TestBatchesOfManyNodes: what all pairs of an instance's nodes say to one another bounds a batch,
-// since a card keeps it for each.
+// TestBatchesOfManyNodes: tables of pairs of nodes limit a batch, since a GPU has one per instance.
 func TestBatchesOfManyNodes(t *testing.T) {
 	for n, want := range map[int]int{20: 1024, 100: 1024, 500: 1024, 1000: 266, 1023: 256, 5000: 10, 100_000: 1} {
 		if got := evalBatch(n, kernel.CVRP, Greedy); got != want {

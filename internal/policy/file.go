@@ -5,7 +5,7 @@ import (
 	"haul/internal/safetensors"
 )
 
-// Pack is a checkpoint with nothing but what routing needs: settings, and weights as F32 or BF16.
+// Pack returns a checkpoint for routing only: settings, and weights as F32 or BF16.
 func Pack(ck *run.Checkpoint, as safetensors.DType) (*safetensors.File, error) {
 	_, m, err := networkOf(ck)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"haul/internal/rng"
 )
 
-// Grows names the weights of `from` that are the first part of the weights of `to`, with the
-// axis, and what the network of `from` does not see. There are such weights if the features and
-// the context of one rule set begin with those of the other: for example from a policy of one
-// depot to one of several.
+// Grows supports a run that begins with the weights of a policy for simpler problems, for example
+// of one depot instead of several. It returns the weights of `to` whose beginning along an axis is
+// the weight of `from`, with that axis, and describes the inputs that the network of `from` lacks.
+// axes is empty unless the features and the context of one rule set begin with those of the other.
 func Grows(from, to *config.Config) (axes map[string]int, sees string) {
 	old, new := rulesOf(SourceOf(from, rng.TrainInstances)), rulesOf(SourceOf(to, rng.TrainInstances))
 	features, context := new.Features(), new.Context()
@@ -23,7 +23,7 @@ func Grows(from, to *config.Config) (axes map[string]int, sees string) {
 	return model.GrownWeights(), "new to them are " + strings.Join(more, ", ") + ", which begin with weights of 0"
 }
 
-// starts: all begins with first.
+// starts reports whether all begins with first.
 func starts(all, first []string) bool {
 	return len(all) >= len(first) && slices.Equal(all[:len(first)], first)
 }

@@ -7,8 +7,8 @@ import (
 	"haul/internal/config"
 )
 
-// TestGrows: problems of one depot are the beginning of those of several, and nothing else is of
-// anything.
+// TestGrows: weights of one depot are the beginning of weights of several; all other pairs of rule
+// sets have none.
 func TestGrows(t *testing.T) {
 	settings := func(name, attributes string) *config.Config {
 		c, err := config.Load(name, nil)

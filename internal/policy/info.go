@@ -2,24 +2,24 @@ package policy
 
 import "haul/internal/run"
 
-// Info is what a checkpoint says about its policy.
+// Info describes the policy of a checkpoint.
 type Info struct {
-	Customers    int       `json:"customers"` // of the problems that it was trained on
+	Customers    int       `json:"customers"` // of the training problems
 	Capacity     int       `json:"capacity"`
 	Distribution string    `json:"distribution"`
-	Variants     []string  `json:"variants"` // the kinds of problems that it has learned, as RouteFinder names them
+	Variants     []string  `json:"variants"` // variants in training, by RouteFinder's names
 	Layers       int       `json:"layers"`
 	Width        int       `json:"width"`
 	Parameters   int       `json:"parameters"`
-	Decode       string    `json:"decode"`    // default for a problem of that size
-	Updates      int       `json:"updates"`   // of all runs that made its weights, as far as the file knows them
-	Instances    int       `json:"instances"` // of those
-	Settings     string    `json:"settings"`  // the name of the last run's
+	Decode       string    `json:"decode"`    // default decoder for problems of that size
+	Updates      int       `json:"updates"`   // of all runs that the file lists
+	Instances    int       `json:"instances"` // training instances in these updates
+	Settings     string    `json:"settings"`  // name of the last run's settings
 	Seconds      float64   `json:"train_seconds"`
-	Runs         []PastRun `json:"runs"` // oldest first; each later one began with the weights of the one before
+	Runs         []PastRun `json:"runs"` // oldest first; each run began with the weights of the previous one
 }
 
-// PastRun is one of the runs that made a policy.
+// PastRun describes a run that trained a policy.
 type PastRun struct {
 	Settings  string  `json:"settings"`
 	Updates   int     `json:"updates"`
@@ -27,7 +27,7 @@ type PastRun struct {
 	Seconds   float64 `json:"train_seconds"`
 }
 
-// Describe reads a routing checkpoint's settings.
+// Describe returns the Info of a routing checkpoint.
 func Describe(ck *run.Checkpoint) (*Info, error) {
 	c, m, err := networkOf(ck)
 	if err != nil {

@@ -7,23 +7,23 @@ import (
 	"haul/internal/vrp"
 )
 
-// Combining several tours of one problem: if some routes of one tour serve the same customers as
-// some routes of another, the shorter ones are kept. Routes do not depend on each other, so
-// routes of different tours may stand side by side.
+// Recombination of solutions: if some routes of one solution serve the same customers as some
+// routes of another, the shorter routes replace the others. That is valid because routes do not
+// depend on each other.
 //
-// What a reader could break: only whole groups of routes that serve the same customers are
-// exchanged, so that every customer is served once. Lengths are the problem's own.
+// Only groups of routes that serve the same customers are exchanged, so that every customer is
+// served once. Lengths are computed with the problem's own distances.
 
-// joiner holds what joining the tours of one problem needs.
+// joiner recombines solutions of one problem.
 type joiner struct {
 	prob   *vrp.Problem
-	nodes  int // depots, then customers
+	nodes  int // number of nodes: depots, then customers
 	depots int
-	dist   []float64 // [nodes][nodes]; nil: of too many
+	dist   []float64 // [nodes][nodes]; nil: too many nodes for a table
 	open   bool
-	group  []int32   // of the routes of two tours, one behind the other
-	saves  []float64 // by group
-	order  *orderer  // nil: the order of a route's customers matters
+	group  []int32   // by route, those of one solution before those of the other: union-find parent
+	saves  []float64 // by group: the gain if the other solution's routes replace it
+	order  *orderer  // nil: the order of customers in a route must not change
 }
 
 func newJoiner(prob *vrp.Problem) *joiner {
@@ -45,10 +45,10 @@ func newJoiner(prob *vrp.Problem) *joiner {
 	return j
 }
 
-// mostTabled is how many nodes a table of their distances is made for: 8 MB.
+// mostTabled is the largest number of nodes for which dist is computed: 8 MB.
 const mostTabled = 1024
 
-// way is the distance between two nodes.
+// way returns the distance from a to b.
 func (j *joiner) way(a, b int) float64 {
 	if j.dist == nil {
 		return j.prob.Dist(a, b)
@@ -56,7 +56,7 @@ func (j *joiner) way(a, b int) float64 {
 	return j.dist[a*j.nodes+b]
 }
 
-// cut lists the routes of a tour.
+// cut splits a solution into its routes.
 func (j *joiner) cut(tour []int32) *cutTour {
 	t := &cutTour{of: make([]int32, j.prob.N()+1)}
 	j.prob.EachRoute(tour, func(depot int32, customers []int32) {
@@ -75,7 +75,7 @@ func (j *joiner) cut(tour []int32) *cutTour {
 	return t
 }
 
-// find is the first member of a route's group.
+// find returns the representative of a route's group.
 func (j *joiner) find(r int32) int32 {
 	for j.group[r] != r {
 		j.group[r] = j.group[j.group[r]]
@@ -84,7 +84,8 @@ func (j *joiner) find(r int32) int32 {
 	return r
 }
 
-// exchange lets t take over what is shorter in u, and says whether anything was.
+// exchange replaces groups of routes in t by shorter ones of u, and reports whether it replaced
+// any.
 func (j *joiner) exchange(t, u *cutTour) bool {
 	mine, all := len(t.routes), len(t.routes)+len(u.routes)
 	j.group, j.saves = slices.Grow(j.group[:0], all)[:all], slices.Grow(j.saves[:0], all)[:all]
@@ -119,7 +120,8 @@ func (j *joiner) exchange(t, u *cutTour) bool {
 	return true
 }
 
-// takeOver lets t take over from all tours until nothing is shorter, and says whether anything was.
+// takeOver calls exchange with all tours until t does not become shorter, and reports whether it
+// did.
 func (j *joiner) takeOver(t *cutTour, tours []*cutTour) (did bool) {
 	for again := true; again; {
 		again = false
@@ -131,11 +133,12 @@ func (j *joiner) takeOver(t *cutTour, tours []*cutTour) (did bool) {
 	return did
 }
 
-// joinStarts is how many of the shortest tours take over from all: which one begins matters.
+// joinStarts is the number of solutions, the shortest ones, from which recombination starts: the
+// result depends on the start.
 const joinStarts = 8
 
-// join is the best that the tours come to; no routes where one of them alone is as short. A tour is
-// what Problem.EachRoute reads.
+// join returns the best recombination of the tours, or no routes if a single tour is as short. Each
+// tour is a sequence of visits as Problem.EachRoute reads it.
 func (j *joiner) join(tours [][]int32) vrp.Solution {
 	all := make([]*cutTour, len(tours))
 	for k, tour := range tours {
@@ -149,7 +152,7 @@ func (j *joiner) join(tours [][]int32) vrp.Solution {
 		switch {
 		case best == nil:
 			best = t
-		default: // what was joined before is a tour, too
+		default: // the best result so far takes part too
 			j.exchange(t, best)
 			if t.length < best.length {
 				best = t
@@ -166,7 +169,7 @@ func (j *joiner) join(tours [][]int32) vrp.Solution {
 	return j.solution(best)
 }
 
-// solution is a tour as the problem's routes.
+// solution converts t to the problem's form.
 func (j *joiner) solution(t *cutTour) vrp.Solution {
 	visits := []int32{0}
 	for _, r := range t.routes {

@@ -7,27 +7,27 @@ import (
 	"haul/internal/vrp"
 )
 
-// Combining tours during an active search, which draws tours of a problem again and again.
-// Combining all of them each time would take longer than drawing them, so the best tour takes
-// improvements from the shortest of the new tours, and now and then from all routes that were
-// among those.
+// Recombination during an active search, which samples many solutions of a problem in each
+// iteration. Recombining all of them would take longer than sampling them. The best solution is
+// therefore recombined with the shortest ones of each iteration, and every keptEvery iterations
+// with all routes that were in those.
 
 const (
-	keptTours  = 100 // of an iteration, the shortest: all 800 take ten times as long and gain no more
-	keptStarts = 4   // of those: each takes over from the others, too
-	keptEvery  = 4   // iterations from one look at all kept routes to the next
+	keptTours  = 100 // per iteration, the shortest: all 800 take ten times as long without a greater gain
+	keptStarts = 4   // how many of them start a recombination with the others
+	keptEvery  = 4   // iterations between two recombinations with all stored routes
 )
 
-// keptJoin is what an active search has found of one problem.
+// keptJoin holds the routes that an active search has found for one problem.
 type keptJoin struct {
 	*joiner
 	best  *cutTour
-	pool  *routePool // nil: too many customers
-	rank  []int      // of an iteration's tours
-	tours []*cutTour // likewise, those that are cut
+	pool  *routePool // nil: more customers than mostPooled
+	rank  []int      // order of an iteration's solutions by length
+	tours []*cutTour // the shortest ones of an iteration, as routes
 }
 
-// newKeptJoin goes on from a problem's routes and the tours that they were made of.
+// newKeptJoin starts with a problem's best solution and the solutions that it was selected from.
 func newKeptJoin(prob *vrp.Problem, begin vrp.Solution, actions []int32, tours int) *keptJoin {
 	k := &keptJoin{joiner: newJoiner(prob)}
 	k.best = k.cut(prob.Visits(begin))
@@ -42,7 +42,8 @@ func newKeptJoin(prob *vrp.Problem, begin vrp.Solution, actions []int32, tours i
 	return k
 }
 
-// add lets the best tour take over from the shortest of an iteration, and says whether it did.
+// add recombines the best solution with the shortest of an iteration, and reports whether it
+// improved.
 func (k *keptJoin) add(actions []int32, lengths []float32) bool {
 	k.rank = k.rank[:0]
 	for i := range lengths {
@@ -53,7 +54,7 @@ func (k *keptJoin) add(actions []int32, lengths []float32) bool {
 	k.tours = k.tours[:0]
 	for n, i := range k.rank {
 		if n > 0 && lengths[i] == lengths[k.rank[n-1]] {
-			continue // most likely the same, from another start
+			continue // probably the same solution, from another start
 		}
 		t := k.cut(visitsOf(k.prob, actions[i*steps:][:steps]))
 		if k.pool != nil {
@@ -75,17 +76,17 @@ func (k *keptJoin) add(actions []int32, lengths []float32) bool {
 	if !(k.best.length < before-least) {
 		return false
 	}
-	for r := range k.best.routes { // what came from actions is overwritten by the next
+	for r := range k.best.routes { // the memory of actions will be overwritten
 		k.best.routes[r] = k.best.routes[r].clone()
 	}
 	return true
 }
 
-// improve lets the best tour take over from all kept routes, and says whether it did.
+// improve recombines the best solution with all stored routes, and reports whether it improved.
 func (k *keptJoin) improve() bool { return k.pool != nil && k.pool.improve(k.best) }
 
-// takeMore is takeBest of one more iteration's tours, which join what is kept; a deep one joins all
-// that is kept.
+// takeMore is takeBest for another iteration's solutions, with recombination. With deep, all stored
+// routes take part.
 func (r *Routed) takeMore(k *keptJoin, actions []int32, lengths []float32, deep bool) ([]int32, error) {
 	taken, err := r.takeBest(k.prob, actions, lengths)
 	if err != nil {
@@ -103,8 +104,8 @@ func (r *Routed) takeMore(k *keptJoin, actions []int32, lengths []float32, deep 
 	return taken, nil
 }
 
-// takeKept takes the kept routes where they are better, and returns them as actions. Where the
-// problem does not allow them, what is kept goes on from what it allows.
+// takeKept stores the recombined solution in r if it is better, and returns its actions. If it
+// breaks a limit of the problem, k.best is reset to r's valid solution.
 func (r *Routed) takeKept(k *keptJoin, steps int) (actions []int32, ok bool) {
 	if actions, ok = r.takeSolution(k.prob, k.solution(k.best), steps); !ok {
 		k.best = k.cut(k.prob.Visits(r.Solution))

@@ -7,8 +7,8 @@ import (
 	"haul/internal/vrp"
 )
 
-// TestKeptRoutesOfSeveralIterations: routes of different iterations come together, though each
-// iteration writes its actions over those of the one before.
+// TestKeptRoutesOfSeveralIterations: routes of different iterations are recombined, though each
+// iteration overwrites the actions of the previous one.
 func TestKeptRoutesOfSeveralIterations(t *testing.T) {
 	p := &vrp.Problem{Capacity: 2, Demand: []int32{0, 1, 1, 1, 1, 1, 1}, X: []float64{0, 1, -1, 1.1, -1.1, 0, 0}, Y: []float64{0, 0, 0, 0, 0, 1, 1.1}}
 	tours := [][]int32{{1, 2, 0, 3, 4, 0, 5, 6, 0}, {1, 3, 0, 2, 5, 0, 4, 6, 0}, {2, 4, 0, 1, 6, 0, 3, 5, 0}}
@@ -32,7 +32,8 @@ func TestKeptRoutesOfSeveralIterations(t *testing.T) {
 	}
 }
 
-// TestKeptTourOutlivesItsActions: so does a tour that is taken over whole.
+// TestKeptTourOutlivesItsActions: a solution that is stored whole does not change when the actions
+// are overwritten.
 func TestKeptTourOutlivesItsActions(t *testing.T) {
 	p := &vrp.Problem{Capacity: 2, Demand: []int32{0, 1, 1, 1, 1}, X: []float64{0, 1, -1, 1.1, -1.1}, Y: make([]float64, 5)}
 	begin, better := []int32{1, 2, 0, 3, 4, 0}, []int32{1, 3, 0, 2, 4, 0}
@@ -47,8 +48,8 @@ func TestKeptTourOutlivesItsActions(t *testing.T) {
 	}
 }
 
-// TestKeptRoutesThatAreNotAllowed: where a problem does not allow what is kept, the search goes on
-// from what it allows.
+// TestKeptRoutesThatAreNotAllowed: if the recombined solution is invalid, the search continues with
+// the last valid one.
 func TestKeptRoutesThatAreNotAllowed(t *testing.T) {
 	p := &vrp.Problem{Capacity: 2, Demand: []int32{0, 1, 1, 1, 1}, X: []float64{0, 1, -1, 1.1, -1.1}, Y: make([]float64, 5)}
 	begin := []int32{1, 2, 0, 3, 4, 0}
@@ -61,8 +62,8 @@ func TestKeptRoutesThatAreNotAllowed(t *testing.T) {
 	}
 }
 
-// TestTakeMore: an iteration's tours join what is kept, and a deep one, or the last, takes
-// routes of several iterations.
+// TestTakeMore: an iteration's solutions are recombined with the best. A deep or last recombination
+// uses routes of several iterations.
 func TestTakeMore(t *testing.T) {
 	p := &vrp.Problem{Capacity: 2, Demand: []int32{0, 1, 1, 1, 1, 1, 1}, X: []float64{0, 1, -1, 1.1, -1.1, 0, 0}, Y: []float64{0, 0, 0, 0, 0, 1, 1.1}}
 	tours := [][]int32{{1, 2, 0, 3, 4, 0, 5, 6, 0}, {1, 3, 0, 2, 5, 0, 4, 6, 0}, {2, 4, 0, 1, 6, 0, 3, 5, 0}}
@@ -89,7 +90,7 @@ func TestTakeMore(t *testing.T) {
 			t.Errorf("deep %t: %g in the end, %g is there; kept %v", deep, out[0].Cost, best, a.kept)
 		}
 	}
-	// part of a tour is shorter: no deep look is needed
+	// a group of routes is shorter: no deep recombination is needed
 	begin, mixed := []int32{1, 2, 0, 3, 4, 0, 5, 6, 0}, []int32{1, 3, 0, 2, 4, 0, 5, 0, 6}
 	r := Routed{Solution: vrp.FromTour(begin), Cost: cost(begin)}
 	want := cost([]int32{1, 3, 0, 2, 4, 0, 5, 6, 0})
@@ -98,7 +99,7 @@ func TestTakeMore(t *testing.T) {
 	}
 }
 
-// TestKeptToursAreTheShortest: of more tours than are kept the shortest count, each once.
+// TestKeptToursAreTheShortest: the shortest solutions are selected, without duplicates.
 func TestKeptToursAreTheShortest(t *testing.T) {
 	p := &vrp.Problem{Capacity: 2, Demand: []int32{0, 1, 1, 1, 1}, X: []float64{0, 1, -1, 1.1, -1.1}, Y: make([]float64, 5)}
 	begin := []int32{1, 2, 0, 3, 4, 0}
@@ -120,8 +121,8 @@ func TestKeptToursAreTheShortest(t *testing.T) {
 	}
 }
 
-// TestActiveFinishes: a search of fewer iterations than a deep look waits for takes one in the end,
-// and lets go of what it kept.
+// TestActiveFinishes: a search with fewer iterations than keptEvery recombines all routes at its
+// end and then frees them.
 func TestActiveFinishes(t *testing.T) {
 	p := loadSaved(t)
 	problems := drawnFor(p, 10, 2)

@@ -2,25 +2,25 @@ package policy
 
 import "slices"
 
-// joinedRoute is a route of some tour: its customers in the policy's numbering.
+// joinedRoute is a route of some solution; customers are numbered as in the policy's instances.
 type joinedRoute struct {
 	depot     int32
 	customers []int32
 	length    float64
 }
 
-// clone is the route with customers of its own: those of a tour that was cut are the tour's.
+// clone returns a copy. The customers of a route by cut share the memory of its tour.
 func (r joinedRoute) clone() joinedRoute {
 	r.customers = slices.Clone(r.customers)
 	return r
 }
 
-// least is more than sums in another order differ by.
+// least exceeds the difference of two sums of the same distances in another order.
 const least = 1e-9
 
-// orderer brings a route's customers into a better order: it turns parts around and moves up to
-// three customers in a row, until neither makes the route shorter. That is allowed where nothing
-// but the capacity limits a route and a way back is as long as the way there.
+// orderer improves the order of a route's customers: it reverses segments (2-opt) and moves up to
+// three consecutive customers (Or-opt) until neither makes the route shorter. That is valid if
+// capacity is the only limit of a route and distances are symmetric.
 type orderer struct {
 	dist   []float64 // [nodes][nodes]
 	nodes  int
@@ -28,7 +28,7 @@ type orderer struct {
 	order  []int
 }
 
-// newOrderer is nil where some way is longer than the way back.
+// newOrderer returns nil if dist is not symmetric.
 func newOrderer(dist []float64, nodes, depots int) *orderer {
 	for a := range nodes {
 		for b := range a {
@@ -42,7 +42,7 @@ func newOrderer(dist []float64, nodes, depots int) *orderer {
 
 func (o *orderer) way(a, b int) float64 { return o.dist[a*o.nodes+b] }
 
-// ordered is the route in an order that is as short or shorter.
+// ordered returns the route with an order that is as short or shorter.
 func (o *orderer) ordered(r joinedRoute) joinedRoute {
 	if o == nil || len(r.customers) < 3 {
 		return r
@@ -71,7 +71,7 @@ func (o *orderer) ordered(r joinedRoute) joinedRoute {
 	return out
 }
 
-// turn turns parts of a round around where that is shorter, and says whether any was.
+// turn reverses segments if that makes the round trip shorter, and reports whether it reversed any.
 func (o *orderer) turn(at []int) (did bool) {
 	for a := 1; a < len(at)-2; a++ {
 		for b := a + 1; b < len(at)-1; b++ {
@@ -84,14 +84,14 @@ func (o *orderer) turn(at []int) (did bool) {
 	return did
 }
 
-// shift moves up to three customers in a row to where that is shorter, once, and says whether it
-// did.
+// shift moves up to three consecutive customers to the first place where the round trip becomes
+// shorter, once, and reports whether it did.
 func (o *orderer) shift(at []int) bool {
 	for long := 1; long <= 3; long++ {
 		for a := 1; a+long < len(at); a++ {
-			b := a + long // behind the part
+			b := a + long // end of the segment
 			gone := o.way(at[a-1], at[a]) + o.way(at[b-1], at[b]) - o.way(at[a-1], at[b])
-			for c := 1; c < len(at); c++ { // before the node at c
+			for c := 1; c < len(at); c++ { // insert before the node at c
 				if c >= a && c <= b {
 					continue
 				}

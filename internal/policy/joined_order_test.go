@@ -9,8 +9,7 @@ import (
 	"haul/internal/vrp"
 )
 
-// TestJoinOrdersRoutes: customers of a route come in a better order where nothing but the capacity
-// limits it.
+// TestJoinOrdersRoutes: the order of a route's customers is improved if capacity is the only limit.
 func TestJoinOrdersRoutes(t *testing.T) {
 	round := func() *vrp.Problem {
 		return &vrp.Problem{Capacity: 9, Demand: []int32{0, 1, 1, 1, 1, 1, 1}, X: []float64{0, 1, 2, 3, 3, 2, 1}, Y: []float64{0, 1, 1, 1, -1, -1, -1}}
@@ -37,15 +36,15 @@ func TestJoinOrdersRoutes(t *testing.T) {
 			t.Errorf("%s: %v costs %g, %g is there", name, got, p.Cost(got), best)
 		}
 	}
-	// one-way streets
+	// asymmetric distances
 	j := newJoiner(round())
 	if j.dist[2]++; j.order == nil || newOrderer(j.dist, j.nodes, j.depots) != nil {
 		t.Error("a way that is longer than the way back")
 	}
 }
 
-// TestOrderedRoutes: random routes keep their customers and are as long as they say, no longer than
-// before, and no part that is turned or moved makes them shorter.
+// TestOrderedRoutes: random routes keep their customers, have the stated length, do not become
+// longer, and no reversal or move shortens the result.
 func TestOrderedRoutes(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	for range 300 {
@@ -74,8 +73,8 @@ func TestOrderedRoutes(t *testing.T) {
 	}
 }
 
-// TestOrderedRoutesAreNearlyBest: over many routes of six customers the orders come to hardly more
-// than the best of all.
+// TestOrderedRoutesAreNearlyBest: over many routes of six customers the total length is hardly
+// above the optimum.
 func TestOrderedRoutesAreNearlyBest(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 9))
 	var sum, best float64

@@ -5,19 +5,16 @@ import (
 	"slices"
 )
 
-// Combining routes of any tours: two or three routes of the best tour are replaced by others
-// that serve the same customers, each from another tour.
-//
-// What a reader could break: a replacement serves exactly the customers of what it replaces.
-
-// cutTour is a tour as its routes.
+// Recombination of routes from many solutions: two or three routes of the best solution are
+// replaced by others that serve the same customers, each of which may be from a different solution.
+// cutTour is a solution, split into routes.
 type cutTour struct {
 	routes []joinedRoute
-	of     []int32 // customer to route
+	of     []int32 // by customer: index of its route
 	length float64
 }
 
-// settle notes which route each customer is on, and what all of them come to.
+// settle updates t.of and t.length after a change of routes.
 func (t *cutTour) settle() {
 	t.length = 0
 	for r := range t.routes {
@@ -28,10 +25,10 @@ func (t *cutTour) settle() {
 	}
 }
 
-// customerSet are the customers of a route, one bit each.
+// customerSet is the set of a route's customers, one bit each.
 type customerSet [mostPooled / 64]uint64
 
-// mostPooled is how many customers are pooled: more would need wider sets.
+// mostPooled is the largest number of customers for a pool: more would need wider sets.
 const mostPooled = 128
 
 func (s customerSet) union(o customerSet) customerSet {
@@ -50,7 +47,7 @@ func (s customerSet) without(o customerSet) customerSet {
 
 func (s customerSet) within(o customerSet) bool { return s.without(o) == customerSet{} }
 
-// setOf are a route's customers.
+// setOf returns the set of a route's customers.
 func setOf(r *joinedRoute) (s customerSet) {
 	for _, v := range r.customers {
 		s[(v-1)/64] |= 1 << ((v - 1) % 64)
@@ -58,10 +55,10 @@ func setOf(r *joinedRoute) (s customerSet) {
 	return s
 }
 
-// has says whether a customer, from 0, is in the set.
+// has reports whether a customer, counted from 0, is in the set.
 func (s customerSet) has(customer int32) bool { return s[customer/64]>>(customer%64)&1 != 0 }
 
-// first is the lowest customer of a set that has one.
+// first returns the lowest customer of a set that is not empty.
 func (s customerSet) first() int32 {
 	for k, w := range s {
 		if w != 0 {
@@ -71,18 +68,18 @@ func (s customerSet) first() int32 {
 	return -1
 }
 
-// routePool is the shortest route of all tours for each set of customers, in a better order where
-// one is found.
+// routePool holds, for each set of customers, the shortest route of all solutions. An orderer may
+// have improved its order.
 type routePool struct {
-	*orderer // nil: orders stay
+	*orderer // nil: orders must not change
 	routes   []joinedRoute
-	sets     []customerSet // their customers
+	sets     []customerSet // by route: its customers
 	at       map[customerSet]int
 	among    []int
-	// sets that nothing shorter was found for: as long as their customers stay together nothing will
-	// be
+	// unions of up to three routes' customers for which no shorter cover exists; cleared by improve
+	// if grown
 	failed map[customerSet]bool
-	grown  bool // since then: there may be something now
+	grown  bool // a route was added since failed was filled
 }
 
 func newRoutePool(o *orderer, tours []*cutTour) *routePool {
@@ -93,7 +90,7 @@ func newRoutePool(o *orderer, tours []*cutTour) *routePool {
 	return p
 }
 
-// add takes up the routes of one more tour.
+// add adds the routes of a solution.
 func (p *routePool) add(t *cutTour) {
 	for _, r := range t.routes {
 		set := setOf(&r)
@@ -111,7 +108,7 @@ func (p *routePool) add(t *cutTour) {
 	}
 }
 
-// inside are the routes that serve customers of a set and no others.
+// inside returns the routes whose customers are all in the set.
 func (p *routePool) inside(set customerSet) []int {
 	p.among = p.among[:0]
 	for k := range p.sets {
@@ -122,8 +119,8 @@ func (p *routePool) inside(set customerSet) []int {
 	return p.among
 }
 
-// cover finds at most `most` routes of those among that serve a set of customers and are shorter
-// than `than` in all.
+// cover returns at most `most` of the given routes that together serve exactly the set's customers
+// and are shorter than `than` in total, with their total length. It returns nil if there are none.
 func (p *routePool) cover(among []int, set customerSet, than float64, most int) ([]int, float64) {
 	var best []int
 	if k, ok := p.at[set]; ok && p.routes[k].length < than {
@@ -145,8 +142,8 @@ func (p *routePool) cover(among []int, set customerSet, than float64, most int) 
 	return best, than
 }
 
-// improve replaces up to three routes of a tour while that makes it shorter, and says whether it
-// did.
+// improve replaces up to three routes of a solution by shorter ones while that is possible, and
+// reports whether it did.
 func (p *routePool) improve(t *cutTour) (did bool) {
 	if p.grown {
 		clear(p.failed)
@@ -158,7 +155,7 @@ func (p *routePool) improve(t *cutTour) (did bool) {
 	return did
 }
 
-// replace replaces some routes once.
+// replace does one such replacement.
 func (p *routePool) replace(t *cutTour) bool {
 	sets := make([]customerSet, len(t.routes))
 	for r := range t.routes {

@@ -7,8 +7,8 @@ import (
 	"haul/internal/vrp"
 )
 
-// TestJoinTakesRoutesOfSeveralTours: two routes give way to two others of different tours, where no
-// two tours have a part in common.
+// TestJoinTakesRoutesOfSeveralTours: two routes are replaced by two others from different
+// solutions, though no two solutions have a group in common.
 func TestJoinTakesRoutesOfSeveralTours(t *testing.T) {
 	p := &vrp.Problem{Capacity: 2, Demand: []int32{0, 1, 1, 1, 1, 1, 1}, X: []float64{0, 1, -1, 1.1, -1.1, 0, 0}, Y: []float64{0, 0, 0, 0, 0, 1, 1.1}}
 	tours := [][]int32{{1, 2, 0, 3, 4, 0, 5, 6, 0}, {1, 3, 0, 2, 5, 0, 4, 6, 0}, {2, 4, 0, 1, 6, 0, 3, 5, 0}}
@@ -23,7 +23,7 @@ func TestJoinTakesRoutesOfSeveralTours(t *testing.T) {
 	}
 }
 
-// TestJoinOfManyCustomers: past what is pooled, tours are joined as two by two.
+// TestJoinOfManyCustomers: above mostPooled only pairs of solutions are recombined.
 func TestJoinOfManyCustomers(t *testing.T) {
 	for _, n := range []int{mostPooled - 1, mostPooled, mostPooled + 1} {
 		p := &vrp.Problem{Capacity: 2, Demand: make([]int32, n+1), X: make([]float64, n+1), Y: make([]float64, n+1)}
@@ -36,7 +36,7 @@ func TestJoinOfManyCustomers(t *testing.T) {
 				}
 			}
 		}
-		// the first two routes of one tour as four of single customers: longer, and nothing else differs
+		// the first two routes of a solution as four of one customer: longer, otherwise equal
 		worse := append([]int32{1, 0, 2, 0, 3, 0, 4, 0}, tours[0][6:]...)
 		got := newJoiner(p).join([][]int32{worse, tours[0], tours[1]})
 		if got.Routes != nil && vrp.Validate(p, got) != nil {

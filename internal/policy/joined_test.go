@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestJoinTakesTheShorterRoutes: where two tours serve the same customers by some of their routes,
-// the shorter routes stay; where no part of one serves what a part of the other does, nothing does.
+// TestJoinTakesTheShorterRoutes: if some routes of two solutions serve the same customers, the
+// shorter ones stay. Without such groups the solutions stay as they are.
 func TestJoinTakesTheShorterRoutes(t *testing.T) {
 	// four customers to the right of the depot and four to the left
 	p := &vrp.Problem{Capacity: 4, Demand: []int32{0, 1, 1, 1, 1, 1, 1, 1, 1},
@@ -36,7 +36,7 @@ func TestJoinTakesTheShorterRoutes(t *testing.T) {
 			t.Errorf("%s: %v", what, got)
 		}
 	}
-	// of open routes the way home does not count: the order from far to near is the longer one
+	// the return of open routes has no cost: serving the farthest customer first is longer
 	p.Open = true
 	if got := newJoiner(p).join([][]int32{tour([]int32{1, 2, 3, 4}, []int32{8, 7, 6, 5}), tour([]int32{5, 6, 7, 8}, []int32{4, 3, 2, 1})}); got.Routes == nil ||
 		p.Cost(got) != p.Cost(vrp.FromTour(tour([]int32{1, 2, 3, 4}, []int32{5, 6, 7, 8}))) {
@@ -44,8 +44,8 @@ func TestJoinTakesTheShorterRoutes(t *testing.T) {
 	}
 }
 
-// TestJoinIsNeverLonger: what random tours of any kind of problem come to is valid, no longer than
-// any of them, and cannot be joined with one of them once more.
+// TestJoinIsNeverLonger: the recombination of random solutions of any variant is valid, no longer
+// than each of them, and cannot be improved by recombining it with one of them.
 func TestJoinIsNeverLonger(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		kinds := []string{"cvrp", "ovrp", "mdcvrp", "mdovrp"}
@@ -106,8 +106,8 @@ func numbers(n int) []int32 {
 	return out
 }
 
-// TestDecodersJoin: routes are no longer than those of the same decoder alone, whatever the batch,
-// and an active search goes on from them.
+// TestDecodersJoin: routes are no longer than those of the decoder without +join, for any batch,
+// and an active search continues from them.
 func TestDecodersJoin(t *testing.T) {
 	p := loadSaved(t)
 	problems := drawnFor(p, 14, 6)
@@ -139,8 +139,8 @@ func TestDecodersJoin(t *testing.T) {
 	}
 }
 
-// TestTheFirstVehicleLeavesFromWhereItWasPlaced: a tour whose first action is a depot begins there,
-// be another one nearer to its first customer.
+// TestTheFirstVehicleLeavesFromWhereItWasPlaced: a solution whose first action is a depot starts
+// there, even if another depot is nearer to its first customer.
 func TestTheFirstVehicleLeavesFromWhereItWasPlaced(t *testing.T) {
 	mix, err := vrp.ParseMix("mdcvrp")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"haul/internal/rng"
 )
 
-// networks lists what a routing policy may be made of, by the name of the model. Another encoder is
-// a file in internal/model, its settings, and a line here.
+// networks lists the types of routing networks by the name of the model. A new encoder needs a file
+// in internal/model, its settings, and a line here.
 var networks = []struct {
 	name string
 	make func(c *config.Config) (*model.Network, error)
@@ -28,7 +28,7 @@ var networks = []struct {
 	}},
 }
 
-// NewNetwork is the network that the settings describe.
+// NewNetwork returns the network that the settings describe.
 func NewNetwork(c *config.Config) (*model.Network, error) {
 	for _, n := range networks {
 		if n.name == c.Recipe() {
@@ -38,7 +38,7 @@ func NewNetwork(c *config.Config) (*model.Network, error) {
 	return nil, fmt.Errorf("no routing network is called %s; there are %s", c.Recipe(), strings.Join(Models(), ", "))
 }
 
-// Models lists the names of the models whose checkpoints hold a policy.
+// Models returns the names of the models whose checkpoints hold a policy.
 func Models() (out []string) {
 	for _, n := range networks {
 		out = append(out, n.name)
@@ -46,5 +46,5 @@ func Models() (out []string) {
 	return out
 }
 
-// Is says whether checkpoints of that model hold a policy.
+// Is reports whether checkpoints of the named model hold a policy.
 func Is(name string) bool { return slices.Contains(Models(), name) }

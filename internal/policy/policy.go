@@ -1,9 +1,9 @@
-// Package policy is a trained routing network at work: it reads checkpoints, feeds problems to
-// the network, decodes routes, does beam search and routes many problems at once.
-// internal/recipe/routing does the training.
+// Package policy routes with a trained network: it loads checkpoints, passes problems to the
+// network, decodes routes, runs beam and active search, and routes many problems at once. The
+// commands solve, eval and serve call it, and internal/recipe/routing calls it for validation.
 //
-// What a reader could break: files stand in an order, and none uses what is above it. The order
-// is in internal/lint/files_test.go.
+// Its files have an order, which internal/lint/files_test.go lists: a file uses only files that are
+// below it.
 package policy
 
 import (
@@ -22,19 +22,19 @@ import (
 
 // Policy is a trained model on a device, ready to route.
 type Policy struct {
-	Config *config.Config // what it was trained with
-	Epoch  int            // finished epochs
-	// of the routes that Prepare's programs draw: the run's unless it is set before
+	Config *config.Config // the settings of its training
+	Epoch  int            // completed epochs of training
+	// seed of routes that programs of Prepare sample: the seed of the run unless it is set before
 	Seed  uint64
 	dev   kernel.Device
 	model *model.Network
 	store kernel.Store
 }
 
-// Load reads a checkpoint's policy onto a device.
+// Load loads the policy of a checkpoint file into a device.
 func Load(dev kernel.Device, path string) (*Policy, error) { return LoadShared(nil, dev, path) }
 
-// LoadShared is Load for all ranks at once.
+// LoadShared is Load on all ranks at once.
 func LoadShared(w *comm.World, dev kernel.Device, path string) (*Policy, error) {
 	ck, err := run.LoadShared(w, path, "")
 	if err != nil {
@@ -43,7 +43,7 @@ func LoadShared(w *comm.World, dev kernel.Device, path string) (*Policy, error) 
 	return New(dev, ck)
 }
 
-// New puts the policy of a routing checkpoint onto a device.
+// New loads the policy of a routing checkpoint into a device.
 func New(dev kernel.Device, ck *run.Checkpoint) (*Policy, error) {
 	c, m, err := networkOf(ck)
 	if err != nil {
@@ -63,7 +63,7 @@ func New(dev kernel.Device, ck *run.Checkpoint) (*Policy, error) {
 	return &Policy{Config: c, Epoch: ck.Progress.Concluded / c.Training.NumBatchesPerEpoch, Seed: c.Experiment.RandomSeed, dev: dev, model: m, store: store}, nil
 }
 
-// networkOf is the network of a routing checkpoint.
+// networkOf returns the settings and the network of a routing checkpoint.
 func networkOf(ck *run.Checkpoint) (*config.Config, *model.Network, error) {
 	c, ok := ck.Settings.(*config.Config)
 	if !ok {
@@ -73,11 +73,11 @@ func networkOf(ck *run.Checkpoint) (*config.Config, *model.Network, error) {
 	return c, m, err
 }
 
-// Close takes the policy off its device.
+// Close frees the weights on the device.
 func (p *Policy) Close() error { return p.store.Close() }
 
-// Parameters is the number of learned numbers.
+// Parameters returns the number of weights.
 func (p *Policy) Parameters() int { return p.model.Layout().Count() }
 
-// Source is where instances like those it was trained on come from.
+// Source returns the source of instances like those of training.
 func (p *Policy) Source(purpose rng.Purpose) vrp.Source { return SourceOf(p.Config, purpose) }

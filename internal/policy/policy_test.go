@@ -14,7 +14,7 @@ import (
 	"haul/internal/safetensors"
 )
 
-// tiny are settings of a network that is made and asked within milliseconds.
+// tiny returns settings of a network that compiles and runs within milliseconds.
 func tiny(t testing.TB, sets ...string) *config.Config {
 	t.Helper()
 	sets = append([]string{"problem.num_customers=5", "training.num_batches_per_epoch=4", "training.batch_size=12",
@@ -36,8 +36,8 @@ func openCPU(t testing.TB, workers int) kernel.Device {
 	return dev
 }
 
-// saved is a checkpoint with initial weights, as a run writes it before its first update, and its
-// path.
+// saved writes a checkpoint with initial weights, as a run does before its first update, and
+// returns its path and content.
 func saved(t testing.TB, sets ...string) (string, *safetensors.File) {
 	t.Helper()
 	return savedAs(t, tiny(t, sets...))
@@ -95,7 +95,7 @@ func loadSaved(t testing.TB, sets ...string) *Policy {
 	return p
 }
 
-// TestLoad: what a checkpoint says of its policy, and what is no policy.
+// TestLoad: Info of a checkpoint, and errors for files without a policy.
 func TestLoad(t *testing.T) {
 	path, f := saved(t)
 	p, err := Load(openCPU(t, 1), path)
@@ -129,7 +129,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// crowded is a device without memory.
+// crowded is a device without free memory.
 type crowded struct{ kernel.Device }
 
 func (crowded) AvailableMemory() (int64, bool) { return 1000, true }

@@ -11,8 +11,8 @@ import (
 	"haul/internal/run/runtest"
 )
 
-// TestDecoderIsToldTheSettings: every program of a policy, the beam's too, scores by the distances
-// and pairs of its settings, and by none where they have none.
+// TestDecoderIsToldTheSettings: every program of a policy, also the beam's, adds distances and
+// pairs to the scores if and only if the settings say so.
 func TestDecoderIsToldTheSettings(t *testing.T) {
 	for _, asked := range []bool{true, false} {
 		var sets []string
@@ -44,8 +44,8 @@ func TestDecoderIsToldTheSettings(t *testing.T) {
 	}
 }
 
-// TestGATPolicy: a policy with a graph attention encoder is told its settings, and every decoder
-// makes valid routes of it, beams among them.
+// TestGATPolicy: settings reach the graph attention encoder, and every decoder makes valid routes
+// with it.
 func TestGATPolicy(t *testing.T) {
 	path, _ := savedAs(t, tinyGAT(t, "model_gat.gat_negative_slope=0.3", "model.pointer_distance=0.4"))
 	dev := runtest.Watch(openCPU(t, 1))

@@ -22,28 +22,27 @@ import (
 	"haul/internal/vrp"
 )
 
-// What a reader could break: a cached cost is trusted if its key matches. The key holds
-// everything that the costs depend on; a change of a solver's results must raise
-// referenceVersion.
+// A cached cost is used if its key matches. The key contains everything that the costs depend on.
+// referenceVersion must be raised whenever the results of a solver change.
 
 const referenceVersion = 3
 
-// ExactLimit is the most customers whose optimum is solved for every instance of a set.
+// ExactLimit is the largest number of customers for which every instance is solved to the optimum.
 const ExactLimit = 12
 
-// The methods that a gap may refer to.
+// The methods of reference costs.
 const (
 	Optimum = "optimum"
 	Search  = "search"
 )
 
-// References are the costs that a set of instances is judged against.
+// References holds the costs that a gap is measured against.
 type References struct {
-	Costs  []float64 // not a number where the time for them did not suffice
+	Costs  []float64 // NaN if the time did not suffice for an instance
 	Method string    // Optimum or Search
 }
 
-// Known is how many of the costs are known.
+// Known returns the number of costs that are known.
 func (r *References) Known() int {
 	n := 0
 	for _, c := range r.Costs {
@@ -54,7 +53,7 @@ func (r *References) Known() int {
 	return n
 }
 
-// Pairs are the lengths of the instances whose costs are known, beside these costs.
+// Pairs returns the lengths of the instances with a known cost, and these costs.
 func (r *References) Pairs(lengths []float64) (known, costs []float64) {
 	if r.Known() == len(r.Costs) {
 		return lengths, r.Costs
@@ -67,7 +66,7 @@ func (r *References) Pairs(lengths []float64) (known, costs []float64) {
 	return known, costs
 }
 
-// ReferenceMethod is what a source's instances are judged against.
+// ReferenceMethod returns the method for a source's instances.
 func ReferenceMethod(src vrp.Source) string {
 	if src.N <= ExactLimit && src.Plain() {
 		return Optimum
@@ -75,15 +74,16 @@ func ReferenceMethod(src vrp.Source) string {
 	return Search
 }
 
-// Reference returns the costs of the source's first count instances: the optimum up to ExactLimit
-// customers, else what a search of SearchIterations finds. They are solved once and kept in the
-// user's cache folder; a cache that cannot be read, or written, is only lost time. workers 0 stands
-// for all cores. note, which may be nil, is told about long work.
+// Reference returns the costs of the source's first count instances: optima up to ExactLimit
+// customers, else the results of searches of SearchIterations. Costs are computed once and cached
+// in the user's cache folder. A cache that cannot be read or written only costs time. workers 0
+// means all cores. note reports long work and may be nil.
 func Reference(ctx context.Context, src vrp.Source, count, workers int, note func(string)) (*References, error) {
 	return referenceWithin(ctx, src, count, workers, 0, note)
 }
 
-// referenceWithin begins no search after `within`, where that is above 0.
+// referenceWithin is Reference with a time limit: it starts no search after `within`, if that is
+// above 0.
 func referenceWithin(ctx context.Context, src vrp.Source, count, workers int, within time.Duration, note func(string)) (*References, error) {
 	if workers < 1 {
 		workers = runtime.GOMAXPROCS(0)
@@ -103,9 +103,9 @@ func referenceWithin(ctx context.Context, src vrp.Source, count, workers int, wi
 	return r, nil
 }
 
-// SharedReference is Reference for all ranks at once: rank 0 looks into its cache, and what is not
-// there is shared out. Of instances that are searched none is begun later than `within` from now,
-// as rank 0 says; 0: all are solved.
+// SharedReference is Reference on all ranks at once: rank 0 reads its cache, and the ranks share
+// the other instances. No search starts later than `within` after the call, by rank 0's clock; 0:
+// no limit.
 func SharedReference(ctx context.Context, w *comm.World, src vrp.Source, count, workers int, within time.Duration, note func(string)) (*References, error) {
 	if w == nil {
 		return referenceWithin(ctx, src, count, workers, within, note)
@@ -146,7 +146,7 @@ func SharedReference(ctx context.Context, w *comm.World, src vrp.Source, count, 
 	return r, nil
 }
 
-// solveReferences solves the instances from `first` on.
+// solveReferences solves len(out) instances, beginning with number first.
 func solveReferences(ctx context.Context, src vrp.Source, first int, out []float64, method string, workers int, within time.Duration, note func(string)) error {
 	tell := progressNotes(note, fmt.Sprintf("solving %d instances of %d customers (%s), once", len(out), src.N, method), len(out))
 	if method == Optimum {
@@ -159,7 +159,7 @@ func solveReferences(ctx context.Context, src vrp.Source, first int, out []float
 	return searchCosts(ctx, src, first, workers, until, out, tell, note)
 }
 
-// keep writes the cache of whole sets, where there is one, and says what a set is short of.
+// keep caches a complete set of costs, and reports by a note if costs are missing.
 func (r *References) keep(path, key string, within time.Duration, note func(string)) {
 	if n := r.Known(); n < len(r.Costs) {
 		note(fmt.Sprintf("%d of %d reference costs are known after %s, a share of the run's time: gaps are over these instances; the next run solves more",
@@ -174,7 +174,7 @@ func (r *References) keep(path, key string, within time.Duration, note func(stri
 	}
 }
 
-// Work that is done this soon needs no note; longer work is told about this often.
+// Work shorter than noteAfter is not reported; longer work is reported once per noteEvery.
 const (
 	noteAfter = time.Second
 	noteEvery = 5 * time.Second
@@ -192,13 +192,13 @@ func progressNotes(note func(string), what string, count int) func(done int) {
 	}
 }
 
-// SearchIterations is the budget of one instance of n customers: about 40 ms on one core at n =
-// 100. On instances of Kool's distribution it ends 0.6 % above HGS at n = 50 and 1.3 % at n = 100,
-// on average (docs/benchmarks.md).
+// SearchIterations returns the iterations of a search for an instance of n customers: about 40 ms
+// on one core at n = 100. On instances of Kool's distribution its costs are 0.6 % above HGS at n =
+// 50 and 1.3 % at n = 100 on average (docs/benchmarks.md).
 func SearchIterations(n int) int { return 200 * n }
 
-// searchCosts is OptimalCosts for the search. Each cost is kept as soon as it is known, so that an
-// interrupted run goes on where it stopped.
+// searchCosts is OptimalCosts by search. It caches each cost at once, so that an interrupted run
+// continues with the remaining instances.
 func searchCosts(ctx context.Context, src vrp.Source, first, workers int, until time.Time, out []float64, progress func(int), note func(string)) error {
 	problems := make([]*vrp.Problem, len(out))
 	const chunk = 256
@@ -214,7 +214,7 @@ func searchCosts(ctx context.Context, src vrp.Source, first, workers int, until 
 	return err
 }
 
-// referencePath is where the costs are cached, "" where the machine names no cache folder.
+// referencePath returns the path of the cached costs, "" if the system has no cache folder.
 func referencePath(src vrp.Source, count int, method string) (path, key string) {
 	text, err := json.Marshal(struct {
 		Version int
@@ -251,7 +251,7 @@ func writeReference(path, key string, costs []float64) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	// Two runs may solve the same set at once: each writes its own file and the last rename wins.
+	// Two processes may solve the same set: each writes a separate file, and the last rename wins.
 	own := fmt.Sprintf("%s.%d", path, os.Getpid())
 	f := &safetensors.File{Metadata: map[string]string{referenceKey: key}, Tensors: []safetensors.Tensor{safetensors.Float64s(referenceCosts, costs, len(costs))}}
 	if err := run.WriteAtomic(own, func(w io.Writer) error { return safetensors.Write(w, f) }); err != nil {

@@ -25,7 +25,7 @@ func TestReferencesAreCached(t *testing.T) {
 		}
 		dead, cancel := context.WithCancel(t.Context())
 		cancel()
-		got, err := Reference(dead, src, 20, 2, nil) // nothing can be solved: it must come from the cache
+		got, err := Reference(dead, src, 20, 2, nil) // nothing can be solved: the costs must come from the cache
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +50,7 @@ func TestReferencesAreCached(t *testing.T) {
 	}
 }
 
-// A run whose time is limited takes the references that there are: the gap is over those instances.
+// If the time of a run is limited, the gap is computed over the instances with a known reference.
 func TestReferencesOfALimitedRun(t *testing.T) {
 	runtest.Folder(t)
 	src := SourceOf(tiny(t), rng.ValidInstances)
@@ -62,7 +62,7 @@ func TestReferencesOfALimitedRun(t *testing.T) {
 		t.Fatalf("%+v, %q, %v", few, told, err)
 	}
 	all, err := SharedReference(t.Context(), nil, src, 20, 1, 0, note)
-	// a slow machine is also told how long is left
+	// a slow machine also gets notes with the remaining time
 	partly := slices.DeleteFunc(slices.Clone(told), func(s string) bool { return !strings.Contains(s, "are known") })
 	if err != nil || all.Known() != 20 || len(partly) != 1 {
 		t.Fatalf("some of a set were taken for all of it: %+v, %q, %v", all, told, err)

@@ -9,20 +9,21 @@ import (
 	"haul/internal/vrp"
 )
 
-// ManyOptions say how many problems are routed.
+// ManyOptions configure RouteMany.
 type ManyOptions struct {
 	Decode Decode
-	Seed   uint64 // of sampled routes
-	Batch  int    // problems at a time, 0: chosen. Routes do not depend on it
-	// in all: what the decoder leaves of it goes into more routes, sampled from the same starts. An
-	// active search iterates as long, unless its iterations are done
+	Seed   uint64 // seed of sampled routes
+	Batch  int    // problems at a time; 0: chosen by size. Routes do not depend on it
+	// Time limit for all problems; 0: none. Time that the decoder leaves is spent on further
+	// routes, sampled from the same starts. An active search iterates until the limit or its last
+	// iteration.
 	Time     time.Duration
 	Progress func(done int)
 }
 
-// RouteMany routes problems of any sizes and capacities: those of one size and capacity share a
-// program and its batches. Where ctx ends an active search, the error comes with what was found:
-// problems that were not begun have no routes.
+// RouteMany routes problems of any sizes and capacities. Problems of one size and capacity share a
+// program and its batches. If ctx ends an active search, the routes so far are returned with the
+// error; problems that were not begun have no routes.
 func (p *Policy) RouteMany(ctx context.Context, problems []*vrp.Problem, o ManyOptions) ([]Routed, error) {
 	for _, prob := range problems {
 		if err := p.takes(prob); err != nil {
@@ -74,7 +75,7 @@ func (p *Policy) RouteMany(ctx context.Context, problems []*vrp.Problem, o ManyO
 	return out, nil
 }
 
-// group is the problems of one size and capacity.
+// group holds the problems of one size and capacity.
 type group struct {
 	policy   *Policy
 	o        ManyOptions
@@ -82,11 +83,11 @@ type group struct {
 	capacity int32
 	problems []*vrp.Problem
 	index    []int
-	deadline time.Duration  // what the group may take, 0: what the decoder takes
-	tell     func(more int) // hears of problems that are routed in part
+	deadline time.Duration  // time limit of the group; 0: none
+	tell     func(more int) // reports problems that are partly routed
 }
 
-// route hands each problem's routes over as soon as they are final.
+// route calls take with each problem's routes as soon as they are final.
 func (g *group) route(ctx context.Context, take func(i int, r Routed)) (err error) {
 	batch := g.o.Batch
 	if batch < 1 {
@@ -101,7 +102,7 @@ func (g *group) route(ctx context.Context, take func(i int, r Routed)) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	var more *Stepper // samples from the same starts
+	var more *Stepper // samples further routes from the same starts
 	if g.deadline > 0 && !g.o.Decode.Active {
 		if more, err = g.policy.prepare(g.n, g.capacity, batch, g.o.Decode.forever(g.n), g.o.Seed); err != nil {
 			return err
@@ -115,9 +116,9 @@ func (g *group) route(ctx context.Context, take func(i int, r Routed)) (err erro
 		if err := s.load(some); err != nil {
 			return err
 		}
-		// Row and round decide the samples, whatever the batch.
+		// Samples depend on row and round only, not on the batch.
 		first := uint64(at) * uint64(s.sym)
-		if g.deadline > 0 { // what the batches before have left of the time of theirs and this one
+		if g.deadline > 0 { // the time left to this batch, with what earlier batches did not use
 			until := time.Duration(float64(g.deadline) * float64(at+len(some)) / float64(len(g.problems)))
 			s.within = max(1, until-time.Since(start))
 		}
@@ -139,7 +140,7 @@ func (g *group) route(ctx context.Context, take func(i int, r Routed)) (err erro
 		for i, r := range out {
 			take(at+i, r)
 		}
-		if g.o.Decode.Active && ctx.Err() != nil { // the search has ended early
+		if g.o.Decode.Active && ctx.Err() != nil { // the context has ended the search
 			return ctx.Err()
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// some are instances of the kind that the saved policy was trained on, and a few of other sizes and
+// some returns instances like those of the saved policy's training, and a few of other sizes and
 // capacities.
 func some(t *testing.T, p *Policy) []*vrp.Problem {
 	t.Helper()
@@ -34,8 +34,8 @@ func some(t *testing.T, p *Policy) []*vrp.Problem {
 	return out
 }
 
-// TestRouteMany: problems of several sizes and capacities get the routes that each would get alone,
-// in batches of any size, and more routes are never worse.
+// TestRouteMany: problems of several sizes and capacities get the routes that each gets alone, in
+// batches of any size, and more routes are never worse.
 func TestRouteMany(t *testing.T) {
 	p := loadSaved(t)
 	problems := some(t, p)
@@ -72,7 +72,7 @@ func TestRouteMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	better := 0
-	// a busy machine draws little in a moment: it has more of them
+	// a busy machine makes few samples in a short time: the limit is raised until some are better
 	for limit := 200 * time.Millisecond; better == 0 && limit < time.Minute; limit *= 4 {
 		longer, err := p.RouteMany(t.Context(), problems, ManyOptions{Decode: Greedy, Time: limit})
 		if err != nil {
@@ -92,8 +92,7 @@ func TestRouteMany(t *testing.T) {
 	}
 }
 
-// TestUnitsDoNotMatter: the policy sees a share of the capacity and the unit square, whatever units
-// a file has.
+// TestUnitsDoNotMatter: routes do not depend on a file's units of demand and length.
 func TestUnitsDoNotMatter(t *testing.T) {
 	p := loadSaved(t)
 	src := p.Source(rng.TestInstances)
@@ -101,7 +100,7 @@ func TestUnitsDoNotMatter(t *testing.T) {
 	b := vrp.NewBatch(1, src.N, src.Capacity)
 	src.Fill(b, 3)
 	plain := b.Problem(0)
-	// fills the square, so that its frame is the square
+	// fills the unit square, so that the frame is the square
 	plain.X[1], plain.Y[1], plain.X[2], plain.Y[2] = 0, 0, 1, 1
 	other := *plain
 	other.Capacity *= 7
@@ -118,8 +117,8 @@ func TestUnitsDoNotMatter(t *testing.T) {
 	if diff := cmp.Diff(want, got); err != nil || diff != "" || math.Abs(scaled/4096-cost) > 1e-9 {
 		t.Errorf("%v, %g and %g: %s", err, cost, scaled, diff)
 	}
-	// The same places on the globe, far in the north and on both sides of the date line, where the
-	// square is 0.02 degrees of latitude wide.
+	// The same locations on the globe, in the far north and on both sides of the date line, where
+	// the square is 0.02 degrees of latitude wide.
 	globe := *plain
 	globe.Metric, globe.X, globe.Y = vrp.GreatCircle, make([]float64, 10), make([]float64, 10)
 	for j := range plain.X {
@@ -159,9 +158,9 @@ func TestInterruptedRouteMany(t *testing.T) {
 	}
 }
 
-// TestLargeDemandsAreShownSmaller: within what training held a problem is shown as it is; past it
-// the mean demand is shown as far past training's as a policy bears, and no route is loaded by what
-// is shown.
+// TestLargeDemandsAreShownSmaller: demands within the range of training are not scaled. Others are
+// scaled so that their mean exceeds that of training by the factor `beyond`. Routes are loaded by
+// true demands.
 func TestLargeDemandsAreShownSmaller(t *testing.T) {
 	s := shares{mean: 0.1, most: 0.18}
 	for _, c := range []struct {
@@ -170,10 +169,10 @@ func TestLargeDemandsAreShownSmaller(t *testing.T) {
 		want     float32
 	}{
 		{[]int32{0, 1, 9}, 50, 50},                   // as in training
-		{[]int32{0, 9, 9}, 50, 50},                   // a high mean, but nothing new
-		{[]int32{0, 1, 1, 1, 1, 12}, 50, 50},         // something new, but a low mean
+		{[]int32{0, 9, 9}, 50, 50},                   // a high mean, but no larger demand than in training
+		{[]int32{0, 1, 1, 1, 1, 12}, 50, 50},         // a larger demand, but a low mean
 		{[]int32{0, 10, 10}, 20, 10 / (1.3 * 0.1)},   // half of the capacity each
-		{[]int32{0, 20, 10}, 20, 15 / (1.3 * 0.1)},   // more
+		{[]int32{0, 20, 10}, 20, 15 / (1.3 * 0.1)},   // larger demands
 		{[]int32{0, 300, 10}, 500, 155 / (1.3 * .1)}, // in other units
 	} {
 		got := s.capacity(&vrp.Problem{Demand: c.demand, Capacity: c.capacity})
@@ -189,8 +188,8 @@ func TestLargeDemandsAreShownSmaller(t *testing.T) {
 	}
 }
 
-// TestGivenAndDrawnAgree: instances that the host hands over get the routes of those that the
-// device draws.
+// TestGivenAndDrawnAgree: given problems get the same routes as equal instances that the device
+// generates.
 func TestGivenAndDrawnAgree(t *testing.T) {
 	p := loadSaved(t)
 	src := p.Source(rng.TestInstances)

@@ -7,15 +7,16 @@ import (
 	"haul/internal/vrp"
 )
 
-// Routed is a problem's best routes so far, checked by the validator, and their cost by the
-// problem's own distances.
+// Routed holds a problem's best solution so far, which the validator has accepted, and its cost by
+// the problem's own distances.
 type Routed struct {
 	Solution   vrp.Solution
 	Cost       float64
-	Iterations int // of an active search, that were done
+	Iterations int // completed iterations of an active search
 }
 
-// Reached is how many of the first problems have routes: all but where the routing was interrupted.
+// Reached returns how many of the first problems have routes: fewer than all if routing was
+// interrupted.
 func Reached(routed []Routed) int {
 	for i := range routed {
 		if routed[i].Solution.Routes == nil {
@@ -25,7 +26,7 @@ func Reached(routed []Routed) int {
 	return len(routed)
 }
 
-// IterationsOf are those of several problems.
+// IterationsOf returns the least and the greatest number of iterations over several problems.
 func IterationsOf(routed []Routed) *Iterations {
 	all := &Iterations{routed[0].Iterations, routed[0].Iterations}
 	for _, r := range routed {
@@ -34,15 +35,16 @@ func IterationsOf(routed []Routed) *Iterations {
 	return all
 }
 
-// take picks the best of the routes. The device's lengths tell which where the metric is Euclid's;
-// one that rounds, or that is another, is asked about each. Where the best do not keep what the
-// device does not know of, a number of vehicles or windows to the last digit, the next is tried.
+// take selects the best of the solutions. With the Euclidean metric the device's lengths decide.
+// With another or a rounded metric it computes the cost of each. If the best one breaks a limit
+// that the device does not check exactly, such as the number of vehicles or a time window's last
+// digit, the next best is tried.
 func (r *Routed) take(prob *vrp.Problem, actions []int32, lengths []float32) error {
 	_, err := r.takeBest(prob, actions, lengths)
 	return err
 }
 
-// takeJoined is takeBest of what the routes come to together, with those of before.
+// takeJoined is takeBest for the recombination of the solutions with the previous best.
 func (r *Routed) takeJoined(prob *vrp.Problem, actions []int32, lengths []float32) ([]int32, error) {
 	before := r.Solution
 	taken, err := r.takeBest(prob, actions, lengths)
@@ -63,9 +65,9 @@ func (r *Routed) takeJoined(prob *vrp.Problem, actions []int32, lengths []float3
 	return taken, nil
 }
 
-// takeSolution takes joined routes that are better, and returns them as actions; nil where they are
-// more than a tour may have. A problem that limits vehicles, or windows to the last digit, may not
-// allow them.
+// takeSolution stores a recombined solution if it is valid and better, and reports whether it did.
+// actions is nil if the solution has more visits than steps. It may break limits of the problem:
+// the number of vehicles, or the last digit of a window.
 func (r *Routed) takeSolution(prob *vrp.Problem, sol vrp.Solution, steps int) (actions []int32, ok bool) {
 	if sol.Routes == nil || vrp.Validate(prob, sol) != nil {
 		return nil, false
@@ -84,8 +86,8 @@ func (r *Routed) takeSolution(prob *vrp.Problem, sol vrp.Solution, steps int) (a
 	return actions, true
 }
 
-// visitsOf are actions as Problem.FromVisits reads them. Where there are several depots, a first
-// action that is one is where the first vehicle leaves from, and stands behind a first visit.
+// visitsOf converts actions to the form of Problem.FromVisits. With several depots, a first action
+// that is a depot is where the first vehicle starts; FromVisits expects it after a first visit.
 func visitsOf(prob *vrp.Problem, actions []int32) []int32 {
 	if prob.DepotCount() == 1 {
 		return actions
@@ -93,8 +95,8 @@ func visitsOf(prob *vrp.Problem, actions []int32) []int32 {
 	return append([]int32{0}, actions...)
 }
 
-// takeBest is take, and returns the actions of the routes that it took; nil where those of before
-// are the best.
+// takeBest is take, and returns the actions of the solution that it stored; nil if the previous one
+// is the best.
 func (r *Routed) takeBest(prob *vrp.Problem, actions []int32, lengths []float32) ([]int32, error) {
 	steps, tried := len(actions)/len(lengths), make([]bool, len(lengths))
 	costs := make([]float64, len(lengths))
@@ -125,7 +127,7 @@ func (r *Routed) takeBest(prob *vrp.Problem, actions []int32, lengths []float32)
 		}
 	}
 	if r.Solution.Routes != nil {
-		return nil, nil // of an earlier round
+		return nil, nil // the previous solution is as good
 	}
 	if v := (*vrp.Violation)(nil); errors.As(broken, &v) && v.Rule == vrp.WithinFleet {
 		return nil, &manyVehicles{v, prob.Vehicles}
@@ -133,7 +135,7 @@ func (r *Routed) takeBest(prob *vrp.Problem, actions []int32, lengths []float32)
 	return nil, fmt.Errorf("the policy's routes are invalid: %w", broken)
 }
 
-// manyVehicles says that all of a policy's routes take more vehicles than there are.
+// manyVehicles is the error if all of a policy's solutions use more vehicles than the problem has.
 type manyVehicles struct {
 	broken *vrp.Violation
 	most   int
@@ -145,8 +147,8 @@ func (e *manyVehicles) Error() string {
 
 func (e *manyVehicles) Unwrap() error { return e.broken }
 
-// tourCost is Problem.Cost of a visit sequence that begins behind the depot and is filled up with
-// it.
+// tourCost is Problem.Cost of a visit sequence that leaves out the first depot and is padded with
+// the depot.
 func tourCost(prob *vrp.Problem, tour []int32) (sum float64) {
 	if prob.DepotCount() > 1 {
 		return prob.Cost(prob.FromVisits(visitsOf(prob, tour)))

@@ -13,24 +13,23 @@ import (
 	"haul/internal/vrp"
 )
 
-// What a reader could break: only this file decides which rule set belongs to settings and
-// problems. Training, evaluation and given problems use it, so that a policy meets in use the
-// rules of its training.
+// This file alone maps settings and problems to rule sets. Training, evaluation and given problems
+// use it, so that a policy meets the rules of its training in inference.
 
-// SourceOf is where the settings' instances of that purpose come from. The same source on the host
-// and in a device's generate op gives the same bits.
+// SourceOf returns the source of the settings' instances for a purpose. The host and a device's
+// generate op draw the same bits from one source.
 func SourceOf(c *config.Config, purpose rng.Purpose) vrp.Source {
 	p := &c.Problem
 	mix := vrp.Mix(0)
 	if p.Attributes != "" {
-		mix, _ = vrp.ParseMix(p.Attributes) // the settings were checked
+		mix, _ = vrp.ParseMix(p.Attributes) // cannot fail: the settings were checked
 	}
 	return vrp.Source{Mix: mix, Seed: c.Experiment.RandomSeed, Purpose: purpose, Distribution: vrp.Distribution(p.Distribution),
 		N: p.NumCustomers(), Capacity: int32(p.VehicleCapacity), DemandMin: int32(p.DemandRange[0]), DemandMax: int32(p.DemandRange[1]),
 		CoordRange: int32(p.CoordRange), MaxLength: float32(p.MaxRouteLength), Single: p.SingleTour}
 }
 
-// rulesOf is the rule set of a source's instances.
+// rulesOf returns the rule set of a source's instances.
 func rulesOf(src vrp.Source) kernel.RuleSet {
 	switch {
 	case src.Mix.Several():
@@ -45,10 +44,10 @@ func rulesOf(src vrp.Source) kernel.RuleSet {
 	return kernel.CVRP
 }
 
-// nodesOf is how many nodes an instance of the source has.
+// nodesOf returns the number of nodes of a source's instance.
 func nodesOf(src vrp.Source) int { return rulesOf(src).Nodes(src.N) }
 
-// variantsOf are the names of the kinds of problems that a source draws.
+// variantsOf returns the names of the variants that a source generates.
 func variantsOf(src vrp.Source) []string {
 	switch {
 	case src.Mix != 0:
@@ -61,8 +60,8 @@ func variantsOf(src vrp.Source) []string {
 	return []string{vrp.Attributes(0).String()}
 }
 
-// Learned says whether a policy that was trained on a source's instances knows the variant of
-// RouteFinder's that has that name.
+// Learned reports whether a policy that was trained on a source's instances can route the variant
+// with that name of RouteFinder's.
 func Learned(src vrp.Source, variant string) bool {
 	m, err := vrp.ParseMix(variant)
 	switch {
@@ -76,8 +75,8 @@ func Learned(src vrp.Source, variant string) bool {
 	return m == 1 // plain
 }
 
-// RecordInstances records the drawing of a shard's instances; with a range of capacities each has
-// its own.
+// RecordInstances records the generation of a shard's instances. With a range of capacities each
+// instance has a different one.
 func RecordInstances(p *plan.Plan, src vrp.Source, symmetries int, capacities [2]int) kernel.Instances {
 	if capacities[1] > 0 {
 		src.Capacity = kernel.LoadUnit
@@ -94,8 +93,8 @@ func RecordInstances(p *plan.Plan, src vrp.Source, symmetries int, capacities [2
 		DemandMin: src.DemandMin, DemandMax: src.DemandMax, Symmetries: symmetries, CapacityMin: int32(capacities[0]), CapacityMax: int32(capacities[1]), Range: longest, Mix: uint64(src.Mix)})
 }
 
-// unlearned says in one line which part of a problem a policy of that rule set has not learned; nil
-// if none.
+// unlearned returns a one-line error that names an attribute of a problem which policies of the
+// rule set have not learned; nil if there is none.
 func unlearned(prob *vrp.Problem, set kernel.RuleSet) error {
 	if set == kernel.VRP || set == kernel.MDVRP {
 		a, err := prob.Variant()
@@ -121,8 +120,8 @@ func unlearned(prob *vrp.Problem, set kernel.RuleSet) error {
 	return left.Plain()
 }
 
-// ownOf is what the rules ask of a problem once (kernel.Own), in the unit square that its
-// square of that side becomes.
+// ownOf returns a problem's limits and windows for the rules (kernel.Own). Lengths are divided by
+// side, the side of the square that becomes the unit square.
 func ownOf(p *vrp.Problem, set kernel.RuleSet, side float64) kernel.Own {
 	if set == kernel.VRP || set == kernel.MDVRP {
 		return variedOf(p, side)

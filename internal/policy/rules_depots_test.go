@@ -14,9 +14,10 @@ import (
 	"haul/internal/vrp"
 )
 
-// TestSeveralDepotsBeforeTheValidator walks 2,400 random routes, 50 of each of 48 variants, by the
-// rules of the devices: none ends where nobody may go on, all are valid, and each is as long as its
-// legs. Every depot is left from, and the first vehicle both chooses one and does not.
+// TestSeveralDepotsBeforeTheValidator makes 2,400 random solutions, 50 of each of 48 variants, by
+// the devices' rules. None has a dead end, all are valid, and each has the length of its edges.
+// Routes start at every depot, and the first vehicle's depot is both chosen and left to the
+// default.
 func TestSeveralDepotsBeforeTheValidator(t *testing.T) {
 	c, err := config.Load("quick", []string{"problem.attributes=all, mdall", "problem.distribution=uniform"})
 	if err != nil {
@@ -76,8 +77,8 @@ func TestSeveralDepotsBeforeTheValidator(t *testing.T) {
 	}
 }
 
-// TestNobodyIsLeftByALimit: customers whom no vehicle reaches within the limit, of a given problem
-// or by rounding, are served all the same, each from its nearest depot, and the validator says so.
+// TestNobodyIsLeftByALimit: customers that no vehicle reaches within the limit (in a given problem,
+// or by rounding) are still served, each from its nearest depot, and the validator reports them.
 func TestNobodyIsLeftByALimit(t *testing.T) {
 	p := &vrp.Problem{Metric: vrp.Exact, Depots: 3, X: []float64{0, 1, 0, 0.5, 0.6, 0}, Y: []float64{0, 0, 1, 0.5, 0.4, 0.9}, Demand: []int32{0, 0, 0, 1, 1, 1}}
 	for d := range 3 {
@@ -102,8 +103,9 @@ func TestNobodyIsLeftByALimit(t *testing.T) {
 	}
 }
 
-// TestDepotsThatWereNotLearned: a policy of one depot refuses several in one line; one of several
-// depots takes a problem with one, two or three, and refuses a variant that it has not learned.
+// TestDepotsThatWereNotLearned: a policy of one depot refuses several with a one-line error. A
+// policy of several takes problems with one to three depots, and refuses variants that it has not
+// learned.
 func TestDepotsThatWereNotLearned(t *testing.T) {
 	problem := func(depots int) *vrp.Problem {
 		p := &vrp.Problem{Metric: vrp.Exact, Depots: depots, X: make([]float64, depots+2), Y: make([]float64, depots+2), Demand: make([]int32, depots+2)}

@@ -14,7 +14,7 @@ import (
 	"haul/internal/vrp"
 )
 
-// tours are settings of the travelling salesman problem.
+// tours returns settings of the travelling salesman problem.
 func tours(t *testing.T, n int) *config.Config {
 	t.Helper()
 	c, err := config.Load("quick", []string{"problem.single_tour=true", fmt.Sprintf("problem.num_customers=%d", n)})
@@ -33,11 +33,11 @@ func TestSingleToursHaveNoLimits(t *testing.T) {
 	}
 }
 
-// TestSingleTours: the validator takes one tour of all and no second vehicle, whatever capacity the
-// settings have, and the optimum that validation is judged against is that of one tour.
+// TestSingleTours: the validator accepts one tour of all customers and no second vehicle, for any
+// capacity in the settings. The reference of validation is the optimal tour.
 func TestSingleTours(t *testing.T) {
 	c := tours(t, 6)
-	c.Problem.VehicleCapacity, c.Problem.DemandRange = 3, [2]int{1, 3} // of which no tour hears
+	c.Problem.VehicleCapacity, c.Problem.DemandRange = 3, [2]int{1, 3} // single tours ignore demands
 	src := SourceOf(c, rng.TestInstances)
 	if rulesOf(src) != kernel.TSP || ReferenceMethod(src) != Optimum || !slices.Equal(variantsOf(src), []string{"tsp"}) || Learned(src, "cvrp") {
 		t.Errorf("rules %v by %s, variants %v, learned %v", rulesOf(src), ReferenceMethod(src), variantsOf(src), Learned(src, "cvrp"))
@@ -88,9 +88,9 @@ func everyOrder(n int, f func([]int32)) {
 	walk(0)
 }
 
-// TestSingleToursOfGivenProblems: a policy of single tours takes what one vehicle can carry, with
-// the number of vehicles stated or not, and refuses a load of one more; a policy of CVRP takes no
-// number of vehicles.
+// TestSingleToursOfGivenProblems: a policy of single tours takes problems that one vehicle can
+// carry, also if they state the number of vehicles, and refuses a load of one more. A policy of
+// CVRP refuses problems that state a number of vehicles.
 func TestSingleToursOfGivenProblems(t *testing.T) {
 	c := tours(t, 3)
 	for _, x := range []struct {
@@ -113,8 +113,8 @@ func TestSingleToursOfGivenProblems(t *testing.T) {
 	}
 }
 
-// TestVariantsThatWereNotLearnedAreRefused: a policy of some variants takes those, and names the
-// one that a problem is of where it is another.
+// TestVariantsThatWereNotLearnedAreRefused: a policy of some variants takes problems of these, and
+// names the variant of any other problem.
 func TestVariantsThatWereNotLearnedAreRefused(t *testing.T) {
 	c, err := config.Load("quick", []string{"problem.attributes=cvrp,ovrp"})
 	if err != nil {

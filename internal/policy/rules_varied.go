@@ -7,15 +7,14 @@ import (
 	"haul/internal/vrp"
 )
 
-// Given problems in the form of a policy for many kinds of problems (kernel.VRP, MDVRP). What a
-// reader could break: routes are checked with exact numbers, but a device adds up float32, so
-// limits and windows go to the device slightly tighter than they are. They do not apply to a
-// vehicle at the depot, except through the bits of kernel.MDVRP.
+// Given problems for a policy of many variants (kernel.VRP, MDVRP). Routes are checked with exact
+// numbers, but a device adds in float32: limits and windows are made slightly tighter for the
+// device. They do not apply to a vehicle at the depot, except through the bits of kernel.MDVRP.
 
-// tighter is by how much, of the longest sums.
+// tighter is the margin, relative to the longest sums.
 const tighter = 1e-5
 
-// variedOf is ownOf for such a policy.
+// variedOf is ownOf for a policy of many variants.
 func variedOf(p *vrp.Problem, side float64) kernel.Own {
 	a, _ := p.Variant()
 	own := kernel.Own{Attributes: kernel.Attributes(a), Limit: float32(math.Inf(1)), End: float32(math.Inf(1)), Depots: p.DepotCount()}
@@ -39,7 +38,8 @@ func variedOf(p *vrp.Problem, side float64) kernel.Own {
 		}
 		own.Windows[j] = w
 	}
-	// Of open routes too, as in training: whoever is served in time could be back in time.
+	// Open routes have the end too, as in training: a customer served in time allows a return in
+	// time.
 	own.End = own.Windows[0].Late
 	return own
 }

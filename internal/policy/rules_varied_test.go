@@ -11,7 +11,7 @@ import (
 )
 
 // TestVariantsAreKnown: the first instance of every public test set has the attributes of its name,
-// and goes to the device with them.
+// and the device receives them.
 func TestVariantsAreKnown(t *testing.T) {
 	known := 0
 	for _, name := range testset.Variants() {
@@ -51,7 +51,7 @@ func TestVariantsAreKnown(t *testing.T) {
 	}
 }
 
-// TestRoutesThatBreakARule: of a problem's routes the shortest that the validator takes counts.
+// TestRoutesThatBreakARule: the shortest solution that the validator accepts is the result.
 func TestRoutesThatBreakARule(t *testing.T) {
 	p := &vrp.Problem{Name: "two", Capacity: 2, Vehicles: 1, X: []float64{0, 1, 1}, Y: []float64{0, 0, 1}, Demand: []int32{0, 1, 1}}
 	actions, lengths := []int32{1, 0, 2, 0, 1, 2, 0, 0}, []float32{3, 3.5} // two vehicles, one

@@ -9,16 +9,16 @@ import (
 	"haul/internal/vrp"
 )
 
-// Stepper is the program that routes problems of one size and capacity, with a row for each of
-// their symmetries. It serves one caller at a time, again and again: equal problems get equal
-// routes, whatever came before.
+// Stepper is a compiled program that routes problems of one size and capacity, with a row for each
+// symmetry of a problem. One goroutine may use it at a time, any number of times. Routes do not
+// depend on earlier problems.
 type Stepper struct {
 	*batch
-	beam   *beamSearch   // nil: the routes are all
-	active *activeSearch // likewise
+	beam   *beamSearch   // nil: no beam search
+	active *activeSearch // nil: no active search
 
-	within time.Duration       // that an active search may take; 0: its iterations decide
-	tell   func(share float64) // hears how far it is; may be nil
+	within time.Duration       // time limit of an active search; 0: its iterations are the limit
+	tell   func(share float64) // receives the fraction of the search that is done; may be nil
 }
 
 // Prepare compiles the program for problems of n customers with one capacity.
@@ -26,12 +26,12 @@ func (p *Policy) Prepare(n int, capacity int32, d Decode) (*Stepper, error) {
 	return p.prepare(n, capacity, 1, d, p.Seed)
 }
 
-// PrepareSeeded is Prepare for routes that another seed draws than the policy's own.
+// PrepareSeeded is Prepare with another seed for sampled routes than the policy's.
 func (p *Policy) PrepareSeeded(n int, capacity int32, d Decode, seed uint64) (*Stepper, error) {
 	return p.prepare(n, capacity, 1, d, seed)
 }
 
-// prepare is Prepare for several problems at a time; the seed is that of sampled routes.
+// prepare is Prepare for `size` problems at a time.
 func (p *Policy) prepare(n int, capacity int32, size int, d Decode, seed uint64) (*Stepper, error) {
 	b, err := newBatch(p, n, capacity, size, d, seed)
 	if err != nil {
@@ -51,7 +51,7 @@ func (p *Policy) prepare(n int, capacity int32, size int, d Decode, seed uint64)
 	return s, nil
 }
 
-// Close gives back what the program holds.
+// Close frees the program.
 func (s *Stepper) Close() error {
 	err := s.runner.Close()
 	if s.beam != nil {
@@ -63,15 +63,15 @@ func (s *Stepper) Close() error {
 	return err
 }
 
-// Solve routes one problem and returns the best routes by the problem's own metric, judged by the
-// validator. Coordinates are scaled to the unit square by their larger side.
+// Solve routes one problem and returns the best solution and its cost by the problem's own metric,
+// checked by the validator. Coordinates are scaled to the unit square by their larger side.
 func (p *Policy) Solve(ctx context.Context, prob *vrp.Problem, d Decode) (vrp.Solution, float64, error) {
 	return p.SolveWithin(ctx, prob, d, 0, nil)
 }
 
-// SolveWithin is Solve for an active search with a budget of time, 0 for none: it ends there, after
-// its iterations or with ctx, whichever is first, and the best routes so far are the result. tell
-// hears how much of it is done and may be nil. Other decoders end with ctx in an error.
+// SolveWithin is Solve with a time limit for active search; 0: none. The search ends at the limit,
+// after its iterations or with ctx, and returns the best solution so far. tell receives the
+// fraction that is done and may be nil. Other decoders return an error if ctx ends.
 func (p *Policy) SolveWithin(ctx context.Context, prob *vrp.Problem, d Decode, within time.Duration, tell func(share float64)) (vrp.Solution, float64, error) {
 	if err := p.takes(prob); err != nil {
 		return vrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
@@ -88,7 +88,7 @@ func (p *Policy) SolveWithin(ctx context.Context, prob *vrp.Problem, d Decode, w
 	return sol, cost, nil
 }
 
-// Solve is Policy.Solve for a problem of the size and capacity that the program was prepared for.
+// Solve is Policy.Solve for a problem of the program's size and capacity.
 func (s *Stepper) Solve(ctx context.Context, prob *vrp.Problem) (vrp.Solution, float64, error) {
 	if err := routable(prob, s.in.Set); err != nil {
 		return vrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
@@ -107,9 +107,9 @@ func (s *Stepper) Solve(ctx context.Context, prob *vrp.Problem) (vrp.Solution, f
 	return out[0].Solution, out[0].Cost, nil
 }
 
-// improve runs the program on the problems that were loaded and keeps the best routes of each,
-// where they beat what is there. Sampled routes are drawn by the index of the first row. Problems
-// whose demands are shown as smaller are routed as they are, too.
+// improve runs the program on the loaded problems and stores routes in out that are better than
+// those in out. Samples depend on the index of the first row. Problems whose demands are scaled
+// down in the features are also decoded without scaling.
 func (s *Stepper) improve(ctx context.Context, problems []*vrp.Problem, out []Routed, first uint64) error {
 	begun := time.Now()
 	if s.odd {

@@ -14,8 +14,8 @@ import (
 	"haul/internal/vrp/files"
 )
 
-// A prepared program gives each problem the routes that a program of its own would give it, in any
-// order and again.
+// A prepared program gives each problem the routes that a new program would give it, in any order
+// and repeatedly.
 func TestStepperForgetsWhatItSolved(t *testing.T) {
 	p := loadSaved(t)
 	src := p.Source(rng.TestInstances)
@@ -88,14 +88,13 @@ func TestSolve(t *testing.T) {
 	}
 }
 
-// TestRoutesAreOnTheHostToo: the host has a copy of the routes that a device makes, so that what
-// fits once need not fit.
+// TestRoutesAreOnTheHostToo: the host holds a copy of the device's routes, which counts as memory.
 func TestRoutesAreOnTheHostToo(t *testing.T) {
 	available, known := run.AvailableMemory()
 	if !known {
 		t.Skip("this system does not tell its available memory")
 	}
-	// a device keeps n routes of 2n actions, and two numbers for each pair of nodes
+	// a device holds n routes of 2n actions, and two numbers for each pair of nodes
 	n := int(math.Sqrt(0.8 * float64(available) / 16))
 	_, err := loadSaved(t).Prepare(n, 30, Decode{Starts: true})
 	if err == nil || !strings.Contains(err.Error(), "of memory") || !strings.Contains(err.Error(), "use --decode greedy") {

@@ -10,11 +10,11 @@ import (
 	"haul/internal/vrp"
 )
 
-// What a reader could break: a policy has been trained on the unit square, with demands as
-// shares of the capacity. A problem goes to the device in that form, and the cost of the
-// returned routes is computed with the problem's own distances.
+// A policy was trained on the unit square, with demands as fractions of the capacity. Problems go
+// to the device in that form. The cost of the returned routes is computed with the problem's own
+// distances.
 
-// routable says what keeps a policy from a problem.
+// routable returns an error if the rule set cannot express a problem.
 func routable(prob *vrp.Problem, set kernel.RuleSet) error {
 	switch {
 	case prob.N() < 1:
@@ -30,8 +30,8 @@ func routable(prob *vrp.Problem, set kernel.RuleSet) error {
 	return unlearned(prob, set)
 }
 
-// unitRows writes the problem into the unit square, a row for each of the symmetries that the
-// slices have room for.
+// unitRows writes the problem, scaled to the unit square, once for each symmetry that fits into the
+// slices.
 func unitRows(p *vrp.Problem, set kernel.RuleSet, x, y []float32, words []int32) {
 	places := placesOf(p, set)
 	nodes := len(places)
@@ -63,8 +63,8 @@ func unitRows(p *vrp.Problem, set kernel.RuleSet, x, y []float32, words []int32)
 	}
 }
 
-// placesOf is the problem's place of each node of an instance: the first depot, the customers, and
-// further depots, which are the first again where the problem has none.
+// placesOf maps each node of an instance to a location of the problem: the first depot, the
+// customers, and further depots. A missing depot is the first one again.
 func placesOf(p *vrp.Problem, set kernel.RuleSet) []int {
 	out := make([]int, 0, set.Nodes(p.N()))
 	out = append(out, 0)
@@ -81,12 +81,12 @@ func placesOf(p *vrp.Problem, set kernel.RuleSet) []int {
 	return out
 }
 
-// leastSpread is how much of the unit square a problem must fill to be taken for one of it.
+// leastSpread is the least extent of a problem in the unit square for which it is not scaled.
 const leastSpread = 0.5
 
-// unitFrame is the square that becomes the unit square: by the scale that a file of ours states,
-// the unit square itself where the problem lies in it as those of a test set do, and else the
-// smallest that holds the nodes.
+// unitFrame returns the square that becomes the unit square: the square of the scale that a file of
+// Haul states; the unit square if the problem lies in it and is large enough; else the smallest
+// square that holds the nodes.
 func unitFrame(p *vrp.Problem, x, y []float64) (minX, minY, side float64) {
 	if scale, ok := p.Scale(); ok {
 		return 0, 0, float64(scale)
@@ -99,33 +99,33 @@ func unitFrame(p *vrp.Problem, x, y []float64) (minX, minY, side float64) {
 	side = max(maxX-minX, maxY-minY)
 	switch {
 	case side == 0:
-		return minX, minY, 1 // every node in one place
+		return minX, minY, 1 // every node has the same coordinates
 	case minX >= 0 && minY >= 0 && maxX <= 1 && maxY <= 1 && side >= leastSpread:
 		return 0, 0, 1
 	}
 	return minX, minY, side
 }
 
-// shares are the demands that a policy was trained on, as shares of the capacity.
+// shares holds the demands of a policy's training as fractions of the capacity.
 type shares struct{ mean, most float64 }
 
 func trainedShares(c *config.Config) shares {
 	p := &c.Problem
 	capacity := float64(p.VehicleCapacity)
 	if p.CapacityRange[0] > 0 {
-		capacity = float64(p.CapacityRange[0]) // the largest shares that it has seen
+		capacity = float64(p.CapacityRange[0]) // gives the largest fractions of training
 	}
 	return shares{mean: float64(p.DemandRange[0]+p.DemandRange[1]) / 2 / capacity, most: float64(p.DemandRange[1]) / capacity}
 }
 
-// beyond is how far the mean demand may pass that of training, as a factor. Past it a policy's
-// routes fall apart. It was chosen on six of CVRPLIB's X instances.
+// beyond is the factor by which the mean demand may exceed that of training. Above it a policy's
+// routes become bad. It was chosen on six of CVRPLIB's X instances.
 const beyond = 1.3
 
-// capacity is what demands are divided by for the policy to see: the problem's own, unless its
-// demands are larger shares of it than any in training and their mean is far past that of training.
-// Then they are shown as smaller, the whole problem alike; what fits a vehicle is decided by the
-// demands themselves.
+// capacity returns the divisor of demands in the policy's features. It is the problem's capacity,
+// unless some demand is a larger fraction of it than in training and the mean demand exceeds that
+// of training by more than `beyond`. Then it is larger, so that all demands look smaller. The check
+// whether a customer fits a vehicle uses the true demands.
 func (s shares) capacity(p *vrp.Problem) float32 {
 	var sum, most float64
 	for _, d := range p.Demand {
@@ -138,8 +138,8 @@ func (s shares) capacity(p *vrp.Problem) float32 {
 	return float32(max(capacity, sum/float64(p.N())/(beyond*s.mean)))
 }
 
-// Takes says what keeps a policy that was trained by these settings from a problem: its rules, or
-// an attribute that it has not learned.
+// Takes returns an error if a policy with these settings cannot route a problem: by its rules, or
+// because of an attribute that was not in training.
 func Takes(c *config.Config, prob *vrp.Problem) error {
 	src := SourceOf(c, 0)
 	set := rulesOf(src)

@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// TestLimitsThatWereNotLearnedAreRefused: a policy takes problems of the rules that it was trained
-// by. One of CVRP refuses every further part by name; one that has learned limits of a route's
-// length takes those and nothing else, and none that count service or a rounded way.
+// TestLimitsThatWereNotLearnedAreRefused: a policy takes problems of the rules of its training. A
+// policy of CVRP refuses every other attribute by name. A policy with limits of a route's length
+// takes those only, and no limits that include service times or rounded distances.
 func TestLimitsThatWereNotLearnedAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -54,8 +54,8 @@ func TestLimitsThatWereNotLearnedAreRefused(t *testing.T) {
 	}
 }
 
-// TestSymmetriesDiffer: the eight images of a problem are eight different ones with the same
-// distances, and decoding with them is told so.
+// TestSymmetriesDiffer: the eight images of a problem differ and have the same distances, and the
+// decoder's program has the number of symmetries.
 func TestSymmetriesDiffer(t *testing.T) {
 	p := &vrp.Problem{Capacity: 9, Demand: []int32{0, 1, 2, 3}, X: []float64{10, 30, 14, 22}, Y: []float64{5, 9, 25, 11}}
 	x, y, demand := make([]float32, 32), make([]float32, 32), make([]int32, 32)
@@ -72,7 +72,7 @@ func TestSymmetriesDiffer(t *testing.T) {
 				t.Errorf("image %d leaves the unit square: %v, %v", k, rowX, rowY)
 			}
 			for j := range i {
-				want := math.Hypot(p.X[i]-p.X[j], p.Y[i]-p.Y[j]) / 20 // the larger side
+				want := math.Hypot(p.X[i]-p.X[j], p.Y[i]-p.Y[j]) / 20 // 20 is the larger side
 				if got := math.Hypot(float64(rowX[i]-rowX[j]), float64(rowY[i]-rowY[j])); math.Abs(got-want) > 1e-6 {
 					t.Errorf("image %d: %d and %d are %v apart, want %v", k, i, j, got, want)
 				}

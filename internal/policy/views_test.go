@@ -16,9 +16,8 @@ import (
 	"testing"
 )
 
-// TestDecodersOfViews: every program that draws routes from every customer begins as the policy was
-// trained to, and one that takes the most likely by force; those with one start, and samples, which
-// all begin at the depot, do neither.
+// TestDecodersOfViews: every program that samples routes from every customer begins as in training,
+// and a greedy one forces its starts. Programs with one start, and samples, begin at the depot.
 func TestDecodersOfViews(t *testing.T) {
 	for _, viewed := range []bool{false, true} {
 		path, _ := saved(t, "baseline.type=pomo", fmt.Sprint("model.start_views=", viewed))
@@ -38,7 +37,7 @@ func TestDecodersOfViews(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d.Beam == 0 { // a beam is the stepper's alone
+			if d.Beam == 0 { // a beam exists in a stepper only
 				if _, err := p.Evaluate(t.Context(), EvalOptions{Source: src, Count: 3, Decode: d}); err != nil {
 					t.Fatal(err)
 				}
@@ -47,7 +46,7 @@ func TestDecodersOfViews(t *testing.T) {
 			for _, prog := range dev.Programs {
 				seen[prog.Name]++
 				o := runtest.Op[*kernel.Rollout](t, prog.PerShard)
-				want := every && prog.Name != "beam" // which completes tours whose first action is settled
+				want := every && prog.Name != "beam" // the beam's program completes solutions whose first action is fixed
 				if view := want && viewed && d.Drawn; o.Viewed != view || o.Forced != (want && !view) {
 					t.Errorf("views %v, %s, %s: forced %v, viewed %v", viewed, name, prog.Name, o.Forced, o.Viewed)
 				}
@@ -62,9 +61,9 @@ func TestDecodersOfViews(t *testing.T) {
 	}
 }
 
-// TestViewsAreThePolicys: the same weights route otherwise where their settings ask for views, and
-// only from every customer. A first customer may be the start's own or another; several starts come
-// to one.
+// TestViewsAreThePolicys: the same weights route differently if their settings ask for views, but
+// only from every customer. The first customer may be the start's or another one, and several
+// starts may choose the same one.
 func TestViewsAreThePolicys(t *testing.T) {
 	path, f := saved(t, "baseline.type=pomo", "model.start_views=true")
 	f.Metadata["haul.config"] = strings.Replace(f.Metadata["haul.config"], "start_views: true", "start_views: false", 1)
