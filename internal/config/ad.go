@@ -1,7 +1,7 @@
 package config
 
-// AD is the whole of the settings that train and judge an in-context agent. The yaml tags are the
-// keys that ad_keys.go describes; Name is the file's base name without its ending.
+// AD holds the settings that train and evaluate an in-context agent. The yaml tags are the keys of
+// ad_keys.go. Name is the file's base name without its extension.
 type AD struct {
 	Name string `yaml:"-"`
 
@@ -10,8 +10,8 @@ type AD struct {
 	NEmbd          int     `yaml:"tf_n_embd"`
 	NLayer         int     `yaml:"tf_n_layer"`
 	NHead          int     `yaml:"tf_n_head"`
-	NKVHead        int     `yaml:"tf_n_kv_head"`       // as written; 0: NHead
-	DimFeedforward int     `yaml:"tf_dim_feedforward"` // as written; FeedForward resolves 0
+	NKVHead        int     `yaml:"tf_n_kv_head"`       // as written; 0 means NHead
+	DimFeedforward int     `yaml:"tf_dim_feedforward"` // as written; FeedForward replaces 0
 	Dropout        float64 `yaml:"tf_dropout"`
 	AttnDropout    float64 `yaml:"tf_attn_dropout"`
 	Positions      string  `yaml:"tf_positions"`
@@ -19,7 +19,7 @@ type AD struct {
 	NTransit             int  `yaml:"n_transit"`
 	UseCompressedContext bool `yaml:"use_compressed_context"`
 	CompressInterval     int  `yaml:"compress_interval"`
-	CompressMin          int  `yaml:"compress_min"` // as written; ShortestRegion resolves 0
+	CompressMin          int  `yaml:"compress_min"` // as written; ShortestRegion replaces 0
 	RegionAhead          int  `yaml:"region_ahead"`
 	LastObservation      bool `yaml:"last_observation"`
 	Rename               bool `yaml:"rename"`
@@ -78,7 +78,7 @@ const (
 	LabelsBest    = "best"
 	LabelsFound   = "found"
 	LabelsSeek    = "seek"
-	LabelsAuto    = "auto" // found where the histories hold best actions, else actions
+	LabelsAuto    = "auto" // best actions if the histories contain them, else actions
 )
 
 // The values of method.
@@ -94,11 +94,11 @@ const (
 	PrecisionBF16 = "bf16"
 )
 
-// regionMarks is the tokens of a compressed context that are no transitions: the two regions'
-// starts and ends.
+// regionMarks is the number of tokens of a compressed context besides transitions: a start and an
+// end marker of each of the two regions.
 const regionMarks = 4
 
-// FeedForward is the width of the feed-forward layers.
+// FeedForward returns the width of the feed-forward layers.
 func (c *AD) FeedForward() int {
 	if c.DimFeedforward == 0 {
 		return 4 * c.NEmbd
@@ -106,8 +106,8 @@ func (c *AD) FeedForward() int {
 	return c.DimFeedforward
 }
 
-// Tokens is the longest context: two whole regions with their marks, or the position table's length
-// where the context is not compressed.
+// Tokens returns the length of the longest context: two whole regions with their markers, or the
+// length of the position table if the context is not compressed.
 func (c *AD) Tokens() int {
 	if c.UseCompressedContext {
 		return 2*c.CompressInterval + regionMarks
@@ -115,7 +115,7 @@ func (c *AD) Tokens() int {
 	return c.NTransit
 }
 
-// ShortestRegion is the least number of transitions in a region.
+// ShortestRegion returns the least number of transitions in a region.
 func (c *AD) ShortestRegion() int {
 	if c.CompressMin == 0 {
 		return c.CompressInterval
@@ -123,23 +123,23 @@ func (c *AD) ShortestRegion() int {
 	return c.CompressMin
 }
 
-// YAML writes every key that has an effect; ParseAD reads it back to an equal AD.
+// YAML returns all keys that have an effect. ParseAD parses it to an equal AD.
 func (c *AD) YAML() ([]byte, error) { return marshal(c) }
 
-// Recipe is RecipeAD.
+// Recipe returns RecipeAD.
 func (c *AD) Recipe() string { return RecipeAD }
 
-// Title is the settings' name.
+// Title returns the name of the settings.
 func (c *AD) Title() string { return c.Name }
 
-// Named is a copy under another name.
+// Named returns a copy with another name.
 func (c *AD) Named(name string) Settings {
 	own := *c
 	own.Name = name
 	return &own
 }
 
-// conflicts lists what is wrong between keys of an AD whose every key is lawful alone.
+// conflicts returns the faults of combinations of keys, if each value is valid by itself.
 func (c *AD) conflicts() []conflict {
 	var out []conflict
 	if c.NEmbd%c.NHead != 0 {
@@ -168,7 +168,7 @@ func (c *AD) conflicts() []conflict {
 		out = append(out, clash([]string{"method", "labels"},
 			"method iql learns from what was done and paid, not from labels %s: set labels to %s", c.Labels, LabelsActions))
 	}
-	// Samples are numbered by a 64-bit counter from the run's beginning.
+	// Samples are numbered by a 64-bit counter from the start of the run.
 	if total := float64(c.TrainTimesteps) * float64(c.TrainBatchSize) * float64(c.GradientAccumulationSteps); total >= 1<<62 {
 		out = append(out, clash([]string{"train_timesteps", "train_batch_size", "gradient_accumulation_steps"},
 			"training asks for %.3g samples in all, more than can be numbered", total))
@@ -176,7 +176,7 @@ func (c *AD) conflicts() []conflict {
 	return out
 }
 
-// regionConflicts lists what is wrong with the regions of a compressed context.
+// regionConflicts returns the faults of the settings of a compressed context.
 func (c *AD) regionConflicts() []conflict {
 	var out []conflict
 	if c.CompressMin > c.CompressInterval {

@@ -2,9 +2,9 @@ package config
 
 import "math"
 
-// adKeys is the schema of an in-context agent's run. As in keys.go, every key but include needs a
-// line in configs/ad_default.yaml and, unless it is without effect, a field in AD, in this order,
-// and an explanation must be true of the program.
+// adKeys is the schema of an in-context agent's run. As in keys.go, every key except include has a
+// line in configs/ad_default.yaml and, if it has an effect, a field in AD, in the same order. Texts
+// must describe what the program does.
 var adKeys = newSchema(
 	include(),
 	text("model", Honoured, "AD: the agent that is trained on learning histories. A file with this key holds settings of AD.", RecipeAD),

@@ -17,9 +17,9 @@ func mustParseAD(t tester, yaml string, sets ...string) *AD {
 	return c
 }
 
-// The original program's files load unchanged, their include found beside them, and shipped ones
-// have the same network, context and data; how long and how fast a run learns, and what it is
-// chosen by, is Haul's own.
+// The original program's files load unchanged, with an include in the same folder. The shipped
+// files have the same network, context and data; the length of training, learning rates and the
+// choice of the best checkpoint differ.
 func TestOriginalAgentLoadsUnchanged(t *testing.T) {
 	plain := mustParseAD(t, "")
 	plain.Name = "ad_dr"
@@ -104,7 +104,7 @@ func TestBadAgents(t *testing.T) {
 			t.Errorf("%q\n got %v\nwant %s", tc.yaml, err, tc.want)
 		}
 	}
-	// Regions have no say where the context is not compressed.
+	// Settings of regions have no effect if the context is not compressed.
 	mustParseAD(t, "compress_interval: 9999\ncompress_min: 10000\n")
 	if c := mustParseAD(t, "mixed_precision: no"); c.MixedPrecision != PrecisionFull {
 		t.Errorf("mixed_precision: no is %q", c.MixedPrecision)
@@ -120,7 +120,7 @@ func TestBadAgents(t *testing.T) {
 	}
 }
 
-// Settings that load always fit their own position table.
+// Contexts of valid settings always fit into the position table.
 func TestAgentsThatLoadFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := mustParseAD(t, "train_source_timesteps: 100000\n",

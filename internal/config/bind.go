@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// visit calls f for every leaf field of a settings struct, in order, with its key: the yaml tags
-// on the way joined by dots. Fields tagged "-" are not settings, and a nil pointer holds none.
+// visit calls f for every leaf field of a settings struct, in order, with its key: the yaml tags on
+// the path, joined by dots. It skips fields with the tag "-" and nil pointers.
 func visit(v reflect.Value, prefix string, f func(key string, field reflect.Value)) {
 	for i := range v.NumField() {
 		tag := v.Type().Field(i).Tag.Get("yaml")
@@ -32,8 +32,8 @@ func visit(v reflect.Value, prefix string, f func(key string, field reflect.Valu
 	}
 }
 
-// fill sets every field of *dst from the settings. The schema's test guarantees that each field
-// has a key of a fitting kind and that the defaults name every key.
+// fill sets every field of *dst from the settings. A test of the schema ensures that each field has
+// a key of a matching kind and that the defaults contain every key.
 func fill(dst any, from layer) {
 	visit(reflect.ValueOf(dst).Elem(), "", func(key string, field reflect.Value) {
 		switch v := from[key].value.(type) {
@@ -59,8 +59,8 @@ func fill(dst any, from layer) {
 	})
 }
 
-// marshal writes a settings struct as YAML, every key in the struct's order. Numbers are written
-// so that YAML 1.1 readers, which take `1e-06` for text, read them too.
+// marshal returns a settings struct as YAML, with all keys in the struct's order. Numbers have a
+// point, because YAML 1.1 parsers read `1e-06` as text.
 func marshal(src any) ([]byte, error) {
 	root := &yaml.Node{Kind: yaml.MappingNode}
 	sections := map[string]*yaml.Node{"": root}
@@ -72,7 +72,7 @@ func marshal(src any) ([]byte, error) {
 	return yaml.Marshal(root)
 }
 
-// section finds or makes the mapping of a dotted path.
+// section returns the mapping of a dotted path. It creates a missing one.
 func section(sections map[string]*yaml.Node, path string) *yaml.Node {
 	if n := sections[path]; n != nil {
 		return n
@@ -112,7 +112,7 @@ func scalar(value string, style yaml.Style) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: value, Style: style}
 }
 
-// formatFloat writes the shortest text that reads back as v, always with a point.
+// formatFloat returns the shortest text that parses to v, always with a point.
 func formatFloat(v float64) string {
 	t := strconv.FormatFloat(v, 'g', -1, 64)
 	mantissa, exponent, hasExponent := strings.Cut(t, "e")
@@ -125,7 +125,7 @@ func formatFloat(v float64) string {
 	return mantissa
 }
 
-// show writes a value as an explanation prints it.
+// show formats a value for `haul config explain`.
 func show(v any) string {
 	switch v := v.(type) {
 	case float64:

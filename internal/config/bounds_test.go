@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Loads of instances with capacities of their own are told apart up to the unit, and no further.
+// Loads of instances with individual capacities are exact up to the unit, and not beyond.
 func TestCapacitiesThatCannotBeToldApart(t *testing.T) {
 	const n = 1 << 10
 	for high, ok := range map[int]bool{loadUnit/n - 1: true, loadUnit / n: false, loadUnit/n + 1: false} {

@@ -1,19 +1,20 @@
-// Package config turns YAML into typed settings: a user's file deep-merged over the embedded
-// defaults, `--set` over both, strict about keys, types and ranges. Every error is one line that
-// names the file and line, or the --set argument, where the fault can be mended.
+// Package config parses settings: it merges a user's YAML file over the embedded defaults, and
+// --set over both, and checks keys, types and ranges. All commands that train or explain settings
+// call it. Every error is one line that names the file and line, or the --set argument, of the
+// fault.
 //
-// There are four recipes, told apart by a file's keys (recipe.go): routing runs with a graph
-// transformer (keys.go, Config) or a graph attention network (gat_keys.go, Config), the in-context
-// agent (ad_keys.go, AD) and its learning histories (ppo_keys.go, PPO). The
-// machinery (schema, layer, value, suggest, bind, include, load, explain) knows no key but include.
+// There are four recipes, which are recognized by a file's keys (recipe.go): routing with a graph
+// transformer (keys.go, Config) or with a graph attention network (gat_keys.go, Config), the
+// in-context agent (ad_keys.go, AD), and its learning histories (ppo_keys.go, PPO). The other files
+// do not depend on any key except include.
 package config
 
-// Config is the whole of a routing run's settings. The yaml tags are the keys that keys.go
-// describes; Name is the settings file's base name without its ending, which run folders use. Keys
-// without effect are read and forgotten: no field holds them, no written settings name them, and no
-// two runs differ by them.
+// Config holds the settings of a routing run. The yaml tags are the keys of keys.go. Name is the
+// file's base name without its extension; run folders are named after it. Keys without an effect
+// are checked and then dropped: they have no field, are not written, and cannot make two runs
+// differ.
 //
-// The pointers are GAT+RL's and nil for GT+RL.
+// The pointers are nil for GT+RL; GAT+RL sets them.
 type Config struct {
 	Name string `yaml:"-"`
 
@@ -29,7 +30,7 @@ type Config struct {
 	Inference   Inference    `yaml:"inference"`
 }
 
-// Training is the size of a run and its learning rate.
+// Training holds the length of a run, its batch and its learning rate.
 type Training struct {
 	NumBatchesPerEpoch  int     `yaml:"num_batches_per_epoch"`
 	BatchSize           int     `yaml:"batch_size"`
@@ -42,7 +43,7 @@ type Training struct {
 	UseGeometricMean    bool    `yaml:"use_geometric_mean"`
 }
 
-// Model is the shape of the network, and the encoder's own of the graph transformer.
+// Model holds the sizes of the network and the options of the graph transformer's encoder.
 type Model struct {
 	InputDim              int     `yaml:"input_dim"`
 	HiddenDim             int     `yaml:"hidden_dim"`
@@ -55,7 +56,7 @@ type Model struct {
 	StartViews            bool    `yaml:"start_views"`
 }
 
-// Advanced is training_advanced: optimizer, schedules, stopping.
+// Advanced is the section training_advanced: optimizer, schedules, early stopping.
 type Advanced struct {
 	UseAdaptiveTemperature bool    `yaml:"use_adaptive_temperature"`
 	TempStart              float64 `yaml:"temp_start"`
@@ -80,12 +81,12 @@ type Advanced struct {
 	EarlyStoppingDelta     float64 `yaml:"early_stopping_delta"`
 }
 
-// Baseline is what REINFORCE subtracts. Type is one of the Baseline* constants.
+// Baseline configures the value that REINFORCE subtracts. Type is one of the Baseline* constants.
 type Baseline struct {
 	Type        string  `yaml:"type"`
 	EvalBatches int     `yaml:"eval_batches"`
 	EMADecay    float64 `yaml:"ema_decay"`
-	Starts      int     `yaml:"starts"` // as written; Config.Starts resolves 0
+	Starts      int     `yaml:"starts"` // as written; Config.Starts replaces 0
 	Advantage   string  `yaml:"advantage"`
 
 	PreferenceAlpha float64        `yaml:"preference_alpha"`
@@ -129,7 +130,7 @@ const (
 	DistributionUniform = "uniform"
 )
 
-// BaselineUpdate says when a rollout baseline is replaced by the policy.
+// BaselineUpdate configures when a rollout baseline is replaced by the policy.
 type BaselineUpdate struct {
 	Enabled          bool    `yaml:"enabled"`
 	Frequency        int     `yaml:"frequency"`
@@ -138,18 +139,18 @@ type BaselineUpdate struct {
 	WarmupEpochs     int     `yaml:"warmup_epochs"`
 }
 
-// Experiment holds the seed and the referee's switch.
+// Experiment holds the seed and whether routes are checked by the validator.
 type Experiment struct {
 	RandomSeed       uint64 `yaml:"random_seed"`
 	StrictValidation bool   `yaml:"strict_validation"`
 }
 
-// Inference tempers sampled decoding.
+// Inference configures sampled decoding.
 type Inference struct {
 	DefaultTemperature float64 `yaml:"default_temperature"`
 }
 
-// Starts is the number of routes per instance in training: 1 unless the baseline is pomo.
+// Starts returns the number of routes per instance in training: 1 unless the baseline is pomo.
 func (c *Config) Starts() int {
 	switch {
 	case c.Baseline.Type != BaselinePOMO:
@@ -161,10 +162,10 @@ func (c *Config) Starts() int {
 	}
 }
 
-// YAML writes every key that has an effect; Parse reads it back to an equal Config.
+// YAML returns all keys that have an effect. Parse parses it to an equal Config.
 func (c *Config) YAML() ([]byte, error) { return marshal(c) }
 
-// Recipe is RecipeGT or RecipeGAT.
+// Recipe returns RecipeGT or RecipeGAT.
 func (c *Config) Recipe() string {
 	if c.Network != nil {
 		return *c.Network
@@ -172,10 +173,10 @@ func (c *Config) Recipe() string {
 	return RecipeGT
 }
 
-// Title is the settings' name.
+// Title returns the name of the settings.
 func (c *Config) Title() string { return c.Name }
 
-// Named is a copy under another name.
+// Named returns a copy with another name.
 func (c *Config) Named(name string) Settings {
 	own := *c
 	own.Name = name

@@ -16,7 +16,7 @@ import (
 	"haul/configs"
 )
 
-// tester is what *testing.T and *rapid.T share.
+// tester is the common interface of *testing.T and *rapid.T.
 type tester interface {
 	Helper()
 	Fatalf(string, ...any)
@@ -31,7 +31,7 @@ func mustParse(t tester, yaml string, sets ...string) *Config {
 	return c
 }
 
-// A recipe's table of keys, its struct and its defaults say the same, in the same order.
+// A recipe's table of keys, its struct and its defaults have the same keys in the same order.
 func TestSchemaStructAndDefaultsAgree(t *testing.T) {
 	for _, tc := range []struct {
 		recipe   *recipe
@@ -81,8 +81,8 @@ func keysOf(entries []Entry) []string {
 	return keys
 }
 
-// Two dozen keys without effect filled the settings that a run keeps, and a resumed run was refused
-// for a change of one.
+// Before, two dozen keys without an effect were in the settings that a run keeps, and a resumed run
+// was refused if one of them changed.
 func TestKeysWithoutEffectAreReadAndForgotten(t *testing.T) {
 	for _, r := range recipes {
 		standard, err := ParseAny(r.name, "f.yaml", nil)
@@ -121,8 +121,8 @@ func TestKeysWithoutEffectAreReadAndForgotten(t *testing.T) {
 	}
 }
 
-// The cosine was said to reach min_lr at the last step, and a bound on routes was said to be taken
-// from its key, which nothing reads.
+// Before, the texts said that the cosine reaches min_lr at the last step, and that a bound on
+// routes is read from its key, which nothing reads.
 func TestExplanationsOfSchedulerAndStepsAreTrue(t *testing.T) {
 	for key, want := range map[string]string{"training_advanced.scheduler_type": "by epoch", "inference.max_steps_multiplier": "within 2N steps"} {
 		es, err := Explain(RecipeGT, key)
@@ -135,8 +135,8 @@ func TestExplanationsOfSchedulerAndStepsAreTrue(t *testing.T) {
 	}
 }
 
-// keysInFile lists the keys of a shipped file, sections joined by dots, in its order; those that it
-// has beside a file that it includes come first.
+// keysInFile returns the keys of a shipped file in its order, with sections joined by dots. The
+// keys of the file itself precede those of its include.
 func keysInFile(t *testing.T, name string) []string {
 	t.Helper()
 	data, err := configs.FS.ReadFile(name)
@@ -171,7 +171,7 @@ func keysInFile(t *testing.T, name string) []string {
 	return keys
 }
 
-// Haul's defaults are the original program's, but for its own keys and dropout.
+// Haul's defaults equal the original program's, except for new keys and dropout.
 func TestDefaultsAreTheOriginalPrograms(t *testing.T) {
 	data, err := os.ReadFile("testdata/original_default.yaml")
 	if err != nil {
@@ -189,7 +189,7 @@ func TestDefaultsAreTheOriginalPrograms(t *testing.T) {
 	}
 	var own []string
 	for _, e := range gtKeys.entries {
-		// rules of a problem are added with their own tests, and none is in the original
+		// keys of problem rules have their own tests and are not in the original
 		if _, ok := original[e.Key]; !ok && !strings.HasPrefix(e.Key, "problem.") {
 			own = append(own, e.Key)
 		}
@@ -308,7 +308,7 @@ func checkRoundTrip(t tester, c Settings) {
 	}
 }
 
-// YAML 1.1 readers take a number with an exponent and no point for text.
+// YAML 1.1 parsers read a number with an exponent and without a point as text.
 func TestYAMLNumbersHaveAPoint(t *testing.T) {
 	text, err := mustParse(t, "").YAML()
 	if err != nil {

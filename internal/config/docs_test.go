@@ -13,8 +13,8 @@ var (
 	docsValue   = regexp.MustCompile(`\[[^\]]*\]|[^, ][^,]*`) // a pair is one value
 )
 
-// docs/settings.md names the keys that matter first and their defaults. A key after the first of a
-// cell may leave its section out.
+// docs/settings.md names the most important keys and their defaults. In a table cell with several
+// keys, only the first needs its section.
 func TestSettingsPageNamesKeysAndDefaults(t *testing.T) {
 	text, err := os.ReadFile("../../docs/settings.md")
 	if err != nil {
@@ -68,7 +68,7 @@ func TestSettingsPageNamesKeysAndDefaults(t *testing.T) {
 	}
 }
 
-// sameValue compares as numbers what can be: 3e-4 is 0.0003.
+// sameValue compares numbers by value: 3e-4 equals 0.0003.
 func sameValue(a, b string) bool {
 	e := Entry{kind: kindFloat, bounds: anything}
 	x, bad := e.read(fromSet(a, kindFloat))

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A file that an editor or a failed command left empty ran the defaults without a word.
+// Before, a file that an editor or a failed command had left empty ran the defaults silently.
 func TestAFileWithoutSettingsIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, text string) string {
@@ -34,7 +34,7 @@ func TestAFileWithoutSettingsIsRefused(t *testing.T) {
 			t.Errorf("%q included: %v", text, err)
 		}
 	}
-	// A section whose keys were all taken out is none of the agent's, who has a key `model`.
+	// The section `model` without keys does not identify the agent, which has a key `model`.
 	for text, want := range map[string]int{"training:\nmodel:\n  hidden_dim: 64\n": 64, "problem:\n  num_customers: 5\nmodel:\n  # hidden_dim: 64\n": 256} {
 		if c, err := LoadAny("", put("section.yaml", text), nil); err != nil || c.(*Config).Model.HiddenDim != want {
 			t.Errorf("%q: %v", text, err)
@@ -46,7 +46,7 @@ func TestAFileWithoutSettingsIsRefused(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	// What says that there is nothing to say is believed.
+	// An explicitly empty file loads the defaults.
 	want, err := LoadAny("", "default", nil)
 	if err != nil {
 		t.Fatal(err)

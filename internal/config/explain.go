@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Explain describes the settings of one recipe, or of all for "": one key, every key of a section
-// such as `gpu`, every key that ends in a word such as `batch_size`, or all of them for "" and
-// "all". A key of which both routing recipes say the same is told of once.
+// Explain returns the entries of one recipe, or of all if recipe is "". key selects one key, the
+// keys of a section such as `gpu`, or the keys that end in a word such as `batch_size`; "" and
+// "all" select every key. A key that both routing recipes describe equally is returned once.
 func Explain(recipe, key string) ([]Entry, error) {
 	among, err := recipesNamed(recipe)
 	if err != nil {
@@ -37,7 +37,7 @@ func Explain(recipe, key string) ([]Entry, error) {
 	return out, nil
 }
 
-// same says whether GT+RL's key tells a reader the same as GAT+RL's.
+// same reports whether two recipes describe a key equally.
 func (e Entry) same(o Entry) bool {
 	return e.Key == o.Key && e.Default == o.Default && e.Allowed == o.Allowed && e.Effect == o.Effect && e.About == o.About
 }
@@ -64,7 +64,7 @@ func (s *schema) keys() []string {
 	return keys
 }
 
-// sectionNames lists the sections, sorted.
+// sectionNames returns the names of the sections, sorted.
 func (s *schema) sectionNames() []string {
 	var names []string
 	for name := range s.sections {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// GAT is model_gat: the encoder of GAT+RL.
+// GAT is the section model_gat: the encoder of GAT+RL.
 type GAT struct {
 	HiddenDim     int     `yaml:"gat_hidden_dim"`
 	EdgeDim       int     `yaml:"gat_edge_dim"`
@@ -15,7 +15,8 @@ type GAT struct {
 	NegativeSlope float64 `yaml:"gat_negative_slope"`
 }
 
-// GATTraining is gat_training: what GAT+RL has in place of keys of training and training_advanced.
+// GATTraining is the section gat_training. GAT+RL reads its keys in place of some keys of training
+// and training_advanced.
 type GATTraining struct {
 	LearningRate           float64 `yaml:"learning_rate"`
 	TempStart              float64 `yaml:"temp_start"`
@@ -28,8 +29,8 @@ type GATTraining struct {
 	UseAdaptiveTemperature bool    `yaml:"use_adaptive_temperature"`
 }
 
-// gatInstead lists the keys that GAT+RL has a key of its own for. What a reader could break: take
-// copies each, so that whatever reads the settings reads the key on the left alone.
+// gatInstead maps keys to the keys that GAT+RL reads in their place. take copies the value of each,
+// so that other code reads only the keys on the left.
 var gatInstead = map[string]string{
 	"model.hidden_dim":                           "model_gat.gat_hidden_dim",
 	"model.num_layers":                           "model_gat.gat_layers",
@@ -45,7 +46,7 @@ var gatInstead = map[string]string{
 	"training_advanced.use_adaptive_temperature": "gat_training.use_adaptive_temperature",
 }
 
-// take puts GAT+RL's own settings where the others are read.
+// take copies the values of GAT+RL's own keys to the keys that they replace.
 func (c *Config) take() {
 	if c.Network == nil {
 		return
@@ -58,8 +59,8 @@ func (c *Config) take() {
 	a.GradientClipNorm, a.EarlyStoppingPatience = t.GradientClipNorm, t.EarlyStoppingPatience
 }
 
-// gatKeys is the schema of GAT+RL: GT+RL's, with its own keys honoured, and those that they stand
-// in for taken from them.
+// gatKeys is the schema of GAT+RL: that of GT+RL, with GAT+RL's keys in effect and without the keys
+// that they replace.
 var gatKeys = newSchema(gatEntries()...)
 
 func gatEntries() []Entry {
@@ -95,7 +96,7 @@ func gatEntries() []Entry {
 	return slices.Clip(out)
 }
 
-// gatWords names in a fault's words the keys that a user of GAT+RL would change.
+// gatWords replaces keys in the text of a fault by the keys that GAT+RL reads.
 func gatWords(c conflict) conflict {
 	var pairs []string
 	for here, gat := range gatInstead {

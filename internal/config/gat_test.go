@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestGATTakesItsOwnKeys: of a file for both networks each reads its own, whatever the other's say.
+// TestGATTakesItsOwnKeys: each network reads its own keys of a file that has both.
 func TestGATTakesItsOwnKeys(t *testing.T) {
 	const both = "model: {hidden_dim: 96, num_layers: 5, transformer_dropout: 0.1}\nmodel_gat: {gat_hidden_dim: 64, gat_layers: 2, gat_dropout: 0.3, gat_edge_dim: 7, gat_negative_slope: 0.1}\n" +
 		"training: {learning_rate: 0.5}\ngat_training: {learning_rate: 0.25, temp_start: 3, temp_min: 0.5, temp_adaptation_rate: 0.2, entropy_coef: 0.4, entropy_min: 0.3, " +
@@ -34,7 +34,7 @@ func TestGATTakesItsOwnKeys(t *testing.T) {
 		if gat := recipe == RecipeGAT; gat != (c.GAT != nil) || gat && (c.GAT.EdgeDim != 7 || c.GAT.NegativeSlope != 0.1) {
 			t.Errorf("%s: %+v", recipe, c.GAT)
 		}
-		// what a run keeps is read back as the same settings, by the file alone
+		// the written settings parse to equal settings without the original file
 		text, err := c.YAML()
 		if err != nil {
 			t.Fatal(err)
@@ -52,7 +52,7 @@ func TestGATTakesItsOwnKeys(t *testing.T) {
 	}
 }
 
-// TestGATNamesItsOwnKeys: faults are told of the keys that a user of GAT+RL can change.
+// TestGATNamesItsOwnKeys: errors name the keys that a user of GAT+RL can change.
 func TestGATNamesItsOwnKeys(t *testing.T) {
 	for set, want := range map[string]string{
 		"training.learning_rate=1":               "GAT+RL takes gat_training.learning_rate in place of training.learning_rate: set that",

@@ -18,25 +18,24 @@ import (
 
 const includeKey = "include"
 
-// maxFile is far past any settings file: it only keeps a wrong path from filling memory.
+// maxFile exceeds the size of any settings file. It keeps a wrong path from filling memory.
 const maxFile = 1 << 20
 
-// standardInput is what a user names for settings that are piped in; a run of theirs is called
-// stdin.
+// standardInput is the name for settings from a pipe. A run with such settings is called stdin.
 const standardInput = "-"
 
-// file is a settings file's text and what is needed to find what it includes. A file includes one
-// other at most, so that the files of a load are a chain; by leads back along it.
+// file is a settings file and its place in a chain of includes. A file includes at most one other;
+// by is the file that includes this one, nil for the first.
 type file struct {
-	name    string // what errors call it: a path, or configs/NAME.yaml when embedded
+	name    string // name in errors: a path, or configs/NAME.yaml if embedded
 	text    []byte
-	shipped bool // embedded; it must include nothing but what is embedded too
+	shipped bool // embedded: it may include only embedded files
 	by      *file
 }
 
-// find reads the file that a user names: a bare word is a shipped name before it is a file, a path
-// that does not exist is taken for the shipped file of its base name. recipe says which shipped
-// names an error offers, and which file is meant by "".
+// find reads the file that a user names. A plain word is first the name of a shipped file, then a
+// path. For a path that does not exist it takes the shipped file with its base name. recipe selects
+// the default for "" and the names that an error suggests.
 func find(nameOrPath, recipe string) (*file, error) {
 	among, err := recipesNamed(recipe)
 	if err != nil {
@@ -71,7 +70,7 @@ func find(nameOrPath, recipe string) (*file, error) {
 	return nil, fmt.Errorf("config %s: no such file or shipped name; %s", nameOrPath, offer(name, Names(recipe)))
 }
 
-// offer words what else there is: the nearest name, or all of them.
+// offer returns a suggestion: the nearest name, or all names.
 func offer(name string, names []string) string {
 	if near := nearest(name, names); near != "" {
 		return "did you mean " + near + "?"
@@ -79,9 +78,9 @@ func offer(name string, names []string) string {
 	return "shipped: " + strings.Join(names, ", ")
 }
 
-// include finds the file that f includes under path: from the working folder, as the original
-// program ran, else from f's own, else of its base name beside f, else shipped. at is the line that
-// includes it.
+// include finds the file that f includes as `path`. It tries in order the working folder (the
+// original program ran in its own), the folder of f, the base name in the folder of f, and the
+// shipped files. at is the line with the include.
 func (f *file) include(path string, at origin) (*file, error) {
 	if !f.shipped {
 		beside := filepath.Dir(f.name)
@@ -104,7 +103,7 @@ func (f *file) include(path string, at origin) (*file, error) {
 	return nil, at.errorf("include %s: no such file here or beside this one, nor a shipped one; %s", shorten(path), offer(baseName(path), shippedFiles()))
 }
 
-// then appends next to the chain that ends in f, unless it is already there.
+// then appends next to the chain that ends in f. It is an error if the chain contains next.
 func (f *file) then(next *file, path string, at origin) (*file, error) {
 	for g := f; g != nil; g = g.by {
 		if g.id() == next.id() {
@@ -115,7 +114,7 @@ func (f *file) then(next *file, path string, at origin) (*file, error) {
 	return next, nil
 }
 
-// id is the same for two names of one file.
+// id returns equal texts for two names of one file.
 func (f *file) id() string {
 	if f.shipped {
 		return "shipped " + f.name
@@ -138,7 +137,8 @@ func baseName(path string) string {
 	return base
 }
 
-// Shipped lists the settings that come with the program, but for those that others are merged over.
+// Shipped returns the names of the settings that come with the program, except for
+// bases of other files.
 func Shipped() (names []string) {
 	for _, name := range shippedFiles() {
 		if name != "default" && !strings.HasSuffix(name, "_default") {
@@ -148,7 +148,7 @@ func Shipped() (names []string) {
 	return names
 }
 
-// shippedFiles lists the base names of the embedded files.
+// shippedFiles returns the base names of the embedded files.
 func shippedFiles() []string {
 	entries, _ := configs.FS.ReadDir(".") // the root of an embedded FS always reads
 	var names []string
@@ -158,7 +158,7 @@ func shippedFiles() []string {
 	return names
 }
 
-// shipped is the embedded file of a base name.
+// shipped returns the embedded file with a base name.
 func shipped(name string) (*file, bool) {
 	text, err := configs.FS.ReadFile(name + ".yaml")
 	if err != nil {
@@ -167,13 +167,12 @@ func shipped(name string) (*file, bool) {
 	return &file{name: "configs/" + name + ".yaml", text: text, shipped: true}, true
 }
 
-// blank says that a file holds nothing but comments, and sections without a key. Somebody wrote
-// more than that once, or meant to: a run of defaults is not what they wait for. A mapping without
-// keys, {}, is something said.
+// blank reports whether a file has only comments and sections without keys. It is then an error,
+// because its author did not mean a run of defaults. An empty mapping, {}, is not blank.
 func blank(text []byte) bool {
 	var doc yaml.Node
 	if yaml.Unmarshal(text, &doc) != nil {
-		return false // a mistake, which whoever reads the keys will name
+		return false // a syntax error, which the reader of the keys reports
 	}
 	if len(doc.Content) == 0 || doc.Content[0].Kind == yaml.ScalarNode && doc.Content[0].Tag == "!!null" {
 		return true
@@ -187,7 +186,7 @@ func blank(text []byte) bool {
 	return len(keys) > 0
 }
 
-// isDevice is true of /dev/null, which is named on purpose.
+// isDevice reports whether path is a device such as /dev/null, which users pass on purpose.
 func isDevice(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode()&fs.ModeDevice != 0
@@ -210,8 +209,8 @@ func readAll(f *os.File) ([]byte, error) {
 	return text, err
 }
 
-// readRegular reads a file that a file names: unlike a path from the command line it is never meant
-// to be a pipe, which could keep the reader waiting.
+// readRegular reads an included file. Unlike a path on the command line it must be a regular file,
+// because reading a pipe could block.
 func readRegular(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -223,7 +222,7 @@ func readRegular(path string) ([]byte, error) {
 	return readFile(path)
 }
 
-// reason drops the path that the os package repeats.
+// reason returns the cause of a path error without the path.
 func reason(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A file for GT+RL may be laid over another, shipped or beside it.
+// A file for GT+RL may include another one, shipped or in the same folder.
 func TestRoutingFilesInclude(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mine.yaml")
 	if err := os.WriteFile(path, []byte("include: quick.yaml\nproblem:\n  num_customers: 15\n"), 0o600); err != nil {

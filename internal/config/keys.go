@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// gtKeys is the schema of a routing run. What a reader could break: every key here needs a line in
-// configs/default.yaml and, unless it is without effect, a field in Config, in this order; a test
-// holds the three together.
-// An explanation must be true of the program: change both in one commit.
+// gtKeys is the schema of a routing run. Every key has a line in configs/default.yaml and, if it
+// has an effect, a field in Config, in the same order; a test compares the three. Texts must
+// describe what the program does: change both in one commit.
 var gtKeys = newSchema(slices.Concat([]Entry{
 	include(),
 	text("working_dir_path", NoEffect, "Haul writes to --out, or to a new folder under runs/."),
@@ -119,8 +118,8 @@ const (
 	onDevice  = "Instances are generated on the device that learns from them, so there is no data to load or copy."
 )
 
-// gradientPartsOrFit explains the key of routing.
+// gradientPartsOrFit is the text of the key of routing.
 const gradientPartsOrFit = "Number of equal parts in which a batch is computed, one after another; their gradients are added up before the update, and each part needs correspondingly less memory. 0: the fewest that fit the memory of the GPU or the machine; a run reports the number and writes it into its settings. On a GPU the order of the sums is fixed by the number: with N parts the weights are the same, bit for bit, on one rank, two, four, up to N; with 1 the order of a sum over ranks is NCCL's. On a CPU no weight depends on it. Must divide training.batch_size."
 
-// gradientParts explains the key of the agent.
+// gradientParts is the text of the key of the agent.
 const gradientParts = "On a GPU: number of parts in which the gradient of a batch is computed, one after another; they are added up in a fixed order. With N parts the weights are the same, bit for bit, on one rank, two, four, up to N; with 1 the order of a sum over ranks is NCCL's. On a CPU it has no effect, and a run says so: its weights never depend on the number of ranks."

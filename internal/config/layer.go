@@ -12,15 +12,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// origin is where a value was written; an error about the value begins with it.
+// origin is where a value was written. Errors about the value begin with it.
 type origin struct {
 	file string
 	line int
-	set  string // the whole argument of --set; file and line are empty then
+	set  string // the whole --set argument; file and line are empty then
 	rank rank
 }
 
-// rank orders the places a value can come from by what a reader would change first.
+// rank is the precedence of a source of settings. The highest is the first that a user would
+// change.
 type rank int
 
 const (
@@ -53,10 +54,10 @@ type setting struct {
 	from  origin
 }
 
-// layer is what one file or one list of --set says: only the keys it names.
+// layer holds the keys that one file or one list of --set sets.
 type layer map[string]setting
 
-// merged is the base with the layers over it, the last on top.
+// merged returns base with the layers over it. The last layer takes precedence.
 func merged(base layer, over ...layer) layer {
 	out := make(layer, len(base))
 	for _, l := range append([]layer{base}, over...) {
@@ -67,9 +68,9 @@ func merged(base layer, over ...layer) layer {
 	return out
 }
 
-// reader walks one YAML document along the schema. It descends only where the schema has a
-// section, so an alias to an enclosing node ends in an unknown key; merge keys can still loop or
-// multiply, which is what the budget is for.
+// reader reads a YAML document by the schema. It descends into sections of the schema only, so that
+// an alias to an enclosing node ends in an unknown key. Merge keys can loop or multiply: budget
+// limits the number of nodes.
 type reader struct {
 	schema *schema
 	file   string
@@ -100,16 +101,16 @@ func (s *schema) readLayer(file string, data []byte, rank rank) (layer, error) {
 	return r.out, r.faults.err()
 }
 
-// Mistakes are several faults, in the order of their places. Its words are those of the first: who
-// wants all of them unwraps it.
+// Mistakes is a list of errors, in the order of their positions. Error returns the first message;
+// Unwrap returns all errors.
 type Mistakes []error
 
 func (m Mistakes) Error() string { return m[0].Error() }
 
-// Unwrap is each of them.
+// Unwrap returns all errors.
 func (m Mistakes) Unwrap() []error { return m }
 
-// err is nothing where there is none, and one where there is one.
+// err returns nil for no error, the error itself for one, and else m.
 func (m Mistakes) err() error {
 	switch len(m) {
 	case 0:
@@ -120,7 +121,7 @@ func (m Mistakes) err() error {
 	return m
 }
 
-// All lists the mistakes that an error of this package tells of.
+// All returns the errors that an error of this package contains.
 func All(err error) []error {
 	if m := (Mistakes)(nil); errors.As(err, &m) {
 		return m
@@ -130,8 +131,8 @@ func All(err error) []error {
 
 func (r *reader) at(n *yaml.Node) origin { return origin{file: r.file, line: n.Line, rank: r.rank} }
 
-// section reads the mapping n as the section prefix ("" is the root); key is the node to blame. A
-// fault of one key is noted, and the others are read.
+// section reads the mapping n as the section prefix ("" is the root). Errors name key. After a
+// faulty key it continues with the next one.
 func (r *reader) section(key, n *yaml.Node, prefix string) error {
 	n = follow(n)
 	if src := fromNode(n); n.Kind != yaml.MappingNode {
@@ -186,8 +187,8 @@ func (r *reader) leaf(key, value *yaml.Node, path string) error {
 
 type keyValue struct{ key, value *yaml.Node }
 
-// pairs lists a mapping's keys with its merge keys (<<) resolved: its own keys win, then earlier
-// sources over later ones, whole values at a time, as YAML has it.
+// pairs returns a mapping's keys with merge keys (<<) resolved as YAML defines them: the mapping's
+// own keys take precedence, then earlier sources over later ones. Values are not merged.
 func (r *reader) pairs(n *yaml.Node, depth int) ([]keyValue, error) {
 	if r.budget -= 1 + len(n.Content)/2; r.budget < 0 || depth > 100 {
 		return nil, r.at(n).errorf("merge keys (<<) that repeat themselves")
@@ -249,8 +250,8 @@ func follow(n *yaml.Node) *yaml.Node {
 
 var yamlMessage = regexp.MustCompile(`^yaml: (?:line ([0-9]+): )?(.*)`)
 
-// yamlError makes one line with a place from the parser's error. Its line is sometimes that of
-// the enclosing block, so the commonest fault, a tab, is looked for directly.
+// yamlError returns the parser's error in one line with a position. The parser's line may be that
+// of the enclosing block, so yamlError itself looks for the most common fault, a tab.
 func yamlError(file string, data []byte, err error) error {
 	at := origin{file: file, line: 1}
 	number := 0
@@ -272,7 +273,7 @@ func yamlError(file string, data []byte, err error) error {
 	return at.errorf("not valid YAML: %s", message)
 }
 
-// readSets reads --set arguments, each `key=value`; the last of several for one key wins.
+// readSets parses --set arguments of the form `key=value`. The last one for a key takes precedence.
 func (s *schema) readSets(sets []string) (layer, error) {
 	out := layer{}
 	var faults Mistakes
@@ -288,7 +289,7 @@ func (s *schema) readSets(sets []string) (layer, error) {
 
 func (s *schema) readSet(arg string) (key string, _ setting, err error) {
 	at := origin{set: arg, rank: rankSet}
-	if arg == "" { // an empty argument cannot be named as the place
+	if arg == "" { // an empty argument cannot be a position
 		return "", setting{}, errors.New("--set: write key=value")
 	}
 	key, value, ok := strings.Cut(arg, "=")
@@ -312,8 +313,8 @@ func (s *schema) readSet(arg string) (key string, _ setting, err error) {
 	return key, setting{v, at}, nil
 }
 
-// unknown words the error for a key that does not exist, with the nearest one that does: a section
-// where a section was written, either where nothing was, else a key.
+// unknown returns the error for a key that does not exist. It suggests the nearest key, or the
+// nearest section if value is a mapping, or either if value is empty.
 func (s *schema) unknown(key string, value *yaml.Node) string {
 	switch {
 	case follow(value).Kind == yaml.MappingNode:

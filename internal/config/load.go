@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The shipped files that are taken when none is asked for.
+// The default settings of each recipe.
 const (
 	DefaultName = "quick"
 	DefaultGAT  = "gat_quick"
@@ -14,42 +14,41 @@ const (
 	DefaultPPO  = "darkroom"
 )
 
-// Settings is what all recipes' settings have in common: *Config, *AD or *PPO.
+// Settings is the common interface of *Config, *AD and *PPO.
 type Settings interface {
-	YAML() ([]byte, error) // every key that has an effect
-	Recipe() string        // whose they are: one of the Recipe constants
-	Title() string         // what run folders and reports call them
-	Named(string) Settings // a copy under another name
+	YAML() ([]byte, error) // all keys that have an effect
+	Recipe() string        // one of the Recipe constants
+	Title() string         // name of run folders and reports
+	Named(string) Settings // a copy with another name
 }
 
-// SetError is a fault of `key=value` sets by themselves: no settings that they are laid over would
-// take them.
+// SetError is a fault of --set arguments that does not depend on the settings below them.
 type SetError struct{ err error }
 
 func (e *SetError) Error() string { return e.err.Error() }
 
-// Unwrap is the fault.
+// Unwrap returns the fault.
 func (e *SetError) Unwrap() error { return e.err }
 
-// Load reads a routing run's settings by a shipped name (`tiny_1`) or a path, with `key=value` sets
-// over them. A path that does not exist falls back to the shipped file of its base name, so that
-// `configs/tiny_1.yaml` works from any folder; "" is DefaultName.
+// Load reads a routing run's settings by a shipped name (`tiny_1`) or a path, with `key=value`
+// arguments over them. For a path that does not exist it takes the shipped file with its base name,
+// so that `configs/tiny_1.yaml` works in any folder. "" means DefaultName.
 func Load(nameOrPath string, sets []string) (*Config, error) {
 	return load[*Config](gtRecipe, nameOrPath, sets)
 }
 
-// LoadAD is Load for the in-context agent; "" is DefaultAD.
+// LoadAD is Load for the in-context agent. "" means DefaultAD.
 func LoadAD(nameOrPath string, sets []string) (*AD, error) {
 	return load[*AD](adRecipe, nameOrPath, sets)
 }
 
-// LoadPPO is Load for the learner of histories; "" is DefaultPPO.
+// LoadPPO is Load for the learner of histories. "" means DefaultPPO.
 func LoadPPO(nameOrPath string, sets []string) (*PPO, error) {
 	return load[*PPO](ppoRecipe, nameOrPath, sets)
 }
 
-// LoadAny reads settings of the recipe named, or of the one that the file's keys tell when it is
-// "". The file is read once, so that a pipe will do.
+// LoadAny reads settings of the named recipe; "" recognizes the recipe by the file's keys. It reads
+// the file once, so that nameOrPath may be a pipe.
 func LoadAny(recipe, nameOrPath string, sets []string) (Settings, error) {
 	among, err := recipesNamed(recipe)
 	if err != nil {
@@ -68,30 +67,27 @@ func LoadAny(recipe, nameOrPath string, sets []string) (Settings, error) {
 	return r.parse(f, sets)
 }
 
-// Parse reads a routing run's settings from YAML text; name is what errors call it, and its base is
-// Config.Name.
+// Parse parses a routing run's settings. Errors use name; its base becomes Config.Name.
 func Parse(name string, data []byte, sets []string) (*Config, error) {
 	return as[*Config](gtRecipe.parse(&file{name: name, text: data}, sets))
 }
 
-// ParseAD is Parse for the in-context agent; what the text includes is looked for from name's
-// folder.
+// ParseAD is Parse for the in-context agent. Includes are relative to name's folder.
 func ParseAD(name string, data []byte, sets []string) (*AD, error) {
 	return as[*AD](adRecipe.parse(&file{name: name, text: data}, sets))
 }
 
-// ParsePPO is Parse for the learner of histories; what the text includes is looked for from name's
-// folder.
+// ParsePPO is Parse for the learner of histories. Includes are relative to name's folder.
 func ParsePPO(name string, data []byte, sets []string) (*PPO, error) {
 	return as[*PPO](ppoRecipe.parse(&file{name: name, text: data}, sets))
 }
 
-// ParseAny is Parse for the recipe named.
+// ParseAny is Parse for the named recipe.
 func ParseAny(recipe, name string, data []byte) (Settings, error) {
 	return ParseSet(recipe, name, data, nil)
 }
 
-// ParseSet is ParseAny with --set's words laid over.
+// ParseSet is ParseAny with --set arguments over the text.
 func ParseSet(recipe, name string, data []byte, sets []string) (Settings, error) {
 	for _, r := range recipes {
 		if r.name == recipe {
@@ -110,7 +106,7 @@ func load[T Settings](r *recipe, nameOrPath string, sets []string) (T, error) {
 	return as[T](r.parse(f, sets))
 }
 
-// as gives settings their own type back.
+// as converts settings to their type.
 func as[T Settings](s Settings, err error) (T, error) {
 	if err != nil {
 		var none T
@@ -119,7 +115,7 @@ func as[T Settings](s Settings, err error) (T, error) {
 	return s.(T), nil
 }
 
-// parse reads a file as settings of this recipe.
+// parse parses a file as settings of this recipe.
 func (r *recipe) parse(f *file, sets []string) (Settings, error) {
 	c := r.empty(baseName(f.name))
 	if err := r.read(c, f, sets); err != nil {
@@ -128,8 +124,8 @@ func (r *recipe) parse(f *file, sets []string) (Settings, error) {
 	return c, nil
 }
 
-// find reads the file that a user names as settings of this recipe. A file that has none of its
-// keys and some of another's is refused here: a list of unknown keys would hide what is wrong.
+// find reads the file that a user names. A file with keys of another recipe and none of this one's
+// is an error: a list of unknown keys would hide the cause.
 func (r *recipe) find(nameOrPath string) (*file, error) {
 	f, err := find(nameOrPath, r.name)
 	if err != nil {
@@ -146,7 +142,7 @@ func (r *recipe) find(nameOrPath string) (*file, error) {
 	return f, nil
 }
 
-// read fills dst, a settings struct, from the defaults, f with what it includes, and the sets.
+// read fills dst, a settings struct, from the defaults, the chain of f, and the --set arguments.
 func (r *recipe) read(dst settable, f *file, sets []string) error {
 	base, err := r.defaults()
 	if err != nil {
@@ -183,7 +179,7 @@ func (r *recipe) read(dst settable, f *file, sets []string) error {
 	return faults.err()
 }
 
-// readChain is what f says over what it includes.
+// readChain returns the layer of f merged over the files that it includes.
 func (r *recipe) readChain(f *file, rank rank) (layer, error) {
 	own, err := r.keys.readLayer(f.name, f.text, rank)
 	if err != nil {

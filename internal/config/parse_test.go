@@ -53,7 +53,7 @@ func TestWaysToWriteValues(t *testing.T) {
 		{"gat_training: &t {temp_start: 3}\ntraining_advanced: {<<: *t, temp_start: 2}", func(c *Config) any { return c.Advanced.TempStart }, 2.0},
 		{"training_advanced: &a {temp_start: 3}\ngat_training: &b {temp_start: 2}\n<<: [*a, *b]", nil, "f.yaml:1: unknown key temp_start; did you mean training_advanced.temp_start?"},
 		{"training: {batch_size: &n 7, num_epochs: *n}", func(c *Config) any { return c.Training.NumEpochs }, 7},
-		// Nothing said: all defaults.
+		// Empty files: all defaults.
 		{"", func(c *Config) any { return c.Training.BatchSize }, 512},
 		{"# only words\n", func(c *Config) any { return c.Training.BatchSize }, 512},
 		{"---\n", func(c *Config) any { return c.Training.BatchSize }, 512},
@@ -172,8 +172,8 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// A chain of merges, each taking the one before it ten times, is refused long before it is
-// unrolled.
+// A chain of merges, each of which repeats the previous one ten times, is refused long before it is
+// expanded.
 func TestMultiplyingMergesAreRefused(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("training:\n  <<:\n  - &a0 {batch_size: 3}\n")
@@ -221,8 +221,8 @@ func TestSets(t *testing.T) {
 	}
 }
 
-// Whatever the bytes, each recipe's parser returns settings that write and read back, or one line
-// of error, and every file is told to be of some recipe.
+// For any bytes, each recipe's parser returns settings that can be written and parsed again, or a
+// one-line error, and every file has a recipe.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("training: {batch_size: 3}"), "training.batch_size=4")
 	f.Add([]byte("training: &a {<<: [*a, *a]}"), "problem.demand_range=[1,2]")
@@ -249,7 +249,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// oneLiner is whether there is no error; one of several lines fails the test.
+// oneLiner reports whether err is nil. It fails the test if the error has several lines.
 func oneLiner(t tester, err error) bool {
 	t.Helper()
 	if err != nil && strings.ContainsAny(err.Error(), "\n\r") {
@@ -287,8 +287,8 @@ func TestLadder(t *testing.T) {
 	}
 }
 
-// TestARangeIsWrittenAndSet: what a run keeps reads back as the same settings, and --set takes a
-// range with and without brackets.
+// TestARangeIsWrittenAndSet: written settings parse to equal settings, and --set accepts a range
+// with and without brackets.
 func TestARangeIsWrittenAndSet(t *testing.T) {
 	for set, want := range map[string]Sizes{"[5, 9]": {5, 9}, "5,9": {5, 9}, "[6,6]": {6, 6}, "12": {12, 12}} {
 		c := mustParse(t, "", "problem.num_customers="+set)

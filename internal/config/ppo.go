@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// PPO is the whole of the settings that make learning histories: the room and the learner. The yaml
-// tags are the keys that ppo_keys.go describes; Name is the file's base name without its ending.
+// PPO holds the settings that generate learning histories: the grid room and the learner. The yaml
+// tags are the keys of ppo_keys.go. Name is the file's base name without its extension.
 type PPO struct {
 	Name string `yaml:"-"`
 
@@ -17,7 +17,7 @@ type PPO struct {
 	NumActions    int     `yaml:"num_actions"`
 	Horizon       int     `yaml:"horizon"`
 	Goal          int     `yaml:"goal"`
-	NGoal         int     `yaml:"n_goal"` // as written; Goals resolves 0
+	NGoal         int     `yaml:"n_goal"` // as written; Goals replaces 0
 	EnvSplitSeed  uint64  `yaml:"env_split_seed"`
 	TrainEnvRatio float64 `yaml:"train_env_ratio"`
 
@@ -30,7 +30,7 @@ type PPO struct {
 	TotalSourceTimesteps int     `yaml:"total_source_timesteps"`
 	NStream              int     `yaml:"n_stream"`
 	SourceLR             float64 `yaml:"source_lr"`
-	NProcess             int     `yaml:"n_process"` // as written; Workers resolves it
+	NProcess             int     `yaml:"n_process"` // as written; Workers replaces 0
 	Gamma                float64 `yaml:"gamma"`
 	GAELambda            float64 `yaml:"gae_lambda"`
 	ClipRange            float64 `yaml:"clip_range"`
@@ -47,8 +47,8 @@ const (
 	EnvKeyDoor  = "keydoor"
 )
 
-// AllGoals is the number of tasks that the room has: its cells, or its keys and doors in two of
-// them.
+// AllGoals returns the number of tasks of the room: its cells, or the pairs of a cell for the key
+// and one for the door.
 func (c *PPO) AllGoals() int {
 	n := c.GridSize * c.GridSize
 	if c.Env == EnvKeyDoor {
@@ -57,7 +57,7 @@ func (c *PPO) AllGoals() int {
 	return n
 }
 
-// Goals is the number of tasks that histories are made of.
+// Goals returns the number of tasks of the histories.
 func (c *PPO) Goals() int {
 	if c.NGoal == 0 {
 		return c.AllGoals()
@@ -65,10 +65,10 @@ func (c *PPO) Goals() int {
 	return c.NGoal
 }
 
-// TrainGoals is how many of them the agent is trained on; the others are held out.
+// TrainGoals returns how many tasks the agent is trained on; the others are held out.
 func (c *PPO) TrainGoals() int { return int(math.Round(c.TrainEnvRatio * float64(c.Goals()))) }
 
-// Workers is how many learners run at once on a machine with this many cores.
+// Workers returns the number of learners that run concurrently on a machine with this many cores.
 func (c *PPO) Workers(cores int) int {
 	if c.NProcess == 0 {
 		return cores
@@ -76,23 +76,23 @@ func (c *PPO) Workers(cores int) int {
 	return min(c.NProcess, cores)
 }
 
-// YAML writes every key that has an effect; ParsePPO reads it back to an equal PPO.
+// YAML returns all keys that have an effect. ParsePPO parses it to an equal PPO.
 func (c *PPO) YAML() ([]byte, error) { return marshal(c) }
 
-// Recipe is RecipePPO.
+// Recipe returns RecipePPO.
 func (c *PPO) Recipe() string { return RecipePPO }
 
-// Title is the settings' name.
+// Title returns the name of the settings.
 func (c *PPO) Title() string { return c.Name }
 
-// Named is a copy under another name.
+// Named returns a copy with another name.
 func (c *PPO) Named(name string) Settings {
 	own := *c
 	own.Name = name
 	return &own
 }
 
-// conflicts lists what is wrong between keys of a PPO whose every key is lawful alone.
+// conflicts returns the faults of combinations of keys, if each value is valid by itself.
 func (c *PPO) conflicts() []conflict {
 	var out []conflict
 	if n := c.TrainGoals(); n < 1 || n >= c.Goals() {

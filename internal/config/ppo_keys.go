@@ -2,9 +2,9 @@ package config
 
 import "math"
 
-// ppoKeys is the schema of the learner whose histories are kept. As in keys.go, every key but
-// include needs a line in configs/ppo_default.yaml and, unless it is without effect, a field in
-// PPO, in this order, and an explanation must be true of the program.
+// ppoKeys is the schema of the learner that generates histories. As in keys.go, every key except
+// include has a line in configs/ppo_default.yaml and, if it has an effect, a field in PPO, in the
+// same order. Texts must describe what the program does.
 var ppoKeys = newSchema(
 	include(),
 	text("env", Honoured, "darkroom: a square of cells with a hidden goal, reward 1 for every step on it. keydoor (Dark Key-to-Door): a hidden key and a hidden door, reward 1 for the key and after it 1 for the door, once each per episode. A file with this key holds settings of PPO.", EnvDarkRoom, EnvKeyDoor),

@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The room's and the learner's file of the original program each load alone, and agree with the
-// shipped pair and with the defaults.
+// The original program's files for the room and for the learner each load alone. They equal the
+// shipped pair and the defaults.
 func TestOriginalHistoriesLoadUnchanged(t *testing.T) {
 	for _, path := range []string{
 		"testdata/original_agent/darkroom.yaml", "testdata/original_agent/ppo_darkroom.yaml", "testdata/original_agent/ppo_base.yaml",

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Problem says which instances are drawn.
+// Problem configures the distribution of instances.
 type Problem struct {
 	Customers       Sizes   `yaml:"num_customers"`
 	VehicleCapacity int     `yaml:"vehicle_capacity"`
@@ -21,10 +21,10 @@ type Problem struct {
 	SingleTour      bool    `yaml:"single_tour"`
 }
 
-// Sizes are the least and the most customers of an instance; one size where they are equal.
+// Sizes holds the least and the greatest number of customers of an instance.
 type Sizes [2]int
 
-// String writes one size, or [low, high].
+// String returns "n" for one size, else "[low, high]".
 func (s Sizes) String() string {
 	if s[0] == s[1] {
 		return strconv.Itoa(s[0])
@@ -32,21 +32,21 @@ func (s Sizes) String() string {
 	return fmt.Sprintf("[%d, %d]", s[0], s[1])
 }
 
-// Size is one size.
+// Size returns the Sizes of a single size.
 func Size(n int) Sizes { return Sizes{n, n} }
 
-// mostSizes is how many sizes a range is trained on.
+// mostSizes is the number of sizes on which a wider range is trained.
 const mostSizes = 5
 
-// NumCustomers is N; of a range the largest.
+// NumCustomers returns the number of customers, of a range the largest.
 func (p *Problem) NumCustomers() int { return p.Customers[1] }
 
-// Nearest is the size within the range that n customers are nearest to.
+// Nearest returns the size in the range that is nearest to n.
 func (s Sizes) Nearest(n int) int { return min(max(n, s[0]), s[1]) }
 
-// Ladder is the sizes that a run trains on, in rising order: N alone, or of a range every size
-// where these are at most five, else five whose neighbours have about the same ratio, both ends
-// among them. Each size costs a program and its memory, so that a range cannot have them all.
+// Ladder returns the sizes that a run trains on, in rising order. A range of at most five sizes has
+// all of them. A wider one has five, including both ends, with about equal ratios between
+// neighbours: each size costs a program and its memory.
 func (p *Problem) Ladder() []int {
 	low, high := p.Customers[0], p.Customers[1]
 	count := min(mostSizes, high-low+1)
@@ -65,15 +65,15 @@ func (p *Problem) Ladder() []int {
 	return out
 }
 
-// Of is the settings for instances of one size.
+// Of returns the settings for instances of one size.
 func (c *Config) Of(customers int) *Config {
 	own := *c
 	own.Problem.Customers = Size(customers)
 	return &own
 }
 
-// problemKeys describes them, in this order. A rule of a route has its setting in this file and its
-// default in configs/default.yaml.
+// problemKeys returns the schema of these keys, in this order. A new rule of a route has its
+// setting in this file and its default in configs/default.yaml.
 func problemKeys() []Entry {
 	return []Entry{
 		sizes("problem.num_customers", upTo(1, mostCustomers), Honoured, "N, the number of customers of an instance, without the depot. [low, high]: every step draws its size, so that one policy learns the range: any size if there are at most five, otherwise one of five from low to high in equal ratios ([50, 200]: 50, 71, 100, 141, 200). Validation is at both ends, and its cost per customer is their mean."),
@@ -88,10 +88,10 @@ func problemKeys() []Entry {
 	}
 }
 
-// variantName is a kind of problem by RouteFinder's names, as internal/vrp reads them.
+// variantName matches RouteFinder's names of variants, which internal/vrp parses.
 var variantName = regexp.MustCompile(`^(?i)(md)?(all|o?vrp(m?b)?l?(tw)?|cvrp)$`)
 
-// conflicts lists what is wrong between these keys.
+// conflicts returns the faults of combinations of these keys.
 func (p *Problem) conflicts() []conflict {
 	var out []conflict
 	if p.DemandRange[1] > p.VehicleCapacity {

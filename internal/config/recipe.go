@@ -11,8 +11,8 @@ import (
 	"haul/configs"
 )
 
-// The recipes, by the names that --model, checkpoints and the registry of recipes use: families of
-// settings files, each with keys of its own.
+// The names of the recipes in --model, in checkpoints and in the registry of recipes. Each recipe
+// has its own settings files and keys.
 const (
 	RecipeGT  = "GT+RL"  // routing with a graph transformer and reinforcement learning: Config
 	RecipeAD  = "AD"     // the in-context agent, by algorithm distillation: AD
@@ -20,31 +20,32 @@ const (
 	RecipePPO = "PPO"    // the learner whose histories the agent reads: PPO
 )
 
-// recipe is what a family of files shares. What a settable could break: a file is told by its keys
-// alone, so a mark must stay a plain key of one recipe only.
+// recipe describes a family of settings files. A file's recipe is recognized by its keys alone:
+// mark must be a plain key that no other recipe has.
 type recipe struct {
 	name, about string
 	keys        *schema
-	mark        string // the key by which a file says that it is of this recipe; "" when it has none
-	standard    string // the shipped file that is taken when none is asked for
-	base        string // the shipped file that names every key
+	mark        string // the key whose value states the recipe; "" if there is none
+	standard    string // the default settings file
+	base        string // the shipped file that has every key
 	defaults    func() (layer, error)
 	empty       func(name string) settable
 }
 
-// settable is settings that can be filled.
+// settable is a pointer to settings that fill can set.
 type settable interface {
 	Settings
 	conflicts() []conflict
 }
 
-// newRecipe makes a recipe; base is the shipped file that names every key, read once.
+// newRecipe returns a recipe. It reads base, the shipped file that has every key, once at first
+// use.
 func newRecipe(name, about string, keys *schema, mark, base, standard string, empty func(name string) settable) *recipe {
 	return &recipe{name: name, about: about, keys: keys, mark: mark, standard: standard, base: base, empty: empty,
 		defaults: sync.OnceValues(func() (layer, error) { return keys.defaults(base) })}
 }
 
-// defaults reads a shipped file that names every key, itself or by what it includes.
+// defaults reads a shipped file that has every key, with its includes.
 func (s *schema) defaults(base string) (layer, error) {
 	text, err := configs.FS.ReadFile(base + ".yaml")
 	if err != nil {
@@ -79,13 +80,13 @@ var (
 	ppoRecipe = newRecipe(RecipePPO, "the source learner", ppoKeys, "env", "ppo_default", DefaultPPO,
 		func(name string) settable { return &PPO{Name: name} })
 
-	// recipes are all there are; the first takes a file that no key tells.
+	// recipes lists all recipes. The first one is assumed for a file that no key identifies.
 	recipes = []*recipe{gtRecipe, gatRecipe, adRecipe, ppoRecipe}
 )
 
 func (r *recipe) String() string { return r.name + " (" + r.about + ")" }
 
-// Recipes lists the recipes' names.
+// Recipes returns the names of all recipes.
 func Recipes() []string {
 	var names []string
 	for _, r := range recipes {
@@ -94,7 +95,7 @@ func Recipes() []string {
 	return names
 }
 
-// recipesNamed finds the recipe of a name; "" is all of them.
+// recipesNamed returns the recipe of a name, or all recipes for "".
 func recipesNamed(name string) ([]*recipe, error) {
 	if name == "" {
 		return recipes, nil
@@ -107,7 +108,7 @@ func recipesNamed(name string) ([]*recipe, error) {
 	return nil, fmt.Errorf("no settings are called %s; there are %s", shorten(name), strings.Join(Recipes(), ", "))
 }
 
-// Names lists the shipped settings files of a recipe, or of all for "", without their ending.
+// Names returns the names of the shipped settings of a recipe, or of all recipes for "".
 func Names(recipe string) []string {
 	among, err := recipesNamed(recipe)
 	if err != nil {
@@ -121,20 +122,20 @@ func Names(recipe string) []string {
 	return names
 }
 
-// shippedNames sorts the embedded files by recipe.
+// shippedNames holds the names of the embedded files by recipe.
 var shippedNames = sync.OnceValue(func() map[*recipe][]string {
 	names := map[*recipe][]string{}
 	for _, name := range shippedFiles() {
 		if f, ok := shipped(name); ok {
-			r, _ := f.recipe() // what a shipped file includes is shipped, as a test makes sure
+			r, _ := f.recipe() // cannot fail: shipped files include only shipped files, as a test ensures
 			names[r] = append(names[r], name)
 		}
 	}
 	return names
 })
 
-// Recipe says whose settings a file holds, by its keys: `model: AD` and `env: ...` decide, else the
-// recipe that knows most of them. nameOrPath is as Load takes it.
+// Recipe returns the recipe of a settings file. `model: AD` and `env: ...` decide, else the recipe
+// that has most of the file's keys. nameOrPath is an argument of Load.
 func Recipe(nameOrPath string) (string, error) {
 	f, err := find(nameOrPath, "")
 	if err != nil {
@@ -147,7 +148,7 @@ func Recipe(nameOrPath string) (string, error) {
 	return r.name, nil
 }
 
-// RecipeOf is Recipe for settings that were read already.
+// RecipeOf is Recipe for a text.
 func RecipeOf(name string, text []byte) (string, error) {
 	r, err := (&file{name: name, text: text}).recipe()
 	if err != nil {
@@ -156,8 +157,8 @@ func RecipeOf(name string, text []byte) (string, error) {
 	return r.name, nil
 }
 
-// recipe tells a file by its keys, or by what it includes when it has no others. A file that
-// cannot be told is the first recipe's, whose settable says what is wrong with it.
+// recipe recognizes a file's recipe by its keys, or by the file it includes if it has no others. If
+// no key decides, it is the first recipe, whose reader reports the fault.
 func (f *file) recipe() (*recipe, error) {
 	keys := rootKeys(f.text)
 	var best *recipe
@@ -186,13 +187,13 @@ func (f *file) recipe() (*recipe, error) {
 	return recipes[0], nil
 }
 
-// votes counts the keys that the recipe knows, apart from those that every recipe may have.
+// votes counts the keys that only this recipe has. marked is true if the mark is among them.
 func (r *recipe) votes(keys []keyValue) (n int, marked bool) {
 	for _, k := range keys {
 		key, section := k.key.Value, follow(k.value).Kind == yaml.MappingNode
 		switch {
 		case key == includeKey:
-		// a section that lost its keys, or a key its value: whose it is the others tell
+			// a section without keys, or a key without a value, does not identify a recipe
 		case fromNode(k.value).isNull():
 		case section && r.keys.sections[key] != "":
 			n++
@@ -204,7 +205,7 @@ func (r *recipe) votes(keys []keyValue) (n int, marked bool) {
 	return n, marked
 }
 
-// rootKeys lists the keys at the root of a YAML text as far as it can be read.
+// rootKeys returns the keys at the root of a YAML text, up to the first syntax error.
 func rootKeys(text []byte) []keyValue {
 	var doc yaml.Node
 	if yaml.Unmarshal(text, &doc) != nil || len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {

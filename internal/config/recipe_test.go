@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// folder writes files into a fresh folder and returns it.
+// folder writes files into a new folder and returns its path.
 func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -26,7 +26,7 @@ func folder(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// Where an included file is looked for, and in what order; nested ones lie lower still.
+// The places where an included file is looked for, in order, also for nested includes.
 func TestIncludes(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -118,7 +118,7 @@ func TestBadIncludes(t *testing.T) {
 	}
 }
 
-// A circle through a link is a circle.
+// A cycle of includes through a link is found.
 func TestIncludeThroughALink(t *testing.T) {
 	dir := folder(t, map[string]string{"a.yaml": "model: AD\ninclude: again/a.yaml\n"})
 	if err := os.Symlink(dir, filepath.Join(dir, "again")); err != nil {
@@ -164,7 +164,8 @@ func TestRecipeOfAFile(t *testing.T) {
 	}
 }
 
-// Every shipped file is listed once, under the recipe it loads as, and includes what is shipped.
+// Every shipped file is listed once, under the recipe that loads it, and includes shipped files
+// only.
 func TestNamesAreSortedByRecipe(t *testing.T) {
 	want := map[string][]string{
 		RecipeGAT: {"gat_default", "gat_quick"},
@@ -238,7 +239,7 @@ func TestExplainRecipes(t *testing.T) {
 	}
 }
 
-// A word that is a key of the learners' hid routing's key that ends in it.
+// Before, a word that is a whole key of the learners hid the key of routing that ends in it.
 func TestExplainFindsTheLastWord(t *testing.T) {
 	for key, want := range map[string][]string{"batch_size": {"training.batch_size", "batch_size"}, "hidden_dim": {"model.hidden_dim", "model.hidden_dim"}, "update.enabled": {"baseline.update.enabled"}} {
 		entries, err := Explain("", key)

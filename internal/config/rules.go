@@ -2,8 +2,8 @@ package config
 
 import "fmt"
 
-// conflict is a fault between keys, each lawful alone. The keys are those a user could change to
-// mend it, the likeliest first.
+// conflict is a fault of a combination of keys, each valid by itself. keys lists the keys
+// that a user could change to correct it, the most likely one first.
 type conflict struct {
 	keys []string
 	text string
@@ -13,8 +13,8 @@ func clash(keys []string, format string, args ...any) conflict {
 	return conflict{keys, fmt.Sprintf(format, args...)}
 }
 
-// at is where the fault should be reported: the key set closest to the user's hand, since the
-// rest may be defaults.
+// at returns the position for the error: that of the key with the highest precedence, because the
+// other keys may be defaults.
 func (c conflict) at(l layer) origin {
 	best := l[c.keys[0]].from
 	for _, k := range c.keys[1:] {
@@ -25,16 +25,15 @@ func (c conflict) at(l layer) origin {
 	return best
 }
 
-// loadUnit is the unit in parts of which the demands of instances with capacities of their own are
-// stated: kernel.LoadUnit, to which a test of the routing recipe holds it. Settings stand below the
-// engine and cannot import it.
+// loadUnit is the unit of fractional demands, for instances with individual capacities. It equals
+// kernel.LoadUnit, which this package cannot import; a test of the routing recipe compares the two.
 const loadUnit = 1 << 20
 
-// The sides that Muon's blocks may have: kernel.MuonMost, and what is enough directions for a step
-// to balance, unless the model is narrower.
+// The sizes of Muon's square blocks: at most kernel.MuonMost. Smaller blocks than muonLeast have
+// too few directions to balance, unless the model is narrower.
 const muonMost, muonLeast = 128, 16
 
-// inBlocks tells whether matrices as wide as the model can be cut into Muon's blocks.
+// inBlocks reports whether matrices as wide as the model can be divided into Muon's blocks.
 func inBlocks(width int) bool {
 	for side := min(width, muonMost); side >= min(width, muonLeast); side-- {
 		if width%side == 0 {
@@ -44,7 +43,7 @@ func inBlocks(width int) bool {
 	return false
 }
 
-// conflicts lists what is wrong between keys of a Config whose every key is lawful alone.
+// conflicts returns the faults of combinations of keys, if each value is valid by itself.
 func (c *Config) conflicts() []conflict {
 	p, t, m, a, b := c.Problem, c.Training, c.Model, c.Advanced, c.Baseline
 	out := p.conflicts()
@@ -68,7 +67,7 @@ func (c *Config) conflicts() []conflict {
 		out = append(out, clash([]string{"training_advanced.min_lr", "training.learning_rate"},
 			"training_advanced.min_lr %g is over training.learning_rate %g, which it is reached from", a.MinLR, t.LearningRate))
 	}
-	least := c.Of(p.Customers[0]) // the fewest customers that an instance has
+	least := c.Of(p.Customers[0]) // the settings for the smallest instances
 	if b.Type == BaselinePOMO && least.Starts() > least.Problem.NumCustomers() {
 		out = append(out, clash([]string{"baseline.starts", "problem.num_customers"},
 			"baseline.starts %d is over problem.num_customers %d: each start is another customer", b.Starts, p.Customers[0]))
@@ -110,7 +109,7 @@ func (c *Config) conflicts() []conflict {
 		out = append(out, clash([]string{"training.batch_size", "baseline.symmetries"},
 			"training.batch_size %d is no multiple of 8: with baseline.symmetries 8 each instance is in a batch eight times", t.BatchSize))
 	}
-	// Instances are numbered by a 64-bit counter from the run's beginning.
+	// Instances are numbered by a 64-bit counter from the start of the run.
 	if total := float64(t.NumEpochs) * float64(t.NumBatchesPerEpoch) * float64(t.BatchSize); total >= 1<<62 {
 		out = append(out, clash([]string{"training.num_epochs", "training.num_batches_per_epoch", "training.batch_size"},
 			"training asks for %.3g instances in all, more than can be numbered", total))

@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// Effect says what Haul does with a key.
+// Effect describes how Haul treats a key.
 type Effect string
 
-// The three things that can become of a key.
+// The three effects of a key.
 const (
 	Honoured    Effect = "honoured"
 	Differently Effect = "honoured differently"
 	NoEffect    Effect = "accepted without effect"
 )
 
-// Entry describes one key: the schema's row, and what `haul config explain` shows.
+// Entry describes a key: a row of the schema, and of `haul config explain`.
 type Entry struct {
 	Recipe  string `json:"recipe"` // RecipeGT, RecipeAD or RecipePPO
 	Key     string `json:"key"`
 	Type    string `json:"type"`
 	Default string `json:"default"`
-	Allowed string `json:"allowed"` // in words; empty when any value of the type will do
+	Allowed string `json:"allowed"` // description of the allowed values; "" if any value of the type is allowed
 	Effect  Effect `json:"effect"`
 	About   string `json:"about"`
 
@@ -40,29 +40,28 @@ const (
 	kindText  kind = "text"
 	kindPair  kind = "two whole numbers"   // written [low, high]
 	kindSizes kind = "whole number or two" // one, or a range written [low, high]
-	kindFile  kind = "path"                // of a file whose settings lie below: read, then forgotten
+	kindFile  kind = "path"                // of a file with further settings: it is read and then dropped
 )
 
-// maxCount bounds every whole number without a bound of its own, so that sums of a few and
-// products of two never overflow 64 bits.
+// maxCount bounds integers without a bound of their own: sums of a few and products of two then fit
+// into 64 bits.
 const maxCount = 1_000_000_000
 
-// What memory grows with is bounded more tightly, far past any use: a slip of the finger is refused
-// as such, and a product of three still fits 64 bits. Whether there is memory for it is the
-// trainer's to say.
+// Values that determine memory have tighter bounds, far above any use: a typing error is refused at
+// once, and a product of three fits into 64 bits. The trainer checks the available memory.
 const (
-	mostRows      = 1 << 20 // of a batch, and what is counted in batches
+	mostRows      = 1 << 20 // rows of a batch, and numbers that are counted in batches
 	mostWidth     = 1 << 14 // of a layer
 	mostCustomers = 100_000
 	mostInstances = 100_000_000 // of a validation set
 )
 
-// bounds is an interval; above and below exclude its ends.
+// bounds is an interval. above and below exclude its ends.
 type bounds struct {
 	lo, hi       float64
 	above, below bool
-	far          bool // hi is past any use: it is no news to whoever is below lo
-	ends         bool // lo and hi alone, nothing in between
+	far          bool // hi exceeds any use: errors for values below lo do not mention it
+	ends         bool // only lo and hi are allowed
 }
 
 var anything = bounds{lo: math.Inf(-1), hi: math.Inf(1)}
@@ -73,7 +72,7 @@ func between(lo, hi float64) bounds { return bounds{lo: lo, hi: hi} }
 func upTo(lo, hi float64) bounds    { return bounds{lo: lo, hi: hi, far: true} }
 func either(lo, hi float64) bounds  { return bounds{lo: lo, hi: hi, ends: true} }
 
-// fraction is [0, 1): what a decay or a dropout may be.
+// fraction is [0, 1), the range of a decay or a dropout rate.
 var fraction = bounds{lo: 0, hi: 1, below: true}
 
 func (b bounds) holds(v float64) bool {
@@ -83,7 +82,7 @@ func (b bounds) holds(v float64) bool {
 	return (v > b.lo || v == b.lo && !b.above) && (v < b.hi || v == b.hi && !b.below)
 }
 
-// refuses says what v must be instead.
+// refuses describes the allowed values if v is not one of them, else it returns "".
 func (b bounds) refuses(v float64) string {
 	switch {
 	case b.far && v < b.lo:
@@ -94,7 +93,7 @@ func (b bounds) refuses(v float64) string {
 	return b.words()
 }
 
-// words reads after "must be".
+// words returns the text that follows "must be".
 func (b bounds) words() string {
 	if b.lo == b.hi {
 		return number(b.lo)
@@ -120,7 +119,7 @@ func pick(cond bool, yes, no string) string {
 }
 
 func number(v float64) string {
-	if v == 1<<63 { // the largest whole number, as near as a float comes
+	if v == 1<<63 { // float64 rounds the largest int64 to this
 		return strconv.Itoa(math.MaxInt64)
 	}
 	if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
@@ -129,9 +128,9 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// schema is the single source of truth about a family of settings files: which keys exist, what
-// they may hold, what they mean. Reading, merging, suggesting, binding to a struct and explaining
-// all work from it, for any set of keys, nested or flat.
+// schema is the table of the keys of a family of settings files: which keys exist, what values they
+// allow, and what they mean. Reading, merging, suggesting, filling and explaining use it. It works
+// for any set of keys.
 type schema struct {
 	entries  []Entry
 	index    map[string]int    // key -> entry
@@ -171,7 +170,7 @@ func oneOf(choices []string) string {
 	return "one of " + strings.Join(choices, ", ")
 }
 
-// The constructors below are how a table of keys is written.
+// The constructors of entries.
 
 func integer(key string, b bounds, effect Effect, about string) Entry {
 	return Entry{Key: key, kind: kindInt, bounds: b, Effect: effect, About: about}
@@ -189,8 +188,8 @@ func text(key string, effect Effect, about string, choices ...string) Entry {
 	return Entry{Key: key, kind: kindText, bounds: anything, choices: choices, Effect: effect, About: about}
 }
 
-// include is the key by which a file names another that it is laid over. It is a schema's choice to
-// have it; no field holds it, since settings written out are whole.
+// include returns the entry of the key that names another file, over which a file is merged. It has
+// no field, because written settings are complete.
 func include() Entry {
 	return Entry{Key: includeKey, kind: kindFile, bounds: anything, Effect: Honoured,
 		About: "Another settings file, which this one overrides: a path relative to this file's folder, a file beside this one, or the name of a shipped file."}

@@ -2,12 +2,12 @@ package config
 
 import "strings"
 
-// Nearest is the candidate that a mistyped word most likely meant, or "".
+// Nearest returns the candidate that a mistyped word most likely meant, or "".
 func Nearest(word string, candidates []string) string { return nearest(word, candidates) }
 
-// nearest returns the candidate that a mistyped key most likely meant, or "". A key is compared
-// whole, and by its last word alone so that a key in the wrong section finds its home; the
-// candidates' order breaks ties.
+// nearest returns the candidate that a mistyped key most likely meant, or "". It compares the whole
+// key, and also the last part alone, so that it finds a key in another section. Of equal candidates
+// the first one is taken.
 func nearest(key string, candidates []string) string {
 	const longest = 200 // nothing that long is a typing error, and the distance is quadratic
 	if len(key) > longest {
@@ -32,13 +32,13 @@ func nearest(key string, candidates []string) string {
 	return best
 }
 
-// tolerance is how many slips a key of this length may hold: about one in four letters.
+// tolerance is the number of typing errors allowed for a key: about one in four letters.
 func tolerance(key string) int { return max(1, min(4, len(key)/4)) }
 
 func lastWord(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
 
 // editDistance counts the insertions, deletions, replacements and swaps of neighbours that turn a
-// into b (optimal string alignment), letters compared without case.
+// into b (optimal string alignment). It ignores case.
 func editDistance(a, b string) int {
 	x, y := []rune(strings.ToLower(a)), []rune(strings.ToLower(b))
 	before, last, row := make([]int, len(y)+1), make([]int, len(y)+1), make([]int, len(y)+1)

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Unused says, a line each, which settings of a command line (key=value) change nothing in s: keys
-// that are accepted without effect, those that only count beside another, and those that are given
-// again by a later one or by one of the flags, which stand in for the keys they are listed by.
-// Files of settings name every key, so nothing is said of theirs.
+// Unused describes in one line each the --set arguments that change nothing in s: keys without an
+// effect, keys that count only together with others, and keys that a later argument or a flag also
+// sets. flags maps a key to the flag that sets it. Settings files contain every key and are not
+// checked.
 func Unused(s Settings, sets []string, flags map[string]string) (out []string) {
 	among, err := recipesNamed(s.Recipe())
 	if err != nil {
@@ -40,7 +40,7 @@ func Unused(s Settings, sets []string, flags map[string]string) (out []string) {
 	return out
 }
 
-// idle are the keys that change nothing, with the reason: the keys beside which they would count.
+// idle returns the keys that have no effect in c, each with the reason.
 func (c *AD) idle() map[string]string {
 	out := map[string]string{}
 	because := func(why string, keys ...string) {

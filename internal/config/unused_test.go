@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestUnusedSettingsAreNamed: whoever sets what changes nothing is told, with the reason, and of
-// nothing else.
+// TestUnusedSettingsAreNamed: every setting that changes nothing is reported with the reason, and
+// no other setting is.
 func TestUnusedSettingsAreNamed(t *testing.T) {
 	for _, c := range []struct {
 		recipe, file string
@@ -45,8 +45,8 @@ func TestUnusedSettingsAreNamed(t *testing.T) {
 	}
 }
 
-// TestReplacedSettingsAreNamed: of two settings of one key the first counts for nothing, and no
-// setting counts beside a flag that stands in for it.
+// TestReplacedSettingsAreNamed: of two settings of one key the first has no effect, and a setting
+// has none if a flag sets the key.
 func TestReplacedSettingsAreNamed(t *testing.T) {
 	sets := []string{"lr=0.5", "seed=9", "lr=0.1", "iql_beta=2"}
 	s, err := LoadAny(RecipeAD, "ad_any", sets)

@@ -11,14 +11,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// source is a value as written, before its key says what it must be. YAML's own guess at the
-// type is not used: `1e-4`, `1_000` and `yes` mean what the key's kind makes of them, as they
-// did to the original program's reader or as its author meant.
+// source is a value as written, before its key determines its type. The type that YAML would guess
+// is not used: `1e-4`, `1_000` and `yes` are read by the key's kind, as the original program's
+// reader or its author meant them.
 type source struct {
 	text   string
 	quoted bool
-	shape  string   // "" for a scalar, else what to call it
-	items  []source // of a list
+	shape  string   // "" for a scalar, else the name of the YAML type
+	items  []source // elements of a list
 }
 
 func fromNode(n *yaml.Node) source {
@@ -29,7 +29,7 @@ func fromNode(n *yaml.Node) source {
 		return source{text: n.Value, quoted: n.Style&quotes != 0}
 	case yaml.SequenceNode:
 		s := source{shape: "a list"}
-		if len(n.Content) != 2 { // no kind takes another length, so the items do not matter
+		if len(n.Content) != 2 { // no kind allows another length, so the elements do not matter
 			s.shape = "a list of " + strconv.Itoa(len(n.Content))
 			return s
 		}
@@ -45,7 +45,8 @@ func fromNode(n *yaml.Node) source {
 	}
 }
 
-// fromSet reads the right side of --set: the text itself, since a shell has its own quotes.
+// fromSet returns the value of a --set argument. The text has no YAML quotes, because the shell has
+// its own.
 func fromSet(text string, k kind) source {
 	if k != kindPair && !(k == kindSizes && strings.ContainsAny(text, "[,")) {
 		return source{text: text}
@@ -69,7 +70,7 @@ func (s source) isNull() bool {
 	return false
 }
 
-// got shows the value in an error: on one line, shortened.
+// got returns the value for an error: on one line, shortened.
 func (s source) got() string {
 	if s.shape != "" && s.items == nil {
 		return s.shape
@@ -87,7 +88,7 @@ func (s source) got() string {
 	return shorten(s.text)
 }
 
-// shorten makes any text fit an error line: control characters escaped, a long tail cut.
+// shorten makes a text fit into an error line: it escapes control characters and truncates.
 func shorten(t string) string {
 	const most = 80
 	if r := []rune(t); len(r) > most {
@@ -97,15 +98,15 @@ func shorten(t string) string {
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-// complaint is what is wrong with a value; it reads after the key's name. The empty one is none.
+// complaint describes what is wrong with a value; it follows the key's name. "" means nothing.
 type complaint string
 
 const noValue complaint = "has no value"
 
 func mustBe(what string) complaint { return complaint("must be " + what) }
 
-// read turns a written value into an int64, float64, bool, string, [2]int64 or Sizes that the entry
-// allows.
+// read converts a written value to an int64, float64, bool, string, [2]int64 or Sizes that the
+// entry allows.
 func (e *Entry) read(s source) (any, complaint) {
 	if s.isNull() || e.kind == kindFile && s.text == "" && s.shape == "" {
 		return nil, noValue
@@ -138,7 +139,7 @@ func article(k kind) string {
 	return string(k)
 }
 
-// decimal is a number as YAML writes it, underscores between digits allowed; leading zeros are
+// decimal matches numbers as YAML writes them, with underscores between digits. Leading zeros are
 // decimal, as in YAML 1.2.
 var decimal = regexp.MustCompile(`^[-+]?([0-9][0-9_]*(\.[0-9_]*)?|\.[0-9][0-9_]*)([eE][-+]?[0-9]+)?$`)
 
@@ -226,7 +227,7 @@ func (e *Entry) readPair(s source) (any, complaint) {
 	return p, ""
 }
 
-// readSizes reads one whole number, or two of which the first is not above the second.
+// readSizes reads one integer, or two in rising order.
 func (e *Entry) readSizes(s source) (any, complaint) {
 	if s.shape == "" {
 		v, bad := e.readInt(s)
