@@ -13,16 +13,16 @@ import (
 	"haul/internal/world/grid"
 )
 
-// agent is a small in-context agent with the histories it learns from: report 004's network and
-// data, of a size at which experiments take seconds.
+// agent is a small in-context agent and the histories it learns from. Network and data follow
+// report 004, at a size at which experiments take seconds.
 type agent struct {
 	model   *model.AD
 	spec    kernel.RegionSpec
 	history []int32
 }
 
-// newAgent makes an agent of one layer for sequences of two regions of shortest to longest
-// transitions, in a room of 5×5 with episodes of 10.
+// newAgent returns an agent with one layer, for sequences of two regions of shortest to longest
+// transitions, in a room of 5×5 cells with episodes of 10 steps.
 func newAgent(shortest, longest int) (*agent, error) {
 	room := grid.Room{Size: 5, Horizon: 10}
 	spec := model.Transitions(kernel.RegionSpec{Streams: 200, Steps: 200, Horizon: room.Horizon, Tokens: 2*longest + 4, Compressed: true, Shortest: shortest, Longest: longest, Ahead: 4, Seed: 42, Purpose: rng.Regions}, 2)
@@ -33,8 +33,8 @@ func newAgent(shortest, longest int) (*agent, error) {
 	return &agent{m, spec, walks(&spec, room)}, spec.Check()
 }
 
-// walks are histories of agents that learn: of their steps ever fewer are random, the others lead
-// to the goal.
+// walks returns histories of agents that learn: the fraction of random steps falls over time, and
+// other steps lead to the goal.
 func walks(s *kernel.RegionSpec, room grid.Room) []int32 {
 	out := make([]int32, s.Streams*s.Steps)
 	goals := room.Cells()
@@ -60,7 +60,7 @@ func walks(s *kernel.RegionSpec, room grid.Room) []int32 {
 	return out
 }
 
-// store holds the agent's initial weights.
+// store returns a new store with the agent's initial weights.
 func (a *agent) store(dev kernel.Device) (kernel.Store, error) {
 	s, err := dev.NewStore(a.model.Layout(), true)
 	if err != nil {
@@ -69,14 +69,14 @@ func (a *agent) store(dev kernel.Device) (kernel.Store, error) {
 	return s, s.WriteWeights(model.Initial(a.model.Layout(), a.spec.Seed))
 }
 
-// agentRun is a compiled step over rows that the host writes.
+// agentRun is a compiled step. The host writes its rows.
 type agentRun struct {
 	runner kernel.Runner
 	in     model.Sequences
-	store  kernel.Store // where the run owns it
+	store  kernel.Store // closed with the run; nil: the caller owns the store
 }
 
-// close gives back what the run owns.
+// close frees the runner and the store.
 func (r *agentRun) close() error {
 	err := r.runner.Close()
 	if r.store != nil {
@@ -85,8 +85,8 @@ func (r *agentRun) close() error {
 	return err
 }
 
-// compile records forward, backward and update over rows of t tokens, or with learn unset the loss
-// alone.
+// compile records forward pass, backward pass and update over rows of t tokens; without learn only
+// the loss.
 func (a *agent) compile(dev kernel.Device, store kernel.Store, rows, t int, learn bool) (*agentRun, error) {
 	p := plan.New("agent", dev, rows, t, a.model.Layout())
 	in := model.Sequences{Index: p.RowInts("index", p.B(), t, model.TokenFields(2)), Labels: p.RowInts("labels", p.B(), t, 2), First: p.RowInts("first", p.B(), t)}
@@ -100,12 +100,12 @@ func (a *agent) compile(dev kernel.Device, store kernel.Store, rows, t int, lear
 	return &agentRun{runner: r, in: in}, err
 }
 
-// write gives the step its rows.
+// write copies a slab's rows to the device.
 func (r *agentRun) write(s *kernel.Slab) error {
 	return errors.Join(r.runner.WriteBatch(r.in.Index, s.Ints[0]), r.runner.WriteBatch(r.in.Labels, s.Ints[1]), r.runner.WriteBatch(r.in.First, s.Ints[2]))
 }
 
-// loss runs once and returns the mean loss of an action.
+// loss runs a step and returns the mean loss of an action.
 func (r *agentRun) loss() (float64, error) {
 	if err := r.runner.Run(); err != nil {
 		return 0, err

@@ -17,7 +17,7 @@ func TestEveryWayOfCollatingGivesTheSame(t *testing.T) {
 	want, slab := s.lists(), s.fresh()
 	for f := range slab {
 		for i := range slab[f] {
-			slab[f][i] = 99 // what the last batch left
+			slab[f][i] = 99 // content of the previous batch
 		}
 	}
 	s.into(slab)
@@ -33,7 +33,7 @@ func TestEveryWayOfCollatingGivesTheSame(t *testing.T) {
 	}
 }
 
-// Packing keeps every sequence whole and in one row, and no row is overfull.
+// Packing keeps every sequence whole and in one row, and every row within its length.
 func TestPackingKeepsEverySequence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const tokens = 40
@@ -110,7 +110,7 @@ func TestPackedAndPaddedSequencesHaveTheSameLoss(t *testing.T) {
 	}
 }
 
-// The agent of the experiments learns what its histories show.
+// The experiments' agent learns the behaviour in its histories.
 func TestTheAgentLearns(t *testing.T) {
 	dev, err := device.Open("cpu", device.Options{})
 	if err != nil {

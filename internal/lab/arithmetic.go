@@ -2,14 +2,14 @@ package lab
 
 import "context"
 
-// The reports' own figures. Nothing here is measured: each result follows from numbers that the
-// same report gives, so it comes out the same everywhere.
+// The reports' own figures. Nothing is measured here: each result follows from other numbers in the
+// same report and is the same on every machine.
 
-// What the reports say of an epoch of tiny_1.
+// Figures of an epoch of tiny_1 in the reports.
 const (
 	routesPerBatch  = 128.0
 	batchesPerEpoch = 25.0
-	fastEpoch       = 22.0 // seconds; what every fix was to restore
+	fastEpoch       = 22.0 // seconds; the target of every fix
 )
 
 func arithmetic001(_ context.Context, _ *env, r *Result) error {
@@ -46,17 +46,19 @@ func arithmetic002(_ context.Context, _ *env, r *Result) error {
 	return nil
 }
 
-// part is one of report 003's expectations: a share saved, of the epoch or only of some part of it.
+// part is an expectation of report 003: lo to hi of the time is saved, of the epoch if whole, else
+// of a part of it.
 type part struct {
 	lo, hi float64
 	whole  bool
 }
 
-// parts003, in the report's order: JIT of the route cost, creating tensors on the GPU,
-// torch.compile, tf32 and the rest, non-blocking copies.
+// parts003 are in the report's order: JIT of the route cost, creation of tensors on the GPU,
+// torch.compile, tf32 and other settings, non-blocking copies.
 var parts003 = []part{{0.15, 0.20, false}, {0.05, 0.10, false}, {0.10, 0.15, true}, {0.05, 0.10, false}, {0.02, 0.05, true}}
 
-// combined is what is saved in all when each part saves its share of what the others leave.
+// combined returns the fraction that all parts save together, if each saves its fraction of the
+// time that the others leave.
 func combined(pick func(part) (share float64, ok bool)) float64 {
 	left := 1.0
 	for _, p := range parts003 {
@@ -87,14 +89,14 @@ func arithmetic003(_ context.Context, _ *env, r *Result) error {
 	return nil
 }
 
-// What report 004 says of an iteration on four GPUs.
+// Figures of an iteration on four GPUs in report 004.
 const (
 	slowIteration = 7.0 // seconds
 	gpus004       = 4.0
 	iterations004 = 100e3
 )
 
-// parts004, in the report's order: loading, collating, the forward pass, the batch.
+// parts004 are in the report's order: loading, collating, the forward pass, the batch.
 var parts004 = []struct{ lo, hi float64 }{{2, 3}, {1.5, 2}, {5, 10}, {1.5, 1.5}}
 
 func arithmetic004(_ context.Context, _ *env, r *Result) error {
@@ -107,8 +109,8 @@ func arithmetic004(_ context.Context, _ *env, r *Result) error {
 	}
 	r.finds(figure("004", "the parts make 25–70×: multiplied, at the least", "×", 25, 70), low)
 	r.finds(figure("004", "the parts make 25–70×: multiplied, at the most", "×", 25, 70), high)
-	// Loading, collating and the forward pass are stretches of one iteration. Shortening each by its
-	// own factor shortens their sum by no more than the largest of them.
+	// Loading, collating and the forward pass follow each other in an iteration. Dividing the time
+	// of each by a factor divides their sum by no more than the largest factor.
 	r.finds(figure("004", "the parts make 25–70×: loading, collating and the forward pass are parts of one iteration, so at the most 10×, times the batch's 1.5×", "×", 25, 70), 10*1.5)
 	r.finds(figure("004", "the batch of 256 per GPU instead of 128 makes an iteration 1.5× as fast: twice the samples, each in 1/1.5 of the time", "×", 1.5, 1.5), 1.5/2)
 	r.finds(figure("004", "25× of 7 s is 0.1–0.3 s", "s", 0.1, 0.3), slowIteration/25)

@@ -10,21 +10,21 @@ import (
 	"haul/internal/recipe"
 )
 
-// agentBatches are the sizes that an agent's step is timed at.
+// agentBatches are the batch sizes at which an agent's step is timed.
 var agentBatches = []int{128, 256, 512, 1024, 2048}
 
-// timedAgent is an agent whose training step a device is timed at: a small one on the CPU.
+// timedAgent is an agent whose training step is timed on a device; on the CPU it is small.
 type timedAgent struct {
 	dev    kernel.Device
-	name   string // the device's
+	name   string // name of the device
 	config string
 	sets   []string
 }
 
-// agentSizes is how an experiment says what a timedAgent is.
+// agentSizes describes the agents in notes.
 const agentSizes = "CPU: ad_dr.yaml with one layer of width 32 and 20 tokens; GPU: ad_dr_compressed.yaml in bf16, histories on the card"
 
-// agents gives each device its agent.
+// agents calls f with an agent for each device.
 func (e *env) agents(ctx context.Context, f func(a timedAgent) error) error {
 	return e.everywhere(ctx, "bf16", func(dev kernel.Device, name string) error {
 		if name == "CPU" {
@@ -34,8 +34,8 @@ func (e *env) agents(ctx context.Context, f func(a timedAgent) error) error {
 	})
 }
 
-// step is the seconds of a training step with a batch of n, as training replays it, and how many
-// weights the agent has.
+// step returns the seconds of a training step with a batch of n, as in training, and the number of
+// the agent's weights.
 func (a timedAgent) step(ctx context.Context, n int) (seconds float64, weights int, err error) {
 	c, err := config.LoadAD(a.config, append([]string{fmt.Sprintf("train_batch_size=%d", n)}, a.sets...))
 	if err != nil {

@@ -8,20 +8,21 @@ import (
 	"haul/internal/kernel"
 )
 
-// contender is one way of doing the same work; run does it n times and returns when the results are
-// there.
+// contender is one of several implementations of the same work. A call does the work n times and
+// returns when the results are complete.
 type contender func(n int) error
 
-// slice is how long a contender runs in a round: long against the clock and a context switch, short
-// against the seconds in which a shared machine changes its pace.
+// slice is the time of a contender in a round. It is long compared with the clock's resolution and
+// a context switch, and short compared with the seconds in which a shared machine changes its
+// speed.
 const slice = 2 * time.Millisecond
 
-// race times contenders in turn, round after round, and returns each one's median in seconds for
-// one piece of work. What the machine does meanwhile touches them alike.
+// race times contenders alternately, round after round, and returns the median seconds of one piece
+// of work for each. Changes of the machine's speed affect all contenders alike.
 func race(ctx context.Context, rounds int, contenders ...contender) ([]float64, error) {
 	repeats := make([]int, len(contenders))
 	for i, run := range contenders {
-		if err := run(1); err != nil { // the first time pays for caches and clocks
+		if err := run(1); err != nil { // the first run also fills caches and raises clock rates
 			return nil, err
 		}
 		for n := 1; ; n *= 2 {
@@ -61,7 +62,7 @@ func clock(run contender, n int) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// plain makes a contender of work that cannot fail.
+// plain returns a contender for work that cannot fail.
 func plain(f func()) contender {
 	return func(n int) error {
 		for range n {
@@ -71,8 +72,8 @@ func plain(f func()) contender {
 	}
 }
 
-// replay makes a contender of a compiled step. Reading the state waits for a device that runs
-// behind the host.
+// replay returns a contender for a compiled step. Reading the state waits for devices that run
+// asynchronously.
 func replay(r kernel.Runner) contender {
 	return func(n int) error {
 		for range n {

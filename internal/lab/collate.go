@@ -12,25 +12,25 @@ import (
 	"haul/internal/world/grid"
 )
 
-// The batch that is collated and embedded: what one of report 004's four GPUs got.
+// Sizes of the batch that is collated and embedded: that of one of report 004's four GPUs.
 const (
 	collatedRows = 128
 	embedWidth   = 128
-	embedTokens  = 80 // of a sample
+	embedTokens  = 80 // tokens of a sample
 )
 
-// samples are a data set's items, each with arrays of its own and no longer than it is, as a
-// collate function gets them.
+// samples is the input of a collate function: items of a data set, each with separate arrays of its
+// own length.
 type samples struct {
-	tokens int          // of the longest
+	tokens int          // of the longest item
 	items  [][3][]int32 // index, labels, first
-	pad    []int32      // zeros
+	pad    []int32      // zeros for padding
 }
 
-// fieldWords is how many words a token has in each array of a sample.
+// fieldWords is the number of 32-bit words per token in each array of a sample.
 var fieldWords = [3]int{model.TokenFields(2), 2, 1}
 
-// newSamples draws sequences of two regions of 20 to 80 transitions.
+// newSamples generates sequences of two regions of 20 to 80 transitions.
 func newSamples(n int) *samples {
 	spec := loadedSpec()
 	spec.Streams, spec.Shortest = 100, 20
@@ -42,7 +42,7 @@ func newSamples(n int) *samples {
 	return s
 }
 
-// sequence is the first one of row g.
+// sequence returns the first sequence of row g.
 func sequence(spec *kernel.RegionSpec, history []int32, g uint64) (item [3][]int32) {
 	for f, w := range fieldWords {
 		item[f] = make([]int32, spec.Tokens*w)
@@ -58,7 +58,7 @@ func sequence(spec *kernel.RegionSpec, history []int32, g uint64) (item [3][]int
 	return item
 }
 
-// lists pads every array into one of its own, gathers them and stacks the list, array by array.
+// lists pads every array into a new one, collects these in a list and concatenates it.
 func (s *samples) lists() (out [3][]int32) {
 	for f, w := range fieldWords {
 		var list [][]int32
@@ -73,7 +73,7 @@ func (s *samples) lists() (out [3][]int32) {
 	return out
 }
 
-// fresh lays the batch out once, in zeros, and copies every array to its place.
+// fresh allocates zeros for the whole batch once and copies every array into them.
 func (s *samples) fresh() (out [3][]int32) {
 	for f, w := range fieldWords {
 		out[f] = make([]int32, len(s.items)*s.tokens*w)
@@ -84,7 +84,7 @@ func (s *samples) fresh() (out [3][]int32) {
 	return out
 }
 
-// into is fresh in memory that is there already.
+// into is fresh with memory that exists already.
 func (s *samples) into(out [3][]int32) {
 	for f, w := range fieldWords {
 		for i := range s.items {
@@ -119,10 +119,10 @@ func collate(ctx context.Context, _ *env, r *Result) error {
 	return nil
 }
 
-// embedding adds a type's vector to every token of a batch.
+// embedding adds a vector, chosen by its type, to every token of a batch.
 type embedding struct {
 	tokens       int
-	width        int // a field, so that the compiler cannot keep a tensor of it off the heap
+	width        int // a field, so that the compiler must allocate tensors of this width on the heap
 	table, input []float32
 }
 
@@ -137,8 +137,8 @@ func newEmbedding(tokens int) *embedding {
 	return e
 }
 
-// perToken is report 004's loop: for each token an index, its vector and a sum, each made for the
-// occasion, then a list that is stacked.
+// perToken is the loop of report 004: it allocates an index, its vector and a sum for each token,
+// and concatenates a list of them.
 func (e *embedding) perToken() []float32 {
 	var list [][]float32
 	for t := range e.tokens {
@@ -158,7 +158,7 @@ func (e *embedding) perToken() []float32 {
 	return out
 }
 
-// once makes nothing.
+// once writes all sums into out and allocates nothing.
 func (e *embedding) once(out []float32) {
 	vector := e.table[:e.width]
 	for t := range e.tokens {

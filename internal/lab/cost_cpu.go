@@ -2,10 +2,10 @@ package lab
 
 import "context"
 
-// cpuRounds is how many rounds CPU contenders race.
+// cpuRounds is the number of rounds of a race on the CPU.
 const cpuRounds = 61
 
-// raceCosts checks ways of costing against the plain one and races them.
+// raceCosts checks implementations of route costs against the plain one and races them.
 func (r *routes) raceCosts(ctx context.Context, rounds int, ways map[string]func(out []float32), order ...string) (map[string]float64, error) {
 	var list []contender
 	for _, name := range order {
@@ -27,7 +27,7 @@ func (r *routes) raceCosts(ctx context.Context, rounds int, ways map[string]func
 	return named, nil
 }
 
-// The names of the ways, as the rows tell them.
+// The names of the implementations in rows of results.
 const (
 	wayLoop   = "a loop over routes, by distance matrix"
 	wayOps    = "padded and masked, an operation at a time"
@@ -82,7 +82,7 @@ func paradoxCPU(ctx context.Context, _ *env, r *Result) error {
 	return nil
 }
 
-// raceParadox runs the three versions of report 000 side by side.
+// raceParadox races the three versions of report 000.
 func (r *routes) raceParadox(ctx context.Context) (map[string]float64, error) {
 	nine := func(out []float32) {
 		for range 9 {
@@ -92,7 +92,7 @@ func (r *routes) raceParadox(ctx context.Context) (map[string]float64, error) {
 	return r.raceCosts(ctx, cpuRounds, map[string]func([]float32){wayLoop: r.byMatrix, wayRepeat: nine, wayOps: r.byOperations}, wayLoop, wayRepeat, wayOps)
 }
 
-// paradox puts report 000's claims beside the three times.
+// paradox records report 000's claims with the three measured times.
 func (r *Result) paradox(t map[string]float64) {
 	r.finds(faster("000", "with nine-fold duplicates an epoch takes 48 s, without them 64 s: repeating is 1.33× faster", 64.0/48, 64.0/48), t[wayLoop]/t[wayRepeat])
 	r.finds(faster("000", "the vectorised version made costs 2–3× slower than the loop", 2, 3), t[wayOps]/t[wayLoop])

@@ -2,25 +2,25 @@ package lab
 
 import "context"
 
-// gpuRounds is how many rounds GPU contenders race.
+// gpuRounds is the number of rounds of a race on the GPU.
 const gpuRounds = 41
 
-// gpuCosts holds a batch of routes on the card and every way of costing it. After a way has run,
-// its costs are in got.
+// gpuCosts holds a batch of routes on the GPU, for every implementation of their costs. An
+// implementation leaves the costs in got.
 type gpuCosts struct {
 	c      *card
 	work   *routes
 	tours  uint64
 	out    uint64
-	single uint64 // a route on its way
+	single uint64 // device memory of one route, for perRoute
 	got    []float32
 
-	gather, sum []*call // a route at a time, by its matrix
-	operations  []*call // all routes, an operation a launch
-	fused       *call   // all routes, one launch
+	gather, sum []*call // one route at a time, with its matrix
+	operations  []*call // all routes, one operation per launch
+	fused       *call   // all routes in one launch
 }
 
-// newGPUCosts runs inside do.
+// newGPUCosts must run inside do.
 func newGPUCosts(c *card, work *routes) (*gpuCosts, error) {
 	s := &setup{c: c}
 	b, steps, nodes := work.batch.B, work.stride-1, work.nodes
@@ -47,8 +47,8 @@ func newGPUCosts(c *card, work *routes) (*gpuCosts, error) {
 	return g, s.err
 }
 
-// perRoute is the reports' loop: each route is copied in and costed with two launches; back: its
-// cost is read before the next.
+// perRoute is the loop of the reports: it copies each route to the GPU and computes its cost with
+// two launches. With back it reads each cost before the next route.
 func (g *gpuCosts) perRoute(back bool) error {
 	c := g.c
 	for i := range g.work.batch.B {
@@ -76,7 +76,7 @@ func (g *gpuCosts) perRoute(back bool) error {
 	return g.read()
 }
 
-// vectorised copies the padded routes in and runs six operations.
+// vectorised copies the padded routes to the GPU and runs six operations.
 func (g *gpuCosts) vectorised() error {
 	if err := in(g.c, g.tours, g.work.tours, g.c.stream); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (g *gpuCosts) vectorised() error {
 	return g.read()
 }
 
-// moved copies the routes in and costs them in one launch.
+// moved copies the routes to the GPU and computes all costs in one launch.
 func (g *gpuCosts) moved() error {
 	if err := in(g.c, g.tours, g.work.tours, g.c.stream); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (g *gpuCosts) moved() error {
 	return g.resident()
 }
 
-// resident costs routes that are on the card already, where a rollout left them.
+// resident computes the costs of routes that are on the GPU already, as after a rollout.
 func (g *gpuCosts) resident() error {
 	if err := g.fused.launch(g.c.stream); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (g *gpuCosts) resident() error {
 	return g.read()
 }
 
-// read brings all costs to the host and waits for them.
+// read copies all costs to the host and waits for them.
 func (g *gpuCosts) read() error {
 	if err := out(g.c, g.got, g.out, g.c.stream); err != nil {
 		return err
@@ -111,13 +111,13 @@ func (g *gpuCosts) read() error {
 	return g.c.ctx.Wait(g.c.stream)
 }
 
-// way is a named contender of the GPU.
+// way is a named implementation on the GPU.
 type way struct {
 	name string
 	run  func() error
 }
 
-// raceGPU checks each way's costs, then races them.
+// raceGPU checks the costs of each implementation, then races them.
 func (g *gpuCosts) raceGPU(ctx context.Context, rounds int, ways ...way) (map[string]float64, error) {
 	var list []contender
 	for _, w := range ways {
@@ -143,7 +143,7 @@ func (g *gpuCosts) raceGPU(ctx context.Context, rounds int, ways ...way) (map[st
 	return named, nil
 }
 
-// The GPU's ways, beside those of cost_cpu.go.
+// The names of implementations on the GPU; cost_cpu.go has those on the CPU.
 const (
 	wayRoute    = "a route at a time: a copy and two launches each"
 	wayBack     = "a route at a time, each cost read back"

@@ -13,7 +13,7 @@ import (
 	"haul/internal/recipe"
 )
 
-// The grids: costs are cheap to measure, whole steps are not.
+// The grids of sizes. Costs are measured at more sizes than whole steps, which take longer.
 var (
 	costBatches   = []int{32, 128, 512, 2048, 8192}
 	costCustomers = []int{10, 20, 50, 100}
@@ -21,16 +21,16 @@ var (
 	stepCustomers = []int{10, 50}
 )
 
-// cell is one size, measured on the CPU and, where there is one, on the GPU (0: not measured).
+// cell is the time for one size on the CPU and on the GPU; 0: not measured.
 type cell struct {
 	batch, customers int
 	cpu, gpu         float64
 }
 
-// stepRounds is how many rounds a step of one size is timed.
+// stepRounds is the number of timed rounds of a step.
 const stepRounds = 9
 
-// crossover measures costs and whole steps over a grid of sizes on every device there is.
+// crossover measures costs and whole steps over a grid of sizes on every device.
 func crossover(ctx context.Context, e *env, r *Result) error {
 	costs, err := e.costGrid(ctx)
 	if err != nil {
@@ -63,7 +63,7 @@ func crossover(ctx context.Context, e *env, r *Result) error {
 	return err
 }
 
-// cells books a grid as rows.
+// cells adds a grid to the result's rows.
 func (r *Result) cells(what string, cells []cell) {
 	for _, c := range cells {
 		r.row("s", c.cpu, "%s, B=%s, N=%d: CPU", what, thousands(int64(c.batch)), c.customers)
@@ -74,8 +74,8 @@ func (r *Result) cells(what string, cells []cell) {
 	r.Tables = append(r.Tables, tableOf(what, cells))
 }
 
-// tableOf lays the cells out, a line for each N and a column for each batch: the CPU's time, then
-// the GPU's.
+// tableOf returns the cells as a table with a line per N and a column per batch. Each entry has the
+// CPU's time, then the GPU's.
 func tableOf(what string, cells []cell) Table {
 	t := Table{Title: "Time for " + what + ": CPU / GPU", Head: []string{""}}
 	for _, c := range cells {
@@ -96,7 +96,7 @@ func tableOf(what string, cells []cell) Table {
 	return t
 }
 
-// winner says from which batch on the GPU wins, for each N.
+// winner describes from which batch on the GPU is faster, for each N.
 func winner(what string, cells []cell) string {
 	at := map[int]int{}
 	var order []int
@@ -125,7 +125,7 @@ func winner(what string, cells []cell) string {
 	return text
 }
 
-// costGrid times Batch.Costs on one core and the fused kernel on the card.
+// costGrid times Batch.Costs on one core and the fused kernel on the GPU.
 func (e *env) costGrid(ctx context.Context) (cells []cell, err error) {
 	for _, n := range costCustomers {
 		for _, b := range costBatches {
@@ -158,7 +158,8 @@ func (e *env) costGrid(ctx context.Context) (cells []cell, err error) {
 	return cells, e.withCard(fill)
 }
 
-// residentCosts times one launch that costs the routes, with the read-back.
+// residentCosts returns the seconds of a launch that computes the routes' costs and of reading
+// them.
 func (c *card) residentCosts(ctx context.Context, work *routes) (float64, error) {
 	s, got := &setup{c: c}, make([]float32, work.batch.B)
 	var fused *call
@@ -190,7 +191,7 @@ func (c *card) residentCosts(ctx context.Context, work *routes) (float64, error)
 	return t[0], nil
 }
 
-// stepGrid times whole training steps, size by size, on each device.
+// stepGrid times whole training steps of every size on each device.
 func (e *env) stepGrid(ctx context.Context) ([]cell, error) {
 	var out []cell
 	for _, n := range stepCustomers {
@@ -224,7 +225,7 @@ func (e *env) stepGrid(ctx context.Context) ([]cell, error) {
 	return out, fill(func() (kernel.Device, error) { return e.openGPU("") }, func(c *cell, t float64) { c.gpu = t })
 }
 
-// stepSeconds is the median time of a plain step like tiny_1's with that batch and those customers.
+// stepSeconds returns the median time of a plain step like tiny_1's, of that batch and size.
 func stepSeconds(ctx context.Context, dev kernel.Device, batch, customers int) (seconds float64, err error) {
 	cfg, err := config.Load("tiny_1", []string{fmt.Sprintf("training.batch_size=%d", batch), fmt.Sprintf("problem.num_customers=%d", customers)})
 	if err != nil {
@@ -242,8 +243,8 @@ func stepSeconds(ctx context.Context, dev kernel.Device, batch, customers int) (
 	return t[0], nil
 }
 
-// plotCells draws times over the batch on logarithmic axes: where a GPU's curve goes below a CPU's
-// of the same N, it starts to win.
+// plotCells plots times against the batch on logarithmic axes. A GPU is faster where its curve is
+// below the CPU's of the same N.
 func plotCells(costs, steps []cell) ([]byte, error) {
 	panel := func(title string, cells []cell, small, large int) draw.Panel {
 		p := draw.Panel{Title: title, X: "batch",

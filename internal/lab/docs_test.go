@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// docs/lab.md was written by this code on another machine: what does not depend on the machine must
-// still be what the code writes.
+// docs/lab.md was generated on another machine. The parts that do not depend on the machine equal
+// what this code generates.
 func TestPageOfTheDocsIsOurs(t *testing.T) {
 	text, err := os.ReadFile("../../docs/lab.md")
 	if err != nil {

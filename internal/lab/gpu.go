@@ -9,28 +9,27 @@ import (
 	"haul/internal/cu"
 )
 
-// packed is the PTX of src/lab.cu, as scripts/ptx makes it.
+// packed is the PTX of src/lab.cu, as scripts/ptx generates it.
 //
 //go:embed ptx/lab.ptx.zst
 var packed []byte
 
-// card is a GPU with the lab's kernels loaded. Each experiment opens its own and closes it, so that
-// a fault, which poisons a context for good, ends with the experiment that caused it.
+// card is a GPU with the lab's kernels loaded. Each experiment opens and closes one, so that a
+// fault, after which a context cannot be used, affects only the experiment that caused it.
 //
-// What a reader could break: but for open, close and do, every method runs inside do, on the
-// context's thread.
+// All methods except open, close and do must run inside do, on the context's thread.
 type card struct {
 	ctx       *cu.Context
 	module    cu.Module
 	functions map[string]cu.Function
 	stream    cu.Stream
-	streams   []cu.Stream // besides stream
+	streams   []cu.Stream // streams besides the default one
 	memory    []uint64
 	locked    [][]byte
 	graphs    []*cu.Exec
 }
 
-// withCard opens the GPU, runs f and gives everything back.
+// withCard opens the GPU, runs f and closes the GPU.
 func (e *env) withCard(f func(c *card) error) (err error) {
 	driver, err := cu.Open()
 	if err != nil {
@@ -48,7 +47,7 @@ func (e *env) withCard(f func(c *card) error) (err error) {
 	return f(c)
 }
 
-// do runs f on the context's thread. A panic there would end the process, so it becomes an error.
+// do runs f on the context's thread. It turns a panic, which would end the process, into an error.
 func (c *card) do(f func() error) error { return c.ctx.Do(func() error { return guard(f) }) }
 
 func (c *card) load() (err error) {
@@ -63,7 +62,7 @@ func (c *card) load() (err error) {
 	return err
 }
 
-// close waits for what is queued and gives back streams, graphs, memory and the card.
+// close waits for queued work and frees streams, graphs, memory and the GPU.
 func (c *card) close() error {
 	err := c.do(func() error {
 		var errs []error
@@ -94,7 +93,7 @@ func (c *card) close() error {
 	return errors.Join(err, c.ctx.Close())
 }
 
-// alloc reserves device memory for n four-byte elements.
+// alloc allocates device memory for n elements of four bytes.
 func (c *card) alloc(n int) (uint64, error) {
 	p, err := c.ctx.Alloc(4 * n)
 	if err == nil {
@@ -103,7 +102,7 @@ func (c *card) alloc(n int) (uint64, error) {
 	return p, err
 }
 
-// pinned reserves n page-locked floats.
+// pinned allocates n page-locked floats.
 func (c *card) pinned(n int) ([]float32, error) {
 	b, err := c.ctx.HostAlloc(4 * n)
 	if err != nil {
@@ -113,7 +112,7 @@ func (c *card) pinned(n int) ([]float32, error) {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), n), nil
 }
 
-// newStream makes one more queue.
+// newStream creates another stream.
 func (c *card) newStream() (cu.Stream, error) {
 	s, err := c.ctx.NewStream()
 	if err == nil {
@@ -122,10 +121,10 @@ func (c *card) newStream() (cu.Stream, error) {
 	return s, err
 }
 
-// word is what device buffers hold.
+// word is the element type of device buffers.
 type word interface{ ~float32 | ~int32 }
 
-// in queues a copy to the device; host must stay as it is until the stream has passed.
+// in queues a copy to the device; host must not change until the stream has executed it.
 func in[T word](c *card, dst uint64, host []T, s cu.Stream) error {
 	return c.ctx.CopyIn(dst, unsafe.Pointer(unsafe.SliceData(host)), 4*len(host), s)
 }
@@ -135,7 +134,7 @@ func out[T word](c *card, host []T, src uint64, s cu.Stream) error {
 	return c.ctx.CopyOut(unsafe.Pointer(unsafe.SliceData(host)), src, 4*len(host), s)
 }
 
-// upload reserves memory, fills it and waits.
+// upload allocates memory, fills it and waits.
 func upload[T word](c *card, host []T) (uint64, error) {
 	p, err := c.alloc(len(host))
 	if err != nil {
@@ -147,7 +146,7 @@ func upload[T word](c *card, host []T) (uint64, error) {
 	return p, c.ctx.Wait(c.stream)
 }
 
-// call is a kernel with its arguments packed, ready to be queued any number of times.
+// call is a kernel with its packed arguments. It can be launched any number of times.
 type call struct {
 	c        *card
 	function cu.Function
@@ -155,10 +154,10 @@ type call struct {
 	args     *cu.Args
 }
 
-// blockSize is the block of every kernel of src/lab.cu that covers an array.
+// blockSize is the number of threads per block of kernels that process an array.
 const blockSize = 256
 
-// prepare finds the kernel and packs the arguments.
+// prepare looks up the kernel and packs the arguments.
 func (c *card) prepare(kernel string, grid, block int, args ...any) (*call, error) {
 	f, ok := c.functions[kernel]
 	if !ok {
@@ -175,7 +174,7 @@ func (c *card) prepare(kernel string, grid, block int, args ...any) (*call, erro
 	return &call{c, f, cu.Geometry{Grid: [3]int{grid, 1, 1}, Block: [3]int{block, 1, 1}}, packed}, nil
 }
 
-// launch queues one run.
+// launch queues the kernel.
 func (l *call) launch(s cu.Stream) error { return l.c.ctx.Launch(l.function, l.geometry, s, l.args) }
 
 // launchAll queues calls in order.
@@ -188,7 +187,7 @@ func launchAll(s cu.Stream, calls []*call) error {
 	return nil
 }
 
-// chain records calls as one graph in which each waits for the one before.
+// chain records calls as a graph in which each call waits for the previous one.
 func (c *card) chain(calls []*call) (*cu.Exec, error) {
 	g, err := c.ctx.NewGraph()
 	if err != nil {
@@ -209,7 +208,7 @@ func (c *card) chain(calls []*call) (*cu.Exec, error) {
 	return exec, err
 }
 
-// timed makes a contender of device work: n times f, then one wait for the stream.
+// timed returns a contender that calls f n times and then waits once for the stream.
 func (c *card) timed(f func() error) contender {
 	return func(n int) error {
 		return c.do(func() error {
@@ -223,7 +222,7 @@ func (c *card) timed(f func() error) contender {
 	}
 }
 
-// waited is timed for work that the host waits for every time, as a training step waits for its
+// waited is timed for work after which the host waits each time, as a training step waits for its
 // costs.
 func (c *card) waited(f func() error) contender {
 	return c.timed(func() error {
@@ -234,8 +233,8 @@ func (c *card) waited(f func() error) contender {
 	})
 }
 
-// setup collects the reservations of an experiment: the first error sticks, and the rest does
-// nothing.
+// setup collects the allocations of an experiment. After the first error, which it keeps, its
+// methods do nothing.
 type setup struct {
 	c   *card
 	err error

@@ -12,11 +12,11 @@ import (
 	"haul/internal/recipe"
 )
 
-// links is how many kernels the chain has: about as many as a step of tiny_1 has ops.
+// links is the number of kernels of the chain, about the number of ops in a step of tiny_1.
 const links = 100
 
-// graph submits the same kernels one by one and as one graph: a chain of small ones, then a whole
-// training step.
+// graph compares launching kernels one by one with launching them as one graph: for a chain of
+// small kernels and for a training step.
 func graph(ctx context.Context, e *env, r *Result) error {
 	err := e.withCard(func(c *card) error {
 		var single, whole func() error
@@ -67,7 +67,7 @@ func graph(ctx context.Context, e *env, r *Result) error {
 	return nil
 }
 
-// measureStep compiles a step of shipped settings and takes its ledger.
+// measureStep compiles a step with shipped settings and returns its ledger.
 func measureStep(ctx context.Context, dev kernel.Device, name string) (*ledger.Ledger, error) {
 	cfg, err := config.Load(name, nil)
 	if err != nil {
@@ -81,7 +81,7 @@ func measureStep(ctx context.Context, dev kernel.Device, name string) (*ledger.L
 	return l, errors.Join(err, step.Close())
 }
 
-// products is the time that the ledger books on matrix products.
+// products returns the ledger's seconds of matrix products.
 func products(l *ledger.Ledger) float64 {
 	sum := 0.0
 	for _, o := range l.Ops {
@@ -93,7 +93,7 @@ func products(l *ledger.Ledger) float64 {
 	return sum
 }
 
-// tf32 runs the same steps with products in fp32 and on tensor cores.
+// tf32 compares the same steps with products in fp32 and in tf32 on tensor cores.
 func tf32(ctx context.Context, e *env, r *Result) error {
 	names := []string{"tiny_1", "medium"}
 	var steps, parts [2][2]float64 // by precision, by settings
@@ -122,7 +122,7 @@ func tf32(ctx context.Context, e *env, r *Result) error {
 	return nil
 }
 
-// sameDistances allows what a fused multiply-add may change.
+// sameDistances allows for the rounding of a fused multiply-add.
 func sameDistances(got, want []float32) error {
 	for i := range want {
 		if d := math.Abs(float64(got[i] - want[i])); !(d <= 1e-5) {

@@ -1,9 +1,10 @@
-// Package lab turns the claims of the five reports into experiments that run on the machine at hand
-// and print the claim, what was measured, and a verdict.
+// Package lab tests the claims of five reports on the speed of a training program by experiments,
+// for `haul lab`. Each experiment prints the claim, what it measured on this machine, and a
+// verdict.
 //
-// What a reader could break: a verdict is computed from a measured number and thresholds that stand
-// in the claim (verdict.go); no experiment may write one. Contenders must compute the same result,
-// which is compared before any of them is timed.
+// A verdict is computed from a measured number and the thresholds in its claim (verdict.go), never
+// set by an experiment. Contenders compute the same result; experiments compare the results before
+// they time anything.
 //
 // An experiment is one file and one line in the table below.
 package lab
@@ -21,16 +22,16 @@ import (
 	"haul/internal/kernel"
 )
 
-// Experiment is one question put to the machine.
+// Experiment tests claims on one question.
 type Experiment struct {
 	Name    string `json:"name"`
 	Title   string `json:"title"`
-	Reports string `json:"reports"` // whose claims it tests
+	Reports string `json:"reports"` // numbers of the reports whose claims it tests
 	GPU     bool   `json:"needs_gpu"`
 	run     func(ctx context.Context, e *env, r *Result) error
 }
 
-// experiments, in the order in which a page tells them.
+// experiments are in the order of the generated page.
 var experiments = []Experiment{
 	{Name: "arithmetic-001", Title: "Report 001's own figures, recomputed", Reports: "000, 001", run: arithmetic001},
 	{Name: "arithmetic-002", Title: "Report 002's own figures, recomputed", Reports: "002", run: arithmetic002},
@@ -63,7 +64,7 @@ var experiments = []Experiment{
 // List returns every experiment.
 func List() []Experiment { return append([]Experiment(nil), experiments...) }
 
-// Find returns the experiments of that name, or all of them for "all".
+// Find returns the experiments with that name, or all of them for "all".
 func Find(name string) ([]Experiment, error) {
 	if name == "all" {
 		return List(), nil
@@ -78,21 +79,21 @@ func Find(name string) ([]Experiment, error) {
 	return nil, fmt.Errorf("no experiment %q: use all or one of %s", name, strings.Join(names, ", "))
 }
 
-// Result is what an experiment found.
+// Result is the outcome of an experiment.
 type Result struct {
 	Name    string    `json:"name"`
 	Title   string    `json:"title"`
 	Seconds float64   `json:"seconds"`
-	Needs   string    `json:"needs,omitempty"` // why it did not run
-	Error   string    `json:"error,omitempty"` // why it failed
+	Needs   string    `json:"needs,omitempty"` // what is missing for it to run; "" if it ran
+	Error   string    `json:"error,omitempty"` // "" unless it failed
 	Rows    []Row     `json:"measured,omitempty"`
 	Claims  []Finding `json:"claims,omitempty"`
 	Notes   []string  `json:"notes,omitempty"`
-	Tables  []Table   `json:"-"` // the rows as grids, where that reads better
-	Plot    []byte    `json:"-"` // a picture, as SVG
+	Tables  []Table   `json:"-"` // the rows as tables; empty: one table with all rows
+	Plot    []byte    `json:"-"` // SVG; nil: no picture
 }
 
-// Table is a grid of cells under a head.
+// Table is a table with a heading line.
 type Table struct {
 	Title string
 	Head  []string
@@ -114,28 +115,28 @@ func (r *Result) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
 
-// Options say where to run.
+// Options configure where experiments run.
 type Options struct {
-	Device  string // cpu, cuda:K, or auto: a GPU where there is one
+	Device  string // cpu, cuda:K, or auto: a GPU if there is one
 	Workers int    // cores; 0: all
-	// Begin hears of each experiment before it runs; it may be nil.
+	// Begin is called before each experiment; it may be nil.
 	Begin func(x Experiment, number, of int)
 }
 
-// env is what experiments are given: a way to open devices.
+// env opens devices for experiments.
 type env struct {
 	workers int
-	card    int    // ordinal of the GPU, -1 without
-	why     string // there is none
+	card    int    // ordinal of the GPU; -1: none
+	why     string // why there is no GPU
 }
 
-// Check says in one line what makes the options unusable, or nil. It does not look for the card.
+// Check returns a one-line error if the options are invalid. It does not look for the GPU.
 func (o Options) Check() error {
 	_, err := o.card()
 	return err
 }
 
-// card is the ordinal of the GPU that the options name, -1 for the CPU alone.
+// card returns the ordinal of the GPU in the options, -1 for the CPU only.
 func (o Options) card() (int, error) {
 	at, err := device.ParseName(o.Device)
 	if at.CPU {
@@ -186,7 +187,7 @@ func (e *env) openGPU(precision string) (kernel.Device, error) {
 	return device.Open(fmt.Sprintf("cuda:%d", e.card), device.Options{Precision: precision})
 }
 
-// everywhere opens the CPU and then the GPU where there is one, and gives each with its name.
+// everywhere calls f with the CPU and then with the GPU, if there is one, and their names.
 func (e *env) everywhere(ctx context.Context, precision string, f func(dev kernel.Device, name string) error) error {
 	open, names := []func() (kernel.Device, error){e.openCPU}, []string{"CPU"}
 	if e.card >= 0 {
@@ -207,8 +208,8 @@ func (e *env) everywhere(ctx context.Context, precision string, f func(dev kerne
 	return nil
 }
 
-// Run runs the experiments one after the other and tells each result. A failure, a panic included,
-// is that experiment's result; the rest go on. Only the end of the context ends the run.
+// Run runs the experiments in order and calls tell with each result. A failure, also by a panic, is
+// the result of its experiment; the others still run. Only the end of ctx stops Run.
 func Run(ctx context.Context, list []Experiment, o Options, tell func(Result)) ([]Result, error) {
 	e, err := newEnv(o)
 	if err != nil {
@@ -239,7 +240,7 @@ func Run(ctx context.Context, list []Experiment, o Options, tell func(Result)) (
 	return out, nil
 }
 
-// guard turns a panic into an error that says where it came from.
+// guard turns a panic of f into an error with its position.
 func guard(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -249,7 +250,7 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-// origin is the first line of this program on the stack below a panic.
+// origin returns the first line of this program on the stack of a panic.
 func origin(stack []byte) string {
 	lines := strings.Split(string(stack), "\n")
 	after := false

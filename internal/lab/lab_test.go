@@ -54,8 +54,8 @@ func TestVerdictsAreComputed(t *testing.T) {
 	}
 }
 
-// A claim of 9 % more held at 74 % more, and one of 1.5 to 2 times at 1.03, while the slack
-// multiplied the ratio and not what it says beyond 1.
+// Before, the slack multiplied the whole ratio instead of its difference from 1: a claim of 9 %
+// more held at 74 % more, and a claim of 1.5 to 2 times at 1.03.
 func TestVerdictSlackIsOfTheEffect(t *testing.T) {
 	adds9 := faster("", "", 1.09, 1.09)
 	for _, c := range []struct {
@@ -73,7 +73,7 @@ func TestVerdictSlackIsOfTheEffect(t *testing.T) {
 	}
 }
 
-// A better measurement can never turn a verdict towards "contradicted".
+// A better measurement never changes a verdict towards "contradicted".
 func TestVerdictsAreMonotone(t *testing.T) {
 	rank := map[Verdict]int{Contradicted: 0, NoEffect: 1, Overstated: 2, Holds: 3, Understated: 4}
 	rapid.Check(t, func(t *rapid.T) {
@@ -230,7 +230,7 @@ func TestCrossoverIsDrawnWithAndWithoutGPU(t *testing.T) {
 	}
 }
 
-// The axes showed exponents, which a reader had to raise 2 and 10 to.
+// Before, the axes showed exponents of 2 and 10 instead of values.
 func TestCrossoverAxesAreInUnits(t *testing.T) {
 	svg, err := plotCells([]cell{{32, 10, 1e-6, 2e-5}, {8192, 10, 1e-3, 3e-5}, {32, 100, 1e-5, 2e-5}, {8192, 100, 1e-2, 3e-5}},
 		[]cell{{16, 10, 1e-3, 2e-4}, {256, 10, 4e-3, 3e-4}, {16, 50, 1e-2, 3e-4}, {256, 50, 9e-2, 2e-3}})
@@ -279,7 +279,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}
 	}
-	// a claim without an upper bound must still be printable
+	// a claim without an upper bound can be encoded
 	if _, err := json.Marshal(good); err != nil {
 		t.Error(err)
 	}

@@ -15,22 +15,21 @@ import (
 	"haul/internal/world/grid"
 )
 
-// The agent's batches as the loader makes them.
+// Sizes of the agent's batches from the loader.
 const (
-	loadedRows   = 1024 // ad_dr_compressed.yaml's
+	loadedRows   = 1024 // the batch of ad_dr_compressed.yaml
 	agentStepFor = 12e-3
-	loadedTaken  = 16 // batches that a contender takes
+	loadedTaken  = 16 // batches per measurement
 	loaderRounds = 5
 )
 
-// loadedSpec draws from histories larger than a core's cache: rows of 164 tokens, two regions of
-// 80.
+// loadedSpec samples from histories that exceed a core's cache. Rows have 164 tokens in two regions
+// of 80 transitions.
 func loadedSpec() kernel.RegionSpec {
 	return model.Transitions(kernel.RegionSpec{Streams: 1000, Steps: 1000, Horizon: 20, Tokens: 164, Compressed: true, Shortest: 80, Longest: 80, Ahead: 4, Seed: 42, Purpose: rng.Regions}, 2)
 }
 
-// loading starts a loader for every measurement, so that none begins with what the last one left
-// ready.
+// loading starts a new loader for every measurement, so that no batch is ready from an earlier one.
 type loading struct{ options loader.Options }
 
 func newLoading(rows, slabs int) (*loading, error) {
@@ -39,7 +38,7 @@ func newLoading(rows, slabs int) (*loading, error) {
 	return &loading{options: loader.Options{Fill: fill, Row: spec.Words(), Batch: rows, Slabs: loader.NewSlabs(spec.Words(), rows, slabs)}}, err
 }
 
-// take has a trainer take batches and hold each for what step says.
+// take requests batches as a trainer does and keeps each for the duration of step.
 func (l *loading) take(ctx context.Context, workers, depth int, step func(i int)) (err error) {
 	o := l.options
 	o.Workers, o.Depth = workers, depth
@@ -59,7 +58,7 @@ func (l *loading) take(ctx context.Context, workers, depth int, step func(i int)
 	return nil
 }
 
-// contend makes a contender of take.
+// contend returns a contender of take.
 func (l *loading) contend(ctx context.Context, workers, depth int, step func(i int)) contender {
 	return func(n int) error {
 		for range n {
@@ -97,16 +96,15 @@ func workers(ctx context.Context, _ *env, r *Result) error {
 	return nil
 }
 
-// spend lets time pass as a trainer does that waits for its device: others may run. A sleep would
-// not do, as timers round it to milliseconds.
+// spend waits actively, as a trainer does for its device, and lets other goroutines run. A sleep
+// would be rounded to milliseconds.
 func spend(d time.Duration) {
 	for began := time.Now(); time.Since(began) < d; {
 		runtime.Gosched()
 	}
 }
 
-// prefetch has the trainer spend as long on a step as a batch takes to make: where making ahead
-// gains most.
+// prefetch uses steps that take as long as making a batch, for which prefetching gains most.
 func prefetch(ctx context.Context, _ *env, r *Result) error {
 	const rows = loadedRows / 2
 	l, err := newLoading(rows, 6)
@@ -119,7 +117,7 @@ func prefetch(ctx context.Context, _ *env, r *Result) error {
 	}
 	step := time.Duration(made[0] / loadedTaken * float64(time.Second))
 	even := func(int) { spend(step) }
-	uneven := func(i int) { // as long in all: three short steps, then a test or a checkpoint
+	uneven := func(i int) { // the same total: three short steps, then a test or a checkpoint
 		if i%4 == 3 {
 			spend(13 * step / 4)
 		} else {
@@ -152,7 +150,7 @@ func prefetch(ctx context.Context, _ *env, r *Result) error {
 	return nil
 }
 
-// counted is a number with its noun.
+// counted returns a number with its noun.
 func counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

@@ -8,10 +8,11 @@ import (
 	"haul/internal/cu"
 )
 
-// batchWords is a batch of 1,024 rows of 164 tokens: index (six fields), labels, first.
+// batchWords is the size of a batch of 1,024 rows of 164 tokens: index (six fields), labels, first.
 const batchWords = loadedRows * 164 * (6 + 2 + 1)
 
-// pageLocked moves a batch to the card from both kinds of memory, alone and with a step of 12 ms.
+// pageLocked copies a batch to the GPU from pageable and from page-locked memory, alone and with a
+// step of 12 ms.
 func pageLocked(ctx context.Context, e *env, r *Result) error {
 	return e.withCard(func(c *card) error {
 		var p *pipeline
@@ -61,7 +62,7 @@ func pageLocked(ctx context.Context, e *env, r *Result) error {
 	})
 }
 
-// fed copies a batch on a stream and works for a step, after the copy or beside it.
+// fed copies a batch on a stream and works for a step, after the copy or concurrently.
 func (p *pipeline) fed(at uint64, host []float32, s cu.Stream, before bool) error {
 	work := func() error { return p.work[0].launch(p.streams[0]) }
 	if !before {
@@ -83,25 +84,25 @@ func (p *pipeline) fed(at uint64, host []float32, s cu.Stream, before bool) erro
 	return p.wait()
 }
 
-// The tokens for which report 004 makes tensors: as many as it counts, and as many as its loops
-// have.
+// The number of tokens for which report 004 creates tensors: the number that it states, and the
+// number in its loops.
 const (
 	countedTensors = 240
 	loopedTensors  = collatedRows * embedTokens
 )
 
-// tensors adds to a token's vector on the card, for one token after the other or for all at once.
+// tensors adds to the vector of each token on the GPU, token by token or for all at once.
 type tensors struct {
 	c     *card
 	n     int
-	host  []int32 // one index per token
+	host  []int32 // an index per token
 	index uint64
 	y     uint64
 	each  []*call
 	all   *call
 }
 
-// newTensors runs inside do.
+// newTensors must run inside do.
 func newTensors(c *card, n int) (*tensors, error) {
 	s, t := &setup{c: c}, &tensors{c: c, n: n, host: make([]int32, n)}
 	t.index, t.y = s.alloc(n), put(s, make([]float32, n*embedWidth))
@@ -112,8 +113,8 @@ func newTensors(c *card, n int) (*tensors, error) {
 	return t, s.err
 }
 
-// perToken copies an index of its own for every token, waits for it, as a tensor made from host
-// memory does, and adds. reserve has the driver make its memory, too.
+// perToken copies the index of each token, waits, as creating a tensor from host memory does, and
+// adds. With reserve the driver also allocates its memory each time.
 func (t *tensors) perToken(reserve bool) error {
 	for i, add := range t.each {
 		at := t.index + uint64(4*i)
@@ -149,7 +150,7 @@ func (t *tensors) once() error {
 	return t.all.launch(t.c.stream)
 }
 
-// check runs both ways from the same start and compares.
+// check runs both versions from the same start and compares the results.
 func (t *tensors) check() error {
 	var got [2][]float32
 	for i, way := range []func() error{func() error { return t.perToken(false) }, t.once} {

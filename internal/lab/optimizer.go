@@ -9,7 +9,7 @@ import (
 	"haul/internal/model"
 )
 
-// The optimizer's constants, the same for every contender.
+// The optimizer's constants, equal for every contender.
 const (
 	adamScale = float32(0.5)
 	adamBeta1 = float32(0.9)
@@ -19,13 +19,13 @@ const (
 	adamEps   = float32(1e-8)
 )
 
-// adam is a model's optimizer state on the host.
+// adam is the state of a model's optimizer on the host.
 type adam struct {
 	params     []kernel.Param
 	w, m, v, g []float32
 }
 
-// tinyLayout is where tiny_1's parameters lie.
+// tinyLayout returns the layout of tiny_1's parameters.
 func tinyLayout() (*kernel.Layout, error) {
 	m, err := model.NewGT(model.GTConfig{Width: 128, Heads: 4, Layers: 3, FeedMul: 2})
 	if err != nil {
@@ -36,7 +36,7 @@ func tinyLayout() (*kernel.Layout, error) {
 
 func newAdam(l *kernel.Layout) *adam {
 	a := &adam{params: l.Params, w: make([]float32, l.Len), m: make([]float32, l.Len), v: make([]float32, l.Len), g: make([]float32, l.Len)}
-	for _, p := range l.Params { // the gaps between parameters stay zero, which every contender keeps
+	for _, p := range l.Params { // padding between parameters stays zero in every contender
 		for i := p.Offset; i < p.Offset+p.Len(); i++ {
 			a.w[i], a.g[i] = float32(i%7)-3, float32(i%11)/11-0.5
 		}
@@ -44,7 +44,7 @@ func newAdam(l *kernel.Layout) *adam {
 	return a
 }
 
-// fused is one pass over the flat buffers.
+// fused updates the flat buffers in one pass.
 func (a *adam) fused() {
 	w := a.w
 	m, v, g := a.m[:len(w)], a.v[:len(w)], a.g[:len(w)]
@@ -57,8 +57,7 @@ func (a *adam) fused() {
 	}
 }
 
-// passes is a loop over parameters with an operation a pass, each result written before the next is
-// begun.
+// passes updates each parameter by one pass per operation, and writes each intermediate result.
 func (a *adam) passes(scaled []float32) {
 	for _, p := range a.params {
 		lo, hi := p.Offset, p.Offset+p.Len()

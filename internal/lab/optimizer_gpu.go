@@ -2,8 +2,8 @@ package lab
 
 import "context"
 
-// optimizerGPU runs the optimizer over tiny_1's weights: five launches per parameter, five over the
-// flat buffer, one in all.
+// optimizerGPU updates tiny_1's weights by five launches per parameter, by five over the flat
+// buffer, and by a single one.
 func optimizerGPU(ctx context.Context, e *env, r *Result) error {
 	layout, err := tinyLayout()
 	if err != nil {
@@ -45,8 +45,8 @@ func optimizerGPU(ctx context.Context, e *env, r *Result) error {
 	})
 }
 
-// passes prepares the five passes over elements [at, at+n) of the buffers w, m, v, g. The gradient
-// is scaled into a buffer of its own, so that a pass can be repeated.
+// passes prepares the five passes over elements [at, at+n) of the buffers w, m, v, g. The scaled
+// gradient has a separate buffer, so that a pass can be repeated.
 func (s *setup) passes(b [4]uint64, scaled uint64, at, n int) []*call {
 	off := 4 * uint64(at)
 	w, m, v, g, count := b[0]+off, b[1]+off, b[2]+off, scaled+off, int32(n)
@@ -59,7 +59,7 @@ func (s *setup) passes(b [4]uint64, scaled uint64, at, n int) []*call {
 	}
 }
 
-// compareAdam runs both ways once and compares the weights. Inside do.
+// compareAdam runs both versions once and compares the weights. It must run inside do.
 func (c *card) compareAdam(n int, one, many uint64, fused, each []*call) error {
 	if err := launchAll(c.stream, fused); err != nil {
 		return err

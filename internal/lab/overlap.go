@@ -6,28 +6,28 @@ import (
 	"haul/internal/cu"
 )
 
-// The chunks that are copied and worked on: large enough that a copy's bytes outweigh its fixed
-// cost.
+// The chunks that are copied and processed. They are large enough for the copy of their bytes to
+// outweigh the fixed cost of a copy.
 const (
 	chunks    = 8
 	chunkSize = 1 << 20 // floats
 )
 
-// stepWork is what the GPU computes in a step of the original program: 44 ms in the two steps of
-// its recorded trace.
+// stepWork is the GPU's computing time of a step of the original program: its recorded trace has
+// 44 ms in two steps.
 const stepWork = 22e-3
 
-// pipeline copies chunks to the card and works on each.
+// pipeline copies chunks to the GPU and processes each.
 type pipeline struct {
 	c       *card
 	streams [2]cu.Stream
 	host    []float32
 	in, out [2]uint64
-	rounds  int // of the work, chosen by calibrate
+	rounds  int // length of the work, chosen by calibrate
 	work    [2]*call
 }
 
-// newPipeline runs inside do.
+// newPipeline must run inside do.
 func newPipeline(c *card) (*pipeline, error) {
 	p := &pipeline{c: c, streams: [2]cu.Stream{c.stream}}
 	var err error
@@ -44,7 +44,7 @@ func newPipeline(c *card) (*pipeline, error) {
 	return p, s.err
 }
 
-// prepare sets the length of the work. Inside do.
+// prepare sets the length of the work. It must run inside do.
 func (p *pipeline) prepare(rounds int) error {
 	s := &setup{c: p.c}
 	for i := range p.work {
@@ -54,7 +54,7 @@ func (p *pipeline) prepare(rounds int) error {
 	return s.err
 }
 
-// calibrate finds work that takes about as long as asked.
+// calibrate finds a length of work that takes about the given time.
 func (p *pipeline) calibrate(ctx context.Context, seconds float64) error {
 	for rounds := 64; ; rounds *= 2 {
 		if err := p.c.do(func() error { return p.prepare(rounds) }); err != nil {
@@ -80,8 +80,8 @@ func (p *pipeline) wait() error {
 	return nil
 }
 
-// run copies and works chunk by chunk on `lanes` streams in turn; blocking waits for every copy
-// before the work is queued.
+// run copies and processes chunks on `lanes` streams alternately. With blocking it waits for every
+// copy before it queues the work.
 func (p *pipeline) run(lanes int, blocking bool) error {
 	for i := range chunks {
 		k := i % lanes
@@ -100,8 +100,8 @@ func (p *pipeline) run(lanes int, blocking bool) error {
 	return p.wait()
 }
 
-// step is the original program's: a batch's distance matrices, then its work. overlapped: the next
-// batch's matrices cross while this one's work runs.
+// step is the step of the original program: the distance matrices of a batch, then its work. With
+// overlapped the next batch's matrices are copied during the work.
 func (p *pipeline) step(overlapped bool) error {
 	const matrices = 128 * 11 * 11
 	s := p.streams[0]

@@ -14,15 +14,15 @@ import (
 	"haul/internal/plan"
 )
 
-// packedSequences is how many sequences a step learns from: enough to keep a device busy.
+// packedSequences is the number of sequences of a step: enough to keep a device busy.
 var packedSequences = map[string]int{"CPU": 256, "GPU": 8192}
 
-// packedLongest is how many of the longest sequences a packed row holds: with more the rows' ends
-// waste less.
+// packedLongest is the number of the longest sequences that fit into a packed row. With more, less
+// space is wasted at the ends of rows.
 const packedLongest = 3
 
-// lay writes sequences into rows of a slab, each row's end to end. What is left of a row counts as
-// part of its last sequence and has neither content nor labels.
+// lay writes sequences into rows of a slab, contiguously in each row. The rest of a row is part of
+// its last sequence, without content and labels.
 func lay(items [][3][]int32, rows [][]int, tokens int) *kernel.Slab {
 	s := loader.NewSlabs([]int{tokens * fieldWords[0], tokens * fieldWords[1], tokens * fieldWords[2]}, len(rows), 1)[0]
 	for _, part := range s.Ints[:2] {
@@ -46,8 +46,8 @@ func lay(items [][3][]int32, rows [][]int, tokens int) *kernel.Slab {
 	return s
 }
 
-// pack puts sequences into as few rows as it can: the longest first, each into the first row with
-// room.
+// pack assigns sequences to few rows by first-fit decreasing: each sequence, longest first, goes
+// into the first row with enough space.
 func pack(items [][3][]int32, tokens int) (rows [][]int) {
 	order := make([]int, len(items))
 	for i := range order {
@@ -133,8 +133,8 @@ func (r *Result) packOn(ctx context.Context, a *agent, dev kernel.Device, name s
 	return nil
 }
 
-// sameLoss compares sums over the same tokens in another order: float32 all the way on devices of
-// unequal precision.
+// sameLoss compares sums over the same tokens in another order, in float32 and on devices of
+// different precision.
 func sameLoss(a, b plan.HeadSums) error {
 	if a.Labels != b.Labels || !(math.Abs(a.Loss-b.Loss) <= 1e-3*math.Abs(a.Loss)) {
 		return fmt.Errorf("padded, %d labels have a loss of %v; packed, %d have %v", a.Labels, a.Loss, b.Labels, b.Loss)

@@ -8,13 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// Page is what a generated page says of itself.
+// Page describes a generated page.
 type Page struct {
-	Command string   // that made it
-	Machine []string // one line per part
+	Command string   // the command that generates it
+	Machine []string // one line per component
 }
 
-// reports are the five pages whose claims are tested, in a sentence each.
+// reports describes each of the five reports in a sentence.
 var reports = []struct{ name, says string }{
 	{"000", "An epoch took 48 s with nine-fold duplicates of a computation and 64 s without them; the vectorised cost of routes is blamed."},
 	{"001", "Costs computed on the GPU instead of the CPU are blamed."},
@@ -23,7 +23,7 @@ var reports = []struct{ name, says string }{
 	{"004", "Of the in-context agent's program on four GPUs, at 7 s per iteration: data loading, collating, tensors made in loops and small batches are blamed."},
 }
 
-// rules is how verdicts are computed, in words; the numbers are verdict.go's.
+// rules describes how verdicts are computed; the thresholds are in verdict.go.
 var rules = []string{
 	fmt.Sprintf("A claim that one way is faster than another is a ratio of their times. Within %.0f %% of 1 it has **no effect**; past that on the wrong side it is **contradicted**.", 100*(noEffect-1)),
 	fmt.Sprintf("A claim with a number **holds** where the effect is within a factor of %d of the claimed one, since another machine, library and interpreter made it: of a ratio, what it says beyond 1, "+
@@ -32,8 +32,8 @@ var rules = []string{
 	"Contenders are checked to compute the same, then timed in turn, round after round; times are medians. Every GPU time includes the wait for the result.",
 }
 
-// Write writes the results as a page of Markdown. Pictures are named, not written: picture gives
-// the address of an experiment's own.
+// Write writes the results as a page of Markdown. It does not write pictures: picture returns the
+// address of an experiment's picture.
 func (p Page) Write(w io.Writer, results []Result, picture func(name string) string) error {
 	var b strings.Builder
 	b.WriteString("# Lab: the claims of the five reports, measured\n\n")
@@ -88,10 +88,10 @@ func (p Page) Write(w io.Writer, results []Result, picture func(name string) str
 	return err
 }
 
-// pageWidth is where prose of a page is wrapped.
+// pageWidth is the column at which prose is wrapped.
 const pageWidth = 100
 
-// paragraph writes a text behind a mark, its further lines indented as far as the mark is wide.
+// paragraph writes a text after a list marker and indents further lines by the marker's width.
 func paragraph(b *strings.Builder, mark, text string) {
 	b.WriteString(mark)
 	indent := strings.Repeat(" ", len(strings.TrimLeft(mark, "\n")))
@@ -113,8 +113,8 @@ func paragraph(b *strings.Builder, mark, text string) {
 	b.WriteByte('\n')
 }
 
-// tally counts the verdicts on a report's claims, or on all for ""; "" where nothing was said about
-// that report.
+// tally counts the verdicts on a report's claims, or on all claims for "". It returns "" if there
+// are none.
 func tally(results []Result, report string) string {
 	counts, claims, silent := map[Verdict]int{}, 0, 0
 	for _, r := range results {
@@ -163,7 +163,7 @@ func (r *Result) markdown(b *strings.Builder) {
 	}
 }
 
-// tables are the result's grids, or its rows as one.
+// tables returns the result's tables, or its rows as one table.
 func (r *Result) tables() []Table {
 	if len(r.Tables) > 0 || len(r.Rows) == 0 {
 		return r.Tables
@@ -175,7 +175,7 @@ func (r *Result) tables() []Table {
 	return []Table{t}
 }
 
-// WriteText prints one result for a terminal.
+// WriteText writes one result for a terminal.
 func (r *Result) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s (%.1f s)\n", r.Name, r.Title, r.Seconds)
@@ -211,8 +211,8 @@ func (r *Result) WriteText(w io.Writer) error {
 	return err
 }
 
-// anchor is the address that Markdown gives the result's heading: lower case, spaces as hyphens,
-// all but letters, digits and hyphens dropped.
+// anchor returns the address that Markdown gives the result's heading: lower case, spaces as
+// hyphens, only letters, digits and hyphens.
 func anchor(r Result) string {
 	var b strings.Builder
 	for _, c := range strings.ToLower(r.Name + ": " + r.Title) {
@@ -226,12 +226,12 @@ func anchor(r Result) string {
 	return b.String()
 }
 
-// cellText keeps a text within one cell of a table.
+// cellText escapes a text for a table cell.
 func cellText(s string) string {
 	return strings.NewReplacer("|", "\\|", "\n", "; ").Replace(s)
 }
 
-// sentence starts with a capital and ends with a stop.
+// sentence returns the text with a capital at its beginning and a full stop at its end.
 func sentence(s string) string {
 	if s == "" {
 		return s

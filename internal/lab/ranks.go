@@ -8,12 +8,12 @@ import (
 	"haul/internal/comm"
 )
 
-// rankCount is the GPUs of report 004.
+// rankCount is the number of GPUs in report 004.
 const rankCount = 4
 
-// ranks asks what four that share an iteration gain and what it costs them: a share of the rows
-// each, and the exchange of gradients, which the report does not speak of. The exchange is the
-// fixed-order sum between four ranks in one memory: what any link adds comes on top.
+// ranks measures what four ranks gain if each computes a quarter of the rows, and what the exchange
+// of gradients costs, which the report does not mention. The exchange is the fixed-order sum of
+// four ranks in one memory; a network would add to it.
 func ranks(ctx context.Context, e *env, r *Result) error {
 	r.note(agentSizes + "; one device runs a rank's share, the exchange is four goroutines in host memory")
 	return e.agents(ctx, func(a timedAgent) error { return r.ranksOn(ctx, a) })
@@ -42,7 +42,7 @@ func (r *Result) ranksOn(ctx context.Context, a timedAgent) error {
 	return nil
 }
 
-// raceExchange times the sum of four gradients of that length.
+// raceExchange returns the seconds of a sum of four gradients of that length.
 func raceExchange(ctx context.Context, length int) (float64, error) {
 	worlds := comm.Local(rankCount)
 	grads := make([][]float32, rankCount)

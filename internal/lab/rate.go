@@ -10,19 +10,19 @@ import (
 	"haul/internal/rng"
 )
 
-// The runs that learn from the same samples in batches of unequal size.
+// Sizes of the runs that learn from the same samples in batches of different sizes.
 const (
 	rateSamples = 3 << 12
-	rateBase    = 1e-3 // of the smallest batch
+	rateBase    = 1e-3 // learning rate of the smallest batch
 	rateTests   = 512
-	// noiseBatches is how many gradients are compared: their deviation lies in few directions, so that
-	// it takes many to know it.
+	// noiseBatches is the number of gradients that are compared. Their deviation has few large
+	// components, so that an estimate needs many gradients.
 	noiseBatches = 16
 )
 
 var rateBatches = []int{128, 512, 2048}
 
-// scaling is how the learning rate follows a batch that is k times larger.
+// scaling is a rule for the learning rate of a batch that is k times larger.
 type scaling struct {
 	name string
 	rate func(k float64) float64
@@ -53,7 +53,7 @@ func batchRate(ctx context.Context, e *env, r *Result) (err error) {
 	for _, n := range rateBatches {
 		line := []string{"B=" + thousands(int64(n)), fmt.Sprint(rateSamples / n)}
 		for i, s := range scalings {
-			if i > 0 && n == smallest { // there is nothing to scale
+			if i > 0 && n == smallest { // the smallest batch has no scaling
 				loss[n] = append(loss[n], loss[n][0])
 				line = append(line, "")
 				continue
@@ -86,8 +86,8 @@ func batchRate(ctx context.Context, e *env, r *Result) (err error) {
 	return nil
 }
 
-// learn trains from the start on the same samples in batches of n and returns the loss on sequences
-// that were not among them.
+// learn trains from the initial weights on the same samples in batches of n and returns the loss on
+// other sequences.
 func (a *agent) learn(ctx context.Context, dev kernel.Device, n int, rate float64) (loss float64, err error) {
 	store, err := a.store(dev)
 	if err != nil {
@@ -114,15 +114,15 @@ func (a *agent) learn(ctx context.Context, dev kernel.Device, n int, rate float6
 	return loss, err
 }
 
-// noise is how far a gradient of n samples is from the mean of many such, in units of that mean:
-// the root of the mean square.
+// noise returns the root-mean-square deviation of a gradient of n samples from the mean of many
+// such gradients, in units of that mean's norm.
 func (a *agent) noise(ctx context.Context, dev kernel.Device, n int) (deviation float64, err error) {
 	store, err := a.store(dev)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	// its learning rate is 0: all gradients are at the same weights
+	// the learning rate is 0, so that all gradients belong to the same weights
 	run, err := a.compile(dev, store, n, a.spec.Tokens, true)
 	if err != nil {
 		return 0, err
@@ -142,7 +142,7 @@ func (a *agent) noise(ctx context.Context, dev kernel.Device, n int) (deviation 
 	}); err != nil {
 		return 0, err
 	}
-	mean := 0.0 // its square
+	mean := 0.0 // square of the mean's norm
 	for _, v := range sum {
 		mean += v / noiseBatches * v / noiseBatches
 	}

@@ -12,8 +12,8 @@ import (
 	"haul/internal/rng"
 )
 
-// The stack that is trained both ways: gated feed-forward layers of tiny_1's width, more of them
-// than tiny_1 has, since recomputing is meant for deep models.
+// Sizes of the stack that is trained with and without recomputation: gated feed-forward layers of
+// tiny_1's width. It has more layers than tiny_1, because recomputation is meant for deep models.
 const (
 	stackLayers = 8
 	stackWidth  = 128
@@ -22,7 +22,7 @@ const (
 	stackRounds = 41
 )
 
-// stack is a deep model without its head: the gradient of its output is made from the features.
+// stack is a deep model without a head: the gradient of its output is set to the features.
 type stack struct {
 	layout kernel.Layout
 	embed  int
@@ -54,9 +54,9 @@ func (s *stack) layer(p *plan.Plan, i int, x *kernel.Tensor) *kernel.Tensor {
 	return p.Linear("down", u, w(l.downW), w(l.downB), x)
 }
 
-// record records a step. Storing keeps every layer's activations until its gradient has been made.
-// Recomputing keeps the layers' inputs alone, and runs each layer forward once more when its turn
-// comes.
+// record records a step. Without recompute every layer's activations are stored until its gradient
+// is computed. With recompute only the inputs of layers are stored, and the backward pass first
+// repeats the forward pass of each layer.
 func (s *stack) record(dev kernel.Device, recompute bool) *plan.Plan {
 	p := plan.New("stack", dev, stackBatch, stackNodes, &s.layout)
 	feature := p.Drawn(kernel.Rules{Capacity: 30}, stackNodes, kernel.Drawing{Seed: 42, Purpose: rng.TrainInstances, DemandMin: 1, DemandMax: 9, Symmetries: 1}).Feature
@@ -75,7 +75,7 @@ func (s *stack) record(dev kernel.Device, recompute bool) *plan.Plan {
 		inputs = append(inputs, s.layer(p, i, inputs[i]))
 	}
 	grad := embed("seed")
-	p.Backward() // nothing has a gradient yet: the first pass leaves the tape
+	p.Backward() // no tensor has a gradient yet: this only clears the tape
 	for i := len(s.layers) - 1; i >= 0; i-- {
 		p.SeedGrad(s.layer(p, i, inputs[i]), grad)
 		p.Backward()
@@ -91,12 +91,12 @@ func (s *stack) learn(p *plan.Plan) *plan.Plan {
 	return p
 }
 
-// stackRun is one way of training the stack, compiled and run once.
+// stackRun is a compiled step of the stack that has run once.
 type stackRun struct {
 	runner kernel.Runner
 	store  kernel.Store
-	bytes  int64     // of activations, for the whole batch
-	grad   []float32 // of the first step
+	bytes  int64     // activations of the whole batch
+	grad   []float32 // gradient of the first step
 }
 
 func (r *stackRun) close() error { return errors.Join(r.runner.Close(), r.store.Close()) }
@@ -124,8 +124,8 @@ func (s *stack) compile(dev kernel.Device, recompute bool) (*stackRun, error) {
 	return out, nil
 }
 
-// sameGradient compares two gradients of the same loss. The ops are the same on the same values;
-// only the order of a sum may differ.
+// sameGradient compares two gradients of the same loss. Ops and values are the same; only sums may
+// have another order.
 func sameGradient(a, b []float32) error {
 	top := 0.0
 	for _, v := range a {

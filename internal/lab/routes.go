@@ -7,16 +7,16 @@ import (
 	"haul/internal/vrp"
 )
 
-// routes is a batch of instances like tiny_1's, each with a feasible tour and its distance matrix:
-// what every way of computing costs starts from.
+// routes is a batch of instances like tiny_1's, each with a feasible tour and its distance matrix.
+// It is the input of every implementation of route costs.
 type routes struct {
 	batch   *vrp.Batch
 	nodes   int
 	stride  int
 	tours   []int32   // [B, stride], padded with the depot
-	lengths []int32   // visits of each tour
+	lengths []int32   // number of visits of each tour
 	dist    []float32 // [B, nodes, nodes]
-	want    []float32 // the costs, leg by leg
+	want    []float32 // costs, summed edge by edge
 }
 
 func newRoutes(b, n int) (*routes, error) {
@@ -33,7 +33,8 @@ func newRoutes(b, n int) (*routes, error) {
 		x, y, demand := r.row(i)
 		tour := r.tours[i*r.stride:][:r.stride]
 		at, left := 0, src.Capacity
-		// as numbered, with a return where the next does not fit: a random tour
+		// a random tour: customers by number, with a return to the depot if the next demand does
+		// not fit
 		for v := 1; v < r.nodes; v++ {
 			if demand[v] > left {
 				at, left = at+1, src.Capacity
@@ -70,8 +71,8 @@ func (r *routes) row(i int) (x, y []float32, demand []int32) {
 	return r.batch.X[lo:hi], r.batch.Y[lo:hi], r.batch.Demand[lo:hi]
 }
 
-// check compares a contender's costs with the plain ones. Orders of summation differ, so a few
-// units in the last place are allowed.
+// check compares a contender's costs with the plain ones. It allows a few units in the last place,
+// because the order of sums differs.
 func (r *routes) check(who string, got []float32) error {
 	for i, w := range r.want {
 		if d := math.Abs(float64(got[i] - w)); !(d <= 1e-5*float64(w)) {
@@ -81,8 +82,8 @@ func (r *routes) check(who string, got []float32) error {
 	return nil
 }
 
-// byMatrix is the reports' simple version: a loop over routes, each a loop over its own distance
-// matrix.
+// byMatrix is the simple version of the reports: a loop over routes and, for each, a loop over its
+// distance matrix.
 func (r *routes) byMatrix(out []float32) {
 	for i := range out {
 		dist := r.dist[i*r.nodes*r.nodes:][:r.nodes*r.nodes]
@@ -95,8 +96,8 @@ func (r *routes) byMatrix(out []float32) {
 	}
 }
 
-// byOperations is the reports' vectorised version: whole tensors, an operation at a time, each with
-// a result of its own.
+// byOperations is the vectorised version of the reports: one operation at a time on whole tensors,
+// each with a new result.
 func (r *routes) byOperations(out []float32) {
 	b, steps := r.batch.B, r.stride-1
 	padded := make([]int32, b*r.stride)
@@ -134,5 +135,5 @@ func (r *routes) byOperations(out []float32) {
 	}
 }
 
-// batched is this program's own way: from coordinates, all routes in one call, nothing allocated.
+// batched is Haul's version: all routes in one call, from coordinates, without allocations.
 func (r *routes) batched(out []float32) { r.batch.Costs(out, r.tours, r.stride) }

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// transfers moves the distance matrices of a batch in every way that report 002 could have, and in
-// the way that needs none.
+// transfers copies the distance matrices of a batch in every way that report 002 could mean, and
+// compares that with computing them on the GPU.
 func transfers(ctx context.Context, e *env, r *Result) error {
 	work, err := newRoutes(128, 10)
 	if err != nil {
@@ -43,13 +43,13 @@ func transfers(ctx context.Context, e *env, r *Result) error {
 	})
 }
 
-// matrices are a batch's distance matrices on both sides of the bus.
+// matrices holds a batch's distance matrices in host and device memory.
 type matrices struct {
 	c             *card
 	size          int // elements of a matrix
 	paged, locked []float32
 	at            uint64
-	made          *call // computes them on the card
+	made          *call // computes them on the GPU
 }
 
 func newMatrices(c *card, work *routes) (*matrices, error) {
@@ -81,7 +81,7 @@ func newMatrices(c *card, work *routes) (*matrices, error) {
 	return m, err
 }
 
-// each copies matrix by matrix from host memory.
+// each copies the matrices from host memory, one by one.
 func (m *matrices) each(host []float32, wait bool) error {
 	for i := 0; i < len(host); i += m.size {
 		if err := in(m.c, m.at+4*uint64(i), host[i:i+m.size], m.c.stream); err != nil {
@@ -96,7 +96,7 @@ func (m *matrices) each(host []float32, wait bool) error {
 	return nil
 }
 
-// back copies matrix by matrix to the host.
+// back copies the matrices to the host, one by one.
 func (m *matrices) back() error {
 	for i := 0; i < len(m.paged); i += m.size {
 		if err := out(m.c, m.paged[i:i+m.size], m.at+4*uint64(i), m.c.stream); err != nil {

@@ -6,58 +6,58 @@ import (
 	"strings"
 )
 
-// Verdict is what a measured number says about a claim.
+// Verdict is the result of comparing a measured number with a claim.
 type Verdict string
 
-// The verdicts on a claim of a ratio, then the two on a claim of a figure.
+// The verdicts. Claims of a ratio have the first five; a figure Holds or is Wrong.
 const (
-	Holds        Verdict = "holds"        // within the claim, give or take its slack
-	Understated  Verdict = "understated"  // more of it than claimed
-	Overstated   Verdict = "overstated"   // the right way, but less than claimed
+	Holds        Verdict = "holds"        // within the claim, up to its slack
+	Understated  Verdict = "understated"  // the effect is larger than claimed
+	Overstated   Verdict = "overstated"   // the effect has the claimed direction, but is smaller
 	NoEffect     Verdict = "no effect"    // within noEffect of 1
-	Contradicted Verdict = "contradicted" // the other way round
-	Wrong        Verdict = "wrong"        // a figure that does not follow from the report's own
+	Contradicted Verdict = "contradicted" // the effect has the opposite direction
+	Wrong        Verdict = "wrong"        // a figure that does not follow from the report's other figures
 )
 
-// noEffect is how far from 1 a ratio of times must be to be one: what two runs of the same thing
-// may differ by.
+// noEffect is the largest ratio of times that counts as no effect: two runs of the same work may
+// differ by as much.
 const noEffect = 1.03
 
-// Form is how a ratio is told.
+// Form is the form in which a claim states its number.
 type Form uint8
 
 // The forms.
 const (
 	Times  Form = iota // "193×"
-	Saved              // of times, as the share of the longer one that is saved: "15 % less time"
-	Figure             // no ratio: a number that follows from others, in Unit
-	Takes              // no ratio: a time in seconds
+	Saved              // the fraction of the longer time that is saved: "15 % less time"
+	Figure             // a number in Unit that follows from other numbers
+	Takes              // a time in seconds
 )
 
-// Claim is a statement of a report as a number: Lo to Hi times, where more than 1 is what the
-// report says; or a time, or a figure. A bare direction has no upper bound. Slack is the factor by
-// which an honest machine may differ: in the effect, which is the ratio less 1, for Times; in the
-// whole time for Saved and Takes. A Figure has to agree to a relative Slack.
+// Claim is a statement of a report as a number: a ratio of Lo to Hi, where more than 1 confirms the
+// report, or a time, or a figure. A claim of a direction has an infinite Hi. Slack is the factor by
+// which another machine may differ: for Times in the effect (the ratio less 1), for Saved and Takes
+// in the whole time. A Figure must agree up to a relative Slack.
 type Claim struct {
 	Report string  `json:"report"`
 	Says   string  `json:"claim"`
 	Lo     float64 `json:"low"`
-	Hi     float64 `json:"-"` // may be infinite, which JSON has no word for
+	Hi     float64 `json:"-"` // may be infinite, which JSON cannot express
 	Slack  float64 `json:"slack"`
 	Form   Form    `json:"-"`
 	Unit   string  `json:"unit,omitempty"`
 }
 
-// The slacks. Order: a report's machine, library and interpreter may make an effect twice or half
-// as large and its claim still be right. Percent: a share of a step is claimed to the percent, so
-// two percent of the time are allowed. Rounding: figures are printed to two or three digits.
+// The slacks. Order: another machine, library or interpreter may double or halve an effect.
+// Percent: fractions of a step are claimed to the percent, so two percent of the time are allowed.
+// Rounding: figures are printed with two or three digits.
 const (
 	slackOrder   = 2
 	slackPercent = 1.02
 	slackRound   = 0.01
 )
 
-// Finding is a claim beside its measurement.
+// Finding is a claim with its measurement.
 type Finding struct {
 	Claim
 	Measured float64 `json:"measured"`
@@ -70,12 +70,12 @@ func faster(report, says string, lo, hi float64) Claim {
 	return Claim{Report: report, Says: says, Lo: lo, Hi: hi, Slack: slackOrder}
 }
 
-// direction claims that a is faster than b, and no more.
+// direction claims that a is faster than b, by any factor.
 func direction(report, says string) Claim {
 	return Claim{Report: report, Says: says, Lo: noEffect, Hi: math.Inf(1), Slack: 1}
 }
 
-// saves claims that between lo and hi of the time are saved, as fractions.
+// saves claims that a fraction between lo and hi of the time is saved.
 func saves(report, says string, lo, hi float64) Claim {
 	return Claim{Report: report, Says: says, Lo: 1 / (1 - lo), Hi: 1 / (1 - hi), Slack: slackPercent, Form: Saved}
 }
@@ -90,9 +90,8 @@ func figure(report, says, unit string, lo, hi float64) Claim {
 	return Claim{Report: report, Says: says, Lo: lo, Hi: hi, Slack: slackRound, Form: Figure, Unit: unit}
 }
 
-// limits are the ratios or times between which the claim holds. A ratio's slack goes to what it
-// says beyond 1: half of "adds 9 %" is 4.5 %, not nine percent less than nothing, and twice that is
-// 18 %.
+// limits returns the ratios or times between which the claim holds. The slack of a ratio applies to
+// its difference from 1: for "adds 9 %" the limits are 4.5 % and 18 %.
 func (c Claim) limits() (lo, hi float64) {
 	if c.Form == Times {
 		return 1 + (c.Lo-1)/c.Slack, 1 + (c.Hi-1)*c.Slack
@@ -100,7 +99,7 @@ func (c Claim) limits() (lo, hi float64) {
 	return c.Lo / c.Slack, c.Hi * c.Slack
 }
 
-// verdict computes the verdict.
+// verdict compares a measured number with the claim.
 func (c Claim) verdict(measured float64) Verdict {
 	if c.Form == Figure {
 		if measured >= c.Lo-c.Slack*math.Abs(c.Lo) && measured <= c.Hi+c.Slack*math.Abs(c.Hi) {
@@ -124,12 +123,12 @@ func (c Claim) verdict(measured float64) Verdict {
 	return Holds
 }
 
-// finds puts a claim beside its measurement.
+// finds adds a claim with its measurement to the result.
 func (r *Result) finds(c Claim, measured float64) {
 	r.Claims = append(r.Claims, Finding{Claim: c, Measured: measured, Shown: c.show(measured), Verdict: c.verdict(measured)})
 }
 
-// show writes a measured number in the claim's own form.
+// show formats a measured number in the claim's form.
 func (c Claim) show(measured float64) string {
 	switch c.Form {
 	case Figure:
@@ -148,7 +147,7 @@ func (c Claim) show(measured float64) string {
 	return trim(measured) + "×"
 }
 
-// trim writes three digits, and no more zeros than a reader needs.
+// trim formats a number with three digits, without trailing zeros.
 func trim(v float64) string {
 	switch a := math.Abs(v); {
 	case a >= 100 || v == math.Trunc(v):
@@ -161,7 +160,7 @@ func trim(v float64) string {
 	return fmt.Sprintf("%.3g", v)
 }
 
-// thousands writes a whole number in groups of three digits.
+// thousands formats an integer in groups of three digits.
 func thousands(n int64) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -170,7 +169,7 @@ func thousands(n int64) string {
 	return s
 }
 
-// String writes a row's value with its unit.
+// String formats a row's value with its unit.
 func (r Row) String() string {
 	if r.Unit != "s" {
 		return trim(r.Value) + " " + r.Unit
