@@ -8,8 +8,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// New books a profile. actions is the mean number of decode steps of a route, 0 where it is not
-// known: what a rollout computes depends on the routes that were drawn.
+// New returns the ledger of a profile. actions is the mean number of decode steps of a route, 0 if
+// unknown: the work of a rollout depends on the sampled routes.
 func New(p *kernel.Profile, roof kernel.Roof, actions float64) *Ledger {
 	prog := p.Program
 	l := &Ledger{Program: prog.Name, Workers: p.Workers, Batch: prog.Batch, Shards: prog.Shards(), Plain: p.Plain.Seconds(), Wall: p.Wall.Seconds(),
@@ -46,7 +46,7 @@ func New(p *kernel.Profile, roof kernel.Roof, actions float64) *Ledger {
 	}
 	total := l.Wall * float64(p.Workers)
 	byStage := map[Stage]*Line{}
-	// Pointers are sorted, not the lines: every type of struct has a sort of its own in the program.
+	// The lines are sorted by pointers: the program then has one sort function for all structs.
 	longest := slices.SortedFunc(maps.Values(lines), func(a, b *Line) int {
 		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Stage, b.Stage), cmp.Compare(a.Op, b.Op))
 	})
@@ -74,8 +74,8 @@ func New(p *kernel.Profile, roof kernel.Roof, actions float64) *Ledger {
 	return l
 }
 
-// rate fills in what follows from a line's sums. A worker's share of the roof is judged against its
-// share of the device.
+// rate computes the figures that follow from a line's sums. A worker's rate is compared with its
+// fraction of the device's roofline.
 func (l *Ledger) rate(line *Line, total float64) {
 	if total > 0 {
 		line.Share = line.Seconds / total
@@ -83,7 +83,7 @@ func (l *Ledger) rate(line *Line, total float64) {
 	if line.Seconds <= 0 {
 		return
 	}
-	all := line.Seconds / float64(l.Workers) // as long as it would take with every worker at it
+	all := line.Seconds / float64(l.Workers) // seconds on all workers together
 	line.Rate = float64(line.FLOPs) / all
 	if l.Peak <= 0 || l.Stream <= 0 || line.FLOPs+line.Bytes == 0 {
 		return
@@ -96,7 +96,7 @@ func (l *Ledger) rate(line *Line, total float64) {
 	line.Roof = max(arithmetic, memory) / all
 }
 
-// kindsOf names the ops, PerShard then Once.
+// kindsOf returns the names of the ops, PerShard then Once.
 func kindsOf(p *kernel.Program) []string {
 	var out []string
 	for _, op := range p.PerShard {
@@ -108,8 +108,8 @@ func kindsOf(p *kernel.Program) []string {
 	return out
 }
 
-// works is each op's work for the whole batch: a last shard that is partly idle counts for what it
-// holds.
+// works returns each op's work for the whole batch. A last shard that is partly idle counts with
+// the instances that it has.
 func works(p *kernel.Program, actions float64, halved bool) []kernel.Cost {
 	scale := float64(p.Batch) / float64(p.Shard)
 	var out []kernel.Cost
@@ -126,7 +126,8 @@ func works(p *kernel.Program, actions float64, halved bool) []kernel.Cost {
 	return out
 }
 
-// drawn is an op's FLOPs by the true number of steps, where its formula expects another.
+// drawn returns an op's FLOPs for the actual number of steps, if its formula assumes another
+// number.
 func drawn(op kernel.Op, flops, actions float64) float64 {
 	if o, ok := op.(kernel.Varying); ok && actions > 0 {
 		fixed := float64(o.Fixed())

@@ -7,8 +7,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// TestExchangeIsCommunication: what a process spends on others is a stage of its own, between the
-// gradient and its use, and no stage of a program that exchanges nothing.
+// TestExchangeIsCommunication: exchanges between ranks are a separate stage, between the gradient
+// and its use. A program without exchanges does not have the stage.
 func TestExchangeIsCommunication(t *testing.T) {
 	l := &kernel.Layout{}
 	alone := &kernel.Program{Once: []kernel.Op{&kernel.Reduce{Layout: l}, &kernel.AdamW{Layout: l}}}

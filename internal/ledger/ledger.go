@@ -1,10 +1,9 @@
-// Package ledger says what a step cost: time by op and by stage, arithmetic and bytes against the
-// device's measured roof, launches, waits, copies, allocations, and the time in which a worker had
-// nothing to do.
+// Package ledger measures the cost of a training step for `haul bench step` and `haul lab`: time
+// per op and per stage, arithmetic and memory traffic compared with the device's measured roofline,
+// launches, waits, copies, allocations, and idle time of workers.
 //
-// What a reader could break: every moment of every worker is booked exactly once. The stages of a
-// step add up to its wall time times its workers, and a test holds them to 2 %; time that belongs
-// to no op is idle, not lost.
+// Every moment of every worker counts exactly once. The stages of a step add up to its wall time
+// times the number of workers; a test allows 2 %. Time outside of ops is idle time.
 package ledger
 
 import (
@@ -18,47 +17,47 @@ import (
 	"haul/internal/kernel"
 )
 
-// Ledger is one step's account. Seconds of stages and ops are of workers: on two cores a step of 10
-// ms has 20 ms to give.
+// Ledger is the account of one step. Seconds of stages and ops are summed over workers: a step of
+// 10 ms on two workers has 20 ms.
 type Ledger struct {
 	Program  string          `json:"program"`
 	Device   string          `json:"device"`
 	Workers  int             `json:"workers"`
 	Batch    int             `json:"batch_size"`
 	Shards   int             `json:"shards"`
-	Plain    float64         `json:"step_seconds"`         // median, without instruments
-	Wall     float64         `json:"instrumented_seconds"` // of the step that was taken apart
-	Overhead float64         `json:"overhead"`             // of the instruments, a fraction
-	Peak     float64         `json:"peak_flops"`           // measured beside the step; 0: not measured
+	Plain    float64         `json:"step_seconds"`         // median of steps without instruments
+	Wall     float64         `json:"instrumented_seconds"` // wall time of the instrumented step
+	Overhead float64         `json:"overhead"`             // of the instruments, as a fraction
+	Peak     float64         `json:"peak_flops"`           // measured next to the step; 0: not measured
 	Stream   float64         `json:"peak_bytes_per_second"`
 	Actions  float64         `json:"decode_steps_per_route"`
 	Memory   int64           `json:"memory_bytes"`
 	Stages   []Line          `json:"stages"` // in the order of a step
-	Ops      []Line          `json:"ops"`    // most time first
+	Ops      []Line          `json:"ops"`    // sorted by time, largest first
 	PerStep  Counts          `json:"per_step"`
-	Copies   []kernel.Copies `json:"copies"` // across the bus since the device was opened, by what they carried; a step makes none
+	Copies   []kernel.Copies `json:"copies"` // across the bus since the device was opened, by content; a step has none
 
 	profile *kernel.Profile
 	stageOf []Stage
 	work    []kernel.Cost // of the whole batch, by op
 }
 
-// Line is what a stage, or one kind of op in it, took.
+// Line is the account of a stage, or of the ops with one name in a stage.
 type Line struct {
 	Stage   Stage   `json:"stage"`
 	Op      string  `json:"op,omitempty"`
 	Calls   int     `json:"calls"`
 	Seconds float64 `json:"worker_seconds"`
-	Share   float64 `json:"share"` // of all workers' time
+	Share   float64 `json:"share"` // fraction of all workers' time
 	FLOPs   int64   `json:"flops"`
-	Bytes   int64   `json:"bytes"`                   // the fewest it must move
-	Rate    float64 `json:"flops_per_second"`        // at that pace on all workers
-	Roof    float64 `json:"share_of_roof,omitempty"` // of what this mix of arithmetic and bytes allows
-	Bound   string  `json:"bound,omitempty"`         // which side of the roof that is: arithmetic or memory
+	Bytes   int64   `json:"bytes"`                   // the least that must be moved
+	Rate    float64 `json:"flops_per_second"`        // FLOPs per second, if all workers had this rate
+	Roof    float64 `json:"share_of_roof,omitempty"` // fraction of the roofline at this ratio of FLOPs to bytes
+	Bound   string  `json:"bound,omitempty"`         // the limit of the roofline at this ratio: arithmetic or memory
 }
 
-// Counts are what the device was asked for in a plain step, and what the program took from Go's
-// heap meanwhile.
+// Counts holds the requests to the device per plain step, and the allocations on Go's heap
+// meanwhile.
 type Counts struct {
 	Launches    float64 `json:"launches"`
 	Waits       float64 `json:"waits"`
@@ -71,19 +70,19 @@ type Counts struct {
 	HeapBytes   float64 `json:"heap_bytes"`
 }
 
-// rounds is how many steps are taken apart. The one with the median wall time is kept, so that a
-// moment in which the machine was busy elsewhere does not become the account.
+// rounds is the number of instrumented steps. The one with the median wall time is used, so that a
+// short load on the machine does not distort the account.
 const rounds = 5
 
-// warm is how many steps go before.
+// warm is the number of warm-up steps.
 const warm = 2
 
-// each is how many plain steps a round takes beside the one that it takes apart.
+// each returns the number of plain steps per instrumented step.
 func each(steps int) int { return (steps + rounds - 1) / rounds }
 
-// Measure replays the step about 2·steps times: first counting, then between instrumented steps.
-// The runner must be a kernel.Profiler. The context is heeded between steps; progress, which may be
-// nil, hears how far it is.
+// Measure replays the step about 2·steps times: first to count requests, then next to instrumented
+// steps. r must be a kernel.Profiler. Measure checks the context between steps. progress may be
+// nil.
 func Measure(ctx context.Context, dev kernel.Device, r kernel.Runner, prog *kernel.Program, steps int, progress func(done, of int)) (*Ledger, error) {
 	profiler, ok := r.(kernel.Profiler)
 	if !ok {
@@ -91,13 +90,13 @@ func Measure(ctx context.Context, dev kernel.Device, r kernel.Runner, prog *kern
 	}
 	steps = max(steps, 1)
 	done := 0
-	beat := func(n int) error { // n more steps are done
+	beat := func(n int) error { // called after n more steps
 		if done += n; progress != nil {
 			progress(done, warm+steps+rounds*each(steps))
 		}
 		return ctx.Err()
 	}
-	for range warm { // caches, branch predictors, a GPU's clock
+	for range warm { // fills caches, trains branch predictors, raises a GPU's clock rate
 		if err := r.Run(); err != nil {
 			return nil, err
 		}
@@ -136,10 +135,10 @@ func Measure(ctx context.Context, dev kernel.Device, r kernel.Runner, prog *kern
 	return l, nil
 }
 
-// count runs plain steps and divides what they asked for.
+// count runs plain steps and returns their requests and allocations per step.
 func count(dev kernel.Device, r kernel.Runner, steps int, beat func(int) error) (Counts, error) {
 	var before, after runtime.MemStats
-	var objects, bytes uint64 // of steps alone: who hears of progress may allocate too
+	var objects, bytes uint64 // of steps only: progress may allocate too
 	was := *dev.Counters()
 	for range steps {
 		runtime.ReadMemStats(&before)
@@ -161,7 +160,7 @@ func count(dev kernel.Device, r kernel.Runner, steps int, beat func(int) error) 
 		HeapObjects: per(int64(objects)), HeapBytes: per(int64(bytes))}, nil
 }
 
-// roofOf measures the device's roof in a working set as large as one shard's activations.
+// roofOf measures the device's roofline for a working set as large as one shard's activations.
 func roofOf(dev kernel.Device, prog *kernel.Program) (kernel.Roof, error) {
 	if d, ok := dev.(kernel.Roofed); ok {
 		return d.Roof(4 * prog.ShardLen)
@@ -169,8 +168,8 @@ func roofOf(dev kernel.Device, prog *kernel.Program) (kernel.Roof, error) {
 	return kernel.Roof{}, nil
 }
 
-// median profiles several times and keeps the step in the middle, with the middle of the plain
-// medians.
+// median profiles several steps and returns the one with the median wall time. Its plain time is
+// the median of the plain times.
 func median(r kernel.Profiler, steps int, beat func(int) error) (*kernel.Profile, error) {
 	all := make([]*kernel.Profile, rounds)
 	for i := range all {

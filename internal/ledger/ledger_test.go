@@ -19,7 +19,7 @@ import (
 	"haul/internal/recipe"
 )
 
-// settings is a step small enough to run in a test, with batch and shards of unequal size.
+// settings returns a step that is small enough for a test, with batch and shards of different size.
 func settings(t *testing.T, baseline string) *config.Config {
 	t.Helper()
 	c, err := config.Load("tiny_1", []string{"training.batch_size=36", "model.hidden_dim=32", "model.num_layers=1", "baseline.type=" + baseline})
@@ -81,7 +81,7 @@ func TestStagesAddUpToTheStep(t *testing.T) {
 func TestOpsFindTheirStage(t *testing.T) {
 	for _, c := range []struct {
 		baseline string
-		want     []ledger.Stage // in the order of recording, repetitions dropped
+		want     []ledger.Stage // in the order of recording, without repetitions
 	}{
 		{config.BaselineRollout, []ledger.Stage{ledger.Generate, ledger.Baseline, ledger.Encode, ledger.Decode, ledger.Baseline, ledger.Backward, ledger.Optimizer}},
 		{config.BaselinePOMO, []ledger.Stage{ledger.Generate, ledger.Encode, ledger.Decode, ledger.Baseline, ledger.Backward, ledger.Optimizer}},
@@ -99,7 +99,7 @@ func TestOpsFindTheirStage(t *testing.T) {
 	}
 }
 
-// novel is an op that no package but this test has heard of.
+// novel is an op that other packages do not know.
 type novel struct {
 	in, out []*kernel.Tensor
 }
@@ -115,12 +115,12 @@ func (o *novel) Args(f func(*kernel.Tensor, kernel.Access)) {
 	}
 }
 
-// simulated declares a stage of its own.
+// simulated declares a new stage.
 type simulated struct{ novel }
 
 func (o *simulated) Stage() kernel.Stage { return "simulate" }
 
-// decided is part of a network's way forward, whoever's network it is.
+// decided declares a stage of the forward pass.
 type decided struct{ novel }
 
 func (o *decided) Stage() kernel.Stage { return kernel.StageDecode }
@@ -158,8 +158,8 @@ func TestUnknownOpsFindTheirStage(t *testing.T) {
 	}
 }
 
-// made is a profile of a program of one op with known work: two workers, one of them idle half the
-// time.
+// made returns a profile of a program with one op of known work on two workers. One of them is
+// idle half of the time.
 func made() *kernel.Profile {
 	x := &kernel.Tensor{Name: "x", Space: kernel.Shard, Shape: []int{4, 8}, Stride: 8}
 	w := &kernel.Tensor{Name: "w", Space: kernel.Weight, Shape: []int{16, 8}, Stride: 8, ID: 1}
@@ -173,7 +173,7 @@ func made() *kernel.Profile {
 }
 
 func TestFiguresOfAnOp(t *testing.T) {
-	// 6 of 8 rows: 2·6·8·16 operations in 15 µs of workers, half that with both at it.
+	// 6 of 8 rows: 2·6·8·16 operations in 15 µs of two workers, 7.5 µs on both together.
 	l := ledger.New(made(), kernel.Roof{FLOPs: 1e9, Bytes: 1e12}, 0)
 	op := l.Ops[0]
 	if op.FLOPs != 1536 || op.Calls != 2 || op.Bound != "arithmetic" || math.Abs(op.Rate-1536/7.5e-6) > 1 ||
@@ -279,8 +279,8 @@ func TestTraceIsReadBack(t *testing.T) {
 	}
 }
 
-// TestPairsAreScoredOnce: a route's true steps change what its decoding takes, and not what scores
-// of pairs do, which are made before the first.
+// TestPairsAreScoredOnce: the actual number of steps of routes changes the work of decoding, but
+// not that of the scores of pairs, which are computed before the first step.
 func TestPairsAreScoredOnce(t *testing.T) {
 	const b, n, s, d, steps = 4, 9, 3, 8, 7.5
 	tensor := func(shape ...int) *kernel.Tensor {
@@ -295,7 +295,7 @@ func TestPairsAreScoredOnce(t *testing.T) {
 			DPair: tensor(b, n, 2*d), DPairContext: tensor(d), Actions: actions, Steps: tensor(b, s), Adv: tensor(b, s)}}}
 	l := ledger.New(&kernel.Profile{Program: prog, Workers: 1, Wall: 3, Spans: []kernel.Span{{Op: 0, End: 1}, {Op: 1, Start: 1, End: 3}}}, kernel.Roof{}, steps)
 	const want = 2*b*n*(n+1)*d + b*s*steps*3*2*n*d
-	for i, times := range []int64{3, 1} { // the gradient, which took longest, is first
+	for i, times := range []int64{3, 1} { // the gradient took longest and is first
 		if got := l.Ops[i].FLOPs; got != times*want {
 			t.Errorf("%s: %d operations, want %d", l.Ops[i].Op, got, times*int64(want))
 		}

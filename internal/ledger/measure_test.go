@@ -8,13 +8,12 @@ import (
 	"haul/internal/kernel"
 )
 
-// stub is a step that takes what it is told to: wall and plain times by round, and memory of Go's
-// heap.
+// stub is a step with given costs: wall and plain times by round, and allocations on Go's heap.
 type stub struct {
 	kernel.Runner
 	wall, plain []time.Duration
 	round       int
-	objects     int // taken from the heap in a step
+	objects     int // objects allocated per step
 	counters    *kernel.Counters
 	kept        [][]byte
 }
@@ -52,8 +51,8 @@ type stubDevice struct {
 func (d *stubDevice) Name() string               { return "stub" }
 func (d *stubDevice) Counters() *kernel.Counters { return &d.counters }
 
-// TestTheMedianStepIsKept: of five steps that are taken apart the one in the middle becomes the
-// account, not the slowest nor the fastest, and the plain time is the middle one of its own.
+// TestTheMedianStepIsKept: of five instrumented steps the one with the median wall time is used.
+// The plain time is the median of the plain times.
 func TestTheMedianStepIsKept(t *testing.T) {
 	ms := func(v ...int) (out []time.Duration) {
 		for _, x := range v {
@@ -70,8 +69,7 @@ func TestTheMedianStepIsKept(t *testing.T) {
 	}
 }
 
-// TestCountsArePerStep: what steps ask of the device and of Go's heap is counted, and divided by
-// the steps.
+// TestCountsArePerStep: requests to the device and allocations are counted per step.
 func TestCountsArePerStep(t *testing.T) {
 	dev := &stubDevice{}
 	const steps, objects = 40, 5
@@ -84,7 +82,7 @@ func TestCountsArePerStep(t *testing.T) {
 	if got != want {
 		t.Errorf("counted %+v, want %+v", got, want)
 	}
-	// The runtime may take some objects of its own meanwhile.
+	// The runtime may allocate some objects itself.
 	if got.HeapObjects < objects || got.HeapObjects > 2*objects || got.HeapBytes < 1024*objects || got.HeapBytes > 2*1024*objects {
 		t.Errorf("%v objects and %v bytes of heap per step, %d of 1,024 bytes were made", got.HeapObjects, got.HeapBytes, objects)
 	}
@@ -94,7 +92,7 @@ func TestCountsArePerStep(t *testing.T) {
 	}
 }
 
-// TestMeasureTellsOfTheDevice: figures of the step reach the ledger.
+// TestMeasureTellsOfTheDevice: the device's figures are in the ledger.
 func TestMeasureTellsOfTheDevice(t *testing.T) {
 	dev := &stubDevice{}
 	s := &stub{counters: &dev.counters, wall: []time.Duration{time.Second}, plain: []time.Duration{800 * time.Millisecond}}
@@ -107,5 +105,5 @@ func TestMeasureTellsOfTheDevice(t *testing.T) {
 	}
 }
 
-// heard takes word of progress and lets the work go on.
+// heard is a progress function that continues.
 func heard(int) error { return nil }

@@ -21,17 +21,17 @@ const (
 
 	Communicate = kernel.StageExchange
 
-	Idle Stage = "idle" // workers with nothing to run
+	Idle Stage = "idle" // workers without work
 )
 
-// forward and after are the stages in the order of a step; what else ops declare comes between the
-// two, in the order of the program.
+// forward and after hold the stages in the order of a step. Other stages that ops declare come
+// between the two, in the order of the program.
 var (
 	forward = []Stage{Generate, Encode, Decode, Baseline, Loss}
 	after   = []Stage{Backward, Optimizer, Idle}
 )
 
-// ordered lists the stages of a program and those of the lists, each once.
+// ordered returns the stages of both lists and those in `of`, each once.
 func ordered(of []Stage) []Stage {
 	out := slices.Clone(forward)
 	for _, s := range of {
@@ -45,17 +45,17 @@ func ordered(of []Stage) []Stage {
 	return append(out, after...)
 }
 
-// Stages sorts a program's ops, PerShard then Once, by what they declare and by where their data
-// comes from, so that an op the ledger has never heard of finds its place:
+// Stages returns the stages of a program's ops, PerShard then Once. It uses what an op declares and
+// where its data come from, so that ops unknown to this package have a stage:
 //
-//	the op's own   it declares a stage that is not of a network's way forward
-//	backward       it touches a weight's gradient, or reads what a backward op or the loss wrote
-//	baseline       it reads a frozen weight set, or what a baseline op wrote
-//	the op's own   it declares a stage of the way forward
-//	encode         everything else that runs a shard at a time
-//	optimizer      everything that runs once and declares nothing
+//	the op's own   it declares a stage that is not of the forward pass
+//	backward       it accesses a weight's gradient, or reads the result of a backward op or the loss
+//	baseline       it reads a frozen weight set, or the result of a baseline op
+//	the op's own   it declares a stage of the forward pass
+//	encode         all other ops that run per shard
+//	optimizer      all other ops that run once per step
 //
-// The first line that fits decides.
+// The first line that applies decides.
 func Stages(p *kernel.Program) []Stage {
 	out := make([]Stage, 0, len(p.PerShard)+len(p.Once))
 	writer := map[*kernel.Tensor]Stage{}

@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 )
 
-// what says in words what an op does; an op without words is called by its name.
+// what describes ops in words; an op without a description is called by its name.
 var what = map[string]string{
 	"linear":         "matrix products",
 	"linear.dx":      "matrix products for the gradient of inputs",
@@ -26,7 +26,7 @@ var what = map[string]string{
 	"muon":           "updating weights by Muon",
 }
 
-// Largest says in a sentence each what the n largest costs are, idle workers among them.
+// Largest describes each of the n largest costs in a sentence, idle time included.
 func (l *Ledger) Largest(n int) []string {
 	lines := l.Ops
 	for _, s := range l.Stages {
@@ -74,7 +74,8 @@ func verb(name string) string {
 	return "takes"
 }
 
-// Summary is the step in three lines: its time, its largest costs, what it asked of the device.
+// Summary describes the step in three lines: its time, its largest costs, its requests to the
+// device.
 func (l *Ledger) Summary() []string {
 	idle := 0.0
 	for _, s := range l.Stages {
@@ -94,7 +95,7 @@ func (l *Ledger) Summary() []string {
 	}
 }
 
-// WriteText prints the account as a person reads it: the largest costs in words, then the tables.
+// WriteText writes the ledger for a user: the largest costs in words, then the tables.
 func (l *Ledger) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, batch %d, on %s: %s per step\n\n", l.Program, l.Batch, l.Device, duration(l.Plain))
@@ -191,7 +192,7 @@ func duration(seconds float64) string {
 	return fmt.Sprintf("%.2f s", seconds)
 }
 
-// number prints a count, with a decimal only where it is no whole one.
+// number formats a count, with one decimal if it is not whole.
 func number(n float64) string {
 	if n == float64(int64(n)) {
 		return fmt.Sprintf("%d", int64(n))

@@ -10,8 +10,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// The trace follows the spelling of PyTorch's profiler (categories, ProfilerStep, microseconds), so
-// that every tool that reads its traces reads these: Perfetto, and haul doctor.
+// The trace uses the names of PyTorch's profiler (categories, ProfilerStep, microseconds), so that
+// tools for its traces can read it: Perfetto, and haul doctor.
 
 type traceEvent struct {
 	Phase    string         `json:"ph"`
@@ -24,15 +24,14 @@ type traceEvent struct {
 	Args     map[string]any `json:"args,omitempty"`
 }
 
-// The process and the thread that stand for the whole step, above the workers.
+// The process and thread ids of the row for the whole step, above those of the workers.
 const (
 	tracePID = 1
 	stepTID  = 0
 )
 
-// WriteTrace writes the step that was taken apart as a Chrome trace: a row for the step and one for
-// each worker. The device computes in rows of kernels where gpu is set, and in rows of operators
-// otherwise.
+// WriteTrace writes the instrumented step as a Chrome trace, with a row for the step and one for
+// each worker. Workers are rows of kernels if gpu is true, else rows of operators.
 func (l *Ledger) WriteTrace(w io.Writer, gpu bool) error {
 	out := bufio.NewWriter(w)
 	head, err := json.Marshal(map[string]any{"program": l.Program, "device": l.Device, "workers": l.Workers})
@@ -92,7 +91,7 @@ func (l *Ledger) events(gpu bool, emit func(traceEvent) error) error {
 	return nil
 }
 
-// span is a complete event; a trace counts in microseconds.
+// span returns a complete event; times of a trace are in microseconds.
 func span(category, name string, tid int, start, end time.Duration, args map[string]any) traceEvent {
 	ts, dur := float64(start)/1e3, float64(end-start)/1e3
 	return traceEvent{Phase: "X", Category: category, Name: name, PID: tracePID, TID: tid, Start: &ts, Duration: &dur, Args: args}
