@@ -6,15 +6,16 @@ import (
 	"os"
 )
 
-// appendFile grows by whole pieces. A piece that could not be written stays pending and goes out
-// before the next, over whatever part of it reached the disk: the file never keeps a torn piece.
+// appendFile is a file that grows by whole pieces. A piece whose write failed stays pending and is
+// written before the next one, over the bytes that reached the disk: the file never keeps part of a
+// piece.
 type appendFile struct {
 	f       *os.File
-	size    int64 // what is whole
+	size    int64 // bytes of complete pieces
 	pending []byte
 }
 
-// openAppend opens the file at its end; flags add to os.O_WRONLY|os.O_CREATE.
+// openAppend opens the file for appending; flags are added to os.O_WRONLY|os.O_CREATE.
 func openAppend(path string, flags int) (*appendFile, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|flags, 0o644)
 	if err != nil {
@@ -27,7 +28,7 @@ func openAppend(path string, flags int) (*appendFile, error) {
 	return &appendFile{f: f, size: st.Size()}, nil
 }
 
-// add writes what is pending and piece.
+// add appends the pending pieces and then piece.
 func (a *appendFile) add(piece []byte) error {
 	a.pending = append(a.pending, piece...)
 	if len(a.pending) == 0 {
@@ -41,13 +42,14 @@ func (a *appendFile) add(piece []byte) error {
 	return nil
 }
 
-// sync brings what was added to the disk.
+// sync brings the written pieces to the disk.
 func (a *appendFile) sync() error { return syncFile(a.f) }
 
-// syncFile brings a file to the disk; tests record it.
+// syncFile syncs a file to the disk; tests replace it.
 var syncFile = (*os.File).Sync
 
-// close tries once more, cuts off what is not whole, and says what is missing.
+// close retries pending pieces, truncates an incomplete one, and returns an error if any is
+// missing.
 func (a *appendFile) close() error {
 	err := a.add(nil)
 	if err != nil {

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// dots is a canvas of braille cells, two dots wide and four high each.
+// dots is a canvas of braille characters, each two dots wide and four high.
 type dots struct {
 	w, h  int // in dots
 	cells []byte
 }
 
-// brailleBits[y][x] is the bit of a dot within its cell, as Unicode numbers them.
+// brailleBits[y][x] is the bit of a dot within its character in Unicode.
 var brailleBits = [4][2]byte{{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}
 
 func newDots(columns, rows int) *dots {
 	return &dots{w: 2 * columns, h: 4 * rows, cells: make([]byte, columns*rows)}
 }
 
-// set puts a dot; y counts from the bottom.
+// set draws a dot; y counts from the bottom.
 func (d *dots) set(x, y int) {
 	if x < 0 || x >= d.w || y < 0 || y >= d.h {
 		return
@@ -28,7 +28,7 @@ func (d *dots) set(x, y int) {
 	d.cells[top/4*(d.w/2)+x/2] |= brailleBits[top%4][x%2]
 }
 
-// line sets the dots between two points, a step at a time along the longer side.
+// line draws the dots between two points, one step at a time along the longer side.
 func (d *dots) line(x0, y0, x1, y1 int) {
 	steps := max(abs(x1-x0), abs(y1-y0), 1)
 	for i := range steps + 1 {
@@ -47,13 +47,13 @@ func (d *dots) row(r int) string {
 	return strings.TrimRight(s.String(), "\u2800")
 }
 
-// The upper and the lower half of a cell.
+// The bits of the upper and the lower half of a character.
 const (
 	upperHalf = 0x01 | 0x08 | 0x02 | 0x10
 	lowerHalf = 0x04 | 0x20 | 0x40 | 0x80
 )
 
-// plain is row in ASCII: which half of a cell has dots.
+// plain returns a row in ASCII, which shows which half of a character has dots.
 func (d *dots) plain(r int) string {
 	var s strings.Builder
 	for _, c := range d.cells[r*d.w/2 : (r+1)*d.w/2] {
@@ -71,8 +71,8 @@ func (d *dots) plain(r int) string {
 	return strings.TrimRight(s.String(), " ")
 }
 
-// lines draws the curve from 1 to the run's end, beside a dotted level such as the optimum, with
-// the extremes written on the left. It takes rows lines of at most width columns.
+// lines returns the curve from 1 to the run's end, with a dotted line at a level such as the
+// optimum and the extremes at the left. It has `rows` lines of at most width columns.
 func (c Chart) lines(width, rows int, ascii bool) []string {
 	const margin = 8
 	points, last, level, name := c.Points, c.Last, c.Level, c.Name

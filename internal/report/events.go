@@ -17,12 +17,12 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// TensorBoard's event files: records of a length and a serialized tensorflow.Event, each followed
-// by its masked CRC-32C. The step of an event is the epoch, or the iteration.
+// TensorBoard's event files. A record is a length and a serialized tensorflow.Event, each followed
+// by its masked CRC-32C. The step of an event is the epoch or the iteration.
 
 const eventPrefix = "events.out.tfevents."
 
-// IsEvents says that a file of a run folder is TensorBoard's.
+// IsEvents reports whether a file of a run folder is an event file.
 func IsEvents(name string) bool { return strings.HasPrefix(name, eventPrefix) }
 
 // Field numbers of tensorflow.Event, Summary, Summary.Value and SessionLog.
@@ -33,12 +33,12 @@ const (
 	sessionStatus, sessionStart                                        = 1, 1
 )
 
-// openEvents starts an event file in dir. A run that is not resumed removes those of the run that
-// it overwrites; a resumed one adds a file, whose session mark tells TensorBoard to drop points
-// past `done`.
+// openEvents creates an event file in dir. A new run removes the event files of a run that it
+// overwrites. A resumed run adds a file whose session mark makes TensorBoard drop points after
+// `done`.
 func openEvents(dir string, resumed bool, done int, now time.Time) (*appendFile, error) {
 	if !resumed {
-		old, err := os.ReadDir(dir) // and no pattern: a folder's name may hold brackets and stars
+		old, err := os.ReadDir(dir) // no glob pattern: a folder's name may contain brackets and stars
 		if err != nil {
 			return nil, err
 		}
@@ -51,9 +51,8 @@ func openEvents(dir string, resumed bool, done int, now time.Time) (*appendFile,
 			}
 		}
 	}
-	// Readers take a folder's files in the order of their names: seconds first, then a counter for a
-	// restart within one. A clock that was set back must not put this file before those that are
-	// there.
+	// Readers order the files of a folder by name: seconds, then a counter for restarts within a
+	// second. After the clock was set back, the new file still follows the existing ones.
 	seconds := max(now.Unix(), newest(dir))
 	var f *appendFile
 	for i := 0; f == nil; i++ {
@@ -75,7 +74,7 @@ func openEvents(dir string, resumed bool, done int, now time.Time) (*appendFile,
 	return f, f.add(start)
 }
 
-// newest is the latest second that an event file in dir is named after; 0 where there is none.
+// newest returns the latest second in the name of an event file in dir, or 0.
 func newest(dir string) (seconds int64) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -92,7 +91,7 @@ func newest(dir string) (seconds int64) {
 	return seconds
 }
 
-// scalars is the record of a row's curves.
+// scalars returns the record of a row's curves.
 func (t *table) scalars(row any, step int, now time.Time) []byte {
 	var summary []byte
 	v := reflect.ValueOf(row).Elem()
@@ -120,7 +119,7 @@ func event(now time.Time, step int, what func([]byte) []byte) []byte {
 	return what(b)
 }
 
-// record appends data in TFRecord's framing.
+// record appends data in the framing of TFRecord.
 func record(dst, data []byte) []byte {
 	var size [8]byte
 	binary.LittleEndian.PutUint64(size[:], uint64(len(data)))
@@ -130,7 +129,8 @@ func record(dst, data []byte) []byte {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// masked is a CRC that may itself be part of data under a CRC: rotated by 15 bits, plus a constant.
+// masked returns a CRC for data that may itself be under a CRC: rotated by 15 bits, plus a
+// constant.
 func masked(data []byte) uint32 {
 	c := crc32.Checksum(data, castagnoli)
 	return (c>>15 | c<<17) + 0xa282ead8

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// seen is what a reader finds in an event.
+// seen is the content of an event.
 type seen struct {
 	step    uint64
 	version string
@@ -21,7 +21,7 @@ type seen struct {
 	values  map[string]float32
 }
 
-// readRecords undoes the framing.
+// readRecords removes the framing.
 func readRecords(t *testing.T, data []byte) [][]byte {
 	t.Helper()
 	var out [][]byte
@@ -39,7 +39,7 @@ func readRecords(t *testing.T, data []byte) [][]byte {
 	return out
 }
 
-// fields visits a message's fields; numbers come as uint64, messages and strings as bytes.
+// fields visits a message's fields: numbers as uint64, messages and strings as bytes.
 func fields(t *testing.T, b []byte, visit func(num protowire.Number, v uint64, bytes []byte)) {
 	t.Helper()
 	for len(b) > 0 {
@@ -105,7 +105,7 @@ func readEvents(t *testing.T, path string) []seen {
 	return out
 }
 
-// The mask of the CRC-32C of "123456789", 0xe3069283, worked out from TFRecord's definition.
+// The mask of the CRC-32C of "123456789", 0xe3069283, computed by hand from TFRecord's definition.
 func TestMaskedChecksum(t *testing.T) {
 	const want = 0xc78ab0e5
 	if got := masked([]byte("123456789")); got != want {
@@ -158,7 +158,7 @@ func TestEventsReadBack(t *testing.T) {
 	}
 }
 
-// TestAFolderWithBracketsLeavesOthersAlone: x[1] is a folder's name and no pattern for x1.
+// TestAFolderWithBracketsLeavesOthersAlone: x[1] is the name of a folder, not a pattern for x1.
 func TestAFolderWithBracketsLeavesOthersAlone(t *testing.T) {
 	root := t.TempDir()
 	other := filepath.Join(root, "x1", eventPrefix+"0000000001.haul.000")
@@ -184,8 +184,8 @@ func TestAFolderWithBracketsLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-// TestAClockSetBackKeepsTheOrder: readers take event files by name, so a restart's comes after
-// those that are there whatever the clock says.
+// TestAClockSetBackKeepsTheOrder: readers order event files by name. The file of a restart follows
+// the existing ones, for any time of the clock.
 func TestAClockSetBackKeepsTheOrder(t *testing.T) {
 	dir := t.TempDir()
 	var names []string

@@ -10,14 +10,14 @@ import (
 	"haul/internal/draw"
 )
 
-// files are the files of a run folder as far as their failures go: each is noted once, and what is
-// still missing at the end is one error.
+// files tracks the failures of the files of a run folder. Each file is noted once. What is still
+// missing at the end is one error.
 type files struct {
 	dir    string
-	last   string           // the checkpoint
-	ended  bool             // the run has
-	note   func(string)     // told once about each file that fails
-	broken map[string]error // by file: what could not be written at all
+	last   string           // path of the last checkpoint
+	ended  bool             // the run has ended
+	note   func(string)     // receives a note once per file that fails
+	broken map[string]error // by file: why it was not written at all
 	noted  map[string]bool
 }
 
@@ -27,7 +27,7 @@ func newFiles(note func(string)) files {
 
 func (p *files) path(name string) string { return filepath.Join(p.dir, filepath.FromSlash(name)) }
 
-// fail notes an error once per file; a final one is what missing will return.
+// fail notes an error once per file. missing will return it if final is true.
 func (p *files) fail(name string, err error, final bool) {
 	if err == nil {
 		return
@@ -45,7 +45,7 @@ func (p *files) fail(name string, err error, final bool) {
 	}
 }
 
-// missing is what the files lack, in one error.
+// missing returns one error that names what the files lack, or nil.
 func (p *files) missing() error {
 	var errs []error
 	for name, err := range p.broken {
@@ -61,13 +61,13 @@ func (p *files) missing() error {
 	return nil
 }
 
-// picture writes one whole or not at all.
+// picture writes a picture completely or not at all.
 func (p *files) picture(base string, format draw.Format, paint func(io.Writer) error) {
 	name := base + "." + string(format)
 	p.fail(name, p.whole(name, paint), true)
 }
 
-// whole writes a file whole or not at all.
+// whole writes a file completely or not at all.
 func (p *files) whole(name string, write func(io.Writer) error) error {
 	temp := p.path(name) + ".tmp"
 	err := writeTo(temp, write)

@@ -9,8 +9,8 @@ import (
 	"haul/internal/draw"
 )
 
-// Folder keeps the history of a run in its folder: CSV and TensorBoard events as they come,
-// pictures at the end. The owner calls Close however the run ends.
+// Folder stores the history of a run in its folder: CSV rows and TensorBoard events with each
+// record, pictures at the end. The owner must call Close, also if the run fails.
 type Folder struct {
 	Silent
 	files
@@ -19,25 +19,25 @@ type Folder struct {
 	view   View
 	tables map[string]*kept // by kind of record
 	events *appendFile
-	at     int // the place of the last record
+	at     int // Record.At of the last record
 }
 
-// kept is a table and its file, nil where it could not be opened.
+// kept is a table and its file; the file is nil if it could not be opened.
 type kept struct {
 	*table
 	name string
 	file *appendFile
 }
 
-// NewFolder notes failures to note, once per file.
+// NewFolder returns a Folder that reports failures by note, once per file.
 func NewFolder(note func(string)) *Folder {
 	return &Folder{files: newFiles(note), now: time.Now, tables: map[string]*kept{}}
 }
 
 const eventsName = eventPrefix + "*"
 
-// Start opens the files; of a resumed run it drops what lies past the checkpoint and shows the view
-// what stands.
+// Start opens the files. For a resumed run it drops rows after the checkpoint and passes the others
+// to the view.
 func (f *Folder) Start(i *Info) {
 	f.dir, f.last, f.view, f.at = i.Dir, i.Last, i.View, i.At
 	for _, t := range i.Tables {
@@ -61,16 +61,16 @@ func (f *Folder) Start(i *Info) {
 	f.fail(eventsName, err, f.events == nil)
 }
 
-// Record adds a row and an event.
+// Record appends a row and an event.
 func (f *Folder) Record(r *Record) {
 	k := f.tables[r.Kind]
 	if k == nil {
-		return // told, and not kept
+		return // a record without a table is not stored
 	}
 	if k.file != nil {
 		err := k.file.add(encode(k.cells(r.Row)))
 		if err == nil {
-			err = k.file.sync() // the checkpoint that follows counts on it
+			err = k.file.sync() // the checkpoint that follows requires it
 		}
 		f.fail(k.name, err, false)
 	}
@@ -80,11 +80,10 @@ func (f *Folder) Record(r *Record) {
 	}
 }
 
-// resultName is the file with how a run ended.
+// resultName is the file with the summary of a run.
 const resultName = "result.json"
 
-// Done keeps how the run ended: as result.json, and as curves of one point where the ending has
-// any.
+// Done stores the summary of the run in result.json, and its numbers as curves of one point.
 func (f *Folder) Done(e *Ending) {
 	f.ended = true
 	text, err := json.MarshalIndent(e.Row, "", "  ")
@@ -97,7 +96,7 @@ func (f *Folder) Done(e *Ending) {
 	}
 }
 
-// Close draws the pictures, closes the files and returns what is missing from them, in one error.
+// Close draws the pictures, closes the files and returns one error that names what they lack.
 func (f *Folder) Close() error {
 	if f.dir == "" {
 		return nil // the run never started

@@ -18,7 +18,7 @@ func TestFolderKeepsTheRecord(t *testing.T) {
 	for e := 1; e <= 3; e++ {
 		tell(f, v, e)
 	}
-	f.Record(&Record{Kind: "gossip", Row: 3}) // of no table: told, and not kept
+	f.Record(&Record{Kind: "gossip", Row: 3}) // without a table: not stored
 	f.Done(endingOf(dir))
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
@@ -29,7 +29,7 @@ func TestFolderKeepsTheRecord(t *testing.T) {
 		}
 	}
 
-	// The run resumes after its second epoch: the third did not happen.
+	// The run resumes after its second epoch: the third is discarded.
 	g := NewFolder(func(s string) { t.Errorf("noted %q", s) })
 	i, v = infoOf(dir)
 	i.Resumed, i.At = true, 2
@@ -49,7 +49,7 @@ func TestFolderKeepsTheRecord(t *testing.T) {
 	}
 }
 
-// A disk that fails is noted once per file, training goes on, and the end tells.
+// A full disk is noted once per file, training continues, and Close returns an error.
 func TestFolderThatCannotBeWritten(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"csv", "curves.png.tmp"} {
@@ -85,7 +85,7 @@ func TestFolderOfARunThatNeverStarted(t *testing.T) {
 	}
 }
 
-// A piece that fails stays pending and goes out whole with the next.
+// A piece whose write fails stays pending and is written whole with the next.
 func TestAppendFileHeals(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	a, err := openAppend(path, 0)
@@ -158,8 +158,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestRowsThatAreMissingAreSaid: a history that was cut short, or emptied, goes on, and the gap is
-// no secret.
+// TestRowsThatAreMissingAreSaid: a history with missing rows is continued, and a note reports them.
 func TestRowsThatAreMissingAreSaid(t *testing.T) {
 	for _, left := range []int{0, 1, 3} {
 		dir := t.TempDir()
@@ -202,7 +201,7 @@ func TestRowsThatAreMissingAreSaid(t *testing.T) {
 	}
 }
 
-// TestResultIsKept: how a run ended is in its folder and among its curves.
+// TestResultIsKept: the summary of a run is in its folder and among its curves.
 func TestResultIsKept(t *testing.T) {
 	dir := t.TempDir()
 	f := NewFolder(func(s string) { t.Errorf("noted %q", s) })
@@ -228,8 +227,8 @@ func TestResultIsKept(t *testing.T) {
 	}
 }
 
-// TestWordsAfterTheEnd: nobody says that training goes on when it is over, nor that checkpoints are
-// whole where the folder is gone.
+// TestWordsAfterTheEnd: after the run has ended, notes do not say that training continues. If the
+// folder is deleted, they do not say that checkpoints are complete.
 func TestWordsAfterTheEnd(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	if err := os.Mkdir(dir, 0o755); err != nil {

@@ -7,36 +7,36 @@ import (
 	"io"
 )
 
-// Objects prints one JSON object per line: every record under its kind as "event", and how the run
-// ended under "done", or "stopped" where its time was up first.
+// Objects writes one JSON object per line: every record with its kind as "event", and the summary
+// as "done", or "stopped" if the time limit came first.
 type Objects struct {
 	Silent
 	w   io.Writer
 	err error
 }
 
-// NewObjects prints to w.
+// NewObjects returns Objects that write to w.
 func NewObjects(w io.Writer) *Objects { return &Objects{w: w} }
 
-// Record prints a record.
+// Record writes a record.
 func (o *Objects) Record(r *Record) { o.print(r.Kind, r.Row) }
 
-// Done prints how the run ended.
+// Done writes the summary of the run.
 func (o *Objects) Done(e *Ending) { o.print("done", e.Row) }
 
-// Stopped is the end of a run that had used its time before it was over.
+// Stopped describes a run that reached its time limit before its end.
 type Stopped struct {
-	Updates int    `json:"updates"` // made by the whole run so far
-	Total   int    `json:"total"`   // of the whole run
+	Updates int    `json:"updates"` // completed by the whole run
+	Total   int    `json:"total"`   // planned for the whole run
 	Dir     string `json:"dir"`
-	Text    string `json:"text"` // where it stands and how to go on
+	Text    string `json:"text"` // position in the run and how to resume it
 }
 
-// Stopped prints where a run stands that goes on another time.
+// Stopped writes the position of a run that will be resumed.
 func (o *Objects) Stopped(s *Stopped) { o.print("stopped", s) }
 
-// print writes a line. After a failure nothing more is printed: a reader would take the stream for
-// whole.
+// print writes a line. After a failed write it writes nothing more, because a reader would take the
+// stream for complete.
 func (o *Objects) print(event string, v any) {
 	if o.err != nil {
 		return
@@ -51,5 +51,5 @@ func (o *Objects) print(event string, v any) {
 	o.err = err
 }
 
-// Close returns the first failure.
+// Close returns the first error of a write.
 func (o *Objects) Close() error { return o.err }

@@ -6,16 +6,15 @@ import (
 	"strings"
 )
 
-// What a reader could break: widths count characters, not bytes, and a word is never cut where a
-// line can end before it.
+// Widths count characters, not bytes. Lines are broken between words only.
 
 var escapes = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
 
-// Plain is a line without its marks of colour, which take no room on a screen.
+// Plain returns a line without colour codes, which take no columns on a screen.
 func Plain(line string) string { return escapes.ReplaceAllString(line, "") }
 
-// Wrap breaks a line at words so that none is longer than width, the lines after the first
-// indented. A word longer than that stays whole.
+// Wrap breaks a line at spaces into lines of at most width characters. Lines after the first are
+// indented. A word longer than width stays whole.
 func Wrap(line string, width, indent int) []string {
 	line = strings.TrimRight(line, " ")
 	if shown(line) <= width {
@@ -26,7 +25,7 @@ func Wrap(line string, width, indent int) []string {
 	at := lead
 	empty := true
 	for rest := line[len(lead):]; rest != ""; {
-		// A word with the blanks before it, so that columns stay as they are within a line.
+		// A word with its leading spaces, so that columns within a line keep their positions.
 		blanks := len(rest) - len(strings.TrimLeft(rest, " "))
 		end := blanks + strings.IndexByte(rest[blanks:]+" ", ' ')
 		word := rest[:end]
@@ -45,14 +44,14 @@ func shown(s string) int { return runes(Plain(s)) }
 
 func runes(s string) int { return len([]rune(s)) }
 
-// piece is a part of a line; those with the lowest rank are kept where not all fit.
+// piece is a part of a line. Pieces with a low rank are kept if not all of them fit.
 type piece struct {
 	text string
 	rank int
 }
 
-// assemble joins as many pieces as fit into width, two blanks between them, in their order; the
-// first always stays.
+// assemble joins as many pieces as fit into width, in their order and separated by two spaces. The
+// first piece is always kept.
 func assemble(pieces []piece, width int) string {
 	order := make([]int, len(pieces))
 	for i := range order {
@@ -69,7 +68,7 @@ func assemble(pieces []piece, width int) string {
 			n += 2
 		}
 		if used+n > width && used > 0 {
-			break // what matters less does not take the place of what matters more
+			break // a piece that matters less does not replace one that matters more
 		}
 		keep[i], used = true, used+n
 	}
@@ -82,9 +81,9 @@ func assemble(pieces []piece, width int) string {
 	return fit(strings.Join(out, "  "), width)
 }
 
-// Narrow leaves columns of a line out until it fits: those that spare names, in that order, then
-// from the right. A word of the heading stands over the right edge of its column; a column has the
-// character after that edge too, where marks stand.
+// Narrow removes columns of a line until it fits: the columns that spare names, in that order, then
+// columns from the right. A word of heading ends at the right edge of its column. A column includes
+// the character after that edge, where marks are.
 func Narrow(line, heading string, spare []string, width int) string {
 	if runes(heading) <= width {
 		return fit(line, width)

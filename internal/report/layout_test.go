@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestWrapKeepsWords: every word survives, none is cut, and no line is longer than it must be.
+// TestWrapKeepsWords: all words remain uncut, and every line has as many words as fit.
 func TestWrapKeepsWords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOfN(rapid.StringMatching(`[a-z×]{1,12}`), 1, 20).Draw(t, "words")
@@ -29,8 +29,8 @@ func TestWrapKeepsWords(t *testing.T) {
 	})
 }
 
-// TestTheLiveLineKeepsWhatMatters: at 80 columns the figures of training were cut off in the
-// middle; at 60 the time left was.
+// TestTheLiveLineKeepsWhatMatters. Before, a terminal of 80 columns cut the training figures, and
+// one of 60 columns cut the remaining time.
 func TestTheLiveLineKeepsWhatMatters(t *testing.T) {
 	i, v := infoOf("runs/quick-001")
 	for width, want := range map[int][]string{
@@ -58,8 +58,8 @@ func TestTheLiveLineKeepsWhatMatters(t *testing.T) {
 	}
 }
 
-// TestTheBannerWrapsAtWords, and so do notes and records that have no columns; a note of several
-// rows is replaced whole.
+// TestTheBannerWrapsAtWords, and so do notes, and records without columns. A note of several rows
+// is replaced whole.
 func TestTheBannerWrapsAtWords(t *testing.T) {
 	for _, width := range []int{60, 80} {
 		var words bytes.Buffer
@@ -83,7 +83,7 @@ func TestTheBannerWrapsAtWords(t *testing.T) {
 	}
 }
 
-// TestPlainLocaleGetsPlainCharacters: LC_ALL=C shows neither bars nor braille.
+// TestPlainLocaleGetsPlainCharacters: with LC_ALL=C neither bars nor braille characters are used.
 func TestPlainLocaleGetsPlainCharacters(t *testing.T) {
 	var words, result bytes.Buffer
 	term := &Terminal{Screen: Screen{Words: &words, Result: &result, Live: true, ASCII: true, Width: func() int { return 100 }}}
@@ -99,8 +99,8 @@ func TestPlainLocaleGetsPlainCharacters(t *testing.T) {
 	}
 }
 
-// TestColumnsLeaveANarrowScreenWhole: no column is cut; the spare ones go first, in their order,
-// then those on the right; a mark stays with its column.
+// TestColumnsLeaveANarrowScreenWhole: no column is cut. The spare columns are removed first, in
+// their order, then columns from the right. A mark stays with its column.
 func TestColumnsLeaveANarrowScreenWhole(t *testing.T) {
 	heading, line := "    epoch    train  baseline        lr    inst/s", "      1/3   0.6446    0.5773*  0.00015       463"
 	for width, want := range map[int][2]string{
@@ -119,7 +119,7 @@ func TestColumnsLeaveANarrowScreenWhole(t *testing.T) {
 	}
 }
 
-// TestNothingHasNoMinus: a policy that finds the optimum is not told to beat it by a rounding.
+// TestNothingHasNoMinus: a gap that rounds to zero has no minus sign.
 func TestNothingHasNoMinus(t *testing.T) {
 	for want, x := range map[string]float64{"+0.00": -1e-9, "+1.50": 1.5, "-0.01": -0.006, "+0.01": 0.006, "-20.00": -20} {
 		if got := Signed(x, 2); got != want {

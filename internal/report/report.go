@@ -1,10 +1,10 @@
-// Package report is what a training run tells, and who listens: a terminal, JSON objects, a CSV
-// history, TensorBoard events, pictures. The loop never prints; whoever starts it decides who
-// listens.
+// Package report passes the events of a training run to listeners: a terminal, JSON objects, a CSV
+// history, TensorBoard events, pictures. internal/run calls the listeners and prints nothing
+// itself; cmd/haul chooses them.
 //
-// What a reader could break: a listener may fail, a run may not fail because of one. A write that
-// fails is noted once, kept and tried again with the next record; what is still missing at the
-// end is the error of Close, so that the run ends whole and its exit code still tells.
+// A run does not fail because a listener does. A write that fails is noted once, kept, and retried
+// with the next record. Close returns an error if something is still missing, so that the run
+// completes and its exit code reports the loss.
 package report
 
 import (
@@ -14,121 +14,121 @@ import (
 	"haul/internal/draw"
 )
 
-// Listener hears what a run does. All calls come one at a time; a listener that takes long holds
-// the run up, so Tick should do next to nothing.
+// Listener receives the events of a run, one call at a time. A slow listener delays the run: Tick
+// should do very little.
 type Listener interface {
-	// Start comes once, when everything is compiled and before the first update.
+	// Start is called once, after everything is compiled and before the first update.
 	Start(*Info)
-	// Tick comes at most ten times per second while updates run.
+	// Tick is called at most ten times per second while updates run.
 	Tick(Tick)
-	// Record comes with everything that was measured, before the checkpoint that counts it is written.
+	// Record is called with each measurement, before the checkpoint that includes it is written.
 	Record(*Record)
-	// Note is something worth a line: long preparations, a resumed run on another device.
+	// Note is called with messages for the user: long preparations, a resumed run on another
+	// device.
 	Note(text string)
-	// Done comes once, when the run has ended by itself.
+	// Done is called once, when the run has completed.
 	Done(*Ending)
 }
 
-// Info says what is about to run.
+// Info describes a run at its start.
 type Info struct {
 	Recipe     string
-	Config     string // the settings' name
-	Parameters int    // learned numbers
+	Config     string // name of the settings
+	Parameters int    // number of weights
 	Device     string
 	Precision  string
-	Paths      []string // kernels, graph, what the step is built on
-	Memory     int64    // bytes; at most what the run holds, since each program counts its weights
+	Paths      []string // the kernels and graphs of the step
+	Memory     int64    // bytes, an upper bound: each program counts its weights
 	Dir        string
 	Last, Best string // paths of the checkpoints
 	Resumed    bool
-	At         int     // records past this place belong to a history that did not happen
-	Done       string  // what a resumed run has behind it: "3 epochs and 12 steps"
-	Tables     []Table // what will be recorded
+	At         int     // records after this position were discarded by resuming
+	Done       string  // what a resumed run has completed: "3 epochs and 12 steps"
+	Tables     []Table // the kinds of records of the run
 	View       View
 }
 
-// Table is one kind of record, kept as a CSV file of the run folder.
+// Table describes a kind of record that is stored as a CSV file of the run folder.
 type Table struct {
 	Kind string
-	File string // under the run folder
+	File string // path in the run folder
 	Row  any    // a pointer to an empty row; its tags csv and tb name columns and curves, in order
-	Told int    // of a resumed run: how many of its records were told before
+	Told int    // number of records before a resumed run
 }
 
-// Tick is where the run stands.
+// Tick is the progress of a run.
 type Tick struct {
 	Updates, Total int
-	PerSecond      float64 // updates, since the last record
-	WaitShare      float64 // of that time, spent waiting for data from the host
+	PerSecond      float64 // updates per second since the last record
+	WaitShare      float64 // fraction of that time in which the device waited for data from the host
 }
 
-// Record is something that a run has measured. Row is of its table's type.
+// Record is a measurement. Row has the type of its table.
 type Record struct {
 	Kind string
-	At   int // the place in the run that it belongs to: an epoch, an iteration
+	At   int // position in the run: an epoch or an iteration
 	Row  any
 }
 
-// Ending is how a run ended, in words and as an object.
+// Ending is the summary of a run, as text and as an object.
 type Ending struct {
 	Title string
-	Rows  [][2]string // name and text; a row without a name goes with the one above
-	Row   any         // what JSON prints
+	Rows  [][2]string // name and text; a row without a name continues the previous row
+	Row   any         // the object for JSON
 }
 
-// Line adds a row.
+// Line appends a row.
 func (e *Ending) Line(name, format string, args ...any) {
 	e.Rows = append(e.Rows, [2]string{name, fmt.Sprintf(format, args...)})
 }
 
-// View is a recipe's words and pictures for one run. It hears every record, a resumed run's past
-// included, before it is asked about any.
+// View is a recipe's text and pictures for one run. It receives every record, also those from
+// before a resumed run, before any other method uses it.
 type View interface {
-	// Banner is the headline and, row by row, what the recipe adds to the model, the device and the
-	// memory.
+	// Banner returns the title, and the recipe's rows besides the model, the device and the memory.
 	Banner(live bool) (title string, rows [][2]string)
-	// Heading stands over the lines on a screen, a word over each column's right edge; "" for none. On
-	// a screen that is too narrow columns go, those named in spare first, in that order.
+	// Heading returns the line above the records, with a word above each column's right edge; ""
+	// for none. A narrow screen drops columns, those in spare first, in that order.
 	Heading() (line string, spare []string)
-	// Add takes a record in. A past one was made before this process.
+	// Add receives a record. past is true for a record from before this process.
 	Add(r *Record, past bool)
-	// Line is what a terminal prints about a record; "" for nothing.
+	// Line returns the terminal's line for a record; "" for none.
 	Line(r *Record, live bool) string
-	// Status is where the run stands, for the line that is drawn anew.
+	// Status returns the parts of the line that is redrawn during updates.
 	Status(t Tick) Status
-	// Chart is the curve below that line.
+	// Chart returns the curve below that line.
 	Chart() Chart
-	// Pictures are drawn when the run has ended, however it did.
+	// Pictures returns the pictures to draw after the run, also if it was interrupted.
 	Pictures() []Picture
 }
 
-// Status is the parts of the live line.
+// Status is the parts of the line that is redrawn.
 type Status struct {
 	Place   string  // "3/10"
-	Share   float64 // done of what the bar shows
+	Share   float64 // fraction that is done, for the bar
 	Speed   string
-	Left    float64 // seconds
+	Left    float64 // estimated seconds that remain
 	Figures string
 }
 
-// Chart is a curve over a run with a level that it should reach.
+// Chart is a curve over a run, with a level for comparison.
 type Chart struct {
 	Points []Point
-	Last   int // x of the run's end
+	Last   int // x at the end of the run
 	Level  float64
-	Name   string // of the level
+	Name   string // name of the level
 }
 
-// Point is a value of a curve.
+// Point is a point of a curve.
 type Point struct{ X, Y float64 }
 
-// Picture is drawn into the run folder as Name.svg and Name.png.
+// Picture is written into the run folder as Name.svg and Name.png.
 type Picture struct {
 	Name string
 	Draw func(w io.Writer, f draw.Format) error
 }
 
-// Asked is what a device was asked for over some updates.
+// Asked counts requests to a device during some updates.
 type Asked struct {
 	Launches    int64 `json:"launches" csv:"launches"`
 	Waits       int64 `json:"waits" csv:"waits"`
@@ -137,7 +137,7 @@ type Asked struct {
 	Allocations int64 `json:"allocations" csv:"allocations"`
 }
 
-// Add adds what was asked for over others.
+// Add adds the counts of other updates.
 func (a *Asked) Add(b Asked) {
 	a.Launches += b.Launches
 	a.Waits += b.Waits
@@ -154,7 +154,7 @@ func (a Asked) String() string {
 	return fmt.Sprintf("%s, %s, copies: %s in and %s out, %s", launches, Plural(a.Waits, "wait"), Thousands(a.CopiesIn), Thousands(a.CopiesOut), Plural(a.Allocations, "allocation"))
 }
 
-// All passes everything on to each listener, in order.
+// All returns a listener that passes each call to all listeners, in order.
 func All(listeners ...Listener) Listener { return all(listeners) }
 
 type all []Listener
@@ -189,7 +189,7 @@ func (a all) Done(e *Ending) {
 	}
 }
 
-// Silent hears nothing; listeners that do not need every call embed it.
+// Silent ignores all calls. Listeners that need only some calls embed it.
 type Silent struct{}
 
 func (Silent) Start(*Info)    {}

@@ -32,7 +32,7 @@ const (
 	sampleLast = 10
 )
 
-// sample is the view of a recipe that does not exist.
+// sample is the view of a fictitious recipe.
 type sample struct {
 	rows []*row
 	past int
@@ -74,7 +74,7 @@ func infoOf(dir string) (*Info, *sample) {
 		Tables: []Table{{Kind: "epoch", File: sampleFile, Row: new(row)}}, View: v}, v
 }
 
-// tell tells of an epoch as a run does: the view first.
+// tell reports an epoch as a run does: the view receives it first.
 func tell(l Listener, v *sample, epoch int) {
 	r := &Record{Kind: "epoch", At: epoch, Row: rowOf(epoch)}
 	v.Add(r, false)

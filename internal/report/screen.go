@@ -6,25 +6,25 @@ import (
 	"strings"
 )
 
-// Screen is where a run is told to a person: lines that stay, and with Live a block below them that
-// is drawn anew.
+// Screen writes the progress of a run for a user: permanent lines and, if Live, a block below them
+// that is redrawn.
 //
-// What a reader could break: a live block is taken off by moving up as many rows as it has, so no
-// line of it may wrap.
+// Lines of a live block never wrap: the block is erased by moving the cursor up by its number of
+// rows.
 type Screen struct {
-	Words  io.Writer  // progress
-	Result io.Writer  // the summary
-	Live   bool       // Words is a screen
-	Colour bool       // Words takes colour
-	Width  func() int // of the screen
-	ASCII  bool       // it shows no other characters than these
+	Words  io.Writer  // output for progress
+	Result io.Writer  // output for the summary
+	Live   bool       // Words is a terminal
+	Colour bool       // Words supports colour
+	Width  func() int // columns of the terminal
+	ASCII  bool       // the terminal shows ASCII only
 
-	note  string // the note that ends the words, "" if something else does
-	lines int    // rows of that note
-	block int    // rows of the live block on the screen
+	note  string // the last note, if it was the last output; else ""
+	lines int    // number of rows of that note
+	block int    // number of rows of the live block
 }
 
-// Note prints a line; on a screen the next figure of the same work takes its place.
+// Note writes a line. On a terminal a later note of the same work replaces it.
 func (t *Screen) Note(text string) {
 	t.clear()
 	what, _, _ := strings.Cut(text, ": ")
@@ -38,7 +38,7 @@ func (t *Screen) Note(text string) {
 	t.note, t.lines = what, len(lines)
 }
 
-// wrapped breaks a line at words where somebody watches; a pipe takes it whole.
+// wrapped breaks a line at words for a terminal; for a pipe it returns the whole line.
 func (t *Screen) wrapped(line string, indent int) []string {
 	if !t.Live {
 		return []string{line}
@@ -46,7 +46,7 @@ func (t *Screen) wrapped(line string, indent int) []string {
 	return Wrap(line, t.Width()-1, indent)
 }
 
-// bar is a share as a bar.
+// bar returns a fraction as a bar.
 func (t *Screen) bar(share float64) string {
 	const cells = 12
 	full, empty := "█", "░"
@@ -57,8 +57,8 @@ func (t *Screen) bar(share float64) string {
 	return strings.Repeat(full, n) + strings.Repeat(empty, cells-n)
 }
 
-// Progress shows how much of some work is done, as a bar where somebody watches; a pipe is told
-// once that it has begun. Leave takes the bar away.
+// Progress returns a function that shows how much of some work is done: as a bar on a terminal, or
+// as one line at the beginning for a pipe. Leave removes the bar.
 func (t *Screen) Progress(what string) func(done, all int) {
 	told := false
 	return func(done, all int) {
@@ -72,7 +72,7 @@ func (t *Screen) Progress(what string) func(done, all int) {
 	}
 }
 
-// Leave takes the block off the screen: something else is about to be printed.
+// Leave removes the live block before other output.
 func (t *Screen) Leave() { t.clear() }
 
 func (t *Screen) write(line string) {
@@ -80,7 +80,7 @@ func (t *Screen) write(line string) {
 	fmt.Fprintln(t.Words, line)
 }
 
-// banner writes what runs, name by name, and the kernels' paths after it.
+// banner writes rows of names and texts, then the paths of kernels.
 func (t *Screen) banner(rows [][2]string, paths []string) {
 	for k, path := range paths {
 		name := ""
@@ -96,7 +96,7 @@ func (t *Screen) banner(rows [][2]string, paths []string) {
 	}
 }
 
-// show replaces the block; its first line is plain.
+// show replaces the block; its first line has no colour codes.
 func (t *Screen) show(lines []string) {
 	width := t.Width() - 1
 	var out strings.Builder
@@ -117,12 +117,12 @@ func (t *Screen) show(lines []string) {
 
 func (t *Screen) clear() {
 	if t.block > 0 {
-		fmt.Fprintf(t.Words, "\r\x1b[%dA\x1b[J", t.block) // a Ctrl-C was echoed, perhaps
+		fmt.Fprintf(t.Words, "\r\x1b[%dA\x1b[J", t.block) // \r: the terminal may have echoed ^C
 		t.block = 0
 	}
 }
 
-// The marks of a screen that takes colour.
+// Control sequences of terminals with colour.
 const (
 	bold = "\x1b[1m"
 	dim  = "\x1b[2m"

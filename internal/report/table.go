@@ -14,23 +14,22 @@ import (
 	"strings"
 )
 
-// column is a column of a table: its name, and the place of the field that it holds.
+// column is a column of a table: its name, and the index of its field.
 type column struct {
 	name  string
 	field []int
-	again bool // an earlier column holds the same: it is written under both names, and read from that one
+	again bool // an earlier column has the same field: both are written, and the earlier one is read
 }
 
-// table is the columns and curves of one kind of record, read from the tags of its rows. The first
-// column counts what the rows are in order of.
+// table holds the columns and curves of a kind of record, from the tags of its row type. Rows are
+// in the order of the first column.
 type table struct {
 	row     reflect.Type
 	columns []column
-	curves  []column // TensorBoard's
+	curves  []column // curves of TensorBoard
 }
 
-// tableOf reads the tags of a row's type. A field that no column can hold is a mistake of the
-// recipe's.
+// tableOf reads the tags of a row's type. It panics if a field's type fits no column.
 func tableOf(row any) *table {
 	t := &table{row: reflect.TypeOf(row).Elem()}
 	t.columns = append(t.columns, t.walk(t.row, nil)...)
@@ -40,7 +39,7 @@ func tableOf(row any) *table {
 	return t
 }
 
-// curvesOf is the curves of a row that is kept in no table.
+// curvesOf returns the curves of a row that has no table.
 func curvesOf(row any) *table {
 	v := reflect.TypeOf(row)
 	if v == nil || v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
@@ -51,8 +50,8 @@ func curvesOf(row any) *table {
 	return t
 }
 
-// walk returns the columns that repeat others under the names that JSON has for them (tag also):
-// they stand behind all others.
+// walk adds the columns of struct type s. It returns repeated columns under their names in JSON
+// (tag also); they come after all others.
 func (t *table) walk(s reflect.Type, at []int) (again []column) {
 	for i := range s.NumField() {
 		f, place := s.Field(i), append(slices.Clone(at), i)
@@ -86,10 +85,10 @@ func (t *table) header() []string {
 	return names
 }
 
-// of is a pointer to the row's field.
+// of returns a pointer to the column's field of a row.
 func (c *column) of(row reflect.Value) any { return row.FieldByIndex(c.field).Addr().Interface() }
 
-// cells writes a row with as many digits as bring every number back.
+// cells formats a row; numbers have enough digits to restore their bits.
 func (t *table) cells(row any) []string {
 	out, v := make([]string, len(t.columns)), reflect.ValueOf(row).Elem()
 	for i := range t.columns {
@@ -117,10 +116,10 @@ func (t *table) cells(row any) []string {
 	return out
 }
 
-// at is where in the run a row belongs.
+// at returns the position of a row in the run.
 func (t *table) at(row any) int { return *t.columns[0].of(reflect.ValueOf(row).Elem()).(*int) }
 
-// parse reads what cells wrote.
+// parse parses the output of cells.
 func (t *table) parse(text []string) (row any, err error) {
 	if len(text) != len(t.columns) {
 		return nil, fmt.Errorf("%d cells, want %d", len(text), len(t.columns))
@@ -162,13 +161,12 @@ func (t *table) parse(text []string) (row any, err error) {
 func encode(rows ...[]string) []byte {
 	var b strings.Builder
 	w := csv.NewWriter(&b)
-	_ = w.WriteAll(rows) // a strings.Builder takes everything
+	_ = w.WriteAll(rows) // a strings.Builder does not fail
 	return []byte(b.String())
 }
 
-// open opens the CSV file and returns the rows it keeps: of a run that is not resumed none, of a
-// resumed one those whose first column is at most `done`. Rows past that belong to a history that
-// did not happen, and a torn row ends what is believed.
+// open opens the CSV file and returns the rows that stay: none for a new run, and for a resumed run
+// the rows whose first column is at most `done`. Reading stops at the first incomplete row.
 func (t *table) open(path string, done int) (*appendFile, []any, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, nil, err
@@ -184,7 +182,7 @@ func (t *table) open(path string, done int) (*appendFile, []any, error) {
 	for _, row := range rows {
 		text = append(text, t.cells(row))
 	}
-	// Through another file: a full disk must not cost the rows that were there.
+	// A temporary file, so that a full disk does not lose the existing rows.
 	temp := path + ".tmp"
 	if err := os.WriteFile(temp, encode(text...), 0o644); err != nil {
 		return nil, nil, errors.Join(err, os.Remove(temp))
@@ -196,8 +194,8 @@ func (t *table) open(path string, done int) (*appendFile, []any, error) {
 	return f, rows, err
 }
 
-// match finds each column of a file's header; -1 where the file is of a version that did not have
-// it, which only one that may be empty, or that repeats another, can be.
+// match returns each column's index in a file's header, or -1 if the file lacks it. ok is false if
+// a column is missing that is neither optional nor repeated.
 func (t *table) match(names []string) (of []int, ok bool) {
 	of = make([]int, len(t.columns))
 	found := 0
@@ -213,13 +211,14 @@ func (t *table) match(names []string) (of []int, ok bool) {
 	return of, found == len(names)
 }
 
-// spread puts a file's cells into the order of the columns.
+// spread reorders a row's cells into the order of the columns. It returns nil for an incomplete
+// row.
 func (t *table) spread(text []string, of []int) []string {
 	out := make([]string, len(of))
 	for i, k := range of {
 		switch {
 		case k >= len(text):
-			return nil // a torn row
+			return nil // an incomplete row
 		case k >= 0:
 			out[i] = text[k]
 		}
@@ -240,7 +239,7 @@ func (t *table) read(path string, done int) ([]any, error) {
 	r.FieldsPerRecord = -1
 	names, err := r.Read()
 	if err == io.EOF {
-		return nil, nil // an empty file is a history without rows
+		return nil, nil // an empty file has no rows
 	}
 	of, known := t.match(names)
 	if err != nil || !known {

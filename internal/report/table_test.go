@@ -21,8 +21,8 @@ func TestColumnsFollowTheTags(t *testing.T) {
 	}
 }
 
-// TestColumnsThatRepeat: they stand at the end under their second name, hold what the first holds,
-// and a file from before they were written is read.
+// TestColumnsThatRepeat: repeated columns are last, with their second name and the same values.
+// Files without them can be read.
 func TestColumnsThatRepeat(t *testing.T) {
 	type row struct {
 		At   int     `csv:"at"`
@@ -50,7 +50,7 @@ func TestColumnsThatRepeat(t *testing.T) {
 	}
 }
 
-// A row that no table can hold is a mistake that shows at once.
+// A row type that no table can hold panics at once.
 func TestRowsThatNoTableHolds(t *testing.T) {
 	for name, row := range map[string]any{
 		"a slice": new(struct {
@@ -73,7 +73,7 @@ func TestRowsThatNoTableHolds(t *testing.T) {
 	}
 }
 
-// anyRow draws a row with every column's field set.
+// anyRow generates a row with every field set.
 func anyRow(t *rapid.T) *row {
 	r := new(row)
 	number := rapid.Float64Range(-1e12, 1e12)
@@ -164,9 +164,9 @@ func TestResumeCutsTheHistory(t *testing.T) {
 	}
 }
 
-// TestOlderHistoryIsReadOn: a file from before a column was kept, which may be empty, keeps its
-// rows, and they get the column; other columns than those there are, fewer of those that are never
-// empty, and a row that was torn are no such file.
+// TestOlderHistoryIsReadOn: a file without a column that may be empty keeps its rows, and they get
+// the column. A file with unknown columns, without a required one, or with an incomplete row does
+// not.
 func TestOlderHistoryIsReadOn(t *testing.T) {
 	for _, c := range []struct {
 		name, drop, add string

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Terminal tells a person. With Live it keeps a block at the bottom of the screen (where the run
-// stands, and a curve) below one line per record; without, it prints the lines alone, as pipes and
-// logs want them.
+// Terminal writes the events of a run for a user. If Live, it keeps a block at the bottom of the
+// terminal, with the position in the run and a curve, below one line per record. Otherwise it
+// writes only the lines, for pipes and logs.
 type Terminal struct {
 	Screen
 	info *Info
 }
 
-// chartRows is the height of the curve.
+// chartRows is the height of the curve in rows.
 const chartRows = 5
 
-// Start prints the banner: what runs, on what, with what, and where results go.
+// Start writes the banner: model, device, settings and folder.
 func (t *Terminal) Start(i *Info) {
 	t.info = i
 	title, own := i.View.Banner(t.Live)
@@ -49,7 +49,7 @@ func (t *Terminal) Tick(at Tick) {
 	if at.PerSecond > 0 {
 		line = append(line, piece{s.Speed, 5}, piece{Duration(s.Left) + " left", 2})
 	}
-	// the recipe names the most telling first
+	// the recipe puts the most important figures first
 	for _, f := range strings.Split(strings.TrimSpace(s.Figures), "  ") {
 		line = append(line, piece{f, 4})
 	}
@@ -60,7 +60,7 @@ func (t *Terminal) chart() []string {
 	return t.info.View.Chart().lines(min(t.Width()-1, 76), chartRows, t.ASCII)
 }
 
-// Record prints a line.
+// Record writes a line.
 func (t *Terminal) Record(r *Record) {
 	line := t.info.View.Line(r, t.Live)
 	if line == "" {
@@ -75,10 +75,11 @@ func (t *Terminal) Record(r *Record) {
 	}
 }
 
-// tie is a blank at which no line is broken.
+// tie is a space at which lines are not broken.
 const tie = "\u00a0"
 
-// tied holds a record's figures, which two blanks part, to their names, where they fit a line.
+// tied replaces the space between a figure and its name by tie, if both fit into a line. Figures
+// are separated by two spaces.
 func tied(line string, t *Terminal) string {
 	if !t.Live {
 		return line
@@ -93,7 +94,7 @@ func tied(line string, t *Terminal) string {
 	return strings.Join(figures, "  ")
 }
 
-// Done prints how the run ended, where its time went, and what to try next.
+// Done writes the summary, the distribution of time, and what to try next.
 func (t *Terminal) Done(e *Ending) {
 	t.clear()
 	if t.Live {

@@ -9,8 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// screen plays the few control sequences that Terminal uses, and returns the rows a person would
-// see.
+// screen interprets the control sequences that Terminal uses, and returns the visible rows.
 func screen(t *testing.T, text string, width int) []string {
 	t.Helper()
 	rows, at := []string{""}, 0
@@ -33,7 +32,7 @@ func screen(t *testing.T, text string, width int) []string {
 				}
 			}
 			text = text[end+1:]
-		case text[0] == '\r': // the next text replaces the line, as below
+		case text[0] == '\r': // the next text replaces the line
 			text = text[1:]
 		case text[0] == '\n':
 			if at++; at == len(rows) {
@@ -71,7 +70,7 @@ func TestScreen(t *testing.T) {
 		var words, result bytes.Buffer
 		term := &Terminal{Screen: Screen{Words: &words, Result: &result, Live: true, Width: func() int { return width }}}
 		play(term, 4)
-		rows := screen(t, words.String(), max(width, 100)) // the banner may wrap: nothing counts its rows
+		rows := screen(t, words.String(), max(width, 100)) // the banner may wrap: its rows are not counted
 		text := strings.Join(rows, "\n")
 		if n := strings.Count(text, "/10"); n != 5 {
 			t.Errorf("width %d: %d epochs on the screen, want 4 and the one under way:\n%s", width, n, text)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Thousands groups a number's digits: 204,800.
+// Thousands formats a number in groups of digits: 204,800.
 func Thousands(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -16,7 +16,7 @@ func Thousands(n int64) string {
 	return s
 }
 
-// Bytes is a size in the unit that gives it two to four digits.
+// Bytes formats a size in the unit in which it has two to four digits.
 func Bytes(n int64) string {
 	const unit = 1 << 10
 	for _, u := range []struct {
@@ -30,7 +30,7 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%d B", n)
 }
 
-// Duration is a time as people say it: 4.2 s, 1:23, 2:03:04.
+// Duration formats seconds: 4.2 s, 1:23, 2:03:04.
 func Duration(seconds float64) string {
 	if math.IsNaN(seconds) || seconds < 0 || seconds > 1e9 {
 		return "?"
@@ -48,8 +48,7 @@ func Duration(seconds float64) string {
 	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
 }
 
-// Long is a time of hours and more in the unit that people would plan it by: "31 hours", "5 days",
-// "3 weeks".
+// Long formats a time of hours or more in a unit for planning: "31 hours", "5 days", "3 weeks".
 func Long(seconds float64) string {
 	for _, u := range []struct {
 		seconds float64
@@ -66,7 +65,7 @@ func Long(seconds float64) string {
 	return "about " + Plural(int64(max(1, math.Round(seconds/3600))), "hour")
 }
 
-// Plural is a number and its noun.
+// Plural formats a number with its noun.
 func Plural(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -74,7 +73,7 @@ func Plural(n int64, noun string) string {
 	return Thousands(n) + " " + noun + "s"
 }
 
-// Operations is a rate or an amount of floating-point work: 158 GFLOP.
+// Operations formats a rate or an amount of floating-point work: 158 GFLOP.
 func Operations(n float64) string {
 	for _, u := range []struct {
 		size float64
@@ -87,7 +86,7 @@ func Operations(n float64) string {
 	return fmt.Sprintf("%.3g MFLOP", n/1e6)
 }
 
-// GapText is a gap in percent, or a dash where nothing was measured.
+// GapText formats a gap in percent; nil is a dash.
 func GapText(gap *float64) string {
 	if gap == nil {
 		return "–"
@@ -95,8 +94,8 @@ func GapText(gap *float64) string {
 	return Signed(100**gap, 2) + " %"
 }
 
-// Signed is a number with its sign and so many decimals. What rounds to nothing is +0.00: a minus
-// would be the rounding's, and tell of a gain.
+// Signed formats a number with its sign and a number of decimals. Values that round to zero are
+// +0.00, because a minus would suggest a gain.
 func Signed(x float64, decimals int) string {
 	s := fmt.Sprintf("%+.*f", decimals, x)
 	if strings.Trim(s, "-0.") == "" {
@@ -105,7 +104,7 @@ func Signed(x float64, decimals int) string {
 	return s
 }
 
-// CostText is a cost, or a dash where nothing was measured.
+// CostText formats a cost; nil is a dash.
 func CostText(c *float64) string {
 	if c == nil {
 		return "–"
@@ -113,8 +112,7 @@ func CostText(c *float64) string {
 	return fmt.Sprintf("%.4f", *c)
 }
 
-// fit cuts a line to a terminal's width, so that none wraps and the rows on the screen can be
-// counted.
+// fit truncates a line to a terminal's width, so that it does not wrap and rows can be counted.
 func fit(s string, width int) string {
 	if r := []rune(s); len(r) > width {
 		return string(r[:max(0, width)])
@@ -122,8 +120,7 @@ func fit(s string, width int) string {
 	return s
 }
 
-// padLeft aligns text with multi-byte characters, which fmt's widths count as runes already; it
-// names the intent where a column is built piece by piece.
+// padLeft aligns text at the right, with widths in runes.
 func padLeft(s string, width int) string {
 	if n := width - len([]rune(s)); n > 0 {
 		return strings.Repeat(" ", n) + s
@@ -131,8 +128,7 @@ func padLeft(s string, width int) string {
 	return s
 }
 
-// ShellWord is a path as a shell takes it for one word, so that a line which names it can be
-// copied.
+// ShellWord quotes a path for a shell, so that a command with it can be copied.
 func ShellWord(path string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+=:,@%", r) || r > 127

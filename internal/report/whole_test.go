@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A piece is written behind the last one, not over it, and every piece once.
+// Each piece is written once, after the previous one.
 func TestAppendFileGrows(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	a, err := openAppend(path, 0)
@@ -30,7 +30,7 @@ func TestAppendFileGrows(t *testing.T) {
 	}
 }
 
-// A file that cannot be written whole leaves the old one, and nothing beside it.
+// If a file cannot be written completely, the old one stays and no temporary file does.
 func TestWholeOrNotAtAll(t *testing.T) {
 	f := newFiles(func(string) {})
 	f.dir = t.TempDir()
@@ -50,7 +50,7 @@ func TestWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-// A row is on the disk when it has been told: the checkpoint that follows counts on it.
+// A row is on the disk when Record returns: the checkpoint that follows requires it.
 func TestRowsReachTheDisk(t *testing.T) {
 	was := syncFile
 	defer func() { syncFile = was }()

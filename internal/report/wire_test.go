@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// TestEventsOnTheWire holds event files to TensorFlow's event.proto and summary.proto byte by byte.
-// Nothing here is made with the names of this package: Event has wall_time = 1 (double), step = 2
-// (int64), file_version = 3 (string), summary = 5, session_log = 7; Summary has value = 1; Value
-// has tag = 1 and simple_value = 2 (float); SessionLog has status = 1, START = 1. A tag is
-// number<<3 | wire type: 0 varint, 1 eight bytes, 2 length, 5 four.
+// TestEventsOnTheWire compares event files with TensorFlow's event.proto and summary.proto byte by
+// byte, without the names of this package. Event has wall_time = 1 (double), step = 2 (int64),
+// file_version = 3 (string), summary = 5, session_log = 7; Summary has value = 1; Value has tag = 1
+// and simple_value = 2 (float); SessionLog has status = 1, START = 1. A tag is number<<3 | wire
+// type: 0 varint, 1 eight bytes, 2 length, 5 four bytes.
 func TestEventsOnTheWire(t *testing.T) {
 	type row struct {
 		Epoch int     `csv:"epoch"`
