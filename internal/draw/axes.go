@@ -8,21 +8,20 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// axes are a pair of linear axes on a canvas, quiet ones: figures in grey, horizontal lines across,
-// no line of their own. gonum's plot would draw them too, but it brings in twelve fonts and five
-// formats, 6 MB of a binary that needs two and two.
+// axes are two linear axes on a canvas in a plain style: grey figures, horizontal grid lines, no
+// axis lines. They replace gonum's plot, which would add 6 MB to the binary for fonts and formats
+// that are not used.
 //
-// What a reader could break: include everything before frame, which settles what the axes show, and
-// draw nothing before it.
+// The caller includes all data first, then calls frame, which fixes the ranges, and then draws.
 type axes struct {
 	pen
 	x, y     span
-	min, max vg.Point // the corners that data is drawn between
+	min, max vg.Point // corners of the rectangle for data
 
-	xFigure, yFigure func(v float64) string // how values are written; nil: as they are
+	xFigure, yFigure func(v float64) string // formats of figures; nil: the value itself
 }
 
-// span is a range of values; the empty one is ordered the wrong way round.
+// span is a range of values. It is empty if min is above max.
 type span struct{ min, max float64 }
 
 var nothing = span{math.Inf(1), math.Inf(-1)}
@@ -30,13 +29,13 @@ var nothing = span{math.Inf(1), math.Inf(-1)}
 func (s *span) include(v float64) { s.min, s.max = min(s.min, v), max(s.max, v) }
 
 const (
-	axisGap    = vg.Length(5)   // between figures and the data
-	axisMarker = vg.Length(2.6) // radius of a point on a curve
+	axisGap    = vg.Length(5)   // between the figures and the data
+	axisMarker = vg.Length(2.6) // radius of a point of a curve
 )
 
 var gridColour = color.NRGBA{R: 0xe6, G: 0xe6, B: 0xe2, A: 0xff}
 
-// widen gives data room above and below, and a width to axes with one point or none.
+// widen adds space above and below the data, and gives an empty or single-point range a width.
 func (a *axes) widen(fromZero bool) {
 	if a.x.min > a.x.max {
 		a.x, a.y = span{0, 1}, span{0, 1}
@@ -44,24 +43,24 @@ func (a *axes) widen(fromZero bool) {
 	if a.x.min == a.x.max {
 		a.x.min, a.x.max = a.x.min-0.5, a.x.max+0.5
 	}
-	if a.y.min > a.y.max { // another panel has points, this one none
+	if a.y.min > a.y.max { // another panel has points, this one has none
 		a.y = span{0, 1}
 	}
 	room := max(1e-3, 0.05*math.Abs(a.y.max))
-	// values that differ by next to nothing would ask for figures wider than the picture
+	// if values differ by almost nothing, figures would be wider than the picture
 	if spread := a.y.max - a.y.min; spread > 0 {
 		room = max(0.06*spread, 1e-7*max(1, math.Abs(a.y.max), math.Abs(a.y.min)))
 	}
 	low := a.y.min
 	a.y.max += room
 	a.y.min -= room
-	if fromZero && low >= 0 { // a value below 0 is shown all the same
+	if fromZero && low >= 0 { // a value below 0 stays visible
 		a.y.min = 0
 	}
 }
 
-// frame draws grid, figures and the name of the x axis inside the rectangle, and leaves the rest of
-// it to the data. A point at the edge and the last figure of the x axis stay inside.
+// frame draws the grid, the figures and the name of the x axis inside the rectangle. The rest of it
+// is for the data. Points at the edge and the last figure of the x axis stay inside.
 func (a *axes) frame(from, to vg.Point, name string) {
 	f := face(10, false)
 	xs, ys := written(ticks(a.x, true), a.xFigure), written(ticks(a.y, a.yFigure != nil), a.yFigure)
@@ -70,7 +69,7 @@ func (a *axes) frame(from, to vg.Point, name string) {
 	for _, t := range ys {
 		widest = max(widest, f.Width(t.label))
 	}
-	last := vg.Length(0) // half of the last figure, which may reach past the data
+	last := vg.Length(0) // half the width of the last figure, which may extend past the data
 	if n := len(xs); n > 0 {
 		last = f.Width(xs[n-1].label) / 2
 	}
@@ -87,7 +86,7 @@ func (a *axes) frame(from, to vg.Point, name string) {
 	a.text(faded, f, vg.Point{X: (a.min.X + a.max.X - f.Width(name)) / 2, Y: from.Y + e.Descent}, name)
 }
 
-// at is where a point of the data lies.
+// at returns the position of a point of the data on the canvas.
 func (a *axes) at(x, y float64) vg.Point {
 	return vg.Point{X: a.min.X + (a.max.X-a.min.X)*vg.Length((x-a.x.min)/(a.x.max-a.x.min)),
 		Y: a.min.Y + (a.max.Y-a.min.Y)*vg.Length((y-a.y.min)/(a.y.max-a.y.min))}
@@ -107,7 +106,7 @@ type tick struct {
 	label string
 }
 
-// written gives ticks the figures of their axis.
+// written formats ticks with the figure format of their axis.
 func written(ticks []tick, figure func(v float64) string) []tick {
 	if figure == nil {
 		return ticks
@@ -118,8 +117,8 @@ func written(ticks []tick, figure func(v float64) string) []tick {
 	return ticks
 }
 
-// ticks labels four to nine multiples of 1, 2 or 5 times a power of ten; whole: no fractions, for
-// there is no epoch 2.5.
+// ticks returns four to nine multiples of 1, 2 or 5 times a power of ten. If whole, they are
+// integers: an axis of epochs has no 2.5.
 func ticks(s span, whole bool) []tick {
 	step := math.Pow(10, math.Floor(math.Log10(s.max-s.min)))
 	switch n := (s.max - s.min) / step; {
@@ -136,7 +135,7 @@ func ticks(s span, whole bool) []tick {
 	for i := math.Ceil(s.min/step - 1e-9); i*step <= s.max+1e-9*step; i++ {
 		v := i * step
 		if v == 0 {
-			v = 0 // Ceil makes a negative zero, which would be labelled -0
+			v = 0 // Ceil returns a negative zero, which would be shown as -0
 		}
 		out = append(out, tick{v, strconv.FormatFloat(v, 'f', decimals, 64)})
 	}

@@ -7,9 +7,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAxesHoldTheirData: whatever the values, their points and markers lie inside the rectangle
-// that the axes were given, right of and above the figures, and a larger value lies higher. Values
-// may differ by less than figures can tell.
+// TestAxesHoldTheirData: for any values, points and markers are inside the rectangle of the axes,
+// right of and above the figures, and a larger value is higher. Values may differ by less than
+// figures can show.
 func TestAxesHoldTheirData(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, err := newCanvas(SVG, 400, 300)

@@ -9,10 +9,10 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// point is a place in the data.
+// point is a point of the data.
 type point struct{ X, Y float64 }
 
-// Curve is a named line. Points that are not finite are left out.
+// Curve is a named line. Add ignores points that are not finite.
 type Curve struct {
 	Name   string
 	points []point
@@ -25,7 +25,7 @@ func (c *Curve) Add(x, y float64) {
 	}
 }
 
-// Band is the space between two lines over the same x. Points that are not finite are left out.
+// Band is the area between two lines over the same x. Add ignores points that are not finite.
 type Band struct {
 	Name      string
 	low, high []point
@@ -39,7 +39,7 @@ func (b *Band) Add(x, low, high float64) {
 	}
 }
 
-// outline goes along the upper line and back along the lower.
+// outline returns the upper line, followed by the lower line backwards.
 func (b *Band) outline() []point {
 	out := slices.Clone(b.high)
 	for _, p := range slices.Backward(b.low) {
@@ -48,17 +48,17 @@ func (b *Band) outline() []point {
 	return out
 }
 
-// Panel is one set of axes with its curves.
+// Panel is a pair of axes with its curves.
 type Panel struct {
 	Title, X  string
-	Curves    []Curve // the last is the one to look at: it has the strongest colour
-	Band      Band    // behind the curves, in the last one's colour; none when it has no points
-	Level     float64 // a dashed line, such as the optimum, where LevelName is given
+	Curves    []Curve // the last one is the most important: it has the strongest colour
+	Band      Band    // drawn behind the curves, in the last one's colour; none if it has no points
+	Level     float64 // y of a dashed line, such as the optimum; drawn if LevelName is not ""
 	LevelName string
-	FromZero  bool // the axis starts at 0
+	FromZero  bool // the y axis starts at 0
 
-	// XFigure and YFigure write the figures of an axis whose values are not what a reader is shown,
-	// such as logarithms. Figures then stand at whole values alone.
+	// XFigure and YFigure format the figures of an axis whose values are transformed, such as
+	// logarithms; nil: the value itself. With a format, figures are at integer values only.
 	XFigure, YFigure func(v float64) string
 }
 
@@ -72,15 +72,15 @@ const (
 	legendRow   = vg.Length(14)
 )
 
-// curveColours are the palette's with the most contrast to each other and to the paper, the last
-// curve's first.
+// curveColours are the colours of the palette with the highest contrast to each other and to the
+// paper, beginning with the last curve's.
 var curveColours = []color.NRGBA{palette[1], palette[4], palette[0], palette[2]}
 
-// Panels draws panels side by side under a title.
+// Panels draws panels next to each other under a title.
 func Panels(w io.Writer, f Format, title, subtitle string, panels ...Panel) error {
 	each := panelWidth
 	if len(panels) == 1 {
-		each = lonePanel // the title's words need it
+		each = lonePanel // the width of the title
 	}
 	rows := 1
 	for _, p := range panels {
@@ -110,20 +110,21 @@ func Panels(w io.Writer, f Format, title, subtitle string, panels ...Panel) erro
 	return encode(w, f, c)
 }
 
-// legend is where a panel's names stand, from its left and by row from the top.
+// legend holds the positions of a panel's curve names, from its left edge and by row from the top.
 type legend struct {
 	at   []vg.Point
 	rows int
 }
 
-// Lengths of a name's line, of it with the space behind, and of that behind the name.
+// Lengths of the line before a name, of that line with the space after it, and of the space after a
+// name.
 const (
 	keyLine   = vg.Length(14)
 	keySpace  = vg.Length(19)
 	keyBehind = vg.Length(14)
 )
 
-// legend puts the panel's names side by side, and below each other where the panel ends.
+// legend lays out the names of the panel's curves in rows.
 func (p Panel) legend(width vg.Length) (out legend) {
 	at, letters := vg.Point{X: margin}, face(10, false)
 	add := func(name string) {
@@ -150,8 +151,8 @@ func (p Panel) legend(width vg.Length) (out legend) {
 	return out
 }
 
-// drawPanel draws a panel at the canvas's origin, over the range of x that all panels share, below
-// so many rows of names.
+// drawPanel draws a panel at the canvas's origin. x is the range that all panels share; rows is the
+// number of rows of names above the panel.
 func drawPanel(d pen, p Panel, width vg.Length, x span, rows int) {
 	a := axes{pen: d, x: x, y: nothing, xFigure: p.XFigure, yFigure: p.YFigure}
 	for _, c := range p.Curves {

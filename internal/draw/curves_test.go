@@ -48,7 +48,7 @@ func TestPanels(t *testing.T) {
 	}
 }
 
-// The figures of the y axis reached half way into the margin of the page.
+// Before, the figures of the y axis extended halfway into the margin of the page.
 func TestFiguresStayInsideTheMargin(t *testing.T) {
 	var b bytes.Buffer
 	if err := Panels(&b, PNG, "quick", "10 customers", panels(16)...); err != nil {
@@ -114,15 +114,15 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// TestNamesStayInTheirPanel: names that do not fit beside each other stand below each other, and
-// the page grows by their rows.
+// TestNamesStayInTheirPanel: names that do not fit next to each other are in several rows, and the
+// page grows by these rows.
 func TestNamesStayInTheirPanel(t *testing.T) {
 	curve := func(name string) Curve {
 		c := Curve{Name: name}
 		c.Add(1, 1)
 		return c
 	}
-	long := strings.Repeat("m", 22) // 22 widest letters: two do not fit beside each other
+	long := strings.Repeat("m", 22) // 22 of the widest letter: two such names do not fit into a row
 	for _, c := range []struct {
 		names []string
 		rows  int

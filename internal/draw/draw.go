@@ -1,9 +1,8 @@
-// Package draw turns what the program knows into pictures: routes on a map and curves, as SVG and
-// PNG.
+// Package draw draws pictures as SVG and PNG: routes on a map, paths in a grid room, and curves.
+// cmd/haul, internal/report and the recipes call it.
 //
-// One drawing routine serves both formats: everything is drawn on gonum's vg.Canvas, in points,
-// with the origin at the bottom left. Nothing here may branch on the format except newCanvas and
-// encode, or the two pictures of one solution would drift apart.
+// Both formats use the same drawing code on gonum's vg.Canvas, in points, with the origin at the
+// bottom left. Only newCanvas and encode depend on the format, so that both pictures are equal.
 package draw
 
 import (
@@ -29,13 +28,13 @@ import (
 // Format is a picture's file format.
 type Format string
 
-// The formats that can be written.
+// The formats.
 const (
 	SVG Format = "svg"
 	PNG Format = "png"
 )
 
-// FormatOf reads the format off a file name's extension.
+// FormatOf returns the format for a file name's extension.
 func FormatOf(path string) (Format, error) {
 	ext := strings.ToLower(strings.TrimPrefix(filepath.Ext(path), "."))
 	switch f := Format(ext); f {
@@ -48,10 +47,11 @@ func FormatOf(path string) (Format, error) {
 	}
 }
 
-// pngDPI gives a picture two pixels a point, sharp on screens with dense pixels.
+// pngDPI gives a picture two pixels per point, which is sharp on high-resolution screens.
 const pngDPI = 144
 
-// newCanvas is a sheet of paper. Pixels are made white, which is sooner done than to paint them.
+// newCanvas returns a white canvas. For PNG it fills the pixels directly, which is faster than
+// drawing a rectangle.
 func newCanvas(f Format, w, h vg.Length) (vg.CanvasWriterTo, error) {
 	switch f {
 	case SVG:
@@ -65,8 +65,8 @@ func newCanvas(f Format, w, h vg.Length) (vg.CanvasWriterTo, error) {
 	}
 }
 
-// encode writes the finished canvas. vgsvg names the one font it was measured with; the families
-// added here share its metrics, so that a viewer without it shows the same layout.
+// encode writes the finished canvas. For SVG it adds font families with the same metrics to the one
+// font that vgsvg names, so that viewers without that font show the same layout.
 func encode(w io.Writer, f Format, c vg.CanvasWriterTo) error {
 	if p, ok := c.(vgimg.PngCanvas); ok {
 		return writePNG(w, p.Image())
@@ -80,7 +80,7 @@ func encode(w io.Writer, f Format, c vg.CanvasWriterTo) error {
 	return err
 }
 
-// fonts are the two that pictures use, parsed when the first is drawn.
+// fonts holds the two fonts of pictures, parsed at first use.
 var fonts = sync.OnceValue(func() *font.Cache {
 	var c font.Collection
 	for weight, ttf := range map[xfont.Weight][]byte{xfont.WeightNormal: liberationsansregular.TTF, xfont.WeightBold: liberationsansbold.TTF} {
@@ -101,7 +101,7 @@ func face(size vg.Length, bold bool) font.Face {
 	return fonts().Lookup(f, size)
 }
 
-// pen adds the handful of shapes the pictures use to a canvas.
+// pen is a canvas with the shapes that pictures use.
 type pen struct{ vg.Canvas }
 
 func (p pen) rect(c color.Color, x, y, w, h vg.Length) {
@@ -115,7 +115,7 @@ func (p pen) polygon(c color.Color, pts ...vg.Point) {
 	p.Fill(path)
 }
 
-// through is the path along points.
+// through returns the path along points.
 func through(pts []vg.Point) vg.Path {
 	var path vg.Path
 	path.Move(pts[0])
@@ -136,7 +136,7 @@ func (p pen) disc(c color.Color, at vg.Point, r vg.Length) {
 
 func (p pen) line(c color.Color, width vg.Length, pts ...vg.Point) { p.dashed(c, width, nil, pts...) }
 
-// dashed is a line of dashes and gaps of those lengths.
+// dashed draws a line with dashes and gaps of the given lengths.
 func (p pen) dashed(c color.Color, width vg.Length, dashes []vg.Length, pts ...vg.Point) {
 	p.SetColor(c)
 	p.SetLineWidth(width)
@@ -144,7 +144,7 @@ func (p pen) dashed(c color.Color, width vg.Length, dashes []vg.Length, pts ...v
 	p.Stroke(through(pts))
 }
 
-// text writes s with its baseline starting at the point and returns the width it took.
+// text writes s with its baseline starting at the point and returns its width.
 func (p pen) text(c color.Color, f font.Face, at vg.Point, s string) vg.Length {
 	p.SetColor(c)
 	p.FillString(f, at, s)

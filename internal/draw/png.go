@@ -10,22 +10,22 @@ import (
 	"io"
 )
 
-// writePNG writes an opaque picture. Package image/png tries five filters on every row and packs
-// thoroughly, which for a page of lines takes longer than to draw it. Here each row is stored as
-// its difference from the row above, which is mostly zero, and packed in one pass: the file is a
-// fifth larger, and a run of a second ends almost twice as soon.
+// writePNG writes an opaque picture. Package image/png tries five filters per row and compresses
+// thoroughly, which takes longer than drawing a page of lines. writePNG stores each row as the
+// difference from the previous one, which is mostly zero, and compresses in one pass. The file is a
+// fifth larger, and a command of a second takes almost half the time.
 func writePNG(w io.Writer, img image.Image) error {
 	m, ok := img.(*image.RGBA)
-	if !ok || !m.Opaque() { // colours of what shines through would have to be divided by its opacity
+	if !ok || !m.Opaque() { // transparent colours would need a division by their opacity
 		return png.Encode(w, img)
 	}
 	const (
 		signature = "\x89PNG\r\n\x1a\n"
 		header    = "\x08\x06\x00\x00\x00" // 8 bits each of red, green, blue and opacity; rows in order
-		above     = 2                      // the filter: difference from the row above
+		above     = 2                      // the filter: difference from the previous row
 	)
 	size := m.Rect.Size()
-	rows := [][]byte{make([]byte, 1+4*size.X), make([]byte, 4*size.X)} // one with its filter, one of zeros
+	rows := [][]byte{make([]byte, 1+4*size.X), make([]byte, 4*size.X)} // a row with its filter, a row of zeros
 	var packed bytes.Buffer
 	z, err := zlib.NewWriterLevel(&packed, zlib.BestSpeed)
 	if err != nil {
@@ -59,7 +59,7 @@ func writePNG(w io.Writer, img image.Image) error {
 	return err
 }
 
-// chunk appends a part of a PNG file: its length, name, data and checksum.
+// chunk appends a chunk of a PNG file: its length, name, data and checksum.
 func chunk(file []byte, name string, data []byte) []byte {
 	file = binary.BigEndian.AppendUint32(file, uint32(len(data)))
 	from := len(file)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A file holds the picture's pixels, whatever its size and however unlike its rows are.
+// A file holds the picture's pixels, for any size and for rows that differ.
 func TestPNGHoldsThePixels(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, size := range []image.Point{{1, 1}, {1, 5}, {5, 1}, {63, 17}, {300, 200}} {
@@ -21,7 +21,7 @@ func TestPNGHoldsThePixels(t *testing.T) {
 			"lines": func(x, y int) color.RGBA { return color.RGBA{uint8(x), uint8(y / 3 * 40), 7, 255} },
 			"clear": func(x, y int) color.RGBA { return color.RGBA{uint8(x) / 2, 0, 0, 128} },
 		} {
-			// a part of a larger picture, whose rows do not follow each other in memory
+			// a part of a larger picture, whose rows are not contiguous in memory
 			m := image.NewRGBA(image.Rect(0, 0, size.X+3, size.Y+2)).SubImage(image.Rect(2, 1, size.X+2, size.Y+1)).(*image.RGBA)
 			for y := range size.Y {
 				for x := range size.X {

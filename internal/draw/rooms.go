@@ -7,13 +7,13 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// Walk is an agent's way through a room: the cells it was on in order, the first included, with y
-// counted from the top.
+// Walk is an agent's path through a grid room: its cells in order, the first included. y counts
+// from the top.
 type Walk struct {
 	Caption string
 	Cells   [][2]int
 	Goal    [2]int
-	Key     *[2]int // what must be fetched before the goal; nil where nothing must
+	Key     *[2]int // a cell to visit before the goal; nil: there is none
 }
 
 // The page of a room, in points.
@@ -22,15 +22,15 @@ const (
 	roomHeader = vg.Length(56)
 )
 
-// floor is a shade darker than a map's field, so that the cells' borders show.
+// floor is darker than the field of a map, so that the borders of cells are visible.
 var floor = color.NRGBA{R: 0xec, G: 0xec, B: 0xe8, A: 0xff}
 
-// keyFill is pale, so that the way over it shows.
+// keyFill is pale, so that the path over it is visible.
 var keyFill = color.NRGBA{R: 0xdd, G: 0xcc, B: 0x77, A: 0xff}
 
-// Rooms draws walks through a room of side×side cells next to each other: the goal and, in another
-// colour, a key filled, the start ringed, the way from pale to dark as time passes. A cell that was
-// stayed on has a disc that grows with the steps spent.
+// Rooms draws paths through a room of side×side cells next to each other. The goal and a key are
+// filled in different colours, the start has a ring, and the path gets darker over time. A cell in
+// which the agent stayed has a disc that grows with the number of steps.
 func Rooms(w io.Writer, f Format, title string, side int, walks ...Walk) error {
 	room := cellSide * vg.Length(side)
 	page := room + 2*margin

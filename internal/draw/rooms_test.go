@@ -30,7 +30,7 @@ func TestRooms(t *testing.T) {
 	}
 }
 
-// TestRoomsDrawKeys: a key is one square of a colour of its own.
+// TestRoomsDrawKeys: a key is one square in a separate colour.
 func TestRoomsDrawKeys(t *testing.T) {
 	count := func(w Walk) int {
 		var svg bytes.Buffer

@@ -13,14 +13,14 @@ import (
 	"haul/internal/vrp"
 )
 
-// The page, in points. The field between header and footer takes the instance's own aspect ratio.
+// The page, in points. The field between header and footer has the instance's aspect ratio.
 const (
 	pageWidth  = vg.Length(640)
 	margin     = vg.Length(28)
 	header     = vg.Length(62)
 	footer     = vg.Length(44)
 	inset      = vg.Length(18) // keeps the largest disc inside the field
-	minAspect  = 0.45          // height over width of the field
+	minAspect  = 0.45          // least height over width of the field
 	maxAspect  = 1.1
 	lineWidth  = vg.Length(1.7)
 	depotWidth = vg.Length(0.8)
@@ -33,8 +33,8 @@ var (
 	faded = color.NRGBA{R: 0x65, G: 0x6d, B: 0x76, A: 0xff}
 )
 
-// palette is Paul Tol's "muted" qualitative scheme, without the sand that vanishes on a light
-// field: its neighbours stay apart for every common form of colour blindness.
+// palette is Paul Tol's "muted" qualitative scheme, without sand, which is invisible on a light
+// field. Neighbouring colours differ for every common form of colour blindness.
 var palette = []color.NRGBA{
 	{R: 0xcc, G: 0x66, B: 0x77, A: 0xff}, // rose
 	{R: 0x33, G: 0x22, B: 0x88, A: 0xff}, // indigo
@@ -46,10 +46,10 @@ var palette = []color.NRGBA{
 	{R: 0xaa, G: 0x44, B: 0x99, A: 0xff}, // purple
 }
 
-// Routes draws a solution: the depot a square, customers discs whose area is their demand, a colour
-// a route, and the cost above. A caption, when given, follows the counts (the method, say).
-// Where routes have times a bar per vehicle stands below the map. The solution must have passed
-// vrp.Validate, but for customers who are not served; the problem must have coordinates.
+// Routes draws a solution: depots as squares, customers as discs whose area is their demand, a
+// colour per route, and the cost above. caption, if not "", follows the counts; it may name the
+// method. If routes have times, a time bar per vehicle is below the map. The solution must be valid
+// except for customers that are not served; the problem must have coordinates.
 func Routes(w io.Writer, f Format, p *vrp.Problem, s vrp.Solution, caption string) error {
 	place, size, err := project(p)
 	if err != nil {
@@ -71,14 +71,14 @@ func Routes(w io.Writer, f Format, p *vrp.Problem, s vrp.Solution, caption strin
 	return encode(w, f, c)
 }
 
-// Titled is a solution with the word that stands over it and those that follow its counts.
+// Titled is a solution with its title and caption.
 type Titled struct {
-	Title    string // in place of the instance's name
+	Title    string // replaces the name of the instance
 	Solution vrp.Solution
 	Caption  string
 }
 
-// Beside draws solutions of one problem side by side, each as Routes would.
+// Beside draws solutions of one problem next to each other, each as in Routes.
 func Beside(w io.Writer, f Format, p *vrp.Problem, all ...Titled) error {
 	place, size, err := project(p)
 	if err != nil {
@@ -124,7 +124,8 @@ func scene(d pen, p *vrp.Problem, s vrp.Solution, caption string, place func(int
 	return colours
 }
 
-// project maps nodes to points on the page, both axes at one scale, and sizes the field.
+// project returns the position of each node on the page, with one scale for both axes, and the size
+// of the field.
 func project(p *vrp.Problem) (func(int) vg.Point, vg.Point, error) {
 	if len(p.X) == 0 {
 		return nil, vg.Point{}, fmt.Errorf("cannot draw %s: the file gives distances but no coordinates", nameOf(p))
@@ -135,7 +136,7 @@ func project(p *vrp.Problem) (func(int) vg.Point, vg.Point, error) {
 	dx, dy := maxX-minX, maxY-minY
 	extent := math.Max(dx, dy)
 	if extent == 0 {
-		extent = 1 // every node on one spot: any scale will do
+		extent = 1 // all nodes have the same coordinates: any scale will do
 	}
 	if math.IsInf(extent, 0) || math.IsNaN(extent) {
 		return nil, vg.Point{}, fmt.Errorf("cannot draw %s: its coordinates span an infinite distance", nameOf(p))
@@ -148,7 +149,7 @@ func project(p *vrp.Problem) (func(int) vg.Point, vg.Point, error) {
 	size := vg.Point{X: width, Y: vg.Length(aspect) * width}
 	innerX, innerY := float64(size.X-2*inset), float64(size.Y-2*inset)
 	scale := math.Min(innerX/math.Max(dx, extent*1e-9), innerY/math.Max(dy, extent*1e-9))
-	// What the clamped aspect leaves over is shared between the two sides.
+	// Space that the limited aspect ratio leaves is divided equally between both sides.
 	x0 := float64(margin+inset) + (innerX-scale*dx)/2
 	y0 := float64(footer+inset) + (innerY-scale*dy)/2
 	return func(v int) vg.Point {
@@ -156,8 +157,8 @@ func project(p *vrp.Problem) (func(int) vg.Point, vg.Point, error) {
 	}, size, nil
 }
 
-// coloursByAngle hands out the palette in the order of the routes' directions as the depot sees
-// them, so that routes side by side never share a colour.
+// coloursByAngle assigns the palette in the order of the routes' directions from the depot, so that
+// neighbouring routes have different colours.
 func coloursByAngle(depot vg.Point, s vrp.Solution, place func(int) vg.Point) []color.NRGBA {
 	angle := make([]float64, len(s.Routes))
 	order := make([]int, len(s.Routes))
@@ -182,16 +183,16 @@ func coloursByAngle(depot vg.Point, s vrp.Solution, place func(int) vg.Point) []
 	for rank, i := range order {
 		out[i] = shade(palette[rank%len(palette)], rank/len(palette))
 	}
-	// The circle closes: the last route lies beside the first.
+	// The first and the last route are neighbours too.
 	if n := len(order); n > 1 && n%len(palette) == 1 {
 		out[order[n-1]] = shade(palette[len(palette)/2], (n-1)/len(palette))
 	}
 	return out
 }
 
-// shade is a colour's next tint each time the palette has been used up: darker, lighter, and then
-// as it was. Three times eight colours are what an eye tells apart; routes that share one lie on
-// different sides of the depot.
+// shade returns a colour's variant for each use of the palette: the colour itself, then darker,
+// then lighter, and again. The eye can distinguish three times eight colours; routes of equal
+// colour are on different sides of the depot.
 func shade(c color.NRGBA, turn int) color.NRGBA {
 	mixWith := func(to uint8, part float64) color.NRGBA {
 		m := func(x uint8) uint8 { return uint8(math.Round(float64(x)*(1-part) + float64(to)*part)) }
@@ -206,10 +207,10 @@ func shade(c color.NRGBA, turn int) color.NRGBA {
 	return c
 }
 
-// numbered is the number of customers up to which their numbers fit beside them.
+// numbered is the largest number of customers for which their numbers are shown.
 const numbered = 250
 
-// drawNumbers writes each customer's number, as the .sol file has it, beside its disc.
+// drawNumbers writes the number of each customer in the .sol file next to its disc.
 func drawNumbers(d pen, p *vrp.Problem, place func(int) vg.Point, radius func(int32) vg.Length) {
 	if p.N() > numbered {
 		return
@@ -219,7 +220,7 @@ func drawNumbers(d pen, p *vrp.Problem, place func(int) vg.Point, radius func(in
 		size = 5
 	}
 	letters := face(size, false)
-	var taken []box // by discs and labels
+	var taken []box // areas of discs and labels
 	for v := range p.Demand {
 		at, r := place(v), radius(p.Demand[v])
 		taken = append(taken, box{at.X - r, at.Y - r, at.X + r, at.Y + r})
@@ -239,7 +240,7 @@ func drawNumbers(d pen, p *vrp.Problem, place func(int) vg.Point, radius func(in
 	}
 }
 
-// crowded is from how many customers on a label that would cover something is left out.
+// crowded is the number of customers from which labels that would overlap something are left out.
 const crowded = 60
 
 // box is a rectangle on the page.
@@ -249,7 +250,7 @@ func (b box) meets(o box) bool {
 	return b.left < o.right && o.left < b.right && b.bottom < o.top && o.bottom < b.top
 }
 
-// label is what a customer is called on a map: its id where that is short.
+// label returns a customer's name on a map: its id if that is short, else its number.
 func label(p *vrp.Problem, v int) string {
 	if id := p.ID(v); len([]rune(id)) <= 8 {
 		return id
@@ -257,9 +258,9 @@ func label(p *vrp.Problem, v int) string {
 	return strconv.Itoa(v)
 }
 
-// drawRoute draws the legs between customers in full and the two legs to the depots thin and pale:
-// around the depot of a large instance they would otherwise hide everything else. An end that is
-// vrp.None is open.
+// drawRoute draws edges between customers as solid lines. The two edges to depots are thin and
+// pale, because around the depot of a large instance they would hide everything else. An end that
+// is vrp.None has no such edge.
 func drawRoute(d pen, c color.NRGBA, start, end int, route []int32, place func(int) vg.Point) {
 	if len(route) == 0 {
 		return
@@ -281,7 +282,7 @@ func drawRoute(d pen, c color.NRGBA, start, end int, route []int32, place func(i
 	}
 }
 
-// drawCustomers draws the largest first: a small disc near a large one stays in sight.
+// drawCustomers draws large discs first, so that a small disc near a large one is visible.
 func drawCustomers(d pen, p *vrp.Problem, s vrp.Solution, colours []color.NRGBA, place func(int) vg.Point, radius func(int32) vg.Length) {
 	type customer struct {
 		node   int32
@@ -291,7 +292,7 @@ func drawCustomers(d pen, p *vrp.Problem, s vrp.Solution, colours []color.NRGBA,
 	served := make([]bool, len(p.Demand))
 	for i, route := range s.Routes {
 		for _, v := range route {
-			if int(v) >= p.DepotCount() { // and no reload
+			if int(v) >= p.DepotCount() { // not a reload
 				all = append(all, customer{v, colours[i]})
 				served[v] = true
 			}
@@ -306,7 +307,7 @@ func drawCustomers(d pen, p *vrp.Problem, s vrp.Solution, colours []color.NRGBA,
 	for _, c := range all {
 		at, r := place(int(c.node)), radius(p.Demand[c.node])
 		d.disc(field, at, r+1)
-		if c.colour == paper { // nobody serves it: a ring
+		if c.colour == paper { // not served: a ring
 			d.disc(ink, at, r+0.5)
 		}
 		d.disc(c.colour, at, r)
@@ -319,8 +320,9 @@ func drawDepot(d pen, at vg.Point) {
 	d.rect(ink, at.X-half, at.Y-half, 2*half, 2*half)
 }
 
-// radiusOf returns the disc radius of a demand: area in proportion, the largest chosen so that
-// discs rarely overlap at this number of customers, the smallest still visible.
+// radiusOf returns the radius of a demand's disc. Areas are proportional to demands. The largest
+// disc is chosen so that discs rarely overlap at this number of customers; the smallest one is
+// visible.
 func radiusOf(p *vrp.Problem, size vg.Point) func(int32) vg.Length {
 	top := float64(max(slices.Max(p.Demand), 1))
 	room := math.Sqrt(float64(size.X*size.Y) / float64(max(p.N(), 1)))
@@ -330,10 +332,10 @@ func radiusOf(p *vrp.Problem, size vg.Point) func(int32) vg.Length {
 	}
 }
 
-// Unit says what the costs of a problem are counted in where that is known, with a space before it:
-// metres between places on the globe, and what a file that was scaled to whole numbers counts in.
+// Unit returns the unit of a problem's costs with a space before it, "" if it is unknown: metres
+// for coordinates on the globe, or the unit of a file that was scaled to integers.
 func Unit(p *vrp.Problem) string {
-	if p.Metric == vrp.GreatCircle && p.Fleet == nil { // whose costs are the vehicles'
+	if p.Metric == vrp.GreatCircle && p.Fleet == nil { // with a fleet, costs are those of its vehicles
 		return " metres"
 	}
 	if _, scaled := p.Scale(); scaled {
@@ -345,7 +347,7 @@ func Unit(p *vrp.Problem) string {
 func drawTitle(d pen, p *vrp.Problem, s vrp.Solution, caption string, top vg.Length) {
 	heading := nameOf(p)
 	if p.Name == "" && caption != "" {
-		heading, caption = caption, "" // an instance without a name is told apart by who solved it
+		heading, caption = caption, "" // without a name, the caption with the method becomes the heading
 	}
 	x := d.text(ink, face(17, true), vg.Point{X: margin, Y: top + 32}, heading)
 	d.text(ink, face(17, false), vg.Point{X: margin + x + 10, Y: top + 32}, "cost "+Cost(p.Cost(s))+Unit(p))
@@ -359,7 +361,7 @@ func drawTitle(d pen, p *vrp.Problem, s vrp.Solution, caption string, top vg.Len
 	d.text(faded, face(11, false), vg.Point{X: margin, Y: top + 13}, line)
 }
 
-// drawKey explains the marks: the depot, and discs at the smallest and largest demand.
+// drawKey draws the legend: the depot, and discs at the smallest and largest demand.
 func drawKey(d pen, p *vrp.Problem, radius func(int32) vg.Length) {
 	const mid = vg.Length(22)
 	small := face(10, false)
@@ -384,7 +386,7 @@ func drawKey(d pen, p *vrp.Problem, radius func(int32) vg.Length) {
 	}
 }
 
-// amount is a demand as its file counts it.
+// amount formats a demand in the unit of its file.
 func amount(p *vrp.Problem, q int32) string {
 	if x := p.Amount(0, int64(q)); x != math.Trunc(x) {
 		return strconv.FormatFloat(x, 'f', -1, 64)
@@ -392,15 +394,15 @@ func amount(p *vrp.Problem, q int32) string {
 	return group(int64(p.Amount(0, int64(q))))
 }
 
-// Cost formats a cost for people: whole numbers grouped by thousands, small ones with four
-// decimals, and the smallest, of coordinates in fractions, with four digits that say something.
+// Cost formats a cost for users: integers in groups of digits, small costs with four decimals, and
+// costs below 1e-4 with four significant digits.
 func Cost(c float64) string {
 	switch {
 	case c == math.Trunc(c) && math.Abs(c) < 1e15:
 		return group(int64(c))
 	case math.Abs(c) >= 1e4 && math.Abs(c) < 1e15:
 		return group(int64(math.Round(c)))
-	case math.Abs(c) < 1e-4: // but not 0
+	case math.Abs(c) < 1e-4: // not 0
 		return strconv.FormatFloat(c, 'e', 3, 64)
 	case math.Abs(c) < 0.1:
 		return strconv.FormatFloat(c, 'g', 4, 64)

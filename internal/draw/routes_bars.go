@@ -10,23 +10,23 @@ import (
 	"haul/internal/vrp"
 )
 
-// A time bar per vehicle, below the map. What a reader could break: times are vrp.Evaluate's, and a
-// bar has its route's colour on the map.
+// A time bar per vehicle, below the map. Times come from vrp.Evaluate; a bar has its route's
+// colour.
 
 const (
 	barRow    = vg.Length(15)
 	barHalf   = vg.Length(4)
-	barLabel  = vg.Length(72) // left of the bars
-	barFoot   = vg.Length(30) // the axis
+	barLabel  = vg.Length(72) // width to the left of the bars
+	barFoot   = vg.Length(30) // height of the axis
 	barsAbove = vg.Length(20)
-	mostBars  = 60 // more vehicles than that no page shows
+	mostBars  = 60 // bars are left out for more vehicles
 )
 
-// bars are the plans of the routes that are shown; none: nothing is drawn.
+// bars holds the plans of the routes that are shown. If there are none, nothing is drawn.
 type bars struct {
 	p      *vrp.Problem
 	plans  []vrp.RoutePlan
-	index  []int // of each in the solution's routes
+	index  []int // by plan: index of its route in the solution
 	types  []vrp.VehicleType
 	within span
 }
@@ -47,7 +47,7 @@ func newBars(p *vrp.Problem, s vrp.Solution) (*bars, error) {
 		b.within.include(r.End)
 	}
 	if b.within.min == b.within.max {
-		b.within.max++ // nothing takes any time: an axis needs some
+		b.within.max++ // an axis needs a width
 	}
 	return b, nil
 }
@@ -84,7 +84,7 @@ func (b *bars) draw(d pen, colours []color.NRGBA) {
 	}
 }
 
-// bar draws one vehicle's.
+// bar draws the bar of one vehicle.
 func (b *bars) bar(d pen, r *vrp.RoutePlan, c color.NRGBA, y vg.Length, at func(float64) vg.Length, number int) {
 	name := b.types[r.Type].Name
 	if name == "" {
@@ -119,7 +119,7 @@ func (b *bars) bar(d pen, r *vrp.RoutePlan, c color.NRGBA, y vg.Length, at func(
 	}
 }
 
-// ticks are those of the axis: of a day the hours, or parts of them.
+// ticks returns the ticks of the axis: for times of day at hours, or at fractions of an hour.
 func (b *bars) ticks() []tick {
 	if b.p.Clock == 0 {
 		return ticks(b.within, false)

@@ -8,7 +8,7 @@ import (
 	"haul/internal/vrp"
 )
 
-// timedProblem has two depots, windows, a break, and a customer whom nobody serves.
+// timedProblem has two depots, windows, a break, and a customer that is not served.
 func timedProblem() (*vrp.Problem, vrp.Solution) {
 	van := vrp.NewVehicleType(9)
 	van.Name, van.Count = "van", 2
@@ -21,8 +21,8 @@ func timedProblem() (*vrp.Problem, vrp.Solution) {
 		Fleet: []vrp.VehicleType{van, bike}}, vrp.Solution{Routes: [][]int32{{2, 3}, {4}}, Types: []int32{0, 1}}
 }
 
-// TestTimeBars: where routes have times a bar per vehicle stands below the map, with the vehicle's
-// name; a plain problem's picture is as it was.
+// TestTimeBars: if routes have times, a bar per vehicle is below the map, with the vehicle's name.
+// The picture of a plain problem has no bars.
 func TestTimeBars(t *testing.T) {
 	p, s := timedProblem()
 	var timed, plain bytes.Buffer
@@ -44,7 +44,7 @@ func TestTimeBars(t *testing.T) {
 	if strings.Contains(plain.String(), "driving") {
 		t.Error("a plain problem has no times")
 	}
-	// Nothing takes any time: the axis has a width all the same.
+	// All times are zero: the axis still has a width.
 	p.Windows, p.Service, p.Fleet[0].Breaks = nil, nil, nil
 	clear(p.X)
 	clear(p.Y)

@@ -20,7 +20,7 @@ func square() (*vrp.Problem, vrp.Solution) {
 	return p, vrp.Solution{Routes: [][]int32{{1, 2}, {3}, {4}}}
 }
 
-// TestCostsHaveTheirUnit: a picture says what its cost is counted in, where that is known.
+// TestCostsHaveTheirUnit: a picture shows the unit of its cost, if it is known.
 func TestCostsHaveTheirUnit(t *testing.T) {
 	for unit, change := range map[string]func(*vrp.Problem){
 		" metres": func(p *vrp.Problem) {
@@ -94,7 +94,7 @@ func TestPNGHasThePagesSize(t *testing.T) {
 	}
 }
 
-// Both axes share one scale, and no node leaves the field, whatever the instance's shape.
+// Both axes have the same scale, and all nodes are inside the field, for any shape of the instance.
 func TestProjectionKeepsProportions(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -113,7 +113,7 @@ func TestProjectionKeepsProportions(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := &vrp.Problem{Demand: make([]int32, 3), X: c.x, Y: c.y}
 			round := 1e-6
-			if strings.HasPrefix(c.name, "the ") { // places on the globe, which a page shows flat
+			if strings.HasPrefix(c.name, "the ") { // coordinates on the globe, which a page shows flat
 				p.Metric, round = vrp.GreatCircle, 1e-3
 			}
 			place, size, err := project(p)
@@ -141,7 +141,7 @@ func TestNeighbouringRoutesDifferInColour(t *testing.T) {
 	for _, n := range []int{2, 3, 8, 9, 16, 17, 21, 25} {
 		p := &vrp.Problem{Capacity: 1, Demand: []int32{0}, X: []float64{0}, Y: []float64{0}}
 		var s vrp.Solution
-		// route i's rank by angle, where 5 and n share no factor
+		// rank of route i by angle; 5 and n have no common factor
 		around := func(i int) int { return (i*5 + 1) % n }
 		if n%5 == 0 {
 			around = func(i int) int { return (i*7 + 1) % n }
@@ -225,7 +225,7 @@ func TestBesideDrawsEachSolution(t *testing.T) {
 			t.Errorf("the picture does not say %q", caption)
 		}
 	}
-	const sheet = 1 // of paper, under both
+	const sheet = 1 // one white rectangle below both solutions
 	if got, want := strings.Count(two.String(), "<path")-sheet, 2*(strings.Count(one.String(), "<path")-sheet); got != want {
 		t.Errorf("%d shapes, two of the single picture have %d", got, want)
 	}
@@ -234,7 +234,7 @@ func TestBesideDrawsEachSolution(t *testing.T) {
 	}
 }
 
-// A picture of 25 routes had eight colours, and no customer could be found by its number.
+// Before, a picture of 25 routes had eight colours and no numbers of customers.
 func TestManyRoutesHaveColoursAndNumbers(t *testing.T) {
 	p := &vrp.Problem{Name: "many", Capacity: 1, Demand: []int32{0}, X: []float64{0}, Y: []float64{0}}
 	var s vrp.Solution
@@ -265,7 +265,7 @@ func TestManyRoutesHaveColoursAndNumbers(t *testing.T) {
 	}
 }
 
-// Panels beside each other are headed by who made them, where the instance has no name.
+// Panels are headed by their method if the instance has no name.
 func TestPanelsSayWhoMadeThem(t *testing.T) {
 	p := &vrp.Problem{Capacity: 1, Demand: []int32{0, 1}, X: []float64{0, 1}, Y: []float64{0, 1}}
 	s := vrp.Solution{Routes: [][]int32{{1}}}
