@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTheFirstOfTwoBadRowsIsNamed: where two workers fail in one batch, the later row first, the
-// error is of the earlier row all the same.
+// TestTheFirstOfTwoBadRowsIsNamed: if two workers fail in a batch, the error names the earlier row,
+// even if the later row failed first.
 func TestTheFirstOfTwoBadRowsIsNamed(t *testing.T) {
 	late := make(chan struct{}) // closed when the later row has failed
 	o := testOptions(2, 1, 2, 32, 0)

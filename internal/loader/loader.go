@@ -1,16 +1,15 @@
-// Package loader makes training batches on the host, ahead of the trainer and in order.
+// Package loader makes training batches on the host, ahead of the trainer and in a fixed order. The
+// recipe for in-context agents uses it.
 //
-// What a reader could break: batch k holds the rows From + k·Stride and on, whatever the number of
-// workers, slabs and batches ahead. A row is a function of its global index alone, ranges of rows
-// are claimed in the order of their indices, and Next hands batches over in the order in which they
-// were opened. Failures rest on the same order: when a range fails, everything before it has been
-// claimed and will be finished, so the row that Next names is the first bad one however many
-// workers ran.
+// Batch k holds the rows from From + k·Stride on, for any number of workers, slabs and batches
+// ahead. A row is a function of its global index only. Ranges of rows are claimed in the order of
+// their indices, and Next returns batches in the order in which they were opened. When a range
+// fails, all earlier ranges have been claimed and will be finished, so that the error of Next names
+// the first bad row, for any number of workers.
 //
-// All workers fill the batch in front together, range by range, and go on to the next one as soon
-// as its last range is claimed. The first batch is there as soon as the workers can make it, which
-// is what a trainer waits for at a start and after a stall; and as no worker waits for another at a
-// batch's end, no throughput is lost against a batch for each.
+// All workers fill the first open batch together, range by range, and open the next one when its
+// last range is claimed. The trainer therefore gets the first batch as early as possible, at the
+// start and after a stall. No worker waits for another at the end of a batch.
 package loader
 
 import (
@@ -24,56 +23,56 @@ import (
 	"haul/internal/kernel"
 )
 
-// Options say what batches hold and who fills them.
+// Options configure a Loader.
 type Options struct {
-	// Fill writes the row of global index g: its part of each part of a slab, as long as Row says.
-	// Workers call it at the same time. It may fail, or panic, for a row that cannot be made.
+	// Fill writes the row with global index g: row[p] is its section of part p of a slab, of length
+	// Row[p]. Workers call Fill concurrently. It may fail or panic.
 	Fill  func(g uint64, row [][]int32) error
-	Row   []int // words of a row, by part of a slab
-	Batch int   // rows of a batch
+	Row   []int // 32-bit words of a row, by part of a slab
+	Batch int   // rows per batch
 	Slabs []*kernel.Slab
 
-	Workers int    // goroutines that collate; 0 leaves it to Next
-	Depth   int    // batches made ahead of Next; 0: none, workers start when Next is called
+	Workers int    // number of goroutines that fill rows; 0: Next fills them
+	Depth   int    // batches made ahead of Next; 0: workers start when Next is called
 	From    uint64 // global index of the first row
-	// rows from a batch's first to the next one's; 0: Batch. More where others make the rows in
-	// between
+	// rows from a batch's first row to the next batch's; 0: Batch. It is larger if other processes
+	// make the rows between
 	Stride int
 }
 
-// ErrClosed is Next's answer after Close.
+// ErrClosed is the error of Next after Close.
 var ErrClosed = errors.New("loader: closed")
 
-// Loader fills slabs. Next and Return belong to one goroutine, the trainer's; Close and Stats may
-// be called from any.
+// Loader fills slabs. Next and Return must be called by one goroutine, the trainer's. Close and
+// Stats may be called by any.
 type Loader struct {
 	options Options
-	span    int       // rows of a range
-	own     [][]int32 // what Next fills a row by
+	span    int       // rows per range
+	own     [][]int32 // buffer in which Next fills a row
 
-	ready chan struct{}  // has room for one; a token says that a batch was finished
+	ready chan struct{}  // capacity 1; a token means that a batch was finished
 	done  chan struct{}  // closed by Close
 	pool  sync.WaitGroup // the workers
 
-	mu      sync.Mutex // guards all below
-	work    sync.Cond  // there may be a range to claim, or nothing more to do
-	open    []batch    // a ring: batch k of the run is open[k % len]
-	opened  uint64     // batches begun
-	handed  uint64     // batches handed over; those in between are open
+	mu      sync.Mutex // guards all fields below
+	work    sync.Cond  // signals a range to claim, or the end of work
+	open    []batch    // a ring: batch k is open[k % len]
+	opened  uint64     // number of batches that were begun
+	handed  uint64     // number of batches that Next returned; later ones are open
 	free    []*kernel.Slab
-	lent    []bool // by place in Options.Slabs: with the trainer
-	waiting bool   // Next wants a batch
-	failed  bool   // a range failed: claim no more
-	told    bool   // Next has returned that failure
+	lent    []bool // by index in Options.Slabs: the trainer has the slab
+	waiting bool   // Next waits for a batch
+	failed  bool   // a range failed: no more are claimed
+	told    bool   // Next has returned that error
 	closed  bool
 	books   books
 }
 
-// batch is one that is being filled or waits for Next.
+// batch is a batch that is being filled or waits for Next.
 type batch struct {
 	slab              *kernel.Slab
 	first             uint64 // global index of its first row
-	claimed, finished int    // rows
+	claimed, finished int    // number of rows
 	bad               int    // the first row that failed
 	err               error
 }
@@ -113,17 +112,16 @@ func (o *Options) check() error {
 	return checkSlabs(o.Row, o.Batch, o.Slabs)
 }
 
-// span cuts a batch so that each worker gets four ranges of it, which evens out workers that the
-// system has stopped for a while, but not finer than what makes a range long against its two visits
-// to the lock.
+// span returns the rows per range. Each worker gets four ranges of a batch, which evens out workers
+// that the system has interrupted. A range has at least 16 rows, so that filling it takes longer
+// than the two times that the lock is taken.
 func (o *Options) span() int {
 	const least = 16
 	parts := 4 * max(1, o.Workers)
 	return min(o.Batch, max(least, (o.Batch+parts-1)/parts))
 }
 
-// Next returns the next batch, waiting for it if it must. The slab is the caller's until it is
-// given back.
+// Next waits for the next batch and returns it. The slab belongs to the caller until Return.
 func (l *Loader) Next(ctx context.Context) (*kernel.Slab, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -155,8 +153,8 @@ func (l *Loader) Next(ctx context.Context) (*kernel.Slab, error) {
 	return s, nil
 }
 
-// await waits until the batch in front is complete or the loader is closed. It is called and
-// returns with the lock held.
+// await waits until the first open batch is complete or the loader is closed. The lock is held at
+// the call and at the return.
 func (l *Loader) await(ctx context.Context) error {
 	if l.opened == l.handed && len(l.free) == 0 {
 		return fmt.Errorf("loader: all %d slabs are with the trainer; give one back before asking for the next batch", len(l.open))
@@ -188,8 +186,8 @@ func (l *Loader) await(ctx context.Context) error {
 	return nil
 }
 
-// complete tells whether nothing more will happen to batch k: it is full, or has failed and every
-// range that was claimed is through.
+// complete reports whether batch k will not change any more: it is full, or has failed and all
+// claimed ranges are finished.
 func (l *Loader) complete(k uint64) bool {
 	if k >= l.opened {
 		return false
@@ -198,7 +196,7 @@ func (l *Loader) complete(k uint64) bool {
 	return b.finished == b.claimed && (b.finished == l.options.Batch || b.err != nil)
 }
 
-// readyBatches counts those that Next could hand over without waiting.
+// readyBatches returns the number of batches that Next could return without waiting.
 func (l *Loader) readyBatches() int {
 	n := 0
 	for l.complete(l.handed + uint64(n)) {
@@ -220,7 +218,7 @@ func (l *Loader) Return(s *kernel.Slab) {
 	l.work.Broadcast()
 }
 
-// Close ends the workers and waits for them. A failure that Next has not told is Close's answer.
+// Close ends the workers and waits for them. It returns a failure that Next has not returned.
 func (l *Loader) Close() error {
 	l.mu.Lock()
 	if !l.closed {

@@ -18,12 +18,12 @@ import (
 	"haul/internal/rng"
 )
 
-// testSpec draws regions of unequal length from short histories.
+// testSpec samples regions of different lengths from short histories.
 func testSpec() kernel.RegionSpec {
 	return model.Transitions(kernel.RegionSpec{Streams: 3, Steps: 60, Horizon: 5, Tokens: 37, Compressed: true, Shortest: 5, Longest: 20, Ahead: 2, Seed: 7, Purpose: rng.Regions}, 2)
 }
 
-// testHistory holds transitions that tell their place.
+// testHistory returns transitions that encode their position.
 func testHistory(s kernel.RegionSpec) []int32 {
 	h := make([]int32, s.Streams*s.Steps)
 	for i := range h {
@@ -41,7 +41,7 @@ func testOptions(workers, depth, slabs, batch int, from uint64) Options {
 	return Options{Fill: fill, Row: s.Words(), Batch: batch, Slabs: NewSlabs(s.Words(), batch, slabs), Workers: workers, Depth: depth, From: from}
 }
 
-// differs compares a slab with batch k, made row by row, and names the first word that is another.
+// differs compares a slab with batch k, made row by row, and names the first word that differs.
 func differs(o Options, k int, got *kernel.Slab) error {
 	s, t := testSpec(), testSpec().Tokens
 	history, width := testHistory(s), s.Width()
@@ -59,8 +59,7 @@ func differs(o Options, k int, got *kernel.Slab) error {
 	return nil
 }
 
-// watched is a loader that tells of every row before it is made, which a test may let panic or
-// wait.
+// watched returns a loader that calls before with every row's index. before may panic or wait.
 func watched(o Options, before func(g uint64)) *Loader {
 	fill := o.Fill
 	o.Fill = func(g uint64, row [][]int32) error {
@@ -75,7 +74,7 @@ func TestBatchesDependOnNothingButTheirNumber(t *testing.T) {
 		workers, depth := rapid.IntRange(0, 5).Draw(t, "workers"), rapid.IntRange(0, 5).Draw(t, "depth")
 		slabs, batch := rapid.IntRange(1, 5).Draw(t, "slabs"), rapid.IntRange(1, 80).Draw(t, "batch")
 		o := testOptions(workers, depth, slabs, batch, rapid.Uint64Range(0, 1<<40).Draw(t, "from"))
-		keep := rapid.IntRange(0, slabs-1).Draw(t, "keep") // slabs that the trainer holds back
+		keep := rapid.IntRange(0, slabs-1).Draw(t, "keep") // slabs that the trainer does not return
 		l, err := New(o)
 		if err != nil {
 			t.Fatal(err)
@@ -94,7 +93,7 @@ func TestBatchesDependOnNothingButTheirNumber(t *testing.T) {
 				held = held[1:]
 			}
 		}
-		for k, s := range held { // what the trainer holds, nobody has touched
+		for k, s := range held { // slabs of the trainer have not changed
 			if err := differs(o, 8-len(held)+k, s); err != nil {
 				t.Fatalf("held: %v", err)
 			}
@@ -119,7 +118,7 @@ func TestBatchesDependOnNothingButTheirNumber(t *testing.T) {
 	})
 }
 
-// Workers stop where depth or slabs end, and nothing is made ahead at depth 0.
+// Workers stop when Depth batches are ready or no slab is free. Depth 0 makes nothing ahead.
 func TestBackpressure(t *testing.T) {
 	for _, c := range []struct{ workers, depth, slabs, ahead int }{{2, 0, 3, 0}, {1, 1, 3, 1}, {2, 2, 3, 2}, {3, 9, 3, 3}, {0, 2, 3, 0}} {
 		t.Run(fmt.Sprintf("%d workers, depth %d, %d slabs", c.workers, c.depth, c.slabs), func(t *testing.T) {
@@ -154,7 +153,7 @@ func TestBackpressure(t *testing.T) {
 	}
 }
 
-// settled tells that every worker is held back and none has been woken.
+// settled reports whether every worker is blocked and none has been woken.
 func settled(l *Loader, workers int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -210,8 +209,7 @@ func TestCloseTellsWhatNextHasNot(t *testing.T) {
 	}
 }
 
-// TestABadRowEndsWorkersThatWait: those that have nothing to do learn of the fault, too, and do not
-// wait for Close.
+// TestABadRowEndsWorkersThatWait: workers without work end after a failure, before Close.
 func TestABadRowEndsWorkersThatWait(t *testing.T) {
 	before := runtime.NumGoroutine()
 	var l *Loader
@@ -237,10 +235,10 @@ func TestABadRowEndsWorkersThatWait(t *testing.T) {
 	}
 }
 
-// patience is how long a test waits for what must happen, however busy the machine.
+// patience limits the wait of a test for an event, on a busy machine too.
 const patience = 2 * time.Minute
 
-// waiting counts the workers that have nothing to do.
+// waiting returns the number of workers without work.
 func waiting(l *Loader) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -253,7 +251,7 @@ func failed(l *Loader) bool {
 	return l.failed
 }
 
-// However a run ends, no goroutine stays.
+// No goroutine remains after any end of a run.
 func TestEndingAtAnyMoment(t *testing.T) {
 	before := runtime.NumGoroutine()
 	rapid.Check(t, func(t *rapid.T) {
@@ -296,7 +294,7 @@ func TestEndingAtAnyMoment(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	// a goroutine that has signalled its end may still be on its way out
+	// a goroutine may still run shortly after it has signalled its end
 	for end := time.Now().Add(patience); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
@@ -304,7 +302,7 @@ func TestEndingAtAnyMoment(t *testing.T) {
 	}
 }
 
-// A call that was cancelled leaves the order as it is.
+// A cancelled call does not change the order of batches.
 func TestCancelledAndAskedAgain(t *testing.T) {
 	for _, workers := range []int{0, 2} {
 		hold := make(chan struct{})
@@ -408,7 +406,7 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-// The agent's own shape: 1,024 rows of 164 tokens.
+// The agent's batches: 1,024 rows of 164 tokens.
 func BenchmarkLoader(b *testing.B) {
 	s := model.Transitions(kernel.RegionSpec{Streams: 7300, Steps: 1000, Horizon: 20, Tokens: 164, Compressed: true, Shortest: 80, Longest: 80, Ahead: 4, Seed: 7, Purpose: rng.Regions}, 2)
 	fill, err := host.Fill(s, testHistory(s))

@@ -6,8 +6,8 @@ import (
 	"haul/internal/kernel"
 )
 
-// NewSlabs reserves n slabs of so many rows in ordinary memory, for where no device reads them
-// itself. row says how many words a row has in each part.
+// NewSlabs allocates n slabs of `rows` rows in ordinary memory, for devices that do not read slabs
+// directly. row holds the 32-bit words of a row in each part.
 func NewSlabs(row []int, rows, n int) []*kernel.Slab {
 	out := make([]*kernel.Slab, n)
 	for i := range out {
@@ -19,7 +19,7 @@ func NewSlabs(row []int, rows, n int) []*kernel.Slab {
 	return out
 }
 
-// checkSlabs says which slab cannot hold a batch.
+// checkSlabs returns an error that names a slab which cannot hold a batch.
 func checkSlabs(row []int, rows int, slabs []*kernel.Slab) error {
 	seen := map[*kernel.Slab]bool{}
 	for i, s := range slabs {

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Stats say where the time went since the start.
+// Stats is the time spent since the start.
 type Stats struct {
-	Batches uint64        // handed over
+	Batches uint64        // returned by Next
 	Waited  time.Duration // by the trainer, in Next
-	Worked  time.Duration // by all workers together; without workers, as Waited
-	Blocked time.Duration // by all workers together: enough batches were ready, or no slab was free
-	Ready   []int64       // Ready[n]: batches asked for while n were ready
+	Worked  time.Duration // summed over workers; without workers equal to Waited
+	Blocked time.Duration // summed over workers: enough batches were ready, or no slab was free
+	Ready   []int64       // Ready[n]: calls of Next when n batches were ready
 }
 
-// MeanReady is how many batches were ready on average when one was asked for.
+// MeanReady returns the mean number of ready batches at a call of Next.
 func (s Stats) MeanReady() float64 {
 	sum, calls := 0.0, 0.0
 	for n, c := range s.Ready {
@@ -23,7 +23,7 @@ func (s Stats) MeanReady() float64 {
 	return sum / max(1, calls)
 }
 
-// Stats books everyone's time up to this moment.
+// Stats returns the times up to now.
 func (l *Loader) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -35,7 +35,7 @@ func (l *Loader) Stats() Stats {
 	return s
 }
 
-// Waited is how long the trainer has waited for batches in all.
+// Waited returns how long the trainer has waited for batches in total.
 func (l *Loader) Waited() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

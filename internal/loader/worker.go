@@ -8,11 +8,11 @@ import (
 	"haul/internal/kernel"
 )
 
-// What a reader could break: a range is claimed and finished under the lock and filled outside of
-// it. Between the two its rows belong to the goroutine that claimed them, and the batch stays open,
-// so its place in the ring cannot be taken.
+// A range is claimed and finished under the lock and filled without it. In between, its rows belong
+// to the goroutine that claimed it, and the batch stays open, so that its place in the ring is not
+// reused.
 
-// collate is a worker.
+// collate is the loop of a worker.
 func (l *Loader) collate() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -32,11 +32,12 @@ func (l *Loader) collate() {
 	}
 }
 
-// idle tells that there is nothing more to do for good.
+// idle reports whether no work will follow.
 func (l *Loader) idle() bool { return l.closed || l.failed }
 
-// mayClaim tells whether the last open batch has rows to claim or another may be opened: a slab is
-// free, and either the depth is not reached or Next waits with nothing open.
+// mayClaim reports whether the last open batch has unclaimed rows or another batch may be opened.
+// The latter needs a free slab, and either fewer than Depth batches ahead or a waiting Next without
+// an open batch.
 func (l *Loader) mayClaim() bool {
 	if l.opened > l.handed && l.last().claimed < l.options.Batch {
 		return true
@@ -47,8 +48,8 @@ func (l *Loader) mayClaim() bool {
 
 func (l *Loader) last() *batch { return &l.open[(l.opened-1)%uint64(len(l.open))] }
 
-// collateRange claims a range, fills it row by row, and books it. mayClaim must hold; the lock is
-// held at the call and at the return, and open in between.
+// collateRange claims a range, fills it row by row, and records it. mayClaim must be true. The lock
+// is held at the call and at the return, but not while rows are filled.
 func (l *Loader) collateRange(row [][]int32) {
 	if l.opened == l.handed || l.last().claimed == l.options.Batch {
 		n := len(l.free) - 1
@@ -73,12 +74,12 @@ func (l *Loader) collateRange(row [][]int32) {
 	if l.complete(number) {
 		select {
 		case l.ready <- struct{}{}:
-		default: // a token is there, and Next looks at every batch in front when it takes it
+		default: // a token is present; Next checks all open batches when it takes the token
 		}
 	}
 }
 
-// fill writes rows [from, to) of a batch. A panic becomes an error of one line, with the row.
+// fill writes rows [from, to) of a batch. It turns a panic into a one-line error with the row.
 func (l *Loader) fill(row [][]int32, s *kernel.Slab, first uint64, from, to int) (r int, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -97,23 +98,23 @@ func (l *Loader) fill(row [][]int32, s *kernel.Slab, first uint64, from, to int)
 	return r, nil
 }
 
-// books count what became of everyone's time. Every moment of every worker is booked once, as
-// worked or as blocked.
+// books measures the time of the trainer and the workers. Every moment of every worker counts once,
+// as work or as blocked.
 type books struct {
 	waited          time.Duration // by the trainer, in Next
-	worked, blocked time.Duration // by all workers, up to `until`
-	busy, held      int           // workers at each
+	worked, blocked time.Duration // summed over workers, up to `until`
+	busy, held      int           // number of workers in each state
 	until           time.Time
-	ready           []int64 // calls of Next by the batches that were ready
+	ready           []int64 // calls of Next, by the number of ready batches
 }
 
-// newBooks has a place for one batch ready even where none is made ahead: a call of Next that was
-// cancelled leaves it.
+// newBooks returns zero times. ready has an entry for one batch even if none is made ahead: a call
+// of Next that was cancelled leaves one.
 func newBooks(o Options) books {
 	return books{until: time.Now(), ready: make([]int64, 1+max(1, min(o.Depth, len(o.Slabs))))}
 }
 
-// turn books the time since the last turn and changes how many workers are busy and held.
+// turn adds the time since the last call and changes the numbers of busy and of held workers.
 func (b *books) turn(busy, held int) {
 	at := time.Now()
 	b.worked += time.Duration(b.busy) * at.Sub(b.until)
