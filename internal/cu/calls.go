@@ -6,8 +6,8 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// calls are the driver's entry points that running programs need. Each field's tag is the
-// symbol; the _v2 names carry 64-bit sizes.
+// calls holds the driver functions that running programs need. The tag of a field is the symbol;
+// the _v2 names have 64-bit sizes.
 type calls struct {
 	PrimaryCtxRetain  func(ctx *uintptr, device int32) Result                                    `sym:"cuDevicePrimaryCtxRetain"`
 	PrimaryCtxRelease func(device int32) Result                                                  `sym:"cuDevicePrimaryCtxRelease_v2"`
@@ -43,9 +43,9 @@ type calls struct {
 	GraphExecDestroy func(exec uintptr) Result                                                              `sym:"cuGraphExecDestroy"`
 }
 
-// stepCalls are the entry points that every step goes through, as bare addresses: a call of a typed
-// function takes memory from Go's heap. None is given a pointer into that heap, which the collector
-// would not see.
+// stepCalls holds the addresses of the functions that every step calls. Calling a typed function
+// would allocate on Go's heap. Their arguments must not point into that heap, because the collector
+// would not see the pointers.
 type stepCalls struct {
 	GraphLaunch uintptr `sym:"cuGraphLaunch"`
 	EventRecord uintptr `sym:"cuEventRecord"`
@@ -58,7 +58,8 @@ type stepCalls struct {
 	StreamSync  uintptr `sym:"cuStreamSynchronize"`
 }
 
-// step calls one of them with up to four words, in the Context's own memory. Inside Do.
+// step calls one of them with up to four words, which it stores in the Context. It must run inside
+// Do.
 func (c *Context) step(symbol uintptr, a, b, x, y uintptr) Result {
 	c.words = [4]uintptr{a, b, x, y}
 	r, _, _ := purego.SyscallN(symbol, c.words[:]...)

@@ -8,8 +8,8 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// captureCalls are what recording another library's work into a graph needs: CUDA 12.3 or newer.
-// They are looked up when first asked for, so that older drivers serve everything else.
+// captureCalls holds the functions that record another library's work into a graph: CUDA 12.3 or
+// newer. They are looked up at first use, so that older drivers can be used otherwise.
 type captureCalls struct {
 	Begin uintptr `sym:"cuStreamBeginCaptureToGraph"`
 	Info  uintptr `sym:"cuStreamGetCaptureInfo_v3"`
@@ -18,11 +18,11 @@ type captureCalls struct {
 
 const threadLocal = 1 // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 
-// Context is whose graph it is.
+// Context returns the context of the graph.
 func (g *Graph) Context() *Context { return g.c }
 
-// Capture records into the graph what f queues on the stream, to run after wait, and returns the
-// nodes that what follows must wait for. Inside Do.
+// Capture records into the graph what f queues on the stream, to run after wait. It returns the
+// nodes that later nodes must depend on. It must run inside Do.
 func (g *Graph) Capture(s Stream, wait []Node, f func() error) ([]Node, error) {
 	var c captureCalls
 	if err := g.c.driver.bind(&c); err != nil {
@@ -42,7 +42,7 @@ func (g *Graph) Capture(s Stream, wait []Node, f func() error) ([]Node, error) {
 		uintptr(unsafe.Pointer(&nodes)), uintptr(unsafe.Pointer(&edges)), uintptr(unsafe.Pointer(&n)))
 	err := g.c.check("cuStreamGetCaptureInfo", Result(r))
 	var last []Node
-	if err == nil && n > 0 { // the driver's memory, good until the capture goes on
+	if err == nil && n > 0 { // memory of the driver, valid until the capture continues
 		last = append(last, unsafe.Slice(*(**Node)(unsafe.Pointer(&nodes)), n)...)
 	}
 	r, _, _ = purego.SyscallN(c.End, uintptr(s), uintptr(unsafe.Pointer(&graph)))

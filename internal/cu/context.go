@@ -11,18 +11,18 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// Context is one GPU in use. The driver ties a context to an OS thread, so every call runs on one
-// locked goroutine: callers hand it work with Do and never touch the driver themselves.
+// Context is one GPU in use. The driver binds a context to an OS thread, so all calls run on one
+// locked goroutine: callers pass functions to Do and never call the driver themselves.
 type Context struct {
 	Device
 	driver  *Driver
 	c       calls
 	s       stepCalls
-	l       *libraryCalls // nil where the driver has none
+	l       *libraryCalls // nil: the driver has no such calls
 	words   [4]uintptr
 	handle  int32
-	primary uintptr // current on the threads that make calls
-	// the library that a module is of, by Module, where there is one
+	primary uintptr // the primary context, current on the threads that make calls
+	// by Module: its library, if it was loaded as one
 	libraries sync.Map
 	work      chan task
 	done      chan struct{}
@@ -33,7 +33,7 @@ type task struct {
 	err chan error
 }
 
-// NewContext opens the GPU with that ordinal.
+// NewContext opens the GPU with the given ordinal.
 func (d *Driver) NewContext(ordinal int) (*Context, error) {
 	devices, err := d.Devices()
 	if err != nil {
@@ -66,7 +66,7 @@ func (d *Driver) NewContext(ordinal int) (*Context, error) {
 	return c, nil
 }
 
-// bind resolves every field of calls or stepCalls by its tag.
+// bind looks up every field of calls or stepCalls by its tag.
 func (d *Driver) bind(into any) error {
 	v := reflect.ValueOf(into).Elem()
 	for i := range v.NumField() {
@@ -84,7 +84,7 @@ func (d *Driver) bind(into any) error {
 	return nil
 }
 
-// loop runs tasks on a thread of its own until Close.
+// loop runs tasks on a locked thread until Close.
 func (c *Context) loop() {
 	runtime.LockOSThread()
 	defer close(c.done)
@@ -103,7 +103,7 @@ func (c *Context) Do(f func() error) error {
 	return err
 }
 
-// Close gives the context back. Memory and modules must be released before.
+// Close releases the context. Memory and modules must be freed before.
 func (c *Context) Close() error {
 	err := c.Do(func() error { return c.check("cuDevicePrimaryCtxRelease", c.c.PrimaryCtxRelease(c.handle)) })
 	close(c.work)
@@ -113,39 +113,39 @@ func (c *Context) Close() error {
 
 func (c *Context) check(call string, r Result) error { return c.driver.check(call, r) }
 
-// Attribute reads a CUdevice_attribute by its number.
+// Attribute returns a CUdevice_attribute by its number.
 func (c *Context) Attribute(number int) (int, error) {
 	var v int32
 	err := c.check("cuDeviceGetAttribute", c.driver.cuDeviceGetAttr(&v, int32(number), c.handle))
 	return int(v), err
 }
 
-// Attributes that backends plan by (CUdevice_attribute).
+// Attributes by which backends choose kernels (CUdevice_attribute).
 const (
 	AttrMultiprocessors = 16
-	AttrMaxSharedOptin  = 97 // bytes of shared memory that a block may opt in to
+	AttrMaxSharedOptin  = 97 // bytes of shared memory that a block can opt in to
 	AttrClockKHz        = 13
 )
 
 // The calls below must run inside Do.
 
-// Alloc reserves device memory.
+// Alloc allocates device memory.
 func (c *Context) Alloc(bytes int) (uint64, error) {
 	var p uint64
 	err := c.check("cuMemAlloc", c.c.MemAlloc(&p, uintptr(max(bytes, 4))))
 	return p, err
 }
 
-// Free gives device memory back.
+// Free frees device memory.
 func (c *Context) Free(p uint64) error { return c.check("cuMemFree", c.c.MemFree(p)) }
 
-// MemInfo is the card's free and total memory in bytes.
+// MemInfo returns the GPU's free and total memory in bytes.
 func (c *Context) MemInfo() (free, total uint64, err error) {
 	err = c.check("cuMemGetInfo", c.c.MemGetInfo(&free, &total))
 	return free, total, err
 }
 
-// HostAlloc reserves page-locked host memory, which copies cross the bus from without a detour.
+// HostAlloc allocates page-locked host memory, which the GPU reads without an intermediate copy.
 func (c *Context) HostAlloc(bytes int) ([]byte, error) {
 	var p unsafe.Pointer
 	if err := c.check("cuMemHostAlloc", c.c.MemHostAlloc(&p, uintptr(bytes), 0)); err != nil {
@@ -154,12 +154,12 @@ func (c *Context) HostAlloc(bytes int) ([]byte, error) {
 	return unsafe.Slice((*byte)(p), bytes), nil
 }
 
-// FreeHost gives page-locked memory back.
+// FreeHost frees page-locked memory.
 func (c *Context) FreeHost(b []byte) error {
 	return c.check("cuMemFreeHost", c.c.MemFreeHost(unsafe.Pointer(unsafe.SliceData(b))))
 }
 
-// CopyIn queues a copy to the device. src must stay as it is until the stream has passed the copy.
+// CopyIn queues a copy to the device. src must not change until the stream has executed the copy.
 func (c *Context) CopyIn(dst uint64, src unsafe.Pointer, bytes int, s Stream) error {
 	return c.check("cuMemcpyHtoD", c.c.CopyIn(dst, src, uintptr(bytes), uintptr(s)))
 }
@@ -174,8 +174,8 @@ func (c *Context) CopyWithin(dst, src uint64, bytes int, s Stream) error {
 	return c.check("cuMemcpyDtoD", c.step(c.s.CopyWithin, uintptr(dst), uintptr(src), uintptr(bytes), uintptr(s)))
 }
 
-// CopyLocked queues a copy of page-locked memory (HostAlloc) to the device. src must stay as it is
-// until the stream has passed the copy.
+// CopyLocked queues a copy of page-locked memory (HostAlloc) to the device. src must not change
+// until the stream has executed the copy.
 func (c *Context) CopyLocked(dst uint64, src []byte, s Stream) error {
 	from := uintptr(unsafe.Pointer(unsafe.SliceData(src)))
 	return c.check("cuMemcpyHtoD", c.step(c.s.CopyLocked, uintptr(dst), from, uintptr(len(src)), uintptr(s)))

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// fake is a driver whose every call answers code, with the given name for it.
+// fake returns a driver whose calls all return code, with the given name and description for it.
 func fake(code Result, name, detail string) *Driver {
 	text := func(s string) func(Result, *uintptr) Result {
 		if s == "" {
@@ -65,7 +65,7 @@ func TestDevicesAreDescribed(t *testing.T) {
 	}
 }
 
-// Without a driver, Open must say so in one line; with one, the same call must list its devices.
+// Without a driver, Open returns a one-line error; with one, Devices lists its devices.
 func TestOpenExplainsItself(t *testing.T) {
 	d, err := Open()
 	if err != nil {
@@ -85,9 +85,9 @@ func TestOpenExplainsItself(t *testing.T) {
 	}
 }
 
-// TestModulesAreLibraries: an image is loaded as a library and unloaded as one. Where the driver
-// has no libraries, or refuses this one at either call, it is loaded as a module, which says what
-// is wrong with it, and nothing of the library is left.
+// TestModulesAreLibraries: an image is loaded and unloaded as a library. If the driver has no
+// libraries, or refuses this one at either call, it is loaded as a module, which reports errors in
+// it, and the library is unloaded.
 func TestModulesAreLibraries(t *testing.T) {
 	for _, c := range []struct {
 		name                 string

@@ -2,7 +2,7 @@ package cu
 
 import "bytes"
 
-// Device is one GPU as the driver describes it.
+// Device describes a GPU.
 type Device struct {
 	Ordinal      int
 	Name         string
@@ -10,13 +10,13 @@ type Device struct {
 	Major, Minor int // compute capability
 }
 
-// The driver's numbers for the two halves of the compute capability (CUdevice_attribute).
+// The attributes of the compute capability (CUdevice_attribute).
 const (
 	attrCapabilityMajor = 75
 	attrCapabilityMinor = 76
 )
 
-// Devices lists the GPUs that the driver lets this process see.
+// Devices returns the GPUs that are visible to this process.
 func (d *Driver) Devices() ([]Device, error) {
 	var count int32
 	if err := d.check("cuDeviceGetCount", d.cuDeviceGetCount(&count)); err != nil {

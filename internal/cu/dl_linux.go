@@ -7,8 +7,8 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// dlopen stays on one thread until the loader's words for a failure are read: they belong to the
-// thread that failed.
+// dlopen opens a library. The goroutine stays on one thread, because dlerror describes the last
+// failure of the calling thread.
 func dlopen(name string) (uintptr, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

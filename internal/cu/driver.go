@@ -1,9 +1,9 @@
-// Package cu is the CUDA driver, reached through purego: no cgo, no toolkit, only libcuda.so.1.
-// It knows devices, contexts, memory, streams, modules, graphs and the driver's errors, and no
-// kernel.
+// Package cu calls the CUDA driver for the GPU backend (internal/kernel/cuda). It loads
+// libcuda.so.1 at run time through purego, without cgo or the CUDA toolkit. It covers devices,
+// contexts, memory, streams, modules, graphs and errors, and does not depend on any kernel.
 //
-// Every driver call returns a result code and every code passes through check. A call whose result
-// is dropped would surface as another call's failure later, because the driver's errors are sticky.
+// The result of every driver call passes through check. A result that is ignored would appear later
+// as the failure of another call, because the driver's errors are sticky.
 package cu
 
 import (
@@ -15,16 +15,16 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// library is the name the driver package installs; the bare libcuda.so belongs to the toolkit.
+// library is the file that the driver package installs; libcuda.so belongs to the toolkit.
 const library = "libcuda.so.1"
 
-// ErrNoDriver is that this machine has no CUDA driver.
+// ErrNoDriver is the error on a machine without a CUDA driver.
 var ErrNoDriver = errors.New("no CUDA driver")
 
-// Symbols gives the address of one of the driver's entry points by its name.
+// Symbols returns the address of a driver function by its name.
 type Symbols func(name string) (uintptr, error)
 
-// Driver is the loaded driver library. All its methods are safe to call from any goroutine.
+// Driver is the loaded driver library. Its methods may be called from any goroutine.
 type Driver struct {
 	symbol             Symbols
 	cuInit             func(flags uint32) Result
@@ -38,11 +38,11 @@ type Driver struct {
 	cuGetErrorString   func(code Result, text *uintptr) Result
 }
 
-// Open loads and initialises the driver once per process; later calls return the same outcome.
-// The error says in one line why there is none: no library, or the driver's own refusal.
+// Open loads and initializes the driver once per process. Later calls return the same result. The
+// error is one line: the library is missing, or the driver refused to initialize.
 func Open() (*Driver, error) { return (*installed.Load())() }
 
-// installed is what Open does.
+// installed is the implementation of Open.
 var installed atomic.Pointer[func() (*Driver, error)]
 
 func init() {
@@ -50,8 +50,8 @@ func init() {
 	installed.Store(&once)
 }
 
-// Replace has Open give the driver of other entry points, of which each is called as the library's
-// own is, until restore is called. Tests have one that interprets kernels.
+// Replace makes Open return a driver with other functions, which are called like those of the
+// library, until restore is called. Tests use a driver that interprets kernels.
 func Replace(symbols Symbols) (restore func()) {
 	once := sync.OnceValues(func() (*Driver, error) { return initialised(symbols) })
 	before := installed.Swap(&once)
@@ -66,10 +66,10 @@ func open() (*Driver, error) {
 	return initialised(func(name string) (uintptr, error) { return dlsym(handle, name) })
 }
 
-// initialised is the driver of those entry points, ready to use.
+// initialised returns an initialized driver with these functions.
 func initialised(symbols Symbols) (*Driver, error) {
 	d := &Driver{symbol: symbols}
-	// The _v2 name carries 64-bit sizes; the bare one is the 32-bit entry kept for old programs.
+	// The _v2 name has 64-bit sizes; the other name is the 32-bit function for old programs.
 	for _, s := range []struct {
 		name string
 		fn   any
@@ -96,7 +96,7 @@ func initialised(symbols Symbols) (*Driver, error) {
 	return d, nil
 }
 
-// Version is the newest CUDA the driver speaks, as major and minor.
+// Version returns the newest CUDA version that the driver supports.
 func (d *Driver) Version() (major, minor int, err error) {
 	var v int32
 	if err := d.check("cuDriverGetVersion", d.cuDriverGetVersion(&v)); err != nil {

@@ -8,11 +8,11 @@ import (
 // Result is the driver's CUresult; 0 is success.
 type Result int32
 
-// Error is a driver call that failed: which call, the code, and CUDA's own name and words for it.
+// Error is a failed driver call: the call, its code, and CUDA's name and description of the code.
 type Error struct {
 	Call   string
 	Code   Result
-	Name   string // CUDA_ERROR_NO_DEVICE, say
+	Name   string // for example CUDA_ERROR_NO_DEVICE
 	Detail string
 }
 
@@ -26,7 +26,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s (%d): %s", e.Call, e.Name, e.Code, e.Detail)
 }
 
-// check turns a result into nil or an *Error. Both lookups work before cuInit has succeeded.
+// check converts a result to nil or an *Error. It works before cuInit has succeeded.
 func (d *Driver) check(call string, code Result) error {
 	if code == 0 {
 		return nil
@@ -43,13 +43,13 @@ func (d *Driver) check(call string, code Result) error {
 	return e
 }
 
-// cString copies a NUL-terminated string that the driver owns.
+// cString copies a NUL-terminated string of the driver.
 func cString(address uintptr) string {
 	if address == 0 {
 		return ""
 	}
-	// The address is the driver's static storage, never Go's heap; reading it through a pointer to
-	// the variable states that to vet.
+	// The address is in the driver's static storage, not in Go's heap. Reading it through a pointer
+	// to the variable satisfies vet.
 	p := *(**byte)(unsafe.Pointer(&address))
 	n := 0
 	for *(*byte)(unsafe.Add(unsafe.Pointer(p), n)) != 0 {

@@ -7,12 +7,13 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// unpack reads all modules, from any number of goroutines.
+// unpack returns a decoder for all modules, which any number of goroutines can use.
 var unpack = sync.OnceValues(func() (*zstd.Decoder, error) {
 	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(0))
 })
 
-// Inflate gives the text of PTX that scripts/ptx has compressed, or an error where it was damaged.
+// Inflate decompresses PTX that scripts/ptx has compressed. It returns an error if the data is
+// damaged.
 func Inflate(packed []byte) ([]byte, error) {
 	z, err := unpack()
 	if err != nil {

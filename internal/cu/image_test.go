@@ -6,7 +6,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// TestInflate: a module comes back as it was packed, and one that was cut or damaged is an error.
+// TestInflate: a module is restored, and truncated or damaged data is an error.
 func TestInflate(t *testing.T) {
 	z, err := zstd.NewWriter(nil)
 	if err != nil {
@@ -17,7 +17,7 @@ func TestInflate(t *testing.T) {
 		t.Errorf("%q, %v", text, err)
 	}
 	damaged := append([]byte(nil), packed...)
-	damaged[len(damaged)-1] ^= 1 // of the checksum
+	damaged[len(damaged)-1] ^= 1 // a byte of the checksum
 	for name, bad := range map[string][]byte{"cut": packed[:len(packed)-1], "damaged": damaged, "no frame": []byte("PTX")} {
 		if text, err := Inflate(bad); err == nil {
 			t.Errorf("%s: %q", name, text)

@@ -14,13 +14,13 @@ import (
 // Module is a loaded image of kernels.
 type Module uintptr
 
-// Function is one kernel.
+// Function is a kernel.
 type Function struct {
 	handle uintptr
 	name   string
 }
 
-// The driver's numbers (CUjit_option, CUfunction_attribute).
+// The driver's constants (CUjit_option, CUfunction_attribute).
 const (
 	jitErrorLog        = 5
 	jitErrorLogSize    = 6
@@ -29,28 +29,27 @@ const (
 	attrLocalBytes     = 3
 )
 
-// libraryCalls load code that belongs to no context: CUDA 12.0 or newer. The driver compiles one
-// module of a context at a time, but several libraries.
+// libraryCalls holds the functions that load code without a context: CUDA 12.0 or newer. The driver
+// compiles modules of a context one at a time, but libraries concurrently.
 type libraryCalls struct {
 	Load   func(lib *uintptr, code unsafe.Pointer, keys *int32, values *uintptr, n uint32, options *int32, given *uintptr, m uint32) Result `sym:"cuLibraryLoadData"`
 	Module func(m *uintptr, lib uintptr) Result                                                                                             `sym:"cuLibraryGetModule"`
 	Unload func(lib uintptr) Result                                                                                                         `sym:"cuLibraryUnload"`
 }
 
-// LoadAside is Load on a thread of its own, which has no other context: several modules are
-// compiled at a time.
+// LoadAside is Load on another thread, so that several modules are compiled concurrently.
 func (c *Context) LoadAside(name string, code []byte) (Module, error) {
 	var m Module
 	err := c.aside(func() (err error) { m, err = c.Load(name, code); return err })
 	return m, err
 }
 
-// UnloadAside is Unload on a thread of its own.
+// UnloadAside is Unload on another thread.
 func (c *Context) UnloadAside(m Module) error {
 	return c.aside(func() error { return c.Unload(m) })
 }
 
-// aside calls f on a thread that the context is made current on.
+// aside runs f on a thread on which it makes the context current.
 func (c *Context) aside(f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -61,9 +60,10 @@ func (c *Context) aside(f func() error) error {
 	return f()
 }
 
-// Load compiles PTX for this card, all of it at once and as far as the driver optimizes: its linker
-// (cuLinkAddData) keeps calls between files possible, for which it ignores setmaxnreg and runs one
-// wgmma after the other. The driver keeps the code in a cache of its own (Cache). Inside Do.
+// Load compiles the whole PTX for this GPU with the driver's full optimization. The driver's linker
+// (cuLinkAddData) is not used: it would keep calls between files possible, and therefore ignore
+// setmaxnreg and serialize wgmma. The driver caches the compiled code (Cache). It must run inside
+// Do.
 func (c *Context) Load(name string, code []byte) (Module, error) {
 	image := append(append([]byte(nil), code...), 0)
 	if m, ok := c.loadLibrary(image); ok {
@@ -83,8 +83,8 @@ func (c *Context) Load(name string, code []byte) (Module, error) {
 	return Module(m), nil
 }
 
-// loadLibrary loads an image as a library. Where that fails, or the driver has none, the image may
-// still be loaded as a module, or it is said there what is wrong with it.
+// loadLibrary loads an image as a library. If it returns false, because that failed or the driver
+// has no libraries, the caller loads the image as a module, which also reports errors in it.
 func (c *Context) loadLibrary(image []byte) (Module, bool) {
 	if c.l == nil {
 		return 0, false
@@ -103,8 +103,8 @@ func (c *Context) loadLibrary(image []byte) (Module, bool) {
 	return Module(m), true
 }
 
-// Cache is the folder in which the driver keeps the code that it has compiled, "" where it is told
-// to keep none (CUDA_CACHE_DISABLE).
+// Cache returns the folder in which the driver caches compiled code, "" if caching is turned off
+// (CUDA_CACHE_DISABLE).
 func Cache() string {
 	if off := os.Getenv("CUDA_CACHE_DISABLE"); off != "" && off != "0" {
 		return ""
@@ -119,7 +119,7 @@ func Cache() string {
 	return filepath.Join(home, ".nv", "ComputeCache")
 }
 
-// Unload gives the module back. Inside Do.
+// Unload unloads the module. It must run inside Do.
 func (c *Context) Unload(m Module) error {
 	if lib, ok := c.libraries.LoadAndDelete(m); ok {
 		return c.check("cuLibraryUnload", c.l.Unload(lib.(uintptr)))
@@ -127,8 +127,8 @@ func (c *Context) Unload(m Module) error {
 	return c.check("cuModuleUnload", c.c.ModuleUnload(uintptr(m)))
 }
 
-// Function finds a kernel by name and lets it use up to `shared` bytes of dynamic shared memory.
-// Inside Do.
+// Function returns a kernel by name and permits it `shared` bytes of dynamic shared memory. It must
+// run inside Do.
 func (c *Context) Function(m Module, name string, shared int) (Function, error) {
 	text := append([]byte(name), 0)
 	f := Function{name: name}
@@ -143,8 +143,8 @@ func (c *Context) Function(m Module, name string, shared int) (Function, error) 
 	return f, nil
 }
 
-// Resources are the registers and the bytes of local memory (spills) per thread of the kernel.
-// Inside Do.
+// Resources returns the registers and the bytes of local memory (spills) per thread of the kernel.
+// It must run inside Do.
 func (c *Context) Resources(f Function) (registers, local int, err error) {
 	var r, l int32
 	if err := c.check("cuFuncGetAttribute", c.c.FuncGetAttr(&r, attrRegisters, f.handle)); err != nil {
@@ -154,19 +154,20 @@ func (c *Context) Resources(f Function) (registers, local int, err error) {
 	return int(r), int(l), err
 }
 
-// Geometry is how many threads run a kernel, and their dynamic shared memory in bytes.
+// Geometry holds the numbers of blocks and threads of a launch, and its dynamic shared memory in
+// bytes.
 type Geometry struct {
 	Grid, Block [3]int
 	Shared      int
 }
 
-// Args packs kernel arguments: each at its natural alignment, with a pointer to each.
+// Args holds packed kernel arguments, each at its natural alignment, with a pointer to each.
 type Args struct {
 	buf  []byte
 	ptrs []unsafe.Pointer
 }
 
-// PackArgs takes uint64, int64, float64, uint32, int32 and float32 values.
+// PackArgs packs uint64, int64, float64, uint32, int32 and float32 values.
 func PackArgs(values ...any) (*Args, error) {
 	a := &Args{buf: make([]byte, 8*len(values)+8)}
 	for i, v := range values {
@@ -192,7 +193,7 @@ func PackArgs(values ...any) (*Args, error) {
 	return a, nil
 }
 
-// Launch queues one run of the kernel. Inside Do.
+// Launch queues one run of the kernel. It must run inside Do.
 func (c *Context) Launch(f Function, g Geometry, s Stream, a *Args) error {
 	r := c.c.Launch(f.handle, uint32(g.Grid[0]), uint32(g.Grid[1]), uint32(g.Grid[2]),
 		uint32(g.Block[0]), uint32(g.Block[1]), uint32(g.Block[2]), uint32(g.Shared), uintptr(s),

@@ -8,7 +8,7 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// overlapCalls are what edges with a meaning of their own need: CUDA 12.3 or newer.
+// overlapCalls holds the function for programmatic edges: CUDA 12.3 or newer.
 type overlapCalls struct {
 	Add uintptr `sym:"cuGraphAddDependencies_v2"`
 }
@@ -22,14 +22,14 @@ type edge struct {
 // CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC and CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC.
 const programmatic = 1
 
-// Overlaps reports whether the driver knows edges by which a kernel starts before those it depends
-// on have ended, and waits for them itself.
+// Overlaps reports whether the driver supports programmatic edges, with which a kernel starts
+// before its predecessors end and waits for them itself.
 func (d *Driver) Overlaps() bool { return d.bind(&overlapCalls{}) == nil }
 
-// AddOverlapping adds a launch whose blocks may start as soon as every block of the kernels
-// `before` has said that they may, or has ended. The kernel must wait for their end itself
-// (griddepcontrol.wait) before it touches memory; of other nodes, in `after`, it waits for the end.
-// Inside Do.
+// AddOverlapping adds a launch whose blocks may start as soon as every block of the kernels in
+// `before` has permitted it or has ended. The kernel must wait for their end (griddepcontrol.wait)
+// before it accesses memory. It starts after the nodes in `after` have ended. It must run inside
+// Do.
 func (g *Graph) AddOverlapping(f Function, geo Geometry, a *Args, before, after []Node) (Node, error) {
 	node, err := g.Add(f, geo, a, after)
 	if err != nil || len(before) == 0 {

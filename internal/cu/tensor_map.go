@@ -8,20 +8,20 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// tensorMapCalls describe matrices to a card's copy engine: CUDA 12.0 or newer.
+// tensorMapCalls holds the function that describes matrices to the copy engine: CUDA 12.0 or newer.
 type tensorMapCalls struct {
 	Encode uintptr `sym:"cuTensorMapEncodeTiled"`
 }
 
-// Matrix is a matrix of 16-bit floating-point numbers on the card, as its copy engine is to see it:
-// `Box` rows and 64 columns at a time.
+// Matrix describes a matrix of bf16 numbers in device memory for the GPU's copy engine, which
+// copies boxes of `Box` rows and 64 columns.
 type Matrix struct {
-	At         uint64 // of its first number, a multiple of 16
+	At         uint64 // address of the first number, a multiple of 16
 	Rows, Cols int
-	Stride     int // numbers from row to row, a multiple of 8
+	Stride     int // numbers from one row to the next, a multiple of 8
 	Box        int
-	// the matrix is so many, one behind the other: 64 of its columns each, all of its rows; 0: it is
-	// one of rows
+	// the matrix is stored as this number of consecutive blocks, each with 64 of the columns
+	// and all rows; 0: it is stored by rows
 	Blocks int
 }
 
@@ -32,15 +32,15 @@ const (
 	mapSwizzled  = 3
 	mapPromotion = 2
 
-	TileBytes  = 128 // of a description: CUtensorMap
+	TileBytes  = 128 // size of a CUtensorMap
 	mapAligned = 64
 
-	MatrixColumns = 64 // of a box
+	MatrixColumns = 64 // columns of a box
 )
 
-// Tiles is the description that a kernel gives the copy engine, for memory of the card at a
-// multiple of 64 bytes. A box arrives as rows of 128 bytes in which vector q (eight numbers) of row
-// r is at q ^ r%8; what lies outside the matrix is zeros. Inside Do.
+// Tiles returns the description that a kernel passes to the copy engine. It must be copied to
+// device memory at a multiple of 64 bytes. A box arrives as rows of 128 bytes: vector q (eight
+// numbers) of row r is at q ^ r%8. Elements outside of the matrix are zero. It must run inside Do.
 func (c *Context) Tiles(m Matrix) ([]byte, error) {
 	var calls tensorMapCalls
 	if err := c.driver.bind(&calls); err != nil {

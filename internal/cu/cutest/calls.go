@@ -30,7 +30,8 @@ var names = map[uint32]string{invalidValue: "CUDA_ERROR_INVALID_VALUE", outOfMem
 	invalidImage: "CUDA_ERROR_INVALID_IMAGE", invalidPTX: "CUDA_ERROR_INVALID_PTX", invalidHandle: "CUDA_ERROR_INVALID_HANDLE", notFound: "CUDA_ERROR_NOT_FOUND",
 	illegalAddress: "CUDA_ERROR_ILLEGAL_ADDRESS", launchFailed: "CUDA_ERROR_LAUNCH_FAILED"}
 
-// entries are the driver's functions, each with the arguments that C gives it. A result is a code.
+// entries holds the driver's functions with the arguments of their C declarations. Results are
+// codes.
 var entries = map[string]any{
 	"cuInit":             func(flags uint32) uintptr { return success },
 	"cuDriverGetVersion": func(v *int32) uintptr { *v = 12080; return success },
@@ -91,7 +92,7 @@ var entries = map[string]any{
 
 	"cuModuleLoadDataEx": func(m *uintptr, text unsafe.Pointer, n uint32, keys *int32, values *uintptr) uintptr {
 		code, why := loadModule(m, text)
-		for i := range n { // CU_JIT_ERROR_LOG_BUFFER and its size behind it
+		for i := range n { // CU_JIT_ERROR_LOG_BUFFER is followed by its size
 			if unsafe.Slice(keys, n)[i] == 5 && i+1 < n {
 				room := unsafe.Slice(*(**byte)(unsafe.Pointer(&unsafe.Slice(values, n)[i])), unsafe.Slice(values, n)[i+1])
 				copy(room, why+"\x00")
@@ -132,7 +133,7 @@ func known[T any](h uintptr) bool {
 	return ok
 }
 
-// gone is a call's code where all that it names is there.
+// gone returns the code of a call: success if everything it names exists.
 func gone(there bool) uintptr {
 	switch {
 	case here.fault != nil:
@@ -143,7 +144,7 @@ func gone(there bool) uintptr {
 	return said(invalidHandle, "a handle that was never given, or given back")
 }
 
-// why is what the last failed call of each code has to say.
+// why holds the message of the last failed call of each code.
 var why = map[uint32]string{}
 
 func said(code uint32, format string, args ...any) uintptr {
@@ -158,7 +159,7 @@ func detail(code uint32) string {
 	return why[code]
 }
 
-// failed keeps a kernel's fault.
+// failed records a kernel's fault and returns its code.
 func failed(err error) uintptr {
 	var f *ptx.Fault
 	if !errors.As(err, &f) {
@@ -168,7 +169,7 @@ func failed(err error) uintptr {
 	return illegalAddress
 }
 
-// texts are C's strings that callers read, kept for good.
+// texts holds C strings that callers read; they are never freed.
 var texts = map[string][]byte{}
 
 func words(out *uintptr, s string) uintptr {
@@ -184,7 +185,7 @@ func words(out *uintptr, s string) uintptr {
 	return success
 }
 
-// text is a string that ends in a zero byte.
+// text reads a string that ends in a zero byte.
 func text(p unsafe.Pointer) string {
 	n := 0
 	for *(*byte)(unsafe.Add(p, n)) != 0 {
@@ -198,7 +199,7 @@ var (
 	binding   sync.Mutex
 )
 
-// symbol makes an entry point of C, once in a process.
+// symbol returns the address of a function for C. It creates each function once per process.
 func symbol(name string) (uintptr, error) {
 	binding.Lock()
 	defer binding.Unlock()

@@ -1,11 +1,11 @@
-// Package cutest is a CUDA driver without a card, for tests: the entry points that package cu
-// calls, over memory of the host and the interpreter of package ptx. A launch has run when its
-// call returns. What a kernel does wrong is the driver's CUDA_ERROR_ILLEGAL_ADDRESS, and the
-// driver's words for it name the kernel, the line, the block and the thread; as on a card, every
-// later call fails with it, until the card is put in place again.
+// Package cutest is a CUDA driver without a GPU, for tests: it implements the functions that
+// package cu calls with host memory and the interpreter of package ptx. A launch has completed when
+// its call returns. A fault of a kernel is CUDA_ERROR_ILLEGAL_ADDRESS, with a message that names
+// the kernel, the line, the block and the thread. As with a real GPU, every later call then fails
+// with it, until Install is called again.
 //
-// What a reader could break: the program must never import this package, and no memory that a
-// kernel or a copy touches may lie in Go's heap.
+// Haul itself never imports this package. Memory that kernels or copies access is never in Go's
+// heap.
 package cutest
 
 import (
@@ -17,27 +17,26 @@ import (
 	"haul/internal/ptx"
 )
 
-// Card is what the driver says of itself.
+// Card describes an interpreted GPU.
 type Card struct {
 	Name            string
 	Major, Minor    int // compute capability
 	Multiprocessors int
 	Memory          int // bytes
-	Shared          int // the most that a block may have, in bytes
+	Shared          int // the largest shared memory of a block, in bytes
 	Races           bool
-	// of what a graph leaves open, the launch that was added last runs first
+	// of the launches of a graph that may run next, the last one added runs first
 	Late bool
 }
 
-// Ampere runs the kernels that every GPU runs, Hopper also the modules for sm_90a. Both have few
-// multiprocessors, so that few blocks are as many as the kernels want.
+// Ampere runs the kernels for every GPU, Hopper also the modules for sm_90a. Both have few
+// multiprocessors, so that kernels launch few blocks.
 var (
 	Ampere = Card{Name: "interpreted sm_80", Major: 8, Multiprocessors: 4, Memory: 8 << 30, Shared: 163 << 10}
 	Hopper = Card{Name: "interpreted sm_90a", Major: 9, Multiprocessors: 4, Memory: 8 << 30, Shared: 227 << 10}
 )
 
-// Install puts cards where cu.Open finds them, until restore is called. Contexts that are open keep
-// theirs.
+// Install makes cu.Open find these GPUs, until restore is called. Open contexts keep their GPU.
 func Install(cards ...Card) (restore func()) {
 	use.Lock()
 	before := here
@@ -52,12 +51,12 @@ func Install(cards ...Card) (restore func()) {
 	}
 }
 
-// Variable is the environment's wish for an interpreted card: its architecture, "sm_80" or
-// "sm_90a". With ",races" behind it shared memory is watched for races, with ",late" launches of a
-// graph run as late as its edges allow.
+// Variable is the environment variable that selects an interpreted GPU by its architecture, "sm_80"
+// or "sm_90a". A suffix ",races" turns on the detection of races in shared memory; ",late" runs the
+// launches of a graph as late as its edges allow.
 const Variable = "HAUL_CARD"
 
-// Wanted installs the card that the environment asks for, for the rest of the process.
+// Wanted installs the GPU that the environment selects, until the process ends.
 func Wanted() error {
 	switch want := os.Getenv(Variable); want {
 	case "":
@@ -79,27 +78,27 @@ func Wanted() error {
 	return nil
 }
 
-// With is the card with its checks.
+// With returns the GPU with these checks.
 func (c Card) With(races, late bool) Card {
 	c.Races, c.Late = races, late
 	return c
 }
 
-// use holds the machine while a call is under way.
+// use guards here during every call.
 var (
 	use  sync.Mutex
 	here *machine
 )
 
-// machine is all that the driver keeps.
+// machine is the state of the driver.
 type machine struct {
 	cards        []Card
 	memory       ptx.Memory
-	owned        map[uint64][]byte // device memory and locked memory, by address
-	taken        int               // bytes of device memory
+	owned        map[uint64][]byte // device memory and page-locked memory, by address
+	taken        int               // bytes of device memory in use
 	handles      map[uintptr]any
 	last         uintptr
-	fault        error // of a kernel: all calls fail after it
+	fault        error // fault of a kernel: all later calls fail
 	Instructions int64
 }
 
@@ -109,20 +108,20 @@ func (m *machine) add(v any) uintptr {
 	return m.last
 }
 
-// find is a handle's object.
+// find returns the object of a handle.
 func find[T any](h uintptr) (T, bool) {
 	v, ok := here.handles[h].(T)
 	return v, ok
 }
 
-// drop forgets a handle of that kind.
+// drop deletes a handle to an object of type T, and reports whether it existed.
 func drop[T any](h uintptr) bool {
 	_, ok := find[T](h)
 	delete(here.handles, h)
 	return ok
 }
 
-// Executed is how many instructions of warps the kernels have taken since Install.
+// Executed returns the number of warp instructions that kernels have executed since Install.
 func Executed() int64 {
 	use.Lock()
 	defer use.Unlock()

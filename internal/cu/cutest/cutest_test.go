@@ -12,7 +12,7 @@ import (
 	"haul/internal/cu/cutest"
 )
 
-// add writes words + by to out, one per thread.
+// add writes words + by to out, one word per thread.
 const add = `.version 7.5
 .target sm_80
 .address_size 64
@@ -40,8 +40,8 @@ const add = `.version 7.5
 }
 `
 
-// opened is a context of an interpreted card with the kernel and two buffers of 64 words, the first
-// filled with sevens.
+// opened returns a context of an interpreted GPU with the kernel and two buffers of 64 words. The
+// first buffer is filled with sevens.
 func opened(t *testing.T, card cutest.Card) (c *cu.Context, f cu.Function, s cu.Stream, in, out uint64) {
 	t.Helper()
 	t.Cleanup(cutest.Install(card))
@@ -82,7 +82,7 @@ func do(t *testing.T, c *cu.Context, f func() error) {
 	}
 }
 
-// last is the last word of a buffer.
+// last returns the last word of a buffer.
 func last(t *testing.T, c *cu.Context, s cu.Stream, at uint64) uint32 {
 	t.Helper()
 	words := make([]byte, 256)
@@ -92,8 +92,8 @@ func last(t *testing.T, c *cu.Context, s cu.Stream, at uint64) uint32 {
 	return binary.LittleEndian.Uint32(words[252:])
 }
 
-// TestLaunches: a kernel runs over its grid, alone and in a graph whose launches keep their order,
-// whichever of them a card may begin with.
+// TestLaunches: a kernel runs over its grid, alone and in a graph. The order of the graph's edges
+// holds for both orders in which a GPU may start launches.
 func TestLaunches(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		c, f, s, in, out := opened(t, cutest.Hopper.With(true, late))
@@ -143,7 +143,7 @@ func TestLaunches(t *testing.T) {
 	}
 }
 
-// TestAMissingEdgeShows: of launches that nothing orders the last goes first on a late card.
+// TestAMissingEdgeShows: of unordered launches the last one runs first if Late is set.
 func TestAMissingEdgeShows(t *testing.T) {
 	for late, want := range map[bool]uint32{false: 18, true: 10} {
 		c, f, s, in, out := opened(t, cutest.Ampere.With(false, late))
@@ -173,8 +173,8 @@ func TestAMissingEdgeShows(t *testing.T) {
 	}
 }
 
-// TestFaultsReachTheCaller: what a kernel does wrong is in the driver's words, and stays; so are
-// launches and images that no card takes.
+// TestFaultsReachTheCaller: a kernel's fault is in the driver's message and stays. Launches that no
+// GPU accepts are errors too.
 func TestFaultsReachTheCaller(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -205,7 +205,7 @@ func TestFaultsReachTheCaller(t *testing.T) {
 	}
 }
 
-// TestImagesAreRefused: text that is no PTX, and code for another card.
+// TestImagesAreRefused: text that is not PTX, and code for another GPU, are errors.
 func TestImagesAreRefused(t *testing.T) {
 	c, _, _, _, _ := opened(t, cutest.Ampere)
 	for text, want := range map[string]string{
@@ -220,7 +220,7 @@ func TestImagesAreRefused(t *testing.T) {
 	}
 }
 
-// TestMemoryIsCounted: what is taken comes back, and too much is an error by its name.
+// TestMemoryIsCounted: freed memory is available again, and exceeding the memory is its own error.
 func TestMemoryIsCounted(t *testing.T) {
 	c, _, _, _, _ := opened(t, cutest.Ampere)
 	do(t, c, func() error {

@@ -7,13 +7,13 @@ import (
 
 type graph struct{ nodes []*node }
 
-// node is a launch of a graph, with those that it runs after.
+// node is a launch of a graph, with the launches that it depends on.
 type node struct {
 	launch launch
 	after  []*node
 }
 
-// ready is a graph that can be launched: its launches in the order in which they run.
+// ready is an instantiated graph: its launches in execution order.
 type ready struct{ order []*node }
 
 // nodeParams is CUDA_KERNEL_NODE_PARAMS.
@@ -51,8 +51,8 @@ func addKernel(out *uintptr, g uintptr, deps *uintptr, n uintptr, params unsafe.
 	return success
 }
 
-// addDependencies adds edges by which a kernel may start before the other has ended; it waits for
-// the end itself, and here runs behind it.
+// addDependencies adds programmatic edges, with which a kernel may start before its predecessor
+// ends and waits for that end itself. Here it starts after the end.
 func addDependencies(g uintptr, from, to *uintptr, edges unsafe.Pointer, n uintptr) uintptr {
 	if !known[*graph](g) {
 		return gone(false)
@@ -81,8 +81,8 @@ func instantiate(out *uintptr, g uintptr, flags uint64) uintptr {
 	return success
 }
 
-// sorted puts launches into an order that the edges allow: as they were added, or late, in which of
-// those that could run the last one goes first.
+// sorted returns launches in an order that the edges allow: in the order of adding, or if late with
+// the last one first among those that could run.
 func sorted(nodes []*node, late bool) ([]*node, bool) {
 	left := slices.Clone(nodes)
 	if late {

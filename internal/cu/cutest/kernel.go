@@ -13,11 +13,11 @@ import (
 // function is a kernel of a module.
 type function struct {
 	p       *ptx.Program
-	image   string // the first line of its module
-	dynamic int    // bytes of dynamic shared memory that it may have
+	image   string // first line of its module
+	dynamic int    // limit of its dynamic shared memory, in bytes
 }
 
-// Without asking a block may have so much.
+// plainShared is the shared memory that a block can use without opting in to more.
 const plainShared = 48 << 10
 
 // loaded is a module with the first line of its text.
@@ -26,8 +26,8 @@ type loaded struct {
 	first string
 }
 
-// Launched returns the kernels that the process has launched so far, by the first line of their
-// module's text.
+// Launched returns the kernels that the process has launched, by the first line of their module's
+// text.
 func Launched() map[string][]string {
 	use.Lock()
 	defer use.Unlock()
@@ -40,7 +40,7 @@ func Launched() map[string][]string {
 
 var launched = map[string]map[string]bool{}
 
-// ran notes a launch.
+// ran records a launch.
 func (f *function) ran() {
 	if launched[f.image] == nil {
 		launched[f.image] = map[string]bool{}
@@ -114,7 +114,7 @@ func getAttribute(v *int32, attribute int32, f uintptr) uintptr {
 		*v = int32(fn.p.Static())
 	case attrLocal:
 		*v = int32(fn.p.Local())
-	case attrRegisters: // what a compiler for the card would need is not known
+	case attrRegisters: // unknown: it depends on the driver's compiler
 		*v = 32
 	default:
 		return said(invalidValue, "function attribute %d is not known here", attribute)
@@ -128,7 +128,7 @@ type launch struct {
 	f *function
 }
 
-// bind copies a launch's arguments, each of as many bytes as the kernel takes.
+// bind copies the arguments of a launch, by the sizes of the kernel's parameters.
 func (f *function) bind(grid, block [3]uint32, shared uint32, params unsafe.Pointer) (launch, error) {
 	l := launch{ptx.Launch{Program: f.p, Dynamic: int(shared), Memory: &here.memory, Races: here.cards[0].Races}, f}
 	if int(shared) > f.dynamic {

@@ -8,7 +8,7 @@ import (
 	"haul/internal/ptx"
 )
 
-// locked is the function with the machine held while it runs.
+// locked returns f with the lock `use` held during each call.
 func locked(f any) any {
 	v := reflect.ValueOf(f)
 	return reflect.MakeFunc(v.Type(), func(args []reflect.Value) []reflect.Value {
@@ -18,7 +18,7 @@ func locked(f any) any {
 	}).Interface()
 }
 
-// Fresh memory up to so many bytes is filled with what no kernel can mean.
+// New memory up to this size is filled with values that no kernel can mean.
 const poisoned = 16 << 20
 
 func memAlloc(p *uint64, n uintptr) uintptr {
@@ -45,7 +45,7 @@ func memAlloc(p *uint64, n uintptr) uintptr {
 	return success
 }
 
-// keep lets kernels touch memory of the host.
+// keep makes host memory accessible to kernels.
 func keep(b []byte) uint64 {
 	at := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
 	here.owned[at] = b
@@ -81,7 +81,7 @@ func memInfo(free, total *uint64) uintptr {
 	return success
 }
 
-// within is memory of the card that a copy touches.
+// within returns the device memory of a copy, or the code of an error.
 func within(at uint64, n uintptr) ([]byte, uintptr) {
 	if here.fault != nil {
 		return nil, illegalAddress
@@ -132,8 +132,8 @@ func memset(to uint64, v uint32, n, s uintptr) uintptr {
 	return code
 }
 
-// encodeTiled describes a matrix of 16-bit numbers, or so many, to the copy engine: rows of 128
-// bytes that are swizzled, zeros outside. Nothing else is known.
+// encodeTiled describes a matrix of 16-bit numbers, or several matrices, for the copy engine: rows
+// of 128 bytes, swizzled, with zeros outside. Other descriptions are errors.
 func encodeTiled(to unsafe.Pointer, kind, rank uint32, at uint64, sizes, strides *uint64, box, steps *uint32, interleave, swizzle, promotion, outside uint32) uintptr {
 	const bf16, swizzled = 9, 3
 	if kind != bf16 || rank < 2 || rank > 3 || interleave != 0 || swizzle != swizzled || outside != 0 {

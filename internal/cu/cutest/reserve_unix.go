@@ -4,7 +4,7 @@ package cutest
 
 import "syscall"
 
-// reserve gives zeroed memory outside of Go's heap.
+// reserve returns zeroed memory outside of Go's heap.
 func reserve(n int) ([]byte, error) {
 	return syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 }
