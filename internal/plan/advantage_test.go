@@ -11,15 +11,15 @@ import (
 	"haul/internal/rng"
 )
 
-// learner is a recorded step of policy gradient in full precision: sampled routes, their advantage,
-// and whatever the step makes of it.
+// learner is a recorded step of policy gradient in float64: sampled routes, their advantage, and
+// what the step computes from it.
 type learner struct {
 	run       *reference.Runner[float64]
 	routes    *plan.Routes
 	adv, base *kernel.Tensor
 }
 
-// record records the step; base is what a Given baseline holds.
+// record records the step; base is the Given baseline.
 func record(t *testing.T, batch int, mode kernel.BaselineMode, starts int, decay float64, base []float32, adam *kernel.AdamW) *learner {
 	t.Helper()
 	m, err := model.NewGT(model.GTConfig{Width: 6, Heads: 2, Layers: 1, FeedMul: 2})
@@ -50,8 +50,8 @@ func record(t *testing.T, batch int, mode kernel.BaselineMode, starts int, decay
 	return l
 }
 
-// roomy draws instances that one vehicle can serve: how long a route is depends on its order alone,
-// which is what there is to learn.
+// roomy generates instances that one vehicle can serve: the length of a route then depends only on
+// its order.
 func roomy(p *plan.Plan) model.Instances {
 	in := generate(p)
 	in.Capacity = 9 * gtNodes
@@ -68,7 +68,7 @@ func meanOf(v []float64) (sum float64) {
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-6*(1+math.Abs(b)) }
 
 // TestAdvantageIsLengthAboveTheBaseline: a route longer than the baseline has a positive advantage,
-// its share of the batch; the sums of the step are those of its routes by their definition.
+// divided by the batch. The sums of the step agree with their definitions.
 func TestAdvantageIsLengthAboveTheBaseline(t *testing.T) {
 	given := []float32{2, 1.5, 2.5, 1, 3}
 	const decay = 0.75
@@ -96,7 +96,7 @@ func TestAdvantageIsLengthAboveTheBaseline(t *testing.T) {
 					case kernel.Running:
 						want = running
 						if n == 0 {
-							want = v // nothing to compare with yet
+							want = v // no earlier step exists
 						}
 					}
 					if got := base[i/c.starts]; !near(got, want) {
@@ -134,7 +134,7 @@ func TestAdvantageIsLengthAboveTheBaseline(t *testing.T) {
 	}
 }
 
-// TestGroupsNeedWholeShards: comparing rows that a shard may part is a caller's bug.
+// TestGroupsNeedWholeShards: comparing rows of different shards panics.
 func TestGroupsNeedWholeShards(t *testing.T) {
 	for _, together := range []bool{true, false} {
 		m, err := model.NewGT(model.GTConfig{Width: 6, Heads: 2, Layers: 1, FeedMul: 2})
@@ -158,9 +158,9 @@ func TestGroupsNeedWholeShards(t *testing.T) {
 	}
 }
 
-// TestLearningShortensRoutes: a step goes down the slope of the expected length, not up: with a
-// baseline that does not depend on what was drawn, sampled routes get shorter. Sums that are made
-// of the same advantage, whatever its sign, could not tell.
+// TestLearningShortensRoutes: an update reduces the expected length. With a baseline that does not
+// depend on the samples, sampled routes get shorter. Sums of the advantage alone would not show a
+// wrong sign.
 func TestLearningShortensRoutes(t *testing.T) {
 	for name, mode := range map[string]kernel.BaselineMode{"shared": kernel.SharedMean, "running": kernel.Running} {
 		t.Run(name, func(t *testing.T) {

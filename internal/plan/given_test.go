@@ -10,8 +10,8 @@ import (
 	"haul/internal/rng"
 )
 
-// TestInstancesThatAreGiven have a row for each of the batch, and actions that are kept outlive the
-// shard that made them.
+// TestInstancesThatAreGiven have a row for each instance of the batch. Actions with Keep are
+// readable after the step.
 func TestInstancesThatAreGiven(t *testing.T) {
 	m, err := model.NewGT(model.GTConfig{Width: 6, Heads: 2, Layers: 1, FeedMul: 2})
 	if err != nil {

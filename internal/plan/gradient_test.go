@@ -13,10 +13,10 @@ import (
 	"haul/internal/rng"
 )
 
-// gtTape is a whole training step of the graph transformer on replayed actions, with the baseline
-// given, so that the loss is a smooth function of the weights alone.
+// gtTape is a training step of the graph transformer on replayed actions with a given baseline: the
+// loss is a smooth function of the weights.
 type gtTape struct {
-	forward, both *reference.Runner[float64] // the loss alone; the loss and its gradient
+	forward, both *reference.Runner[float64] // the loss only; the loss and its gradient
 	store         *reference.Store[float64]
 	layout        *kernel.Layout
 }
@@ -26,7 +26,7 @@ const (
 	gtEntropy        = 0.7
 )
 
-// begins is what a start's customer is to it.
+// begins is the type of a start: forced, viewed or neither.
 type begins string
 
 const (
@@ -70,7 +70,7 @@ func newGTTape(t *testing.T, dropout float32, starts int, begin begins, pairs bo
 	return &gtTape{record(false), record(true), store.(*reference.Store[float64]), m.Layout()}
 }
 
-// scattered starts every parameter away from the symmetric point that ones and zeros are.
+// scattered moves every parameter away from the symmetric initial values one and zero.
 func scattered(l *kernel.Layout) []float32 {
 	w := model.Initial(l, 3)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -117,7 +117,7 @@ func drawActions(t *testing.T, dev kernel.Device, m *model.Network, store kernel
 	return actions
 }
 
-// step runs once, on the same instances every time.
+// step runs once; the instances are the same in every call.
 func step(t *testing.T, run kernel.Runner) {
 	t.Helper()
 	if err := run.SetState(kernel.State{Instances: 8}); err != nil {
@@ -135,9 +135,9 @@ func (g *gtTape) loss(t *testing.T) float64 {
 	return m.Sum(plan.SumLoss)
 }
 
-// A central difference with step h is off by h²·f‴/6 and by the rounding of the loss, 2⁻⁵³·|f|/h.
-// Behind a dropout f‴ reaches 6e3 for a loss of order one: with h = 3e-6 the first is 1e-8 there
-// and the second below 1e-10.
+// A central difference with step h has an error of h²·f‴/6, plus the rounding of the loss,
+// 2⁻⁵³·|f|/h. After a dropout f‴ reaches 6e3 for a loss of order one: with h = 3e-6 the first is
+// 1e-8 and the second below 1e-10.
 const (
 	difference = 3e-6
 	allowed    = 1e-8
@@ -149,7 +149,7 @@ func TestGradientOfGT(t *testing.T) {
 		starts  int
 		begin   begins
 		pairs   bool
-		every   int // how far apart the weights are that are moved; 5 parts no row or head evenly
+		every   int // stride between the weights that are tested; 5 does not divide a row or head
 	}{{0, 1, free, false, 1}, {0, 3, forced, false, 5}, {0.25, 2, free, false, 5}, {0, 2, forced, true, 1}, {0, 3, viewed, false, 5}, {0, 2, viewed, true, 5}} {
 		t.Run(fmt.Sprintf("dropout=%v/starts=%d/%s/pairs=%v", c.dropout, c.starts, c.begin, c.pairs), func(t *testing.T) {
 			g := newGTTape(t, c.dropout, c.starts, c.begin, c.pairs)
@@ -159,7 +159,7 @@ func TestGradientOfGT(t *testing.T) {
 	}
 }
 
-// differ compares a gradient with central differences of the loss, parameter by parameter.
+// differ compares a gradient with central differences of the loss, for each parameter.
 func differ(t *testing.T, l *kernel.Layout, w, got []float64, every int, loss func() float64) {
 	t.Helper()
 	for _, p := range l.Params {

@@ -31,21 +31,21 @@ func (p *Plan) LinearDrop(name string, x, w, bias, residual *kernel.Tensor, drop
 	return y
 }
 
-// LinearGELU records y = GELU(x·wᵀ + bias). What reads y must be linear: its gradient goes on
-// through the GELU in one op.
+// LinearGELU records y = GELU(x·wᵀ + bias). Only linear layers may read y, because their backward
+// op also computes the gradient of the GELU.
 func (p *Plan) LinearGELU(name string, x, w, bias *kernel.Tensor) *kernel.Tensor {
 	y, pre := Compact(p.dense(name, x, w)), Compact(p.dense(name+".pre", x, w))
 	p.op(&kernel.Linear{Y: y, X: x, W: w, Bias: bias, Pre: pre})
 	p.gelu[y] = pre
 	p.reverse(func() {
-		if p.ready[y] { // the gradient of pre by then: see reverseLinear
+		if p.ready[y] { // it then holds the gradient of pre, see reverseLinear
 			p.reverseLinear(x, w, bias, p.Grad(y))
 		}
 	})
 	return y
 }
 
-// dense is the result of x times a weight.
+// dense returns a tensor for the product of x and a weight.
 func (p *Plan) dense(name string, x, w *kernel.Tensor) *kernel.Tensor {
 	if x.Cols() != w.Shape[1] {
 		panic(fmt.Sprintf("plan: linear %s: input %v, weight %v", name, x, w))
@@ -55,8 +55,8 @@ func (p *Plan) dense(name string, x, w *kernel.Tensor) *kernel.Tensor {
 	return p.Shard(name, shape...)
 }
 
-// reverseLinear records the gradients of x·wᵀ + bias. Where x is a GELU its gradient buffer is
-// given that of what the GELU was applied to.
+// reverseLinear records the gradients of x·wᵀ + bias. If x is a GELU, the gradient buffer of x
+// receives the gradient of the GELU's input.
 func (p *Plan) reverseLinear(x, w, bias, dy *kernel.Tensor) {
 	if dw := p.gradWeight(w); dw != nil {
 		p.op(&kernel.LinearGradW{DW: dw, DBias: p.gradWeight(bias), DY: dy, X: x})
@@ -71,8 +71,7 @@ func (p *Plan) reverseLinear(x, w, bias, dy *kernel.Tensor) {
 	p.op(&kernel.LinearGradX{DX: dx, DY: dy, W: w, Pre: p.gelu[x], Accumulate: acc})
 }
 
-// data reports whether x has no gradient: it comes from the host, or from an op that was appended
-// as having none.
+// data reports whether x has no gradient, because the host wrote it or Append recorded its op.
 func (p *Plan) data(x *kernel.Tensor) bool { return !p.made[x.Root()] }
 
 // Norm records layer normalisation of x.
@@ -112,7 +111,7 @@ func (p *Plan) Attention(name string, qkv, posX, posY, slope *kernel.Tensor, hea
 }
 
 // GraphAttention records graph attention over values v [B,N,D], scores [B,N,2H] and far [B,N,H].
-// The scores may be made of v: its gradient begins here.
+// The scores may be computed from v, whose gradient is first written here.
 func (p *Plan) GraphAttention(name string, v, score, far, posX, posY *kernel.Tensor, leak float32) *kernel.Tensor {
 	b, n, d, heads := v.Shape[0], v.Shape[1], v.Shape[2], far.Shape[2]
 	y := p.Shard(name, b, n, d)
@@ -134,7 +133,7 @@ func (p *Plan) GraphAttention(name string, v, score, far, posX, posY *kernel.Ten
 	return y
 }
 
-// GLU records the gated unit: half the columns times the sigmoid of the other half.
+// GLU records the gated linear unit: half of the columns times the sigmoid of the other half.
 func (p *Plan) GLU(name string, g *kernel.Tensor) *kernel.Tensor {
 	shape := append([]int(nil), g.Shape...)
 	shape[len(shape)-1] /= 2

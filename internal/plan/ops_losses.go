@@ -2,8 +2,8 @@ package plan
 
 import "haul/internal/kernel"
 
-// PPO records the clipped policy loss of out, [B,A+1] or [B,T,A+1]; reversing the tape starts here.
-// The spec's tensors are filled in.
+// PPO records the clipped policy loss of out, [B,A+1] or [B,T,A+1], and seeds its gradient. It sets
+// the tensors of spec.
 func (p *Plan) PPO(out, sample *kernel.Tensor, spec kernel.PPO) (sums *kernel.Tensor) {
 	spec.Out, spec.Sample = out, sample
 	spec.Sums = p.Rows("ppo.sums", p.B(), 4*spec.Tokens())
@@ -13,18 +13,19 @@ func (p *Plan) PPO(out, sample *kernel.Tensor, spec kernel.PPO) (sums *kernel.Te
 	return spec.Sums
 }
 
-// The sums that LearnPPO makes, over its samples.
+// The sums that LearnPPO accumulates over samples.
 const (
 	PPOPolicy  = "policy_loss"
 	PPOValue   = "value_loss" // squared errors
 	PPOEntropy = "entropy"
-	PPOClipped = "clipped" // samples whose ratio left the range
+	PPOClipped = "clipped" // samples whose ratio was clipped
 )
 
-// ppoEps is PPO's customary one: with moments near zero a smaller one takes long steps on noise.
+// ppoEps is the usual epsilon of PPO: with a smaller one, moments near zero cause long steps on
+// noise.
 const ppoEps = 1e-5
 
-// LearnPPO records a whole step: the loss of out, the way back, the optimizer and the sums.
+// LearnPPO records a whole step: the loss of out, the backward pass, the optimizer and the sums.
 func (p *Plan) LearnPPO(out, sample *kernel.Tensor, spec kernel.PPO, maxNorm float64) {
 	sums := p.PPO(out, sample, spec)
 	p.Backward()
@@ -36,9 +37,9 @@ func (p *Plan) LearnPPO(out, sample *kernel.Tensor, spec kernel.PPO, maxNorm flo
 	p.Once(tally)
 }
 
-// ImplicitQ records the losses of values [B,T,2A+1] as means over the batch's tokens, times coef;
-// reversing the tape starts here too. The spec's tensors are filled in but Labels, Index and First.
-// weigh [B,T] is what the policy's losses weigh.
+// ImplicitQ records the losses of values [B,T,2A+1] as means over the batch's tokens, times coef,
+// and seeds their gradient. It sets the tensors of spec except Labels, Index and First. weigh [B,T]
+// holds the weights of the policy's losses.
 func (p *Plan) ImplicitQ(name string, values *kernel.Tensor, coef float32, spec kernel.ImplicitQ) (weigh, sums *kernel.Tensor) {
 	tokens := values.Shape[1]
 	spec.Values, spec.Weigh, spec.Sums = values, p.Shard(name+".weigh", p.B(), tokens), p.Rows(name+".sums", p.B(), kernel.ImplicitSums)
@@ -48,15 +49,15 @@ func (p *Plan) ImplicitQ(name string, values *kernel.Tensor, coef float32, spec 
 	return spec.Weigh, spec.Sums
 }
 
-// The sums that TallyValues makes.
+// The sums that TallyValues accumulates.
 const (
-	SumCritic   = "critic.loss" // Σ Q's loss
-	SumValue    = "value.loss"  // Σ v's loss
+	SumCritic   = "critic.loss" // Σ loss of Q
+	SumValue    = "value.loss"  // Σ loss of v
 	SumExpected = "value.sum"   // Σ v
-	SumPaid     = "value.paid"  // tokens that count
+	SumPaid     = "value.paid"  // number of tokens in the sums
 )
 
-// TallyValues records the sums that ImplicitQ leaves.
+// TallyValues records the accumulation of the sums of ImplicitQ.
 func (p *Plan) TallyValues(sums *kernel.Tensor) {
 	o := &kernel.Tally{}
 	for i, name := range []string{SumCritic, SumValue, SumExpected, SumPaid} {

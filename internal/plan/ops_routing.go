@@ -6,25 +6,25 @@ import (
 	"haul/internal/rng"
 )
 
-// Routes are the results of a rollout.
+// Routes holds the results of a rollout.
 type Routes struct {
 	Actions, Steps, Length, LogProb, Entropy *kernel.Tensor
 	op                                       *kernel.Rollout
 }
 
-// RolloutSpec says how routes are drawn.
+// RolloutSpec configures a rollout.
 type RolloutSpec struct {
 	Choice  kernel.Choice
 	Starts  int
 	Forced  bool
 	Viewed  bool
-	MaxStep int // bound on decode steps
+	MaxStep int // bound on the number of decode steps
 	Seed    uint64
-	Keep    bool           // keep the actions for the host
-	Actions *kernel.Tensor // with Replay: what to replay
+	Keep    bool           // the host reads the actions
+	Actions *kernel.Tensor // with Replay: the actions to replay
 }
 
-// Drawn records the drawing of a shard's instances of n nodes.
+// Drawn records the generation of a shard's instances of n nodes.
 func (p *Plan) Drawn(rules kernel.Rules, n int, d kernel.Drawing) kernel.Instances {
 	in := kernel.Instances{Rules: rules, PosX: p.Shard("x", p.B(), n), PosY: p.Shard("y", p.B(), n),
 		Nodes: p.ShardInts("nodes", p.B(), rules.Set.Words(n)), Feature: p.Shard("feature", p.B(), n, len(rules.Set.Features()))}
@@ -32,7 +32,7 @@ func (p *Plan) Drawn(rules kernel.Rules, n int, d kernel.Drawing) kernel.Instanc
 	return in
 }
 
-// Given are instances of n nodes that the host writes, features included.
+// Given returns instances of n nodes that the host writes, features included.
 func (p *Plan) Given(rules kernel.Rules, n int) kernel.Instances {
 	return kernel.Instances{Rules: rules, PosX: p.Rows("x", p.B(), n), PosY: p.Rows("y", p.B(), n),
 		Nodes: p.RowInts("nodes", p.B(), rules.Set.Words(n)), Feature: p.Rows("feature", p.B(), n, len(rules.Set.Features()))}
@@ -55,11 +55,11 @@ func (p *Plan) Rollout(name string, dec kernel.Decoder, s RolloutSpec, purpose r
 	return r
 }
 
-// EntropyBonus is the control block's coefficient of the entropy in PolicyGradient.
+// EntropyBonus is the name of PolicyGradient's entropy coefficient in the control block.
 const EntropyBonus = "entropy"
 
-// PolicyGradient records the gradient of mean(adv·log π) - EntropyBonus·entropy into the decoder's
-// inputs, where reversing the tape starts.
+// PolicyGradient records the gradient of mean(adv·log π) - EntropyBonus·entropy with respect to the
+// decoder's inputs, and seeds the backward pass with it.
 func (p *Plan) PolicyGradient(r *Routes, adv *kernel.Tensor) {
 	d := r.op.Decoder
 	dproj, _ := p.contribute(d.Proj)
@@ -75,26 +75,26 @@ func (p *Plan) PolicyGradient(r *Routes, adv *kernel.Tensor) {
 	p.op(o)
 }
 
-// The scalars of a running baseline: the mean, and the batches in it.
+// The scalars of a running baseline: the mean, and the number of batches in it.
 const (
 	MeanCost    = "mean_cost"
 	MeanBatches = "mean_cost_batches"
 )
 
-// Comparison says how the routes of an instance are weighed against one another. All but By are
-// kernel.Preference's.
+// Comparison configures how routes of one instance are weighted. The fields after By are those of
+// kernel.Preference.
 type Comparison struct {
 	By     kernel.Comparison
-	Alpha  float64 // slope of the pairs' loss
-	Leader float64 // further weight of pairs with the best route
-	Alone  bool    // count it only if no other route ties with the best
-	Margin float64 // scale it by the lead, in shares of the best length; 0: do not
-	Group  int     // rows that are compared with one another (see Together)
+	Alpha  float64 // slope of the loss of pairs
+	Leader float64 // additional weight of pairs with the best route
+	Alone  bool    // apply Leader only if no other route is as short as the best
+	Margin float64 // scale Leader by the lead as a fraction of the best length; 0: no scaling
+	Group  int     // rows that are compared with each other (see Together)
 }
 
-// Advantage records what each route weighs, by its length and the baseline, over instances·starts.
-// base is read with Given and otherwise made here. With Running the baseline is the mean length of
-// the steps before, with that decay; otherwise decay means nothing.
+// Advantage records the weight of each route, over instances·starts, by its length and the
+// baseline. With Given the caller passes base; otherwise Advantage creates it. With Running the
+// baseline is the mean length of earlier steps with this decay; decay is ignored otherwise.
 func (p *Plan) Advantage(r *Routes, mode kernel.BaselineMode, base *kernel.Tensor, decay float64, c Comparison) (adv, used *kernel.Tensor) {
 	if base == nil {
 		base = p.Rows("baseline", p.B(), 1)
@@ -115,7 +115,7 @@ func (p *Plan) Advantage(r *Routes, mode kernel.BaselineMode, base *kernel.Tenso
 	return adv, base
 }
 
-// The sums that TallyRoutes makes beside kernel.SumRows and kernel.SumDecodes.
+// The sums that TallyRoutes accumulates besides kernel.SumRows and kernel.SumDecodes.
 const (
 	SumCost     = "cost"     // Σ route length
 	SumLogCost  = "log_cost" // Σ log of the route length, for the geometric mean
@@ -124,7 +124,7 @@ const (
 	SumEntropy  = "entropy"  // Σ of the mean entropy of a row's decisions
 )
 
-// TallyRoutes records the sums of a step of policy gradient.
+// TallyRoutes records the accumulation of a policy gradient step's sums.
 func (p *Plan) TallyRoutes(r *Routes, adv, base *kernel.Tensor) {
 	p.Once(&kernel.Tally{Sums: []kernel.Sum{
 		{Name: kernel.SumRows, Terms: []kernel.Term{{Weight: 1}}},

@@ -2,7 +2,7 @@ package plan
 
 import "haul/internal/kernel"
 
-// Embed records the sum of table rows that index [B,T,F] names.
+// Embed records the sum of the table rows with the indices in index [B,T,F].
 func (p *Plan) Embed(name string, index *kernel.Tensor, tables ...*kernel.Tensor) *kernel.Tensor {
 	y := p.Shard(name, index.Shape[0], index.Shape[1], tables[0].Cols())
 	p.op(&kernel.Embed{Y: y, Index: index, Tables: tables})
@@ -19,8 +19,8 @@ func (p *Plan) Embed(name string, index *kernel.Tensor, tables ...*kernel.Tensor
 	return y
 }
 
-// Rotate records qkv [B,T,(heads+2·kv)·W] with its queries and keys turned by the positions, below
-// `positions`, that the last field of index [B,T,F] names.
+// Rotate records qkv [B,T,(heads+2·kv)·W] with rotary positions in its queries and keys. The last
+// field of index [B,T,F] holds the positions, which are below `positions`.
 func (p *Plan) Rotate(name string, qkv, index *kernel.Tensor, heads, kv, positions int) *kernel.Tensor {
 	y := p.Shard(name, qkv.Shape...)
 	p.op(&kernel.Rotate{Y: y, X: qkv, Index: index, Heads: heads, KVHeads: kv, Positions: positions})
@@ -37,8 +37,8 @@ func (p *Plan) Rotate(name string, qkv, index *kernel.Tensor, heads, kv, positio
 	return y
 }
 
-// Spread records qkv [B,T,(heads+2·kv)·W] as attention reads it, [B,T,3·heads·W]: with a copy of
-// its group's key and value for every head of queries.
+// Spread records qkv [B,T,(heads+2·kv)·W] in the form of attention, [B,T,3·heads·W]: every query
+// head gets a copy of its group's key and value.
 func (p *Plan) Spread(name string, qkv *kernel.Tensor, heads, kv int) *kernel.Tensor {
 	y := p.Shard(name, qkv.Shape[0], qkv.Shape[1], 3*heads*(qkv.Shape[2]/(heads+2*kv)))
 	y.Compact = qkv.Compact
@@ -56,8 +56,8 @@ func (p *Plan) Spread(name string, qkv *kernel.Tensor, heads, kv int) *kernel.Te
 	return y
 }
 
-// CausalAttention records attention over qkv [B,T,3D] within the sequences that first [B,T] marks
-// off.
+// CausalAttention records attention over qkv [B,T,3D], within the sequences whose beginnings are in
+// first [B,T].
 func (p *Plan) CausalAttention(name string, qkv, first *kernel.Tensor, heads int, drop kernel.Drop) *kernel.Tensor {
 	b, t, d := qkv.Shape[0], qkv.Shape[1], qkv.Shape[2]/3
 	y := p.Shard(name, b, t, d)
@@ -77,9 +77,9 @@ func (p *Plan) CausalAttention(name string, qkv, first *kernel.Tensor, heads int
 	return y
 }
 
-// CacheAttention records one step of attention of qkv [B,1,(heads+2·kv)·W] over what earlier steps
-// left in caches of `tokens` positions: its own or, where of is not nil, those of the instance that
-// it names.
+// CacheAttention records one step of attention of qkv [B,1,(heads+2·kv)·W] over the keys and values
+// of earlier steps, in caches of `tokens` positions. A row uses its own cache, or that of the
+// instance in `of` if `of` is not nil.
 func (p *Plan) CacheAttention(name string, qkv, at, of *kernel.Tensor, tokens, heads, kv int) *kernel.Tensor {
 	b, w := qkv.Shape[0], qkv.Shape[2]/(heads+2*kv)
 	y := p.Shard(name, b, 1, heads*w)
@@ -88,13 +88,14 @@ func (p *Plan) CacheAttention(name string, qkv, at, of *kernel.Tensor, tokens, h
 	return y
 }
 
-// CrossEntropy records the loss of classifiers side by side, each of so many columns, as the mean
-// over the batch's tokens. With learn reversing the tape starts here.
+// CrossEntropy records the loss of classifiers whose logits are next to each other, with columns[i]
+// classes each, as the mean over the batch's tokens. With learn it seeds the backward pass.
 func (p *Plan) CrossEntropy(name string, logits, labels *kernel.Tensor, columns []int, smoothing float32, learn bool) (sums *kernel.Tensor) {
 	return p.WeighedCrossEntropy(name, logits, labels, nil, columns, smoothing, learn)
 }
 
-// WeighedCrossEntropy is CrossEntropy whose first classifier's losses are weighed by weigh [B,T].
+// WeighedCrossEntropy is CrossEntropy with weights weigh [B,T] for the losses of the first
+// classifier.
 func (p *Plan) WeighedCrossEntropy(name string, logits, labels, weigh *kernel.Tensor, columns []int, smoothing float32, learn bool) (sums *kernel.Tensor) {
 	sums = p.Rows(name+".sums", p.B(), 3*len(columns))
 	o := &kernel.CrossEntropy{Logits: logits, Labels: labels, Weigh: weigh, Sums: sums, Columns: columns, Smoothing: smoothing,
@@ -106,23 +107,23 @@ func (p *Plan) WeighedCrossEntropy(name string, logits, labels, weigh *kernel.Te
 	return sums
 }
 
-// HeadSums are a classifier's: the sum of its losses, its labels and how many of them it hit.
+// HeadSums holds the sums of a classifier: its losses, its labels, and its correct predictions.
 type HeadSums struct {
 	Loss         float64
 	Labels, Hits int64
 }
 
-// HeadOf is what TallyHeads has added up for a head.
+// HeadOf returns the sums that TallyHeads has accumulated for a head.
 func HeadOf(m kernel.Metrics, head string) HeadSums {
 	return HeadSums{m.Sum(head + ".loss"), int64(m.Sum(head + ".labels")), int64(m.Sum(head + ".hits"))}
 }
 
-// Put is the reverse of HeadOf.
+// Put is the inverse of HeadOf.
 func (h HeadSums) Put(sums map[string]float64, head string) {
 	sums[head+".loss"], sums[head+".labels"], sums[head+".hits"] = h.Loss, float64(h.Labels), float64(h.Hits)
 }
 
-// TallyHeads records the sums of classifiers as CrossEntropy leaves them, by the heads' names.
+// TallyHeads records the accumulation of CrossEntropy's sums, under the heads' names.
 func (p *Plan) TallyHeads(sums *kernel.Tensor, heads ...string) {
 	o := &kernel.Tally{}
 	for g, head := range heads {
@@ -133,9 +134,9 @@ func (p *Plan) TallyHeads(sums *kernel.Tensor, heads ...string) {
 	p.Once(o)
 }
 
-// GRU records gated recurrent units over the tokens of x [B,T,3D], which begin with state [B,D]. If
-// carry is set, state holds the units after the last token when the step is over. Learning ends at
-// state.
+// GRU records gated recurrent units over the tokens of x [B,T,3D], with initial units state [B,D].
+// If carry is true, state holds the units after the last token when the step is over. No gradient
+// flows to state.
 func (p *Plan) GRU(name string, x, w, bias, state *kernel.Tensor, carry bool) *kernel.Tensor {
 	b, t, d := x.Shape[0], x.Shape[1], w.Shape[1]
 	if x.Shape[2] != 3*d || state.Cols() != d {
@@ -159,7 +160,7 @@ func (p *Plan) GRU(name string, x, w, bias, state *kernel.Tensor, carry bool) *k
 	return h
 }
 
-// Wide is x [B,T·K,D] seen as [B,T,K·D]: K neighbouring tokens as one.
+// Wide returns x [B,T·K,D] viewed as [B,T,K·D]: K neighbouring tokens as one.
 func (p *Plan) Wide(x *kernel.Tensor, k int) *kernel.Tensor {
 	b, t, d := x.Shape[0], x.Shape[1]/k, x.Cols()
 	if x.Parent != nil || t*k != x.Shape[1] {

@@ -6,16 +6,16 @@ import (
 	"haul/internal/kernel"
 )
 
-// span is the lifetime of a shard tensor: from the op that first writes it to the op that last
-// uses it.
+// span is the lifetime of a shard tensor: from the op that first writes it to the op that last uses
+// it.
 type span struct {
 	t           *kernel.Tensor
 	first, last int
 	size        int
 }
 
-// place gives every shard tensor an offset so that no two live ones overlap: largest first, each
-// at the lowest gap among those whose lives cross its own.
+// place assigns offsets to shard tensors so that tensors with overlapping lifetimes do not overlap
+// in memory. It goes from the largest to the smallest tensor and takes the lowest free offset.
 func place(prog *kernel.Program) {
 	spans := spansOf(prog)
 	sort.SliceStable(spans, func(i, j int) bool { return spans[i].size > spans[j].size })
@@ -42,7 +42,8 @@ func place(prog *kernel.Program) {
 	}
 }
 
-// spansOf collects the lives of shard tensors. Reading one before it is written is a recording bug.
+// spansOf returns the lifetimes of shard tensors. It panics if a tensor is read before it is
+// written.
 func spansOf(prog *kernel.Program) []span {
 	live := map[*kernel.Tensor]*span{}
 	var order []*kernel.Tensor

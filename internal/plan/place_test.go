@@ -11,7 +11,7 @@ import (
 	"haul/internal/kernel/reference"
 )
 
-// toucher is an op that touches what it is told to.
+// toucher is an op that accesses given tensors.
 type toucher struct {
 	tensors []*kernel.Tensor
 	access  []kernel.Access
@@ -25,7 +25,7 @@ func (o *toucher) Args(f func(*kernel.Tensor, kernel.Access)) {
 	}
 }
 
-// lives are the first and the last op that touch each shard tensor, by a walk of its own.
+// lives returns the first and the last op that access each shard tensor, independently of spansOf.
 func lives(prog *kernel.Program) map[*kernel.Tensor][2]int {
 	out := map[*kernel.Tensor][2]int{}
 	for i, op := range prog.PerShard {
@@ -44,8 +44,8 @@ func lives(prog *kernel.Program) map[*kernel.Tensor][2]int {
 	return out
 }
 
-// overlap names two tensors that are alive at the same op and share memory, or one that lies
-// outside of it.
+// overlap names two tensors that are alive at the same op and share memory, or a tensor outside of
+// the memory; "" if there are none.
 func overlap(prog *kernel.Program) string {
 	all := lives(prog)
 	for a, x := range all {
@@ -61,8 +61,8 @@ func overlap(prog *kernel.Program) string {
 	return ""
 }
 
-// TestLiveTensorsShareNoMemory: whatever is recorded, two tensors that one op needs at once lie
-// apart; and memory is used again, so that a chain of ops takes no more than its widest link.
+// TestLiveTensorsShareNoMemory: in any program, tensors that are alive at the same op do not
+// overlap. Memory is reused: a chain of ops needs no more than its largest op.
 func TestLiveTensorsShareNoMemory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := New("made", reference.New[float32](1), 1, 1, nil)
@@ -99,7 +99,8 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 	}
 }
 
-// TestReadingBeforeWriting: a recording that reads what nothing made is a bug, and is told by name.
+// TestReadingBeforeWriting: a program that reads a tensor before it is written panics with its
+// name.
 func TestReadingBeforeWriting(t *testing.T) {
 	defer func() {
 		if told := fmt.Sprint(recover()); !strings.Contains(told, "toucher reads x before anything wrote it") {

@@ -1,10 +1,10 @@
-// Package plan records a training step once, as data: tensors, fused ops, the gradients that
-// reverse them, and where everything lies in memory. A device compiles the recording and replays
-// it.
+// Package plan records a training step as a kernel.Program: tensors, fused ops, the ops of the
+// backward pass, and the place of each tensor in memory. Recipes and internal/policy record with
+// it; a device compiles the program and replays it.
 //
-// What a reader could break: ops are recorded in execution order, and a gradient's buffer may be
-// shared by the two ends of a residual connection. That is sound only because reversing the tape
-// emits every reader of the later gradient before any writer of the earlier one.
+// Ops are recorded in execution order. Both ends of a residual connection may share a gradient
+// buffer: the backward pass records every reader of the later gradient before any writer of the
+// earlier one.
 package plan
 
 import (
@@ -13,23 +13,23 @@ import (
 	"haul/internal/kernel"
 )
 
-// Plan is a recording in progress. Errors in shapes are a caller's bug and panic.
+// Plan is a program that is being recorded. Its methods panic if shapes do not match.
 type Plan struct {
 	prog  *kernel.Program
 	tape  []func()
 	grads map[*kernel.Tensor]*kernel.Tensor
-	ready map[*kernel.Tensor]bool           // gradients that hold something already
-	gelu  map[*kernel.Tensor]*kernel.Tensor // results of a GELU: what it was applied to
+	ready map[*kernel.Tensor]bool           // gradients that have been written
+	gelu  map[*kernel.Tensor]*kernel.Tensor // by result of a GELU: the GELU's input
 	made  map[*kernel.Tensor]bool           // results of ops that have a gradient
 	peer  kernel.Peer
-	whole bool // the device takes the whole batch as one shard
-	full  int  // instances of a shard where a batch has as many
-	cuts  int  // parts of a step, whoever runs them; 0: as many as processes
-	rows  int  // instances in turn that a shard does not part
-	// layout of weight sets 1 and up where it is not that of set 0
+	whole bool // the device runs the whole batch as one shard
+	full  int  // instances of a shard, unless the batch has fewer
+	cuts  int  // parts of a step over all ranks; 0: one per rank
+	rows  int  // consecutive instances that stay in one shard
+	// layout of weight sets 1 and up if it differs from that of set 0
 	frozen *kernel.Layout
-	unread map[*kernel.Tensor]*kernel.Tensor // frozen weights: where their gradient goes
-	apart  bool                              // instances learn for themselves
+	unread map[*kernel.Tensor]*kernel.Tensor // by frozen weight: where its gradient is discarded
+	apart  bool                              // see Apart
 	w, dw  map[weightKey]*kernel.Tensor
 }
 
@@ -47,19 +47,20 @@ func New(name string, dev kernel.Device, batch, nodes int, layout *kernel.Layout
 	}
 }
 
-// B is the number of instances in a shard: the leading dimension of everything recorded.
+// B returns the number of instances in a shard, which is the leading dimension of all shard
+// tensors.
 func (p *Plan) B() int { return p.prog.Shard }
 
-// Batch is the number of instances in a step, or in this process's share of it.
+// Batch returns the number of instances in a step, or in this rank's part of it.
 func (p *Plan) Batch() int { return p.prog.Batch }
 
-// Program returns the recording, with its memory placed.
+// Program returns the recorded program, with its tensors placed in memory.
 func (p *Plan) Program() *kernel.Program {
 	place(p.prog)
 	return p.prog
 }
 
-// Compile places memory and hands the recording to the device.
+// Compile places the tensors in memory and compiles the program on the device.
 func (p *Plan) Compile(dev kernel.Device, sets ...kernel.Store) (kernel.Runner, error) {
 	if len(sets) < p.prog.Sets {
 		return nil, fmt.Errorf("compile %s: %d weight sets given, %d needed", p.prog.Name, len(sets), p.prog.Sets)
@@ -73,17 +74,18 @@ func (p *Plan) newTensor(name string, ty kernel.Type, sp kernel.Space, shape []i
 	return t
 }
 
-// Shard makes a float tensor that lives while a shard runs.
+// Shard returns a float tensor that exists while a shard runs.
 func (p *Plan) Shard(name string, shape ...int) *kernel.Tensor {
 	return p.newTensor(name, kernel.F32, kernel.Shard, shape)
 }
 
-// ShardInts makes an integer tensor that lives while a shard runs.
+// ShardInts returns an integer tensor that exists while a shard runs.
 func (p *Plan) ShardInts(name string, shape ...int) *kernel.Tensor {
 	return p.newTensor(name, kernel.I32, kernel.Shard, shape)
 }
 
-// Rows makes a float tensor with a row for every instance of the batch, kept after the step.
+// Rows returns a float tensor with a row for every instance of the batch, which is kept after the
+// step.
 func (p *Plan) Rows(name string, shape ...int) *kernel.Tensor {
 	return p.newTensor(name, kernel.F32, kernel.Batch, shape)
 }
@@ -93,25 +95,25 @@ func (p *Plan) RowInts(name string, shape ...int) *kernel.Tensor {
 	return p.newTensor(name, kernel.I32, kernel.Batch, shape)
 }
 
-// Whole makes an integer tensor that the host writes before the first step and every shard reads.
+// Whole returns an integer tensor that the host writes before the first step and all shards read.
 func (p *Plan) Whole(name string, n int) *kernel.Tensor {
 	return p.newTensor(name, kernel.I32, kernel.Data, []int{n})
 }
 
-// Compact lets devices that compute in bf16 hold t, and its gradient, in bf16. Returns t.
+// Compact permits devices that compute in bf16 to store t and its gradient in bf16. It returns t.
 func Compact(t *kernel.Tensor) *kernel.Tensor {
 	t.Compact = true
 	return t
 }
 
-// Keep gives t a row for every instance of the batch, so that the host may read it after the step.
-// Returns t.
+// Keep gives t a row for every instance of the batch, so that the host can read it after the step.
+// It returns t.
 func Keep(t *kernel.Tensor) *kernel.Tensor {
 	t.Root().Space = kernel.Batch
 	return t
 }
 
-// Columns is a view of columns [from, to) of t.
+// Columns returns a view of columns [from, to) of t.
 func (p *Plan) Columns(t *kernel.Tensor, from, to int) *kernel.Tensor {
 	shape := append([]int(nil), t.Shape...)
 	shape[len(shape)-1] = to - from
@@ -125,15 +127,15 @@ func (p *Plan) Weight(set, param int) *kernel.Tensor {
 	return p.param(p.w, kernel.Weight, set, param)
 }
 
-// Frozen gives weight sets 1 and up a layout of their own: what the program learns in set 0 is then
-// something else than the network that it reads. Before anything is recorded.
+// Frozen sets a separate layout for weight sets 1 and up: the program then learns other parameters
+// in set 0 than those of the network. It must be called before an op is recorded.
 func (p *Plan) Frozen(l *kernel.Layout) { p.frozen = l }
 
-// Apart lets every instance learn for itself, as one whose batch holds nobody else: what it weighs
-// does not depend on the number of instances. Before anything is recorded.
+// Apart makes every instance learn as if it were alone in its batch: its weight does not depend on
+// the number of instances. It must be called before an op is recorded.
 func (p *Plan) Apart() { p.apart = true }
 
-// total is by how many instances a weight in the loss is divided.
+// total returns the number of instances by which a weight in the loss is divided.
 func (p *Plan) total() int {
 	if p.apart {
 		return 1
@@ -141,9 +143,9 @@ func (p *Plan) total() int {
 	return p.prog.Total()
 }
 
-// Unread lets ops that cannot leave out the gradient of a frozen weight sum it into a parameter of
-// set 0 that nobody reads. The parameter is added to the layout, so that weights are stored only
-// once the program is recorded.
+// Unread makes ops that must compute the gradient of a frozen weight write it to an additional
+// parameter of set 0, which is not read. It changes the layout: stores must be created after the
+// recording.
 func (p *Plan) Unread(w *kernel.Tensor) {
 	if w == nil || p.unread[w] != nil {
 		return
@@ -152,7 +154,7 @@ func (p *Plan) Unread(w *kernel.Tensor) {
 	p.unread[w] = p.param(p.dw, kernel.Grad, 0, i)
 }
 
-// gradWeight returns where the gradient of a policy weight is summed, or nil for a frozen one.
+// gradWeight returns the gradient tensor of a weight, or nil for a frozen weight.
 func (p *Plan) gradWeight(w *kernel.Tensor) *kernel.Tensor {
 	if g := p.unread[w]; g != nil {
 		return g
@@ -184,7 +186,7 @@ func (p *Plan) param(m map[weightKey]*kernel.Tensor, sp kernel.Space, set, param
 	return t
 }
 
-// op records an op whose results gradients may flow to.
+// op records an op whose results have a gradient.
 func (p *Plan) op(o kernel.Op) {
 	p.prog.PerShard = append(p.prog.PerShard, o)
 	o.Args(func(t *kernel.Tensor, a kernel.Access) {
@@ -194,18 +196,17 @@ func (p *Plan) op(o kernel.Op) {
 	})
 }
 
-// reverse puts an op's reversal on the tape.
+// reverse adds an op's backward function to the tape.
 func (p *Plan) reverse(f func()) { p.tape = append(p.tape, f) }
 
-// Append records an op that has no gradient: its results are data, and reversing the tape ends
-// there.
+// Append records an op without a gradient: the backward pass ends at its results.
 func (p *Plan) Append(o kernel.Op) { p.prog.PerShard = append(p.prog.PerShard, o) }
 
 // Once records an op that runs once per step, after all shards.
 func (p *Plan) Once(o kernel.Op) { p.prog.Once = append(p.prog.Once, o) }
 
-// Together keeps so many instances in turn, of which a batch has a whole number, in one shard and
-// one part of a step. Before Divide, Join and anything recorded.
+// Together keeps groups of `rows` consecutive instances in one shard and one part of a step. The
+// batch must be a multiple of rows. It must be called before Divide, Join and the first op.
 func (p *Plan) Together(rows int) {
 	p.rows = max(1, rows)
 	if p.prog.Batch%p.rows != 0 {
@@ -218,8 +219,8 @@ func (p *Plan) Together(rows int) {
 	p.prog.Shard = min(p.full, p.prog.Batch)
 }
 
-// Cut leaves this process its share of every step. Before anything is recorded. What is recorded
-// then weighs an instance as one of the whole step's.
+// Cut reduces the batch to this rank's part of every step. Losses are still divided by the number
+// of instances of the whole step. It must be called before an op is recorded.
 func (p *Plan) Cut(s kernel.Share) error {
 	n, unit, full := s.Parts(), p.prog.Shard, p.full
 	if p.whole {
@@ -248,24 +249,25 @@ func (p *Plan) Cut(s kernel.Share) error {
 	return nil
 }
 
-// uneven refuses n parts of whole units, which have that name.
+// uneven returns an error if the batch cannot be divided into n equal parts of whole units, called
+// name.
 func (p *Plan) uneven(n, unit int, name string, multiple int, fewer string) error {
 	in, advice := "", fmt.Sprintf("use a multiple of %d, or fewer %s", multiple, fewer)
 	if unit > 1 {
 		in = fmt.Sprintf(" in %s of %d", name, unit)
 	}
-	// a device with shards sums in lanes, which only powers of two share: no batch would do
+	// a device with shards sums in lanes, whose number is a power of two: no batch size would help
 	if !p.whole && fewer == "ranks" && n&(n-1) != 0 {
 		advice = "use a number of ranks that is a power of two"
 	}
 	return fmt.Errorf("a batch of %d%s does not cut into %d equal parts: %s", p.prog.Batch, in, n, advice)
 }
 
-// Divide cuts the step into that many equal parts, of which a device holds one at a time, and adds
-// their gradients up. A device that runs a step whole adds them in the order of a tree, so that the
-// weights do not depend on how many processes share the step; a device that cuts a step into shards
-// has a fixed order already, which parts leave alone (kernel.Program.Turns). peer is the process's
-// link to the others, nil where there are none. Divide must be called before anything is recorded.
+// Divide divides a step into equal parts and sums their gradients. A device processes one part at a
+// time. A device that runs its batch as one shard sums parts in the order of a tree, so that the
+// weights do not depend on the number of ranks. On other devices parts do not change the order of
+// sums (kernel.Program.Turns). peer connects the ranks; nil: a single process. It must be called
+// before an op is recorded.
 func (p *Plan) Divide(parts int, peer kernel.Peer) error {
 	switch {
 	case parts <= 1:
@@ -285,15 +287,15 @@ func (p *Plan) Divide(parts int, peer kernel.Peer) error {
 	return nil
 }
 
-// Join cuts the step and lets a peer stand between the reduction of the gradient and its use.
-// Before anything is recorded.
+// Join partitions steps over the ranks of peer, which sums the gradient before Optimize uses it. It
+// must be called before an op is recorded.
 func (p *Plan) Join(peer kernel.Peer) error {
 	p.peer = peer
 	return p.Cut(peer.Share())
 }
 
-// Optimize records the optimizer: the gradient is reduced, over `every` steps where that is more
-// than one, exchanged where the plan was joined, then clipped and applied.
+// Optimize records the update by o. The gradient is summed over `every` steps if that is above 1,
+// and over ranks after Join, then clipped and applied.
 func (p *Plan) Optimize(o *kernel.AdamW, every int) {
 	o.Layout = p.prog.Layout
 	p.Once(&kernel.Reduce{Layout: o.Layout, Every: every * p.prog.Share.Runs()})
@@ -303,14 +305,14 @@ func (p *Plan) Optimize(o *kernel.AdamW, every int) {
 	p.Once(o)
 }
 
-// Scalar makes a number that is carried from step to step.
+// Scalar returns a number that keeps its value from step to step.
 func (p *Plan) Scalar(name string) *kernel.Tensor {
 	t := p.newTensor(name, kernel.F64, kernel.Scalar, []int{1})
 	t.Offset = len(p.prog.Scalars()) - 1
 	return t
 }
 
-// Backward reverses the tape: every op recorded so far whose result has a gradient emits its own.
+// Backward records the backward ops of all recorded ops that have a gradient, in reverse order.
 func (p *Plan) Backward() {
 	for i := len(p.tape) - 1; i >= 0; i-- {
 		p.tape[i]()
@@ -318,9 +320,9 @@ func (p *Plan) Backward() {
 	p.tape = nil
 }
 
-// Grad returns the gradient buffer of t, made on first use.
+// Grad returns the gradient buffer of t. It creates the buffer at the first call.
 func (p *Plan) Grad(t *kernel.Tensor) *kernel.Tensor {
-	if t.Parent != nil { // the same view
+	if t.Parent != nil { // a view has the same view of the gradient
 		whole, v := p.Grad(t.Parent), *t
 		v.Name, v.Type, v.Space, v.Parent, v.ID = "d."+t.Name, whole.Type, whole.Space, whole, whole.ID
 		return &v
@@ -334,7 +336,7 @@ func (p *Plan) Grad(t *kernel.Tensor) *kernel.Tensor {
 	return g
 }
 
-// contribute returns t's gradient and whether a writer must add to what is there.
+// contribute returns t's gradient, and whether a writer must add to its value.
 func (p *Plan) contribute(t *kernel.Tensor) (g *kernel.Tensor, accumulate bool) {
 	g = p.Grad(t)
 	accumulate = p.ready[t]
@@ -342,13 +344,13 @@ func (p *Plan) contribute(t *kernel.Tensor) (g *kernel.Tensor, accumulate bool) 
 	return g, accumulate
 }
 
-// SeedGrad declares that g already holds the gradient of t: where a reversal starts.
+// SeedGrad declares that g holds the gradient of t, from which the backward pass continues.
 func (p *Plan) SeedGrad(t, g *kernel.Tensor) {
 	p.grads[t] = g
 	p.ready[t] = true
 }
 
-// share lets the input of a residual connection take over the output's gradient buffer.
+// share makes the input of a residual connection use the output's gradient buffer.
 func (p *Plan) share(residual, y *kernel.Tensor) {
 	if residual == nil {
 		return

@@ -10,8 +10,7 @@ import (
 	"haul/internal/plan"
 )
 
-// Reversing the tape ends where data comes in: from the host, or from an op that was appended as
-// having no gradient.
+// The backward pass ends at tensors of the host, and at results of ops that Append has recorded.
 func TestGradientsEndAtData(t *testing.T) {
 	var l kernel.Layout
 	w := l.Add("w", kernel.InitUniform, 4, 3, 4)
@@ -48,7 +47,7 @@ func TestGradientsEndAtData(t *testing.T) {
 	}
 }
 
-// peer counts nothing: it is there to be found.
+// peer is a kernel.Peer without ranks.
 type peer struct{}
 
 func (peer) Exchange([]float32) error { return nil }
@@ -57,9 +56,9 @@ func (peer) Share() kernel.Share { return kernel.Share{Size: 1} }
 
 func (peer) Sum([]float64) error { return nil }
 
-// TestTogether: a shard is the nearest number of whole groups to what the device likes, one at
-// least; on a device that takes a batch whole it stays the batch, and parts are of whole groups.
-// What would part a group is refused.
+// TestTogether: a shard is the multiple of a group that is nearest to the device's size, at least
+// one group. On a device with one shard per batch it stays the batch, and parts are of whole
+// groups. Splits of a group are refused.
 func TestTogether(t *testing.T) {
 	var l kernel.Layout
 	for _, c := range []struct{ shard, batch, rows, want int }{
@@ -109,7 +108,7 @@ func TestTogether(t *testing.T) {
 	plan.New("together", reference.New[float64](4), 12, 1, &l).Together(8)
 }
 
-// one is the first of so many processes.
+// one is rank 0 of several ranks.
 type one struct {
 	peer
 	ranks int
@@ -117,7 +116,7 @@ type one struct {
 
 func (p one) Share() kernel.Share { return kernel.Share{Size: p.ranks} }
 
-// The optimizer is reduce, the peer where there is one, then the update.
+// Optimize records the reduction, the exchange if there is a peer, and the update.
 func TestOptimizeLeavesASeam(t *testing.T) {
 	for _, joined := range []bool{false, true} {
 		var l kernel.Layout
@@ -143,8 +142,8 @@ func TestOptimizeLeavesASeam(t *testing.T) {
 	}
 }
 
-// TestAResidualEndsWhatReadsIt: whoever reads a residual connection's input after it is refused,
-// since the input takes over the output's gradient and would lose what it has.
+// TestAResidualEndsWhatReadsIt: an op that reads a residual connection's input after it is refused,
+// because the input then uses the output's gradient buffer.
 func TestAResidualEndsWhatReadsIt(t *testing.T) {
 	var l kernel.Layout
 	w := l.Add("w", kernel.InitUniform, 4, 4, 4)

@@ -8,7 +8,7 @@ import (
 	"haul/internal/plan"
 )
 
-// find is the one op of a kind in a program.
+// find returns the only op of type O in a program.
 func find[O kernel.Op](t *testing.T, ops []kernel.Op) O {
 	t.Helper()
 	var found []O
@@ -23,8 +23,8 @@ func find[O kernel.Op](t *testing.T, ops []kernel.Op) O {
 	return found[0]
 }
 
-// TestLossesAreRecordedAsAsked: what a caller says of a loss reaches the op; a gradient and a loss
-// that are made by the same op agree whatever it was told.
+// TestLossesAreRecordedAsAsked: the options of a loss reach its op. The ops of a loss and of its
+// gradient have the same options.
 func TestLossesAreRecordedAsAsked(t *testing.T) {
 	l := &kernel.Layout{}
 	l.Add("w", kernel.InitUniform, 4, 5, 4)
@@ -49,8 +49,8 @@ func TestLossesAreRecordedAsAsked(t *testing.T) {
 	}
 }
 
-// TestLearnPPOSumsItsOwnColumns: each sum adds up its own columns of what the loss leaves, for all
-// tokens of a row, and the optimizer is told the norm.
+// TestLearnPPOSumsItsOwnColumns: each sum adds a separate column of the loss's results over all
+// tokens, and the optimizer has the norm's limit.
 func TestLearnPPOSumsItsOwnColumns(t *testing.T) {
 	const tokens = 3
 	l := &kernel.Layout{}

@@ -30,10 +30,10 @@ func (g *tape) check(t *testing.T) {
 	})
 }
 
-// mean is 1/n as the ops carry it.
+// mean returns 1/n as the ops store it.
 func mean(n int) float64 { return float64(1 / float32(n)) }
 
-// onReference makes a weight set away from any symmetric point.
+// onReference returns a store with weights away from symmetric values.
 func onReference(t *testing.T, l *kernel.Layout) (*reference.Device[float64], kernel.Store) {
 	t.Helper()
 	dev := reference.New[float64](2)
@@ -44,8 +44,8 @@ func onReference(t *testing.T, l *kernel.Layout) (*reference.Device[float64], ke
 	return dev, store
 }
 
-// The agent on drawn rows: several sequences in each, regions that end, a shard that is partly
-// idle.
+// The agent on sampled rows: several sequences per row, regions that end, and a shard that is
+// partly idle.
 func TestGradientOfAD(t *testing.T) {
 	const batch, tokens = 3, 11
 	spec := model.Transitions(kernel.RegionSpec{Streams: 2, Steps: 40, Horizon: 2, Tokens: tokens, Shortest: 1, Longest: 3, Ahead: 1, Seed: 7, Purpose: rng.Regions}, 2)
@@ -99,8 +99,8 @@ func TestGradientOfAD(t *testing.T) {
 	}
 }
 
-// The source learner's actor and critic behind the clipped loss, with ratios inside the clip and on
-// both sides of it.
+// Actor and critic of the source learner with the clipped loss, with ratios inside and on both
+// sides of the clip range.
 func TestGradientOfMLP(t *testing.T) {
 	const batch, inputs, actions = 7, 4, 5
 	m := model.NewMLP(inputs, 6, actions)
@@ -144,8 +144,8 @@ func TestGradientOfMLP(t *testing.T) {
 	}
 }
 
-// The learner with a memory: rows of one step and of several, whose units begin somewhere, behind
-// the clipped loss, without and with numbers beside the rows of the table.
+// The recurrent learner: rows of one step and of several, with nonzero initial units and the
+// clipped loss, with and without measured inputs.
 func TestGradientOfRecurrent(t *testing.T) {
 	for _, c := range []struct{ steps, measured int }{{1, 0}, {4, 0}, {1, 2}, {4, 1}} {
 		steps := c.steps
