@@ -8,32 +8,32 @@ import (
 	"haul/internal/plan"
 )
 
-// ADConfig is the shape of the in-context agent.
+// ADConfig holds the sizes of the in-context agent.
 type ADConfig struct {
 	Width, Heads, Layers int
-	KVHeads              int          // heads of keys and values, each for a group of Heads; 0: as many
+	KVHeads              int          // heads of keys and values, each shared by a group of Heads; 0: Heads
 	Feed                 int          // width of the feed-forward layer
-	Positions            int          // the longest context: rows of the position table
-	Rotary               bool         // queries and keys turn with positions, and there is no table
-	Observed             []Vocabulary // fields of an observation, in a token's order
+	Positions            int          // length of the longest context: rows of the position table
+	Rotary               bool         // rotary positions instead of a table
+	Observed             []Vocabulary // fields of an observation, in the order of a token
 	Actions              int
-	Rewards              int     // values of a reward
-	Values               bool    // a head of values beside those of actions and types
-	Dropout              float32 // after the attention and feed-forward outputs
-	AttentionDropout     float32 // of attention's probabilities
+	Rewards              int     // number of values of a reward
+	Values               bool    // a head of action and state values, besides those of actions and types
+	Dropout              float32 // of the attention and feed-forward outputs
+	AttentionDropout     float32 // of the attention's probabilities
 	DropoutKey           uint64
 }
 
-// columns are those of queries, keys and values.
+// columns returns the number of columns of queries, keys and values.
 func (c *ADConfig) columns() int { return c.Width + 2*c.KVHeads*(c.Width/c.Heads) }
 
 // AD is the in-context agent of Algorithm Distillation (Laskin et al. 2023): a pre-norm causal
-// transformer over transitions and markers. Every token is the sum of its fields' embeddings; one
-// head names the next action, another the next token's type.
+// transformer over transitions and markers. A token is the sum of its fields' embeddings. One head
+// predicts the next action, another one the type of the next token.
 type AD struct {
 	cfg          ADConfig
 	layout       kernel.Layout
-	tables       []int // by a token's field; rotary positions have none
+	tables       []int // by field of a token; rotary positions have no table
 	layers       []adLayer
 	normG, normB int
 	headW, headB int
@@ -45,10 +45,10 @@ type adLayer struct {
 	norm2G, norm2B, upW, upB, downW, downB int
 }
 
-// Dropout sites of a layer, in order: attention, its output, the feed-forward output.
+// adSites is the number of dropouts of a layer: attention, its output, the feed-forward output.
 const adSites = 3
 
-// NewAD lays out the parameters.
+// NewAD returns the agent with its parameter layout.
 func NewAD(cfg ADConfig) (*AD, error) {
 	switch {
 	case cfg.Width < 1 || cfg.Heads < 1 || cfg.Layers < 1 || cfg.Feed < 1 || cfg.Positions < 1 || len(cfg.Observed) < 1 || cfg.Actions < 1 || cfg.Rewards < 1:
@@ -105,28 +105,28 @@ func NewAD(cfg ADConfig) (*AD, error) {
 	return m, nil
 }
 
-// Layout is where each parameter lies in the flat buffer.
+// Layout returns the layout of the parameters.
 func (m *AD) Layout() *kernel.Layout { return &m.layout }
 
-// Config is the model's shape, with KVHeads resolved.
+// Config returns the sizes, with KVHeads set.
 func (m *AD) Config() ADConfig { return m.cfg }
 
-// Fields is how many words a token has.
+// Fields returns the number of 32-bit words of a token.
 func (m *AD) Fields() int { return TokenFields(len(m.cfg.Observed)) }
 
-// Columns are the widths of the two heads side by side: actions, token types.
+// Columns returns the number of logits of the two heads: actions, token types.
 func (m *AD) Columns() []int { return []int{m.cfg.Actions, TokenTypes} }
 
-// The names of the heads: what the agent does, and the type of the token that follows.
+// The names of the heads: the next action, and the type of the next token.
 const (
 	HeadAction = "action"
 	HeadType   = "type"
 )
 
-// Heads names the classifiers, in the order of Columns.
+// Heads returns the names of the classifiers, in the order of Columns.
 func (m *AD) Heads() []string { return []string{HeadAction, HeadType} }
 
-// Sequences are the tensors that the model learns from: I32 [B,T,Fields], [B,T,2], [B,T], as
+// Sequences holds the tensors of a training batch: I32 [B,T,Fields], [B,T,2], [B,T], as
 // kernel.Regions writes them.
 type Sequences struct {
 	Index, Labels, First *kernel.Tensor
@@ -138,8 +138,8 @@ func (m *AD) Encode(p *plan.Plan, in Sequences, train bool) *kernel.Tensor {
 	return m.logits(p, m.encode(p, in, train))
 }
 
-// EncodeValues is Encode that also returns the values [B,T,2·Actions+1] of a model that has them:
-// two of each action, and one of the state.
+// EncodeValues is Encode for a model with values. It also returns them, [B,T,2·Actions+1]: two for
+// each action, and one for the state.
 func (m *AD) EncodeValues(p *plan.Plan, in Sequences, train bool) (logits, values *kernel.Tensor) {
 	h := m.encode(p, in, train)
 	return m.logits(p, h), p.Linear("values", h, p.Weight(0, m.valW), p.Weight(0, m.valB), nil)
@@ -149,7 +149,7 @@ func (m *AD) logits(p *plan.Plan, h *kernel.Tensor) *kernel.Tensor {
 	return p.Linear("head", h, p.Weight(0, m.headW), p.Weight(0, m.headB), nil)
 }
 
-// encode is what the heads read.
+// encode records the network up to the input of its heads.
 func (m *AD) encode(p *plan.Plan, in Sequences, train bool) *kernel.Tensor {
 	tokens := in.Index.Shape[1]
 	drop := func(layer, site int, rate float32) kernel.Drop {
@@ -166,9 +166,9 @@ func (m *AD) encode(p *plan.Plan, in Sequences, train bool) *kernel.Tensor {
 	})
 }
 
-// Step records the network over one token per row, index [B,1,Fields], with the past in caches
-// of `tokens` positions; at [B,1] says where in them the token stands, of [B,1] in whose, nil for
-// the row's own.
+// Step records the network over one token per row, index [B,1,Fields]. Caches of `tokens` positions
+// hold the past. at [B,1] is the token's position in the cache. of [B,1] is the instance whose
+// cache the row uses; nil: its own.
 func (m *AD) Step(p *plan.Plan, index, at, of *kernel.Tensor, tokens int) *kernel.Tensor {
 	drop := func(int, int, float32) kernel.Drop { return kernel.Drop{} }
 	return m.logits(p, m.record(p, index, drop, func(name string, _ int, qkv *kernel.Tensor) *kernel.Tensor {
@@ -176,8 +176,8 @@ func (m *AD) Step(p *plan.Plan, index, at, of *kernel.Tensor, tokens int) *kerne
 	}))
 }
 
-// record is the network up to its heads, with its attention left open. The residual stream stays in
-// fp32; all that is read by matrix products may be compact.
+// record records the network up to its heads; attend records the attention. The residual stream is
+// fp32; inputs of matrix products may be bf16.
 func (m *AD) record(p *plan.Plan, index *kernel.Tensor, drop func(layer, site int, rate float32) kernel.Drop,
 	attend func(name string, layer int, qkv *kernel.Tensor) *kernel.Tensor) *kernel.Tensor {
 	w := func(i int) *kernel.Tensor { return p.Weight(0, i) }
@@ -202,8 +202,8 @@ func (m *AD) record(p *plan.Plan, index *kernel.Tensor, drop func(layer, site in
 	return plan.Compact(p.Norm("norm", x, w(m.normG), w(m.normB)))
 }
 
-// FLOPs is the work of one forward pass over a row that is one sequence of t tokens, by formula (a
-// multiply-add is two operations); attention is counted over the pairs that causality leaves.
+// FLOPs returns the operations of a forward pass over a row with one sequence of t tokens, by
+// formula (a multiply-add is two). Attention counts the pairs that the causal mask leaves.
 func (m *AD) FLOPs(t int) int64 {
 	d, f, n := int64(m.cfg.Width), int64(m.cfg.Feed), int64(t)
 	layer := 2*d*int64(m.cfg.columns()) + 2*d*d + 4*d*f

@@ -66,17 +66,17 @@ func (r *taught) read(t *testing.T, x *kernel.Tensor) []float32 {
 	return out
 }
 
-// Tolerances, as shares of a tensor's largest value. Logits pass two layers like the graph
-// transformer's results, and a gradient passes them twice, without decisions on the way. An update
-// passes a gradient's error on as a share of the step, and ten of them move the loss by a third: an
-// error of its own size each. The exact device still rounds rate, decay and eps to float32.
+// Tolerances, as fractions of a tensor's largest value. Logits pass two layers like the graph
+// transformer's results; a gradient passes them twice, without decisions. An update passes on a
+// gradient's error as a fraction of the step. Ten updates change the loss by a third, each with an
+// error of this size. The exact device still rounds rate, decay and eps to float32.
 const (
 	toleranceADGradient   = 2 * toleranceResult
 	toleranceTrained      = 10 * toleranceResult
 	toleranceTrainedExact = 1e-6
 )
 
-// The agent's logits, losses and every gradient by name, then ten AdamW steps with warm-up, cosine
+// The agent's logits, losses and all gradients by name, then ten AdamW steps with warm-up, cosine
 // and clipping, on every instruction set.
 func TestADParityWithPyTorch(t *testing.T) {
 	t.Run("learned", func(t *testing.T) { adParity(t, "ad_parity.safetensors", false) })

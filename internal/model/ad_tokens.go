@@ -6,20 +6,19 @@ import (
 	"haul/internal/kernel"
 )
 
-// What a reader could break: the order of the fields is that of the token embedding's tables in
-// every checkpoint.
+// A token has the fields of an observation, the last action and the last reward (-1 at the
+// beginning of a history), its type and its position. Each is an index into a table, and the rows
+// are summed. A marker has only type and position.
 //
-// A token has the fields of an observation, then the last action and the last reward (-1 at a
-// history's beginning), its type and its position. Each indexes a table, and the tables are summed.
-// A marker has type and position alone.
+// The order of the fields is the order of the token embedding's tables in every checkpoint.
 
-// Vocabulary is a field of a token: it takes values 0 to Size-1, or -1 for none.
+// Vocabulary is a field of a token with the values 0 to Size-1, or -1 for none.
 type Vocabulary struct {
 	Name string
 	Size int
 }
 
-// Sizes are fields without names of their own.
+// Sizes returns fields of these sizes with numbers as names.
 func Sizes(sizes ...int) (out []Vocabulary) {
 	for i, n := range sizes {
 		out = append(out, Vocabulary{fmt.Sprint("field", i), n})
@@ -27,7 +26,7 @@ func Sizes(sizes ...int) (out []Vocabulary) {
 	return out
 }
 
-// The fields that follow those of an observation, by their distance from them.
+// The fields after those of an observation, by their offset from these.
 const (
 	AfterAction = iota
 	AfterReward
@@ -36,7 +35,7 @@ const (
 	afterAll
 )
 
-// TokenFields is how many fields a token has that observes so many.
+// TokenFields returns the number of fields of a token with `observed` fields of an observation.
 func TokenFields(observed int) int { return observed + afterAll }
 
 // The types of a token.
@@ -47,15 +46,15 @@ const (
 	TokenTypes     = kernel.TokenTypes
 )
 
-// Transitions lets s draw the agent's tokens from histories whose records are a byte for each of
-// the observed fields before the action, then the action and the reward: what a token tells of the
-// past, and as its label the action.
+// Transitions makes s sample the agent's tokens from histories. A record of a history has a byte
+// for each observed field, then the action and the reward. A token holds the past, and its label is
+// the action.
 func Transitions(s kernel.RegionSpec, observed int) kernel.RegionSpec {
 	return transitions(s, observed, false)
 }
 
-// TransitionsBoth is Transitions whose tokens also tell the observation before the last action,
-// after that of now.
+// TransitionsBoth is Transitions with tokens that also hold the observation before the last action,
+// after the present one.
 func TransitionsBoth(s kernel.RegionSpec, observed int) kernel.RegionSpec {
 	return transitions(s, observed, true)
 }

@@ -6,15 +6,15 @@ import (
 	"haul/internal/kernel"
 )
 
-// GATConfig is the shape of the graph attention network.
+// GATConfig holds the sizes of the graph attention network.
 type GATConfig struct {
 	Width   int // gat_hidden_dim, D
 	Heads   int
 	Layers  int
-	Edge    int     // gat_edge_dim, E: the width of an edge's features
-	FeedMul int     // the gated unit behind the attention is FeedMul·D wide
-	Leak    float32 // the slope of the leaky rectifier below 0
-	// the decoder's, see PointerConfig
+	Edge    int     // gat_edge_dim, E: width of an edge's features
+	FeedMul int     // the gated unit after the attention has width FeedMul·D
+	Leak    float32 // slope of the leaky ReLU below 0
+	// options of the decoder, see PointerConfig
 	Near         float32
 	Pairs, Views bool
 	Rules        kernel.RuleSet
@@ -23,9 +23,9 @@ type GATConfig struct {
 }
 
 // gat is the graph attention network of Veličković et al. 2018, https://arxiv.org/abs/1710.10903,
-// over the complete graph of an instance: a pair of nodes is scored by a sum of what each says, and
-// of what their distance means to the first. docs/models.md has the formulas, and how they differ
-// from the paper's.
+// on the complete graph of an instance. The score of a pair of nodes is the sum of a term of each
+// node and of a term of their distance. docs/models.md has the formulas and the differences from
+// the paper.
 type gat struct {
 	cfg          GATConfig
 	embW, embB   int
@@ -38,7 +38,7 @@ type gatLayer struct {
 	gateW, gateB, outW, outB                               int
 }
 
-// NewGAT is a routing policy whose encoder is a graph attention network.
+// NewGAT returns a routing policy with a graph attention network as its encoder.
 func NewGAT(cfg GATConfig) (*Network, error) {
 	switch {
 	case cfg.Width < 1 || cfg.Heads < 1 || cfg.Layers < 1 || cfg.Edge < 1 || cfg.FeedMul < 1:

@@ -1,7 +1,8 @@
-// Package model holds the networks, each written once on plan and run on any device.
+// Package model defines the networks. Each is recorded on package plan and runs on every device;
+// recipes and internal/policy use them.
 //
-// What a reader could break: parameter names and the order in which a model adds them are the
-// checkpoint format, and the order also picks each parameter's stream of initial values.
+// The names of parameters and the order in which a model adds them are the checkpoint format. The
+// order also determines the random stream of each parameter's initial values.
 package model
 
 import (
@@ -10,13 +11,13 @@ import (
 	"haul/internal/kernel"
 )
 
-// GTConfig is the shape of the graph transformer.
+// GTConfig holds the sizes of the graph transformer.
 type GTConfig struct {
 	Width   int // hidden_dim, D
 	Heads   int
 	Layers  int
-	FeedMul int // the gated unit is FeedMul·D wide
-	// the decoder's, see PointerConfig
+	FeedMul int // the gated unit has width FeedMul·D
+	// options of the decoder, see PointerConfig
 	Near         float32
 	Pairs, Views bool
 	Rules        kernel.RuleSet
@@ -38,7 +39,7 @@ type gtLayer struct {
 	norm2G, norm2B, gateW, gateB, downW, downB int
 }
 
-// NewGT is a routing policy whose encoder is a graph transformer.
+// NewGT returns a routing policy with a graph transformer as its encoder.
 func NewGT(cfg GTConfig) (*Network, error) {
 	switch {
 	case cfg.Width < 1 || cfg.Heads < 1 || cfg.Layers < 1 || cfg.FeedMul < 1:

@@ -6,14 +6,13 @@ import (
 )
 
 // MLP is a small actor-critic: two hidden layers with GELU, then the logits of the actions and a
-// value side by side. The last layer starts at zero, so that the first policy is uniform.
+// value. The last layer is initialized to zero, so that the initial policy is uniform.
 type MLP struct {
 	layout                 kernel.Layout
 	w1, b1, w2, b2, wo, bo int
 }
 
-// NewMLP lays out the parameters for `inputs` numbers, `hidden` units per layer and so many
-// actions.
+// NewMLP returns an MLP for `inputs` numbers, `hidden` units per layer and `actions` actions.
 func NewMLP(inputs, hidden, actions int) *MLP {
 	m := &MLP{}
 	add := m.layout.Add
@@ -23,7 +22,7 @@ func NewMLP(inputs, hidden, actions int) *MLP {
 	return m
 }
 
-// Layout is where each parameter lies in the flat buffer.
+// Layout returns the layout of the parameters.
 func (m *MLP) Layout() *kernel.Layout { return &m.layout }
 
 // Record records the network over x [B,inputs] and returns [B,actions+1].

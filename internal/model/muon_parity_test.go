@@ -8,8 +8,8 @@ import (
 	"haul/internal/kernel/reference"
 )
 
-// TestMuonParity: steps of a matrix in six blocks are those of PyTorch's own optimizer, which
-// divides by the norm or 1e-7 where Haul adds the two.
+// TestMuonParity: steps of a matrix in six blocks equal those of PyTorch's optimizer. PyTorch
+// divides by the maximum of the norm and 1e-7, Haul by their sum.
 func TestMuonParity(t *testing.T) {
 	f := loadFixture(t, "muon_parity.safetensors")
 	l := &kernel.Layout{}

@@ -10,10 +10,9 @@ import (
 )
 
 // Network is a routing policy: an encoder that reads an instance, and the pointer decoder that
-// builds routes from what the encoder says of the nodes. docs/models.md has the formulas.
+// builds routes from the embeddings of the nodes. docs/models.md has the formulas.
 //
-// What a reader could break: the encoder's parameters come first in the layout, the decoder's
-// behind them.
+// In the layout the encoder's parameters precede the decoder's.
 type Network struct {
 	layout  kernel.Layout
 	encoder Encoder
@@ -21,29 +20,29 @@ type Network struct {
 	dropout Dropout
 }
 
-// Encoder is a network from the features of an instance's nodes to one embedding per node. Another
-// encoder is a file with a type of this interface, its config and its constructor, and a line in
+// Encoder is a network from the features of an instance's nodes to one embedding per node. A new
+// encoder needs a file with a type of this interface, its config and its constructor, and a line in
 // the list of internal/policy.
 type Encoder interface {
-	// Width is D, that of an embedding.
+	// Width returns D, the width of an embedding.
 	Width() int
 	// Encode records the network and returns the embeddings, [B,N,D].
 	Encode(r *Pass, in Instances) *kernel.Tensor
-	// FLOPs is the work of encoding one instance of n nodes, by formula (a multiply-add is two
-	// operations).
+	// FLOPs returns the operations of encoding an instance of n nodes, by formula (a multiply-add
+	// is two).
 	FLOPs(n int) int64
 }
 
-// Dropout is what a network loses of its residual branches while it trains.
+// Dropout configures the dropout of residual branches in training.
 type Dropout struct {
 	Rate float32
 	Key  uint64 // seed of the masks
 }
 
-// Instances are the tensors a policy reads.
+// Instances holds the tensors that a policy reads.
 type Instances = kernel.Instances
 
-// newNetwork lays out an encoder's parameters, and behind them the decoder's.
+// newNetwork lays out an encoder's parameters, and after them the decoder's.
 func newNetwork(p PointerConfig, d Dropout, encoder func(l *kernel.Layout) Encoder) *Network {
 	m := &Network{dropout: d}
 	m.encoder = encoder(&m.layout)
@@ -51,22 +50,22 @@ func newNetwork(p PointerConfig, d Dropout, encoder func(l *kernel.Layout) Encod
 	return m
 }
 
-// Layout is where each parameter lies in the flat buffer.
+// Layout returns the layout of the parameters.
 func (m *Network) Layout() *kernel.Layout { return &m.layout }
 
-// Rules is the rule set whose features the network was made for.
+// Rules returns the rule set whose features the network reads.
 func (m *Network) Rules() kernel.RuleSet { return m.pointer.cfg.Rules }
 
-// Views: see PointerConfig.
+// Views returns PointerConfig.Views.
 func (m *Network) Views() bool { return m.pointer.cfg.Views }
 
-// Encode records the network from features to what the decoder reads, with weight set `set`. train
-// turns dropout on.
+// Encode records the network from features to the inputs of the decoder, with weight set `set`.
+// train turns dropout on.
 func (m *Network) Encode(p *plan.Plan, set int, in Instances, train bool) kernel.Decoder {
 	return m.Project(p, set, m.Embed(p, set, in, train), in)
 }
 
-// Embed records the encoder alone: one embedding per node, [B,N,D].
+// Embed records only the encoder: one embedding per node, [B,N,D].
 func (m *Network) Embed(p *plan.Plan, set int, in Instances, train bool) *kernel.Tensor {
 	r := &Pass{Plan: p, set: set}
 	if train {
@@ -75,22 +74,22 @@ func (m *Network) Embed(p *plan.Plan, set int, in Instances, train bool) *kernel
 	return m.encoder.Encode(r, in)
 }
 
-// Project records the rest of Encode: from the nodes' embeddings h to what the decoder reads.
+// Project records the rest of Encode: from the embeddings h to the inputs of the decoder.
 func (m *Network) Project(p *plan.Plan, set int, h *kernel.Tensor, in Instances) kernel.Decoder {
 	return m.pointer.project(&Pass{Plan: p, set: set}, h, in)
 }
 
-// Width is D, that of an embedding.
+// Width returns D, the width of an embedding.
 func (m *Network) Width() int { return m.encoder.Width() }
 
-// Decoder fills in what a decoder of instances, whose projections it has, reads of the model
-// itself: for a plan that decodes without encoding.
+// Decoder adds the model's own weights and options to dec, which has projections of instances. It
+// is for a plan that decodes without encoding.
 func (m *Network) Decoder(p *plan.Plan, set int, dec kernel.Decoder) kernel.Decoder {
 	return m.pointer.decoder(p, set, dec)
 }
 
-// ContextOf are the decoder's weights of the context features in a flat buffer of parameters: the
-// query's, and the pairs', nil without them.
+// ContextOf returns the decoder's weights of the context features in a flat buffer of parameters:
+// those of the query, and those of pairs, nil without pairs.
 func (m *Network) ContextOf(flat []float32) (context, pairs []float32) {
 	of := func(i int) []float32 {
 		p := m.layout.Params[i]
@@ -102,24 +101,25 @@ func (m *Network) ContextOf(flat []float32) (context, pairs []float32) {
 	return of(m.pointer.context), pairs
 }
 
-// EncodeFLOPs is the work of encoding one instance of n nodes and projecting it for the decoder.
+// EncodeFLOPs returns the operations of encoding an instance of n nodes and projecting it for the
+// decoder.
 func (m *Network) EncodeFLOPs(n int) int64 { return m.encoder.FLOPs(n) + m.pointer.flops(n) }
 
-// DecodeFLOPs is the work of one decode step of one row.
+// DecodeFLOPs returns the operations of a decode step of one row.
 func (m *Network) DecodeFLOPs(n int) int64 { return 6 * int64(n) * int64(m.encoder.Width()) }
 
-// Pass is one recording of a network: with which weights, and with dropout or without.
+// Pass is one recording of a network, with a weight set and with or without dropout.
 type Pass struct {
 	*plan.Plan
 	set  int
-	drop Dropout // of rate 0 where the network does not learn
-	site int     // dropouts recorded so far
+	drop Dropout // of rate 0 except in training
+	site int     // number of dropouts recorded so far
 }
 
-// weight is a parameter in the pass's weight set.
+// weight returns a parameter in the pass's weight set.
 func (r *Pass) weight(param int) *kernel.Tensor { return r.Weight(r.set, param) }
 
-// name tells the tensors of weight sets apart.
+// name returns s with a suffix for weight sets above 0.
 func (r *Pass) name(s string) string {
 	if r.set > 0 {
 		return fmt.Sprintf("set%d.%s", r.set, s)
@@ -127,7 +127,7 @@ func (r *Pass) name(s string) string {
 	return s
 }
 
-// residual is res + dropout(x·weight + bias).
+// residual records res + dropout(x·weight + bias).
 func (r *Pass) residual(name string, x, weight, bias, res *kernel.Tensor) *kernel.Tensor {
 	if r.drop.Rate == 0 {
 		return r.Linear(name, x, weight, bias, res)
@@ -149,7 +149,7 @@ func (l parameters) norm(name string, width int) (g, b int) {
 	return l.Add(name+".weight", kernel.InitOne, width, width), l.Add(name+".bias", kernel.InitZero, width, width)
 }
 
-// Initial fills the flat buffer from the seed: parameter i, element e takes word e%4 of Philox
+// Initial returns initial weights from the seed: parameter i, element e uses word e%4 of Philox
 // block e/4 at index i.
 func Initial(l *kernel.Layout, seed uint64) []float32 {
 	flat := make([]float32, l.Len)

@@ -16,7 +16,7 @@ import (
 	"haul/internal/safetensors"
 )
 
-// fixture is what scripts/parity.py or scripts/ad_parity.py wrote: the same model in PyTorch,
+// fixture is a file of scripts/parity.py or scripts/ad_parity.py: the same model in PyTorch,
 // computed in float64 from these float32 inputs.
 type fixture struct {
 	*safetensors.File
@@ -32,7 +32,8 @@ func loadFixture(t testing.TB, name string) fixture {
 	return fixture{f, t}
 }
 
-// weights are the parameters before the first step, under that prefix, as the layout places them.
+// weights returns the parameters before the first step whose names have the prefix, in the layout's
+// order.
 func (f fixture) weights(prefix string, l *kernel.Layout) []float32 {
 	f.t.Helper()
 	flat := make([]float32, l.Len)
@@ -75,11 +76,10 @@ func (f fixture) number(key string) float64 {
 	return v
 }
 
-// The networks of the fixture, by what their weights' names begin with; the second scores pairs of
-// nodes.
+// The prefixes of the fixture's networks; the second network scores pairs of nodes.
 const plain, paired = "weights.", "paired."
 
-// parityCase is one of scripts/parity.py's.
+// parityCase is a case of scripts/parity.py.
 type parityCase struct {
 	name, weights string
 	forced        bool
@@ -87,7 +87,7 @@ type parityCase struct {
 	near          float64
 }
 
-// features are what the host shows a policy of its instances.
+// features returns the features of instances as the host writes them.
 func features(in model.Instances, n int, x, y []float32, nodes []int32) []float32 {
 	wide, columns := in.Feature.Cols(), len(in.Set.Columns())
 	out := make([]float32, len(x)*wide)
@@ -107,7 +107,7 @@ type replayed struct {
 	gradient []float32
 }
 
-// rules are those of the fixture's instances.
+// rules returns the rules of the fixture's instances.
 func (f fixture) rules() kernel.RuleSet {
 	if f.Metadata["limits"] != "" {
 		return kernel.CVRPL
@@ -115,7 +115,7 @@ func (f fixture) rules() kernel.RuleSet {
 	return kernel.CVRP
 }
 
-// nodes are the columns that the rules read of all instances of so many nodes.
+// nodes returns the columns that the rules read, for all instances of n nodes.
 func (f fixture) nodes(n int) []int32 {
 	demand, wide := f.ints("demand"), len(f.rules().Columns())
 	out := make([]int32, wide*len(demand))
@@ -131,7 +131,8 @@ func (f fixture) nodes(n int) []int32 {
 	return out
 }
 
-// network is the case's: a graph attention network where the fixture has edge features.
+// network returns the network of a case: a graph attention network if the fixture has edge
+// features.
 func (f fixture) network(c parityCase) (*model.Network, error) {
 	width, heads, layers := int(f.number("width")), int(f.number("heads")), int(f.number("layers"))
 	if f.Metadata["edge"] == "" {
@@ -183,7 +184,7 @@ func replay(t *testing.T, dev kernel.Device, f fixture, c parityCase) *replayed 
 	return r
 }
 
-// apart is the largest difference of two tensors, as a share of the largest value that is right.
+// apart returns the largest difference of two tensors as a fraction of want's largest value.
 func apart(got, want []float32) float64 {
 	var diff, size float64
 	for i, w := range want {
@@ -196,27 +197,27 @@ func apart(got, want []float32) float64 {
 	return diff / size
 }
 
-// Tolerances, as shares of a tensor's largest value. float64 sees only the rounding of the fixture
-// itself, 6e-8. In float32 a result passes two layers of sums of up to 64 terms: a few tens of
+// Tolerances, as fractions of a tensor's largest value. In float64 only the fixture's own rounding
+// remains, 6e-8. In float32 a result passes two layers with sums of up to 64 terms: a few tens of
 // roundings of 6e-8, which add up like their square root. A gradient starts from δ - p at each
-// decision. There p = e^z/Σ is good to four units, 2.4e-7, and of a likely action only 1 - p is
-// left: the tolerance allows for decisions down to 1 - p = 0.005. The errors seen at the decoder's
-// own weights, 1.2e-5, and behind all layers, 1.2e-5 at the embedding's, are alike, so the layers
-// add little.
+// decision, where p = e^z/Σ has an error of four units, 2.4e-7. For a likely action only 1 - p
+// remains: the tolerance allows for decisions down to 1 - p = 0.005. The observed errors of the
+// decoder's weights, 1.2e-5, and after all layers, 1.2e-5 at the embedding, are alike, so the
+// layers add little.
 const (
 	toleranceExact    = 2e-7
 	toleranceResult   = 2e-6
 	toleranceGradient = 5e-5
 )
 
-// parityDevices are the reference, and the CPU with every instruction set and shards of several
+// parityDevices returns the reference, and the CPU with every instruction set and several shard
 // sizes.
 func parityDevices() map[string]func() (kernel.Device, error) {
 	devices := map[string]func() (kernel.Device, error){
 		exactDevice: func() (kernel.Device, error) { return reference.New[float64](2), nil },
 	}
 	for _, set := range cpu.Sets() {
-		// of GT's instances: shards of 2, of 4 and a rest of 2, and one of all
+		// for GT's instances: shards of 2; of 4 with a last one of 2; a single one
 		for _, rows := range []int{16, 32, 1000} {
 			devices[fmt.Sprintf("%s, shards of %d rows", set, rows)] = func() (kernel.Device, error) {
 				return cpu.Open(cpu.Options{Set: set, Workers: 2, ShardRows: rows})
@@ -228,8 +229,8 @@ func parityDevices() map[string]func() (kernel.Device, error) {
 
 const exactDevice = "reference float64"
 
-// The whole model on replayed actions, every result and every gradient by name, on every
-// instruction set.
+// The whole model on replayed actions: all results and all gradients by name, on every instruction
+// set.
 func TestParityWithPyTorch(t *testing.T) {
 	near := loadFixture(t, "parity.safetensors").number("near")
 	for file, cases := range map[string][]parityCase{
@@ -259,7 +260,7 @@ func TestParityWithPyTorch(t *testing.T) {
 	}
 }
 
-// compare holds a step to the fixture.
+// compare compares a step with the fixture.
 func compare(t *testing.T, f fixture, r *replayed, c parityCase, result, gradient float64) {
 	t.Helper()
 	for part, tensor := range map[string]*kernel.Tensor{"logprob": r.routes.LogProb, "entropy": r.routes.Entropy, "length": r.routes.Length} {

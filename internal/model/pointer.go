@@ -5,23 +5,25 @@ import (
 	"haul/internal/plan"
 )
 
-// PointerConfig is how the decoder scores nodes.
+// PointerConfig configures how the decoder scores nodes.
 type PointerConfig struct {
-	Heads int     // of the glimpse
-	Near  float32 // kernel.Decoder's
+	Heads int     // heads of the glimpse
+	Near  float32 // see kernel.Decoder
 	Pairs bool    // pairs of nodes have a learned score
-	// a start's customer is where its first step is seen from, and not where it begins by force
+	// a start views its customer: its first action is chosen as if the vehicle were at that
+	// customer
 	Views bool
-	Rules kernel.RuleSet // whose features the network sees
+	Rules kernel.RuleSet // rules whose features the network reads
 }
 
 // pointer is the decoder of Kool et al. 2019, https://arxiv.org/abs/1803.08475, with projections
-// that are applied once per node. It knows no encoder: it reads one embedding per node.
+// that are computed once per node. It reads one embedding per node and does not depend on the
+// encoder.
 type pointer struct {
 	cfg                              PointerConfig
 	width                            int
 	wProj, wGraph, context, wPointer int
-	pairContext                      int // with Pairs
+	pairContext                      int // if Pairs
 }
 
 func newPointer(l *kernel.Layout, cfg PointerConfig, width int) *pointer {
@@ -36,7 +38,8 @@ func newPointer(l *kernel.Layout, cfg PointerConfig, width int) *pointer {
 	return m
 }
 
-// contextName names the weights of a rule set's context features: a feature alone by its own name.
+// contextName names the weights of a rule set's context features. A single feature has its own
+// name.
 func contextName(at string, rules kernel.RuleSet) string {
 	if c := rules.Context(); len(c) == 1 {
 		return at + c[0] + ".weight"
@@ -44,7 +47,7 @@ func contextName(at string, rules kernel.RuleSet) string {
 	return at + "context.weight"
 }
 
-// contextShape is [D], or a row for each of several context features.
+// contextShape returns [D], or [C,D] for C context features.
 func (m *pointer) contextShape() []int {
 	if c := len(m.cfg.Rules.Context()); c > 1 {
 		return []int{c, m.width}
@@ -52,8 +55,8 @@ func (m *pointer) contextShape() []int {
 	return []int{m.width}
 }
 
-// projected is the columns of a node's projections: Node | Key | Value | the pointer's source, and
-// with Pairs PairQuery | PairKey.
+// projected returns the columns of a node's projections: Node | Key | Value | the pointer's source,
+// and with Pairs PairQuery | PairKey.
 func (m *pointer) projected() int {
 	if m.cfg.Pairs {
 		return 6 * m.width
@@ -69,7 +72,7 @@ func (m *pointer) project(r *Pass, h *kernel.Tensor, in Instances) kernel.Decode
 	return m.decoder(r.Plan, r.set, kernel.Decoder{Instances: in, Proj: proj, Pointer: source, Graph: graph})
 }
 
-// decoder adds what no instance has a part in.
+// decoder adds the weights and options that do not depend on the instance.
 func (m *pointer) decoder(p *plan.Plan, set int, dec kernel.Decoder) kernel.Decoder {
 	dec.Context, dec.Heads, dec.Near = p.Weight(set, m.context), m.cfg.Heads, m.cfg.Near
 	if m.cfg.Pairs {
@@ -78,18 +81,18 @@ func (m *pointer) decoder(p *plan.Plan, set int, dec kernel.Decoder) kernel.Deco
 	return dec
 }
 
-// flops is the work of projecting n nodes.
+// flops returns the operations of projecting n nodes.
 func (m *pointer) flops(n int) int64 {
 	d, nn := int64(m.width), int64(n)
 	flops := nn*(2*d*int64(m.projected())+2*d*d) + 2*d*d
-	if m.cfg.Pairs { // every pair, and the context with every node: no decode step adds to it
+	if m.cfg.Pairs { // every pair, and the context with every node: decode steps add nothing
 		flops += 2 * nn * (nn + int64(len(m.cfg.Rules.Context()))) * d
 	}
 	return flops
 }
 
-// GrownWeights are the weights that have a column or a row for each feature of a node and of the
-// context, by the axis of the features.
+// GrownWeights returns the weights that have a column or a row for each feature of a node and of
+// the context, with the axis of the features.
 func GrownWeights() map[string]int {
 	return map[string]int{"embed.weight": 1, "decoder.context.weight": 0, "decoder.pair_context.weight": 0}
 }

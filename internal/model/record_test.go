@@ -15,8 +15,8 @@ import (
 	"haul/internal/rng"
 )
 
-// TestWeightsStartByTheirInputs: a uniform weight or bias lies within one over the root of the
-// inputs that are added up with it, of a context by the number of its features.
+// TestWeightsStartByTheirInputs: an initial weight or bias is at most 1/√(number of summed inputs);
+// for a context the inputs are its features.
 func TestWeightsStartByTheirInputs(t *testing.T) {
 	m, err := model.NewGT(model.GTConfig{Width: 32, Heads: 2, Layers: 1, FeedMul: 2, Pairs: true})
 	if err != nil {
@@ -36,7 +36,8 @@ func TestWeightsStartByTheirInputs(t *testing.T) {
 	}
 }
 
-// rates are the dropouts of a recording, and the work of its products by the ops' own account.
+// rates returns the dropouts of a recording, and the operations of its products by the ops'
+// formulas.
 func rates(prog *kernel.Program) (drops []float32, products int64) {
 	for _, op := range prog.PerShard {
 		var d kernel.Drop
@@ -56,9 +57,9 @@ func rates(prog *kernel.Program) (drops []float32, products int64) {
 	return drops, products
 }
 
-// TestDropoutIsForTrainingAlone: a network in use records none, one that learns records its rates
-// at every site; and the work that a model states by formula is that of the products it records,
-// attention by its own formula.
+// TestDropoutIsForTrainingAlone: a network in inference has no dropout; in training it has its rate
+// at every site. The operations that a model states by formula equal those of its recorded
+// products, and of attention by its own formula.
 func TestDropoutIsForTrainingAlone(t *testing.T) {
 	const nodes, width, layers = 6, 8, 3
 	dev := reference.New[float32](1)
@@ -114,7 +115,7 @@ func TestDropoutIsForTrainingAlone(t *testing.T) {
 	}
 }
 
-// agentOf is an agent in a world of two fields.
+// agentOf returns an agent for observations of two fields.
 func agentOf(t *testing.T, c model.ADConfig) *model.AD {
 	t.Helper()
 	c.Observed, c.Actions, c.Rewards = model.Sizes(3, 3), 5, 2
@@ -125,15 +126,15 @@ func agentOf(t *testing.T, c model.ADConfig) *model.AD {
 	return m
 }
 
-// encoded is an agent's network over a row.
+// encoded returns an agent's program over a row.
 func encoded(dev kernel.Device, m *model.AD, tokens int, train bool) *kernel.Program {
 	p := plan.New("ad", dev, 1, tokens, m.Layout())
 	m.Encode(p, model.Sequences{Index: p.RowInts("index", 1, tokens, m.Fields()), Labels: p.RowInts("labels", 1, tokens, 2), First: p.RowInts("first", 1, tokens)}, train)
 	return p.Program()
 }
 
-// TestAsManyHeadsOfKeysAreTheSameNetwork: with tf_n_kv_head at tf_n_head an agent records what it
-// records without the setting, op by op.
+// TestAsManyHeadsOfKeysAreTheSameNetwork: with tf_n_kv_head equal to tf_n_head an agent records the
+// same ops as without the setting.
 func TestAsManyHeadsOfKeysAreTheSameNetwork(t *testing.T) {
 	c := model.ADConfig{Width: 16, Heads: 4, Layers: 2, Feed: 12, Positions: 9, Rotary: true}
 	dev, plain := reference.New[float32](1), agentOf(t, c)
@@ -152,8 +153,8 @@ func TestAsManyHeadsOfKeysAreTheSameNetwork(t *testing.T) {
 	}
 }
 
-// TestSharedKeysAreSmaller: of fewer heads of keys and values the weight and the caches of an agent
-// in use have so many columns.
+// TestSharedKeysAreSmaller: with fewer heads of keys and values, the weight and the caches have
+// fewer columns.
 func TestSharedKeysAreSmaller(t *testing.T) {
 	const width, heads, tokens, batch = 32, 8, 11, 3
 	for kv, kept := range map[int]int{0: 32, 8: 32, 4: 16, 2: 8, 1: 4} {

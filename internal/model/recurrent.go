@@ -5,25 +5,25 @@ import (
 	"haul/internal/plan"
 )
 
-// Recurrent is an actor-critic with a memory: rows of one table, a row for each input, side by
-// side; a layer with GELU; gated recurrent units; then the logits of the actions and a value. What
-// is measured, numbers that no table has rows for, goes through a layer with GELU of its own. The
-// last layer starts at zero, so that the first policy is uniform.
+// Recurrent is an actor-critic with memory: an embedding per input, concatenated; a layer with
+// GELU; gated recurrent units; then the logits of the actions and a value. Measured (real-valued)
+// inputs pass through a separate layer with GELU. The last layer is initialized to zero, so that
+// the initial policy is uniform.
 type Recurrent struct {
 	layout kernel.Layout
 	inputs int
 	table  int
 	w1, b1 int
-	wm, bm int // of what is measured, and what the units take of it
+	wm, bm int // layer of the measured inputs, and the units' weight of its output
 	wn     int
 	wx, bx int
 	wh, bh int
 	wo, bo int
-	Hidden int // units
+	Hidden int // number of units
 }
 
-// NewRecurrent lays out the parameters for so many inputs, each a row of `rows`, of `embed` columns
-// each, and so many numbers measured beside them.
+// NewRecurrent returns the network for `inputs` inputs, each an index of a table of `rows` rows and
+// `embed` columns, and `measured` real-valued inputs.
 func NewRecurrent(inputs, rows, embed, measured, hidden, actions int) *Recurrent {
 	m := &Recurrent{inputs: inputs, Hidden: hidden}
 	add := m.layout.Add
@@ -39,12 +39,12 @@ func NewRecurrent(inputs, rows, embed, measured, hidden, actions int) *Recurrent
 	return m
 }
 
-// Layout is where each parameter lies in the flat buffer.
+// Layout returns the layout of the parameters.
 func (m *Recurrent) Layout() *kernel.Layout { return &m.layout }
 
-// Record records the network over index [B,T·inputs,1] and measured [B,T,numbers], nil where
-// nothing is, from the units in state [B,hidden] on, and returns [B,T,actions+1]. With carry state
-// holds the units after the last step.
+// Record records the network over index [B,T·inputs,1] and measured [B,T,numbers], nil without
+// measured inputs, with initial units state [B,hidden], and returns [B,T,actions+1]. If carry is
+// true, state holds the units after the last step.
 func (m *Recurrent) Record(p *plan.Plan, index, measured, state *kernel.Tensor, carry bool) *kernel.Tensor {
 	w := func(i int) *kernel.Tensor { return p.Weight(0, i) }
 	x := p.Wide(p.Embed("embed", index, w(m.table)), m.inputs)

@@ -11,8 +11,8 @@ import (
 	"haul/internal/plan"
 )
 
-// TestRecurrentParity: logits, values, the units carried on, the loss and every gradient by name
-// are those of the same network over PyTorch's nn.GRU, on the reference and on a CPU.
+// TestRecurrentParity: logits, values, final units, the loss and all gradients equal those of the
+// same network with PyTorch's nn.GRU, on the reference and on a CPU.
 func TestRecurrentParity(t *testing.T) {
 	f := loadFixture(t, "recurrent_parity.safetensors")
 	size := func(key string) int { return int(f.number(key)) }
