@@ -73,7 +73,7 @@ func (x *building) access(writes bool) (err error) {
 	if x.in.space == param && (writes || x.in.a != none) {
 		return x.unknown()
 	}
-	// a register may be wider than what is read or written
+	// a register may be wider than the access
 	bytes := max(n, 2)
 	if _, k, ok := x.c.reg(group(x.s.args[data])[0].name); ok && k == double {
 		bytes = 8
@@ -101,7 +101,7 @@ func (x *building) access(writes bool) (err error) {
 	return err
 }
 
-// loadParam gives all lanes what the launch was given.
+// loadParam gives all lanes the value of a parameter of the launch.
 func loadParam(w *warp, in *inst) {
 	for j, o := range in.outs {
 		at := int(in.imm) + j*int(in.size)
@@ -112,7 +112,7 @@ func loadParam(w *warp, in *inst) {
 		for i := range int(in.size) {
 			v |= uint64(w.b.l.Params[at+i]) << (8 * i)
 		}
-		if in.notb { // signed
+		if in.notb { // sign-extended
 			shift := 64 - 8*in.size
 			v = uint64(int64(v<<shift) >> shift)
 		}
@@ -134,7 +134,7 @@ func loadParam(w *warp, in *inst) {
 	}
 }
 
-// places judges an access of all lanes that take part and gives the host's addresses.
+// places checks an access of all active lanes and stores the host's addresses in to.
 func (w *warp) places(in *inst, to *[lanes]uint64, n uint64, writes bool) {
 	if in.a != none && !in.narrow && (in.space == global || in.space == generic) {
 		a := reg[uint64](w, in.a)
@@ -180,7 +180,7 @@ func (w *warp) places(in *inst, to *[lanes]uint64, n uint64, writes bool) {
 	}
 }
 
-// cell is a place in memory that has been judged.
+// cell returns element j at an address that was checked.
 func cell[T any](at uint64, j int) *T {
 	var v T
 	return (*T)(pointer(at + uint64(j)*uint64(unsafe.Sizeof(v))))
@@ -223,7 +223,7 @@ func store[T stored, U uint32 | uint64](w *warp, in *inst) {
 	}
 }
 
-// By bytes in memory and in the register, of which 16 bits take 32.
+// Functions by the bytes in memory and in the register; 16-bit values have registers of 32 bits.
 type byWidth map[int]map[int]func(*warp, *inst)
 
 var (
@@ -245,7 +245,7 @@ func loadS8(w *warp, in *inst) {
 	}
 }
 
-// atomInc counts up to b and then begins at zero, and gives what was there.
+// atomInc returns the old value; the new one is the old plus 1, or 0 after b.
 func atomInc(w *warp, in *inst) {
 	var at [lanes]uint64
 	w.places(in, &at, 4, true)
@@ -261,7 +261,7 @@ func redOr(w *warp, in *inst) {
 	for m := w.mask; m != 0; m &= m - 1 {
 		i := bits.TrailingZeros32(m) & 31
 		before := w.b.races
-		w.b.races = nil // atomic operations order themselves
+		w.b.races = nil // atomic operations do not race with each other
 		p := (*uint32)(w.reach(in, shared, w.address(in, i), i, 4, true))
 		w.b.races = before
 		*p |= b[i]

@@ -2,10 +2,10 @@ package ptx
 
 import "math/bits"
 
-// barrier is one of a block's sixteen. A warp arrives with all its threads.
+// barrier is one of a block's sixteen barriers. A warp arrives with all its threads.
 type barrier struct {
 	threads, wanted int
-	any             bool // of bar.red.or
+	any             bool // disjunction of the predicates of bar.red.or
 	results         []int32
 	warps           []int
 }
@@ -71,7 +71,7 @@ func barOr(w *warp, in *inst) {
 	w.arrive(in, number, 0)
 }
 
-// test is a predicate's lanes.
+// test returns the lanes in which a predicate is true.
 func (w *warp) test(p int32, not bool) uint32 {
 	m := w.pred[p]
 	if not {
@@ -80,7 +80,7 @@ func (w *warp) test(p int32, not bool) uint32 {
 	return m
 }
 
-// arrive parks the warp until all whom the barrier waits for are there.
+// arrive parks the warp until all threads that the barrier counts have arrived.
 func (w *warp) arrive(in *inst, number, wanted int) {
 	if number >= 16 {
 		w.fail(in, "names barrier %d of 16", number)
@@ -96,7 +96,7 @@ func (w *warp) arrive(in *inst, number, wanted int) {
 	w.b.release(number)
 }
 
-// release lets the warps at a barrier go on once all are there. Those that have ended are.
+// release lets the warps at a barrier continue if all have arrived. Warps that have ended count.
 func (r *running) release(number int) {
 	b := &r.barriers[number]
 	wanted := b.wanted
@@ -129,7 +129,7 @@ func (r *running) release(number int) {
 	r.events++
 }
 
-// ended counts a warp out, for which others may have waited.
+// ended removes a warp from the counts, for which barriers may be waiting.
 func (r *running) ended() {
 	r.left--
 	r.events++

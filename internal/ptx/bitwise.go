@@ -98,7 +98,7 @@ func (x *building) shift(all map[string]func(*warp, *inst)) error {
 	return x.simple(f, bytesOf[t], bytesOf[t], 4)
 }
 
-// predicates decodes an operation on masks.
+// predicates decodes an operation on predicates.
 func (x *building) predicates(n int, f func(a, b uint32) uint32) (err error) {
 	if err := x.count(1 + n); err != nil {
 		return err
@@ -161,7 +161,7 @@ func not16(w *warp, in *inst) {
 	}
 }
 
-// Shifts by more bits than there are leave none, or the sign, as Go's do.
+// Shifts by at least the width return 0, or the sign, as in Go.
 func shl[T anyInteger](w *warp, in *inst) {
 	a, b, d := reg[T](w, in.a), reg[uint32](w, in.b), result[T](w, in)
 	for i := range d {
@@ -190,7 +190,7 @@ func shr16(w *warp, in *inst) {
 	}
 }
 
-// funnelLeft is the high word of b:a shifted left by the low five bits of c.
+// funnelLeft returns the high word of b:a, shifted left by the low five bits of c.
 func funnelLeft(w *warp, in *inst) {
 	a, b, c, d := reg[uint32](w, in.a), reg[uint32](w, in.b), reg[uint32](w, in.c), result[uint32](w, in)
 	for i := range d {
@@ -205,8 +205,8 @@ func funnelRight(w *warp, in *inst) {
 	}
 }
 
-// Fields: position and length are the low bytes of b and c; beyond bit 31 there are zeros, or the
-// sign.
+// Bit fields: position and length are the low bytes of b and c. Beyond bit 31 there are zeros, or
+// the sign.
 func fieldU32(w *warp, in *inst) {
 	a, b, c, d := reg[uint32](w, in.a), reg[uint32](w, in.b), reg[uint32](w, in.c), result[uint32](w, in)
 	for i := range d {
@@ -252,7 +252,7 @@ func lop3(w *warp, in *inst) {
 	}
 }
 
-// permute picks four of the eight bytes of b:a; a selector's high bit spreads the byte's sign.
+// permute selects four of the eight bytes of b:a. A selector's high bit repeats the byte's sign.
 func permute(w *warp, in *inst) {
 	a, b, c, d := reg[uint32](w, in.a), reg[uint32](w, in.b), reg[uint32](w, in.c), result[uint32](w, in)
 	for i := range d {

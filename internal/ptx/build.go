@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// families has a builder for the first word of each instruction's name. A builder takes the words
-// that it knows from the others; one that is left over is an error.
+// families holds a builder for the first word of each instruction's name. A builder consumes the
+// other words; a word that is left over is an error.
 var families map[string]func(x *building) error
 
 func init() {
@@ -23,15 +23,15 @@ func init() {
 	}
 }
 
-// building is an instruction while it is decoded.
+// building is an instruction that is being decoded.
 type building struct {
 	c     *compiler
 	s     *statement
-	words []string // of its name, those that nobody has taken yet
+	words []string // words of its name that are not consumed yet
 	in    *inst
 }
 
-// has takes a word of the name where it is the next one.
+// has consumes the next word of the name if it equals word.
 func (x *building) has(word string) bool {
 	if len(x.words) > 0 && x.words[0] == word {
 		x.words = x.words[1:]
@@ -40,7 +40,7 @@ func (x *building) has(word string) bool {
 	return false
 }
 
-// any takes the next word where it is one of those.
+// any consumes the next word if it is one of words, and returns it or "".
 func (x *building) any(words ...string) string {
 	if len(x.words) > 0 && slices.Contains(words, x.words[0]) {
 		w := x.words[0]
@@ -50,7 +50,7 @@ func (x *building) any(words ...string) string {
 	return ""
 }
 
-// is takes all words of the name, which must be these.
+// is consumes the rest of the name if it equals words.
 func (x *building) is(words string) bool {
 	if strings.Join(x.words, ".") == words {
 		x.words = nil
@@ -59,7 +59,7 @@ func (x *building) is(words string) bool {
 	return false
 }
 
-// typed takes the last word, a type.
+// typed consumes the last word, a type.
 func (x *building) typed() string {
 	if len(x.words) == 0 {
 		return ""
@@ -73,7 +73,7 @@ func (x *building) unknown() error {
 	return fmt.Errorf("this instruction is not known")
 }
 
-// count fails unless there are so many operands.
+// count returns an error unless there are n operands.
 func (x *building) count(n int) error {
 	if len(x.s.args) != n {
 		return fmt.Errorf("%d operands, %d are wanted", len(x.s.args), n)
@@ -81,7 +81,7 @@ func (x *building) count(n int) error {
 	return nil
 }
 
-// to is the register that operand i names, of that many bytes.
+// to returns the register that operand i names, which must have this number of bytes.
 func (x *building) to(i, bytes int) (int32, error) { return x.written(x.s.args[i], bytes) }
 
 func (x *building) written(o operand, bytes int) (int32, error) {
@@ -99,7 +99,7 @@ func classBytes(n int) class {
 	return word
 }
 
-// from is what operand i gives: a register, a constant or a variable's place.
+// from returns the source of operand i: a register, a constant or a variable's address.
 func (x *building) from(i, bytes int) (int32, error) { return x.read(x.s.args[i], bytes) }
 
 func (x *building) read(o operand, bytes int) (int32, error) {
@@ -128,7 +128,7 @@ func (x *building) read(o operand, bytes int) (int32, error) {
 	return none, fmt.Errorf("%q is no operand that can be read", o.name)
 }
 
-// find is the memory that a name stands for.
+// find returns the memory of a variable.
 func (c *compiler) find(name string) (place, bool) {
 	at, ok := c.places[c.prefix+name]
 	if !ok {
@@ -153,7 +153,7 @@ func (c *compiler) special(name string) (int32, bool) {
 	return id >> 2, true
 }
 
-// pred is the predicate that an operand names: a number is false where it is 0.
+// pred returns the predicate of an operand. The number 0 is false.
 func (x *building) pred(o operand) (r int32, not bool, err error) {
 	if o.kind == number {
 		return int32(min(o.bits, 1)), false, nil
@@ -165,7 +165,7 @@ func (x *building) pred(o operand) (r int32, not bool, err error) {
 	return r, o.not, nil
 }
 
-// simple decodes an instruction with a result of dst bytes and operands of those widths.
+// simple decodes an instruction with a result of dst bytes and operands of the given widths.
 func (x *building) simple(f func(w *warp, in *inst), dst int, widths ...int) error {
 	err := x.count(1 + len(widths))
 	if err != nil {
@@ -185,7 +185,7 @@ func (x *building) simple(f func(w *warp, in *inst), dst int, widths ...int) err
 	return nil
 }
 
-// group is the operands of a vector, or the one operand.
+// group returns the operands of a vector, or the single operand.
 func group(o operand) []operand {
 	if o.kind == vector {
 		return o.list
@@ -229,7 +229,7 @@ func (x *building) readAll(o operand, n, bytes int) ([]int32, error) {
 	return all, nil
 }
 
-// address reads operand i as a place in memory: a register and an offset, or a variable.
+// address decodes operand i as an address: a register and an offset, or a variable.
 func (x *building) address(i int, sp space) error {
 	o := x.s.args[i]
 	if o.kind != memory {
@@ -245,7 +245,8 @@ func (x *building) address(i int, sp space) error {
 	return nil
 }
 
-// base is what an address counts from: a register, or a variable's place, which may tell the space.
+// base returns the base of an address: a register, or a variable's address, which determines the
+// space.
 func (x *building) base(o operand, sp *space) (r int32, narrow bool, at int64, err error) {
 	if o.name == "" {
 		return none, false, 0, nil
@@ -260,7 +261,7 @@ func (x *building) base(o operand, sp *space) (r int32, narrow bool, at int64, e
 	if !ok {
 		return none, false, 0, fmt.Errorf("no variable %s", o.name)
 	}
-	// an inlined function's parameters are its caller's local variables
+	// an inlined function's parameters are local variables of its caller
 	if *sp != v.space && !(*sp == param && v.space == local) {
 		return none, false, 0, fmt.Errorf("%s is not in that space", o.name)
 	}

@@ -7,22 +7,22 @@ import (
 	"unsafe"
 )
 
-// TensorMap describes a tensor of 16-bit numbers in global memory to the copy engine. NVIDIA does
-// not publish the hardware's encoding, so this package has one of its own.
+// TensorMap describes a tensor of 16-bit numbers in global memory for the copy engine. NVIDIA does
+// not publish the hardware's encoding; this package uses a different one.
 type TensorMap struct {
 	Address uint64
 	Rank    int
-	Sizes   [3]uint64 // numbers by dimension, the innermost first
-	Strides [2]uint64 // bytes from one index of the second and of the third dimension to the next
-	Box     [3]uint32 // of a copy
+	Sizes   [3]uint64 // numbers per dimension, the innermost first
+	Strides [2]uint64 // bytes between neighbouring indices of the second and of the third dimension
+	Box     [3]uint32 // numbers of a copy, per dimension
 }
 
-// TensorMapBytes is the room that a TensorMap takes.
+// TensorMapBytes is the size of an encoded TensorMap.
 const TensorMapBytes = 128
 
 const tensorMapMagic = 0x70616d726f736e74
 
-// Encode writes the map to memory that a kernel is given.
+// Encode writes the map in the form that kernels receive.
 func (m *TensorMap) Encode(to *[TensorMapBytes]byte) {
 	words := append([]uint64{tensorMapMagic, m.Address, uint64(m.Rank)}, m.Sizes[:]...)
 	words = append(words, m.Strides[:]...)
@@ -50,15 +50,14 @@ func decodeTensorMap(from []byte) (m TensorMap, ok bool) {
 
 // bulkCopy is a copy in flight.
 type bulkCopy struct {
-	to     int    // in shared memory
-	from   uint64 // of n bytes that follow each other
+	to     int    // offset in shared memory
+	from   uint64 // address of n contiguous bytes
 	n      int
-	tensor *TensorMap // or of a box of it, from these indices on
+	tensor *TensorMap // instead of from: a box of this tensor, beginning at these indices
 	at     [3]int32
 }
 
-// bytes is the size of the destination. A box counts in full, also where it lies outside of the
-// tensor.
+// bytes returns the size of the destination. A box counts completely, also outside of the tensor.
 func (c *bulkCopy) bytes() int {
 	if c.tensor == nil {
 		return c.n
@@ -67,7 +66,7 @@ func (c *bulkCopy) bytes() int {
 	return int(2 * b[0] * b[1] * b[2])
 }
 
-// cp.async.bulk, which copies.go leaves to this.
+// bulk decodes cp.async.bulk.
 func (x *building) bulk() (err error) {
 	in := x.in
 	switch {
@@ -132,7 +131,7 @@ func prefetchBulk(w *warp, in *inst) {
 	}
 }
 
-// source judges bytes that the copy engine reads.
+// source checks a read of the copy engine.
 func (w *warp) source(in *inst, lane int, at, n uint64) {
 	if at%16 != 0 || n%16 != 0 || n == 0 {
 		w.failLane(in, lane, "reads %d bytes at %#x: multiples of 16", n, at)
@@ -196,12 +195,12 @@ func (c *bulkCopy) box(w *warp, in *inst, lane int) {
 	}
 }
 
-// swizzle maps a byte's place in rows of 128 bytes to its address: bits 4 to 6 are xored with bits
+// swizzle maps a byte's offset in rows of 128 bytes to its address: bits 4 to 6 are xored with bits
 // 7 to 9.
 func swizzle(at int) int { return at ^ at>>3&0x70 }
 
-// land completes the copy. Numbers outside of the tensor are zeros. Rows of a box are 128
-// bytes, and each is turned by its place.
+// land completes the copy. Numbers outside of the tensor are zeros. Rows of a box have 128 bytes
+// and are swizzled by their address.
 func (c *bulkCopy) land(r *running) {
 	if c.tensor == nil {
 		copy(r.shared[c.to:c.to+c.n], unsafe.Slice((*byte)(pointer(c.from)), c.n))

@@ -1,7 +1,7 @@
 package ptx
 
-// Comparisons: setp writes a mask, selp reads one. Others than <, <= and = come by swapping the
-// operands and by the complement.
+// Comparisons: setp writes a predicate, selp reads one. Comparisons other than <, <= and = swap the
+// operands or negate the result.
 
 type compare struct {
 	f      func(w *warp, in *inst) uint32
@@ -124,7 +124,8 @@ func (x *building) setp(how compare, bytes int) (err error) {
 	return nil
 }
 
-// relations are a type's: less, less or equal, equal, and for floats that neither is NaN.
+// relations returns a type's comparisons: less, less or equal, equal, and for floats that neither
+// is NaN.
 func relations(t string) (less, lessEqual, equal, ordered func(w *warp, in *inst) uint32) {
 	switch t {
 	case "s16":

@@ -1,7 +1,7 @@
 package ptx
 
-// fold gives constants to those that read a register which holds one for good, and drops the
-// instructions that put them there.
+// fold replaces registers that hold one constant throughout by the constant, and removes the
+// instructions that set them.
 func (c *compiler) fold() {
 	code := c.p.code
 	writes := make([]int32, len(c.classes))
@@ -18,7 +18,7 @@ func (c *compiler) fold() {
 			value[in.d], dropped[i] = in.a, true
 		}
 	}
-	at := make([]int32, len(code)+1) // where an instruction stands when others are gone
+	at := make([]int32, len(code)+1) // index of an instruction after the removal
 	kept := code[:0]
 	for i := range code {
 		at[i] = int32(len(kept))

@@ -1,6 +1,6 @@
 package ptx
 
-// control has branches and what only hints.
+// control holds branches, and instructions that are only hints.
 var control = map[string]func(x *building) error{
 	"bra": func(x *building) error {
 		x.has("uni")
@@ -14,7 +14,7 @@ var control = map[string]func(x *building) error{
 	"ret":  back,
 	"exit": back,
 	"griddepcontrol": func(x *building) error {
-		// Kernels run one after the other: what it waits for has ended.
+		// kernels run one at a time: the preceding kernel has ended
 		if x.any("wait", "launch_dependents") == "" {
 			return x.unknown()
 		}
@@ -35,7 +35,7 @@ var control = map[string]func(x *building) error{
 	},
 }
 
-// back is ret: an inlined function's goes on behind it.
+// back decodes ret. In an inlined function it jumps to the end of the function.
 func back(x *building) error {
 	x.has("uni")
 	if x.c.end != "" && x.s.op != "exit" {

@@ -68,7 +68,7 @@ var conversions = map[string]func(x *building) error{
 	},
 }
 
-// integerType is the bits of an integer's type, negative ones of signed types.
+// integerType is the number of bits of an integer type, negated for signed types.
 var integerType = map[string]int{"u8": 8, "u16": 16, "u32": 32, "u64": 64, "s8": -8, "s16": -16, "s32": -32, "s64": -64}
 
 func convert[T, U numberLike](w *warp, in *inst) {
@@ -85,7 +85,7 @@ func extendLow(w *warp, in *inst) {
 	}
 }
 
-// resize converts between integers: the source is extended by its sign, or cut.
+// resize converts between integers: the source is sign-extended or truncated.
 func resize(to, from string) func(w *warp, in *inst) {
 	extend := func(v uint64, bits int) uint64 {
 		if bits < 0 {
@@ -113,7 +113,8 @@ func resize(to, from string) func(w *warp, in *inst) {
 	}
 }
 
-// truncate rounds towards zero; what does not fit becomes the nearest that does, NaN zero.
+// truncate rounds towards zero. Values out of range become the nearest one in range, NaN becomes
+// zero.
 func truncate(w *warp, in *inst) {
 	a, d := reg[float32](w, in.a), result[int32](w, in)
 	for i := range d {

@@ -6,14 +6,14 @@ import (
 	"unsafe"
 )
 
-// Asynchronous copies land when the thread waits for them, or when a thread asks for the phase of a
-// barrier that counts on them, and no earlier: what reads their destination before that reads what
-// was there. Each thread counts its own groups.
+// Asynchronous copies complete when the thread waits for them, or when a thread queries the phase
+// of a barrier that counts them, and not before: earlier reads of the destination return its old
+// content. Each thread counts its own groups.
 
-// copying is one that has been issued.
+// copying is a copy that has been issued.
 type copying struct {
-	to      uint64 // in shared memory
-	from    uint64 // of the host; 0: nothing is read
+	to      uint64 // address in shared memory
+	from    uint64 // the host's address; 0: zeros
 	n, real int32
 	lane    int32
 	group   int32
@@ -56,7 +56,7 @@ var copies = map[string]func(x *building) error{
 		if x.any("cg", "ca") == "" || !x.is("shared.global") || len(x.s.args) < 3 || len(x.s.args) > 4 || x.s.args[2].kind != number {
 			return x.unknown()
 		}
-		// [to], [from], bytes: the second address is kept in b, its offset in imm2
+		// [to], [from], bytes: the second address is stored in b, its offset in imm2
 		o := x.s.args[1]
 		sp := global
 		if in.b, in.narrow, in.imm2, err = x.base(o, &sp); err != nil {
@@ -92,7 +92,7 @@ func copyAsync(w *warp, in *inst) {
 		}
 		to := w.address(in, i)
 		races := w.b.races
-		w.b.races = nil // it is judged where the copy lands
+		w.b.races = nil // races are checked when the copy completes
 		w.reach(in, shared, to, i, uint64(in.size), true)
 		w.b.races = races
 		from := b[i] + uint64(in.imm2)
@@ -113,7 +113,7 @@ func copyAsync(w *warp, in *inst) {
 	}
 }
 
-// arriveCopied lets a thread arrive at a barrier, which counts on it, when its copies have landed.
+// arriveCopied makes a thread arrive at a barrier when its copies have completed.
 func arriveCopied(w *warp, in *inst) {
 	for m := w.mask; m != 0; m &= m - 1 {
 		i := bits.TrailingZeros32(m) & 31
@@ -129,7 +129,8 @@ func closeGroup(w *warp, _ *inst) {
 	}
 }
 
-// awaitGroups lands all copies but those of the thread's last groups; -1: all, closed or not.
+// awaitGroups completes all copies except those of the thread's last groups; -1: also copies
+// outside of a group.
 func awaitGroups(w *warp, in *inst) {
 	kept := w.copies[:0]
 	for _, c := range w.copies {

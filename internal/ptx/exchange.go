@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// exchanges between the lanes of a warp. All lanes that live must be there, as the masks of all
-// shipped kernels say.
+// exchanges holds exchanges between the lanes of a warp. All live lanes must take part, as the
+// masks of all shipped kernels say.
 var exchanges = map[string]func(x *building) error{
 	"shfl": func(x *building) (err error) {
 		if !x.has("sync") {
@@ -69,7 +69,7 @@ var exchanges = map[string]func(x *building) error{
 	},
 }
 
-// typedPair takes all words of the name.
+// typedPair consumes the rest of the name.
 func (x *building) typedPair() string {
 	name := ""
 	for i, w := range x.words {
@@ -82,7 +82,7 @@ func (x *building) typedPair() string {
 	return name
 }
 
-// everyone fails unless operand i is the mask of all lanes.
+// everyone returns an error unless operand i is the mask of all lanes.
 func (x *building) everyone(i int) error {
 	if o := x.s.args[i]; o.kind != number || uint32(o.bits) != full {
 		return fmt.Errorf("a mask that leaves lanes out")
@@ -90,8 +90,8 @@ func (x *building) everyone(i int) error {
 	return nil
 }
 
-// shuffle gives each lane what another one has: from tells which, and whether that is one of its
-// part of the warp. The parts are cut by the high bits of c.
+// shuffle gives each lane the value of another one. from returns that lane, and whether it is in
+// the same segment of the warp. The high bits of c define the segments.
 func shuffle(w *warp, in *inst, from func(lane, b, cut, high int) (int, bool)) {
 	a, b, c := *reg[uint32](w, in.a), reg[uint32](w, in.b), reg[uint32](w, in.c)
 	d := result[uint32](w, in)
@@ -166,7 +166,7 @@ func reduxAdd(w *warp, in *inst) {
 	}
 }
 
-// increase is atom.inc: blocks of other cores count, too.
+// increase is atom.inc. It is atomic, because blocks run on several cores.
 func increase(p *uint32, limit uint32) uint32 {
 	for {
 		v := atomic.LoadUint32(p)

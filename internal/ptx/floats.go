@@ -40,7 +40,7 @@ func unsign[T uint32 | uint64](w *warp, in *inst) {
 	}
 }
 
-// Of two numbers of which one is NaN the other is the least and the greatest; -0 is less than 0.
+// If one operand is NaN, the result of min and max is the other one. -0 is less than 0.
 func floatMin[T anyFloat](w *warp, in *inst) {
 	a, b, d := reg[T](w, in.a), reg[T](w, in.b), result[T](w, in)
 	for i := range d {
@@ -117,8 +117,8 @@ func root[T anyFloat](w *warp, in *inst) {
 	}
 }
 
-// fused is x·y+z rounded once. The product is exact in 53 bits; the sum's rounding there matters
-// only where it lands halfway between two results.
+// fused returns x·y+z with a single rounding. The product is exact in 53 bits. The rounding of the
+// float64 sum matters only if the sum is halfway between two results.
 func fused(x, y, z float32) float32 {
 	p := float64(x) * float64(y)
 	s := p + float64(z)
@@ -129,8 +129,8 @@ func fused(x, y, z float32) float32 {
 	return float32(odd(p, float64(z), s))
 }
 
-// odd makes the sum s of p and z one that has been cut off instead of rounded, with the last bit
-// set where anything was lost: rounded again it is as if it were rounded once.
+// odd replaces the rounding of s = p+z by rounding to odd: it truncates, and sets the last bit if
+// the sum is not exact. A second rounding then has the result of a single one.
 func odd(p, z, s float64) float64 {
 	back := s - p
 	lost := (p - (s - back)) + (z - back)
@@ -168,7 +168,7 @@ func fma64(w *warp, in *inst) {
 	}
 }
 
-// flush is .ftz: denormal numbers are zeros of their sign.
+// flush is .ftz: it replaces denormal numbers by zeros with their sign.
 func flush(v float32) float32 {
 	if b := math.Float32bits(v); b&0x7f800000 == 0 {
 		return math.Float32frombits(b & 0x80000000)
@@ -176,8 +176,8 @@ func flush(v float32) float32 {
 	return v
 }
 
-// approximate is a function that the card approximates, to within the bounds that PTX states: here
-// the nearest float of a float64's result.
+// approximate implements a function that a GPU approximates within bounds that PTX states. It
+// returns the float nearest to the float64 result.
 func approximate(f func(float64) float64) func(w *warp, in *inst) {
 	return func(w *warp, in *inst) {
 		a, d := reg[float32](w, in.a), result[float32](w, in)
@@ -194,12 +194,12 @@ func exp2(w *warp, in *inst) {
 	}
 }
 
-// power is 2 to the x by its whole part and a polynomial of the rest, within 1e-9 of it.
+// power returns 2^x by the integer part of x and a polynomial of the rest, with an error of 1e-9.
 func power(x float32) float32 {
 	switch {
 	case x != x:
 		return x
-	case x < -126: // what is left of denormal results is flushed
+	case x < -126: // denormal results are flushed
 		return 0
 	case x >= 128:
 		return float32(math.Inf(1))

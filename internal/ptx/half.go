@@ -2,7 +2,7 @@ package ptx
 
 import "math"
 
-// fromF16 is the float of a half.
+// fromF16 converts fp16 to a float.
 func fromF16(h uint32) float32 {
 	sign := h & 0x8000 << 16
 	v := math.Float32frombits(h&0x7fff<<13) * 0x1p112
@@ -13,7 +13,7 @@ func fromF16(h uint32) float32 {
 	return math.Float32frombits(b | sign)
 }
 
-// toF16 rounds to the nearest half, ties to the even one.
+// toF16 rounds to the nearest fp16 number, ties to even.
 func toF16(v float64) uint32 {
 	sign := uint32(math.Float64bits(v)>>48) & 0x8000
 	if v != v {
@@ -23,7 +23,7 @@ func toF16(v float64) uint32 {
 	switch {
 	case v >= 65520:
 		return sign | 0x7c00
-	case v < 0x1p-14: // denormal ones are multiples of 2^-24
+	case v < 0x1p-14: // denormal numbers are multiples of 2^-24
 		return sign | uint32(math.RoundToEven(v*0x1p24))
 	}
 	b := math.Float64bits(v)
@@ -33,7 +33,7 @@ func toF16(v float64) uint32 {
 
 func fromBF16(h uint32) float32 { return math.Float32frombits(h << 16) }
 
-// toBF16 rounds to the nearest, ties to the even one.
+// toBF16 rounds to the nearest bf16 number, ties to even.
 func toBF16(v float32) uint32 {
 	b := math.Float32bits(v)
 	if v != v {
@@ -42,7 +42,7 @@ func toBF16(v float32) uint32 {
 	return (b + 0x7fff + b>>16&1) >> 16
 }
 
-// toTF32 rounds to ten bits behind the point, ties away from zero.
+// toTF32 rounds to ten bits of mantissa, ties away from zero.
 func toTF32(v float32) uint32 {
 	b := math.Float32bits(v)
 	switch {
@@ -75,7 +75,7 @@ func roundTF32(w *warp, in *inst) {
 	}
 }
 
-// fmaF16x2 rounds each half once: float64 holds the product and, to within what odd mends, the sum.
+// fmaF16x2 rounds each half once: a float64 holds the product exactly, and the sum after odd.
 func fmaF16x2(w *warp, in *inst) {
 	a, b, c, d := reg[uint32](w, in.a), reg[uint32](w, in.b), reg[uint32](w, in.c), result[uint32](w, in)
 	one := func(x, y, z uint32) uint32 {
@@ -93,7 +93,7 @@ func fusedBF16(x, y, z uint32) uint32 {
 	if v := math.Abs(s); v < 0x1p-126 || v > math.MaxFloat32 {
 		return toBF16(float32(s))
 	}
-	b := math.Float64bits(s) // cut to what float32 holds, with what was lost in the last bit
+	b := math.Float64bits(s) // truncated to float32, with the last bit set if the sum is not exact
 	if b&(1<<29-1) != 0 {
 		b = b&^(1<<29-1) | 1<<29
 	}
@@ -107,7 +107,7 @@ func fmaBF16x2(w *warp, in *inst) {
 	}
 }
 
-// fmaReluBF16x2 has zero for results below it.
+// fmaReluBF16x2 replaces negative results by zero.
 func fmaReluBF16x2(w *warp, in *inst) {
 	a, b, c, d := reg[uint32](w, in.a), reg[uint32](w, in.b), reg[uint32](w, in.c), result[uint32](w, in)
 	relu := func(h uint32) uint32 {
@@ -133,7 +133,7 @@ func maxF16x2(w *warp, in *inst) {
 		case v > u || u != u:
 			return y
 		}
-		return x & y // of 0 and -0 the greater
+		return x & y // the greater of 0 and -0
 	}
 	for i := range d {
 		d[i] = one(a[i]>>16, b[i]>>16)<<16 | one(a[i]&0xffff, b[i]&0xffff)

@@ -2,13 +2,14 @@ package ptx
 
 import "math/bits"
 
-// Registers of 16 bits lie in 32, the high ones zero; signed operations extend the sign first.
+// 16-bit registers are stored in 32 bits, the high ones zero. Signed operations extend the sign
+// first.
 
 type anyInteger interface{ ~uint32 | ~int32 | anyDouble }
 
 type anyDouble interface{ ~uint64 | ~int64 }
 
-// numberLike is what plain operators of Go compute as the card does.
+// numberLike has the types whose operators in Go compute the same as on a GPU.
 type numberLike interface {
 	anyInteger | ~float32 | ~float64
 }
@@ -75,8 +76,8 @@ var integers = map[string]func(x *building) error{
 var bytesOf = map[string]int{"pred": 0, "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "b32": 4, "u32": 4, "s32": 4, "f32": 4,
 	"f16x2": 4, "bf16x2": 4, "b64": 8, "u64": 8, "s64": 8, "f64": 8}
 
-// byType picks what executes an instruction by the rest of its name, of which the last word is the
-// type of its result and of its n operands.
+// byType selects the function of an instruction by the rest of its name. The last word is the type
+// of its result and of its n operands.
 func (x *building) byType(all map[string]func(*warp, *inst), n int) error {
 	name := ""
 	for i, w := range x.words {
@@ -157,8 +158,8 @@ func wide16(w *warp, in *inst) {
 	}
 }
 
-// wide writes 64 bits from 32: its lanes are read before they are overwritten, since the registers
-// of an instruction may share no slot of another width.
+// wide writes 64-bit results from 32-bit operands. It reads a lane before it writes it, because
+// registers may share a slot.
 func wide[T, U anyInteger](w *warp, in *inst) {
 	a, b, d := reg[T](w, in.a), reg[T](w, in.b), result[U](w, in)
 	for i := range d {
@@ -187,7 +188,7 @@ func high64(w *warp, in *inst) {
 	}
 }
 
-// A quotient by zero is undefined in PTX: it is an error, for the lanes that take part.
+// divisible fails if an active lane divides by zero, which is undefined in PTX.
 func (w *warp) divisible(in *inst, lane int) {
 	if w.mask>>lane&1 != 0 {
 		w.failLane(in, lane, "divides by zero")

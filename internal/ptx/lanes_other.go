@@ -2,7 +2,7 @@
 
 package ptx
 
-// fast: only amd64 has vector instructions here.
+// fast is false: only amd64 has vector instructions.
 const fast = false
 
 func fmaLanes(d, a, b, c *[lanes]float32)                 { panic("no vector instructions") }

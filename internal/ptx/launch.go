@@ -12,22 +12,23 @@ import (
 type Launch struct {
 	Program     *Program
 	Grid, Block [3]int
-	Dynamic     int    // bytes of shared memory beside what the kernel declares
-	Params      []byte // as Program.Lay lays them out
+	Dynamic     int    // bytes of shared memory besides what the kernel declares
+	Params      []byte // in the layout of Program.Lay
 	Memory      *Memory
-	Races       bool // shared memory is watched for accesses that nothing orders
-	Workers     int  // blocks at a time; 0: one per core
-	// a block that has executed so many instructions of its warps hangs; 0: a few hundred million
+	Races       bool // detect unordered accesses to shared memory
+	Workers     int  // number of blocks that run concurrently; 0: one per core
+	// limit of a block's warp instructions, above which it counts as hanging; 0: a few hundred
+	// million
 	Limit int
 }
 
-// What is run between two looks at other warps, and at other blocks.
+// The number of instructions between two switches to another warp, and to another block.
 const (
 	turn  = 1 << 12
 	slice = 1 << 24
 )
 
-// bound is a launch with what its blocks share.
+// bound is a launch with the data that its blocks share.
 type bound struct {
 	Launch
 	p       *Program
@@ -38,12 +39,12 @@ type bound struct {
 	blocks  int
 }
 
-// thread is where thread i of a block is.
+// thread returns the index of thread i of a block.
 func (l *bound) thread(i int) [3]int {
 	return [3]int{i % l.Block[0], i / l.Block[0] % l.Block[1], i / l.Block[0] / l.Block[1]}
 }
 
-// Lay lays parameters out, each given as its bytes.
+// Lay returns the layout of parameters, each given as bytes.
 func (p *Program) Lay(values [][]byte) []byte {
 	var out []byte
 	for i, v := range p.params {
@@ -52,12 +53,12 @@ func (p *Program) Lay(values [][]byte) []byte {
 	return out
 }
 
-// Stats is what a launch took.
+// Stats counts the work of a launch.
 type Stats struct {
 	Instructions int64 // of warps
 }
 
-// Run executes the launch. What a kernel does wrong is a *Fault.
+// Run executes the launch. An error of the kernel is a *Fault.
 func Run(launch Launch) (Stats, error) {
 	l := &bound{Launch: launch, p: launch.Program, memory: launch.Memory}
 	l.threads = l.Block[0] * l.Block[1] * l.Block[2]
@@ -129,27 +130,27 @@ func Run(launch Launch) (Stats, error) {
 	return Stats{instructions.Load()}, worst
 }
 
-// running is one block.
+// running is a block that runs.
 type running struct {
 	l         *bound
 	number    int
 	at        [3]int
 	shared    []byte
 	warps     []warp
-	left      int // warps that have not ended
+	left      int // number of warps that have not ended
 	barriers  [16]barrier
 	races     *races
-	proxy     *proxy            // where the program uses it
-	mbarriers map[int]*mbarrier // by place in shared memory
+	proxy     *proxy            // nil unless the program uses it
+	mbarriers map[int]*mbarrier // by offset in shared memory
 	groups    [8]warpgroup
-	count     int // instructions of warps
-	events    int // what may let a warp that waits go on
-	idle      int // passes without one
+	count     int // instructions of warps so far
+	events    int // counts events that may let a waiting warp continue
+	idle      int // consecutive passes without an event
 	seen      int
 }
 
 func newRunning(l *bound) *running {
-	// what the hardware's copies and products address lies at multiples of 1024
+	// copies and products of the hardware address shared memory at multiples of 1024
 	room := make([]byte, l.total+1024)
 	from := -int(uintptr(unsafe.Pointer(&room[0]))) & 1023
 	b := &running{l: l, shared: room[from : from+l.total : from+l.total], warps: make([]warp, l.warps)}
@@ -174,7 +175,7 @@ func newRunning(l *bound) *running {
 	return b
 }
 
-// special is the value of a special register.
+// special returns the value of a special register.
 func (l *bound) special(name string, at [3]int, warp, lane int) uint32 {
 	switch name {
 	case "%laneid":
@@ -197,7 +198,7 @@ func (l *bound) special(name string, at [3]int, warp, lane int) uint32 {
 	return uint32(of[axis])
 }
 
-// begin makes it block i of the grid. Shared memory holds what no kernel can mean: a NaN, -1.
+// begin starts block i of the grid. It fills shared memory with NaN, which as an integer is -1.
 func (b *running) begin(i int) {
 	l := b.l
 	b.number, b.at = i, [3]int{i % l.Grid[0], i / l.Grid[0] % l.Grid[1], i / l.Grid[0] / l.Grid[1]}
@@ -235,7 +236,7 @@ func (b *running) begin(i int) {
 	}
 }
 
-// step lets the block's warps take turns until it has ended or about n instructions are executed.
+// step runs the block's warps alternately until it has ended or has executed about n instructions.
 func (b *running) step(n int) (done bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -271,10 +272,11 @@ func (b *running) step(n int) (done bool, err error) {
 	return false, nil
 }
 
-// idlePasses over a block's warps without anything that one could wait for are a deadlock.
+// idlePasses is the number of passes over a block's warps without an event after which it is
+// deadlocked.
 const idlePasses = 1 << 14
 
-// judge ends a block that cannot go on.
+// judge fails if the block cannot continue.
 func (b *running) judge(ran bool) {
 	for i := range b.warps {
 		if ran = ran || b.warps[i].state <= yielded; ran {
@@ -311,7 +313,7 @@ func (b *running) judge(ran bool) {
 	}
 }
 
-// standing says where a block's warps are.
+// standing describes the positions of a block's warps.
 func (b *running) standing() string {
 	text := ""
 	for i := range b.warps {

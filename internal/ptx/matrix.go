@@ -2,9 +2,9 @@ package ptx
 
 import "math"
 
-// Products of small matrices by a warp. Lane l is in group g = l/4, place t = l%4 of it; the tables
-// of PTX say which elements each lane holds. Products are exact in float32; they are added in the
-// order of k, each sum rounded to float32, where the hardware's order is its own.
+// Products of small matrices by a warp. Lane l is in group g = l/4 at place t = l%4. PTX's tables
+// define which elements a lane holds. Products are exact in float32 and added in the order of k,
+// with each sum rounded to float32. The order of the hardware is not documented.
 
 var matrices = map[string]func(x *building) error{
 	"mma": func(x *building) (err error) {
@@ -90,21 +90,21 @@ const (
 	wholeTF32
 )
 
-// mma is how a product reads its operands: so many registers each.
+// mma describes how many registers each operand of a product has.
 type mma struct {
 	element element
 	k       int
 	a, b, c int
 }
 
-// tf32 is what the hardware reads of a register: the low bits are ignored.
+// tf32 returns the value that the hardware reads from a register: it ignores the low bits.
 func tf32(v uint32) float32 { return math.Float32frombits(v &^ 0x1fff) }
 
-// square is eight rows of eight elements. A register with two elements per lane is one: lane l has
-// elements 2l and 2l+1 of it.
+// square is a matrix of eight rows and eight columns. A register with two elements per lane holds
+// one: lane l holds elements 2l and 2l+1.
 type square [2 * lanes]float32
 
-// tile is a product under way: a's squares, rows first; those of b, by rows of k; those of c.
+// tile is a product in progress: squares of a by rows, of b by rows of k, and of c.
 type tile struct {
 	a    [4]square
 	b    [2]square
@@ -112,7 +112,7 @@ type tile struct {
 	turn square
 }
 
-// widen makes a square of a register.
+// widen converts a register to a square.
 func (e element) widen(d *square, r *[lanes]uint32) {
 	switch {
 	case e == halfBF16:
@@ -183,7 +183,7 @@ func (m mma) multiply(w *warp, in *inst) {
 	}
 }
 
-// pair and part go between a square and the two registers that hold it.
+// pair and part convert between a square and the two registers that hold it.
 func pair(to *square, a, b *[lanes]float32) {
 	for l := range a {
 		to[2*l], to[2*l+1] = a[l], b[l]
@@ -216,7 +216,7 @@ func timesPlain(c, a, b *square) {
 	}
 }
 
-// rows finds the eight rows of each of four matrices; lane l gives the place of row l%8 of matrix
+// rows returns the eight rows of each of four matrices. Lane l has the address of row l%8 of matrix
 // l/8.
 func (w *warp) rows(in *inst) (all [lanes]*[8]uint16) {
 	if w.mask != full {
@@ -250,7 +250,7 @@ func loadTransposed(w *warp, in *inst) {
 	}
 }
 
-// transpose moves element (i, j) of eight by eight to (j, i).
+// transpose transposes a matrix of eight rows and columns.
 func transpose(w *warp, in *inst) {
 	a, d := *reg[uint32](w, in.a), result[uint32](w, in)
 	at := func(row, col int) uint32 { return a[row*4+col/2] >> (col % 2 * 16) & 0xffff }

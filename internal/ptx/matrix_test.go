@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// fragment says which element of a 16x8 or 8x16 operand a lane has in half h of register j: the
-// tables of PTX's manual, as it writes them.
+// fragment returns the element of a 16x8 or 8x16 operand that a lane has in half h of register j,
+// by the tables of PTX's manual.
 func fragment(operand string, k, width, lane, j, h int) (row, col int) {
 	g, t := lane>>2, lane&3
 	switch {
@@ -25,7 +25,7 @@ func fragment(operand string, k, width, lane, j, h int) (row, col int) {
 	return t*2 + h + 8*j, g
 }
 
-// TestProducts: every mma that is known against three loops, with vector instructions and without.
+// TestProducts compares every supported mma with three loops, with and without vector instructions.
 func TestProducts(t *testing.T) {
 	type shape struct {
 		name     string
@@ -149,14 +149,15 @@ func bench(t *testing.T, vectors bool, in func(lane int) []uint32, outs int, op 
 	return out
 }
 
-// launchedOver runs a body with fewer threads than there are words.
+// launchedOver runs a body with fewer threads than words.
 func launchedOver(body string, in []words, threads int) ([]words, error) {
 	return launched(body, in, func(l *Launch) { l.Block[0], l.Dynamic = threads, 4096 })
 }
 
-// TestMatricesAreLoaded: each lane gets its two elements of four matrices, upright and turned.
+// TestMatricesAreLoaded: each lane gets its two elements of four matrices, as stored and
+// transposed.
 func TestMatricesAreLoaded(t *testing.T) {
-	// row r of matrix m is at 16 bytes times 8m+r; element e of it is 64m+8r+e
+	// row r of matrix m is at 16·(8m+r) bytes; its element e is 64m+8r+e
 	fill := `mul.lo.s32 %r9, %r1, 16; mov.u32 %r10, smem; add.s32 %r9, %r9, %r10;
 	mul.lo.s32 %r11, %r1, 8; mul.lo.s32 %r11, %r11, 0x10001; add.s32 %r11, %r11, 0x10000;
 	add.s32 %r12, %r11, 0x20002; add.s32 %r13, %r11, 0x40004; add.s32 %r14, %r11, 0x60006;
@@ -188,8 +189,8 @@ func TestMatricesAreLoaded(t *testing.T) {
 	}
 }
 
-// TestVectorsAgree: products and sums with the host's vector instructions are those of the plain
-// loops, over numbers of all sizes.
+// TestVectorsAgree: products and sums with the host's vector instructions equal those of the Go
+// loops, for numbers of all magnitudes.
 func TestVectorsAgree(t *testing.T) {
 	if !fast {
 		t.Skip("the host has no AVX2")

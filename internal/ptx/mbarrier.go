@@ -2,27 +2,27 @@ package ptx
 
 import "math/bits"
 
-// mbarrier is a barrier in shared memory. A phase is over when all its arrivals are there and all
-// the bytes that it expects have been copied; the next one begins at once. What is counted
-// asynchronously happens when a warp asks for the phase a second time, and no earlier: a thread
-// that does not wait, or that asks once and goes on, finds what was there before.
+// mbarrier is a barrier in shared memory. A phase is over when all its arrivals have happened and
+// all bytes that it expects have been copied; the next one then begins. Asynchronous copies and
+// arrivals complete only when a warp queries the phase a second time: a thread that does not wait,
+// or queries once and continues, reads old content.
 type mbarrier struct {
-	arrivals int32  // of a phase
-	pending  int32  // of them, not there yet
-	bytes    int64  // expected and not copied; negative while copies are ahead of what is expected
+	arrivals int32  // per phase
+	pending  int32  // arrivals that are missing
+	bytes    int64  // expected bytes that are not copied; negative if copies precede the expectation
 	phase    uint32 // number of phases that are over
-	asked    uint32 // warps that have asked in vain for this phase
-	visible  bool   // to the copy engine: fence.mbarrier_init came after the barrier's init
-	warp     int32  // that initialised it
+	asked    uint32 // warps whose query of this phase returned false
+	visible  bool   // to the copy engine: fence.mbarrier_init followed the init
+	warp     int32  // the warp that initialized the barrier
 	copies   []bulkCopy
 	arriving []arriving
-	clock    []uint32 // of races: the joint clock of all arrivals
+	clock    []uint32 // for race detection: the joint clock of all arrivals
 }
 
-// arriving is an arrival that happens once a thread's copies before it have landed.
+// arriving is an arrival that happens when a thread's earlier copies have completed.
 type arriving struct {
 	warp, lane int32
-	copies     uint64 // serial number of the first copy after it
+	copies     uint64 // serial number of the first later copy
 }
 
 var mbarriers = map[string]func(x *building) error{
@@ -48,7 +48,7 @@ var mbarriers = map[string]func(x *building) error{
 				return err
 			}
 			return x.address(0, shared)
-		case "arrive": // the state that it gives is for a test_wait without parity, which is not known
+		case "arrive": // its state could only be used by test_wait without parity, which is not supported
 			n := 2
 			if expects {
 				n = 3
@@ -113,7 +113,7 @@ var mbarriers = map[string]func(x *building) error{
 	},
 }
 
-// barrierAt is where a lane's barrier is in shared memory.
+// barrierAt returns the offset of a lane's barrier in shared memory.
 func (w *warp) barrierAt(in *inst, at uint64, lane int) int {
 	if at&7 != 0 || at < sharedBase || at-sharedBase+8 > uint64(len(w.b.shared)) {
 		w.failLane(in, lane, "names a barrier at %d of %d bytes of shared memory", int64(at-sharedBase), len(w.b.shared))
@@ -146,7 +146,7 @@ func initBarrier(w *warp, in *inst) {
 	}
 }
 
-// showBarriers makes the barriers that this warp has initialised visible to the copy engine.
+// showBarriers makes the barriers that this warp has initialized visible to the copy engine.
 func showBarriers(w *warp, _ *inst) {
 	for _, b := range w.b.mbarriers {
 		b.visible = b.visible || b.warp == int32(w.index)
@@ -188,7 +188,7 @@ func (b *mbarrier) arrive(w *warp, in *inst, lane int) {
 	b.turn(w.b)
 }
 
-// turn ends the phase where nothing is missing.
+// turn ends the phase if nothing is missing.
 func (b *mbarrier) turn(r *running) bool {
 	if b.pending > 0 || b.bytes != 0 {
 		return false
@@ -200,8 +200,8 @@ func (b *mbarrier) turn(r *running) bool {
 	return true
 }
 
-// over reports whether the phase of that parity is over. A warp that has asked
-// in vain before lets what has been issued for the barrier arrive.
+// over reports whether the phase with that parity is over. If an earlier query of the warp returned
+// false, it first completes the copies and arrivals of the barrier.
 func (b *mbarrier) over(w *warp, in *inst, parity uint32) bool {
 	if b.phase&1 != parity {
 		return true
@@ -238,10 +238,11 @@ func (b *mbarrier) over(w *warp, in *inst, parity uint32) bool {
 	return b.phase&1 != parity
 }
 
-// askBarrier is test_wait and try_wait, which may both say no: others have their turn then.
+// askBarrier is test_wait and try_wait. If the result is false, other warps run before the next
+// query.
 func askBarrier(w *warp, in *inst) {
 	var yes uint32
-	var last *mbarrier // and what it has answered: lanes ask together
+	var last *mbarrier // with the last answer: lanes query together
 	var asked, over = uint32(2), false
 	for m := w.mask; m != 0; m &= m - 1 {
 		i := bits.TrailingZeros32(m) & 31
@@ -269,8 +270,8 @@ func askBarrier(w *warp, in *inst) {
 	}
 }
 
-// registersOfBlock is the number of registers per thread at the start of a block, a multiple of
-// eight. setmaxnreg moves registers between warps.
+// registersOfBlock returns the number of registers per thread at the start of a block, a multiple
+// of eight. setmaxnreg moves registers between warps.
 func (l *bound) registersOfBlock() int { return min(1<<16/l.threads/8*8, 248) }
 
 // setRegisters changes the number of registers per thread of a warp. An increase waits until other

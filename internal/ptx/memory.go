@@ -7,25 +7,25 @@ import (
 	"unsafe"
 )
 
-// span is memory from `from` to before `to`; every address of it is one of the host's.
+// span is the range [from, to) of host addresses.
 type span struct{ from, to uint64 }
 
-// holds reports whether n bytes from an address on are all in the span.
+// holds reports whether the n bytes from address `at` on are in the span.
 func (s span) holds(at, n uint64) bool {
 	size := s.to - s.from
 	return n <= size && at-s.from <= size-n
 }
 
-// Memory is the allocations that kernels may touch. It may be changed only while none runs.
+// Memory is the set of allocations that kernels may access. It must not change while a kernel runs.
 type Memory struct{ spans []span }
 
-// Add lets kernels touch n bytes from an address of the host on.
+// Add makes n bytes at a host address accessible to kernels.
 func (m *Memory) Add(at uint64, n int) {
 	i := sort.Search(len(m.spans), func(i int) bool { return m.spans[i].from > at })
 	m.spans = slices.Insert(m.spans, i, span{at, at + uint64(n)})
 }
 
-// Remove takes back what Add gave, by its address.
+// Remove undoes Add for an address. It reports whether the address was known.
 func (m *Memory) Remove(at uint64) bool {
 	i := sort.Search(len(m.spans), func(i int) bool { return m.spans[i].from >= at })
 	if i == len(m.spans) || m.spans[i].from != at {
@@ -35,7 +35,7 @@ func (m *Memory) Remove(at uint64) bool {
 	return true
 }
 
-// Bytes is the memory from an address on, where n bytes of one allocation are there.
+// Bytes returns n bytes at an address, which must be in one allocation.
 func (m *Memory) Bytes(at uint64, n int) ([]byte, error) {
 	s, ok := m.find(at)
 	if !ok || !s.holds(at, uint64(n)) {
@@ -52,7 +52,7 @@ func (m *Memory) find(at uint64) (span, bool) {
 	return m.spans[i], true
 }
 
-// describe says where an address lies among the allocations.
+// describe describes an address relative to the allocations.
 func (m *Memory) describe(at uint64) string {
 	i := sort.Search(len(m.spans), func(i int) bool { return m.spans[i].from > at })
 	if i > 0 {
@@ -65,11 +65,11 @@ func (m *Memory) describe(at uint64) string {
 	return "nothing is allocated"
 }
 
-// pointer makes an address one of Go's: it is never in Go's heap.
+// pointer converts an address to a pointer. The address is never in Go's heap.
 func pointer(at uint64) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&at)) }
 
-// reach judges an access of n bytes by a lane and gives the place. The offset of shared and local
-// memory is from the space's own beginning.
+// reach checks an access of n bytes by a lane and returns its pointer. In shared and local memory,
+// at is an offset from the beginning of the space.
 func (w *warp) reach(in *inst, sp space, at uint64, lane int, n uint64, writes bool) unsafe.Pointer {
 	if sp == global || sp == generic && at < sharedWindow {
 		if !w.near.holds(at, n) {
@@ -87,7 +87,7 @@ func (w *warp) reach(in *inst, sp space, at uint64, lane int, n uint64, writes b
 	return w.inner(in, sp, at, lane, n, writes)
 }
 
-// inner is reach in the block's and the threads' own memory.
+// inner is reach for shared and local memory.
 func (w *warp) inner(in *inst, sp space, at uint64, lane int, n uint64, writes bool) unsafe.Pointer {
 	if sp == generic {
 		switch {
@@ -129,7 +129,7 @@ func verb(writes bool) string {
 	return "reads"
 }
 
-// at is the address that the instruction gives a lane.
+// address returns the address of the instruction for a lane.
 func (w *warp) address(in *inst, lane int) uint64 {
 	switch {
 	case in.a == none:

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Module is a parsed text: its kernels, the functions that they call and the shared variables that
-// belong to no function.
+// Module is a parsed module: its kernels, the functions that they call, and the shared variables
+// outside of functions.
 type Module struct {
 	Target    string
 	shared    []variable
@@ -16,23 +16,22 @@ type Module struct {
 	kernels   []string
 }
 
-// Kernels names the module's entries in their order.
+// Kernels returns the names of the kernels in the order of the text.
 func (m *Module) Kernels() []string { return m.kernels }
 
-// Needs is the compute capability that the module is for, 80 for sm_80, and Only reports that no
-// newer card runs it, as of sm_90a.
+// Needs returns the least compute capability of the module: 80 for sm_80.
 func (m *Module) Needs() int {
 	n, _ := strconv.Atoi(strings.TrimRight(strings.TrimPrefix(m.Target, "sm_"), "a"))
 	return n
 }
 
-// Only reports whether no newer card than that which the module needs runs it.
+// Only reports whether newer GPUs than the module's target cannot run it, as for sm_90a.
 func (m *Module) Only() bool { return strings.HasSuffix(m.Target, "a") }
 
 type variable struct {
 	name         string
 	align, bytes int
-	outside      bool // .extern: the launch's dynamic shared memory
+	outside      bool // .extern: dynamic shared memory of the launch
 }
 
 type function struct {
@@ -43,12 +42,12 @@ type function struct {
 	body            []statement
 }
 
-// operandKind is what an operand is by its spelling.
+// operandKind is the syntactic form of an operand.
 type operandKind uint8
 
 const (
 	named   operandKind = iota // a register, a variable, a label or a function
-	number                     // an integer's or a float's bits
+	number                     // the bits of an integer or a float
 	memory                     // [base+offset], or [base, {coordinates}]
 	vector                     // {a, b, ...}
 	nothing                    // _
@@ -57,17 +56,17 @@ const (
 type operand struct {
 	kind  operandKind
 	name  string
-	bits  uint64 // of a number; of memory the offset
+	bits  uint64 // of a number; for memory the offset
 	float bool   // the number was written as 0f or 0d
 	not   bool   // !predicate
 	list  []operand
 }
 
-// declaration is a register or a variable of a function's body.
+// declaration declares registers or a variable in a function's body.
 type declaration struct {
 	space, kind string
 	variable
-	count int // registers: name0 to name(count-1); 0: one of that name
+	count int // registers name0 to name(count-1); 0: one register or variable with that name
 }
 
 // statement is a label, a declaration or an instruction.
@@ -81,7 +80,7 @@ type statement struct {
 	args    []operand
 }
 
-// Parse reads the text of one module.
+// Parse parses the text of one module.
 func Parse(text []byte) (*Module, error) {
 	p := &parser{text: text, line: 1, m: &Module{functions: map[string]*function{}}}
 	p.next()
@@ -92,12 +91,12 @@ func Parse(text []byte) (*Module, error) {
 	return p.m, nil
 }
 
-// scope holds what a block between braces declares. Names of nested scopes get the scope's number
-// behind them, so that a function's names are all different.
+// scope holds the declarations of a block in braces. Names in nested scopes get the scope's number
+// as a suffix, so that all names of a function differ.
 type scope struct {
 	names  map[string]string
 	labels map[string]string
-	first  int // of the scope's statements
+	first  int // index of the scope's first statement
 }
 
 type parser struct {
@@ -115,8 +114,8 @@ func isWord(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '$' || c == '%' || c == '.'
 }
 
-// next reads a token: a word with its dots and double colons, a string, or one other character; ""
-// at the end.
+// next reads a token: a word with its dots and double colons, a string, or another character; "" at
+// the end.
 func (p *parser) next() {
 	for p.at < len(p.text) {
 		switch c := p.text[p.at]; {
@@ -215,7 +214,7 @@ func (p *parser) module() error {
 var typeBytes = map[string]int{".b8": 1, ".u8": 1, ".s8": 1, ".b16": 2, ".u16": 2, ".s16": 2, ".f16": 2,
 	".b32": 4, ".u32": 4, ".s32": 4, ".f32": 4, ".b64": 8, ".u64": 8, ".s64": 8, ".f64": 8}
 
-// variable reads what follows a space's name: alignment, type, name and size.
+// variable parses what follows a space's name: alignment, type, name and size.
 func (p *parser) variable(space string) (d declaration, err error) {
 	d.space = space
 	p.next()
@@ -300,7 +299,7 @@ func (p *parser) function() (err error) {
 			return fmt.Errorf("%q is not known between %s and its body", p.token, f.name)
 		}
 	}
-	if p.token == ";" { // a declaration ahead of the body
+	if p.token == ";" { // a declaration before the body
 		p.next()
 		return nil
 	}
@@ -346,7 +345,7 @@ func (p *parser) body() error {
 	}
 }
 
-// unique is a name of the innermost scope as no other scope has it.
+// unique returns a name of the innermost scope that no other scope has.
 func (p *parser) unique(name string) string {
 	if len(p.scopes) == 1 {
 		return name
@@ -355,7 +354,7 @@ func (p *parser) unique(name string) string {
 	return name + "@" + strconv.Itoa(p.serial)
 }
 
-// leave ends a scope: its labels are known now, and its branches get them.
+// leave ends a scope. All its labels are known, and branches to them are resolved.
 func (p *parser) leave() {
 	s := p.scopes[len(p.scopes)-1]
 	p.scopes = p.scopes[:len(p.scopes)-1]
@@ -422,7 +421,7 @@ func (p *parser) declaration() error {
 	}
 }
 
-// resolve gives a name as its scope declared it.
+// resolve returns the unique name of a name in the innermost scope that declares it.
 func (p *parser) resolve(name string) string {
 	for i := len(p.scopes) - 1; i >= 0; i-- {
 		if n, ok := p.scopes[i].names[name]; ok {

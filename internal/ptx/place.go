@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Registers of PTX are as many as a compiler likes. Those that are not needed at the same time
-// share a slot, so that a warp's registers stay in the host's fast caches.
+// PTX has any number of registers. Registers that are not needed at the same time share a slot, so
+// that a warp's registers fit into the host's fast caches.
 
-// place gives virtual registers their slots and rewrites the operands to offsets.
+// place assigns slots to virtual registers and replaces the operands by offsets.
 func (c *compiler) place() {
 	n := len(c.classes)
 	from, to := make([]int32, n), make([]int32, n)
@@ -50,7 +50,8 @@ func (c *compiler) place() {
 	}
 }
 
-// slots deals them out along the code: a register takes one that is free from its first place on.
+// slots assigns slots along the code: a register gets a slot that is free where the register is
+// first used.
 func (c *compiler) slots(from, to []int32) []int32 {
 	order := make([]int32, 0, len(from))
 	for v := range from {
@@ -62,7 +63,7 @@ func (c *compiler) slots(from, to []int32) []int32 {
 	offsets := make([]int32, len(from))
 	for _, k := range []class{word, double} {
 		var free []int32
-		var busy []int32 // by the place where they end
+		var busy []int32 // sorted by the end of their use
 		for _, v := range order {
 			if c.classes[v] != k {
 				continue
@@ -86,13 +87,14 @@ func (c *compiler) slots(from, to []int32) []int32 {
 }
 
 type block struct {
-	from, to   int // instructions
+	from, to   int // instructions [from, to)
 	next       []int
-	need, kill []uint64 // registers
+	need, kill []uint64 // sets of registers
 	in, out    []uint64
 }
 
-// uses calls f for every register that an instruction reads, and writes for those that it sets.
+// uses calls f for every register that an instruction reads, and writes for every register that it
+// writes.
 func (in *inst) uses(f func(v int32)) {
 	for _, v := range [...]int32{in.a, in.b, in.c} {
 		if v >= 0 {
@@ -117,7 +119,7 @@ func (in *inst) writes(f func(v int32)) {
 	}
 }
 
-// spans tells where every register is in use, by the usual flow backwards over basic blocks.
+// spans reports where every register is live, by backward data flow over basic blocks.
 func (c *compiler) spans(blocks []block, reach func(v int32, at int)) {
 	words := (len(c.classes) + 63) / 64
 	for i := range blocks {
@@ -171,7 +173,7 @@ func (c *compiler) spans(blocks []block, reach func(v int32, at int)) {
 	}
 }
 
-// blocks cuts the code where branches end and lead to.
+// blocks divides the code into basic blocks.
 func (c *compiler) blocks() []block {
 	code := c.p.code
 	leads := make([]bool, len(code)+1)
@@ -205,8 +207,8 @@ func (c *compiler) blocks() []block {
 	return all
 }
 
-// loops tells every branch backwards where its loop ends: behind the last of the blocks from which
-// the branch is reached without passing the block that it leads to.
+// loops gives every backward branch the end of its loop: the end of the last block from which the
+// branch can be reached without passing the branch's target.
 func (c *compiler) loops(blocks []block) {
 	before := make([][]int, len(blocks))
 	first := map[int32]int{}
@@ -216,8 +218,8 @@ func (c *compiler) loops(blocks []block) {
 			before[n] = append(before[n], i)
 		}
 	}
-	ends := make([]int, len(blocks))    // of the loop that a block begins
-	begins := make([]bool, len(blocks)) // this block's branch begins a loop anew
+	ends := make([]int, len(blocks))    // end of the loop that begins with a block
+	begins := make([]bool, len(blocks)) // the block ends with a backward branch
 	inside := make([]int, len(blocks))
 	for i, b := range blocks {
 		last := &c.p.code[b.to-1]

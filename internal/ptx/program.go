@@ -1,10 +1,10 @@
-// Package ptx executes kernels in NVIDIA's PTX on the host, so that what a card would do can be
-// judged without one: it parses a module, decodes a kernel once, and runs launches warp by warp, 32
-// lanes per instruction.
+// Package ptx executes kernels in NVIDIA's PTX on the host, so that tests without a GPU can check
+// them; package cu/cutest uses it. It parses a module, decodes a kernel once, and runs launches
+// warp by warp, with 32 lanes per instruction.
 //
-// What a reader could break: an instruction that is not known in every letter of its spelling is an
-// error, never a guess; no access reaches memory that is not judged first; and a launch's outcome
-// does not depend on how many cores run it, as long as the kernel's own does not.
+// An instruction with an unknown part in its name is an error. Every memory access is checked
+// first. The result of a launch does not depend on the number of cores that run it, unless the
+// kernel's own result depends on the order of blocks.
 package ptx
 
 import (
@@ -16,36 +16,36 @@ import (
 
 const (
 	lanes = 32
-	full  = math.MaxUint32 // all lanes of a warp
+	full  = math.MaxUint32 // mask of all lanes of a warp
 	none  = math.MinInt32  // no operand
 )
 
-// inst is a decoded instruction. Operands are offsets in bytes into the warp's registers, or of
-// constants the complement of an offset into the program's; those of predicates are numbers of
-// masks. Until slots are given out they are numbers of virtual registers.
+// inst is a decoded instruction. An operand is an offset in bytes into the warp's registers; a
+// constant is the complement of an offset into the program's constants. Predicates are numbered.
+// Until slots are assigned, operands are numbers of virtual registers.
 type inst struct {
 	f          func(w *warp, in *inst)
 	d, a, b, c int32
 	outs, ins  []int32
-	pd, pa, pb int32 // predicates: written, read
-	guard      int32 // or none
+	pd, pa, pb int32 // predicates: written, read, read
+	guard      int32 // predicate, or none
 	target     int32
 	line       int32
 	size       int32 // bytes per element of a memory access
-	unless     bool  // the guard's complement
-	nota, notb bool  // of pa, pb
+	unless     bool  // the guard is negated
+	nota, notb bool  // pa, pb are negated
 	narrow     bool  // the address is 32 bits wide
-	jumps      bool  // a branch, a call's return or an exit: it may end a basic block
-	moves      bool  // d gets what a is
-	sync       bool  // all lanes of the warp that live must arrive together
-	wide       uint8 // bytes of d's lanes; 0: it writes none, or heeds the mask itself
+	jumps      bool  // a branch, a return from a call or an exit: it may end a basic block
+	moves      bool  // d is a copy of a
+	sync       bool  // all live lanes of the warp must arrive together
+	wide       uint8 // bytes per lane of d; 0: it has no d, or applies the mask itself
 	space      space
 	imm, imm2  int64
 	op         string
 }
 
-// space is a state space. Addresses of shared and local memory are offsets; the generic space has
-// all of them, each in its window.
+// space is a state space. Addresses in shared and local memory are offsets. The generic space
+// contains all spaces, each in its window.
 type space uint8
 
 const (
@@ -61,32 +61,32 @@ const (
 	sharedWindow = 1 << 60
 	localWindow  = 1 << 61
 	windowBytes  = 1 << 32
-	// a block's shared memory does not begin at zero
+	// address of the beginning of a block's shared memory
 	sharedBase = 1024
 )
 
-// Program is one kernel, decoded.
+// Program is a decoded kernel.
 type Program struct {
 	Name        string
-	params      []variable // with their offsets in align
+	params      []variable // align holds their offsets
 	code        []inst
 	consts      []uint64
 	frame       int // bytes of registers per warp
 	predicates  int
 	specials    []special
 	staticBytes int  // shared memory that the kernel declares
-	localBytes  int  // per thread
-	maxThreads  int  // by .maxntid; 0: any
-	async       bool // the copy engine or a warpgroup's products touch shared memory
+	localBytes  int  // local memory per thread
+	maxThreads  int  // largest block, by .maxntid; 0: no limit
+	async       bool // the copy engine or products of a warpgroup access shared memory
 }
 
-// special is a register that a thread finds set, like %tid.x.
+// special is a register with a value that the hardware sets, like %tid.x.
 type special struct {
 	name string
 	slot int32
 }
 
-// Params is how many parameters the kernel takes, and how many bytes each has.
+// Params returns the sizes of the kernel's parameters in bytes.
 func (p *Program) Params() []int {
 	sizes := make([]int, len(p.params))
 	for i, v := range p.params {
@@ -95,22 +95,21 @@ func (p *Program) Params() []int {
 	return sizes
 }
 
-// Static is the shared memory in bytes that the kernel declares itself, Local what each thread has
-// of its own, and Threads the most that a block may have (0: any number).
+// Static returns the bytes of shared memory that the kernel declares.
 func (p *Program) Static() int { return p.staticBytes }
 
-// Local is the memory in bytes that each thread has of its own.
+// Local returns the bytes of local memory per thread.
 func (p *Program) Local() int { return p.localBytes }
 
-// Threads is the most that a block may have, 0 where the kernel does not say.
+// Threads returns the largest number of threads of a block, 0 if the kernel does not limit it.
 func (p *Program) Threads() int { return p.maxThreads }
 
-// class is a kind of register.
+// class is a class of registers.
 type class uint8
 
 const (
 	predicate class = iota
-	word            // 32 bits; 16 and 8 lie in their low ones
+	word            // 32 bits; 16-bit and 8-bit values are in the low bits
 	double          // 64 bits
 )
 
@@ -126,18 +125,18 @@ func classOf(kind string) (class, bool) {
 	return 0, false
 }
 
-// place is what a name stands for beside a register: memory.
+// place is the memory of a variable.
 type place struct {
 	space space
 	at    int
 }
 
-// compiler decodes one kernel, with the functions that it calls in their callers' places.
+// compiler decodes a kernel. Functions that it calls are inlined.
 type compiler struct {
 	m        *Module
 	p        *Program
 	f        *function
-	prefix   string // of the names of the function that is being decoded
+	prefix   string // prefix of names in the function that is being decoded
 	ranges   map[string]class
 	regs     map[string]int32
 	classes  []class
@@ -148,9 +147,9 @@ type compiler struct {
 	jumps    []jump
 	depth    int
 	serial   int
-	first    int // line
+	first    int // line of the function's first statement
 	line     int
-	end      string // of an inlined function: the label to return to
+	end      string // of an inlined function: the label at its end
 }
 
 type jump struct {
@@ -198,8 +197,8 @@ func (m *Module) Compile(kernel string) (*Program, error) {
 
 func up(n, to int) int { return (n + to - 1) / to * to }
 
-// shares gives the module's shared variables that the kernel, or a function, names their places,
-// those of the launch last.
+// shares assigns offsets to the module's shared variables that the kernel or its functions use.
+// Dynamic shared memory comes last.
 func (c *compiler) shares(f *function) error {
 	named := map[string]bool{}
 	seen := map[string]bool{}
@@ -304,7 +303,7 @@ func (c *compiler) register(name string, k class) int32 {
 	return r<<2 | int32(k)
 }
 
-// reg finds a register by name.
+// reg returns a register by its name.
 func (c *compiler) reg(name string) (r int32, k class, ok bool) {
 	id, ok := c.regs[c.prefix+name]
 	if !ok {
@@ -324,7 +323,7 @@ func (c *compiler) emit(in inst) *inst {
 	return last
 }
 
-// instruction decodes one: its first word names the family, which reads the rest.
+// instruction decodes an instruction: its first word selects the family, which decodes the rest.
 func (c *compiler) instruction(s *statement) error {
 	words := strings.Split(s.op, ".")
 	in := inst{d: none, a: none, b: none, c: none, guard: none, pd: none, pa: none, pb: none, target: -1, op: s.op}
@@ -355,7 +354,7 @@ func (c *compiler) instruction(s *statement) error {
 	return nil
 }
 
-// call puts the called function's body here: its parameters are the caller's own variables.
+// call inlines the called function: its parameters become variables of the caller.
 func (c *compiler) call(s *statement) error {
 	if s.op != "call.uni" || s.guard != "" {
 		return fmt.Errorf("a call that is not uniform")
@@ -405,7 +404,7 @@ func (c *compiler) call(s *statement) error {
 	return err
 }
 
-// constantOf is the operand of a constant of so many bytes.
+// constantOf returns the operand of a constant with this number of bytes.
 func (c *compiler) constantOf(bits uint64, bytes int) int32 {
 	if bytes == 2 {
 		bits &= 0xffff

@@ -2,13 +2,12 @@ package ptx
 
 import "math/bits"
 
-// The copy engine and the products of a warpgroup reach shared memory by another path, the async
-// proxy, than a thread's own accesses. What a thread has written is visible to them after its
-// fence.proxy.async. Kernels that use that path have a proxy, which keeps the writes that no fence
-// has followed.
+// proxy tracks writes to shared memory that are not visible to the async proxy, the path by which
+// the copy engine and the products of a warpgroup access it. A thread's writes become visible to
+// them by fence.proxy.async. Only kernels that use that path have a proxy.
 type proxy struct {
-	unsealed []uint32  // by 16 bytes of shared memory: the warps with writes that only threads see
-	written  [][]int32 // by warp: the places with its bit in unsealed
+	unsealed []uint32  // by 16 bytes of shared memory: warps with writes before a fence
+	written  [][]int32 // by warp: indices of its bits in unsealed
 }
 
 const proxyBytes = 16
@@ -24,7 +23,7 @@ func (p *proxy) begin() {
 	}
 }
 
-// wrote notes n bytes that a warp has written.
+// wrote records n bytes that a warp has written.
 func (p *proxy) wrote(warp int, at, n int) {
 	for i := at / proxyBytes; i <= (at+n-1)/proxyBytes; i++ {
 		if p.unsealed[i]>>warp&1 == 0 {
@@ -43,7 +42,7 @@ func seal(w *warp, _ *inst) {
 	p.written[w.index] = p.written[w.index][:0]
 }
 
-// async judges an access of n bytes by the async proxy.
+// async checks an access of n bytes by the async proxy.
 func (w *warp) async(in *inst, lane, at, n int, writes bool) {
 	if at < 0 || at+n > len(w.b.shared) {
 		w.failLane(in, lane, "%s outside of the block's shared memory: %d bytes at %d of %d", verb(writes), n, at, len(w.b.shared))

@@ -10,8 +10,8 @@ import (
 	"unsafe"
 )
 
-// frame is a kernel about a body: every thread finds four words of its own in %r1 to %r4, and
-// leaves %r5 to %r8.
+// frame returns a kernel with a body: every thread has four separate words in %r1 to %r4 and stores
+// %r5 to %r8.
 func frame(body string) string {
 	return `.version 7.5
 .target sm_80
@@ -48,14 +48,14 @@ func frame(body string) string {
 
 type words = [4]uint32
 
-// aligned are words at a multiple of 16 bytes.
+// aligned returns n words at a multiple of 16 bytes.
 func aligned(n int) []words {
 	room := make([]uint32, 4*n+3)
 	from := -int(uintptr(unsafe.Pointer(&room[0]))/4) & 3
 	return unsafe.Slice((*words)(unsafe.Pointer(&room[from])), n)
 }
 
-// launched runs a body with so many threads, each with its words.
+// launched runs a body with a thread for each element of in.
 func launched(body string, in []words, change func(*Launch)) ([]words, error) {
 	m, err := Parse([]byte(frame(body)))
 	if err != nil {
@@ -82,7 +82,7 @@ func launched(body string, in []words, change func(*Launch)) ([]words, error) {
 
 func f(v float32) uint32 { return math.Float32bits(v) }
 
-// TestInstructions: results worked out by hand, at ties, signs, ends of ranges and NaN.
+// TestInstructions: results computed by hand, for ties, signs, ends of ranges and NaN.
 func TestInstructions(t *testing.T) {
 	nan := uint32(0x7fc00000)
 	for _, c := range []struct {
@@ -111,10 +111,11 @@ func TestInstructions(t *testing.T) {
 		{"mov.b32 %f1, %r1; mov.b32 %f2, %r2; min.f32 %f3, %f1, %f2; max.f32 %f4, %f1, %f2; mov.b32 %r5, %f3; mov.b32 %r6, %f4;", words{0, 1 << 31}, words{1 << 31, 0}},
 		{"mov.b32 %f1, %r1; mov.b32 %f2, %r2; min.NaN.f32 %f3, %f1, %f2; max.NaN.f32 %f4, %f1, %f2; mov.b32 %r5, %f3; mov.b32 %r6, %f4;", words{nan, f(2)}, words{nan, nan}},
 		{"mov.b32 %f1, %r1; mov.b32 %f2, %r2; min.NaN.f32 %f3, %f1, %f2; max.NaN.f32 %f4, %f1, %f2; mov.b32 %r5, %f3; mov.b32 %r6, %f4;", words{0, 1 << 31}, words{1 << 31, 0}},
-		// (1+2^-12)² - 1 needs the product whole
+		// (1+2^-12)² - 1 needs the exact product
 		{"mov.b32 %f1, %r1; mov.b32 %f2, %r2; fma.rn.f32 %f3, %f1, %f1, %f2; mov.b32 %r5, %f3;", words{f(1 + 0x1p-12), f(-1)}, words{f(0x1p-11 + 0x1p-24)}},
 		{"mov.b32 %f1, %r1; cvt.rna.tf32.f32 %r5, %f1; mov.b32 %f2, %r2; cvt.rna.tf32.f32 %r6, %f2;", words{0x3f801000, 0xbf800fff}, words{0x3f802000, 0xbf800000}},
-		// 1+2^-11 is a tie of halves and goes to the even one; -(1+3·2^-11) too, upwards in size
+		// 1+2^-11 is halfway between two fp16 numbers and rounds to even; -(1+3·2^-11) too, away
+		// from zero
 		{"mov.b32 %f1, %r1; mov.b32 %f2, %r2; cvt.rn.f16x2.f32 %r5, %f1, %f2;", words{f(1 + 0x1p-11), f(-1 - 3*0x1p-11)}, words{0x3c00bc02}},
 		{"mov.b32 %f1, %r1; mov.b32 %f2, %r2; cvt.rn.f16x2.f32 %r5, %f1, %f2;", words{f(65520), f(0x1p-25)}, words{0x7c000000}},
 		{"mov.b32 %f1, %r1; mov.b32 %f2, %r2; cvt.rn.f16x2.f32 %r5, %f1, %f2;", words{nan, f(-0x3p-26)}, words{0x7fff8001}},
@@ -136,7 +137,7 @@ func TestInstructions(t *testing.T) {
 	}
 }
 
-// numbered are threads whose first word is their number, the second its square.
+// numbered returns threads whose first word is their number and whose second word is its square.
 func numbered(n int) []words {
 	in := make([]words, n)
 	for i := range in {
@@ -145,7 +146,7 @@ func numbered(n int) []words {
 	return in
 }
 
-// TestExchanges: what lanes give each other, by their numbers.
+// TestExchanges: values that lanes exchange, by the lanes' numbers.
 func TestExchanges(t *testing.T) {
 	for _, c := range []struct {
 		code string
@@ -176,11 +177,10 @@ func TestExchanges(t *testing.T) {
 	}
 }
 
-// TestPartedLanesMeet: lanes take branches of their own and loops of their own lengths, and what
-// all of them must do together waits for all. Those that begin a loop anew wait for those still in
-// it.
+// TestPartedLanesMeet: lanes take different branches and repeat loops different numbers of times.
+// Instructions for all lanes wait for all. Lanes that repeat a loop wait for lanes still in it.
 func TestPartedLanesMeet(t *testing.T) {
-	// a loop of %r1 mod 5 turns, odd lanes by a way at the end of the code
+	// a loop with %r1 mod 5 repetitions; odd lanes take a branch to the end of the code
 	code := `
 	and.b32 %r9, %r1, 1;
 	setp.eq.u32 %p1, %r9, 1;
@@ -228,7 +228,7 @@ end:
 	}
 }
 
-// TestFaults: what a kernel does wrong is said with the kernel, the line, the thread and the words.
+// TestFaults: faults name the kernel, the line and the thread, and describe the error.
 func TestFaults(t *testing.T) {
 	races := func(l *Launch) { l.Races = true }
 	for _, c := range []struct {
@@ -263,8 +263,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestCopiesLandWhenAwaited: shared memory holds what it held until the thread has waited, and the
-// rest of a short copy is zeros.
+// TestCopiesLandWhenAwaited: shared memory has its old content until the thread has waited. A short
+// copy is filled up with zeros.
 func TestCopiesLandWhenAwaited(t *testing.T) {
 	code := `cp.async.ca.shared.global [%r9], [%rd4], 16, 8;
 	cp.async.commit_group;
@@ -284,8 +284,8 @@ func TestCopiesLandWhenAwaited(t *testing.T) {
 	}
 }
 
-// TestShortAllocations: an access that begins inside of an allocation may not end behind it, be it
-// the first one there or one after a shorter access that fits.
+// TestShortAllocations: an access that begins inside of an allocation may not end after it, for the
+// first access and for one after a shorter access that fits.
 func TestShortAllocations(t *testing.T) {
 	short := aligned(1)
 	at := uint64(uintptr(unsafe.Pointer(&short[0])))

@@ -1,13 +1,13 @@
 package ptx
 
-// races watches a block's shared memory for accesses of different warps of which one writes, and
-// which no barrier orders. Every warp has a clock of what it knows of the others: where warps meet,
-// all know what each has done. Lanes of one warp are taken to be in order.
+// races finds accesses of different warps to shared memory that no barrier orders, if one of them
+// is a write. Every warp has a vector clock. After a barrier, all its warps know what each has done
+// before. Lanes of one warp count as ordered.
 type races struct {
 	b      *running
 	warps  int
-	clocks [][]uint32 // by warp: the latest time of each that it knows
-	wrote  []stamp    // by two bytes
+	clocks [][]uint32 // by warp: the latest time of each warp that it knows
+	wrote  []stamp    // last write, by two bytes
 	others []uint64   // warps that have read since the last write
 	times  []uint32   // of reads, by two bytes and warp
 }
@@ -29,7 +29,7 @@ func newRaces(b *running) *races {
 	return r
 }
 
-// access judges one of n bytes.
+// access checks an access of n bytes.
 func (r *races) access(w *warp, in *inst, lane, at, n int, writes bool) {
 	me := w.index
 	clock := r.clocks[me]
@@ -52,7 +52,7 @@ func (r *races) access(w *warp, in *inst, lane, at, n int, writes bool) {
 	}
 }
 
-// meet makes warps know what each of them has done.
+// meet makes all the warps know what each of them has done.
 func (r *races) meet(warps []int) {
 	latest := make([]uint32, r.warps)
 	for _, i := range warps {

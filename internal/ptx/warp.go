@@ -7,32 +7,32 @@ import (
 	"unsafe"
 )
 
-// warp is 32 threads that run together. Lanes that have parted are groups with places of their own
-// in the code; the group that is furthest behind runs, and groups meet where their places are
-// equal. One that begins a loop anew is behind all that are still in the loop. An instruction that
-// needs all lanes lets a group wait for the others.
+// warp is 32 threads that run together. Lanes that have diverged form groups with separate
+// positions in the code. The group with the lowest position runs, and groups at equal positions
+// merge. A group that repeats a loop counts as behind all groups that are still in the loop. At an
+// instruction that needs all lanes, a group waits for the others.
 type warp struct {
 	frame     unsafe.Pointer // registers
 	consts    unsafe.Pointer
 	pred      []uint32
-	mask      uint32 // lanes that the instruction is for
+	mask      uint32 // lanes of the present instruction
 	active    uint32 // lanes of the group that runs
 	live      uint32 // lanes that have not ended
 	pc        int32
-	meets     int32 // the lowest place of the groups that do not run
+	meets     int32 // the lowest position of the other groups
 	state     state
-	wide      [lanes]uint64 // what a partial instruction writes before it is merged
+	wide      [lanes]uint64 // results of an instruction of some lanes, before they are merged
 	tile      tile
-	near      span // the allocation that was used last
+	near      span // the allocation of the last access
 	b         *running
 	index     int
 	groups    []parted
 	code      []inst
-	ran       int // instructions
+	ran       int // number of instructions
 	local     []byte
-	copies    []copying // asynchronous ones, by issue
-	issued    uint64    // copies since the block began
-	registers int32     // of each thread, which setmaxnreg changes
+	copies    []copying // asynchronous copies in the order of issue
+	issued    uint64    // number of copies since the block began
+	registers int32     // registers per thread, which setmaxnreg changes
 	products  products
 	closed    [lanes]int
 	waits     waiting
@@ -40,7 +40,7 @@ type warp struct {
 
 // parted is a group of lanes that does not run.
 type parted struct {
-	pc, key int32 // the least key runs: the place, a loop's end, or nowhere where it waits for lanes
+	pc, key int32 // the group with the least key runs: its position, the end of a loop, or nowhere if it waits for lanes
 	lanes   uint32
 }
 
@@ -48,12 +48,12 @@ type state uint8
 
 const (
 	ready   state = iota
-	yielded       // polled for something that has not come
+	yielded       // after a query that returned false
 	parked        // at a barrier
 	ended
 )
 
-// waiting says what a warp is parked at.
+// waiting describes the barrier at which a warp is parked.
 type waiting struct {
 	barrier int
 	line    int32
@@ -61,7 +61,7 @@ type waiting struct {
 
 const nowhere = math.MaxInt32
 
-// reg is a register's 32 lanes.
+// reg returns the 32 lanes of a register.
 func reg[T any](w *warp, o int32) *[lanes]T {
 	if o < 0 {
 		return (*[lanes]T)(unsafe.Add(w.consts, ^o))
@@ -69,7 +69,8 @@ func reg[T any](w *warp, o int32) *[lanes]T {
 	return (*[lanes]T)(unsafe.Add(w.frame, o))
 }
 
-// result is where an instruction writes d: aside where not all lanes take part.
+// result returns where an instruction writes d: a buffer if not all lanes take part, else the
+// register.
 func result[T any](w *warp, in *inst) *[lanes]T {
 	if w.mask != full {
 		return (*[lanes]T)(unsafe.Pointer(&w.wide))
@@ -77,7 +78,7 @@ func result[T any](w *warp, in *inst) *[lanes]T {
 	return (*[lanes]T)(unsafe.Add(w.frame, in.d))
 }
 
-// merge moves what was written aside into the lanes that took part.
+// merge copies the buffer of result into the lanes that take part.
 func (w *warp) merge(in *inst) {
 	if in.wide == 4 {
 		d, t := reg[uint32](w, in.d), (*[lanes]uint32)(unsafe.Pointer(&w.wide))
@@ -132,18 +133,18 @@ func (w *warp) run(n int) {
 	}
 }
 
-// regroup puts the running group among the others and takes the one that is furthest behind, with
-// all that stand where it does.
+// regroup adds the running group to the others and selects the group with the lowest key, merged
+// with all groups at its position.
 func (w *warp) regroup() {
 	w.groups = append(w.groups, parted{w.pc, w.pc, w.active})
 	w.pick()
 }
 
-// pick takes the group that is furthest behind.
+// pick selects the group with the lowest key.
 func (w *warp) pick() {
 	best, least := int32(0), int32(nowhere)
 	for _, g := range w.groups {
-		// of groups that wait for the same loop's end, those that are not at its head come first
+		// of groups that wait for the end of the same loop, those inside of it come first
 		if g.key < least || g.key == least && g.pc > best && least != nowhere {
 			best, least = g.pc, g.key
 		}
@@ -165,8 +166,8 @@ func (w *warp) pick() {
 	w.groups = kept
 }
 
-// meet parks a group before an instruction that needs all lanes, and reports whether the warp goes
-// on elsewhere. A group that others have parked for comes along once it is here.
+// meet parks a group before an instruction that needs all lanes, and reports whether the warp
+// continues with another group. When the last group arrives, all of them merge.
 func (w *warp) meet(in *inst, m uint32) bool {
 	if m != w.active {
 		w.fail(in, "is for all lanes of a warp, its guard leaves %08x of %08x", m, w.live)
@@ -183,14 +184,14 @@ func (w *warp) meet(in *inst, m uint32) bool {
 	}
 	if w.active == w.live {
 		w.meets = nowhere
-		return true // run decides anew, with all lanes
+		return true // run selects again, with all lanes
 	}
 	w.groups = append(w.groups, parted{at, nowhere, w.active})
 	w.pick()
 	return true
 }
 
-// blocked: all groups wait for each other at different places.
+// blocked fails: all groups wait for each other at different positions.
 func (w *warp) blocked() {
 	g := w.groups[0]
 	in := &w.code[g.pc]
@@ -202,7 +203,7 @@ func (w *warp) blocked() {
 	w.fail(in, "is for all lanes of a warp, only %08x are here%s", g.lanes, text)
 }
 
-// part sends the lanes that take a branch elsewhere.
+// part splits off the lanes that take a branch.
 func (w *warp) part(target int32, taken uint32) {
 	rest := w.active &^ taken
 	if rest == 0 {
@@ -220,7 +221,7 @@ func branch(w *warp, in *inst) {
 		w.part(in.target, w.mask)
 		return
 	}
-	// a loop begins anew: those that are still in it go first
+	// the loop is repeated: lanes that are still in it run first
 	w.groups = append(w.groups, parted{in.target, int32(in.imm), w.mask})
 	if w.active &^= w.mask; w.active != 0 {
 		w.groups = append(w.groups, parted{w.pc, w.pc, w.active})
@@ -239,17 +240,17 @@ func leave(w *warp, in *inst) {
 		w.state = ended
 		return
 	}
-	// what waited for lanes that have ended waits no longer
+	// groups that waited for lanes which have ended continue
 	for i := range w.groups {
 		w.groups[i].key = w.groups[i].pc
 	}
 	w.pick()
 }
 
-// Fault is what a kernel did wrong.
+// Fault is an error of a kernel.
 type Fault struct {
 	Kernel        string
-	Line          int // of the kernel, from the one with its name
+	Line          int // counted from the line with the kernel's name
 	Op            string
 	Block, Thread [3]int
 	Text          string
@@ -259,7 +260,7 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("kernel %s +%d, block %v, thread %v: %s %s", f.Kernel, f.Line, f.Block, f.Thread, f.Op, f.Text)
 }
 
-// fail ends the launch; the thread named is the first that takes part.
+// fail ends the launch with a fault of the first active thread.
 func (w *warp) fail(in *inst, format string, args ...any) {
 	w.failLane(in, bits.TrailingZeros32(w.mask|1<<31), format, args...)
 }

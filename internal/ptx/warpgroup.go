@@ -11,29 +11,30 @@ import (
 	"strings"
 )
 
-// Products of a warpgroup, four warps that begin at a multiple of four: D[64×N] = A·B + D over 32
-// bytes of terms. Each warp has 16 rows of A and of D, so it computes them by itself. PTX leaves
-// the order of a sum's terms and its rounding open: here products are exact and are added in the
-// order of k, each sum rounded to float32, as those of mma are.
+// Products of a warpgroup, four warps beginning at a multiple of four: D[64×N] = A·B + D over 32
+// bytes of terms. Each warp has 16 rows of A and of D and computes them itself. PTX does not define
+// the order and rounding of sums: here products are exact and added in the order of k, with each
+// sum rounded to float32, as in mma.
 //
-// A product is computed when it is issued and its sums are kept aside. Until the warp waits for its
-// group the registers of D hold NaNs, and the registers and the shared memory of its operands must
+// A product is computed when it is issued, and its sums are stored separately. Until the warp waits
+// for its group, the registers of D hold NaNs. The registers and the shared memory of its operands
+// must not change until then: wait_group compares them.
 // keep what they had: wait_group compares them.
 
 // pendingNaN is the value of a register of sums in flight: a signalling NaN, which arithmetic
 // changes.
 const pendingNaN = 0xffbfbeef
 
-// products are the products of a warp that it has not waited for.
+// products holds the products of a warp that it has not waited for.
 type products struct {
-	committed int // groups
+	committed int // number of groups
 	sums      []*pendingSums
 	operands  []*operands
 	spareSums []*pendingSums
 	spare     []*operands
 }
 
-// pendingSums are sums in flight: for each eight columns the squares of rows 0 to 7 and 8 to 15.
+// pendingSums holds sums in flight: for each eight columns the squares of rows 0 to 7 and 8 to 15.
 type pendingSums struct {
 	outs    []int32
 	squares [][2]square
@@ -41,7 +42,7 @@ type pendingSums struct {
 	in      *inst
 }
 
-// operands are a product's inputs as it read them.
+// operands holds a product's inputs as it read them.
 type operands struct {
 	in    *inst
 	group int
@@ -61,14 +62,14 @@ func (p *products) begin() {
 type warpgroup struct {
 	first  int // number of issued[0]
 	issued []issued
-	of     [4]int // by warp: how many it has issued
+	of     [4]int // by warp: the number of products it has issued
 }
 
 type issued struct {
 	in   *inst
 	a, b uint64
-	// B of the first warp, which the others most often share: as gathered, and by squares of eight
-	// terms and eight columns
+	// B of the first warp, which is usually that of the others too: as gathered, and as squares of
+	// eight terms and eight columns
 	raw     []byte
 	squares []square
 }
@@ -78,7 +79,7 @@ type wgmma struct {
 	element          element
 	columns          int
 	left             bool // A is in registers
-	turnedA, turnedB bool // its rows are terms
+	turnedA, turnedB bool // A or B is transposed: its rows are terms
 }
 
 var warpgroups = map[string]func(x *building) error{
@@ -167,11 +168,11 @@ var warpgroups = map[string]func(x *building) error{
 	},
 }
 
-// descriptor is the place of an operand in shared memory: rows of 128 bytes whose 16-byte pieces
-// swizzle exchanges, or plain blocks of eight rows of 16 bytes.
+// descriptor is an operand in shared memory: rows of 128 bytes whose 16-byte vectors are swizzled,
+// or blocks of eight rows of 16 bytes.
 type descriptor struct {
-	start, across, down int // bytes: the first row; the next 128 bytes of a row, or 16 of plain ones; the next eight rows
-	rows                int // of the operand, 32 bytes of terms each; or columns, where rows are terms
+	start, across, down int // bytes: the first row; the next 128 bytes of a row (16 without swizzling); the next eight rows
+	rows                int // rows of the operand with 32 bytes of terms each; or its columns, if rows are terms
 	turned, plain       bool
 }
 
@@ -182,7 +183,7 @@ func (w *warp) descriptor(in *inst, bits uint64, first, rows int, turned bool) d
 	}
 	d := descriptor{start: field(0), across: field(16), down: field(32), rows: rows, turned: turned, plain: bits>>62 == 0}
 	if turned {
-		// the warp's part begins `first` columns on
+		// the warp's part begins after `first` columns
 		d.start += first / 64 * d.across
 		d.start += first % 64 * 2
 	} else {
@@ -191,8 +192,8 @@ func (w *warp) descriptor(in *inst, bits uint64, first, rows int, turned bool) d
 	return d
 }
 
-// vectors calls f with the place of each 16 bytes of the operand, in the order in which gather puts
-// them: by rows, two each; or by terms, where rows are terms.
+// vectors calls f with the address of each 16 bytes of the operand, in the order of gather: by
+// rows, two each; or by terms, if rows are terms.
 func (d *descriptor) vectors(f func(at int)) {
 	switch {
 	case d.plain:
@@ -210,7 +211,7 @@ func (d *descriptor) vectors(f func(at int)) {
 		}
 		return
 	}
-	// start may be within a row where a warp has a part of A
+	// start may be within a row if a warp has a part of A
 	row, within := d.start&^127, d.start&127
 	for k := range 16 {
 		for c := 0; c < d.rows; c += 8 {
@@ -220,7 +221,7 @@ func (d *descriptor) vectors(f func(at int)) {
 	}
 }
 
-// gather copies an operand out of shared memory.
+// gather copies an operand from shared memory.
 func (w *warp) gather(in *inst, d *descriptor, to []byte) []byte {
 	to = to[:0]
 	d.vectors(func(at int) {
@@ -231,8 +232,8 @@ func (w *warp) gather(in *inst, d *descriptor, to []byte) []byte {
 	return to
 }
 
-// squaresOf makes squares of what was gathered: eight terms of eight rows, the rows first where
-// byRow, and else the terms. Squares of the same rows follow each other.
+// squaresOf converts gathered bytes to squares of eight terms of eight rows, by rows if byRow, else
+// by terms. Squares of the same rows are consecutive.
 func (m *wgmma) squaresOf(raw []byte, rows int, turned, byRow bool, to []square) []square {
 	steps := 2
 	if m.element == wholeTF32 {
@@ -270,8 +271,8 @@ func (m *wgmma) squaresOf(raw []byte, rows int, turned, byRow bool, to []square)
 	return to
 }
 
-// same fails unless the warps of a group issue the same products in the same order. It returns what
-// the group's first warp has left for the others.
+// same fails unless the warps of a group issue the same products in the same order. It returns the
+// product as the group's first warp has issued it.
 func (w *warp) same(in *inst, a, b uint64) *issued {
 	g := &w.b.groups[w.index/4]
 	at := &g.of[w.index%4]
@@ -284,7 +285,7 @@ func (w *warp) same(in *inst, a, b uint64) *issued {
 		w.fail(in, "is another product than the one at +%d that its warpgroup issues", o.in.line)
 	}
 	*at++
-	if least := slices.Min(g.of[:]) - 1; least > g.first { // the last of four is here: what lies before goes
+	if least := slices.Min(g.of[:]) - 1; least > g.first { // the last of the four warps is here: earlier products are removed
 		g.issued = append(g.issued[:0], g.issued[least-g.first:]...)
 		g.first = least
 		return &g.issued[*at-1-g.first]
@@ -314,7 +315,7 @@ func (m wgmma) multiply(w *warp, in *inst) {
 		shared.raw = append(shared.raw[:0], o.b...)
 		shared.squares = m.squaresOf(o.b, m.columns, m.turnedB, false, shared.squares)
 	}
-	// A by rows 0 to 7 and 8 to 15 of the warp's
+	// A by rows 0 to 7 and 8 to 15 of the warp
 	var left [4]square
 	steps := 2
 	if m.element == wholeTF32 {
@@ -486,7 +487,7 @@ func (w *warp) finish() {
 	}
 }
 
-// finish fails if a block ends with copies in flight, or with warps of a warpgroup that have issued
+// finish fails if a block ends with copies in flight, or if warps of a warpgroup have issued
 // different numbers of products.
 func (r *running) finish() {
 	w := &r.warps[0]
@@ -506,7 +507,7 @@ func (r *running) finish() {
 
 // products analyses the registers of a warpgroup's products before slots are assigned. A register
 // of a product in flight stays in use until the wait, which does not name it. A register that other
-// instructions access needs a wgmma.fence before the next product takes it.
+// instructions access needs a wgmma.fence before the next product uses it.
 func (c *compiler) products() error {
 	any := false
 	for i := range c.p.code {
@@ -523,7 +524,8 @@ func (c *compiler) products() error {
 			before[n] = append(before[n], i)
 		}
 	}
-	// touched: registers accessed since the last fence; flying: those of products not waited for
+	// touched: registers accessed since the last fence; flying: registers of products not waited
+	// for
 	type facts struct{ touched, flying []uint64 }
 	out := make([]facts, len(blocks))
 	for i := range out {
@@ -554,7 +556,7 @@ func (c *compiler) products() error {
 			if in.imm == 0 {
 				clear(f.flying)
 			}
-		case in.moves: // clang copies sums behind the fence: the registers that ptxas gives them are the same
+		case in.moves: // clang copies sums after the fence: ptxas gives both copies the same registers
 		default:
 			in.uses(set(f.touched))
 			in.writes(set(f.touched))

@@ -11,8 +11,8 @@ import (
 	"unsafe"
 )
 
-// groupProduct is a kernel of one warpgroup: it brings its operands to shared memory with the copy
-// engine, multiplies once, adds to sums of 2, and leaves what every thread holds.
+// groupProduct is a kernel of one warpgroup: it copies its operands to shared memory by the copy
+// engine, multiplies once, adds to sums of 2, and stores the registers of every thread.
 type groupProduct struct {
 	columns          int
 	tf32             bool
@@ -23,7 +23,7 @@ type groupProduct struct {
 }
 
 const (
-	operandA  = 1024 // in shared memory, behind the barriers
+	operandA  = 1024 // in shared memory, after the barriers
 	operandB  = operandA + 64*128*2
 	operands0 = operandB + 256*128
 )
@@ -43,7 +43,7 @@ func bit(b bool) int {
 	return 0
 }
 
-// list is "{%x0, %x1, ...}".
+// list returns "{%x0, %x1, ...}".
 func list(register string, n int) string {
 	var all []string
 	for i := range n {
@@ -89,7 +89,7 @@ ready:
 	setp.eq.s32 %%p2, %d, 1;
 `, operands0-operandA, operandA, operands0-operandA, bit(c.add))
 	a := "%rd3"
-	if c.left { // four words of each thread are behind the operands
+	if c.left { // four words of each thread follow the operands
 		a = "{%r10, %r11, %r12, %r13}"
 		fmt.Fprintf(&b, "mul.wide.u32 %%rd5, %%r0, 16; add.s64 %%rd5, %%rd5, %%rd1; ld.global.v4.u32 {%%r10, %%r11, %%r12, %%r13}, [%%rd5+%d];\n", operands0-operandA)
 	}
@@ -115,11 +115,11 @@ ready:
 	return b.String()
 }
 
-// tilePlace is where byte b of row r is in rows of 128 bytes that are turned, as the kernels' own
-// stores put it: piece q of 16 bytes of row r is at q^r%8.
+// tilePlace returns the offset of byte b of row r in swizzled rows of 128 bytes, as in the kernels'
+// own stores: 16-byte vector q of row r is at q^r%8.
 func tilePlace(r, b int) int { return r*128 + (b/16^r%8)*16 + b%16 }
 
-// run gives the sums by row and column, and what they must be.
+// run returns the sums by row and column, and the expected ones.
 func (c groupProduct) run(t *testing.T, change func(*Launch)) (got, want [][]float64, err error) {
 	t.Helper()
 	k, width := 16, 2
@@ -140,7 +140,7 @@ func (c groupProduct) run(t *testing.T, change func(*Launch)) (got, want [][]flo
 	}
 	put := func(at int, v float64) {
 		if c.tf32 {
-			binary.LittleEndian.PutUint32(room[at:], math.Float32bits(float32(v))|0x1fff) // the low bits are not read
+			binary.LittleEndian.PutUint32(room[at:], math.Float32bits(float32(v))|0x1fff) // the low bits are ignored
 		} else {
 			binary.LittleEndian.PutUint16(room[at:], uint16(toBF16(float32(v))))
 		}
@@ -223,8 +223,8 @@ func (c groupProduct) run(t *testing.T, change func(*Launch)) (got, want [][]flo
 	return got, want, err
 }
 
-// TestWarpgroupProducts: every shape that is known against three loops, operands by rows and
-// turned, in registers and in shared memory, added and begun anew.
+// TestWarpgroupProducts compares every supported shape with three loops: operands by rows and
+// transposed, in registers and in shared memory, with and without earlier sums.
 func TestWarpgroupProducts(t *testing.T) {
 	for _, n := range []int{8, 64, 128, 136, 256} {
 		for i := range 16 {
@@ -250,7 +250,7 @@ func TestWarpgroupProducts(t *testing.T) {
 	}
 }
 
-// replace is an edit of a kernel's text, which must be there.
+// replace returns an edit of a kernel's text, which must contain from.
 func replace(t *testing.T, from, to string) func(string) string {
 	return func(text string) string {
 		if !strings.Contains(text, from) {
@@ -260,8 +260,8 @@ func replace(t *testing.T, from, to string) func(string) string {
 	}
 }
 
-// TestWarpgroupFaults: what a kernel may not do with asynchronous copies and products is an error
-// that says so, or leaves NaNs.
+// TestWarpgroupFaults: forbidden uses of asynchronous copies and products are errors with a
+// description, or leave NaNs.
 func TestWarpgroupFaults(t *testing.T) {
 	const wait, commit, ask = "wgmma.wait_group.sync.aligned 0;", "wgmma.commit_group.sync.aligned;", "@!done bra again;"
 	for what, c := range map[string]struct{ from, to, says string }{
@@ -293,7 +293,7 @@ func TestWarpgroupFaults(t *testing.T) {
 		"lanes that begin anew by oneself": {"setp.eq.s32 %p2, 1, 1;", "setp.eq.s32 %p2, %r0, 1;", "alone"},
 	} {
 		p := groupProduct{columns: 64, add: true, edit: replace(t, c.from, c.to)}
-		if what == "no wait for the copy" { // into zeros
+		if what == "no wait for the copy" { // a copy into zeros
 			zero := "mov.u32 %r4, 0; mul.lo.s32 %r5, %r0, 384; add.s32 %r5, %r5, %r1;\n"
 			for i := range 24 {
 				zero += fmt.Sprintf("st.shared.v4.u32 [%%r5+%d], {%%r4, %%r4, %%r4, %%r4};\n", operandA+16*i)
@@ -328,8 +328,8 @@ func TestWarpgroupFaults(t *testing.T) {
 	}
 }
 
-// TestBoxes: a box of a tensor arrives in rows of 128 bytes that are turned, with zeros for what
-// lies outside, on either side.
+// TestBoxes: a box of a tensor arrives in swizzled rows of 128 bytes, with zeros outside of the
+// tensor on each side.
 func TestBoxes(t *testing.T) {
 	const rows, cols, blocks = 11, 80, 3
 	random := rand.New(rand.NewPCG(4, 4))
@@ -415,7 +415,7 @@ ready:
 	runtime.KeepAlive(room)
 }
 
-// TestRegistersMove: warps that ask for more registers wait until others have given theirs up.
+// TestRegistersMove: warps that request more registers wait until others have released theirs.
 func TestRegistersMove(t *testing.T) {
 	body := func(less string) string {
 		return "setp.lt.u32 %p1, %r0, 128; @%p1 bra producer; setmaxnreg.inc.sync.aligned.u32 240; mov.b32 %r5, 1; bra done;\nproducer: " + less + " mov.b32 %r5, 2;\ndone:\n"
@@ -431,7 +431,7 @@ func TestRegistersMove(t *testing.T) {
 	}
 }
 
-// TestCopiesThatArrive: a thread's copies have landed when the phase that counts on them is over,
+// TestCopiesThatArrive: a thread's copies have completed when the phase that counts them is over,
 // and not before.
 func TestCopiesThatArrive(t *testing.T) {
 	body := func(wait string) string {
