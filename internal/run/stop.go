@@ -15,8 +15,8 @@ func Stop(r kernel.Runner) {
 }
 
 // Replay runs a step whose result is not needed if the context ends: the end stops the runner
-// inside the step; it cannot be used again. It is for evaluations and trials. A training step is abandoned
-// with a delay, see Abandoner.
+// inside the step; it cannot be used again. It is for evaluations and trials. A training step is
+// abandoned with a delay, see Abandoner.
 func Replay(ctx context.Context, r kernel.Runner) error {
 	if err := ctx.Err(); err != nil {
 		return err
