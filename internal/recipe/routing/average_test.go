@@ -13,8 +13,8 @@ import (
 	"haul/internal/vrp"
 )
 
-// TestTheBestHoldsTheAverage: what validation judged is what is kept, under the names of the
-// weights, and the run's own weights differ.
+// TestTheBestHoldsTheAverage: the best checkpoint stores the averaged weights that were validated,
+// under the names of the weights. They differ from the run's weights.
 func TestTheBestHoldsTheAverage(t *testing.T) {
 	c := tiny(t, "baseline.type=pomo", "training_advanced.average_decay=0.6", "training.num_epochs=3", "training.validation_frequency=3")
 	o := options(c, openCPU(t, 2))

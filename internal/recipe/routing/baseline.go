@@ -12,21 +12,21 @@ import (
 	"haul/internal/vrp"
 )
 
-// evalCount is the number of instances in the rollout baseline's evaluation set.
+// evalCount returns the number of instances in each of the rollout baseline's evaluation sets.
 func evalCount(c *config.Config, sets int) int {
 	return (c.Baseline.EvalBatches*c.Training.BatchSize + sets - 1) / sets
 }
 
-// frozen is the rollout baseline: a past policy, and its greedy costs on the evaluation set. The
-// costs are those the policy had when it was frozen, so the set is routed once per epoch, by the
-// candidate alone.
+// frozen is the rollout baseline: a past policy and its greedy costs on the evaluation sets. The
+// costs are measured once, when the policy is frozen, so each epoch routes the sets with the
+// candidate only.
 type frozen struct {
 	store kernel.Store
-	evals []*policy.Evaluator // of the policy: a set per end of the range of sizes
-	costs []float64           // of all sets in turn; per customer where there are several
+	evals []*policy.Evaluator // one per end of the range of sizes
+	costs []float64           // of all sets in order; per customer if there are several sets
 }
 
-// count is how many costs there are.
+// count returns the number of costs.
 func (f *frozen) count() (n int) {
 	for _, e := range f.evals {
 		n += e.Options().Count
@@ -34,7 +34,7 @@ func (f *frozen) count() (n int) {
 	return n
 }
 
-// route is the policy's costs.
+// route returns the policy's costs on the evaluation sets.
 func (f *frozen) route(ctx context.Context) (costs []float64, err error) {
 	for _, e := range f.evals {
 		out, err := e.Run(ctx)
@@ -51,19 +51,20 @@ func (f *frozen) route(ctx context.Context) (costs []float64, err error) {
 	return costs, nil
 }
 
-// verdict is the outcome of a test.
+// verdict is the outcome of comparing a candidate with the frozen policy.
 type verdict struct {
 	replace bool
 	p       *float64 // nil without a significance test
 	costs   []float64
 }
 
-// due says whether the candidate is tested after that many finished epochs.
+// due reports whether a candidate is tested after the given number of finished epochs.
 func due(u *config.BaselineUpdate, epochs int) bool {
 	return u.Enabled && epochs >= u.WarmupEpochs && epochs%u.Frequency == 0
 }
 
-// challenge routes the evaluation set with the policy and compares. It changes nothing.
+// challenge routes the evaluation sets with the current policy and compares the costs. It changes
+// no state.
 func (f *frozen) challenge(ctx context.Context, u *config.BaselineUpdate) (verdict, error) {
 	costs, err := f.route(ctx)
 	if err != nil {
@@ -72,7 +73,8 @@ func (f *frozen) challenge(ctx context.Context, u *config.BaselineUpdate) (verdi
 	return compare(u, costs, f.costs), nil
 }
 
-// compare is the rule: a lower mean, and a significant one where that is asked for.
+// compare decides that the candidate replaces the incumbent if its mean cost is lower and, if the
+// settings ask for a test, significantly lower.
 func compare(u *config.BaselineUpdate, candidate, incumbent []float64) verdict {
 	v := verdict{costs: candidate}
 	mean, _ := stats.MeanSE(candidate)
@@ -86,7 +88,7 @@ func compare(u *config.BaselineUpdate, candidate, incumbent []float64) verdict {
 	return v
 }
 
-// adopt freezes the policy with the costs it has just shown.
+// adopt freezes the policy with its costs on the evaluation sets.
 func (f *frozen) adopt(policy kernel.Store, costs []float64) error {
 	if err := f.store.CopyWeights(policy); err != nil {
 		return err
@@ -95,7 +97,7 @@ func (f *frozen) adopt(policy kernel.Store, costs []float64) error {
 	return nil
 }
 
-// evalSet are the options that route the baseline's evaluation set, of which there are so many.
+// evalSet returns the options that route one of `sets` evaluation sets.
 func evalSet(c *config.Config, sets int, w *comm.World) policy.EvalOptions {
 	return policy.EvalOptions{Source: policy.SourceOf(c, rng.EvalInstances), Count: evalCount(c, sets), Decode: policy.Greedy, World: w, Parts: c.Training.GradientParts}
 }

@@ -21,8 +21,8 @@ func lesson(t testing.TB, sets ...string) *config.Config {
 		"training.learning_rate=0.005", "training_advanced.warmup_steps=5", "model.hidden_dim=16", "baseline.eval_batches=3"}, sets...)...)
 }
 
-// TestEveryBaselineLearns: routes get shorter with each of them, on instances that nobody trained
-// on.
+// TestEveryBaselineLearns: with each baseline, routes get shorter on instances that were not
+// trained on.
 func TestEveryBaselineLearns(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -59,7 +59,7 @@ func TestEveryBaselineLearns(t *testing.T) {
 	}
 }
 
-// startCPC is what the validation set costs by the initial weights.
+// startCPC returns the cost per customer on the validation set with the initial weights.
 func startCPC(t *testing.T, c *config.Config) float64 {
 	t.Helper()
 	s := &run.Setup{Settings: c, Device: openCPU(t, 2), Dir: runtest.OpenDir(t, runtest.Folder(t), false), Progress: &run.Progress{}, Note: func(string) {}}
@@ -99,9 +99,8 @@ func baselineOf(s *runtest.State) (frozen, policy []string, costs string) {
 	return frozen, policy, s.Tensors[nameCosts]
 }
 
-// TestTheBaselineIsReplacedByThePolicy: where the test is won, the frozen policy takes over the
-// policy's weights and costs; where there is none, it stays the initial policy while the other
-// moves on.
+// TestTheBaselineIsReplacedByThePolicy: if the candidate wins the test, the frozen policy gets its
+// weights and costs. Without a test it stays the initial policy while the trained policy changes.
 func TestTheBaselineIsReplacedByThePolicy(t *testing.T) {
 	at := func(sets ...string) (*Epoch, *runtest.State) {
 		e, ck := whole(t, lesson(t, append([]string{"training.num_epochs=1", "baseline.update.frequency=1", "baseline.update.warmup_epochs=0"}, sets...)...), openCPU(t, 2))

@@ -130,7 +130,7 @@ func TestDamagedCheckpoints(t *testing.T) {
 	}
 }
 
-// full is a disk with room for so many bytes.
+// full is a disk with a limited number of free bytes.
 type full struct {
 	w    io.Writer
 	room int

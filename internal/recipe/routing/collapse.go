@@ -6,12 +6,13 @@ import (
 	"haul/internal/config"
 )
 
-// lostShare is how far above the best validation the policy counts as lost. Validations of a run
-// that learns differ by a few per cent.
+// lostShare is the excess of a validation cost over the best one, as a fraction, above which the
+// policy counts as lost. Validations of a run that learns differ by a few per cent.
 const lostShare = 0.5
 
-// collapse says that a run has lost what it had learned, or "": a validation far above the best one
-// before it, or gradients that are all zero, which no further step can change.
+// collapse returns a warning if a run has lost what it had learned: a validation cost far above the
+// best one so far, or only zero gradients, after which no step changes a weight. Otherwise it
+// returns "".
 func collapse(c *config.Config, row *Epoch, best *float64, kept string) string {
 	what := ""
 	switch {
@@ -30,7 +31,7 @@ func collapse(c *config.Config, row *Epoch, best *float64, kept string) string {
 		what, c.Training.LearningRate, c.Advanced.WarmupSteps)
 }
 
-// tellOfCollapse says it once per process.
+// tellOfCollapse notes a collapse once per process.
 func (t *trainer) tellOfCollapse(row *Epoch, best *float64) {
 	if t.lost {
 		return

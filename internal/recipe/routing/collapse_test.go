@@ -7,7 +7,8 @@ import (
 	"haul/internal/config"
 )
 
-// A run that is lost says so, with what would have helped; one that learns says nothing.
+// A collapsed run warns and names the settings that may prevent it. A run that learns does not
+// warn.
 func TestCollapseIsSaid(t *testing.T) {
 	c := &config.Config{}
 	c.Training.LearningRate, c.Advanced.WarmupSteps = 3e-4, 500

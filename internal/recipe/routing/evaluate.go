@@ -26,7 +26,7 @@ type Evaluated struct {
 	Customers          int     `json:"customers"`
 	Capacity           int32   `json:"capacity"`
 	Seed               uint64  `json:"seed"`
-	Valid              bool    `json:"valid"` // the validator has judged every route that counts
+	Valid              bool    `json:"valid"` // the validator has accepted every route that counts
 	MeanCPC            float64 `json:"mean_cpc"`
 	SECPC              float64 `json:"se_cpc"`
 	MeanCost           float64 `json:"mean_cost"`
@@ -37,13 +37,13 @@ type Evaluated struct {
 	Seconds            float64 `json:"seconds"`
 	PerSecond          float64 `json:"instances_per_second"`
 	*policy.Iterations         // of an active search
-	// it was interrupted: these are the first instances of so many
+	// Whether it was interrupted. If so, the result is over the first Instances of Of.
 	Interrupted bool `json:"interrupted,omitempty"`
 	Of          int  `json:"instances_of,omitempty"`
 
 	path, device string
-	model        string // its name
-	better       string // another decoder
+	model        string // the model's name
+	better       string // another decoder that finds better routes
 	example      *Example
 }
 
@@ -57,7 +57,7 @@ func checkCount(f run.Flags) error {
 	return nil
 }
 
-// checkCustomers bounds the size of drawn instances; public sets name their own.
+// checkCustomers checks the size of drawn instances. Public sets have fixed sizes.
 func checkCustomers(f run.Flags) error {
 	if n := f.Int("customers"); f.Changed("customers") && (n < 1 || n > mostCustomers) {
 		return run.Usagef("--customers is %d: 1 to %d can be drawn", n, mostCustomers)
@@ -65,14 +65,14 @@ func checkCustomers(f run.Flags) error {
 	return nil
 }
 
-// maxCount keeps a slip of the hand from asking for all memory: the routes of all instances are
-// kept until they are judged.
+// maxCount limits the number of instances, because all routes stay in memory until they are
+// validated. It stops a mistyped number from using all memory.
 const maxCount = 1_000_000
 
-// mostCustomers bounds an instance likewise, as problem.num_customers does.
+// mostCustomers limits the size of an instance, like problem.num_customers.
 const mostCustomers = 100_000
 
-// evaluate routes test instances with a checkpoint's policy and fills in how well.
+// evaluate routes test instances with a checkpoint's policy and summarises the costs.
 func evaluate(ctx context.Context, e *run.Evaluation) (_ run.Result, err error) {
 	decode, err := policy.ParseDecode(e.Flags.String("decode"))
 	if err != nil {
@@ -126,7 +126,7 @@ func evaluate(ctx context.Context, e *run.Evaluation) (_ run.Result, err error) 
 	routed, err := p.Evaluate(ctx, o)
 	of := count
 	var cut error
-	if err != nil { // of what is done by then, if it was interrupted
+	if err != nil { // an interrupted evaluation reports the finished instances
 		if routed == nil || len(routed.Lengths) == 0 {
 			return nil, err
 		}
@@ -152,10 +152,10 @@ func evaluate(ctx context.Context, e *run.Evaluation) (_ run.Result, err error) 
 	return r, cut
 }
 
-// Object is the result itself.
+// Object returns the result for JSON output.
 func (r *Evaluated) Object() any { return r }
 
-// Text prints it for a person.
+// Text writes the result for people.
 func (r *Evaluated) Text(out io.Writer, bold func(string) string) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "%s\n", bold(fmt.Sprintf("%s, %s, %s, %s, capacity %d", r.path, r.Decode, instances(r.Instances), report.Plural(int64(r.Customers), "customer"), r.Capacity)))
@@ -172,26 +172,27 @@ func (r *Evaluated) Text(out io.Writer, bold func(string) string) error {
 	return w.Flush()
 }
 
-// tellIterations says how far an active search came.
+// tellIterations writes the number of iterations of an active search.
 func tellIterations(w io.Writer, made *policy.Iterations) {
 	if made != nil {
 		fmt.Fprintf(w, "search\t%s iterations per instance\n", made)
 	}
 }
 
-// tellInterrupted says what the result is of.
+// tellInterrupted writes how many of the instances the result covers, if it was interrupted.
 func tellInterrupted(w io.Writer, done, of int) {
 	fmt.Fprintf(w, "interrupted\tthe best routes so far, of the first %d of %d instances\n", done, of)
 }
 
-// tellBetter names a decoder that the policy was trained for where another was asked for.
+// tellBetter recommends the decoder that the policy was trained for, unless it is in use.
 func tellBetter(w io.Writer, decode string) {
 	if decode != "" {
 		fmt.Fprintf(w, "next\t--decode %s: this policy was trained for routes that are drawn, which are shorter\n", decode)
 	}
 }
 
-// instances counts them, digits plain, as the benchmarks quote the line.
+// instances returns the number of instances as text, without separators of thousands, because the
+// benchmarks quote the line.
 func instances(n int) string {
 	if n == 1 {
 		return "1 instance"
@@ -199,7 +200,7 @@ func instances(n int) string {
 	return fmt.Sprintf("%d instances", n)
 }
 
-// spread is a mean's standard error, which that of one instance has not.
+// spread returns the standard error of a mean as text, or "" for a single instance.
 func spread(n int, se float64) string {
 	if n < 2 {
 		return ""
@@ -207,7 +208,7 @@ func spread(n int, se float64) string {
 	return fmt.Sprintf(" ± %.6f (standard error)", se)
 }
 
-// gapOf is a mean gap with its standard error, where it has one.
+// gapOf returns a mean gap as text, with its standard error if there are several instances.
 func gapOf(n int, gap, se float64) string {
 	if n < 2 {
 		return report.Signed(100*gap, 3) + " %"
@@ -215,7 +216,7 @@ func gapOf(n int, gap, se float64) string {
 	return fmt.Sprintf("%s ± %.3f %%", report.Signed(100*gap, 3), 100*se)
 }
 
-// Pictures are the first instance by policy and reference.
+// Pictures returns the first instance, routed by the policy and by the reference.
 func (r *Evaluated) Pictures() []run.Drawing {
 	return []run.Drawing{{Draw: func(w io.Writer, f draw.Format) error {
 		return r.example.draw(w, f, fmt.Sprintf("%s, %s", r.model, r.Decode), r.GapTo)

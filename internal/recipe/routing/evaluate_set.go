@@ -24,28 +24,30 @@ import (
 	"haul/internal/vrp/testset"
 )
 
-// testsetKool names the public test sets of Kool et al.
+// testsetKool is the name of the public test sets of Kool et al.
 const testsetKool = "kool"
 
-// testsetRouteFinder names those of RouteFinder, and everyVariant all that a policy has learned.
+// testsetRouteFinder is the name of RouteFinder's test sets. everyVariant selects all variants that
+// the policy has learned.
 const (
 	testsetRouteFinder = "routefinder"
 	everyVariant       = "all"
 )
 
-// setFlags are the flags that only mean something for a set.
+// setFlags lists the flags that are only valid with a set.
 var setFlags = []string{"reference", "distance", "out"}
 
-// givenEval is an evaluation on instances that somebody gave.
+// givenEval is an evaluation on a public test set or on instances of a file.
 type givenEval struct {
 	set  *testset.Set
 	time time.Duration
 	out  string
-	// of all variants, the one at hand; "": what the flags say
+	// The current variant in an evaluation of all variants, or "" for the variant of the flags.
 	variant string
 }
 
-// givenSet reads the flags, and then the instances that they name; nil where they name none.
+// givenSet reads the flags and loads the instances that they name. It returns nil if they name
+// none.
 func givenSet(e *run.Evaluation) (*givenEval, error) {
 	g, err := setOf(e.Flags)
 	if g == nil || err != nil {
@@ -57,21 +59,22 @@ func givenSet(e *run.Evaluation) (*givenEval, error) {
 		}
 	}
 	if e.Flags.String("testset") == testsetRouteFinder && e.Flags.String("variant") == everyVariant {
-		return g, nil // set by set
+		return g, nil // load has set the set
 	}
 	if err := g.load(e, e.Flags.String("instances"), files.Options{Distance: files.Distance(e.Flags.String("distance"))}); err != nil || g.out == "" {
 		return g, err
 	}
-	return g, os.MkdirAll(g.out, 0o755) // a place that takes no folder is told before the work
+	return g, os.MkdirAll(g.out, 0o755) // checks before the work that the folder can be made
 }
 
-// checkSet says what is wrong with the flags about given instances, before any file is read.
+// checkSet checks the flags about given instances before any file is read.
 func checkSet(f run.Flags) error {
 	_, err := setOf(f)
 	return err
 }
 
-// setOf is what the flags ask for of given instances; nil where they name none.
+// setOf returns the evaluation on given instances that the flags describe, or nil if they describe
+// none.
 func setOf(f run.Flags) (*givenEval, error) {
 	file, name := f.String("instances"), f.String("testset")
 	if file == "" && name == "" {
@@ -121,7 +124,7 @@ func setOf(f run.Flags) (*givenEval, error) {
 	return g, nil
 }
 
-// load reads or makes the instances and what they are compared with.
+// load reads or draws the instances and their references.
 func (g *givenEval) load(e *run.Evaluation, file string, o files.Options) (err error) {
 	switch {
 	case file != "":
@@ -153,7 +156,7 @@ func (g *givenEval) load(e *run.Evaluation, file string, o files.Options) (err e
 		}
 		count = e.Flags.Int("count")
 	}
-	g.set.Cut(0, first+count) // costs are given of the first instances on
+	g.set.Cut(0, first+count) // costs are listed from the first instance on
 	if path := e.Flags.String("reference"); path != "" {
 		if err := g.set.LoadReference(path); err != nil {
 			return err
@@ -163,8 +166,8 @@ func (g *givenEval) load(e *run.Evaluation, file string, o files.Options) (err e
 	return nil
 }
 
-// customersOf is the size of a public set, or of drawn instances: what is asked for, else that of
-// training, of a range the largest.
+// customersOf returns the size of a public set or of drawn instances: the size in the flags, or
+// else of training. Of a range it is the largest.
 func customersOf(e *run.Evaluation) int {
 	if e.Flags.Changed("customers") {
 		return e.Flags.Int("customers")
@@ -172,7 +175,7 @@ func customersOf(e *run.Evaluation) int {
 	return e.Settings.(*config.Config).Problem.NumCustomers()
 }
 
-// variantOf is the variant that is asked for.
+// variantOf returns the variant to evaluate.
 func (g *givenEval) variantOf(e *run.Evaluation) string {
 	if g.variant != "" {
 		return g.variant
@@ -180,17 +183,17 @@ func (g *givenEval) variantOf(e *run.Evaluation) string {
 	return e.Flags.String("variant")
 }
 
-// Compared is how a policy fared on given instances.
+// Compared is a policy's result on given instances.
 type Compared struct {
 	Set                string   `json:"instances_from"`
 	Epoch              int      `json:"epoch"`
 	Decode             string   `json:"decode"`
 	Budget             float64  `json:"time_limit_seconds,omitempty"`
-	Routes             int      `json:"routes_per_instance,omitempty"` // where all instances have one size
+	Routes             int      `json:"routes_per_instance,omitempty"` // if all instances have the same size
 	Instances          int      `json:"instances"`
-	Customers          int      `json:"customers"` // 0: several sizes
-	Capacity           int32    `json:"capacity"`  // 0: several
-	Valid              bool     `json:"valid"`     // the validator has judged every route that counts
+	Customers          int      `json:"customers"` // 0 if there are several sizes
+	Capacity           int32    `json:"capacity"`  // 0 if there are several capacities
+	Valid              bool     `json:"valid"`     // the validator has accepted every route that counts
 	MeanCost           float64  `json:"mean_cost"`
 	SECost             float64  `json:"se_cost"`
 	Reference          *float64 `json:"reference_cost,omitempty"`
@@ -203,20 +206,20 @@ type Compared struct {
 	Each               float64  `json:"seconds_per_instance"`
 	PerSecond          float64  `json:"instances_per_second"`
 	Out                string   `json:"out,omitempty"`
-	Note               string   `json:"note,omitempty"` // what was taken from elsewhere than the file\'s arrays
+	Note               string   `json:"note,omitempty"` // lists the data that does not come from the file's arrays
 	*policy.Iterations          // of an active search
-	// it was interrupted: these are the best routes so far, of the first instances of so many
+	// Whether it was interrupted. If so, these are the best routes so far, of the first instances.
 	Interrupted bool `json:"interrupted,omitempty"`
 	Of          int  `json:"instances_of,omitempty"`
 
 	path, device string
-	model        string // its name
-	better       string // another decoder
+	model        string // the model's name
+	better       string // another decoder that finds better routes
 	first        *vrp.Problem
 	solution     vrp.Solution
 }
 
-// evaluate routes the set.
+// evaluate routes the instances of the set.
 func (g *givenEval) evaluate(ctx context.Context, e *run.Evaluation, decode policy.Decode) (r *Compared, err error) {
 	dev, err := e.Device()
 	if err != nil {
@@ -266,7 +269,7 @@ func (g *givenEval) evaluate(ctx context.Context, e *run.Evaluation, decode poli
 	return r, cut
 }
 
-// compare fills in the costs, and the gaps where there is something to compare with.
+// compare fills in the costs, and the gaps if the set has references.
 func (r *Compared) compare(set *testset.Set, routed []policy.Routed) {
 	costs := make([]float64, len(routed))
 	for i := range routed {
@@ -284,11 +287,11 @@ func (r *Compared) compare(set *testset.Set, routed []policy.Routed) {
 	}
 }
 
-// costsName is the table of an evaluation's folder.
+// costsName is the name of the table of costs in an evaluation's folder.
 const costsName = "costs.csv"
 
-// writeRouted writes the costs of all instances as a table, and the routes of each as CVRPLIB's
-// .sol.
+// writeRouted writes the costs of all instances as a table and the routes of each instance as a
+// .sol file of CVRPLIB.
 func writeRouted(dir string, set *testset.Set, routed []policy.Routed) error {
 	for i, r := range routed {
 		path := filepath.Join(dir, filepath.Base(set.Problems[i].Name)+".sol")
@@ -321,10 +324,10 @@ func writeRouted(dir string, set *testset.Set, routed []policy.Routed) error {
 	})
 }
 
-// Object is the result itself.
+// Object returns the result for JSON output.
 func (r *Compared) Object() any { return r }
 
-// Text prints it for a person.
+// Text writes the result for people.
 func (r *Compared) Text(out io.Writer, bold func(string) string) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	size := report.Plural(int64(r.Customers), "customer")
@@ -357,7 +360,7 @@ func (r *Compared) Text(out io.Writer, bold func(string) string) error {
 	return w.Flush()
 }
 
-// Pictures are the first instance's routes.
+// Pictures returns the routes of the first instance.
 func (r *Compared) Pictures() []run.Drawing {
 	return []run.Drawing{{Draw: func(w io.Writer, f draw.Format) error {
 		return draw.Routes(w, f, r.first, r.solution, fmt.Sprintf("%s, %s", r.model, r.Decode))

@@ -108,8 +108,8 @@ func TestEvaluateInstances(t *testing.T) {
 	}
 }
 
-// TestEvaluatePublicSet: Kool's set with its own capacity, and the published mean only beside all
-// of it.
+// TestEvaluatePublicSet: Kool's set is routed with the set's capacity. The published mean is
+// reported only for the whole set.
 func TestEvaluatePublicSet(t *testing.T) {
 	path, _ := saved(t)
 	result, err := Recipe{}.Evaluate(t.Context(), evaluation(t, openCPU(t, 1), path, evalFlags{"testset": "kool", "customers": 20, "count": 5}))
@@ -138,8 +138,8 @@ func drawn(p *policy.Policy, count int) (out []*vrp.Problem) {
 	return out
 }
 
-// TestEvaluateInterrupted: an active search that is interrupted reports the best routes so far, of
-// the instances that it has reached, and says of how many; the error says that it was cut short.
+// TestEvaluateInterrupted: an interrupted active search reports the best routes so far for the
+// instances that it has reached, with their number. The error says that it was cut short.
 func TestEvaluateInterrupted(t *testing.T) {
 	path, _ := saved(t)
 	dev := openCPU(t, 1)
@@ -193,8 +193,8 @@ func TestEvaluateInterrupted(t *testing.T) {
 	}
 }
 
-// TestEvaluateDrawnInterrupted: of instances that are drawn, too, those that were done by then are
-// reported, as a whole evaluation has them.
+// TestEvaluateDrawnInterrupted: an interrupted evaluation of drawn instances reports the finished
+// ones, with the same costs as a whole evaluation.
 func TestEvaluateDrawnInterrupted(t *testing.T) {
 	path, _ := saved(t)
 	dev := openCPU(t, 1)

@@ -19,13 +19,13 @@ type ByVariant struct {
 	Left     []string    `json:"not_learned,omitempty"` // variants of the test sets that it has not learned
 	MeanCost float64     `json:"mean_cost"`             // of the variants' means
 	MeanGap  *float64    `json:"mean_gap,omitempty"`
-	// it was interrupted: these are the variants that were done by then
+	// Whether it was interrupted. If so, the result is over the variants finished by then.
 	Interrupted bool `json:"interrupted,omitempty"`
 
 	names []string
 }
 
-// everyVariant routes RouteFinder's sets one by one.
+// everyVariant routes RouteFinder's sets of all learned variants in sequence.
 func (g *givenEval) everyVariant(ctx context.Context, e *run.Evaluation, decode policy.Decode) (run.Result, error) {
 	src := policy.SourceOf(e.Settings.(*config.Config), 0)
 	r, gap := &ByVariant{}, 0.0
@@ -44,7 +44,7 @@ func (g *givenEval) everyVariant(ctx context.Context, e *run.Evaluation, decode 
 		}
 		c, err := one.evaluate(ctx, e, decode)
 		if err != nil && ctx.Err() != nil && len(r.Variants) > 0 {
-			cut = &run.CutShort{Cause: ctx.Err()} // the table is of the variants before
+			cut = &run.CutShort{Cause: ctx.Err()} // the table lists the variants before
 			break
 		}
 		if err != nil {
@@ -69,10 +69,10 @@ func (g *givenEval) everyVariant(ctx context.Context, e *run.Evaluation, decode 
 	return r, cut
 }
 
-// Object is the result itself.
+// Object returns the result for JSON output.
 func (r *ByVariant) Object() any { return r }
 
-// Text prints a line per variant.
+// Text writes one line per variant.
 func (r *ByVariant) Text(out io.Writer, bold func(string) string) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "%s\tinstances\tmean cost\tgap %%\ts\t\n", "variant")
@@ -102,5 +102,5 @@ func percent(gap *float64) string {
 	return fmt.Sprintf("%.3f", 100**gap)
 }
 
-// Pictures are none: there are too many.
+// Pictures returns none: there are too many variants.
 func (r *ByVariant) Pictures() []run.Drawing { return nil }

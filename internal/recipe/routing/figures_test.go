@@ -29,7 +29,7 @@ func figures(v []float64) (mean, se float64) {
 	return mean, math.Sqrt(squares/(n-1)) / math.Sqrt(n)
 }
 
-// gaps are how far each cost is above its own optimum.
+// gaps returns the gap of each cost to the optimum of its instance.
 func gaps(costs, optimum []float64) (out []float64) {
 	for i, c := range costs {
 		out = append(out, c/optimum[i]-1)
@@ -44,7 +44,7 @@ func same(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// evalFlags are those of an evaluation that were given; the others have their defaults.
+// evalFlags holds the given flags of an evaluation. The others have their defaults.
 type evalFlags map[string]any
 
 func (f evalFlags) Changed(name string) bool { _, ok := f[name]; return ok }

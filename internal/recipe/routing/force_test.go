@@ -34,8 +34,8 @@ func forced(t *testing.T, path string, dev kernel.Device, sets ...string) error 
 	return errors.Join(run.Run(t.Context(), o), folder.Close())
 }
 
-// TestForceDestroysNothingItCannotReplace: a run that cannot start leaves the one it was to
-// overwrite as it was; one that starts leaves nothing of it, another recipe's tables included.
+// TestForceDestroysNothingItCannotReplace: a run that cannot start leaves the existing run
+// unchanged. A run that starts deletes all of it, tables of other recipes included.
 func TestForceDestroysNothingItCannotReplace(t *testing.T) {
 	path := runtest.Folder(t)
 	if err := forced(t, path, openCPU(t, 1), "training.num_epochs=2"); err != nil {
@@ -78,8 +78,8 @@ func TestForceDestroysNothingItCannotReplace(t *testing.T) {
 	}
 }
 
-// TestRecordsComeBeforeTheirCheckpoint: when a row is told the checkpoint that counts it is not yet
-// on disk, so that a kill between the two loses no row.
+// TestRecordsComeBeforeTheirCheckpoint: a row is reported before the checkpoint that counts it is
+// written, so that a kill between the two loses no row.
 func TestRecordsComeBeforeTheirCheckpoint(t *testing.T) {
 	o := options(tiny(t), openCPU(t, 1))
 	o.Dir = runtest.OpenDir(t, runtest.Folder(t), false)
@@ -148,8 +148,8 @@ func TestLongerRunTellsOfItsRate(t *testing.T) {
 	}
 }
 
-// TestPlacePastTheEnd: a run that is asked for less than it has done is told how far it is, in
-// epochs.
+// TestPlacePastTheEnd: if fewer epochs are asked for than the run has finished, the message names
+// the number of finished epochs.
 func TestPlacePastTheEnd(t *testing.T) {
 	tr := &trainer{Setup: &run.Setup{Progress: &run.Progress{Updates: 12, Concluded: 12}}, cfg: tiny(t, "training.num_epochs=2")}
 	if got := tr.Place(12); got != "after 3 epochs" {

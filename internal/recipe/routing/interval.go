@@ -19,7 +19,8 @@ import (
 	"haul/internal/vrp"
 )
 
-// EndInterval closes an epoch: the test of the baseline, validation, schedules.
+// EndInterval closes an epoch: it tests the baseline, validates and adapts the schedules. It
+// changes the run's state only after everything that can fail or be interrupted.
 func (t *trainer) EndInterval(ctx context.Context, s *run.Interval) (*run.Outcome, error) {
 	row := t.report(s)
 	var v verdict
@@ -48,7 +49,7 @@ func (t *trainer) EndInterval(ctx context.Context, s *run.Interval) (*run.Outcom
 		}
 		row.ValSeconds = time.Since(began).Seconds()
 	}
-	// All is known: from here on the run changes.
+	// From here on the state of the run changes.
 	if v.replace {
 		if err := t.frozen.adopt(t.policy, v.costs); err != nil {
 			return nil, err
@@ -72,7 +73,7 @@ func (t *trainer) EndInterval(ctx context.Context, s *run.Interval) (*run.Outcom
 	return &run.Outcome{Records: records, Taken: true, Save: true, Stop: stop}, nil
 }
 
-// report is what the steps of the epoch came to.
+// report summarises the steps of the epoch.
 func (t *trainer) report(s *run.Interval) *Epoch {
 	m, c := &s.Sums, t.cfg
 	work := int64(m.Sums.Of(sumWork))
@@ -104,7 +105,7 @@ func (t *trainer) report(s *run.Interval) *Epoch {
 	return row
 }
 
-// methods names what the sets are compared with.
+// methods returns the names of the methods that the sets' references come from.
 func methods(sets []*judged) string {
 	name := sets[0].refs.Method
 	if last := sets[len(sets)-1].refs.Method; last != name {
@@ -113,8 +114,8 @@ func methods(sets []*judged) string {
 	return name
 }
 
-// validate routes the validation sets, by the decoder that the settings name. Where there are two,
-// each counts half, and each has a record of its own.
+// validate routes the validation sets with the decoder of the settings. With two sets, the figures
+// of the row are their means, and each set also gets its own record.
 func (t *trainer) validate(ctx context.Context, row *Epoch) (sizes []Size, err error) {
 	var all []Size
 	for _, v := range t.val {
@@ -135,7 +136,7 @@ func (t *trainer) validate(ctx context.Context, row *Epoch) (sizes []Size, err e
 	return all, nil
 }
 
-// sizeOf is how routes of those lengths fare on a set.
+// sizeOf summarises routes of the given lengths on a set.
 func sizeOf(epoch int, v *judged, lengths []float64) Size {
 	s := Size{Epoch: epoch, Customers: v.cfg.Problem.NumCustomers(), GapTo: v.refs.Method, GapInstances: v.refs.Known()}
 	s.CPC, s.SE = meanCPC(v.cfg, lengths)
@@ -143,7 +144,7 @@ func sizeOf(epoch int, v *judged, lengths []float64) Size {
 	return s
 }
 
-// meanOf is the mean of the sets' figures, each counting the same.
+// meanOf returns the mean of the sets' figures, with equal weights.
 func meanOf(all []Size) (m Size) {
 	if len(all) == 1 {
 		return all[0]
@@ -159,7 +160,8 @@ func meanOf(all []Size) (m Size) {
 	return m
 }
 
-// meanCPC is the mean cost per customer that the settings ask for, and its standard error.
+// meanCPC returns the mean cost per customer and its standard error. The settings choose the
+// arithmetic or the geometric mean.
 func meanCPC(c *config.Config, lengths []float64) (cpc, se float64) {
 	mean, se := stats.MeanSE(lengths)
 	if c.Training.UseGeometricMean {
@@ -169,7 +171,7 @@ func meanCPC(c *config.Config, lengths []float64) (cpc, se float64) {
 	return vrp.CPC(mean, n), vrp.CPC(se, n)
 }
 
-// Finish judges the best checkpoint on instances of its own.
+// Finish evaluates the best checkpoint on test instances, which no other part of a run uses.
 func (t *trainer) Finish(ctx context.Context) (end *report.Ending, err error) {
 	at := t.Progress
 	sum := &Summary{Epochs: t.epoch(), StoppedEarly: at.Stopped, Instances: at.Device.Instances, Seconds: at.Elapsed,
@@ -204,7 +206,7 @@ func (t *trainer) Finish(ctx context.Context) (end *report.Ending, err error) {
 	if len(sum.Sizes) == 1 {
 		sum.Sizes = nil
 	}
-	if t.World.Number() > 0 { // rank 0 has the first tour, and somebody to show it to
+	if t.World.Number() > 0 { // rank 0 has the first tour and shows the picture
 		return t.view.ending(sum), nil
 	}
 	if t.view.example, err = NewExample(ctx, src, e.Tours[0]); err != nil {
@@ -213,7 +215,8 @@ func (t *trainer) Finish(ctx context.Context) (end *report.Ending, err error) {
 	return t.view.ending(sum), nil
 }
 
-// ending is how the run ended, where its time went, and what to try next.
+// ending returns the closing report of a run: the results, the time by activity, and the command to
+// run next.
 func (v *view) ending(s *Summary) *report.Ending {
 	v.reference = s.GapTo
 	end := "done"

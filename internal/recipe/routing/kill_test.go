@@ -16,8 +16,8 @@ import (
 // killDir names the folder in which the child process of TestKillNine trains.
 const killDir = "HAUL_TEST_KILL_DIR"
 
-// TestKillNine trains in a process of its own, kills it in the middle of an epoch without any
-// chance to clean up, and resumes: the lock must be free and the end the same.
+// TestKillNine trains in a separate process, kills it in the middle of an epoch without any chance
+// to clean up, and resumes: the lock must be free and the end the same.
 func TestKillNine(t *testing.T) {
 	if path := os.Getenv(killDir); path != "" {
 		trainUntilKilled(t, path)

@@ -10,45 +10,45 @@ import (
 	"haul/internal/rng"
 )
 
-// ladder replays the steps of a run whose instances have several sizes: a program for each size,
-// all with the same weights, gradients and moments.
+// ladder runs the steps of a run with several instance sizes. It has one program per size. All
+// programs share the weights, gradients and moments.
 //
-// What a reader could break: the size of a step is a function of the run's seed and of the
-// number of instances before it. So all ranks, and a resumed run, draw the same sizes. The state
-// (steps, instances, powers of β) belongs to the runner that ran last, and is handed over before
+// The size of a step depends only on the run's seed and the number of instances before it, so all
+// ranks and a resumed run draw the same sizes. The runner that ran last owns the optimizer's state
+// (steps, instances, powers of β). Run copies the state before it changes to another runner.
 // another one runs.
 type ladder struct {
 	seed  uint64
-	batch uint64 // instances of a step, of all ranks
-	most  int    // customers of the largest size
+	batch uint64 // instances per step, over all ranks
+	most  int    // number of customers of the largest size
 	rungs []*rung
-	at    int    // the rung that holds the state
-	drawn uint64 // instances before the next step
-	steps uint64 // optimizer steps that the state has, unless a gradient was not finite
-	// a gradient was not finite: that rung's runner stands still and keeps the step, so that every
-	// later one goes to it
+	at    int    // index of the runner that owns the state
+	drawn uint64 // number of instances before the next step
+	steps uint64 // optimizer steps of the state, if all gradients were finite
+	// Whether a gradient was not finite. Run then stays with the runner that had it, which keeps
+	// the number of the step.
 	stuck bool
 }
 
-// rung is one size.
+// rung is the program of one size.
 type rung struct {
 	kernel.Runner
 	customers int
-	own       int                                  // instances of a step, of this process
-	work      func(instances, decodes int64) int64 // operations
-	ran       int64                                // steps in all
+	own       int                                  // instances per step, in this process
+	work      func(instances, decodes int64) int64 // returns the floating-point operations
+	ran       int64                                // number of steps so far
 }
 
-// sumWork is the operations of the steps, by formula: their sizes differ.
+// sumWork is the sum of the steps' floating-point operations, by formula, since the sizes differ.
 const sumWork = "work"
 
-// draw is the rung of the next step.
+// draw returns the index of the next step's size.
 func (l *ladder) draw() int {
 	u := rng.At(l.seed, l.drawn/l.batch, 0, rng.Sizes)
 	return int(rng.Below(u[0], uint32(len(l.rungs))))
 }
 
-// Run makes a step of the size that is drawn for it.
+// Run makes one step with the size that is drawn for it.
 func (l *ladder) Run() error {
 	if next := l.draw(); next != l.at && !l.stuck {
 		s, err := l.rungs[l.at].State()
@@ -84,16 +84,16 @@ func (l *ladder) SetControl(c kernel.Control) error {
 
 func (l *ladder) State() (kernel.State, error) { return l.rungs[l.at].State() }
 
-// SetState puts the ladder where a checkpoint left it.
+// SetState restores a checkpoint's state.
 func (l *ladder) SetState(s kernel.State) error {
 	l.drawn, l.steps = s.Instances, s.Step
 	l.at = l.draw()
 	return l.rungs[l.at].SetState(s)
 }
 
-// TakeMetrics adds the sizes' sums up. Costs are stated per instance of the largest size: those of
-// a smaller one are scaled by the ratio of customers, so that divided by the largest they are costs
-// per customer.
+// TakeMetrics returns the sums over all sizes. Costs of smaller sizes are multiplied by the ratio
+// of customers. Divided by the customers of the largest size, the summed costs are costs per
+// customer.
 func (l *ladder) TakeMetrics() (kernel.Metrics, error) {
 	var all kernel.Metrics
 	for i, r := range l.rungs {
@@ -136,7 +136,7 @@ func (l *ladder) GatherMoments() error                       { return l.rungs[l.
 func (l *ladder) ReadGrad(dst []float32) error               { return l.rungs[l.at].ReadGrad(dst) }
 func (l *ladder) FirstBad() (string, error)                  { return l.rungs[l.at].FirstBad() }
 
-// Memory is what all sizes hold. The weights count once for each, as they do for every program.
+// Memory returns the memory of all sizes in bytes. It counts the shared weights once per size.
 func (l *ladder) Memory() (n int64) {
 	for _, r := range l.rungs {
 		n += r.Memory()
@@ -152,7 +152,7 @@ func (l *ladder) Close() error {
 	return errors.Join(errs...)
 }
 
-// Stop abandons the step under way, whichever it is.
+// Stop aborts the current step.
 func (l *ladder) Stop() {
 	for _, r := range l.rungs {
 		if s, ok := r.Runner.(kernel.Stopper); ok {
@@ -161,7 +161,7 @@ func (l *ladder) Stop() {
 	}
 }
 
-// StepTime is the mean over the sizes, each as often as it was drawn.
+// StepTime returns the mean time of a step, weighted by the number of steps of each size.
 func (l *ladder) StepTime() (time.Duration, bool, error) {
 	var sum float64
 	var steps int64
@@ -185,7 +185,7 @@ func (l *ladder) StepTime() (time.Duration, bool, error) {
 	return time.Duration(sum / float64(steps) * float64(time.Second)), true, nil
 }
 
-// Paths are those of the largest size.
+// Paths returns the kernels that the largest size runs on.
 func (l *ladder) Paths() []string {
 	if t, ok := l.rungs[len(l.rungs)-1].Runner.(kernel.Teller); ok {
 		return t.Paths()

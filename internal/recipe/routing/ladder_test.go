@@ -184,8 +184,8 @@ func TestSumsOfSizes(t *testing.T) {
 	}
 }
 
-// TestABadStepEndsTheDraw: the other sizes must not go on from a state whose last step was left
-// out, and the runner that has the step is the one that is asked what went wrong.
+// TestABadStepEndsTheDraw: the other sizes must not continue from a state whose last step was left
+// out, and FirstBad must ask the runner that made the bad step.
 func TestABadStepEndsTheDraw(t *testing.T) {
 	var log []int
 	l, all := newStandIns(&log, 10, 20)
@@ -212,7 +212,7 @@ func TestABadStepEndsTheDraw(t *testing.T) {
 	}
 }
 
-// TestARangeThatDiverges is told of as any run is.
+// TestARangeThatDiverges: a run with several sizes reports divergence like any other run.
 func TestARangeThatDiverges(t *testing.T) {
 	o := options(tiny(t, "problem.num_customers=[4, 6]", "training.learning_rate=1e30", "training_advanced.warmup_steps=0"), openCPU(t, 1))
 	o.Dir = runtest.OpenDir(t, runtest.Folder(t), false)
@@ -237,8 +237,8 @@ func TestARangeOnTheReference(t *testing.T) {
 	}
 }
 
-// TestEvalOfAnotherSize: a policy is judged on the size that is asked for, else on the largest that
-// it was trained on; sizes that nobody has are refused.
+// TestEvalOfAnotherSize: a policy is evaluated on the size of the flags, or else on the largest of
+// its training. Sizes outside the limits are refused.
 func TestEvalOfAnotherSize(t *testing.T) {
 	cfg := tiny(t, "problem.num_customers=[4, 6]", "training.num_epochs=1")
 	dev := openCPU(t, 1)

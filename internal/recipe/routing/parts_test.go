@@ -25,7 +25,7 @@ func (r roomy) StoreMemory(l *kernel.Layout, train bool) int64 {
 func (r roomy) Arenas() int                { return r.Device.(kernel.Sizer).Arenas() }
 func (r roomy) Kept(p *kernel.Program) int { return r.Device.(kernel.Sizer).Kept(p) }
 
-// needs is the memory of a step in so many parts.
+// needs returns the memory of a step that is computed in the given number of parts.
 func needs(t *testing.T, dev kernel.Device, c *config.Config, parts int) int64 {
 	t.Helper()
 	own := *c
@@ -54,8 +54,8 @@ func without(t *testing.T, s *runtest.State, parts int) *runtest.State {
 	return &own
 }
 
-// TestPartsAreTheWholeStep: on a CPU no bit of a run depends on the parts of its steps, whatever is
-// summed over instances: gradients, a running mean of costs, the sums that are reported.
+// TestPartsAreTheWholeStep: on a CPU no bit of a run depends on the number of parts per step. This
+// covers all sums over instances: gradients, a running mean of costs, and reported sums.
 func TestPartsAreTheWholeStep(t *testing.T) {
 	for name, sets := range map[string][]string{
 		"rollout": {"model.transformer_dropout=0.1", "training_advanced.entropy_coef=0.05"},

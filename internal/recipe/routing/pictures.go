@@ -22,7 +22,7 @@ func (v *view) Pictures() []report.Picture {
 	return out
 }
 
-// drawCurves draws cost and gap over epochs.
+// drawCurves draws cost and gap by epoch.
 func (v *view) drawCurves(w io.Writer, f draw.Format) error {
 	var sampled, greedy, gap draw.Curve
 	sampled.Name, greedy.Name = "training, sampled", "validation, "+policy.ValidationDecode(v.cfg).String()
@@ -50,8 +50,8 @@ func (v *view) drawCurves(w io.Writer, f draw.Format) error {
 		draw.Panel{Title: "Gap, %", X: "epoch", Curves: []draw.Curve{gap}, FromZero: true})
 }
 
-// draw draws an example's two solutions side by side: "policy" over the one, what it is compared
-// with over the other. How says which policy, and how it was asked.
+// draw draws an example's two solutions next to each other: the policy's and the reference's. how
+// describes the policy and its decoder.
 func (x *Example) draw(w io.Writer, f draw.Format, how, reference string) error {
 	if x.ReferenceCost > 0 {
 		how += fmt.Sprintf(" · gap %s %%", report.Signed(100*(x.PolicyCost/x.ReferenceCost-1), 2))

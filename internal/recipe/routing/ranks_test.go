@@ -9,8 +9,8 @@ import (
 	"haul/internal/run/runtest"
 )
 
-// TestRanksAreOneProcess: with a baseline that is a frozen policy, and with one that carries a mean
-// of all ranks' costs from step to step.
+// TestRanksAreOneProcess: several ranks give the same bits as one process, with a frozen policy as
+// the baseline and with a running mean of all ranks' costs.
 func TestRanksAreOneProcess(t *testing.T) {
 	for name, sets := range map[string][]string{
 		"rollout": {"model.transformer_dropout=0.1", "training.batch_size=240"},

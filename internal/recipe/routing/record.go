@@ -11,8 +11,8 @@ import (
 	"haul/internal/rng"
 )
 
-// recordStep records a training step: draw instances, route them, subtract the baseline, learn.
-// With a peer it is this process's share of it.
+// recordStep records a training step: draw instances, route them, subtract the baseline, compute
+// the gradient, update the weights. With a peer it records this rank's part of the step.
 func recordStep(dev kernel.Device, m *model.Network, c *config.Config, peer kernel.Peer) (*plan.Plan, error) {
 	src := policy.SourceOf(c, rng.TrainInstances)
 	p := plan.New("train", dev, c.Training.BatchSize, m.Rules().Nodes(src.N), m.Layout())
@@ -26,8 +26,8 @@ func recordStep(dev kernel.Device, m *model.Network, c *config.Config, peer kern
 		policy.FromEveryCustomer(&spec, m)
 	}
 
-	// The frozen policy goes first: its activations are dead before the policy's, which the gradient
-	// keeps, are made.
+	// The frozen policy runs first, so that its activations are freed before the policy's are
+	// allocated, which the gradient needs.
 	mode, given := kernel.SharedMean, (*kernel.Tensor)(nil)
 	switch c.Baseline.Type {
 	case config.BaselineRollout:
@@ -48,8 +48,8 @@ func recordStep(dev kernel.Device, m *model.Network, c *config.Config, peer kern
 	return p, nil
 }
 
-// muonSide is the side of Muon's blocks; 0 for AdamW. The settings' rules refuse widths that have
-// none worth the name.
+// muonSide returns the side of Muon's square blocks, or 0 for AdamW. The settings' rules refuse
+// widths whose blocks would be too small.
 func muonSide(c *config.Config) int {
 	if c.Advanced.Optimizer != config.OptimizerMuon {
 		return 0
@@ -57,7 +57,7 @@ func muonSide(c *config.Config) int {
 	return kernel.MuonSide(c.Model.HiddenDim)
 }
 
-// comparison is how the starts of an instance are weighed against one another.
+// comparison returns the settings that compare the routes of an instance with one another.
 func comparison(c *config.Config) plan.Comparison {
 	switch c.Baseline.Advantage {
 	case config.AdvantageStandard:
@@ -69,9 +69,9 @@ func comparison(c *config.Config) plan.Comparison {
 	return plan.Comparison{}
 }
 
-// stepFLOPs is the work of training on that many instances with that many decode steps in all, by
-// formula: forward, twice that for the gradient, and the frozen policy's forward, whose routes are
-// taken to be as long as the sampled ones.
+// stepFLOPs returns the floating-point operations of training on the instances with the given total
+// of decode steps, by formula: the forward pass, twice as much for the gradient, and the forward
+// pass of the frozen policy, whose routes are assumed to be as long as the sampled ones.
 func stepFLOPs(m *model.Network, c *config.Config, instances, actions int64) int64 {
 	n := m.Rules().Nodes(c.Problem.NumCustomers())
 	flops := 3 * (instances*m.EncodeFLOPs(n) + actions*m.DecodeFLOPs(n))

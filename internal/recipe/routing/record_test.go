@@ -112,8 +112,8 @@ func TestMuonHasBlocksOfTheWidth(t *testing.T) {
 	}
 }
 
-// TestInstancesAreTheSettings: what is drawn is what problem.* says, from the stream of training
-// instances.
+// TestInstancesAreTheSettings: instances are drawn as problem.* configures, from the random stream
+// of training instances.
 func TestInstancesAreTheSettings(t *testing.T) {
 	sets := []string{"problem.num_customers=7", "problem.vehicle_capacity=23", "problem.demand_range=[2, 8]", "problem.coord_range=55", "experiment.random_seed=99", "training.batch_size=31"}
 	for distribution, grid := range map[string]int32{"grid": 55, "uniform": 0} {
@@ -153,7 +153,7 @@ func TestCapacitiesEndAtTheLoadUnit(t *testing.T) {
 	}
 }
 
-// TestAdvantagesAreTheSettings: what a length weighs is what the settings say.
+// TestAdvantagesAreTheSettings: the weight of each length is computed as the settings configure.
 func TestAdvantagesAreTheSettings(t *testing.T) {
 	for name, want := range map[string]kernel.Advantage{
 		"difference": {}, "standard": {By: kernel.Standard}, "preference": {By: kernel.Preference, Alpha: 0.125},
@@ -292,8 +292,8 @@ func TestEpochsSetTheControlBlock(t *testing.T) {
 		near("the reported temperature", float32(rows[i].Temperature), want.temperature)
 		near("the reported entropy bonus", float32(rows[i].EntropyCoef), want.entropy)
 	}
-	// Validation and the baseline's test decode greedily, which knows no temperature; the policy in
-	// use has its own.
+	// Validation and the baseline's test decode greedily, without a temperature. The sampled policy
+	// has its temperature.
 	last := dev.Controls["evaluate"]
 	if v := last[len(last)-1]; v.Temperature != 0.7 {
 		t.Errorf("the best policy is tested at temperature %v", v.Temperature)

@@ -1,9 +1,8 @@
-// Package routing is the recipe of routing policies: a network that builds vehicle routes, trained
-// by policy gradient (REINFORCE) with a baseline, validated against the optimum. GT+RL has a graph
-// transformer for its encoder, GAT+RL a graph attention network.
+// Package routing is the recipe that trains routing policies: networks that build vehicle routes.
+// It trains by policy gradient (REINFORCE) with a baseline and validates against optimal or
+// searched routes. GT+RL has a graph transformer as encoder, GAT+RL a graph attention network.
 //
-// What a reader could break: the validator judges every route that is reported, outside the step
-// and by code that the step does not share.
+// The validator checks every reported route, outside the step and without sharing code with it.
 package routing
 
 import (
@@ -19,7 +18,8 @@ import (
 
 // Recipe trains routing policies.
 type Recipe struct {
-	// GAT: with a graph attention network, as GAT+RL; else with a graph transformer, as GT+RL
+	// Whether the encoder is a graph attention network (GAT+RL) instead of a graph transformer
+	// (GT+RL).
 	GAT bool
 }
 
@@ -63,7 +63,7 @@ reference.`,
 	},
 }
 
-// aboutGAT is about for GAT+RL.
+// aboutGAT describes GAT+RL.
 var aboutGAT = func() run.About {
 	a := about
 	a.Name, a.Trains, a.Config = config.RecipeGAT, "one with a graph attention encoder", config.DefaultGAT
@@ -74,7 +74,7 @@ var aboutGAT = func() run.About {
 	return a
 }()
 
-// About presents the recipe.
+// About describes the recipe.
 func (r Recipe) About() *run.About {
 	if r.GAT {
 		return &aboutGAT
@@ -82,25 +82,25 @@ func (r Recipe) About() *run.About {
 	return &about
 }
 
-// Length is the epochs.
+// Length returns the number of epochs.
 func (Recipe) Length(s config.Settings) int { return s.(*config.Config).Training.NumEpochs }
 
-// Lengthen sets the epochs.
+// Lengthen returns the settings with n epochs.
 func (Recipe) Lengthen(s config.Settings, n int) config.Settings {
 	own := *s.(*config.Config)
 	own.Training.NumEpochs = n
 	return &own
 }
 
-// Merge lets the number of epochs change, for whose end the schedules then aim, and how validation
-// routes, which no weight depends on.
+// Merge lets a resumed run change the number of epochs, to whose end the schedules then run, and
+// the settings of validation, which do not change the weights.
 func (r Recipe) Merge(file, now config.Settings) config.Settings {
 	own := *r.Lengthen(file, r.Length(now)).(*config.Config)
 	own.Training.ValidationDecode = now.(*config.Config).Training.ValidationDecode
 	return &own
 }
 
-// Adopt takes over the parts of a step that the run has found, unless others are asked for.
+// Adopt keeps the number of parts that the run has found, unless the settings name another.
 func (Recipe) Adopt(file, now config.Settings) config.Settings {
 	own := *now.(*config.Config)
 	if own.Training.GradientParts == 0 {
@@ -109,7 +109,7 @@ func (Recipe) Adopt(file, now config.Settings) config.Settings {
 	return &own
 }
 
-// Precision leaves it to the device.
+// Precision returns "", so that the device chooses.
 func (Recipe) Precision(config.Settings) string { return "" }
 
 // Step compiles the training step.
@@ -117,7 +117,7 @@ func (Recipe) Step(dev kernel.Device, s config.Settings) (*run.Step, error) {
 	return CompileStep(dev, s.(*config.Config))
 }
 
-// Open has nothing to open: instances are drawn.
+// Open returns a task that needs no data, because instances are drawn.
 func (Recipe) Open(config.Settings, run.Flags, *run.Checkpoint) (run.Task, error) { return task{}, nil }
 
 type task struct{}
@@ -125,7 +125,7 @@ type task struct{}
 func (task) Trainer(s *run.Setup) (run.Trainer, error) { return newTrainer(s) }
 func (task) Close() error                              { return nil }
 
-// tables of a run.
+// tables returns the tables that a run writes.
 func tables(c *config.Config) []report.Table {
 	all := []report.Table{{Kind: "epoch", File: historyOf(c), Row: new(Epoch)}}
 	if len(ends(c)) > 1 {

@@ -10,10 +10,10 @@ import (
 	"haul/internal/vrp"
 )
 
-// Epoch summarises an epoch: a row of the history. Its first ten columns are named as in the
-// original PyTorch program; its last five repeat five of those under JSON's names. Pointers are
-// nil (null) if nothing was measured. Costs are per customer (CPC), by the mean that MeanType
-// names, except BaselineCPC, which is always arithmetic. Seconds counts generation and steps,
+// Epoch is a row of the history: the summary of one epoch. Its first ten columns are named as in
+// the original PyTorch program; its last five repeat five of them under their JSON names. Pointers
+// are nil (null) if nothing was measured. Costs are per customer (CPC), averaged as MeanType says,
+// except BaselineCPC, which is always an arithmetic mean. Seconds counts generation and steps,
 // without validation and baseline.
 type Epoch struct {
 	Epoch        int      `json:"epoch" csv:"epoch"` // from 1
@@ -32,8 +32,8 @@ type Epoch struct {
 	ValGap             *float64 `json:"val_gap" csv:"val_gap" tb:"val/gap"` // a fraction, paired
 	ValGapSE           *float64 `json:"val_gap_se" csv:"val_gap_se"`
 	GapTo              string   `json:"gap_to" csv:"gap_to"`               // optimum or search
-	GapToCPC           float64  `json:"gap_to_cpc" csv:"gap_to_cpc"`       // its cost on the validation set
-	GapInstances       *int     `json:"gap_instances" csv:"gap_instances"` // whose reference is known, and which the gap is over; nil in rows from before it was kept
+	GapToCPC           float64  `json:"gap_to_cpc" csv:"gap_to_cpc"`       // the reference's cost on the validation set
+	GapInstances       *int     `json:"gap_instances" csv:"gap_instances"` // instances with a known reference, which the gap is a mean over; nil in rows of old versions
 	Best               bool     `json:"best" csv:"best"`                   // the lowest val_cpc so far
 	Entropy            float64  `json:"entropy" csv:"entropy" tb:"train/entropy"`
 	EntropyCoef        float64  `json:"entropy_coef" csv:"entropy_coef" tb:"schedule/entropy_coef"`
@@ -45,14 +45,14 @@ type Epoch struct {
 	BaselineSeconds    float64  `json:"baseline_seconds" csv:"baseline_seconds"`
 	InstancesPerSecond float64  `json:"instances_per_second" csv:"instances_per_second" tb:"speed/instances_per_second"`
 	FLOPsPerSecond     float64  `json:"flops_per_second" csv:"flops_per_second" tb:"speed/flops_per_second"`
-	BusyShare          *float64 `json:"busy_share" csv:"busy_share" tb:"speed/busy_share"` // of the time the device worked on steps, by its own clock on a card; nil in rows from before it was kept
+	BusyShare          *float64 `json:"busy_share" csv:"busy_share" tb:"speed/busy_share"` // fraction of the time that the device worked on steps, by the GPU's own clock on a GPU; nil in rows of old versions
 	SecondsLeft        float64  `json:"seconds_left"`                                      // at the pace of this process so far
 
-	report.Asked // of the device, during the epoch's steps
+	report.Asked // requested from the device during the epoch's steps
 }
 
-// Size is how the policy fared on instances of one size: a row of the table that runs with a range
-// of sizes have beside the history, or a line of their summary.
+// Size is the policy's result on instances of one size. A run with a range of sizes writes it as a
+// row of a separate table, and as a line of its summary.
 type Size struct {
 	Epoch        int     `json:"epoch" csv:"epoch"`
 	Customers    int     `json:"customers" csv:"customers"`
@@ -61,15 +61,15 @@ type Size struct {
 	Gap          float64 `json:"gap" csv:"gap"` // a fraction, paired
 	GapSE        float64 `json:"gap_se" csv:"gap_se"`
 	GapTo        string  `json:"gap_to" csv:"gap_to"`
-	GapInstances int     `json:"gap_instances" csv:"gap_instances"` // whose reference is known
+	GapInstances int     `json:"gap_instances" csv:"gap_instances"` // instances with a known reference
 }
 
 func (s *Size) line() string {
 	return fmt.Sprintf("%s: %.4f ± %.4f CPC, gap %s ± %.2f %% to %s", report.Plural(int64(s.Customers), "customer"), s.CPC, s.SE, report.Signed(100*s.Gap, 2), 100*s.GapSE, s.GapTo)
 }
 
-// Summary is how a run ended. Test figures are of the best checkpoint, on instances that neither
-// trained nor picked it.
+// Summary is the result of a run. Test figures are of the best checkpoint, on instances that were
+// used neither for training nor for choosing the checkpoint.
 type Summary struct {
 	Epochs       int     `json:"epochs"`
 	StoppedEarly bool    `json:"stopped_early"`
@@ -84,16 +84,16 @@ type Summary struct {
 	TestGap       float64 `json:"test_gap" tb:"test/gap"`
 	TestGapSE     float64 `json:"test_gap_se"`
 	GapTo         string  `json:"gap_to"`
-	GapInstances  int     `json:"gap_instances"` // of TestInstances, those whose reference is known
+	GapInstances  int     `json:"gap_instances"` // number of TestInstances with a known reference
 
-	Sizes []Size `json:"sizes,omitempty"` // the test figures by size, where there are several
+	Sizes []Size `json:"sizes,omitempty"` // the test figures by size; nil for a single size
 
 	Dir  string `json:"dir"`
 	Last string `json:"last"`
 	Best string `json:"best"`
 }
 
-// instances says how many were tested, and of how many the gap is.
+// instances returns the number of tested instances as text, with the number that the gap covers.
 func (s *Summary) instances() string {
 	all := report.Plural(int64(s.TestInstances), "instance")
 	if s.GapInstances < s.TestInstances {
@@ -102,14 +102,14 @@ func (s *Summary) instances() string {
 	return all
 }
 
-// Example is one test instance, routed by the best policy and by the reference's method.
+// Example is a test instance with the routes of the best policy and of the reference's method.
 type Example struct {
 	Problem                   *vrp.Problem
 	Policy, Reference         vrp.Solution
 	PolicyCost, ReferenceCost float64
 }
 
-// NewExample solves the first instance of the source beside the policy's tour of it.
+// NewExample solves the first instance of the source and pairs the solution with the policy's tour.
 func NewExample(ctx context.Context, src vrp.Source, tour []int32) (*Example, error) {
 	b := vrp.NewBatch(1, src.N, src.Capacity)
 	src.Fill(b, 0)

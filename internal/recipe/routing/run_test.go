@@ -57,7 +57,7 @@ func whole(t testing.TB, c *config.Config, dev kernel.Device) (*runtest.Heard, *
 
 func epochsOf(h *runtest.Heard) []*Epoch { return runtest.Rows[Epoch](h) }
 
-// leaders compares the routes of eight symmetries and lets one that leads alone count more.
+// leaders compares the routes of eight symmetries and weights a uniquely best one more.
 var leaders = []string{"baseline.type=pomo", "baseline.advantage=preference", "baseline.leader_weight=9", "baseline.leader_alone=true", "baseline.symmetries=8"}
 
 // TestSuite: what every recipe's runs must hold.

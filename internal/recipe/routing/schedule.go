@@ -9,17 +9,18 @@ import (
 	"haul/internal/stats"
 )
 
-// Schedules move by epoch: within one, the device reads one Control block. Epochs count from 0
-// here.
+// Schedules change from epoch to epoch: during an epoch the device reads one Control block. Epochs
+// count from 0 in this file.
 
-// cosine goes from `from` at share 0 to `to` at share 1 along half a cosine.
+// cosine returns the value of a cosine schedule that falls from `from` at share 0 to `to` at share
+// 1.
 func cosine(from, to, share float64) float64 {
 	return to + (from-to)*(1+math.Cos(math.Pi*share))/2
 }
 
-// learningRate reaches min_lr only where the epoch after the last would begin: an epoch spent at
-// min_lr would learn nothing. The warm-up is the optimizer's own, step by step. It depends on the
-// planned epochs alone, so that a run may be cut into any pieces.
+// learningRate returns the rate of an epoch. It would reach min_lr in the epoch after the last,
+// because an epoch at min_lr learns nothing. The optimizer adds the warm-up by steps. The rate
+// depends only on the planned number of epochs, so a run may be interrupted and resumed anywhere.
 func learningRate(c *config.Config, epoch int) float64 {
 	a, rate, epochs := &c.Advanced, c.Training.LearningRate, float64(c.Training.NumEpochs)
 	switch {
@@ -32,7 +33,7 @@ func learningRate(c *config.Config, epoch int) float64 {
 	return cosine(rate, a.MinLR, float64(epoch)/epochs)
 }
 
-// share is how far epoch is between the first and the last, both reached.
+// share returns the position of epoch between the first (0) and the last (1).
 func share(c *config.Config, epoch int) float64 {
 	if c.Training.NumEpochs < 2 {
 		return 0
@@ -40,12 +41,13 @@ func share(c *config.Config, epoch int) float64 {
 	return float64(epoch) / float64(c.Training.NumEpochs-1)
 }
 
-// entropyCoef falls from entropy_coef in the first epoch to entropy_min in the last.
+// entropyCoef returns a coefficient that falls from entropy_coef in the first epoch to entropy_min
+// in the last.
 func entropyCoef(c *config.Config, epoch int) float64 {
 	return cosine(c.Advanced.EntropyCoef, c.Advanced.EntropyMin, share(c, epoch))
 }
 
-// temperature is the cosine schedule's; the adaptive one is carried in the state.
+// temperature returns the cosine schedule's value, or the adaptive one, which the state stores.
 func (p *state) temperature(c *config.Config, epoch int) float64 {
 	if c.Advanced.UseAdaptiveTemperature {
 		return p.Temperature
@@ -53,7 +55,7 @@ func (p *state) temperature(c *config.Config, epoch int) float64 {
 	return cosine(c.Advanced.TempStart, c.Advanced.TempMin, share(c, epoch))
 }
 
-// control is the block for an epoch, the first being 0.
+// control returns the Control block of an epoch.
 func (p *state) control(c *config.Config, epoch int) kernel.Control {
 	return kernel.Control{
 		LearningRate: float32(learningRate(c, epoch)),
@@ -62,14 +64,14 @@ func (p *state) control(c *config.Config, epoch int) kernel.Control {
 	}
 }
 
-// The window of validations that the adaptive temperature looks at.
+// The window of validations that the adaptive temperature depends on.
 const (
 	windowLen = 10
 	windowMin = 5
 )
 
-// adapt takes a validation into the window and moves the temperature: down while the newer half
-// of the window is better than the older, up when it is not.
+// adapt adds a validation to the window and changes the temperature: lower if the newer half of the
+// window is better than the older half, otherwise higher.
 func (p *state) adapt(a *config.Advanced, cpc float64) {
 	if !a.UseAdaptiveTemperature {
 		return
@@ -91,8 +93,8 @@ func (p *state) adapt(a *config.Advanced, cpc float64) {
 	p.Temperature = min(max(p.Temperature*factor, a.TempMin), a.TempStart)
 }
 
-// patience counts validations since the last gain of more than the delta, and says when the run
-// should stop.
+// patience counts validations since the last gain of more than the delta. It reports whether the
+// run should stop.
 func (p *state) patience(a *config.Advanced, cpc float64) (stop bool) {
 	if p.StopBest == nil || cpc < *p.StopBest-a.EarlyStoppingDelta {
 		p.StopBest, p.StopCount = &cpc, 0

@@ -11,10 +11,10 @@ import (
 	"haul/internal/run"
 )
 
-// CompileStep records the training step of a run with these settings and compiles it, with the
-// first epoch's schedules. A baseline that is a frozen policy is the initial one.
+// CompileStep compiles the training step of a run with these settings and the schedules of its
+// first epoch. A frozen policy has the initial weights.
 func CompileStep(dev kernel.Device, c *config.Config) (step *run.Step, err error) {
-	s := &run.Setup{Device: dev, Note: func(string) {}} // Shape says what was found
+	s := &run.Setup{Device: dev, Note: func(string) {}} // the shape already contains the note
 	_, err = s.Fit(partsOf(c, dev), func(parts int) (err error) {
 		own := *c
 		own.Training.GradientParts = parts
@@ -24,7 +24,7 @@ func CompileStep(dev kernel.Device, c *config.Config) (step *run.Step, err error
 	return step, err
 }
 
-// compileStep is CompileStep for so many parts as the settings say.
+// compileStep compiles the step with the number of parts in the settings.
 func compileStep(dev kernel.Device, c *config.Config) (step *run.Step, err error) {
 	m, err := policy.NewNetwork(c)
 	if err != nil {
@@ -60,7 +60,7 @@ func compileStep(dev kernel.Device, c *config.Config) (step *run.Step, err error
 	if err := r.SetControl(start.control(c, 0)); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
-	n := c.Problem.NumCustomers() // of a range the largest: the step that needs most
+	n := c.Problem.NumCustomers() // the largest of a range, whose step needs the most memory
 	parts := ""
 	if c.Training.GradientParts > 1 {
 		parts = fmt.Sprintf(", in %d parts", c.Training.GradientParts)

@@ -8,8 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What is measured is what is trained: the compiled step's first epoch leaves the state that a
-// run's leaves.
+// The compiled step is the step that a run trains with: after one epoch both leave the same state.
 func TestCompiledStepIsTheRunsStep(t *testing.T) {
 	c := tiny(t, "training.num_epochs=1", "training_advanced.use_lr_scheduling=false")
 	_, want := whole(t, c, openCPU(t, 2))

@@ -16,28 +16,29 @@ import (
 	"haul/internal/safetensors"
 )
 
-// Names in a checkpoint: the frozen policy's parameters, and its costs on the evaluation set.
+// Names of tensors in a checkpoint: the frozen policy's parameters and its costs on the evaluation
+// sets.
 const (
 	prefixBaseline = "baseline."
 	nameCosts      = "run.baseline_costs"
 )
 
-// keyBatch is the key that routing's programs grow with, keyParts the one that cuts them.
+// keyBatch is the setting that the memory of the programs grows with. keyParts is the setting that
+// divides the programs into parts.
 const (
 	keyBatch = "training.batch_size"
 	keyParts = "training.gradient_parts"
 )
 
-// state is what a run carries from epoch to epoch beside what every run does.
+// state is the recipe's own part of a checkpoint's state.
 type state struct {
 	Temperature float64   `json:"temperature"` // adaptive only
-	Window      []float64 `json:"window"`      // validations the temperature looks at
-	StopBest    *float64  `json:"stop_best"`   // early stopping's mark, and validations since
+	Window      []float64 `json:"window"`      // the validations that the temperature depends on
+	StopBest    *float64  `json:"stop_best"`   // best validation for early stopping
 	StopCount   int       `json:"stop_count"`
 }
 
-// trainer is GT+RL at work. An update is one step of one batch; an epoch is closed by a test of the
-// baseline, validation and schedules.
+// trainer trains GT+RL and GAT+RL. An update is one step on one batch. EndInterval closes an epoch.
 type trainer struct {
 	*run.Setup
 	cfg    *config.Config
@@ -47,16 +48,16 @@ type trainer struct {
 	step   kernel.Runner
 	frozen *frozen      // rollout baseline only
 	mean   *run.Average // training_advanced.average_decay only
-	val    []*judged    // a validation set per end of the range of sizes; one where there is one size
+	val    []*judged    // one validation set per end of the range of sizes; one for a single size
 	at     state
 	view   *view
-	began  time.Time // of this process's first epoch
-	epochs int       // that this process has finished
-	lost   bool      // it was said that the run lost what it had learned
+	began  time.Time // start of this process's first epoch
+	epochs int       // epochs finished by this process
+	lost   bool      // whether a collapse has been noted
 }
 
 func newTrainer(s *run.Setup) (*trainer, error) {
-	own := *s.Settings.(*config.Config) // the parts of a step are this run's
+	own := *s.Settings.(*config.Config) // a copy, since the number of parts belongs to this run
 	cfg := &own
 	s.Settings = cfg
 	t := &trainer{Setup: s, cfg: cfg, at: state{Temperature: cfg.Advanced.TempStart}}
@@ -70,16 +71,16 @@ func newTrainer(s *run.Setup) (*trainer, error) {
 	return t, nil
 }
 
-// partsOf is how a step may be cut.
+// partsOf returns the limits for dividing a step into parts.
 func partsOf(c *config.Config, dev kernel.Device) run.Parts {
 	p := run.Parts{Key: keyParts, Asked: c.Training.GradientParts, Batch: c.Training.BatchSize, Unit: c.Baseline.Symmetries}
 	if p.Asked == 0 && c.Baseline.Type == config.BaselineEMA && dev.ShardSize(1) == kernel.WholeBatch {
-		p.Asked = 1 // the mean is over all instances of a step, which a GPU does not carry over parts
+		p.Asked = 1 // a GPU cannot take this baseline's mean over all instances of a step in several parts
 	}
 	return p
 }
 
-// try compiles with steps of so many parts, in place of what was compiled before.
+// try compiles steps of the given number of parts. It closes what was compiled before.
 func (t *trainer) try(parts int) error {
 	t.cfg.Training.GradientParts = parts
 	err := t.release()
@@ -91,14 +92,14 @@ func (t *trainer) try(parts int) error {
 	return err
 }
 
-// release closes all that was compiled.
+// release closes everything that was compiled.
 func (t *trainer) release() error {
 	err := t.Close()
 	t.policy, t.step, t.frozen, t.mean, t.val = nil, nil, nil, nil, nil
 	return err
 }
 
-// compile allocates weights and programs, after asking whether there is room.
+// compile allocates weights and programs. It returns an error if they do not fit into memory.
 func (t *trainer) compile() error {
 	l, rollout := t.model.Layout(), t.cfg.Baseline.Type == config.BaselineRollout
 	var err error
@@ -141,7 +142,7 @@ func (t *trainer) compile() error {
 	return run.FitsCompiled(keyBatch, t.Device, "the run", t.cfg.Training.BatchSize, t.Memory())
 }
 
-// compileSteps records and compiles the step, or one for each size.
+// compileSteps records and compiles the step, or one step for each size.
 func (t *trainer) compileSteps(sets []kernel.Store) error {
 	sizes := t.cfg.Problem.Ladder()
 	l := &ladder{seed: t.cfg.Experiment.RandomSeed, batch: uint64(t.cfg.Training.BatchSize), most: t.cfg.Problem.NumCustomers()}
@@ -174,15 +175,15 @@ func (t *trainer) compileSteps(sets []kernel.Store) error {
 	return nil
 }
 
-// judged is a set of instances of one size that the policy is judged on.
+// judged is a validation or test set of instances of one size.
 type judged struct {
-	cfg  *config.Config // of that size
+	cfg  *config.Config // the settings for that size
 	eval *policy.Evaluator
 	refs *policy.References
 }
 
-// ends are the settings of the sizes that a policy is judged on: the smallest and the largest, or
-// the one there is.
+// ends returns the settings of the sizes to validate: the smallest and the largest, or the only
+// one.
 func ends(c *config.Config) []*config.Config {
 	low, high := c.Problem.Customers[0], c.Problem.Customers[1]
 	if low == high {
@@ -211,7 +212,7 @@ func (t *trainer) Sets() []run.Set {
 	return sets
 }
 
-// Shipped are the weights that validation judges, where they are a mean.
+// Shipped returns the averaged weights that are validated and saved, or nil without an average.
 func (t *trainer) Shipped() kernel.Store {
 	if t.mean == nil {
 		return nil
@@ -226,7 +227,7 @@ func (t *trainer) Extra() []safetensors.Tensor {
 	return []safetensors.Tensor{safetensors.Float64s(nameCosts, t.frozen.costs, len(t.frozen.costs))}
 }
 
-// Restore takes the baseline's costs over, or measures them: at the start the policy is the
+// Restore loads the baseline's costs, or measures them: at the start of a run the policy is the
 // baseline.
 func (t *trainer) Restore(ctx context.Context, ck *run.Checkpoint, more bool) error {
 	if more {
@@ -251,7 +252,7 @@ func (t *trainer) Restore(ctx context.Context, ck *run.Checkpoint, more bool) er
 	return nil
 }
 
-// tellOfSchedule says what a longer run does to the learning rate, which aims for the new end.
+// tellOfSchedule notes the new learning rate of a lengthened run, whose schedule has a new end.
 func (t *trainer) tellOfSchedule(before *config.Config) {
 	was, is := learningRate(before, t.epoch()), learningRate(t.cfg, t.epoch())
 	if was != is {
@@ -260,10 +261,10 @@ func (t *trainer) tellOfSchedule(before *config.Config) {
 	}
 }
 
-// perEpoch is the updates of an epoch.
+// perEpoch returns the number of updates per epoch.
 func (t *trainer) perEpoch() int { return t.cfg.Training.NumBatchesPerEpoch }
 
-// epoch is how many epochs are finished: one that was interrupted while it was closed is not.
+// epoch returns the number of finished epochs. An epoch whose end was interrupted does not count.
 func (t *trainer) epoch() int { return t.Progress.Concluded / t.perEpoch() }
 
 func (t *trainer) Total() int        { return t.perEpoch() * t.cfg.Training.NumEpochs }
@@ -271,16 +272,16 @@ func (t *trainer) Next(done int) int { return min(t.Total(), (done/t.perEpoch()+
 
 func (t *trainer) Place(updates int) string {
 	each := t.perEpoch()
-	if updates > t.Total() { // of a run that was longer than is asked for
+	if updates > t.Total() { // a resumed run that has done more than the settings ask for
 		return "after " + report.Plural(int64(updates/each), "epoch")
 	}
 	return fmt.Sprintf("in epoch %d after step %d of %d", min(t.epoch()+1, t.cfg.Training.NumEpochs), updates-min(t.epoch(), t.cfg.Training.NumEpochs-1)*each, each)
 }
 
-// referenceShare is what of a limited time may pass before the first step.
+// referenceShare is the fraction of a limited time that may be used before the first step.
 const referenceShare = 1. / 40
 
-// within is a share of the time that is left to the run; 0 where it has no limit.
+// within returns a share of the time that the run has left, or 0 if its time is not limited.
 func (t *trainer) within(share float64) time.Duration {
 	if t.Until.IsZero() {
 		return 0
@@ -288,8 +289,8 @@ func (t *trainer) within(share float64) time.Duration {
 	return max(1, time.Duration(share*float64(time.Until(t.Until))))
 }
 
-// Prepare solves the validation set, once for all runs. A run whose time is limited trains for most
-// of it: it takes the costs that a share of the time yields.
+// Prepare solves the validation sets and caches the solutions for all runs. In a run with a time
+// limit it uses only a share of the time, and leaves the rest to training.
 func (t *trainer) Prepare(ctx context.Context) (err error) {
 	began := time.Now()
 	for _, v := range t.val {
@@ -304,12 +305,12 @@ func (t *trainer) Prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// Begin sets the schedules of the epoch under way.
+// Begin sets the schedules of the current epoch.
 func (t *trainer) Begin() error {
 	return t.step.SetControl(t.at.control(t.cfg, t.epoch()))
 }
 
-// Update is one step.
+// Update runs one step.
 func (t *trainer) Update(ctx context.Context) error {
 	err := t.step.Run()
 	if errors.Is(err, kernel.ErrStopped) {
@@ -318,7 +319,7 @@ func (t *trainer) Update(ctx context.Context) error {
 	return err
 }
 
-// Abandon gives the step under way up.
+// Abandon aborts the current step.
 func (t *trainer) Abandon() { run.Stop(t.step) }
 
 func (t *trainer) Memory() int64 {
@@ -354,7 +355,7 @@ func (t *trainer) Close() error {
 	return errors.Join(append(errs, run.CloseStores(t.policy))...)
 }
 
-// Describe fills in what routing knows of the run.
+// Describe fills in the recipe's part of the run's description.
 func (t *trainer) Describe(i *report.Info) {
 	c := t.cfg
 	t.view = &view{info: i, cfg: c, shard: t.shard, done: t.Progress.Updates - t.epoch()*t.perEpoch()}

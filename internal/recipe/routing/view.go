@@ -7,7 +7,7 @@ import (
 	"haul/internal/report"
 )
 
-// The files of a run folder that routing names, beside the event files.
+// Files of a run folder that routing adds to the event files.
 const (
 	historyGT  = "csv/history_gt_rl.csv"
 	historyGAT = "csv/history_gat_rl.csv"
@@ -16,7 +16,7 @@ const (
 	routesName = "routes"        // .svg and .png
 )
 
-// historyOf is the table of a run's epochs, named as the original PyTorch program names it.
+// historyOf returns the name of the table of a run's epochs, as in the original PyTorch program.
 func historyOf(c *config.Config) string {
 	if c.Recipe() == config.RecipeGAT {
 		return historyGAT
@@ -24,22 +24,23 @@ func historyOf(c *config.Config) string {
 	return historyGT
 }
 
-// view is a routing run in words and pictures.
+// view describes a routing run in text and pictures.
 type view struct {
 	info    *report.Info
 	cfg     *config.Config
 	shard   int
-	flops   int64    // of a step
-	done    int      // steps of the epoch under way that another process made
+	flops   int64    // per step
+	done    int      // steps of the current epoch that another process made
 	rows    []*Epoch // of the whole run
 	judged  *Epoch   // the last with a validation
 	total   totals
 	example *Example
-	// what the example is compared with: no row tells where a resumed run has lost its history
+	// Name of the method that the example is compared with. A resumed run without its history has
+	// no row that names it.
 	reference string
 }
 
-// totals are what this process has spent.
+// totals sums the seconds and work of this process.
 type totals struct {
 	epochs                             int
 	references                         float64 // solved before the first step
@@ -80,7 +81,7 @@ func (v *view) Banner(live bool) (string, [][2]string) {
 	return fmt.Sprintf("%s, %s of %s", customers(c), report.Plural(int64(c.Training.NumEpochs), "epoch"), report.Plural(int64(c.Training.NumBatchesPerEpoch), "step")), rows
 }
 
-// customers says how many an instance has.
+// customers returns the number of customers per instance as text.
 func customers(c *config.Config) string {
 	if s := c.Problem.Customers; s[0] < s[1] {
 		return fmt.Sprintf("%s to %s customers", report.Thousands(int64(s[0])), report.Thousands(int64(s[1])))
@@ -88,7 +89,7 @@ func customers(c *config.Config) string {
 	return report.Plural(int64(c.Problem.NumCustomers()), "customer")
 }
 
-// listOf writes sizes in a row: "50, 71, 100, 141 or 200".
+// listOf returns sizes as text: "50, 71, 100, 141 or 200".
 func listOf(sizes []int) string {
 	text := ""
 	for i, n := range sizes {
@@ -111,7 +112,7 @@ func (v *view) Heading() (string, []string) {
 func (v *view) Add(r *report.Record, past bool) {
 	row, ok := r.Row.(*Epoch)
 	if !ok {
-		return // a size is part of its epoch
+		return // the row of a size is part of its epoch
 	}
 	v.rows = append(v.rows, row)
 	if row.ValCPC != nil {
@@ -150,7 +151,7 @@ func (v *view) Line(r *report.Record, live bool) string {
 		report.CostText(row.ValCPC), report.GapText(row.ValGap), row.BaselineCPC, mark, row.LR, report.Thousands(int64(row.InstancesPerSecond)), report.Duration(row.Seconds+row.ValSeconds+row.BaselineSeconds))
 }
 
-// last is the latest epoch; nil before the first.
+// last returns the latest epoch, or nil before the first.
 func (v *view) last() *Epoch {
 	if len(v.rows) == 0 {
 		return nil
@@ -160,12 +161,12 @@ func (v *view) last() *Epoch {
 
 func (v *view) Status(t report.Tick) report.Status {
 	steps := v.cfg.Training.NumBatchesPerEpoch
-	// an update belongs to the epoch that it ends
+	// An update belongs to the epoch that it ends.
 	epoch, step := (t.Updates-1)/steps, (t.Updates-1)%steps+1
 	speed := t.PerSecond * float64(v.cfg.Training.BatchSize)
 	s := report.Status{Place: fmt.Sprintf("%d/%d", epoch+1, v.cfg.Training.NumEpochs), Share: float64(step) / float64(steps),
 		Speed: report.Thousands(int64(speed)) + " inst/s"}
-	// an epoch, at the pace of the steps under way or as the last was
+	// Seconds per epoch, at the pace of the current steps or of the last epoch.
 	each := float64(steps) / t.PerSecond
 	if l := v.last(); l != nil {
 		each = l.Seconds + l.ValSeconds + l.BaselineSeconds
@@ -179,7 +180,7 @@ func (v *view) Status(t report.Tick) report.Status {
 	return s
 }
 
-// Chart is the validation curve above the reference.
+// Chart returns the validation curve, with the reference as a level.
 func (v *view) Chart() report.Chart {
 	c := report.Chart{Last: v.cfg.Training.NumEpochs}
 	for _, r := range v.rows {

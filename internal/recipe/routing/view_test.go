@@ -16,7 +16,7 @@ import (
 	"haul/internal/vrp"
 )
 
-// infoOf is a run as listeners are told of it.
+// infoOf returns the description of a run that listeners receive.
 func infoOf(t *testing.T, dir string) (*report.Info, *view) {
 	c := tiny(t, "training.num_epochs=10", "training.num_batches_per_epoch=100", "training.batch_size=128", "problem.num_customers=2", "baseline.type=pomo")
 	v := &view{cfg: c, shard: 16, flops: 6.5e9}
@@ -41,7 +41,7 @@ func summaryOf(dir string) *Summary {
 		Dir: dir, Best: filepath.Join(dir, "best.safetensors"), Last: filepath.Join(dir, "last.safetensors")}
 }
 
-// TestBannerNamesMuon: what a run learns by is told where it is not the usual.
+// TestBannerNamesMuon: the banner names the optimizer if it is not the default.
 func TestBannerNamesMuon(t *testing.T) {
 	for name, want := range map[string]bool{"adamw": false, "muon": true} {
 		_, rows := (&view{cfg: tiny(t, "training_advanced.optimizer="+name), shard: 16}).Banner(true)
@@ -51,8 +51,8 @@ func TestBannerNamesMuon(t *testing.T) {
 	}
 }
 
-// TestBannerTellsOfStarts: how a run's starts begin, and under how many symmetries, is told where
-// it is not the usual; its end advises the decoder that such a policy is for.
+// TestBannerTellsOfStarts: the banner describes the starts of routes and the number of symmetries
+// if they are not the default. The end advises the decoder that fits such a policy.
 func TestBannerTellsOfStarts(t *testing.T) {
 	for _, c := range []struct {
 		sets               []string
@@ -108,7 +108,7 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// TestWords: a pipe gets one line per epoch, and the end says what came of it.
+// TestWords: a pipe gets one line per epoch, and the end summarises the run.
 func TestWords(t *testing.T) {
 	var words, result bytes.Buffer
 	term := &report.Terminal{Screen: report.Screen{Words: &words, Result: &result}}
@@ -151,8 +151,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestAQuantityHasOneName: whatever an epoch's object and its row both have can be looked up in the
-// row by the object's name.
+// TestAQuantityHasOneName: a quantity that an epoch's object and its row both contain has the
+// object's name in the row too.
 func TestAQuantityHasOneName(t *testing.T) {
 	row := reflect.TypeFor[Epoch]()
 	for i := range row.NumField() {
