@@ -1,9 +1,9 @@
-// Package agent is the recipe AD, algorithm distillation with compressed context: a causal
-// transformer that is supervised on the learning histories of other agents, and then learns goals
-// that it has never seen inside its own context, its weights fixed.
+// Package agent is the recipe AD that trains in-context agents: algorithm distillation with
+// compressed context. A causal transformer is trained on the learning histories of other agents. It
+// then learns unseen goals from its own context, with fixed weights.
 //
-// What a reader could break: training sequences and the contexts of agents in use are built by the
-// same rules (kernel.RegionSpec, context.go).
+// Training sequences and the contexts of acting agents follow the same rules (kernel.RegionSpec,
+// context.go).
 package agent
 
 import (
@@ -20,17 +20,17 @@ import (
 	"haul/internal/world/history"
 )
 
-// Name is the recipe's.
+// Name is the name of the recipe.
 const Name = config.RecipeAD
 
-// HistoryFile is where learning histories are looked for when no file is named.
+// HistoryFile is the default path of the learning histories.
 const HistoryFile = "data/darkroom.hist"
 
-// Where the learning histories live while an agent is trained.
+// Places that hold the learning histories during training.
 const (
-	DataAuto   = "auto"   // on the device if they fit there
-	DataDevice = "device" // the step draws its own rows: nothing is copied
-	DataHost   = "host"   // the loader makes rows ahead of the step
+	DataAuto   = "auto"   // on the device if they fit into its memory
+	DataDevice = "device" // the step draws its rows itself, without copies from the host
+	DataHost   = "host"   // the loader prepares rows ahead of the step
 )
 
 // Recipe trains in-context agents.
@@ -72,21 +72,21 @@ in a second picture, NAME-episodes, the walk of a first and of a last episode.`,
 	},
 }
 
-// About presents the recipe.
+// About describes the recipe.
 func (Recipe) About() *run.About { return &about }
 
-// Length is the iterations.
+// Length returns the number of iterations.
 func (Recipe) Length(s config.Settings) int { return s.(*config.AD).TrainTimesteps }
 
-// Lengthen sets the iterations; the schedule ends with the last.
+// Lengthen returns the settings with n iterations. The schedule ends with the last one.
 func (Recipe) Lengthen(s config.Settings, n int) config.Settings {
 	own := *s.(*config.AD)
 	own.TrainTimesteps = n
 	return &own
 }
 
-// Merge lets those settings change that no weight depends on, and the number of iterations: the
-// schedule then aims for its new end.
+// Merge lets a resumed run change settings that no weight depends on, and the number of iterations,
+// to whose end the schedule then runs.
 func (Recipe) Merge(file, now config.Settings) config.Settings {
 	a, b := *file.(*config.AD), now.(*config.AD)
 	a.TrainTimesteps = b.TrainTimesteps
@@ -98,7 +98,7 @@ func (Recipe) Merge(file, now config.Settings) config.Settings {
 	return &a
 }
 
-// Precision is bf16 for mixed precision, else fp32.
+// Precision returns bf16 for mixed precision, otherwise fp32.
 func (Recipe) Precision(s config.Settings) string {
 	if s.(*config.AD).MixedPrecision == config.PrecisionFull {
 		return "fp32"
@@ -106,12 +106,12 @@ func (Recipe) Precision(s config.Settings) string {
 	return "bf16"
 }
 
-// Step compiles the training step over random walks, which stand in for learning histories.
+// Step compiles the training step on random transitions instead of learning histories.
 func (Recipe) Step(dev kernel.Device, s config.Settings) (*run.Step, error) {
 	return CompileStep(dev, s.(*config.AD), nil)
 }
 
-// Open maps the learning histories.
+// Open opens the learning histories.
 func (Recipe) Open(s config.Settings, f run.Flags, last *run.Checkpoint) (run.Task, error) {
 	if err := checkData(f); err != nil {
 		return nil, err
@@ -132,8 +132,8 @@ func (Recipe) Open(s config.Settings, f run.Flags, last *run.Checkpoint) (run.Ta
 	return &Task{History: h, Data: f.String("data"), Path: path}, nil
 }
 
-// history opens the learning histories that are asked for, else those that the run remembers, else
-// those of the usual place. The path is absolute.
+// history opens the learning histories that the flags name, or whose path the run stores, or at the
+// default path. The returned path is absolute.
 func (at *state) history(f run.Flags, c *config.AD) (history.History, string, error) {
 	path, remembered := f.String("history"), false
 	switch {
@@ -153,13 +153,13 @@ func (at *state) history(f run.Flags, c *config.AD) (history.History, string, er
 	if err != nil {
 		return nil, "", err
 	}
-	if whole, err := filepath.Abs(path); err == nil { // else as it was given: no reason to stop
+	if whole, err := filepath.Abs(path); err == nil { // otherwise the path stays relative
 		path = whole
 	}
 	return h, path, nil
 }
 
-// makerOf is what haul data is told to make histories for these settings.
+// makerOf returns the command line of haul data that makes histories for these settings.
 func makerOf(c *config.AD) string {
 	switch c.Name {
 	case "ad_xland":
@@ -174,11 +174,11 @@ func makerOf(c *config.AD) string {
 	return "darkroom"
 }
 
-// Task is a run with its histories open.
+// Task is a run with open histories.
 type Task struct {
 	History history.History
 	Data    string // one of the Data constants; "" is DataAuto
-	Path    string // of the histories, absolute; the run remembers it
+	Path    string // absolute path of the histories; checkpoints store it
 }
 
 // Trainer compiles the run.
@@ -187,7 +187,7 @@ func (t *Task) Trainer(s *run.Setup) (run.Trainer, error) { return newTrainer(s,
 // Close closes the histories.
 func (t *Task) Close() error { return t.History.Close() }
 
-// tables of a run.
+// tables returns the tables that a run writes.
 func tables() []report.Table {
 	return []report.Table{
 		{Kind: "train", File: "csv/history_ad.csv", Row: new(Report)},
@@ -196,7 +196,7 @@ func tables() []report.Table {
 	}
 }
 
-// Evaluate lets agents learn goals in their contexts.
+// Evaluate runs agents that learn goals in their contexts.
 func (Recipe) Evaluate(ctx context.Context, e *run.Evaluation) (run.Result, error) {
 	return evaluate(ctx, e)
 }

@@ -10,47 +10,47 @@ import (
 	"haul/internal/world"
 )
 
-// What a reader could break: agents are independent. What agent i does is a function of the
-// seed, of i and of its own context, so neither the other agents nor their number change it. If
-// several temperatures are tried at once, agents with the same number draw the same random words
-// at each. Nothing here allocates once a batch is made.
+// Agents are independent. The actions of agent i depend only on the seed, on i and on its context,
+// not on other agents or their number. If several temperatures are tried at once, agents with the
+// same number use the same random numbers at each temperature. A batch allocates nothing after it
+// is made.
 
-// forwarder is the network as agents use it: it reads one token a row and writes the logits of that
-// row's actions and token types. The slices are index [rows·fields of a token], at [rows], of
-// [rows] and logits [rows·(actions+types)]. of says whose context the row's token is of, and is nil
-// where that is always the row's own.
+// forwarder is the network as agents use it. It reads one token per row and writes the logits of
+// the row's actions and token types. The slices are index [rows·fields of a token], at [rows], of
+// [rows] and logits [rows·(actions+types)]. of[r] is the row whose context the token of row r
+// belongs to; of is nil if every token belongs to its own row.
 type forwarder interface {
 	buffers() (index, at, of []int32, logits []float32)
 	forward() error
-	inside(loop func() error) error // runs a loop of forwards, and nothing else of the network
+	inside(loop func() error) error // runs a loop of forwards; no other use of the network is allowed inside
 }
 
-// evalBatch is an evaluation batch: agents that live through episodes at the same time, each at its
-// own pace: reading a pruned context again takes one agent longer than another.
+// evalBatch is an evaluation batch: agents that act at the same time, each at its own pace. Reading
+// a pruned context again delays an agent.
 type evalBatch struct {
 	game        world.Game
 	space       world.Space
 	episodes    int
 	seed        uint64
-	heats       []heat // tried at once: all agents at the first, then all at the second, ...
-	group       int    // agents at each
+	heats       []heat // tried at once: all agents at the first, then all at the second, and so on
+	group       int    // number of agents per temperature
 	net         forwarder
 	agents      []agent
-	live        int // agents with episodes left
+	live        int // number of agents that have episodes left
 	runs        int64
-	tokens      int64 // read by all agents
+	tokens      int64 // read by all agents so far
 	regions     regionSums
 	returns     []float64 // [agent, episode]
 	first, last []walk    // the first and the latest episode of each agent
-	fields      int       // of a token
-	width       int       // of a row of logits
-	from        int       // the number of the first agent: others live elsewhere
-	idle        []int32   // rows whose agents' lives are over; the rest of the capacity is free
+	fields      int       // per token
+	width       int       // per row of logits
+	from        int       // number of the first agent, if other ranks run earlier agents
+	idle        []int32   // rows whose agents have finished; the rest of the capacity is unused
 
 	parts             []part
-	work              []chan func(part int) // of the goroutines that move the parts after the first
+	work              []chan func(part int) // to the goroutines of all parts but the first
 	done              chan struct{}
-	feedPart, actPart func(part int) // methods: naming one anew would allocate at every turn
+	feedPart, actPart func(part int) // method values, stored because evaluating one allocates
 }
 
 type agent struct {
@@ -59,18 +59,18 @@ type agent struct {
 	env     world.Env
 	acting  bool
 	row     int // that its latest token was fed to
-	steps   int // in its whole life
-	episode int // episodes behind it
-	clock   int // steps of the episode under way
+	steps   int // in all episodes
+	episode int // number of finished episodes
+	clock   int // steps of the current episode
 }
 
-// walk is what an agent observed in an episode: before each action, and after the last.
+// walk holds the observations of an episode: before each action, and after the last action.
 type walk struct {
-	seen []int32 // [steps+1, fields of an observation]; the episode's limit bounds it
-	n    int     // steps
+	seen []int32 // [steps+1, fields of an observation]; allocated for the longest episode
+	n    int     // number of steps
 }
 
-// regionSums gather the lengths of regions that ended.
+// regionSums sums the lengths of finished regions.
 type regionSums struct {
 	count, forced, sum, squares int64
 	shortest, longest           int
@@ -89,7 +89,7 @@ func (s *regionSums) add(n int, forced bool) {
 	}
 }
 
-// merge adds those of others.
+// merge adds the sums of o.
 func (s *regionSums) merge(o *regionSums) {
 	switch {
 	case o.count == 0:
@@ -101,13 +101,13 @@ func (s *regionSums) merge(o *regionSums) {
 	s.count, s.forced, s.sum, s.squares = s.count+o.count, s.forced+o.forced, s.sum+o.sum, s.squares+o.squares
 }
 
-// newEvalBatch puts `each` agents on every goal; agent i stands on goal i/each.
+// newEvalBatch places `each` agents on every goal; agent i has goal i/each.
 func newEvalBatch(game world.Game, tasks []world.Task, each, episodes int, rules *contextRules, net forwarder) *evalBatch {
 	return newEvalShare(game, tasks, each, episodes, rules, net, 0, len(tasks)*each)
 }
 
-// newEvalShare has agents [from, to) of an evaluation batch alone. Past the last goal the first
-// follows again, for the next temperature.
+// newEvalShare returns the agents [from, to) of an evaluation batch. After the last goal, the first
+// goal follows again for the next temperature.
 func newEvalShare(game world.Game, tasks []world.Task, each, episodes int, rules *contextRules, net forwarder, from, to int) *evalBatch {
 	space := game.Space()
 	c := &evalBatch{game: game, space: space, episodes: episodes, net: net, agents: make([]agent, to-from), from: from, group: len(tasks) * each,
@@ -126,14 +126,15 @@ func newEvalShare(game world.Game, tasks []world.Task, each, episodes int, rules
 	return c
 }
 
-// number is agent i's among those at its temperature: what it draws is a function of it.
+// number returns agent i's number among the agents at its temperature, which selects its random
+// numbers.
 func (c *evalBatch) number(i int) uint64 { return uint64((c.from + i) % c.group) }
 
-// heatOf is agent i's temperatures.
+// heatOf returns agent i's temperatures.
 func (c *evalBatch) heatOf(i int) heat { return c.heats[(c.from+i)/c.group] }
 
-// at is the part of the batch that lives at the k-th temperature, of a batch that has all agents.
-// Sums over all agents stay those of the whole.
+// at returns the agents at the k-th temperature of a complete batch. Sums over all agents stay
+// those of the complete batch.
 func (c *evalBatch) at(k int) *evalBatch {
 	out, from, to := *c, k*c.group, (k+1)*c.group
 	out.agents, out.first, out.last = c.agents[from:to], c.first[from:to], c.last[from:to]
@@ -141,7 +142,7 @@ func (c *evalBatch) at(k int) *evalBatch {
 	return &out
 }
 
-// reset puts every agent at the beginning of its life.
+// reset sets every agent to the start of its first episode.
 func (c *evalBatch) reset(seed uint64, at ...heat) {
 	c.seed, c.heats = seed, append(c.heats[:0], at...)
 	c.live, c.runs, c.tokens, c.regions = len(c.agents), 0, 0, regionSums{}
@@ -159,8 +160,8 @@ func (c *evalBatch) reset(seed uint64, at ...heat) {
 	}
 }
 
-// run lets every agent live to its end. progress, which may be nil, hears how many steps the
-// slowest agent has done.
+// run lets every agent finish its episodes. progress receives the number of steps that the slowest
+// agent has done, of all its steps. It may be nil.
 func (c *evalBatch) run(ctx context.Context, progress func(done, of int)) error {
 	defer c.hands(c.worth())()
 	return c.net.inside(func() error { return c.toTheEnd(ctx, progress) })
@@ -181,10 +182,11 @@ func (c *evalBatch) toTheEnd(ctx context.Context, progress func(done, of int)) e
 	return nil
 }
 
-// life is the most steps of an agent.
+// life returns the maximum number of steps per agent.
 func (c *evalBatch) life() int { return c.episodes * c.game.Limit() }
 
-// slowest is how far the slowest agent is, had every episode behind it taken its limit.
+// slowest returns the steps of the slowest agent. It counts finished episodes at their maximum
+// length.
 func (c *evalBatch) slowest() int {
 	n := c.life()
 	for i := range c.agents {
@@ -194,7 +196,7 @@ func (c *evalBatch) slowest() int {
 	return n
 }
 
-// lived is the steps of all agents.
+// lived returns the number of steps of all agents.
 func (c *evalBatch) lived() (n int) {
 	for i := range c.agents {
 		n += c.agents[i].steps
@@ -202,9 +204,9 @@ func (c *evalBatch) lived() (n int) {
 	return n
 }
 
-// turn feeds every agent its next token and lets those act that have read all. Where a row may
-// carry a token of another's context, the rows of lives that are over help those that read a pruned
-// context again: a token's digits do not depend on its row.
+// turn feeds every agent its next token. An agent that has read all its tokens then acts. If a row
+// may read a token of another context, the rows of finished agents help agents that read a pruned
+// context again. The logits of a token do not depend on its row.
 func (c *evalBatch) turn() error {
 	index, at, of, _ := c.net.buffers()
 	c.each(c.feedPart)
@@ -231,7 +233,7 @@ func (c *evalBatch) turn() error {
 	return nil
 }
 
-// feedAgents gives the agents of a part their next tokens.
+// feedAgents feeds the agents of a part their next tokens.
 func (c *evalBatch) feedAgents(part int) {
 	index, at, of, _ := c.net.buffers()
 	p := &c.parts[part]
@@ -241,7 +243,7 @@ func (c *evalBatch) feedAgents(part int) {
 			of[i] = int32(i)
 		}
 		if a.episode == c.episodes {
-			// a token of nothing, over the first position of a context that nobody reads
+			// a token without content at position 0 of an unused context
 			fields := index[i*c.fields:][:c.fields]
 			for f := range fields {
 				fields[f] = -1
@@ -255,7 +257,7 @@ func (c *evalBatch) feedAgents(part int) {
 	}
 }
 
-// actAgents lets those of a part act that have read all.
+// actAgents picks the next action of each agent in the part that has read all its tokens.
 func (c *evalBatch) actAgents(part int) {
 	_, _, _, logits := c.net.buffers()
 	p := &c.parts[part]
@@ -266,23 +268,23 @@ func (c *evalBatch) actAgents(part int) {
 	}
 }
 
-// feed puts an agent's next token into a row.
+// feed writes an agent's next token into a row.
 func (c *evalBatch) feed(a *agent, row int, index, at []int32, p *part) {
 	at[row], a.acting = a.context.next(index[row*c.fields:][:c.fields])
 	a.row = row
 	p.tokens++
 }
 
-// part is agents that one goroutine moves, and what they add to the sums of a turn.
+// part is the agents that one goroutine handles, and their contribution to the sums of a turn.
 type part struct {
 	from, to      int
 	behind, ended int
 	tokens        int64
 	regions       regionSums
-	_             [64]byte // apart from the next one's
+	_             [64]byte // keeps parts in separate cache lines
 }
 
-// divide cuts the agents into parts.
+// divide partitions the agents into n parts.
 func (c *evalBatch) divide(n int) {
 	c.parts = make([]part, n)
 	for k := range c.parts {
@@ -290,19 +292,19 @@ func (c *evalBatch) divide(n int) {
 	}
 }
 
-// partWords is the words of tokens that are worth a goroutine of their own, and mostParts bounds
-// them: several evaluations may share a machine.
+// partWords is the number of token words that justify another goroutine. mostParts limits the
+// goroutines, because several evaluations may share a machine.
 const (
 	partWords = 1 << 13
 	mostParts = 4
 )
 
-// worth is how many parts pay.
+// worth returns the number of parts that is worth its goroutines.
 func (c *evalBatch) worth() int {
 	return max(1, min(len(c.agents)*c.fields/partWords, mostParts, runtime.GOMAXPROCS(0), len(c.agents)))
 }
 
-// hands starts a goroutine for each of so many parts but the first, until stop.
+// hands starts a goroutine for each part but the first. stop ends them.
 func (c *evalBatch) hands(parts int) (stop func()) {
 	c.divide(parts)
 	c.done = make(chan struct{}, len(c.parts))
@@ -325,7 +327,7 @@ func (c *evalBatch) hands(parts int) (stop func()) {
 	}
 }
 
-// each does something for every part, and waits for all.
+// each calls do for every part and waits for all calls.
 func (c *evalBatch) each(do func(part int)) {
 	for _, work := range c.work {
 		work <- do
@@ -336,7 +338,7 @@ func (c *evalBatch) each(do func(part int)) {
 	}
 }
 
-// help deals the idle rows to the agents that are behind, as many to each.
+// help assigns the idle rows to the agents that have unread tokens, in equal numbers.
 func (c *evalBatch) help(behind int, index, at, of []int32) {
 	c.idle = c.idle[:0]
 	for i := range c.agents {
@@ -363,8 +365,8 @@ func (c *evalBatch) help(behind int, index, at, of []int32) {
 	}
 }
 
-// act takes one step of agent i. The words of its draw: 0 the action, 1 whether the region
-// ends.
+// act takes one step of agent i. Of its random words, word 0 selects the action and word 1 decides
+// whether the region ends.
 func (c *evalBatch) act(i int, logits []float32, p *part) {
 	a := &c.agents[i]
 	w := rng.At(c.seed, c.number(i), uint32(a.steps), rng.Agent)
@@ -396,8 +398,7 @@ func (c *evalBatch) act(i int, logits []float32, p *part) {
 	a.env.Observe(a.context.observe(action, reward))
 }
 
-// see keeps what agent i observes, of its first episode and of the latest: the final one's is
-// written last.
+// see records agent i's observation in its first and in its latest episode.
 func (c *evalBatch) see(a *agent, i int) {
 	for _, w := range [...]*walk{&c.first[i], &c.last[i]} {
 		if w == &c.first[i] && a.episode > 0 {
@@ -409,8 +410,8 @@ func (c *evalBatch) see(a *agent, i int) {
 	}
 }
 
-// heat is the temperatures of an agent: while a reward above the lowest is in its context, and
-// while it still searches for one.
+// heat holds the temperatures of an agent: use applies while its context holds a reward above the
+// lowest one, search applies before that.
 type heat struct{ use, search float64 }
 
 func (h heat) of(c *agentContext) float64 {
@@ -420,8 +421,8 @@ func (h heat) of(c *agentContext) float64 {
 	return h.search
 }
 
-// choose draws from the softmax of logits/temperature by one word; at temperature 0 it takes the
-// largest, the lowest on ties.
+// choose samples from the softmax of logits/temperature with one random word. At temperature 0 it
+// returns the largest logit, the first among equals.
 func choose(logits []float32, temperature float64, word uint32) int {
 	best := 0
 	for k, v := range logits {
@@ -444,5 +445,5 @@ func choose(logits []float32, temperature float64, word uint32) int {
 			return k
 		}
 	}
-	return best // rounding used the sum up
+	return best // rounding made the sum too small
 }

@@ -18,8 +18,8 @@ import (
 	"haul/internal/world/grid"
 )
 
-// script is a forwarder that knows the way: its policy sees the token a row is fed and says what to
-// do.
+// script is a forwarder that knows the shortest path: its policy returns the action for the token
+// of a row.
 type script struct {
 	index, at []int32
 	logits    []float32
@@ -167,8 +167,8 @@ func TestIdleRowsHelp(t *testing.T) {
 	}
 }
 
-// TestCrewWalks: agents that know their goals earn the optimum in every episode, and are told of
-// each step's outcome in the next token.
+// TestCrewWalks: agents that know their goals get the optimal return in every episode, and the next
+// token contains the outcome of each step.
 func TestCrewWalks(t *testing.T) {
 	cells := []grid.Cell{grid.At(0, 0), grid.At(2, 2), grid.At(4, 3)}
 	goals := []grid.Goal{grid.Goal(cells[0]), grid.Goal(cells[1]), grid.Goal(cells[2])}
@@ -232,7 +232,8 @@ func TestCrewWalks(t *testing.T) {
 			}
 		}
 	}
-	// Regions of 7 are ended by force: 54 steps are 7 regions, the first of which prunes nothing.
+	// Regions are limited to 7 transitions: 54 steps are 7 regions, and the first one prunes
+	// nothing.
 	life54 := episodes * testRoom.Horizon
 	regions := (life54 - 1) / rules.longest
 	want := regionSums{count: int64(6 * regions), forced: int64(6 * regions), sum: int64(6 * regions * 7), squares: int64(6 * regions * 49), shortest: 7, longest: 7}
@@ -295,7 +296,7 @@ func TestThousandEpisodes(t *testing.T) {
 	}
 }
 
-// TestAgentsAreIndependent: an agent does the same whoever else lives beside it.
+// TestAgentsAreIndependent: an agent's actions do not depend on the other agents.
 func TestAgentsAreIndependent(t *testing.T) {
 	rules := contextRules{observed: 2, width: 5, capacity: 2*9 + 3, compressed: true, longest: 9}
 	policy := func(_ int, f []int32) (int, int) {

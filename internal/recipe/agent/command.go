@@ -10,10 +10,10 @@ import (
 	"haul/internal/world/history"
 )
 
-// smallRoom is the side of the rooms that ad_dr_small is for.
+// smallRoom is the largest side of the rooms that ad_dr_small is for.
 const smallRoom = 5
 
-// settingsOf names the shipped settings for histories of a world, by its kind.
+// settingsOf returns the name of the shipped settings for histories of a world of this kind.
 func settingsOf(w world.World) string {
 	switch w.Name() {
 	case config.EnvDarkRoom:
@@ -31,7 +31,8 @@ func settingsOf(w world.World) string {
 	return "ad_any"
 }
 
-// lengthenRegions are the settings that let a region hold three episodes; none where it does.
+// lengthenRegions returns settings that let a region hold three episodes, or none if c already
+// does.
 func lengthenRegions(horizon int, c *config.AD) (sets []string) {
 	longest := 3 * horizon
 	if longest <= c.CompressInterval {
@@ -44,8 +45,8 @@ func lengthenRegions(horizon int, c *config.AD) (sets []string) {
 	return sets
 }
 
-// shorten are the settings that let nine of ten streams of lengths of their own hold a sequence;
-// none where they do.
+// shorten returns settings with which nine of ten streams of varying length can hold a sequence, or
+// none if c already allows it.
 func shorten(h history.History, tasks []int, c *config.AD) []string {
 	data, err := h.Pack(tasks, 0, 0)
 	if err != nil {
@@ -69,9 +70,9 @@ func shorten(h history.History, tasks []int, c *config.AD) []string {
 	return nil
 }
 
-// Command is the command line that trains an agent on histories: the shipped settings of their
-// world, changed where the file holds less or has longer episodes than they ask for; "" where no
-// such change is enough.
+// Command returns the command line that trains an agent on histories: the shipped settings of their
+// world, with changes if the file holds less or has longer episodes than they need. It returns ""
+// if no such change is enough.
 func Command(h history.History, path string) string {
 	name := settingsOf(h.World())
 	s, err := config.LoadAny(config.RecipeAD, name, nil)
@@ -86,7 +87,7 @@ func Command(h history.History, path string) string {
 		}
 	}
 	train, test := h.Split()
-	if c.ValidationGoals > len(train)/2 { // most goals are to learn from
+	if c.ValidationGoals > len(train)/2 { // most goals must be left to learn from
 		lower("validation_goals", c.ValidationGoals, len(train)/4)
 	}
 	if rooms, ok := h.(*history.Rooms); ok {

@@ -85,9 +85,9 @@ func commandTrains(t *testing.T, name string, h history.History, want string) {
 	}
 }
 
-// TestShortStreamsAreNamed: of streams that are too short for a sequence those that are left out
-// are counted where the run begins, and where all are, the setting that is in the way gets its
-// limit: with it the run begins, and with one more it does not.
+// TestShortStreamsAreNamed: the start of a run counts the streams that are too short for a
+// sequence. If all are too short, the error names the setting to change and its limit: the run
+// starts with that value, and fails with one more.
 func TestShortStreamsAreNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.hist")
 	space := world.Space{Fields: []world.Field{{Name: "a", Size: 2}}, Actions: 2, Rewards: []float64{0, 1}}

@@ -8,24 +8,24 @@ import (
 	"haul/internal/model"
 )
 
-// What a reader could break: a context is built as kernel.RegionSpec builds training sequences: it
-// begins with <compress> or with a transition, positions count from its first token, and its last
-// token is the transition that the agent has still to act on.
+// A context is a prefix of a training sequence of kernel.RegionSpec. It begins with <compress> or
+// with a transition, positions count from its first token, and its last token is the transition
+// that the agent acts on next.
 
-// contextRules say how a context grows and what goes when it is full.
+// contextRules configure how a context grows, and what is removed when it is full.
 type contextRules struct {
-	observed   int  // fields of a token that tell of observations
-	both       bool // half of these are of the observation before the last action
-	width      int  // words of a token without its position
-	capacity   int  // tokens that a context ever holds
+	observed   int  // number of a token's fields that describe observations
+	both       bool // the first half of these describes the observation before the last action
+	width      int  // words per token, without the position
+	capacity   int  // largest number of tokens in a context
 	compressed bool
-	longest    int // transitions after which a region ends by force
-	keep       int // without compression: the transitions that stay when the context is full
+	longest    int // transitions after which a region must end
+	keep       int // without compression: the number of transitions that stay when the context is full
 }
 
-// newContextRules takes the settings of an agent that observes so many fields, in episodes of at
-// most horizon steps. Without compression a full context gives up one episode, its oldest, and the
-// rest is read again. So it never holds fewer than n_transit - horizon transitions, and reads each
+// newContextRules returns the rules of an agent with the given number of observation fields, in
+// episodes of at most horizon steps. Without compression a full context drops its oldest episode
+// and the rest is read again. So it holds at least n_transit - horizon transitions and reads each
 // of them about n_transit/horizon times.
 func newContextRules(c *config.AD, observed, horizon int) (contextRules, error) {
 	if c.LastObservation {
@@ -33,13 +33,13 @@ func newContextRules(c *config.AD, observed, horizon int) (contextRules, error) 
 	}
 	r := contextRules{observed: observed, both: c.LastObservation, width: model.TokenFields(observed) - 1, capacity: c.NTransit, compressed: c.UseCompressedContext, longest: c.CompressInterval, keep: max(0, c.NTransit-horizon)}
 	if r.compressed {
-		// <compress> region </compress> <compress> region: the next </compress> prunes
+		// <compress> region </compress> <compress> region: the next </compress> prunes.
 		r.capacity = 2*r.longest + 3
 	}
 	return r, checkTokens(c)
 }
 
-// own is the fields of an observation.
+// own returns the number of fields of one observation.
 func (r *contextRules) own() int {
 	if r.both {
 		return r.observed / 2
@@ -47,8 +47,8 @@ func (r *contextRules) own() int {
 	return r.observed
 }
 
-// checkTokens refuses sequences that are longer than the position table, or than attention's
-// dropout has random numbers for.
+// checkTokens refuses sequences that are longer than the position table, or longer than the random
+// numbers of attention's dropout allow.
 func checkTokens(c *config.AD) error {
 	n := c.Tokens()
 	if drop := (kernel.Drop{Rate: float32(c.AttnDropout)}); drop.Rate > 0 && !drop.Numbered(c.NHead*n, n) {
@@ -60,16 +60,16 @@ func checkTokens(c *config.AD) error {
 	return nil
 }
 
-// agentContext is one agent's memory. Its tokens lie in a buffer of fixed size: what the network is
-// fed, the position apart.
+// agentContext is the memory of an agent: the tokens that the network reads, without positions, in
+// a buffer of fixed size.
 type agentContext struct {
 	rules  *contextRules
-	words  []int32 // of the tokens, rules.width each; capacity is the rules', never grown
-	fed    int     // tokens that the network has read: the next goes to this position
-	open   int     // place of the current region's <compress>
+	words  []int32 // rules.width words per token; its capacity never grows
+	fed    int     // number of tokens that the network has read, and the position of the next one
+	open   int     // index of the current region's <compress>
 	prunes int
-	paid   int // tokens that tell of a reward above the lowest
-	latest int // place of the last transition; below 0: none
+	paid   int // number of tokens that hold a reward above the lowest
+	latest int // index of the last transition; negative: none
 	seen   []int32
 }
 
@@ -79,7 +79,7 @@ func newAgentContext(r *contextRules) agentContext {
 	return c
 }
 
-// reset forgets everything.
+// reset removes all tokens.
 func (c *agentContext) reset() {
 	c.words, c.fed, c.open, c.prunes, c.paid, c.latest = c.words[:0], 0, 0, 0, 0, -1
 	if c.rules.compressed {
@@ -87,10 +87,10 @@ func (c *agentContext) reset() {
 	}
 }
 
-// tokens is how many there are.
+// tokens returns the number of tokens.
 func (c *agentContext) tokens() int { return len(c.words) / c.rules.width }
 
-// push adds a token of nothing but its type, and returns its fields.
+// push appends a token that has only a type, and returns its fields.
 func (c *agentContext) push(kind int32) []int32 {
 	if len(c.words) == cap(c.words) {
 		panic("agent: a context outgrew its rules")
@@ -107,10 +107,10 @@ func (c *agentContext) push(kind int32) []int32 {
 
 func (c *agentContext) mark(kind int32) { c.push(kind) }
 
-// observe adds the transition that the agent acts on next, with its last action and reward, and
-// returns where the observation is to be written.
+// observe appends the transition that the agent acts on next, with its last action and reward. It
+// returns the fields that the caller fills with the observation.
 func (c *agentContext) observe(action, reward int) []int32 {
-	if c.latest >= 0 { // before it goes, or is written over
+	if c.latest >= 0 { // before it is dropped or overwritten
 		copy(c.seen, c.words[c.latest*c.rules.width:])
 	}
 	if !c.rules.compressed && c.tokens() == c.rules.capacity {
@@ -129,10 +129,11 @@ func (c *agentContext) observe(action, reward int) []int32 {
 	return token[:c.rules.own()]
 }
 
-// region is the number of transitions in the current region.
+// region returns the number of transitions in the current region.
 func (c *agentContext) region() int { return c.tokens() - c.open - 1 }
 
-// end closes the current region and opens the next. When it was the second, the older one goes.
+// end closes the current region and opens the next one. If two regions are then closed, it drops
+// the older one.
 func (c *agentContext) end() {
 	if c.open > 0 {
 		c.restart(c.open)
@@ -143,7 +144,7 @@ func (c *agentContext) end() {
 	c.mark(model.TypeStart)
 }
 
-// restart drops the oldest n tokens; those that stay get positions from 0 on and are read again.
+// restart drops the oldest n tokens. The others get positions from 0 on and are read again.
 func (c *agentContext) restart(n int) {
 	for i := range n {
 		if c.words[i*c.rules.width+c.rules.observed+model.AfterReward] > 0 {
@@ -155,8 +156,8 @@ func (c *agentContext) restart(n int) {
 	c.words, c.fed = c.words[:left], 0
 }
 
-// next writes the fields of the token to be read next and returns its position. acting says that it
-// is the one to act on.
+// next writes the fields of the token to read next and returns its position. acting reports whether
+// the agent acts after this token.
 func (c *agentContext) next(fields []int32) (at int32, acting bool) {
 	at, width := int32(c.fed), c.rules.width
 	copy(fields, c.words[c.fed*width:][:width])

@@ -36,7 +36,7 @@ func read(t testing.TB, c *agentContext) string {
 	}
 }
 
-// observeX adds a transition that stands in column x.
+// observeX adds a transition at column x.
 func observeX(c *agentContext, x int) { c.observe(-1, -1)[0] = int32(x) }
 
 // TestPruning follows contexts token by token: what is read before each action.
@@ -82,8 +82,8 @@ func TestPruning(t *testing.T) {
 	}
 }
 
-// TestContextsStayWithinTheirRules: whatever an agent does, its context is a training sequence's
-// beginning and never outgrows its buffer.
+// TestContextsStayWithinTheirRules: for any actions, a context is a prefix of a training sequence
+// and fits into its buffer.
 func TestContextsStayWithinTheirRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &config.AD{UseCompressedContext: rapid.Bool().Draw(t, "compressed"), CompressInterval: rapid.IntRange(1, 6).Draw(t, "longest")}

@@ -19,27 +19,26 @@ import (
 	"haul/internal/world/history"
 )
 
-// dataset holds the parts of the learning histories that a run reads: those of the training
-// goals and, apart from them, those of the test goals. The words have the form that
-// kernel.RegionSpec reads.
+// dataset holds the parts of the learning histories that a run reads: those of the training goals
+// and those of the test goals. The words have the layout that kernel.RegionSpec reads.
 type dataset struct {
 	world       world.World
 	space       world.Space
 	train, test []int32
 	trainSpec   kernel.RegionSpec
 	testSpec    kernel.RegionSpec
-	learned     []world.Task // those to learn from
-	checksum    string       // of every word that is read, train-test
-	stride      int          // words of a record
-	label       int          // the byte of a record that holds the best action; 0: there is none
+	learned     []world.Task // the tasks to learn from
+	checksum    string       // of all words that are read, as train-test
+	stride      int          // words per record
+	label       int          // byte of a record that holds the best action; 0: none
 	labels      string       // the setting, with auto resolved
-	short       int          // streams to learn from that are left out, being too short for a sequence
-	indexed     bool         // streams have lengths of their own; the words are a mapped file's
-	seek        *seeker      // labels seek alone
-	rename      *renamer     // with rename alone
+	short       int          // number of streams that are left out of training, being too short for a sequence
+	indexed     bool         // streams differ in length, and the words lie in a mapped file
+	seek        *seeker      // only with labels seek
+	rename      *renamer     // only with rename
 }
 
-// newDataset takes what the settings ask for out of an open file.
+// newDataset reads the parts of an open file that the settings need.
 func newDataset(h history.History, c *config.AD) (*dataset, error) {
 	if err := Check(h, c); err != nil {
 		return nil, err
@@ -92,8 +91,8 @@ func newDataset(h history.History, c *config.AD) (*dataset, error) {
 	return l, nil
 }
 
-// labelsOf is the setting, with auto resolved by whether the histories hold best actions. A world
-// that pays the same for every step has no reward that could be found.
+// labelsOf returns the setting of labels, with auto resolved: it depends on whether the histories
+// hold best actions. A world with equal rewards for all steps has no reward to find.
 func (l *dataset) labelsOf(c *config.AD, best bool) string {
 	switch {
 	case c.Labels != config.LabelsAuto:
@@ -106,10 +105,10 @@ func (l *dataset) labelsOf(c *config.AD, best bool) string {
 	return config.LabelsFound
 }
 
-// onHost tells whether rows are made on the host alone.
+// onHost reports whether only the host can make the rows.
 func (l *dataset) onHost() bool { return l.seek != nil || l.rename != nil }
 
-// fill makes rows to learn from.
+// fill returns the function that makes training row g on the host.
 func (l *dataset) fill() (func(g uint64, parts [][]int32) error, error) {
 	plain, err := host.Fill(l.trainSpec, l.train)
 	if err != nil || !l.onHost() {
@@ -129,7 +128,7 @@ func (l *dataset) fill() (func(g uint64, parts [][]int32) error, error) {
 	}, nil
 }
 
-// sumOf is a checksum of what is read.
+// sumOf returns a checksum of the words that are read.
 func sumOf(d *history.Data) string {
 	if d.Sum != "" {
 		return d.Sum
@@ -137,8 +136,8 @@ func sumOf(d *history.Data) string {
 	return fmt.Sprintf("%08x", checksumOf(d.Words))
 }
 
-// index takes over streams that have lengths of their own. Those that are too short for a sequence
-// are left out.
+// index takes streams that differ in length. It leaves out streams that are too short for a
+// sequence.
 func (l *dataset) index(learned, tested *history.Data) error {
 	for _, part := range []struct {
 		spec *kernel.RegionSpec
@@ -166,7 +165,7 @@ func (l *dataset) index(learned, tested *history.Data) error {
 	return nil
 }
 
-// lengthen says which setting lets the longest of some streams hold a sequence.
+// lengthen returns the advice which setting lets the longest stream hold a sequence.
 func lengthen(data *history.Data, compressed bool) string {
 	key, most := "n_transit", 0
 	if compressed {
@@ -181,8 +180,8 @@ func lengthen(data *history.Data, compressed bool) string {
 	return fmt.Sprintf("set %s to %d at most", key, most)
 }
 
-// roomOf is the longest region of which a stream holds two, each from an episode's beginning on;
-// without compression the longest context.
+// roomOf returns the largest region length such that the stream holds two regions that each begin
+// with an episode. Without compression it returns the length of the longest context.
 func roomOf(data *history.Data, s *history.Span, compressed bool) int {
 	if !compressed {
 		return s.Records
@@ -194,8 +193,8 @@ func roomOf(data *history.Data, s *history.Span, compressed bool) int {
 	return most
 }
 
-// goals are the indices of those to learn from, of those among them that are kept for validation,
-// and of those held out. The seed decides which are kept, so that they are no corner of the room.
+// goals returns the indices of the goals to learn from, of the ones kept for validation, and of the
+// held-out ones. The seed chooses the validation goals, so that they spread over the room.
 func goals(h history.History, c *config.AD) (train, validation, held []int) {
 	all, held := h.Split()
 	rank := func(g int) uint32 { return rng.At(c.Seed, uint64(g), 1, rng.Goals)[0] }
@@ -211,12 +210,12 @@ func goals(h history.History, c *config.AD) (train, validation, held []int) {
 	return train, validation, held
 }
 
-// Check says in one line why a run with these settings and histories cannot start.
+// Check returns a one-line error if a run with these settings and histories cannot start.
 func Check(h history.History, c *config.AD) error {
 	if h == nil {
 		return errors.New("no learning histories: make them with `haul data darkroom` or `haul data keydoor`")
 	}
-	_, own := h.(*history.Records) // whose streams are as long as they are
+	_, own := h.(*history.Records) // whose streams differ in length
 	switch streams, steps := h.Size(); {
 	case own:
 	case c.TrainNStream == 0 || c.TrainSourceTimesteps == 0:
@@ -239,7 +238,7 @@ func Check(h history.History, c *config.AD) error {
 	return checkTokens(c)
 }
 
-// specify says how sequences are drawn from the words. Streams of lengths of their own have no
+// specify configures how sequences are drawn from the words. Streams that differ in length have no
 // horizon: their regions grow by compress_min.
 func (l *dataset) specify(c *config.AD) error {
 	each, unit := max(1, c.TrainSourceTimesteps)*l.stride, l.world.Limit()
@@ -262,7 +261,7 @@ func (l *dataset) specify(c *config.AD) error {
 	l.testSpec = l.trainSpec
 	l.testSpec.Streams, l.testSpec.Purpose = len(l.test)/each, rng.TestRegions
 	if l.indexed {
-		return nil // index judges it
+		return nil // index checks this case
 	}
 	if err := l.trainSpec.Check(); err != nil {
 		return fmt.Errorf("learning histories: %w", err)
@@ -270,7 +269,7 @@ func (l *dataset) specify(c *config.AD) error {
 	return nil
 }
 
-// testRows makes the rows of the test, which are the same every time.
+// testRows makes the rows of the test, which are the same in every test.
 func (l *dataset) testRows(rows int) *kernel.Slab {
 	words := l.testSpec.Words()
 	s := loader.NewSlabs(words, rows, 1)[0]
@@ -284,7 +283,7 @@ func (l *dataset) testRows(rows int) *kernel.Slab {
 	return s
 }
 
-// checksumOf is a CRC-32C over words, little endian.
+// checksumOf returns the CRC-32C of words in little-endian order.
 func checksumOf(words []int32) uint32 {
 	table, sum := crc32.MakeTable(crc32.Castagnoli), uint32(0)
 	buf := make([]byte, 0, 1<<16)
@@ -298,7 +297,7 @@ func checksumOf(words []int32) uint32 {
 	return sum
 }
 
-// standIn is the space of the steps that are timed without histories: Dark Room's, 9 by 9.
+// standIn is the space of random transitions: Dark Room's, 9 by 9.
 var standIn = world.Space{Fields: []world.Field{{Name: "x", Size: 9}, {Name: "y", Size: 9}}, Actions: 5, Rewards: []float64{0, 1}}
 
 // timed is a world without rules, for timing steps.
@@ -310,7 +309,7 @@ func (timed) Describe() string   { return "random transitions, episodes of 20 st
 func (timed) Space() world.Space { return standIn }
 func (timed) Limit() int         { return 20 }
 
-// randomDataset are random transitions: for timing steps where no file is at hand.
+// randomDataset returns random transitions, for timing steps without a file.
 func randomDataset(c *config.AD) (*dataset, error) {
 	l := &dataset{world: timed{}, space: standIn, stride: standIn.Words()}
 	l.labels = config.LabelsActions

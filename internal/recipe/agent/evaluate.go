@@ -19,22 +19,22 @@ import (
 	"haul/internal/world/history"
 )
 
-// EvalOptions say on which goals agents play and for how long.
+// EvalOptions configures the goals, episodes and temperatures of an evaluation.
 type EvalOptions struct {
-	History     history.History // whose goals, split and learners' curves are taken
-	Goals       []int           // indices into the history's goals; nil: those held out
-	Agents      int             // on each goal; 0: eval_agents
+	History     history.History // provides the goals, their split and the learners' curves
+	Goals       []int           // indices into the history's goals; nil: the held-out goals
+	Agents      int             // per goal; 0: eval_agents
 	Episodes    int             // 0: eval_episodes
 	Temperature *float64        // nil: eval_temperature; 0: the most likely action
-	Search      *float64        // while a context holds no reward; nil: eval_search, or Temperature where that is given
+	Search      *float64        // while a context holds no reward; nil: eval_search, or Temperature if that is set
 	Seed        *uint64         // nil: seed
 	Progress    func(done, of int)
-	Flags       bool        // advice names the flags of haul eval, not the settings of a run
-	World       *comm.World // ranks that share the agents out; nil: this process has them all
-	tries       []heat      // temperatures to live at, all at once, in place of Temperature and Search
+	Flags       bool        // advice names the flags of haul eval instead of settings
+	World       *comm.World // ranks that divide the agents; nil: this process runs all
+	tries       []heat      // temperatures to evaluate at once, instead of Temperature and Search
 }
 
-// heat is the temperatures that are asked for.
+// heat returns the temperatures that the options ask for.
 func (o *EvalOptions) heat(c *config.AD) heat {
 	h := heat{c.EvalTemperature, c.EvalSearch}
 	if o.Temperature != nil {
@@ -48,7 +48,7 @@ func (o *EvalOptions) heat(c *config.AD) heat {
 	return h
 }
 
-// name is what a user changes: the setting of a run, or the flag of haul eval.
+// name returns the name of what a user changes: the setting of a run, or the flag of haul eval.
 func (o *EvalOptions) name(flag string) string {
 	if o.Flags {
 		return "--" + flag
@@ -56,21 +56,21 @@ func (o *EvalOptions) name(flag string) string {
 	return "eval_" + flag
 }
 
-// Evaluation is how agents fared in context. Agents on one goal share its luck, so that standard
-// errors of figures over all goals are over the goals, each by the mean of its agents; 0 where
-// there is one goal, which tells nothing of others.
+// Evaluation is the result of agents that learn in context. Agents on the same goal are not
+// independent. Standard errors over all goals therefore use one value per goal, the mean of its
+// agents. They are 0 for a single goal.
 type Evaluation struct {
-	Iteration int     `json:"iteration" csv:"iteration"`                                // updates behind the weights
+	Iteration int     `json:"iteration" csv:"iteration"`                                // number of updates of the weights
 	First     float64 `json:"first" csv:"first_episode" tb:"test/return_first_episode"` // mean return of the first episode
-	Last      float64 `json:"last" csv:"last_ten_episodes" tb:"test/return_last_ten"`   // mean over the last ten episodes, or all where there are fewer
+	Last      float64 `json:"last" csv:"last_ten_episodes" tb:"test/return_last_ten"`   // mean over the last ten episodes, or over all if there are fewer
 	LastSE    float64 `json:"last_se" csv:"last_ten_se"`
 	Optimal   float64 `json:"optimal" csv:"optimal"`                                              // mean over the goals
 	Share     float64 `json:"share_of_optimum" csv:"share_of_optimum" tb:"test/share_of_optimum"` // Last/Optimal
 	ShareSE   float64 `json:"share_of_optimum_se" csv:"share_of_optimum_se"`
 	Final     float64 `json:"final"` // mean return of the last episode
 	FinalSE   float64 `json:"final_se"`
-	// NAUC is the area under the curve of returns over that of an expert, who does best in every
-	// episode: a mean over the goals that pay anything.
+	// NAUC is the area under the curve of returns, divided by the area of an expert that gets the
+	// optimum in every episode. It is a mean over the goals with a positive optimum.
 	NAUC     float64 `json:"nauc"`
 	NAUCSE   float64 `json:"nauc_se"`
 	Episodes int     `json:"episodes" csv:"episodes"`
@@ -80,37 +80,38 @@ type Evaluation struct {
 
 	Agents      int     `json:"agents_per_goal"`
 	Env         string  `json:"env"`
-	Size        int     `json:"size,omitempty"` // of a world that is a square
+	Size        int     `json:"size,omitempty"` // side of a square world
 	Horizon     int     `json:"horizon"`
 	Temperature float64 `json:"temperature"`
 	Search      float64 `json:"search_temperature"` // while a context holds no reward
 	Seed        uint64  `json:"seed"`
-	Tuned       []Trial `json:"tuned,omitempty"` // temperatures that were tried on the goals kept for validation
+	Tuned       []Trial `json:"tuned,omitempty"` // results at the temperatures tried on the validation goals
 
 	Goals   []GoalResult `json:"goals"`
-	HeldOut bool         `json:"held_out"` // they are the goals that no weight has learned from
+	HeldOut bool         `json:"held_out"` // whether training left these goals out
 	Return  []float64    `json:"return"`   // by episode: mean over all agents
 	SE      []float64    `json:"return_se"`
-	SEOver  string       `json:"se_over"` // what standard errors are over: "goals"
-	// Source is the learners' mean return by episode on the same goals, as long as the histories are:
-	// of episodes that some did not live to see, over the others.
+	SEOver  string       `json:"se_over"` // the sample of standard errors: "goals"
+	// Source is the learners' mean return by episode on the same goals, for the length of the
+	// histories. It is a mean over the learners that reached the episode.
 	Source  []float64 `json:"source"`
-	Context int       `json:"context_tokens"` // that a context may hold
+	Context int       `json:"context_tokens"` // largest number of tokens in a context
 
-	Runs           int64   `json:"runs"` // of the network, over all agents at once
+	Runs           int64   `json:"runs"` // number of forward passes, each for all agents at once
 	Tokens         int64   `json:"tokens"`
-	StepsPerSecond float64 `json:"steps_per_second"` // of all environments
+	StepsPerSecond float64 `json:"steps_per_second"` // of all environments together
 	Memory         int64   `json:"memory_bytes"`
 
-	// FirstEpisode and LastEpisode are those of one agent: the median one by its share of the optimum
+	// FirstEpisode and LastEpisode belong to the agent with the median share of the optimum at the
+	// end.
 	// in the end.
 	FirstEpisode Episode `json:"first_episode"`
 	LastEpisode  Episode `json:"last_episode"`
 
-	Game world.Game `json:"-"` // that was played
+	Game world.Game `json:"-"` // the game that was played
 }
 
-// GoalResult is one goal's part.
+// GoalResult is the result on one goal.
 type GoalResult struct {
 	Goal    world.Task `json:"goal"`
 	Optimal float64    `json:"optimal"`
@@ -121,40 +122,40 @@ type GoalResult struct {
 	Share   float64    `json:"share_of_optimum"`
 }
 
-// Regions are the lengths of regions that ended, in transitions.
+// Regions summarises the lengths of finished regions, in transitions.
 type Regions struct {
 	Ended    int64   `json:"ended"`
-	Forced   int64   `json:"forced"` // at compress_interval, whatever the agent said
+	Forced   int64   `json:"forced"` // ended at compress_interval instead of by the agent
 	Mean     float64 `json:"mean_length" csv:"mean_region"`
 	SD       float64 `json:"sd_length"`
 	Shortest int     `json:"shortest"`
 	Longest  int     `json:"longest"`
 }
 
-// Episode is one walk.
+// Episode is the trajectory of one episode.
 type Episode struct {
 	Goal world.Task `json:"goal"`
-	// Cells are what the agent saw before each action and after the last: of a world that is a square
-	// the column and the row from the top, of others every field.
+	// Cells holds the observations before each action and after the last one. In a square world
+	// they are the column and the row from the top, in other worlds all fields.
 	Cells  [][]int32 `json:"cells"`
 	Return float64   `json:"return"`
 }
 
-// lastEpisodes are those that a result is stated over.
+// lastEpisodes is the number of last episodes that a result is a mean over.
 const lastEpisodes = 10
 
-// evaluator is a compiled evaluation, to be run again whenever the weights have changed.
+// evaluator is a compiled evaluation, which can run again after the weights have changed.
 type evaluator struct {
 	o       EvalOptions
 	goals   []int
 	heldOut bool
 	agents  int
 	seed    uint64
-	heats   []heat // as many evaluations in one
+	heats   []heat // one evaluation per entry, run together
 	net     *network
 	batch   *evalBatch
-	world   *comm.World // nil where agents are not shared out
-	all     *evalBatch  // with ranks, where all agents' lives are put together
+	world   *comm.World // nil if this process runs all agents
+	all     *evalBatch  // all agents together, if ranks divide them
 }
 
 func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Store, game world.Game, learned []string, o EvalOptions) (*evaluator, error) {
@@ -182,7 +183,7 @@ func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Sto
 	}
 	coldest := math.Inf(1)
 	for _, h := range e.heats {
-		coldest = min(coldest, h.use, h.search) // NaN stays
+		coldest = min(coldest, h.use, h.search) // keeps NaN
 	}
 	if len(e.goals) == 0 || e.agents < 1 || o.Episodes < 1 || !(coldest >= 0) {
 		return nil, fmt.Errorf("evaluate in context: %d goals, %d agents on each, %d episodes and temperature %g: want at least one of each and no temperature below 0",
@@ -205,7 +206,7 @@ func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Sto
 	if err != nil {
 		return nil, err
 	}
-	// bytes; what was asked for may be past any int
+	// in bytes, as a float because the flags may exceed any int
 	returns := 8 * float64(len(e.heats)) * float64(len(goals)) * float64(e.agents) * float64(o.Episodes)
 	if err := run.FitsHost(o.name("episodes"), "the host", "keeping the return of every episode", o.Episodes, int64(min(returns, 1<<62))); err != nil {
 		return nil, err
@@ -225,7 +226,7 @@ func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Sto
 
 func (e *evaluator) close() error { return e.net.runner.Close() }
 
-// run lets the agents live from their beginning, at the first temperature.
+// run runs all agents from the start and returns the result at the first temperature.
 func (e *evaluator) run(ctx context.Context) (*Evaluation, error) {
 	all, err := e.runAll(ctx)
 	if err != nil {
@@ -234,8 +235,8 @@ func (e *evaluator) run(ctx context.Context) (*Evaluation, error) {
 	return all[0], nil
 }
 
-// runAll is run for every temperature. Lengths of regions, runs, tokens and seconds are of all
-// together.
+// runAll runs all agents and returns the result at each temperature. Region lengths, runs, tokens
+// and seconds are totals over all temperatures.
 func (e *evaluator) runAll(ctx context.Context) (all []*Evaluation, err error) {
 	began := time.Now()
 	e.batch.reset(e.seed, e.heats...)
@@ -264,7 +265,7 @@ func (e *evaluator) runAll(ctx context.Context) (all []*Evaluation, err error) {
 	return all, nil
 }
 
-// results sums up what the agents did.
+// results summarises the agents' episodes.
 func (c *evalBatch) results(h history.History, goals []int, each int) *Evaluation {
 	out := &Evaluation{Agents: each, Episodes: c.episodes, Env: c.game.Name(), Horizon: c.game.Limit(), Runs: c.runs, Tokens: c.tokens, Game: c.game}
 	if m, ok := c.game.(world.Map); ok {
@@ -274,7 +275,7 @@ func (c *evalBatch) results(h history.History, goals []int, each int) *Evaluatio
 	out.SEOver = "goals"
 	last := min(lastEpisodes, c.episodes)
 	ends := make([]float64, len(c.agents))
-	var lived []float64 // learners that had so many episodes
+	var lived []float64 // returns of the learners that reached this episode
 	for g, index := range goals {
 		goal := GoalResult{Goal: tasks[index], Optimal: c.game.Best(tasks[index]), Source: h.Curve(index)}
 		goal.Return, goal.SE = c.curve(g*each, each)
@@ -311,9 +312,9 @@ func (c *evalBatch) results(h history.History, goals []int, each int) *Evaluatio
 	return out
 }
 
-// overGoals puts the goals together. The share is one mean by another, over the same goals: its
-// standard error is that of what the goals earned beyond the share of their own optimum, so that
-// near and far goals, whose optima differ, do not count as noise.
+// overGoals combines the goals. The share is the ratio of two means over the same goals. Its
+// standard error is computed from each goal's return minus the share times its optimum, so that the
+// different optima of near and distant goals do not count as noise.
 func (e *Evaluation) overGoals() {
 	e.Return, e.SE = make([]float64, e.Episodes), make([]float64, e.Episodes)
 	at := make([]float64, len(e.Goals))
@@ -345,7 +346,7 @@ func (e *Evaluation) overGoals() {
 	e.ShareSE = stats.ShareOf(beyond, e.Optimal)
 }
 
-// curve is the mean return by episode over n agents from agent `first` on.
+// curve returns the mean return by episode over n agents, starting with agent `first`.
 func (c *evalBatch) curve(first, n int) (mean, se []float64) {
 	mean, se = make([]float64, c.episodes), make([]float64, c.episodes)
 	at := make([]float64, n)
@@ -358,7 +359,7 @@ func (c *evalBatch) curve(first, n int) (mean, se []float64) {
 	return mean, se
 }
 
-// median is the agent in the middle by its share of the optimum, given what each earned in the end.
+// median returns the agent with the median share of the optimum, given the agents' final returns.
 func (c *evalBatch) median(ends []float64) int {
 	order := make([]int, len(ends))
 	share := make([]float64, len(ends))
@@ -369,7 +370,7 @@ func (c *evalBatch) median(ends []float64) int {
 	return order[len(order)/2]
 }
 
-// episode is agent i's of those that were kept, its number being `which`.
+// episode returns agent i's trajectory in kept, whose number is `which`.
 func (c *evalBatch) episode(kept []walk, i, which int) Episode {
 	n := len(c.space.Fields)
 	if _, square := c.game.(world.Map); square {
@@ -382,7 +383,7 @@ func (c *evalBatch) episode(kept []walk, i, which int) Episode {
 	return out
 }
 
-// nameOf tells a task apart from the others of its world, in checkpoints too.
+// nameOf returns a task's unique name in its world. Checkpoints store it.
 func nameOf(t world.Task) string {
 	text, err := t.MarshalJSON()
 	if err != nil {

@@ -16,14 +16,14 @@ import (
 	"haul/internal/world/history"
 )
 
-// evaluated is an evaluation in the form that a command reports.
+// evaluated is an evaluation that a command reports.
 type evaluated struct {
 	*Evaluation
 	path, device, name string
-	flattered          bool // some of the goals chose the temperature
+	flattered          bool // some of these goals were used to choose the temperature
 }
 
-// evaluate lets copies of a checkpoint's agent learn goals in their contexts.
+// evaluate runs copies of a checkpoint's agent that learn goals in their contexts.
 func evaluate(ctx context.Context, e *run.Evaluation) (_ *evaluated, err error) {
 	o := EvalOptions{Flags: true, Agents: e.Flags.Int("agents"), Episodes: e.Flags.Int("episodes"), Seed: e.Seed, Progress: e.Progress}
 	if err := checkJudging(e.Flags); err != nil {
@@ -78,8 +78,9 @@ func evaluate(ctx context.Context, e *run.Evaluation) (_ *evaluated, err error) 
 	return &evaluated{out, e.Path, dev.Name(), e.Settings.(*config.AD).Name, len(tries) > 0 && (goals == "validation" || goals == "all")}, nil
 }
 
-// same refuses histories that took the place of those that the run learned from: they may hold out
-// what it knows. Whoever names a file has looked.
+// same returns an error if the default file no longer holds the histories that the run learned
+// from, because its held-out goals may be known to the agent. It accepts a file that the user
+// names.
 func (at *state) same(h history.History, path string, c *config.AD) error {
 	was, err := at.world()
 	if err != nil {
@@ -98,7 +99,7 @@ func (at *state) same(h history.History, path string, c *config.AD) error {
 	return nil
 }
 
-// chosen are the indices of the goals that are asked for; nil is those held out.
+// chosen returns the indices of the goals to evaluate, or nil for the held-out goals.
 func chosen(which string, h history.History, c *config.AD) []int {
 	learned, validation, held := goals(h, c)
 	switch which {
@@ -112,7 +113,7 @@ func chosen(which string, h history.History, c *config.AD) []int {
 	return nil
 }
 
-// Trial is how agents fared at one temperature on the goals kept for validation.
+// Trial is the result at one temperature on the validation goals.
 type Trial struct {
 	Temperature float64 `json:"temperature"`
 	Search      float64 `json:"search_temperature"`
@@ -120,8 +121,8 @@ type Trial struct {
 	ShareSE     float64 `json:"share_of_optimum_se"`
 }
 
-// atOnce is how many temperatures are tried at a time: on a GPU all, since a few hundred agents
-// leave it idle, else one, which takes less memory.
+// atOnce returns the number of temperatures to try at a time: all on a GPU, which a few hundred
+// agents do not fill, otherwise one, which needs less memory.
 func (a *Agent) atOnce(tries []heat) int {
 	if device.OnGPU(a.dev.Name()) {
 		return max(1, len(tries))
@@ -129,7 +130,7 @@ func (a *Agent) atOnce(tries []heat) int {
 	return 1
 }
 
-// tune tries temperatures on the goals kept for validation.
+// tune tries temperatures on the validation goals.
 func (a *Agent) tune(ctx context.Context, o EvalOptions, tries []heat) (out []Trial, err error) {
 	o.Goals = chosen("validation", o.History, a.Config)
 	for some := range slices.Chunk(tries, a.atOnce(tries)) {
@@ -145,8 +146,8 @@ func (a *Agent) tune(ctx context.Context, o EvalOptions, tries []heat) (out []Tr
 	return out, nil
 }
 
-// tuned evaluates at the temperatures that earn most on the goals kept for validation, or as the
-// options have them where there are none to try.
+// tuned evaluates at the temperatures with the highest return on the validation goals, or at those
+// of the options if there is nothing to try.
 func (a *Agent) tuned(ctx context.Context, o EvalOptions, tries []heat) (*Evaluation, error) {
 	trials, err := a.tune(ctx, o, tries)
 	if err != nil {
@@ -163,7 +164,7 @@ func (a *Agent) tuned(ctx context.Context, o EvalOptions, tries []heat) (*Evalua
 	return out, err
 }
 
-// bestTrial is the one that earned most, the first of equals.
+// bestTrial returns the trial with the highest return, the first among equals.
 func bestTrial(all []Trial) *Trial {
 	best := &all[0]
 	for i := range all {
@@ -174,10 +175,10 @@ func bestTrial(all []Trial) *Trial {
 	return best
 }
 
-// Object is the evaluation itself.
+// Object returns the evaluation for JSON output.
 func (j *evaluated) Object() any { return j.Evaluation }
 
-// Pictures are the curve and, under the same name with -episodes, the walks.
+// Pictures returns the curve and, with the suffix -episodes, the trajectories.
 func (j *evaluated) Pictures() []run.Drawing {
 	out := []run.Drawing{{Draw: func(w io.Writer, f draw.Format) error { return j.drawReturns(w, f, j.name) }}}
 	if j.drawable() {
@@ -186,7 +187,7 @@ func (j *evaluated) Pictures() []run.Drawing {
 	return out
 }
 
-// Text prints an evaluation for a person: the curve by tens of the episodes, then every goal.
+// Text writes an evaluation for people: the curve by tenths of the episodes, then every goal.
 func (j *evaluated) Text(w io.Writer, bold func(string) string) error {
 	e, b := j.Evaluation, new(strings.Builder)
 	fmt.Fprintf(b, "%s\n", bold(j.path+", "+j.device))

@@ -10,21 +10,21 @@ import (
 	"haul/internal/run"
 )
 
-// feed drives a program whose rows come from the host. One batch is on its way to the device
-// while the previous one is returned. All of it belongs to the goroutine that drives the device.
+// feed drives a program whose rows come from the host. It uploads one batch while the previous one
+// is still in use. Only the goroutine that drives the device may use it.
 type feed struct {
 	feeder kernel.Feeder
 	source *loader.Loader
-	held   *kernel.Slab // fed, and not known to be read
+	held   *kernel.Slab // uploaded, and possibly still being read
 }
 
-// newFeed reserves slabs and starts filling them with the rows from index `first` on.
+// newFeed allocates slabs and starts to fill them with the rows from index `first` on.
 func newFeed(r kernel.Runner, p *program, l *dataset, first uint64, workers, ahead int) (*feed, error) {
 	feeder, ok := r.(kernel.Feeder)
 	if !ok {
 		return nil, errors.New("this device takes no rows from the host: use --data device")
 	}
-	slabs := ahead + 2 // beside those ahead: one on its way, one that the device reads
+	slabs := ahead + 2 // also one in transfer and one in use
 	if err := run.FitsHost(keyBatch, "the host", fmt.Sprintf("making rows %d batches ahead", ahead), p.plan.Batch(), int64(slabs)*slabBytes(p)); err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func newFeed(r kernel.Runner, p *program, l *dataset, first uint64, workers, ahe
 	return &feed{feeder: feeder, source: source}, nil
 }
 
-// slabBytes is what one batch of rows takes.
+// slabBytes returns the size of one batch of rows in bytes.
 func slabBytes(p *program) (n int64) {
 	for _, t := range p.fed() {
 		n += 4 * int64(t.Len()) * int64(p.plan.Program().Shards())
@@ -53,7 +53,7 @@ func slabBytes(p *program) (n int64) {
 	return n
 }
 
-// run feeds one step.
+// run uploads a batch and runs one step.
 func (f *feed) run(ctx context.Context) error {
 	s, err := f.source.Next(ctx)
 	if err != nil {

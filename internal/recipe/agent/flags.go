@@ -8,8 +8,7 @@ import (
 	"haul/internal/run"
 )
 
-// Errors in flags are reported before any file is read: checkpoints and histories may be large,
-// and a typing error has nothing to do with them.
+// Flags are checked before any file is read, because checkpoints and histories may be large.
 
 func checkData(f run.Flags) error {
 	switch data := f.String("data"); data {
@@ -40,13 +39,13 @@ func notBelowZero(f run.Flags, name string) error {
 	return nil
 }
 
-// checkTune reads the temperatures to try.
+// checkTune checks the temperatures to try.
 func checkTune(f run.Flags) error {
 	_, err := temperatures(f)
 	return err
 }
 
-// temperatures reads --tune: T, or T:S to search at S.
+// temperatures parses --tune: T, or T:S to search at temperature S.
 func temperatures(f run.Flags) (out []heat, err error) {
 	text := f.String("tune")
 	if text == "" {
@@ -73,7 +72,7 @@ func temperatures(f run.Flags) (out []heat, err error) {
 	return out, nil
 }
 
-// usualHeats are tried where eval_tune asks for it.
+// usualHeats returns the temperatures that eval_tune tries.
 func usualHeats() (out []heat) {
 	for _, use := range []float64{0.4, 0.7, 1} {
 		for _, search := range []float64{0.7, 1, 1.3} {
@@ -83,8 +82,8 @@ func usualHeats() (out []heat) {
 	return out
 }
 
-// atLeastOne refuses less of what a flag counts; 0 stands for the settings' own where it is not
-// given.
+// atLeastOne returns a check that refuses values below 1. An absent flag is 0 and stands for the
+// setting.
 func atLeastOne(name string) func(run.Flags) error {
 	return func(f run.Flags) error {
 		if n := f.Int(name); f.Changed(name) && n < 1 {
@@ -94,7 +93,7 @@ func atLeastOne(name string) func(run.Flags) error {
 	}
 }
 
-// checkJudging is all of the flags of an evaluation.
+// checkJudging checks all flags of an evaluation.
 func checkJudging(f run.Flags) error {
 	for _, flag := range about.EvalFlags {
 		if flag.Check != nil {

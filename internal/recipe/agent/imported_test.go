@@ -15,8 +15,8 @@ import (
 	"haul/internal/world/history"
 )
 
-// writeRecords makes histories of a world that nobody can play: six tasks, episodes of one to five
-// steps, streams of unequal length.
+// writeRecords makes histories of a world without rules: six tasks, episodes of one to five steps,
+// streams of unequal length.
 func writeRecords(t testing.TB) *history.Records {
 	return writeLabelled(t, []float64{-1, 0.25, 3}, false)
 }
@@ -112,8 +112,9 @@ func TestAutoLabels(t *testing.T) {
 	}
 }
 
-// TestImportedHistories: a run on histories of any world learns, is tested on tasks held out, and
-// says that nobody can play it; the device's copy of a mapped file is refused by name.
+// TestImportedHistories: a run on histories of any world learns, is tested on held-out tasks, and
+// notes that the world cannot be played. The error for a copy of a mapped file on the device names
+// it.
 func TestImportedHistories(t *testing.T) {
 	h, dev := writeRecords(t), openCPU(t, 2)
 	c := tinyAD(t, "train_n_stream=0", "train_source_timesteps=0", "train_timesteps=40", "train_batch_size=12", "validation_goals=1", "eval_tune=true")

@@ -12,7 +12,7 @@ import (
 	"haul/internal/run"
 )
 
-// EndInterval tests, evaluates and reports, each at its own interval and at the end.
+// EndInterval tests, evaluates and reports, each at its interval and at the end.
 func (t *trainer) EndInterval(ctx context.Context, s *run.Interval) (_ *run.Outcome, err error) {
 	i, c := t.Progress.Updates, t.cfg
 	due := func(every int) bool { return i%every == 0 || i == c.TrainTimesteps }
@@ -58,7 +58,7 @@ func (t *trainer) EndInterval(ctx context.Context, s *run.Interval) (_ *run.Outc
 	return out, nil
 }
 
-// testLoss takes the loss on the held-out rows.
+// testLoss computes the loss on the held-out rows.
 func (t *trainer) testLoss(ctx context.Context) (*Test, error) {
 	began, i := time.Now(), t.Progress.Updates
 	if t.World != nil {
@@ -77,7 +77,7 @@ func (t *trainer) testLoss(ctx context.Context) (*Test, error) {
 	return row, nil
 }
 
-// evaluate lets agents with the present weights live.
+// evaluate runs agents with the current weights.
 func (t *trainer) evaluate(ctx context.Context) (*Evaluation, error) {
 	t.progress = run.ProgressNotes(t.Note, "evaluating in context")
 	e, err := t.eval.run(ctx)
@@ -87,7 +87,7 @@ func (t *trainer) evaluate(ctx context.Context) (*Evaluation, error) {
 	return e, err
 }
 
-// heldOut puts the best weights on the goals held out, at temperatures that were chosen on others.
+// heldOut evaluates the best weights on the held-out goals, at temperatures chosen on other goals.
 func (t *trainer) heldOut(ctx context.Context) (out *Evaluation, err error) {
 	best, err := loadShared(t.World, t.Device, t.Dir.Best())
 	if err != nil {
@@ -97,7 +97,7 @@ func (t *trainer) heldOut(ctx context.Context) (out *Evaluation, err error) {
 	tries, done := usualHeats(), 0
 	trials := len(tries) / best.atOnce(tries)
 	notes := run.ProgressNotes(t.Note, "testing the best agent")
-	progress := func(at, of int) { // of one trial, or of the test that follows them
+	progress := func(at, of int) { // of one trial, or of the test after the trials
 		if notes(done*of+at, (trials+1)*of); at == of {
 			done++
 		}
@@ -105,7 +105,7 @@ func (t *trainer) heldOut(ctx context.Context) (out *Evaluation, err error) {
 	return best.tuned(ctx, EvalOptions{History: t.History, World: t.World, Progress: progress}, tries)
 }
 
-// headMeans are a classifier's loss and hits per label; 0 where nothing was labelled.
+// headMeans returns a classifier's loss and accuracy per label, both 0 without labels.
 func headMeans(h plan.HeadSums) (loss, acc float64) {
 	if h.Labels == 0 {
 		return 0, 0
@@ -113,7 +113,7 @@ func headMeans(h plan.HeadSums) (loss, acc float64) {
 	return h.Loss / float64(h.Labels), float64(h.Hits) / float64(h.Labels)
 }
 
-// report is what the iterations since the last one came to.
+// report summarises the iterations since the last report.
 func (t *trainer) report(s *run.Interval) *Report {
 	c, i := t.cfg, t.Progress.Updates
 	n, parts := float64(s.Updates), float64(c.GradientAccumulationSteps)
@@ -130,7 +130,7 @@ func (t *trainer) report(s *run.Interval) *Report {
 	return r
 }
 
-// Finish is how the run ended; what was not judged in this process is judged again.
+// Finish returns the closing report of a run. It repeats tests that this process has not made.
 func (t *trainer) Finish(ctx context.Context) (*report.Ending, error) {
 	at := t.Progress
 	sum := &Summary{Iterations: at.Updates, Sequences: uint64(at.Updates) * uint64(t.cfg.TrainBatchSize*t.cfg.GradientAccumulationSteps), Seconds: at.Elapsed,
@@ -154,7 +154,7 @@ func (t *trainer) Finish(ctx context.Context) (*report.Ending, error) {
 		}
 	}
 	sum.Test, sum.Evaluation = *t.lastTest, t.lastEval
-	t.view.used = t.lastEval // a run that ended in another process is drawn too
+	t.view.used = t.lastEval // also drawn if the run ended in another process
 	if t.chooses() && t.cfg.EvalTune {
 		if sum.HeldOut, err = t.heldOut(ctx); err != nil {
 			return nil, err

@@ -9,8 +9,8 @@ import (
 	"haul/internal/kernel/host"
 )
 
-// TestLabelsOfRooms: of histories in rooms labels best are what hindsight holds best, and labels
-// found are that once the sequence has told of a reward, before it what the learner did.
+// TestLabelsOfRooms: in rooms, labels "best" are the best actions in hindsight. Labels "found" are
+// the same after the sequence has shown a reward, and the learner's actions before that.
 func TestLabelsOfRooms(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	labels := map[string][]int32{}

@@ -13,12 +13,13 @@ import (
 	"haul/internal/world"
 )
 
-// What a reader could break: agents that act in another program's loop follow the rules of those
-// that this program evaluates (context.go, batch.go). They act together: an agent that has read
-// everything waits for those that read a pruned context again. Meanwhile it is fed its last
-// token once more, which writes the same keys and values to the same place.
+// Agents in another program's loop follow the same rules as agents that this program evaluates
+// (context.go, batch.go). They act together: an agent that has read everything waits for agents that
+// read a pruned context again. Meanwhile it reads its last token again, which writes the same keys
+// and values to the same position.
 
-// Live is agents with contexts of their own, whose world is elsewhere. It belongs to one goroutine.
+// Live is a set of agents with separate contexts that act in external environments. Only one
+// goroutine may use it.
 type Live struct {
 	World world.World
 	agent *Agent
@@ -28,20 +29,20 @@ type Live struct {
 	seed  uint64
 	heat  heat
 	lives []life
-	width int    // of a row of logits
-	note  string // what Note says next
-	noted bool   // it has been said
+	width int    // per row of logits
+	note  string // the next result of Note
+	noted bool   // whether Note has returned it
 }
 
-// life is one agent's.
+// life is the state of one agent.
 type life struct {
 	context agentContext
 	steps   uint32
-	action  int  // that it took last
-	begun   bool // it has acted in its present life
+	action  int  // its last action
+	begun   bool // whether it has acted since its context was cleared
 }
 
-// LiveOptions say how agents act.
+// LiveOptions configures how agents act.
 type LiveOptions struct {
 	Agents      int
 	Temperature *float64 // nil: eval_temperature
@@ -49,7 +50,7 @@ type LiveOptions struct {
 	Seed        *uint64  // nil: seed
 }
 
-// NewLive puts a checkpoint's agent on a device, so many times.
+// NewLive compiles a checkpoint's agent for a device, for the number of agents in o.
 func NewLive(dev kernel.Device, path string, o LiveOptions) (*Live, error) {
 	if o.Agents < 1 {
 		return nil, fmt.Errorf("%d agents: at least 1 is needed", o.Agents)
@@ -87,25 +88,24 @@ func (l *Live) begin(agents int, rules *contextRules) {
 	}
 }
 
-// Close takes the agents off their device.
+// Close frees the agents' memory on the device.
 func (l *Live) Close() error { return l.close() }
 
-// Settings are those that the agent was trained with.
+// Settings returns the settings that the agent was trained with.
 func (l *Live) Settings() *config.AD { return l.agent.Config }
 
-// Agents is how many there are.
+// Agents returns the number of agents.
 func (l *Live) Agents() int { return len(l.lives) }
 
-// Heat is the temperatures that agents act at: using what they found, and searching.
+// Heat returns the temperatures that agents act at: after a reward was found, and before.
 func (l *Live) Heat() (use, search float64) { return l.heat.use, l.heat.search }
 
-// ErrLine marks what is wrong with what agents were told, not with them.
+// ErrLine marks an error in a request to the agents. The agents remain usable after it.
 var ErrLine = errors.New("")
 
-// Act tells every agent what it observes and what its last action paid, and writes what each does.
-// Agents that are to forget begin a new life first, on a task that they know nothing of; forget may
-// be nil. The reward of a life's first step is not read. On an error no agent has been told
-// anything.
+// Act gives every agent its observation and the reward of its last action, and writes each agent's
+// action. Agents with a true value in forget clear their context first, to start an unknown task;
+// forget may be nil. The first reward after that is ignored. After an error no agent has changed.
 func (l *Live) Act(actions []int, observed [][]float64, rewards []float64, forget []bool) error {
 	if len(observed) != len(l.lives) || len(rewards) != len(l.lives) || len(actions) != len(l.lives) {
 		return fmt.Errorf("%d observations and %d rewards: want one for each of %d agents%w", len(observed), len(rewards), len(l.lives), ErrLine)
@@ -163,7 +163,7 @@ func (l *Live) Act(actions []int, observed [][]float64, rewards []float64, forge
 	return nil
 }
 
-// think reads every token that is unread, and returns the logits after the last of each agent.
+// think reads all unread tokens and returns the logits after each agent's last token.
 func (l *Live) think() ([]float32, error) {
 	index, at, _, logits := l.net.buffers()
 	for behind := true; behind; {
@@ -186,7 +186,7 @@ func (l *Live) think() ([]float32, error) {
 	return logits, nil
 }
 
-// read turns an observation into the integers of its fields.
+// read converts an observation to the integers of its fields.
 func (l *Live) read(to []int32, observed []float64, agent int) error {
 	if len(observed) != len(to) {
 		return fmt.Errorf("the observation of agent %d has %d fields, the world has %d%w", agent, len(observed), len(to), ErrLine)
@@ -207,12 +207,12 @@ func (l *Live) read(to []int32, observed []float64, agent int) error {
 	return nil
 }
 
-// fewRewards is how many values of a reward stand for themselves. More may be the levels of rewards
-// of any size, which lie between them as a rule.
+// fewRewards is the number of values up to which rewards count as exact. More values may be levels
+// of continuous rewards, which usually lie between levels.
 const fewRewards = 16
 
-// strange notes the first reward that is unlike all that the agent has learned from: beyond them,
-// or between them where they are few.
+// strange notes the first reward that differs from all known ones: outside their range or, if there
+// are few values, between two of them.
 func (l *Live) strange(reward float64, known []float64) {
 	least, most := known[0], known[len(known)-1]
 	taken := known[nearest(known, reward)]
@@ -228,15 +228,14 @@ func (l *Live) strange(reward float64, known []float64) {
 	}
 }
 
-// Note is what agents made of something that they were told and do not know, said once; "" for
-// nothing.
+// Note returns a note on unknown input that the agents received, once; otherwise "".
 func (l *Live) Note() string {
 	note := l.note
 	l.note = ""
 	return note
 }
 
-// nearest is the index of the value of a reward that is nearest.
+// nearest returns the index of the value that is nearest to v.
 func nearest(values []float64, v float64) int {
 	i, found := slices.BinarySearch(values, v)
 	if found || i == 0 {

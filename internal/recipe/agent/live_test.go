@@ -10,9 +10,9 @@ import (
 	"haul/internal/world"
 )
 
-// TestLiveAgentsActAsEvaluatedOnes: agents in a loop of somebody else's earn, episode by episode,
-// what they earn in this program's own, with compressed contexts, with contexts that lose their
-// oldest episode, with tokens that tell the last observation, and with shared keys.
+// TestLiveAgentsActAsEvaluatedOnes: agents in another program's loop get the same return in every
+// episode as in this program's, with compressed contexts, with contexts that drop their oldest
+// episode, with tokens that contain the last observation, and with shared keys.
 func TestLiveAgentsActAsEvaluatedOnes(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	for _, sets := range [][]string{nil, {"last_observation=true"}, {"tf_n_head=4", "tf_n_kv_head=2", "tf_positions=rotary"}, {"use_compressed_context=false", "n_transit=10", "last_observation=true"}} {
@@ -48,7 +48,7 @@ func TestLiveAgentsActAsEvaluatedOnes(t *testing.T) {
 		}
 		earned := make([]float64, episodes)
 		for step := range episodes * game.Limit() {
-			if step == 3 { // what cannot be understood tells nobody anything
+			if step == 3 { // an invalid request reaches no agent
 				bad := slices.Clone(observed)
 				bad[1] = []float64{0, math.NaN()}
 				if err := l.Act(actions, bad, rewards, nil); !errors.Is(err, ErrLine) || !strings.Contains(err.Error(), "agent 1 has NaN") {
@@ -88,9 +88,8 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// TestStrangeRewards: an agent that is told of a reward which its histories do not have says so
-// once, whether the reward lies beyond theirs or between them. Many values may be levels, and what
-// lies between levels is usual.
+// TestStrangeRewards: an agent notes once a reward that its histories do not contain, outside their
+// range or between their values. Many values may be levels, and a reward between levels is usual.
 func TestStrangeRewards(t *testing.T) {
 	levels := make([]float64, fewRewards+1)
 	for i := range levels {

@@ -12,9 +12,9 @@ import (
 	"haul/internal/world/grid"
 )
 
-// TestLongContextsReadInTurns: on a CPU the logits of a context of more than a thousand tokens,
-// read token by token into the cache, are those of one pass over all of them, before and behind
-// every length at which a kernel takes another tile, and when the context is full.
+// TestLongContextsReadInTurns: on a CPU, a context of more than a thousand tokens that is read
+// token by token into the cache has the same logits as one pass over all tokens. The lengths are
+// those around each change of a kernel's tile, and the full context.
 func TestLongContextsReadInTurns(t *testing.T) {
 	const longest = 1100
 	room := grid.Room{Size: 3, Horizon: 4}

@@ -13,7 +13,7 @@ import (
 	"haul/internal/world/history"
 )
 
-// card is a device with memory of its own, which compiling takes from.
+// card is a GPU: a device with separate memory, from which compiling allocates.
 type card struct {
 	kernel.Device
 	free int64
@@ -29,8 +29,8 @@ func (c *card) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner, e
 	return r, err
 }
 
-// TestRunMayFillACard: what a run has taken of a card is not asked for a second time, and what it
-// cannot have is refused before it is taken.
+// A run's memory is checked without counting what the run has already allocated, and too large an
+// allocation is refused before it is made.
 func TestRunMayFillACard(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	e, _ := trained(t, tinyAD(t), openReference(), h, DataDevice)
@@ -48,7 +48,7 @@ func TestRunMayFillACard(t *testing.T) {
 	}
 }
 
-// crowded is a card with little free, whatever is compiled.
+// crowded is a device whose memory is always almost full.
 type crowded struct {
 	kernel.Device
 	free int64
@@ -56,7 +56,7 @@ type crowded struct {
 
 func (c crowded) AvailableMemory() (int64, bool) { return c.free, true }
 
-// parts are what a step is recorded from and compiled with.
+// parts returns the dataset, model and store that a step is recorded from and compiled with.
 func parts(t *testing.T, dev kernel.Device, h *history.Rooms, cfg *config.AD) (*dataset, *model.AD, kernel.Store) {
 	t.Helper()
 	l, err := newDataset(h, cfg)

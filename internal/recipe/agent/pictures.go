@@ -9,7 +9,7 @@ import (
 	"haul/internal/world"
 )
 
-// The pictures of a run folder.
+// Pictures of a run folder.
 const (
 	curvesName    = "curves"
 	inContextName = "in_context"
@@ -30,7 +30,7 @@ func (v *view) Pictures() []report.Picture {
 	return out
 }
 
-// drawCurves draws the action head's loss and accuracy over iterations.
+// drawCurves draws the action head's loss and accuracy by iteration.
 func (v *view) drawCurves(w io.Writer, f draw.Format) error {
 	var loss, acc, heldLoss, heldAcc draw.Curve
 	loss.Name, heldLoss.Name = "training, with dropout", "held-out goals"
@@ -49,8 +49,8 @@ func (v *view) drawCurves(w io.Writer, f draw.Format) error {
 		draw.Panel{Title: "Actions predicted, %", X: "iteration", Curves: []draw.Curve{acc, heldAcc}})
 }
 
-// drawReturns draws the return of each episode in context beside the source learners' and the
-// optimum.
+// drawReturns draws the return of each episode in context, with the source learners' returns and
+// the optimum.
 func (e *Evaluation) drawReturns(w io.Writer, f draw.Format, name string) error {
 	var agent, source draw.Curve
 	agent.Name, source.Name = "agent, in its context", "source learner, by gradient"
@@ -70,7 +70,7 @@ func (e *Evaluation) drawReturns(w io.Writer, f draw.Format, name string) error 
 		Level: e.Optimal, LevelName: "optimum", FromZero: true})
 }
 
-// drawEpisodes draws an agent's first and last walk side by side.
+// drawEpisodes draws an agent's first and last trajectory next to each other.
 func (e *Evaluation) drawEpisodes(w io.Writer, f draw.Format, name string) error {
 	square := e.Game.(world.Map)
 	shown := func(caption string, x Episode) draw.Walk {
@@ -84,7 +84,7 @@ func (e *Evaluation) drawEpisodes(w io.Writer, f draw.Format, name string) error
 	return draw.Rooms(w, f, name, square.Side(), shown("first episode", e.FirstEpisode), shown(fmt.Sprintf("episode %d", e.Episodes), e.LastEpisode))
 }
 
-// drawable tells whether walks can be drawn.
+// drawable reports whether trajectories can be drawn.
 func (e *Evaluation) drawable() bool {
 	_, square := e.Game.(world.Map)
 	return square

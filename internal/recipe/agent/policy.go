@@ -16,9 +16,9 @@ import (
 
 // Agent is a trained in-context agent on a device.
 type Agent struct {
-	Config    *config.AD // what it was trained with
+	Config    *config.AD // settings of its training
 	World     world.World
-	Iteration int // updates done
+	Iteration int // number of updates
 	learned   []string
 	dev       kernel.Device
 	model     *model.AD
@@ -34,7 +34,7 @@ func Load(dev kernel.Device, path string) (*Agent, error) {
 	return load(dev, ck, at)
 }
 
-// loadShared is Load for ranks, of which rank 0 reads the file.
+// loadShared loads like Load on all ranks. Only rank 0 reads the file.
 func loadShared(w *comm.World, dev kernel.Device, path string) (*Agent, error) {
 	ck, err := run.LoadShared(w, path, Name)
 	if err != nil {
@@ -47,7 +47,7 @@ func loadShared(w *comm.World, dev kernel.Device, path string) (*Agent, error) {
 	return load(dev, ck, at)
 }
 
-// readCheckpoint is a checkpoint with its state, as far as they go without a device.
+// readCheckpoint reads a checkpoint and its state, without using a device.
 func readCheckpoint(path string) (*run.Checkpoint, *state, error) {
 	ck, err := run.Load(path, Name)
 	if err != nil {
@@ -84,13 +84,13 @@ func load(dev kernel.Device, ck *run.Checkpoint, at *state) (a *Agent, err error
 	return a, nil
 }
 
-// Close takes the agent off its device.
+// Close frees the agent's memory on the device.
 func (a *Agent) Close() error { return a.store.Close() }
 
-// Parameters is the number of learned numbers.
+// Parameters returns the number of parameters.
 func (a *Agent) Parameters() int { return a.model.Layout().Count() }
 
-// Evaluate lets copies of the agent learn goals in their contexts.
+// Evaluate runs copies of the agent that learn goals in their contexts.
 func (a *Agent) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, error) {
 	all, err := a.evaluateAll(ctx, o)
 	if err != nil {
@@ -99,7 +99,7 @@ func (a *Agent) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, error
 	return all[0], nil
 }
 
-// evaluateAll is Evaluate at each of the options' tries.
+// evaluateAll evaluates at each of the options' tries.
 func (a *Agent) evaluateAll(ctx context.Context, o EvalOptions) ([]*Evaluation, error) {
 	game, ok := a.World.(world.Game)
 	if !ok {
@@ -116,28 +116,28 @@ func (a *Agent) evaluateAll(ctx context.Context, o EvalOptions) ([]*Evaluation, 
 	return all, errors.Join(err, e.close())
 }
 
-// network is a forwarder on a device: the model over one token a row, the past in caches.
+// network is a forwarder on a device. It runs the model on one token per row and keeps earlier
+// tokens in caches.
 type network struct {
 	runner                    kernel.Runner
-	index, at, of, logits     *kernel.Tensor // of is nil where rows keep to their own caches
+	index, at, of, logits     *kernel.Tensor // nil if every row uses its own cache
 	hostIndex, hostAt, hostOf []int32
 	hostLogits                []float32
-	// The same slices as the runner takes them: putting one into an interface anew would allocate at
-	// every token.
+	// The same slices as interfaces, converted once so that a token allocates nothing.
 	boxIndex, boxAt, boxLogits any
-	// Of a device that is asked in one request: it and its memory, which the slices above are then.
+	// Set on a device that can run a step in one request. The slices above then lie in its memory.
 	asker kernel.Asker
 	ask   *kernel.Ask
 	once  func(step func() error) error
-	step  func() error // while a loop runs inside
+	step  func() error // set while a loop runs inside
 }
 
-// stepNodes is the size that a row counts as when rows are dealt to a CPU's workers: its one token,
-// and a past that is read but not computed.
+// stepNodes is the weight of a row when rows are divided over a CPU's workers: its token, and past
+// tokens that are read but not computed.
 const stepNodes = 4
 
-// newNetwork compiles the model for that many agents, `agents` on each goal, with contexts of that
-// capacity; key is what a user changes where so many do not fit.
+// newNetwork compiles the model for the given rows, `agents` on each goal, with contexts of the
+// given capacity. key is the setting or flag that an error about memory names.
 func newNetwork(dev kernel.Device, m *model.AD, store kernel.Store, rows, agents, capacity int, key string) (*network, error) {
 	p := plan.New("act", dev, rows, stepNodes, m.Layout())
 	n := &network{index: p.RowInts("index", p.B(), 1, m.Fields()), at: p.RowInts("at", p.B(), 1)}
@@ -154,7 +154,7 @@ func newNetwork(dev kernel.Device, m *model.AD, store kernel.Store, rows, agents
 		return nil, err
 	}
 	if n.of != nil {
-		asker := n.runner.(kernel.Asker) // as every device is that runs a batch as one shard
+		asker := n.runner.(kernel.Asker) // implemented by every device that runs a batch as one shard
 		if n.ask, err = asker.NewAsk([]*kernel.Tensor{n.index, n.at, n.of}, n.logits); err != nil {
 			return nil, errors.Join(err, n.runner.Close())
 		}
@@ -175,7 +175,7 @@ func (n *network) buffers() (index, at, of []int32, logits []float32) {
 	return n.hostIndex, n.hostAt, n.hostOf, n.hostLogits
 }
 
-// inside runs a loop of forwards where they cost least.
+// inside runs a loop of forwards in the cheapest way that the device has.
 func (n *network) inside(loop func() error) error {
 	if n.ask == nil {
 		return loop()

@@ -108,9 +108,8 @@ func TestEvaluationErrors(t *testing.T) {
 	}
 }
 
-// TestContextReadInTurnsEqualsOneReading: the logits that an agent acts on, its context read token
-// by token and again after pruning, are those of one pass over the same tokens as training makes
-// it.
+// TestContextReadInTurnsEqualsOneReading: an agent's context that is read token by token, and again
+// after pruning, has the same logits as one pass over the same tokens in training.
 func TestContextReadInTurnsEqualsOneReading(t *testing.T) {
 	for _, sets := range [][]string{nil, {"use_compressed_context=false", "n_transit=10"}, {"tf_positions=rotary"}, {"tf_n_kv_head=1"}, {"tf_n_head=4", "tf_n_kv_head=2", "tf_positions=rotary"}} {
 		cfg := tinyAD(t, sets...)
@@ -239,7 +238,7 @@ func TestThousandEpisodesOnADevice(t *testing.T) {
 	}
 }
 
-// TestCompiledADStep: what is measured is what is trained.
+// TestCompiledADStep: the compiled step is the step that a run trains with.
 func TestCompiledADStep(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	cfg := tinyAD(t)
@@ -317,7 +316,7 @@ func TestAgentsOnAGoalAreNotIndependent(t *testing.T) {
 	}
 }
 
-// TestFlagsReachAnEvaluation: what haul eval is told is what the agents live by.
+// TestFlagsReachAnEvaluation: the flags of haul eval configure the agents.
 func TestFlagsReachAnEvaluation(t *testing.T) {
 	dev, path := openReference(), historyFile(t, tinyHistory)
 	_, e := trainedAgent(t, dev, writeHistory(t, tinyHistory))
@@ -366,7 +365,7 @@ func TestGoalsThatChoseTheTemperatureAreNamed(t *testing.T) {
 	}
 }
 
-// lives are histories of which only tasks and learners' curves are asked for.
+// lives is a history with only tasks and learners' curves.
 type lives struct {
 	history.History
 	tasks  []world.Task
@@ -376,8 +375,7 @@ type lives struct {
 func (l lives) Tasks() []world.Task   { return l.tasks }
 func (l lives) Curve(i int) []float64 { return l.curves[i] }
 
-// TestLearnersOfUnequalLives: what learners earned in an episode is a mean over those that lived to
-// see it.
+// TestLearnersOfUnequalLives: the mean return of an episode is over the learners that reached it.
 func TestLearnersOfUnequalLives(t *testing.T) {
 	rules, err := newContextRules(tinyAD(t), 2, testRoom.Horizon)
 	if err != nil {

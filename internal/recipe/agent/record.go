@@ -13,7 +13,7 @@ import (
 	"haul/internal/world"
 )
 
-// newModel is the network of the settings for worlds of that space.
+// newModel returns the settings' network for worlds of the given space.
 func newModel(c *config.AD, space world.Space) (*model.AD, error) {
 	var observed []model.Vocabulary
 	for _, f := range space.Fields {
@@ -28,8 +28,8 @@ func newModel(c *config.AD, space world.Space) (*model.AD, error) {
 		Observed: observed, Actions: space.Actions, Rewards: len(space.Rewards), Values: c.Method == config.MethodIQL, Dropout: float32(c.Dropout), AttentionDropout: float32(c.AttnDropout), DropoutKey: c.Seed})
 }
 
-// cpuAlone says what to do where err is of a device without an op that a setting asks for; nil
-// where it is of something else.
+// cpuAlone returns advice if err reports that a device lacks an op that a setting needs, otherwise
+// nil.
 func cpuAlone(err error) error {
 	if err != nil && strings.HasSuffix(err.Error(), "no op "+new(kernel.ImplicitQ).Kind()) {
 		return fmt.Errorf("method iql runs on a CPU alone: use --device cpu (%w)", err)
@@ -37,14 +37,14 @@ func cpuAlone(err error) error {
 	return nil
 }
 
-// program is a recorded step over sequences. History is nil where the rows come from the host.
+// program is a recorded step over sequences. History is nil if the rows come from the host.
 type program struct {
 	plan    *plan.Plan
 	in      model.Sequences
 	history *kernel.Tensor
 }
 
-// fed lists what the host writes where it makes the rows, in a slab's order.
+// fed returns the tensors that the host writes if it makes the rows, in the order of a slab.
 func (p *program) fed() []*kernel.Tensor {
 	return []*kernel.Tensor{p.in.Index, p.in.Labels, p.in.First}
 }
@@ -55,15 +55,15 @@ func hostRows(p *plan.Plan, m *model.AD, tokens int) model.Sequences {
 		First: p.RowInts("first", p.B(), tokens)}
 }
 
-// recordStep records a training step, with a peer this process's share of it. With onDevice the
-// histories live there and the step draws its own rows from them.
+// recordStep records a training step, with a peer this rank's part of it. With onDevice the
+// histories are on the device and the step draws its rows from them.
 func recordStep(dev kernel.Device, m *model.AD, c *config.AD, l *dataset, onDevice bool, peer kernel.Peer) (*program, error) {
 	t := l.trainSpec.Tokens
 	p := plan.New("train", dev, c.TrainBatchSize, t, m.Layout())
 	out := &program{plan: p}
 	cuts := c.GradientParts
 	if dev.ShardSize(t) != kernel.WholeBatch {
-		cuts = 1 // a shard is part enough: rows of the batch are few, and the host may write them
+		cuts = 1 // a shard is a small enough part: batches have few rows, and the host may write them
 	}
 	if err := p.Divide(cuts, peer); err != nil {
 		return nil, fmt.Errorf("%s: %w", keyBatch, err)
@@ -83,7 +83,8 @@ func recordStep(dev kernel.Device, m *model.AD, c *config.AD, l *dataset, onDevi
 	}
 	sums := recordLoss(p, m, c, l.space, out.in)
 	p.Backward()
-	// An update takes the sum of its parts' gradients, the settings mean their average: with the
+	// The gradient of an update is the sum over parts, while the settings mean the average. A
+	// clipping norm and an eps that are larger by the number of parts give the same weights.
 	// clipping norm and eps as many times larger both give the same weights.
 	parts := float32(c.GradientAccumulationSteps)
 	p.Optimize(&kernel.AdamW{Beta1: c.Beta1, Beta2: c.Beta2, Eps: parts * float32(c.AdamEps), Decay: float32(c.WeightDecay),
@@ -92,9 +93,9 @@ func recordStep(dev kernel.Device, m *model.AD, c *config.AD, l *dataset, onDevi
 	return out, nil
 }
 
-// recordLoss records the network and what it learns by: the labels' cross-entropy or, by implicit
-// Q-learning, that of each action weighed by its advantage, beside the losses of the values that
-// tell the advantage.
+// recordLoss records the network and its loss: the cross-entropy of the labels or, with implicit
+// Q-learning, the cross-entropy of each action weighted by its advantage, plus the losses of the
+// values that the advantage is computed from.
 func recordLoss(p *plan.Plan, m *model.AD, c *config.AD, space world.Space, in model.Sequences) (sums *kernel.Tensor) {
 	if c.Method != config.MethodIQL {
 		return p.CrossEntropy("loss", m.Encode(p, in, true), in.Labels, m.Columns(), float32(c.LabelSmoothing), true)
@@ -108,11 +109,11 @@ func recordLoss(p *plan.Plan, m *model.AD, c *config.AD, space world.Space, in m
 	return p.WeighedCrossEntropy("loss", logits, in.Labels, weigh, m.Columns(), float32(c.LabelSmoothing), true)
 }
 
-// mostWeight is what an action weighs at most, however much better than expected it was.
+// mostWeight is the largest weight of an action's advantage.
 const mostWeight = 100
 
-// shares are rewards as shares of the one of largest size, so that an advantage weighs alike
-// whatever a world counts in.
+// shares returns rewards divided by the largest absolute reward, so that the weight of
+// an advantage does not depend on the unit of rewards.
 func shares(rewards []float64) []float32 {
 	most := 0.0
 	for _, r := range rewards {
@@ -127,8 +128,8 @@ func shares(rewards []float64) []float32 {
 	return out
 }
 
-// recordTest records the loss on rows that the host writes, without dropout; of ranks, each takes
-// its share of the rows where they divide.
+// recordTest records the loss on rows that the host writes, without dropout. If the number of rows
+// allows it, ranks divide the rows; the result reports whether they do.
 func recordTest(dev kernel.Device, m *model.AD, c *config.AD, tokens int, w *comm.World) (*program, bool) {
 	p := plan.New("test", dev, c.TestBatchSize, tokens, m.Layout())
 	shared := w != nil && p.Cut(w.Share()) == nil
@@ -137,7 +138,7 @@ func recordTest(dev kernel.Device, m *model.AD, c *config.AD, tokens int, w *com
 	return &program{plan: p, in: in}, shared
 }
 
-// learningRate is the rate of iteration i, from 1, as the device's schedule has it.
+// learningRate returns the rate of iteration i, counted from 1, as the device computes it.
 func learningRate(c *config.AD, i int) float64 {
 	if i <= c.NumWarmupSteps {
 		return c.LR * float64(i) / float64(c.NumWarmupSteps)
@@ -146,6 +147,6 @@ func learningRate(c *config.AD, i int) float64 {
 	return c.MinLR + (c.LR-c.MinLR)*(1+math.Cos(math.Pi*share))/2
 }
 
-// stepFLOPs is the work of training on that many rows, by formula: forward, and twice that for the
-// gradient.
+// stepFLOPs returns the floating-point operations of training on rows, by formula: the forward
+// pass, and twice as much for the gradient.
 func stepFLOPs(m *model.AD, tokens int, rows int64) int64 { return 3 * rows * m.FLOPs(tokens) }

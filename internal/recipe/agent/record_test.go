@@ -110,8 +110,8 @@ func TestRunHearsTheRate(t *testing.T) {
 	}
 }
 
-// TestFiguresAreThoseOfTheAgents: means, standard errors and shares, worked out again from what
-// each agent earned. One agent stands on each goal, so that agents and goals are the same sample.
+// TestFiguresAreThoseOfTheAgents: means, standard errors and shares, recomputed from each agent's
+// returns. One agent has each goal, so that agents and goals are the same sample.
 func TestFiguresAreThoseOfTheAgents(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	goals := []int{1, 3, 5, 8}

@@ -8,17 +8,17 @@ import (
 	"haul/internal/world"
 )
 
-// What a reader could break: a sequence has one name for an object, from its first token to its
-// last, in all fields of observations; labels, actions and rewards keep theirs.
+// In a sequence, an object has the same name in all tokens and in all fields of observations.
+// Labels, actions and rewards are not renamed.
 
-// renamer gives things that differ by name alone other names.
+// renamer permutes values that differ only by name, as data augmentation.
 type renamer struct {
 	sets     [][]int32
-	observed int // fields of a token that tell of observations; they come first
-	width    int // words of a token
+	observed int // number of a token's fields that describe observations; they come first
+	width    int // per token
 }
 
-// newRenamer asks the world of the histories for its names.
+// newRenamer reads the sets of interchangeable names from the world of the histories.
 func newRenamer(l *dataset) (*renamer, error) {
 	named, ok := l.world.(world.Named)
 	if !ok {
@@ -27,11 +27,11 @@ func newRenamer(l *dataset) (*renamer, error) {
 	return &renamer{named.Names(), len(l.trainSpec.Fields) - 2, l.trainSpec.Width()}, nil
 }
 
-// renames numbers the draws of rename past those of the row itself (kernel.RegionSpec.Row) and
-// before choices.
+// renames is the first index of rename's random numbers. It lies above the indices of
+// kernel.RegionSpec.Row and below choices.
 const renames = 1 << 30
 
-// rename swaps names in row g of spec, whose sequences begin where first says.
+// rename permutes the names in row g of spec, whose sequences begin as first says.
 func (r *renamer) rename(index, first []int32, spec *kernel.RegionSpec, g uint64) {
 	var to [world.MaxSize]int32
 	for k := range first {
@@ -47,7 +47,7 @@ func (r *renamer) rename(index, first []int32, spec *kernel.RegionSpec, g uint64
 	}
 }
 
-// draw shuffles every set: a word of chance for each value.
+// draw shuffles every set with one random word per value.
 func (r *renamer) draw(to *[world.MaxSize]int32, spec *kernel.RegionSpec, g uint64, at uint32) {
 	for i := range to {
 		to[i] = int32(i)

@@ -34,8 +34,9 @@ func searched(t *testing.T) history.History {
 	return h
 }
 
-// TestRename: in a sequence every thing has one other name, of its own set and no other thing's;
-// what has no such name, labels, actions and rewards stay, and the next sequence has others.
+// TestRename: within a sequence, every object has one new name from its set, which no other object
+// has. Values without names, labels, actions and rewards do not change. The next sequence has other
+// names.
 func TestRename(t *testing.T) {
 	h := searched(t)
 	for _, compressed := range []string{"false", "true"} {

@@ -6,8 +6,8 @@ import (
 	"haul/internal/config"
 )
 
-// A context without compression gives up one episode when it is full, whatever its length; with
-// compression it holds two regions and their marks.
+// A full context without compression drops one episode, of any length. With compression it holds
+// two regions and their marks.
 func TestContextRulesFollowTheSettings(t *testing.T) {
 	for _, c := range []struct {
 		transit, horizon, keep int

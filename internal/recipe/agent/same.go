@@ -11,9 +11,9 @@ import (
 	"haul/internal/world/history"
 )
 
-// SameStart says why a run's checkpoint cannot stand for a run on the histories of this file: it
-// has learned from others, or began with other weights than those of from (nil: its own). A file
-// that is gone tells nothing.
+// SameStart returns nil if a run's checkpoint comes from a run on the histories of this file whose
+// initial weights were those of checkpoint from (nil: a random initialisation). Otherwise the error
+// gives the difference. A missing file of histories is not compared.
 func SameStart(checkpoint, histories string, from *run.Checkpoint) error {
 	ck, at, err := readCheckpoint(checkpoint)
 	if err != nil {

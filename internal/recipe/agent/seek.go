@@ -10,32 +10,32 @@ import (
 	"haul/internal/world"
 )
 
-// What a reader could break: a label of a search is a function of the tokens up to its own, of
-// where actions lead and, if several actions are equally good, of chance. It uses nothing of the
-// task, so that an agent learns to search also for goals that no history has.
+// The label of a search depends only on the tokens up to its own, on the world's transitions and,
+// if several actions are equally good, on a random number. It uses nothing of the task, so that an
+// agent learns to search for goals that no history has.
 
-// seeker makes the labels of a search. Until a context has shown where a stage of the task is paid
-// (Dark Room has one stage, Key-to-Door the key and the door), the label is an action of a shortest
-// way to a state that the context has not shown in that stage. From then on the label stays what
-// hindsight holds best. Where actions lead is read off the histories themselves.
+// seeker makes exploration labels. A task has stages (Dark Room one; Key-to-Door the key and the
+// door). Until a context has shown the reward of a stage, the label is the first action of a
+// shortest path to a state that the context has not shown in that stage. Afterwards the label stays
+// the best action in hindsight. The transitions of the world are read from the histories.
 type seeker struct {
-	sizes   []int // of the fields of an observation
-	width   int   // words of a token
-	reward  int   // its place in a token; the type follows it
+	sizes   []int // by field of an observation
+	width   int   // per token
+	reward  int   // index of the reward in a token; the type follows it
 	actions int
 	stages  int
-	limit   int // steps of an episode
+	limit   int // per episode
 	states  int
-	next    []int32  // [state, action]: where it leads; -1: never tried
-	depth   int      // distances lie below it
-	words   int      // of a set of states
-	rings   []uint64 // [state, distance]: the states that are so many actions away
+	next    []int32  // [state, action]: the next state; -1: never tried
+	depth   int      // upper bound of all distances
+	words   int      // words per set of states
+	rings   []uint64 // [state, distance]: the set of states at that distance
 }
 
-// mostStates is how many states a world may have that agents learn to search.
+// mostStates is the largest number of states of a world with exploration labels.
 const mostStates = 1024
 
-// newSeeker reads where actions lead off the histories to learn from.
+// newSeeker reads the world's transitions from the histories to learn from.
 func newSeeker(l *dataset) (*seeker, error) {
 	staged, ok := l.world.(world.Staged)
 	if !ok {
@@ -59,7 +59,7 @@ func newSeeker(l *dataset) (*seeker, error) {
 	return s, nil
 }
 
-// episodes calls do with the records of every episode to learn from.
+// episodes calls do with the records of each episode to learn from.
 func (l *dataset) episodes(do func(records []int32, stride int)) {
 	spec := &l.trainSpec
 	if x := spec.Unequal; x != nil {
@@ -84,7 +84,7 @@ func (l *dataset) episodes(do func(records []int32, stride int)) {
 	}
 }
 
-// follow notes where the actions of an episode led; after the last nobody looked.
+// follow notes the transitions of an episode. The result of its last action was not observed.
 func (s *seeker) follow(records []int32, stride int) {
 	value := func(record []int32, b int) int { return int(record[b/4] >> (uint(8*b) & 31) & 0xff) }
 	last, action := -1, 0
@@ -100,10 +100,10 @@ func (s *seeker) follow(records []int32, stride int) {
 	}
 }
 
-// measure finds the states at every distance from each.
+// measure computes the states at every distance from each state.
 func (s *seeker) measure() {
 	s.words = (s.states + 63) / 64
-	far := make([]int, s.states*s.states) // actions from one to another; -1: no way
+	far := make([]int, s.states*s.states) // number of actions from one state to another; -1: no path
 	queue := make([]int32, 0, s.states)
 	for from := range s.states {
 		to := far[from*s.states:][:s.states]
@@ -133,12 +133,12 @@ func (s *seeker) measure() {
 	}
 }
 
-// ring is the states n actions away.
+// ring returns the set of states at distance n.
 func (s *seeker) ring(state, n int) []uint64 {
 	return s.rings[(state*s.depth+n)*s.words:][:s.words]
 }
 
-// search is what a context has shown so far.
+// search holds the states and rewards that a context has shown so far.
 type search struct {
 	stage, clock int
 	found        [maxStages]bool
@@ -147,14 +147,13 @@ type search struct {
 
 const maxStages = 2
 
-// choices numbers the draws of relabel past those of the row itself (kernel.RegionSpec.Row).
+// choices is the first index of relabel's random numbers, above those of kernel.RegionSpec.Row.
 const choices = 1 << 31
 
-// relabel writes the labels of the searches in row g of spec, whose other labels are the best
-// actions.
+// relabel writes the exploration labels in row g of spec. The other labels are the best actions.
 func (s *seeker) relabel(labels, index, first []int32, spec *kernel.RegionSpec, g uint64) {
 	var at search
-	begins := true // the token begins a region, and so an episode
+	begins := true // the token begins a region and therefore an episode
 	for k := range first {
 		if int(first[k]) == k {
 			at, begins = search{}, true
@@ -167,7 +166,7 @@ func (s *seeker) relabel(labels, index, first []int32, spec *kernel.RegionSpec, 
 		at.move(s, token[s.reward] > 0, begins)
 		begins = false
 		if at.stage >= s.stages {
-			continue // all is done
+			continue // all stages are found
 		}
 		state := 0
 		for f, size := range s.sizes {
@@ -178,7 +177,7 @@ func (s *seeker) relabel(labels, index, first []int32, spec *kernel.RegionSpec, 
 		if !at.found[at.stage] {
 			labels[2*k] = s.towards(state, seen, func(n int) int {
 				if n == 1 {
-					return 0 // whatever is drawn
+					return 0 // for any random number
 				}
 				return int(rng.Below(rng.At(spec.Seed, g, choices|uint32(k), spec.Purpose)[0], uint32(n)))
 			})
@@ -186,9 +185,10 @@ func (s *seeker) relabel(labels, index, first []int32, spec *kernel.RegionSpec, 
 	}
 }
 
-// move takes a token's reward in. The reward that a region's first token tells of was paid at the
-// end of an episode that is not in the context: it is the last stage's. Where the last stage's ends
-// an episode, the next is not told from the rest of this one: all is found by then.
+// move updates the search with a token's reward. A region's first token holds the reward of the end
+// of an episode before the context, which is the last stage's. If that reward ends an episode,
+// nothing marks the start of the next episode; this does not matter, because all stages are found
+// by then.
 func (x *search) move(s *seeker, paid, begins bool) {
 	if begins {
 		x.stage, x.clock = 0, 0
@@ -209,17 +209,17 @@ func (x *search) move(s *seeker, paid, begins bool) {
 	}
 }
 
-// towards is an action of a shortest way to a state that is not in seen, where several are the one
-// that pick names; -1 where there is none.
+// towards returns the first action of a shortest path to a state that is not in seen, or -1 if
+// there is none. pick chooses among several such actions.
 func (s *seeker) towards(state int, seen []uint64, pick func(n int) int) int32 {
 	next := s.next[state*s.actions:][:s.actions]
 	for n := 1; n < s.depth; n++ {
-		good, count := uint64(0), 0 // actions, a bit each
+		good, count := uint64(0), 0 // one bit per action
 		for a, to := range next {
 			switch {
 			case to < 0:
 				continue
-			case n == 1 && seen[to/64]>>(to%64)&1 != 0: // most often all that is asked
+			case n == 1 && seen[to/64]>>(to%64)&1 != 0: // the usual case
 				continue
 			case n > 1 && !s.any(int(to), n-1, seen):
 				continue
@@ -237,7 +237,7 @@ func (s *seeker) towards(state int, seen []uint64, pick func(n int) int) int32 {
 	return -1
 }
 
-// any tells whether a state n actions away is not in seen.
+// any reports whether a state at distance n is not in seen.
 func (s *seeker) any(state, n int, seen []uint64) bool {
 	for i, w := range s.ring(state, n) {
 		if w&^seen[i] != 0 {

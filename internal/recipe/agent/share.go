@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 )
 
-// lived is the result of a rank's agents together.
+// lived is the combined result of a rank's agents.
 type lived struct {
 	Runs, Tokens int64
 	Count        int64
@@ -14,7 +14,7 @@ type lived struct {
 	Longest      int
 }
 
-// gather puts the lives of all ranks' agents together, as if one process had run them.
+// gather combines the results of all ranks' agents, as if one process had run them.
 func (e *evaluator) gather(stopped bool) error {
 	own, all := e.batch, e.all
 	seen := len(own.first[0].seen)

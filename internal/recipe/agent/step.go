@@ -11,9 +11,8 @@ import (
 	"haul/internal/world/history"
 )
 
-// CompileStep records the training step of an agent with these settings, its histories on the
-// device, and compiles it with the initial weights. h may be nil: random transitions then
-// replace the histories, at the same cost.
+// CompileStep compiles the training step of an agent with these settings and its initial weights.
+// The histories are on the device. If h is nil, random transitions replace them, at the same cost.
 func CompileStep(dev kernel.Device, c *config.AD, h history.History) (step *run.Step, err error) {
 	var l *dataset
 	if h == nil {
@@ -54,7 +53,7 @@ func CompileStep(dev kernel.Device, c *config.AD, h history.History) (step *run.
 		Shape: fmt.Sprintf("%d rows of %d tokens per step", c.TrainBatchSize, tokens), Facts: map[string]any{"tokens": tokens}}, nil
 }
 
-// control is the block of an agent's run: the schedule moves on the device.
+// control returns the Control block of a run. The device computes the schedule.
 func control(c *config.AD) kernel.Control {
 	return kernel.Control{LearningRate: float32(c.LR), Temperature: 1}
 }

@@ -17,20 +17,21 @@ import (
 	"haul/internal/world/history"
 )
 
-// keyBatch is the key that the training step grows with.
+// keyBatch is the setting that the memory of the training step grows with.
 const keyBatch = "train_batch_size"
 
-// state is what a run carries along beside what every run does.
+// state is the recipe's own part of a checkpoint's state.
 type state struct {
-	Room      json.RawMessage `json:"room"`         // the world
-	Path      string          `json:"history_path"` // of the learning histories, absolute; a run or an evaluation that is told of no others looks there
-	Histories string          `json:"histories"`    // checksum of what is learned from
-	// Learned are the goals whose histories are learned from: whatever another file holds out, these
-	// are not.
+	Room json.RawMessage `json:"room"` // the world
+	// absolute path of the learning histories; the default of a resumed run and of an evaluation
+	Path      string `json:"history_path"`
+	Histories string `json:"histories"` // checksum of the words that are learned from
+	// Learned are the goals that are learned from. They never count as held out, even if another
+	// file holds them out.
 	Learned []json.RawMessage `json:"learned"`
 }
 
-// newState is that of a run's beginning.
+// newState returns the state at the start of a run.
 func newState(d *dataset, path string) (at state, err error) {
 	at = state{Path: path, Histories: d.checksum}
 	for _, t := range d.learned {
@@ -40,10 +41,10 @@ func newState(d *dataset, path string) (at state, err error) {
 	return at, err
 }
 
-// world is the one that a checkpoint's agent was trained in.
+// world returns the world that a checkpoint's agent was trained in.
 func (at *state) world() (world.World, error) { return history.ParseWorld(at.Room) }
 
-// names are the tasks that are learned from.
+// names returns the names of the tasks that are learned from.
 func (at *state) names() (out []string) {
 	for _, t := range at.Learned {
 		out = append(out, string(t))
@@ -51,7 +52,7 @@ func (at *state) names() (out []string) {
 	return out
 }
 
-// trainer is AD at work. An update is one iteration: as many steps as its gradient has parts.
+// trainer trains AD. An update is one iteration: as many steps as its gradient has parts.
 type trainer struct {
 	*run.Setup
 	*Task
@@ -59,20 +60,20 @@ type trainer struct {
 	dataset   *dataset
 	model     *model.AD
 	store     kernel.Store
-	mean      *run.Average // average_decay only
+	mean      *run.Average // only with average_decay
 	program   *program
 	step      kernel.Runner
-	feed      *feed // nil with the histories on the device
+	feed      *feed // nil if the histories are on the device
 	test      kernel.Runner
-	testWorld *comm.World // ranks that share the test's rows; nil: each rank has them all
-	eval      *evaluator  // nil where the world cannot be played
+	testWorld *comm.World // ranks that divide the test's rows; nil: each rank has all rows
+	eval      *evaluator  // nil if the world cannot be played
 	at        state
 	view      *view
-	perRow    int64 // operations of a row
+	perRow    int64 // floating-point operations per row
 
-	progress func(done, of int) // of the evaluation under way
+	progress func(done, of int) // of the current evaluation
 
-	// What is known of the present weights.
+	// Results for the current weights.
 	lastTest *Test
 	lastEval *Evaluation
 }
@@ -86,7 +87,7 @@ func newTrainer(s *run.Setup, task *Task) (*trainer, error) {
 	return t, nil
 }
 
-// compile allocates weights and programs, after asking whether there is room.
+// compile allocates weights and programs. It returns an error if they do not fit into memory.
 func (t *trainer) compile() error {
 	var err error
 	if t.dataset, err = newDataset(t.History, t.cfg); err != nil {
@@ -128,7 +129,7 @@ func (t *trainer) compile() error {
 			return err
 		}
 	}
-	var where []int // nil: the goals held out
+	var where []int // nil: the held-out goals
 	if t.cfg.ValidationGoals > 0 {
 		_, where, _ = goals(t.History, t.cfg)
 	}
@@ -141,8 +142,8 @@ func (t *trainer) compile() error {
 	return run.FitsCompiled(keyBatch, t.Device, "the run", t.cfg.TrainBatchSize, t.Memory())
 }
 
-// compileStep compiles the training step with its histories where they are asked for, and writes
-// them there.
+// compileStep compiles the training step and, if the histories go onto the device, writes them
+// there.
 func compileStep(dev kernel.Device, m *model.AD, c *config.AD, d *dataset, store kernel.Store, data string, peer kernel.Peer) (*program, kernel.Runner, error) {
 	if d.indexed && data == DataDevice {
 		return nil, nil, errors.New("imported histories are read from their file: leave them on the host with --data host")
@@ -180,7 +181,7 @@ func compileStep(dev kernel.Device, m *model.AD, c *config.AD, d *dataset, store
 	return p, r, nil
 }
 
-// fitsWithout says that the step would fit with its histories on the host.
+// fitsWithout reports whether the step would fit with its histories on the host.
 func fitsWithout(dev kernel.Device, m *model.AD, c *config.AD, d *dataset, peer kernel.Peer) bool {
 	p, err := recordStep(dev, m, c, d, false, peer)
 	return err == nil && run.Fits(keyBatch, dev, "", 0, run.LeastMemory(dev, p.plan.Program())) == nil
@@ -201,7 +202,7 @@ func (t *trainer) Sets() []run.Set {
 	return sets
 }
 
-// Shipped are the weights that are judged, where they are a mean.
+// Shipped returns the averaged weights that are evaluated and saved, or nil without an average.
 func (t *trainer) Shipped() kernel.Store {
 	if t.mean == nil {
 		return nil
@@ -209,7 +210,8 @@ func (t *trainer) Shipped() kernel.Store {
 	return t.mean.Store
 }
 
-// Restore refuses to go on with other data, and starts the loader at the first row.
+// Restore refuses to continue with other data, and starts the loader at the first row of the next
+// update.
 func (t *trainer) Restore(_ context.Context, ck *run.Checkpoint, _ bool) error {
 	if ck != nil {
 		was, err := t.at.world()
@@ -222,7 +224,7 @@ func (t *trainer) Restore(_ context.Context, ck *run.Checkpoint, _ bool) error {
 		if t.at.Histories != t.dataset.checksum {
 			return fmt.Errorf("resume %s: the run was started with other learning histories (checksum %s, these have %s): give it its own with --history", t.Dir.Path(), t.at.Histories, t.dataset.checksum)
 		}
-		t.at.Path = t.Path // where they lie this time
+		t.at.Path = t.Path // their path in this run
 	}
 	if err := t.step.SetControl(control(t.cfg)); err != nil || t.program.history != nil {
 		return err
@@ -232,7 +234,7 @@ func (t *trainer) Restore(_ context.Context, ck *run.Checkpoint, _ bool) error {
 	return err
 }
 
-// workers is how many goroutines make rows.
+// workers returns the number of goroutines that make rows.
 func (t *trainer) workers() int {
 	if t.Workers > 0 {
 		return t.Workers
@@ -240,12 +242,12 @@ func (t *trainer) workers() int {
 	return t.cfg.NumWorkers
 }
 
-// Prepare has nothing left to do.
+// Prepare does nothing.
 func (t *trainer) Prepare(context.Context) error { return nil }
 
 func (t *trainer) Total() int { return t.cfg.TrainTimesteps }
 
-// Next is the first iteration after `done` that something follows.
+// Next returns the first iteration after `done` that a test, evaluation or report follows.
 func (t *trainer) Next(done int) int {
 	c, next := t.cfg, t.cfg.TrainTimesteps
 	for _, every := range [...]int{c.SummaryInterval, c.EvalInterval, c.GenInterval, c.CkptInterval} {
@@ -261,7 +263,7 @@ func (t *trainer) Place(updates int) string {
 	return fmt.Sprintf("after iteration %d of %d", updates, t.cfg.TrainTimesteps)
 }
 
-// Begin forgets what was known of the weights.
+// Begin drops the results of the old weights.
 func (t *trainer) Begin() error {
 	t.lastTest, t.lastEval = nil, nil
 	return nil
@@ -283,16 +285,16 @@ func (t *trainer) Update(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// an update that has begun is finished, or abandoned with all its parts
+		// a started update is finished, or aborted with all its parts
 		ctx = context.Background()
 	}
 	return nil
 }
 
-// Abandon gives the update under way up.
+// Abandon aborts the current update.
 func (t *trainer) Abandon() { run.Stop(t.step) }
 
-// Waited is how long this process has waited for rows.
+// Waited returns the time in seconds that this process has waited for rows.
 func (t *trainer) Waited() float64 {
 	if t.feed == nil {
 		return 0
@@ -308,8 +310,8 @@ func (t *trainer) Memory() int64 {
 	return n
 }
 
-// chooses tells whether the best checkpoint is the one whose agents earn most on the goals kept for
-// validation; else it is the one of the lowest loss.
+// chooses reports whether the checkpoint with the highest return on the validation goals counts as
+// the best. Otherwise the lowest loss decides.
 func (t *trainer) chooses() bool { return t.cfg.ValidationGoals > 0 && t.eval != nil }
 
 func (t *trainer) Close() error {
@@ -332,7 +334,7 @@ func (t *trainer) Close() error {
 	return errors.Join(append(errs, run.CloseStores(t.store))...)
 }
 
-// Describe fills in what the recipe knows of the run.
+// Describe fills in the recipe's part of the run's description.
 func (t *trainer) Describe(i *report.Info) {
 	t.view = &view{info: i, cfg: t.cfg, dataset: t.dataset, flops: t.perRow * int64(t.cfg.TrainBatchSize*t.cfg.GradientAccumulationSteps)}
 	if t.feed != nil {

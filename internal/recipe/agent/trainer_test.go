@@ -321,7 +321,7 @@ func TestUnknownPlaceForHistories(t *testing.T) {
 // TestARunRemembersTheWholePath: it may be resumed from another folder.
 func TestARunRemembersTheWholePath(t *testing.T) {
 	dir := filepath.Dir(t.TempDir())
-	writeHistory(t, tinyHistory) // in a folder beside it
+	writeHistory(t, tinyHistory) // in a folder next to it
 	t.Chdir(dir)
 	names, err := filepath.Glob("*/x.hist")
 	if err != nil || len(names) != 1 {

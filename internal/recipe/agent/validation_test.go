@@ -15,8 +15,8 @@ import (
 	"haul/internal/world/grid"
 )
 
-// TestValidationGoals: goals kept for validation are learned from by nobody, are none of those held
-// out, and choose the best weights; the goals held out choose nothing.
+// TestValidationGoals: validation goals are neither learned from nor held out, and choose the best
+// weights. The held-out goals choose nothing.
 func TestValidationGoals(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	all, heldOut := h.Split()
@@ -177,9 +177,9 @@ func TestTune(t *testing.T) {
 	}
 }
 
-// TestARunEndsOnTheGoalsHeldOut: with eval_tune a run ends with its best weights on the goals held
-// out, at the temperatures that earned most on those kept for validation, and says what haul eval
-// says of the file.
+// TestARunEndsOnTheGoalsHeldOut: with eval_tune a run ends with an evaluation of its best weights
+// on the held-out goals, at the temperatures with the highest return on the validation goals. haul
+// eval prints the same result for the file.
 func TestARunEndsOnTheGoalsHeldOut(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	a, e := trainedAgent(t, openReference(), h, "validation_goals=3", "eval_tune=true", "gen_interval=4", "eval_episodes=6")

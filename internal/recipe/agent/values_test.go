@@ -40,7 +40,8 @@ func TestValuesAreRecordedFromTheSettings(t *testing.T) {
 	}
 	prog, m := record("method=iql", "iql_discount=0.75", "iql_expectile=0.625", "iql_beta=5", "iql_weight=0.5", "last_observation=true")
 	got := runtest.Op[*kernel.ImplicitQ](t, prog.PerShard)
-	// a token is the two coordinates, those before, the action, the reward, the type, the position
+	// a token has the coordinates, the previous coordinates, the action, the reward, the type, the
+	// position
 	want := &kernel.ImplicitQ{Gain: 5, Type: 6, Gains: []float32{0, 1}, Discount: 0.75, Expectile: 0.625, Slope: 5, Most: 100, Weight: 0.5 / (5 * 20)}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreTypes(new(kernel.Tensor))); diff != "" {
 		t.Error(diff)
@@ -67,8 +68,9 @@ func TestValuesAreRecordedFromTheSettings(t *testing.T) {
 	}
 }
 
-// TestRewardsAreLearnedFrom: in histories of random actions of which one pays, an imitator learns
-// that all are alike, and an agent that learns from rewards to take that one.
+// TestRewardsAreLearnedFrom: histories have random actions, and one action is rewarded. An imitator
+// learns equal probabilities, and an agent that learns from rewards learns to take the rewarded
+// one.
 func TestRewardsAreLearnedFrom(t *testing.T) {
 	const paid = 3
 	for method, holds := range map[string]func(acc float64) bool{
@@ -150,8 +152,8 @@ func TestRewardsAreLearnedFrom(t *testing.T) {
 	}
 }
 
-// Rewards count as shares of the largest in size, whatever its sign; a world that never pays has
-// none.
+// TestShares: rewards are divided by the largest absolute value. A world without rewards has shares
+// of 0.
 func TestShares(t *testing.T) {
 	for _, c := range []struct {
 		rewards []float64
@@ -176,7 +178,7 @@ func (d plainCard) Compile(p *kernel.Program, stores []kernel.Store) (kernel.Run
 	return d.Device.Compile(p, stores)
 }
 
-// A device without values is refused in a line that says what to do.
+// An error for a device without values gives advice.
 func TestMissingOpsAreRefusedByName(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	_, err := newTrainer(&run.Setup{Settings: tinyAD(t, "method=iql"), Device: plainCard{openReference()}}, &Task{History: h, Data: DataDevice})

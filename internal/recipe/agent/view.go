@@ -10,22 +10,22 @@ import (
 	"haul/internal/world"
 )
 
-// view describes an agent's run in words and pictures.
+// view describes an agent's run in text and pictures.
 type view struct {
 	info    *report.Info
 	cfg     *config.AD
 	dataset *dataset
 	host    bool  // rows come from the host
-	workers int   // that make them
-	flops   int64 // of an iteration
+	workers int   // number of goroutines that make rows
+	flops   int64 // per iteration
 
 	reports []*Report // of the whole run
 	tests   []*Test
-	used    *Evaluation // the last that this process made
+	used    *Evaluation // the last evaluation of this process
 	total   totals
 }
 
-// totals are what this process has spent.
+// totals sums the seconds and work of this process.
 type totals struct {
 	iterations                        int
 	seconds, busy, wait, flops, token float64
@@ -54,7 +54,7 @@ func (v *view) Banner(bool) (string, [][2]string) {
 		}
 }
 
-// Heading is empty: every line names its figures.
+// Heading is empty, because every line names its figures.
 func (v *view) Heading() (string, []string) { return "", nil }
 
 func (v *view) Add(r *report.Record, past bool) {
@@ -85,7 +85,7 @@ func (v *view) Add(r *report.Record, past bool) {
 	}
 }
 
-// last is the latest report; nil before the first.
+// last returns the latest report, or nil before the first.
 func (v *view) last() *Report {
 	if len(v.reports) == 0 {
 		return nil
@@ -113,10 +113,10 @@ func (v *view) Line(r *report.Record, _ bool) string {
 		return at + fmt.Sprintf("  in context: return %.2f at first, %s in the last %d of %d episodes, %.1f %% of the optimum",
 			row.First, row.withSE(row.Last, row.LastSE, "%.2f"), min(10, row.Episodes), row.Episodes, 100*row.Share)
 	}
-	return "" // figures of training are part of the next test's line
+	return "" // the next test's line contains the figures of training
 }
 
-// tested says which goals tests are made on.
+// tested names the goals that tests use.
 func (v *view) tested() string {
 	if v.cfg.ValidationGoals > 0 {
 		return "validation"
@@ -137,7 +137,7 @@ func (v *view) Status(t report.Tick) report.Status {
 	return s
 }
 
-// Chart is the loss above that on held-out goals.
+// Chart returns the curve of the loss on held-out goals.
 func (v *view) Chart() report.Chart {
 	c := report.Chart{Last: v.cfg.TrainTimesteps, Name: v.tested()}
 	if len(v.tests) == 0 {
@@ -150,7 +150,8 @@ func (v *view) Chart() report.Chart {
 	return c
 }
 
-// ending is how the run ended, where its time went, and what to try next.
+// ending returns the closing report of a run: the results, the time by activity, and the command to
+// run next.
 func (v *view) ending(s *Summary) *report.Ending {
 	out := &report.Ending{Row: s, Title: fmt.Sprintf("done: %s, %s rows, %s", report.Plural(int64(s.Iterations), "iteration"), report.Thousands(int64(s.Sequences)), report.Duration(s.Seconds))}
 	best := fmt.Sprintf("loss %.4f", s.BestLoss)
@@ -189,13 +190,13 @@ func (v *view) ending(s *Summary) *report.Ending {
 	out.Line("", "%s, %s as .svg and .png", tables()[0].File, drawn)
 	next := "eval"
 	if _, playable := v.dataset.world.(world.Game); !playable {
-		next = "act" // in a loop of somebody else's
+		next = "act" // in another program's loop
 	}
 	out.Line("next", "haul %s --checkpoint %s", next, report.ShellWord(s.Dir))
 	return out
 }
 
-// inUse is how agents fared, in a line.
+// inUse returns the agents' result in one line.
 func inUse(e *Evaluation) string {
 	over := "; ± is over goals"
 	if len(e.Goals) < 2 {
@@ -206,12 +207,12 @@ func inUse(e *Evaluation) string {
 		report.Plural(int64(len(e.Goals)), "goal"), report.Plural(int64(e.Agents), "agent"), over)
 }
 
-// curve is the whole life in two figures.
+// curve returns the first and the last return as text.
 func curve(e *Evaluation) string {
 	return fmt.Sprintf("return %s in episode %d; area under the curve %s of an expert's", e.withSE(e.Final, e.FinalSE, "%.3f"), e.Episodes, e.withSE(e.NAUC, e.NAUCSE, "%.3f"))
 }
 
-// withSE writes a figure and its standard error; one goal has none.
+// withSE formats a figure and its standard error, which a single goal lacks.
 func (e *Evaluation) withSE(v, se float64, format string) string {
 	if len(e.Goals) < 2 {
 		return fmt.Sprintf(format, v)
@@ -219,7 +220,7 @@ func (e *Evaluation) withSE(v, se float64, format string) string {
 	return fmt.Sprintf(format+" ± "+format, v, se)
 }
 
-// contexts is what became of the agents' contexts.
+// contexts summarises the agents' contexts.
 func contexts(e *Evaluation) string {
 	out := fmt.Sprintf("contexts of at most %d tokens, pruned %s", e.Context, report.Plural(e.Prunes, "time"))
 	if r := e.Regions; r.Ended > 0 {

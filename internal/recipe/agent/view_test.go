@@ -14,7 +14,7 @@ import (
 	"haul/internal/world/grid"
 )
 
-// infoOf is a run as listeners are told of it.
+// infoOf returns the description of a run that listeners receive.
 func infoOf(t *testing.T, dir string) (*report.Info, *view) {
 	v := &view{cfg: tinyAD(t, "train_timesteps=40", "train_batch_size=64"), flops: 1e9,
 		dataset: &dataset{world: grid.Room{Size: 3, Horizon: 2}, train: make([]int32, 100), trainSpec: kernel.RegionSpec{Tokens: 80, Streams: 80}}}
@@ -29,8 +29,8 @@ func evaluationOf(iteration int, heldOut bool) *Evaluation {
 		First: 1, Last: 1.5, LastSE: 0.1, Share: 0.75, ShareSE: 0.05, Regions: Regions{Ended: 4, Forced: 1, Mean: 10}, Context: 80, FirstEpisode: walk, LastEpisode: walk}
 }
 
-// play tells of iterations from one to another: a report each ten, a test and an evaluation each
-// twenty.
+// play reports the iterations from one number to another: a report every ten, a test and an
+// evaluation every twenty.
 func play(l report.Listener, v *view, from, to int) {
 	tell := func(kind string, at int, row any) {
 		r := &report.Record{Kind: kind, At: at, Row: row}
@@ -111,8 +111,8 @@ func TestInContextNamesItsGoals(t *testing.T) {
 	}
 }
 
-// TestTerminal: a pipe gets no control sequences, and the summary says how fast the run was and how
-// to go on.
+// TestTerminal: a pipe gets no control sequences, and the summary gives the speed of the run and
+// the next command.
 func TestTerminal(t *testing.T) {
 	for _, live := range []bool{true, false} {
 		var words, result bytes.Buffer
@@ -139,7 +139,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// TestObjects: every line is one object that says what it is.
+// TestObjects: every line is one object with its kind.
 func TestObjects(t *testing.T) {
 	var b bytes.Buffer
 	o := report.NewObjects(&b)
@@ -159,8 +159,8 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestGoalsStandInColumns: what a goal is called, a cell or a key and a door, does not move the
-// figures beside it.
+// TestGoalsStandInColumns: the name of a goal, a cell or a key and a door, does not move the
+// figures next to it.
 func TestGoalsStandInColumns(t *testing.T) {
 	e := evaluationOf(20, true)
 	at := grid.At
@@ -187,7 +187,7 @@ func TestGoalsStandInColumns(t *testing.T) {
 	}
 }
 
-// The curves say what was trained: tokens, batch, parameters, device, in that order.
+// The title of the curves names tokens, batch, parameters and device, in that order.
 func TestCurvesSayWhatWasTrained(t *testing.T) {
 	_, v := infoOf(t, "x")
 	v.dataset.trainSpec.Tokens = 1080

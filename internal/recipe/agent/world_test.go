@@ -12,8 +12,8 @@ import (
 	"haul/internal/world/history"
 )
 
-// levers is a world that is no grid: four levers, of which one pays 2.5 and ends the episode and
-// the others cost 1. Its observation has five fields, its records two words.
+// levers is a world that is no grid: four levers. One gives 2.5 and ends the episode,
+// the others cost 1. Its observation has five fields, its records have two words.
 type levers struct{ history.History }
 
 const leverTries = 3 // of an episode
@@ -117,7 +117,7 @@ func TestAnyWorld(t *testing.T) {
 	}
 }
 
-// puller pulls one lever, whatever it reads.
+// puller is a policy that always pulls the same lever.
 type puller struct {
 	lever     int
 	index, at []int32

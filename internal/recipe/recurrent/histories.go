@@ -12,20 +12,20 @@ import (
 	"haul/internal/world/xland"
 )
 
-// Pool lets learners live through tasks, one on each device at a time.
+// Pool makes learning histories: each of its devices trains one learner at a time.
 type Pool struct {
 	seed     uint64
 	learners []*learner
-	rooms    []*rooms // of each learner
+	rooms    []*rooms // by learner
 
-	mu   sync.Mutex // guards calls of told, and the steps that it heard of
+	mu   sync.Mutex // guards calls of told, and all
 	told func(transitions int64)
 	all  int64
 }
 
-// NewPool compiles a learner for each device, whose environments step on so many cores. told, which
-// may be nil, hears of the transitions that were lived through, all learners together; calls come
-// one at a time.
+// NewPool compiles a learner for each device. Each learner's environments use the given number of
+// cores. told receives the number of transitions of all learners so far. Its calls are sequential.
+// It may be nil.
 func NewPool(w xland.World, s Settings, seed uint64, devices []kernel.Device, cores int, told func(transitions int64)) (*Pool, error) {
 	if err := s.Check(w); err != nil {
 		return nil, err
@@ -43,19 +43,19 @@ func NewPool(w xland.World, s Settings, seed uint64, devices []kernel.Device, co
 	return p, nil
 }
 
-// tasksTogether is how many tasks per learner are lived before their histories are written: the
-// fewer, the more often all learners wait for the last.
+// tasksTogether is the number of tasks per learner between two writes of histories. With fewer
+// tasks, learners wait for the last one more often.
 const tasksTogether = 4
 
-// Together is how many histories a call of Lives may be given, where a task has so many. The host
-// keeps all of them until the call returns.
+// Together returns the number of histories to request per call of Lives, if each task has the given
+// number of histories. The host keeps all of them in memory until the call returns.
 func (p *Pool) Together(histories int) (int, error) {
 	n := tasksTogether * len(p.learners) * histories
 	steps := int64(p.learners[0].Steps)
 	return n, run.FitsHost("--histories", "the host", "keeping histories until they are written", histories, run.Product(int64(n), steps, int64(unsafe.Sizeof(xland.Step{}))))
 }
 
-// Close gives back what learners hold.
+// Close frees the learners.
 func (p *Pool) Close() (err error) {
 	for _, l := range p.learners {
 		err = errors.Join(err, l.close())
@@ -71,8 +71,9 @@ func (p *Pool) tell(steps int) {
 	}
 }
 
-// Lives is a history.XLandOptions.Lives: neighbours of one task are the environments of one
-// learner. All of a task's histories come in one call.
+// Lives implements history.XLandOptions.Lives. Consecutive equal ids are histories of one task: one
+// learner makes them, each in a separate environment. A call must contain all histories of its
+// tasks.
 func (p *Pool) Lives(ctx context.Context, dst [][]xland.Step, ids []xland.ID, _ uint64) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

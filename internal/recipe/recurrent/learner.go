@@ -11,35 +11,36 @@ import (
 	"haul/internal/run"
 )
 
-// shuffleIndex keeps the numbers of passes apart from those of environments.
+// shuffleIndex is greater than any environment's index, so that passes and environments never share
+// random numbers.
 const shuffleIndex = 1 << 32
 
-// learner is an actor-critic on a device of its own. It belongs to one goroutine.
+// learner is an actor-critic with its own device. Only one goroutine may use it.
 type learner struct {
 	*Settings
 	senses
 	envs    environments
 	net     *network
 	roll    rollout
-	boxFrom any // roll.from, boxed once
+	boxFrom any // roll.from as an interface, converted once
 
-	acts     []uint8 // what each environment is to do
+	acts     []uint8 // next action of each environment
 	key      uint64
-	done     int    // steps of each environment
-	pass     uint64 // passes done, over all updates
+	done     int    // steps of each environment so far
+	pass     uint64 // number of passes so far, over all updates
 	order    []int
 	zeros    []float32
-	idle     []float32 // units of all environments at 0
-	boxAside any       // units while the network takes steps that are taken back
-	// The minibatch as it goes to the device.
+	idle     []float32 // the units of all environments at the start: zeros
+	boxAside any       // saved units, while the network takes steps that are undone
+	// The slices of a minibatch, as interfaces.
 	index, measured, from, taken any
 	mIndex                       []int32
 	mMeasured, mFrom, mTaken     []float32
 	told                         func(steps int)
-	curve                        func(done int, returns float64, episodes int, m kernel.Metrics) // after each update; nil: nobody hears
+	curve                        func(done int, returns float64, episodes int, m kernel.Metrics) // called after each update; may be nil
 }
 
-// newLearner compiles what learning takes.
+// newLearner compiles the programs of a learner.
 func newLearner(dev kernel.Device, s *Settings, c senses, envs environments) (*learner, error) {
 	if err := run.FitsHost("--envs", "the host", "keeping a rollout", s.Envs, rolloutBytes(s, c)); err != nil {
 		return nil, err
@@ -60,7 +61,7 @@ func newLearner(dev kernel.Device, s *Settings, c senses, envs environments) (*l
 
 func (l *learner) close() error { return l.net.close() }
 
-// begin forgets the last task.
+// begin resets the learner to the start of a task.
 func (l *learner) begin(task int64, seed uint64) error {
 	w := rng.At(seed, uint64(task), 0, rng.Learner)
 	l.key, l.pass, l.done = uint64(w[0])|uint64(w[1])<<32, 0, 0
@@ -74,7 +75,7 @@ func (l *learner) begin(task int64, seed uint64) error {
 		l.net.update.SetState(kernel.State{}), l.net.act.WriteBatch(l.net.actState, l.idle))
 }
 
-// learn lives through one task, and labels what the environments keep of it.
+// learn trains on one task, and labels the steps that the environments keep.
 func (l *learner) learn(ctx context.Context, task int64, seed uint64) error {
 	if err := l.begin(task, seed); err != nil {
 		return err
@@ -84,7 +85,7 @@ func (l *learner) learn(ctx context.Context, task int64, seed uint64) error {
 			return err
 		}
 		if left < l.Rollout {
-			break // too few to learn from: they are part of the history all the same
+			break // a partial rollout is too small to learn from, but its steps are part of the history
 		}
 		if err := l.improve(ctx); err != nil {
 			return err
@@ -103,8 +104,8 @@ func (l *learner) learn(ctx context.Context, task int64, seed uint64) error {
 	return l.label(ctx)
 }
 
-// label gives every step that is kept the action that the policy of the end holds most likely
-// there: it reads each history from its first step.
+// label labels every kept step with the action that the final policy finds most likely. The network
+// reads each history from its first step.
 func (l *learner) label(ctx context.Context) error {
 	longest, width := l.envs.recall(), l.actions+1
 	if err := l.net.act.WriteBatch(l.net.actState, l.idle); err != nil {
@@ -137,7 +138,8 @@ func likeliest(out []float32) uint8 {
 	return uint8(best)
 }
 
-// improve learns from a whole rollout. What follows it is judged by a step that is taken back.
+// improve learns from a whole rollout. It takes one more step to get the values that follow it, and
+// undoes that step.
 func (l *learner) improve(ctx context.Context) error {
 	r, n := &l.roll, l.net
 	err := l.aside(func() error {
@@ -173,8 +175,8 @@ func (l *learner) improve(ctx context.Context) error {
 	return nil
 }
 
-// shuffle deals the environments anew. What does not fill a minibatch at the end is left out of
-// this pass.
+// shuffle permutes the environments. A pass leaves out those at the end that do not fill a
+// minibatch.
 func (l *learner) shuffle() {
 	for i := range l.order {
 		l.order[i] = i
@@ -186,7 +188,7 @@ func (l *learner) shuffle() {
 	l.pass++
 }
 
-// step learns from one minibatch.
+// step makes one update with a minibatch of these environments.
 func (l *learner) step(envs []int) error {
 	r, n := &l.roll, l.net
 	for k, e := range envs {

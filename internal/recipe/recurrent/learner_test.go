@@ -31,7 +31,7 @@ func openCPU(t *testing.T, workers int) kernel.Device {
 	return dev
 }
 
-// room is a small one with episodes of at most so many steps.
+// room returns a small world whose episodes have at most horizon steps.
 func room(t *testing.T, view, horizon int) xland.World {
 	t.Helper()
 	w, err := xland.New("R1-5x5", xland.Tasks{Name: "trivial", Seed: xland.PublicSeed})
@@ -77,10 +77,11 @@ func live(t *testing.T, l *learner, task xland.ID, seed uint64, histories int) [
 	return dst
 }
 
-// TestHistoriesAreLived: what is kept is what the world shows and pays for the actions, from the
-// first step to the end of the last whole episode, whatever the view and however long episodes,
-// rollouts and histories are: one environment, rollouts of one step, episodes of one step, episodes
-// that end with the first or the last step of a rollout, goals in episodes after the first.
+// TestHistoriesAreLived: a history contains the world's observations and rewards for its actions,
+// from the first step to the end of the last whole episode. The cases vary the view and the lengths
+// of episodes, rollouts and histories: one environment, rollouts of one step, episodes of one step,
+// episodes that end with the first or the last step of a rollout, goals in episodes after the
+// first.
 func TestHistoriesAreLived(t *testing.T) {
 	goals := 0 // after a first episode
 	for _, c := range []struct{ view, horizon, envs, rollout, steps int }{
@@ -216,9 +217,9 @@ func TestLearningSeesWhatActingSaw(t *testing.T) {
 	}
 }
 
-// TestAdvantages: by hand, of an episode that ends with the rollout's first step, of one that ends
-// with its last, of one that goes on, of one that a limit cuts where 8 would have followed, and of
-// one whose middle step was none.
+// TestAdvantages: computed by hand, for episodes that end with the rollout's first step, end
+// with its last, continue, are truncated by a limit with a value of 8 to follow, and have an idle
+// step in the middle.
 func TestAdvantages(t *testing.T) {
 	s := Settings{Envs: 5, Rollout: 3, Discount: 0.5, Lambda: 0.25}
 	r := newRollout(&s, senses{inputs: 1, actions: 2})
@@ -242,7 +243,7 @@ func TestAdvantages(t *testing.T) {
 	for i, a := range want {
 		shifted := (a - mean) / (math.Sqrt(squares-mean*mean) + 0.02) // as docs/models.md has it
 		if i == 13 {
-			shifted = 0 // nobody learns from a step that was none
+			shifted = 0 // an idle step is not learned from
 		}
 		if got := float64(r.sample[4*i+2]); math.Abs(got-shifted) > 1e-5 {
 			t.Errorf("step %d: an advantage of %v for %v", i, got, a)
@@ -356,8 +357,8 @@ func TestLearnersLearn(t *testing.T) {
 	}
 }
 
-// TestPoolIsLearners: a pool of one learner and of two appends the same steps, tells of all
-// transitions, and ends with what stops it.
+// TestPoolIsLearners: a pool of one learner and one of two append the same steps, report all
+// transitions, and stop with the first error.
 func TestPoolIsLearners(t *testing.T) {
 	s, w := small(), room(t, 5, 9)
 	ids := []xland.ID{3, 3, 0, 1, 1, 1, 2}

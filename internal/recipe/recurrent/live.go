@@ -11,18 +11,19 @@ import (
 	"haul/internal/world"
 )
 
-// What a reader could break: all that is told of a step is judged by CheckStep before anything
-// changes, so that a program that was told of its mistake can say the step again.
+// CheckStep checks a step before anything changes, so that a program that has sent an invalid step
+// can send a corrected one.
 
-// Shown is what environments of another program show and do. An observation has as many whole
-// numbers as there are Sizes, each from 0 to its size; or, without sizes, Measured numbers.
+// Shown describes the observations and actions of external environments. An observation consists of
+// len(Sizes) whole numbers, each from 0 to its size minus 1, or, if Sizes is nil, of Measured real
+// numbers.
 type Shown struct {
 	Sizes    []int
 	Measured int
 	Actions  int
 }
 
-// width is how many numbers an observation has.
+// width returns the number of fields of an observation.
 func (s *Shown) width() int {
 	if s.Sizes != nil {
 		return len(s.Sizes)
@@ -30,7 +31,7 @@ func (s *Shown) width() int {
 	return s.Measured
 }
 
-// check refuses what no history can hold.
+// check returns an error if histories cannot store such observations or actions.
 func (s *Shown) check() error {
 	switch {
 	case (s.Sizes == nil) == (s.Measured == 0):
@@ -48,29 +49,30 @@ func (s *Shown) check() error {
 	return nil
 }
 
-// Told is what a step led to in every environment. Observations are those that the next action is
-// chosen by: where an episode is over, the first of the next one.
+// Told is the result of one step of every environment. Observed holds the observations for the next
+// action: after the end of an episode, the first observation of the next episode.
 type Told struct {
 	Observed [][]float64
 	Rewards  []float64
-	Ended    []bool // nothing follows; nil: nowhere
-	Cut      []bool // a limit of time ended the episode; nil: nowhere
-	// Last has what a cut episode showed last. Without it, nil or nil of an environment, the critic
-	// judges what would have followed by the observation before.
+	Ended    []bool // the episode has terminated; nil: in no environment
+	Cut      []bool // a time limit truncated the episode; nil: in no environment
+	// Last holds the last observation of each truncated episode. If it is nil, or nil for an
+	// environment, the critic takes the value of the observation before the last action instead.
 	Last [][]float64
-	// Idle marks environments whose step was none: it began an episode, whatever the action. nil:
-	// nowhere.
+	// Idle marks environments that ignored the action, because the step began an episode. Nil: none
+	// did.
 	Idle []bool
 }
 
-// LiveDefault learns tasks of many kinds of environments in a minute of a core.
+// LiveDefault returns settings that learn tasks of many kinds of environments in a minute on one
+// core.
 func LiveDefault() Settings {
 	s := Default()
 	s.Envs, s.Rate, s.Parts = 8, 1e-3, 2
 	return s
 }
 
-// CheckLive refuses what no learner can follow.
+// CheckLive returns an error if no learner can run with these settings and spaces.
 func CheckLive(s *Settings, shown *Shown) error {
 	if err := s.check(); err != nil {
 		return err
@@ -78,15 +80,16 @@ func CheckLive(s *Settings, shown *Shown) error {
 	return shown.check()
 }
 
-// Live is a learner whose environments another program runs. It belongs to one goroutine.
+// Live is a learner in external environments, which another program runs. Only one goroutine may
+// use it.
 type Live struct {
 	learner *learner
 	there   *elsewhere
 	seed    uint64
 }
 
-// NewLive compiles a learner. act is called with what every environment is to do, and returns what
-// that led to, which CheckStep has not refused.
+// NewLive compiles a learner. act applies the actions to the environments and returns the result of
+// the step, which must have passed CheckStep.
 func NewLive(dev kernel.Device, s Settings, shown Shown, seed uint64, act func(ctx context.Context, actions []uint8) (*Told, error)) (*Live, error) {
 	if err := CheckLive(&s, &shown); err != nil {
 		return nil, err
@@ -102,13 +105,13 @@ func NewLive(dev kernel.Device, s Settings, shown Shown, seed uint64, act func(c
 	return &Live{learner: l, there: there, seed: seed}, nil
 }
 
-// Close gives back what the learner holds.
+// Close frees the learner.
 func (l *Live) Close() error { return l.learner.close() }
 
-// Check refuses observations that begin a task: a row for each environment.
+// Check checks the first observations of a task, one row per environment.
 func (l *Live) Check(observed [][]float64) error { return l.there.rows("obs", observed, false) }
 
-// CheckStep refuses what no step can lead to.
+// CheckStep returns an error if the result of a step is invalid.
 func (l *Live) CheckStep(t *Told) error {
 	w := l.there
 	if err := w.rows("obs", t.Observed, false); err != nil {
@@ -141,11 +144,11 @@ func (l *Live) CheckStep(t *Told) error {
 	return nil
 }
 
-// marked tells whether an environment is among those that are marked; nil: none is.
+// marked reports whether environment e is marked. Nil marks none.
 func marked(marks []bool, e int) bool { return marks != nil && marks[e] }
 
-// Learn lives through a task from its environments' first observations on, and returns the actions
-// that the learner of the end holds best: of each environment, by step.
+// Learn trains on a task that begins with the given observations. It returns the most likely
+// actions of the final policy, by environment and step.
 func (l *Live) Learn(ctx context.Context, task int64, observed [][]float64) ([][]uint8, error) {
 	l.there.first = observed
 	if err := l.learner.learn(ctx, task, l.seed); err != nil {
@@ -158,15 +161,15 @@ func (l *Live) Learn(ctx context.Context, task int64, observed [][]float64) ([][
 	return best, nil
 }
 
-// Rows of the table: a row for each value of each field, then actions and none, then whether the
-// episode goes on.
+// The last rows of the table follow the rows of all field values, then of all actions and of no
+// action. They mark whether the episode is over.
 const (
 	notOver = 0
 	isOver  = 1
 )
 
-// elsewhere are the environments of another program. All that they show is kept until the learner
-// has labelled it.
+// elsewhere is the set of external environments of a learner. It stores all observations of a task
+// until the learner has labelled them.
 type elsewhere struct {
 	shown       Shown
 	envs, steps int
@@ -176,21 +179,21 @@ type elsewhere struct {
 	actionRow   int32
 	endRow      int32
 
-	first [][]float64 // what a task begins with
-	now   []float64   // [environment, number]: what is shown
-	last  []uint8     // the action before; shown.Actions for none
-	paid  []float64   // and what it paid
+	first [][]float64 // the first observations of the task
+	now   []float64   // [environment, number]: the current observations
+	last  []uint8     // the previous action; shown.Actions for none
+	paid  []float64   // and its reward
 	over  []ending
 	idle  []bool
-	final []float64 // [environment, number]: what a cut episode showed last
-	known []bool    // final is
-	at    int       // steps that were taken
+	final []float64 // [environment, number]: the last observation of a truncated episode
+	known []bool    // whether final is set
+	at    int       // number of steps so far
 
-	scales []scale   // by measured number
-	gain   scale     // of what was paid up to a step, discounted: as large as what the critic learns
-	sums   []float64 // by environment: that sum so far
+	scales []scale   // by field of real numbers
+	gain   scale     // of the discounted sum of rewards up to a step, which is about as large as the critic's targets
+	sums   []float64 // by environment: the discounted sum so far
 
-	// By environment and step: what was shown before it, what was done and what that paid.
+	// By environment and step: the observation before the step, its action and its reward.
 	kept    []float64
 	done    []uint8
 	rewards []float64
@@ -212,17 +215,18 @@ func newElsewhere(s *Settings, shown Shown, act func(context.Context, []uint8) (
 	return o
 }
 
-// keptBytes is what elsewhere keeps of a task.
+// keptBytes returns the memory in bytes of a task's steps.
 func keptBytes(s *Settings, shown *Shown) int64 {
 	return run.Product(int64(s.Envs), int64(s.Steps), 8*int64(shown.width())+11)
 }
 
-// senses: what an observation measures, and what the last action paid, are numbers.
+// senses: real-valued fields and the last reward are numbers, everything else is a row of the
+// table.
 func (o *elsewhere) senses() senses {
 	return senses{inputs: len(o.base) + 2, rows: int(o.endRow) + 2, measured: o.shown.Measured + 1, actions: o.shown.Actions}
 }
 
-// rows refuses what is not an observation of every environment; of some it may be missing.
+// rows checks the observations of all environments. With missing, an observation may be nil.
 func (o *elsewhere) rows(name string, observed [][]float64, missing bool) error {
 	if len(observed) != o.envs {
 		return fmt.Errorf("%s: want a list of %d observations", name, o.envs)
@@ -256,14 +260,14 @@ func (o *elsewhere) begin(int64, uint64) error {
 	return nil
 }
 
-// rest leaves nothing before the next step.
+// rest clears the previous action and reward of every environment.
 func (o *elsewhere) rest() {
 	for e := range o.last {
 		o.last[e], o.paid[e], o.over[e] = uint8(o.shown.Actions), 0, goesOn
 	}
 }
 
-// take copies observations, where they are.
+// take copies the observations that are not nil, and adds them to the scales.
 func (o *elsewhere) take(to []float64, observed [][]float64) {
 	w := o.shown.width()
 	for e, row := range observed {
@@ -310,7 +314,7 @@ func (o *elsewhere) showLast(rows []int32, numbers []float32) {
 		}
 	}
 	o.shows(seen, rows, numbers)
-	// as if the episode had gone on
+	// the input of an episode that continues
 	inputs := len(o.base) + 2
 	for e := range o.envs {
 		rows[(e+1)*inputs-1] = o.endRow + notOver
@@ -332,7 +336,7 @@ func (o *elsewhere) step(ctx context.Context, actions []uint8) error {
 		o.idle[e], o.over[e], o.paid[e] = marked(t.Idle, e), goesOn, t.Rewards[e]
 		switch {
 		case o.idle[e]:
-			// neither paid nor done
+			// an idle step has no action and no reward
 			o.paid[e], o.last[e] = 0, uint8(o.shown.Actions)
 		case marked(t.Ended, e):
 			o.over[e] = ended
@@ -382,8 +386,7 @@ func (o *elsewhere) turn(t int) {
 
 func (o *elsewhere) label(e, t int, best uint8) { o.best[e*o.steps+t] = best }
 
-// scale is the size of the numbers that came by: their mean, their spread (Welford) and how far
-// they are from zero.
+// scale holds the mean and the squared deviations (Welford) of the numbers so far.
 type scale struct{ n, mean, squares float64 }
 
 func (s *scale) add(v float64) {
@@ -393,15 +396,15 @@ func (s *scale) add(v float64) {
 	s.squares += d * (v - s.mean)
 }
 
-// farthest bounds what a network is shown: a number of more than ten units is as far as ten.
+// farthest limits the network's inputs, in units: numbers beyond ±10 units are clipped.
 const farthest = 10
 
-// centred is a number by its distance from the mean, in spreads.
+// centred returns the distance from the mean in standard deviations.
 func (s *scale) centred(v float64) float32 {
 	return inUnits(v-s.mean, math.Sqrt(s.squares/max(1, s.n)))
 }
 
-// shrunk is a number in units of how far those that came by are from zero.
+// shrunk returns v divided by the root mean square of the numbers so far.
 func (s *scale) shrunk(v float64) float32 {
 	return inUnits(v, math.Hypot(s.mean, math.Sqrt(s.squares/max(1, s.n))))
 }
@@ -410,7 +413,7 @@ func inUnits(v, unit float64) float32 {
 	if unit > 0 {
 		v /= unit
 	}
-	if math.IsNaN(v) { // numbers so large that their squares are infinite tell nothing apart
+	if math.IsNaN(v) { // numbers whose squares overflow have an infinite unit
 		return 0
 	}
 	return float32(max(-farthest, min(farthest, v)))

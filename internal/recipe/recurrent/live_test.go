@@ -14,9 +14,9 @@ import (
 	"haul/internal/rng"
 )
 
-// lever is a world of another program: each environment shows a number, and the task says whether
-// the action that pays is told by its sign or by the opposite. Episodes have so many steps, and are
-// cut there where cuts is set; one in idles steps is none.
+// lever is a world of another program. Each environment shows a number; the task decides whether
+// its sign or the opposite sign selects the rewarded action. Episodes have a fixed number of steps,
+// after which they are truncated if cuts is set. One in `idles` steps is idle.
 type lever struct {
 	task    int64
 	whole   bool // sizes 3 and 2 in place of one measured number
@@ -65,7 +65,7 @@ func (w *lever) act(_ context.Context, actions []uint8) (*Told, error) {
 		idle := w.idles > 0 && (w.clock+e)%w.idles == 0
 		w.counted[e] = append(w.counted[e], !idle)
 		if t.Idle[e] = idle; idle {
-			t.Rewards[e] = 99 // of a step that was none: nobody may learn from it
+			t.Rewards[e] = 99 // the reward of an idle step, which must not be learned from
 			continue
 		}
 		if right := (w.shows[e] > 0) == (w.task%2 == 0); right == (a == 1) {
@@ -168,8 +168,8 @@ func TestLiveLearnersLearn(t *testing.T) {
 	}
 }
 
-// TestLiveLearnersRepeat: a learner does the same whatever it learned before and however many cores
-// compute, and something else by another seed.
+// TestLiveLearnersRepeat: the result of a learner depends only on the seed, not on earlier tasks or
+// the number of cores.
 func TestLiveLearnersRepeat(t *testing.T) {
 	s := LiveDefault()
 	s.Steps, s.Rollout, s.Hidden, s.Envs = 40, 8, 6, 5
@@ -293,9 +293,9 @@ func TestLabelsReadWhatWasShown(t *testing.T) {
 	}
 }
 
-// TestCutsAreJudged: where a limit cut an episode, what would have followed is worth what the
-// critic says of the last observation, as it was told or else of the one before, and the units are
-// as if it had not been asked.
+// TestCutsAreJudged: a truncated episode continues with the critic's value of the last observation,
+// or of the observation before it if the last one is missing. The evaluation does not change the
+// units.
 func TestCutsAreJudged(t *testing.T) {
 	s := LiveDefault()
 	s.Steps, s.Rollout, s.Hidden, s.Envs = 4, 4, 6, 4
@@ -328,9 +328,9 @@ func TestCutsAreJudged(t *testing.T) {
 	}
 }
 
-// TestCutsAreShownAsGoingOn: the critic is asked about a cut episode as if it had gone on, from its
-// last observation or, where that is not told, from the one before. The network goes on from the
-// next episode's first one, and sees that one is over.
+// TestCutsAreShownAsGoingOn: the critic evaluates a truncated episode as if it continued, from
+// its last observation or, if that is missing, from the previous one. The network then continues
+// with the first observation of the next episode, marked as the start of an episode.
 func TestCutsAreShownAsGoingOn(t *testing.T) {
 	s := LiveDefault()
 	s.Envs, s.Steps = 4, 2

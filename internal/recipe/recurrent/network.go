@@ -9,32 +9,32 @@ import (
 	"haul/internal/run"
 )
 
-// The columns of a row of the table.
+// Number of columns of the table.
 const embed = 16
 
-// Sizes that an environment counts as where a CPU deals them to shards: a step of many rows is one
-// token each, a rollout is read token by token by a dozen environments at once, two tiles of the
-// products' rows.
+// Tokens per environment and environments per shard on a CPU. A step has many rows of one token
+// each. A rollout is read token by token by a dozen environments together: two tiles of rows of the
+// products.
 const (
 	actNodes   = 4
 	learnNodes = 15
 )
 
-// network is the model on a device: a program that takes one step in every environment and keeps
-// its units, and one that learns from a minibatch.
+// network is the model on a device. One program takes a step in every environment and keeps the
+// units. The other learns from a minibatch.
 type network struct {
 	model *model.Recurrent
 	store kernel.Store
 
 	act         kernel.Runner
 	actIndex    *kernel.Tensor
-	actMeasured *kernel.Tensor // nil: nothing is measured
+	actMeasured *kernel.Tensor // nil without real-valued inputs
 	actState    *kernel.Tensor
 	out         *kernel.Tensor
-	index       []int32   // of the step: [environment, input]
-	measured    []float32 // likewise: [environment, number]
-	outs        []float32 // [environment, action or value]
-	boxIndex    any       // the slices, boxed once: a step allocates nothing
+	index       []int32   // of one step: [environment, input]
+	measured    []float32 // of one step: [environment, number]
+	outs        []float32 // of one step: [environment, action or value]
+	boxIndex    any       // the slices as interfaces, converted once so that a step allocates nothing
 	boxMeasured any
 	boxOuts     any
 	ask         *kernel.Ask
@@ -42,7 +42,8 @@ type network struct {
 	once        func(step func() error) error
 
 	update kernel.Runner
-	// Of the minibatch: inputs, numbers, units before, what kernel.PPO takes.
+	// Of the minibatch: table inputs, real-valued inputs, units before it, and the samples of
+	// kernel.PPO.
 	x, numbers, from, taken *kernel.Tensor
 	program                 *kernel.Program
 }
@@ -89,7 +90,7 @@ func (n *network) compileAct(dev kernel.Device, s *Settings, c senses) (err erro
 	return nil
 }
 
-// forward takes a step in every environment.
+// forward takes one step in every environment.
 func (n *network) forward() error {
 	if n.ask != nil {
 		return n.asker.Asking(n.ask, n.once)
@@ -124,5 +125,5 @@ func (n *network) compileUpdate(dev kernel.Device, s *Settings, c senses) (err e
 	return n.update.SetControl(kernel.Control{LearningRate: float32(s.Rate)})
 }
 
-// minibatch is how many environments learn at once.
+// minibatch returns the number of environments in a minibatch.
 func (s *Settings) minibatch() int { return max(1, s.Envs/max(1, s.Parts)) }

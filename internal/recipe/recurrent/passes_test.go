@@ -11,8 +11,8 @@ import (
 	"haul/internal/world/xland"
 )
 
-// TestPassesAreDealt: a pass takes every environment once, in an order of its own that the task's
-// key decides.
+// TestPassesAreDealt: a pass takes every environment once. The order differs between passes and
+// depends on the task's key.
 func TestPassesAreDealt(t *testing.T) {
 	l := &learner{order: make([]int, 40), key: 5}
 	var orders [][]int

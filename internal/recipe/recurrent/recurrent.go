@@ -1,12 +1,12 @@
-// Package recurrent is a learner with a recurrent network: proximal policy optimization (Schulman
-// et al. 2017) of an actor and a critic that share gated recurrent units (Cho et al. 2014). Units
-// go on from episode to episode, and the network sees its last action and what it earned (Duan et
-// al. 2016). A learner has one task, and what it does in its environments from its first step to
-// its last are the histories that in-context agents learn from. It lives in XLand-MiniGrid (Pool),
-// or in environments that another program runs (Live).
+// Package recurrent trains learners with a recurrent network, whose learning histories in-context
+// agents are trained on. The algorithm is proximal policy optimization (Schulman et al. 2017) of an
+// actor and a critic that share gated recurrent units (Cho et al. 2014). The units carry over from
+// episode to episode, and the network sees its last action and reward (Duan et al. 2016). A learner
+// has one task; its history contains all its steps in that task. Learners act in XLand-MiniGrid
+// (Pool) or in external environments that another program runs (Live).
 //
-// What a reader could break: a learner is a function of the settings, the world, its task and the
-// seed, whatever the number of workers and of learners beside it.
+// The result of a learner depends only on the settings, the world, the task and the seed, not on
+// the number of workers or of other learners.
 package recurrent
 
 import (
@@ -16,27 +16,28 @@ import (
 	"haul/internal/world/xland"
 )
 
-// Settings are a learner's.
+// Settings configures a learner.
 type Settings struct {
-	Steps   int     // of each environment, from the first to the last
-	Envs    int     // environments that a learner acts in at once
-	Rollout int     // steps between two updates, and how far learning reaches back
-	Hidden  int     // units
-	Rate    float64 // of the optimizer
-	Entropy float64 // what the policy's entropy counts in the loss
-	Passes  int     // over a rollout
-	Parts   int     // minibatches of a pass, of whole environments
+	Steps   int     // per environment and task
+	Envs    int     // number of environments that step together
+	Rollout int     // steps between two updates, and of backpropagation through time
+	Hidden  int     // number of recurrent units
+	Rate    float64 // learning rate of the optimizer
+	Entropy float64 // weight of the policy's entropy in the loss
+	Passes  int     // number of passes over a rollout
+	Parts   int     // number of minibatches per pass; a minibatch has whole environments
 
 	Discount, Lambda, Clip, Value, MaxNorm float64
 }
 
-// Default learns most trivial tasks of XLand-MiniGrid, each in 10 to 30 seconds of a core.
+// Default returns settings that learn most trivial tasks of XLand-MiniGrid, in 10 to 30 seconds of
+// a core each.
 func Default() Settings {
 	return Settings{Steps: 8192, Envs: 48, Rollout: 64, Hidden: 64, Rate: 3e-3, Entropy: 0.01, Passes: 4, Parts: 4,
 		Discount: 0.99, Lambda: 0.95, Clip: 0.2, Value: 0.5, MaxNorm: 0.5}
 }
 
-// Check refuses what no learner can follow in XLand-MiniGrid.
+// Check returns an error if no learner can run with the settings in XLand-MiniGrid.
 func (s *Settings) Check(w xland.World) error {
 	if err := s.check(); err != nil {
 		return err
@@ -47,7 +48,7 @@ func (s *Settings) Check(w xland.World) error {
 	return nil
 }
 
-// check refuses what no learner can follow anywhere.
+// check returns an error if the settings are invalid in all environments.
 func (s *Settings) check() error {
 	switch {
 	case s.Rollout < 1 || s.Rollout > 1<<12:
@@ -68,45 +69,48 @@ func (s *Settings) check() error {
 	return nil
 }
 
-// Left is how many environments a pass leaves out, others each time: those that fill no minibatch.
+// Left returns the number of environments that fill no minibatch. Each pass leaves out different
+// ones.
 func (s *Settings) Left() int { return s.Envs % s.minibatch() }
 
-// senses are what a learner's network is made for.
+// senses are the sizes of the network's inputs and outputs.
 type senses struct {
-	inputs   int // rows of the table that a step shows
-	rows     int // of the table
-	measured int // numbers beside them
+	inputs   int // table rows that a step selects
+	rows     int // number of rows of the table
+	measured int // number of real-valued inputs
 	actions  int
 }
 
-// ending says whether an episode is over.
+// ending is the state of an episode after a step.
 type ending uint8
 
 const (
 	goesOn ending = iota
-	ended         // nothing follows
-	cut           // more would follow, but a limit that the network does not see came first
+	ended         // the episode has terminated
+	cut           // a time limit that the network does not see has truncated the episode
 )
 
-// environments are where a learner lives: several of one task, which step together. They keep what
-// happens in them, and can show it once more.
+// environments are several environments of one task, which step together. They store their steps
+// and can show them again.
 type environments interface {
-	// begin puts all of them at the start of a task, whose random numbers have this key.
+	// begin resets all environments to the start of a task. key is the key of their random numbers.
 	begin(task int64, key uint64) error
-	// show writes what each of them shows to the next step: rows of the table and numbers, its last
-	// action and what that led to among them.
+	// show writes the network's inputs for the next step of each environment, the last action and
+	// its result included: rows of the table, and numbers.
 	show(rows []int32, numbers []float32)
-	// step acts in all of them.
+	// step applies one action per environment.
 	step(ctx context.Context, actions []uint8) error
-	// led is what the last step of environment e led to. counts is false where the step was none: the
-	// environment began an episode, whatever the action.
+	// led returns the result of the last step of environment e. counts is false if the step was
+	// idle: the environment began an episode and ignored the action.
 	led(e int) (reward float32, end ending, counts bool)
-	// showLast is show of environments whose last step cut an episode, as if it had gone on.
+	// showLast writes the inputs like show, but for environments whose last step truncated an
+	// episode it writes the inputs of an episode that continues.
 	showLast(rows []int32, numbers []float32)
-	// recall ends the lives, and says how many steps the longest has that is kept. From then on show
-	// shows what show showed before step t, which was turned to last.
+	// recall ends the task and returns the number of steps of the longest kept history. Afterwards
+	// turn(t) makes show write the inputs that it wrote before step t.
 	recall() int
 	turn(t int)
-	// label gives step t of environment e, where it is kept, the action that is held best.
+	// label stores the final policy's most likely action for step t of environment e, if that step
+	// is kept.
 	label(e, t int, best uint8)
 }

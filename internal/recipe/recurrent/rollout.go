@@ -8,11 +8,11 @@ import (
 	"haul/internal/rng"
 )
 
-// rollout is what a learner gathers between two updates, environment by environment. An episode may
-// continue from one rollout to the next, and units do.
+// rollout holds what a learner collects between two updates, environment by environment. Episodes
+// and recurrent units may continue in the next rollout.
 //
-// What a reader could break: what follows an episode's end is worth 0 where the network sees that
-// nothing does, and the critic's word where a limit cut the episode; units go on all the same.
+// The value that follows the end of an episode is 0 if the episode has terminated, and the critic's
+// estimate if a limit truncated it. The units continue in both cases.
 type rollout struct {
 	senses
 	envs, steps, units int
@@ -20,15 +20,15 @@ type rollout struct {
 	index    []int32   // [environment, step, input]
 	measured []float32 // [environment, step, number]
 	from     []float32 // [environment, unit]: before the first step
-	sample   []float32 // [environment, step, 4]: what kernel.PPO takes
-	value    []float32 // [environment, step], and after the last one
+	sample   []float32 // [environment, step, 4]: the samples of kernel.PPO
+	value    []float32 // [environment, step], and the value after the last step
 	reward   []float32 // [environment, step]
 	ends     []bool    // [environment, step]
-	after    []float32 // [environment, step]: where the episode ends, what would have followed is worth
-	idle     []bool    // [environment, step]: the step was none
+	after    []float32 // [environment, step]: the value that follows the end of an episode
+	idle     []bool    // [environment, step]: the environment ignored the action
 	logProb  []float64 // by action
-	earned   []float64 // by environment: of the episode under way
-	returns  float64   // of the episodes that ended
+	earned   []float64 // by environment: the return of the current episode
+	returns  float64   // sum over the finished episodes
 	episodes int
 }
 
@@ -39,12 +39,12 @@ func newRollout(s *Settings, c senses) rollout {
 		ends: make([]bool, n), after: make([]float32, n), idle: make([]bool, n), logProb: make([]float64, c.actions), earned: make([]float64, s.Envs)}
 }
 
-// rolloutBytes is what a rollout takes.
+// rolloutBytes returns the size of a rollout in bytes.
 func rolloutBytes(s *Settings, c senses) int64 {
 	return int64(s.Envs) * (int64(s.Rollout)*(4*int64(c.inputs+c.measured)+16+4+4+4+2) + 4*int64(s.Hidden))
 }
 
-// collect acts for so many steps. The end of the context is heeded before each.
+// collect takes the given number of steps. It checks ctx before each step.
 func (l *learner) collect(ctx context.Context, steps int) error {
 	r, width := &l.roll, l.actions+1
 	if err := l.net.act.ReadBatch(l.net.actState, l.boxFrom); err != nil {
@@ -95,8 +95,8 @@ func (l *learner) collect(ctx context.Context, steps int) error {
 	return nil
 }
 
-// judgeCut asks the critic what would have followed where step t cut an episode. The units that it
-// takes for that are put back.
+// judgeCut evaluates the critic for the episodes that step t truncated. It restores the units
+// afterwards.
 func (l *learner) judgeCut(t int) error {
 	r := &l.roll
 	err := l.aside(func() error {
@@ -114,7 +114,7 @@ func (l *learner) judgeCut(t int) error {
 	return nil
 }
 
-// aside lets the network take steps that are taken back.
+// aside calls do and then restores the units.
 func (l *learner) aside(do func() error) error {
 	n := l.net
 	if err := n.act.ReadBatch(n.actState, l.boxAside); err != nil {
@@ -123,7 +123,8 @@ func (l *learner) aside(do func() error) error {
 	return errors.Join(do(), n.act.WriteBatch(n.actState, l.boxAside))
 }
 
-// draw picks an action by a number in [0, 1), and leaves the logarithms of all probabilities.
+// draw samples an action with a random number in [0, 1). It stores the logarithms of all
+// probabilities.
 func (r *rollout) draw(logits []float32, u float32) uint8 {
 	most := logits[0]
 	for _, v := range logits {
@@ -148,12 +149,13 @@ func (r *rollout) draw(logits []float32, u float32) uint8 {
 	return uint8(chosen)
 }
 
-// spreadFloor is added to the spread that advantages are divided by: where nothing was paid yet,
-// what is left of advantages is the critic's error, and blown up it would drown the entropy bonus.
+// spreadFloor is added to the standard deviation that advantages are divided by. Before the first
+// reward, advantages consist of the critic's error alone, which would otherwise outweigh the
+// entropy bonus.
 const spreadFloor = 0.02
 
-// advantages fills in advantages (generalized advantage estimation) and the critic's targets, from
-// values that reach one step beyond.
+// advantages computes the advantages (generalized advantage estimation) and the critic's targets.
+// The values extend one step beyond the rollout.
 func (r *rollout) advantages(s *Settings) {
 	var sum, squares float64
 	n := 0.0

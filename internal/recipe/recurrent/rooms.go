@@ -7,21 +7,22 @@ import (
 	"haul/internal/world/xland"
 )
 
-// What the network sees of a step: a row of the table for each cell of the view, one for the action
-// before, one for what that action led to. Rows are tiles, then actions and none, then outcomes.
+// The network's inputs per step are rows of a table: one for each cell of the view, one for the
+// previous action, one for its outcome. The table has rows for tiles, then for actions and no
+// action, then for outcomes.
 const (
 	firstAction  = xland.NumTiles
 	noAction     = int32(xland.NumActions)
 	firstOutcome = firstAction + int(noAction) + 1
 
-	none      = 0 // the episode goes on
-	unpaid    = 1 // it ended with the limit
-	paid      = 2 // it ended with the goal, and from here on by what that paid
+	none      = 0 // the episode continues
+	unpaid    = 1 // it ended at the time limit
+	paid      = 2 // it ended at the goal; this and later rows stand for the size of the reward
 	payLevels = 8
 	tableRows = firstOutcome + paid + payLevels
 )
 
-// outcome is what a step led to, as the network sees it.
+// outcome returns the network's input for the result of a step.
 func outcome(reward float32, ends bool) int32 {
 	switch {
 	case reward > 0:
@@ -32,33 +33,33 @@ func outcome(reward float32, ends bool) int32 {
 	return none
 }
 
-// rooms are environments of XLand-MiniGrid, of which the first are kept as histories. An episode's
-// limit is part of what a goal pays, so it cuts nothing off.
+// rooms are environments of XLand-MiniGrid. The steps of the first ones are kept as histories. The
+// reward of a goal depends on the time limit, so an episode that reaches the limit counts as
+// terminated, not as truncated.
 type rooms struct {
 	world   xland.World
-	workers int // cores that step them
+	workers int // number of cores that step the environments
 	batch   *xland.Batch
-	cells   int     // of a view
-	last    []int32 // by environment: the action before, noAction for none
-	outcome []int32 // and what it led to
+	cells   int     // number of cells of a view
+	last    []int32 // by environment: the previous action, noAction for none
+	outcome []int32 // by environment: the outcome of that action
 
-	dst   [][]xland.Step // appended to
-	from  []int          // where each history begins in dst
-	clock []int          // steps of the episode under way
+	dst   [][]xland.Step // histories to append to
+	from  []int          // start of each history in dst
+	clock []int          // steps of the current episode
 }
 
-// newRooms are so many environments, which begin with begin.
+// newRooms returns the given number of environments. They are valid after begin.
 func newRooms(w xland.World, envs, workers int) *rooms {
 	return &rooms{world: w, workers: workers, cells: w.View * w.View, last: make([]int32, envs), outcome: make([]int32, envs)}
 }
 
-// senses are what they show: a row for each cell of the view, for the last action and for what it
-// led to.
+// senses: a row for each cell of the view, one for the last action and one for its outcome.
 func (r *rooms) senses() senses {
 	return senses{inputs: r.cells + 2, rows: tableRows, actions: int(xland.NumActions)}
 }
 
-// keep appends the next lives of the first environments to dst.
+// keep appends the next task's steps of the first environments to dst.
 func (r *rooms) keep(dst [][]xland.Step) {
 	if len(dst) > len(r.last) {
 		panic("recurrent: more histories than environments")
@@ -80,7 +81,7 @@ func (r *rooms) begin(task int64, key uint64) (err error) {
 	return err
 }
 
-// rest leaves nothing before the next step.
+// rest clears the previous action and outcome of every environment.
 func (r *rooms) rest() {
 	for e := range r.last {
 		r.last[e], r.outcome[e] = noAction, none
@@ -100,7 +101,7 @@ func (r *rooms) show(rows []int32, _ []float32) {
 
 func (r *rooms) showLast([]int32, []float32) { panic("recurrent: no episode of a room is cut") }
 
-// step notes what is seen and done before it is done, and then what it led to.
+// step records the observations and actions, applies the actions, and records the results.
 func (r *rooms) step(_ context.Context, actions []uint8) error {
 	for e := range r.dst {
 		s := xland.Step{Action: actions[e]}
@@ -131,7 +132,7 @@ func (r *rooms) led(e int) (reward float32, end ending, counts bool) {
 	return r.batch.Rewards[e], end, true
 }
 
-// recall drops the episode that the end cut off.
+// recall removes the last episode of each history if it is not finished.
 func (r *rooms) recall() (longest int) {
 	for e, steps := range r.dst {
 		end := len(steps)
@@ -160,8 +161,8 @@ func (r *rooms) turn(t int) {
 	}
 }
 
-// earned is what the next step of a history paid, of which the history has a value that is rounded
-// where episodes are long.
+// earned returns the reward of the next step of a history. Histories of long episodes store it
+// rounded, so it is computed from the clock.
 func (r *rooms) earned(e int, s *xland.Step) (reward float32) {
 	r.clock[e]++
 	if s.Reward > 0 {

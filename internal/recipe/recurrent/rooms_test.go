@@ -8,8 +8,8 @@ import (
 	"haul/internal/world/xland"
 )
 
-// TestLabelsReadWhatActingSaw: where nothing is learned, a step's label is the action that was
-// likeliest when the learner acted, whatever it had done and been paid before.
+// TestLabelsReadWhatActingSaw: if nothing is learned, a step's label is the most likely action at
+// the time that the learner acted, for any previous action and reward.
 func TestLabelsReadWhatActingSaw(t *testing.T) {
 	const steps = 90
 	s, w := small(), room(t, 3, 7)
@@ -50,8 +50,8 @@ func TestLabelsReadWhatActingSaw(t *testing.T) {
 	}
 }
 
-// TestLabelsAreToldWhatWasEarned: where episodes are so long that neighbouring rewards share a
-// value, labels are told of the goal as the learner was, which saw what it earned.
+// TestLabelsAreToldWhatWasEarned: in episodes so long that neighbouring rewards have the same
+// stored value, labels see the exact reward, as the learner did.
 func TestLabelsAreToldWhatWasEarned(t *testing.T) {
 	s, w := small(), room(t, 3, 507)
 	s.Steps = 2 * w.Horizon
@@ -85,7 +85,8 @@ func TestLabelsAreToldWhatWasEarned(t *testing.T) {
 	}
 }
 
-// TestOutcomes: every goal pays something of its own, and an end without pay is none of them.
+// TestOutcomes: each goal's reward has a separate outcome, and none of them means an end without
+// reward.
 func TestOutcomes(t *testing.T) {
 	for _, c := range []struct {
 		reward float32
