@@ -8,18 +8,18 @@ import (
 	"unicode"
 )
 
-// EnvRecorded names a world that is known only from histories.
+// EnvRecorded is the env of a world that is known only from histories.
 const EnvRecorded = "recorded"
 
-// Recorded is a world that somebody else played: its space, and nothing of its rules.
+// Recorded is a world that another program played. It has a space but no rules.
 type Recorded struct {
 	Env      string `json:"env"` // EnvRecorded
 	Title    string `json:"title"`
 	Declared Space  `json:"space"`
-	Longest  int    `json:"limit"` // steps of the longest episode
+	Longest  int    `json:"limit"` // number of steps of the longest episode
 }
 
-// Check refuses what no file can have.
+// Check returns an error if no file of histories can have these values.
 func (r Recorded) Check() error {
 	if r.Longest < 1 {
 		return fmt.Errorf("episodes of at most %d steps: want at least 1", r.Longest)
@@ -29,16 +29,16 @@ func (r Recorded) Check() error {
 
 func (r Recorded) String() string { return fmt.Sprintf("recorded world %q", r.Title) }
 
-// Name is the world's kind.
+// Name returns EnvRecorded.
 func (r Recorded) Name() string { return EnvRecorded }
 
-// Describe is the world in words.
+// Describe returns a description of the world.
 func (r Recorded) Describe() string {
 	s := r.Declared
 	return fmt.Sprintf("%s: %s, %d actions, %s of a reward, episodes of at most %s", shown(r.Title), counted(len(s.Fields), "field"), s.Actions, counted(len(s.Rewards), "value"), counted(r.Longest, "step"))
 }
 
-// counted is a number before its noun.
+// counted returns a number and its noun as text.
 func counted(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
@@ -46,7 +46,7 @@ func counted(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun
 }
 
-// shown is a title on one line, since a file may be anybody's.
+// shown returns a title as one printable line, because a file's title may contain anything.
 func shown(title string) string {
 	return strings.Map(func(c rune) rune {
 		if unicode.IsPrint(c) {
@@ -56,13 +56,13 @@ func shown(title string) string {
 	}, title)
 }
 
-// Space is what an agent sees, does and is paid.
+// Space returns the declared space.
 func (r Recorded) Space() Space { return r.Declared }
 
-// Limit is the longest episode.
+// Limit returns the length of the longest episode.
 func (r Recorded) Limit() int { return r.Longest }
 
-// Number is a task that is known by its number alone.
+// Number is a task that has only a number.
 type Number int64
 
 func (n Number) String() string { return "task " + strconv.FormatInt(int64(n), 10) }
@@ -70,7 +70,7 @@ func (n Number) String() string { return "task " + strconv.FormatInt(int64(n), 1
 // MarshalJSON writes the number.
 func (n Number) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil, int64(n), 10), nil }
 
-// Level is the value of a field that measures: how many of its edges are at or below v.
+// Level returns the value of a real-valued field: the number of its edges that are at or below v.
 func (f Field) Level(v float64) int {
 	n, found := slices.BinarySearch(f.Edges, v)
 	if found {

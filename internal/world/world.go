@@ -1,9 +1,9 @@
-// Package world defines a world of the in-context agent: fields of integers that the agent sees,
-// a number of actions, and the values that a reward takes. Network, files and evaluation read
-// this declaration and know no game; the games are packages below.
+// Package world declares the environments of the in-context agent: fields of integers that the
+// agent observes, a number of actions, and the values of the reward. The agent's network, files and
+// evaluation use this declaration only. The games are the packages in its folders.
 //
-// What a reader could break: the order of a space's fields is that of the embedding tables in
-// every checkpoint, and the network knows a reward by its index in Rewards.
+// The fields of a space are in the order of the embedding tables in every checkpoint. The network
+// encodes a reward by its index in Rewards.
 package world
 
 import (
@@ -13,7 +13,7 @@ import (
 	"slices"
 )
 
-// Limits of a space. A record holds a field in a byte.
+// Limits of a space. A record stores a field in a byte.
 const (
 	MaxFields  = 64
 	MaxSize    = 256
@@ -21,23 +21,23 @@ const (
 	MaxRewards = 256
 )
 
-// Field is one integer of an observation: 0 to Size-1. A field that measures a number has Size-1
-// edges, ascending, and its integer is how many of them are at or below the number: none of them
-// where all numbers are one, which nil Edges would not say.
+// Field is one integer of an observation: 0 to Size-1. The field of a real number has Size-1
+// ascending edges, and its integer is the number of edges at or below the number. If all numbers
+// are equal, Edges is empty, but not nil: nil marks a field of integers.
 type Field struct {
 	Name  string    `json:"name"`
 	Size  int       `json:"size"`
 	Edges []float64 `json:"edges,omitzero"`
 }
 
-// Space is what an agent sees, does and is paid.
+// Space describes the observations, actions and rewards of an agent.
 type Space struct {
-	Fields  []Field   `json:"fields"` // of an observation
+	Fields  []Field   `json:"fields"` // per observation
 	Actions int       `json:"actions"`
 	Rewards []float64 `json:"rewards"` // the values of a reward, ascending; a token holds the index
 }
 
-// Check refuses a space that no token can hold.
+// Check returns an error if tokens cannot hold the space.
 func (s Space) Check() error {
 	switch {
 	case len(s.Fields) < 1 || len(s.Fields) > MaxFields:
@@ -68,54 +68,54 @@ func (s Space) Check() error {
 	return nil
 }
 
-// Task is one of a world's: what an agent has to find out. Implementations can be compared with ==,
-// and their JSON tells them apart.
+// Task is a task of a world: what an agent has to find out. Tasks of a world can be compared with
+// ==, and differ in their JSON.
 type Task interface {
 	fmt.Stringer
 	json.Marshaler
 }
 
-// World is a family of tasks with one space. Its JSON, which names it as env, is what checkpoints
-// and files keep of it.
+// World is a family of tasks with the same space. Checkpoints and files store its JSON, which
+// contains the kind as env.
 type World interface {
 	fmt.Stringer
-	Name() string     // as settings and files have it
-	Describe() string // in words, for a banner
+	Name() string     // as in settings and files
+	Describe() string // description for a banner
 	Space() Space
-	Limit() int // the most steps of an episode
+	Limit() int // largest number of steps of an episode
 }
 
 // Game is a world that this program can play.
 type Game interface {
 	World
 	Best(Task) float64 // the best return of an episode
-	NewEnv(Task) Env   // of the world's own tasks
+	NewEnv(Task) Env   // for a task of this world
 }
 
-// Env is one task being played. It belongs to one goroutine and allocates nothing.
+// Env plays one task. Only one goroutine may use it. It allocates nothing.
 type Env interface {
 	Reset()                                      // begins an episode
-	Observe(fields []int32)                      // writes what the agent sees
-	Step(action int) (reward int, finished bool) // the reward's index; finished: call Reset next
+	Observe(fields []int32)                      // writes the observation
+	Step(action int) (reward int, finished bool) // reward is an index; after finished, call Reset
 }
 
-// Seeded is an Env whose episodes do not all begin alike: Seed begins a life, its first episode
-// included, as that seed and number say.
+// Seeded is an Env whose episodes have random starts. Seed(seed, life) selects the random numbers
+// and begins the first episode.
 type Seeded interface{ Seed(seed, life uint64) }
 
-// Named is a world in which some values of observations differ by name alone: where two of them
-// swap names in all fields of a whole life, it is a life in the same world.
+// Named is a world in which some values of observations differ only by name: if two of them are
+// swapped in all fields of all episodes of a task, the result is a valid history of the same world.
 type Named interface {
 	Names() [][]int32 // sets of such values
 }
 
-// Staged is a world whose task is so many places to find, one after the other in every episode, of
-// which each pays. A single one may pay again for as long as an agent stays.
+// Staged is a world whose tasks have several places to find, in the same order in every episode.
+// Each gives a reward. A single place may give a reward on every step that the agent stays there.
 type Staged interface{ Places() int }
 
 // Map is a world whose first two fields are a column and a row of a square, which can be drawn.
 type Map interface {
 	Side() int
-	// Marks are the cells that a picture points at; key is nil where there is none.
+	// Marks returns the cells to mark in a picture; key is nil if there is no key.
 	Marks(Task) (goal [2]int, key *[2]int)
 }

@@ -11,8 +11,8 @@ import (
 	"haul/internal/world/grid"
 )
 
-// TestEpisodesEndWithTheTask: Dark Room ends on its goal; the door pays whoever holds the key, once
-// the key has paid.
+// TestEpisodesEndWithTheTask: Dark Room ends on its goal. The door gives a reward only to an agent
+// that has the key, after the key's reward.
 func TestEpisodesEndWithTheTask(t *testing.T) {
 	play := func(r Room, g Goal, from [2]int, actions ...uint8) (rewards []int, ended int) {
 		e := r.NewEnv(g).(*Env)

@@ -9,26 +9,26 @@ import (
 	"haul/internal/world/grid"
 )
 
-// Goal is a cell that pays, or a key and a door: the column of the cell or door in bits 0 to 5, its
-// row in bits 6 to 11, the key likewise from bit 12 on, and bit 24 where there is a key.
+// Goal is a cell with a reward, or a key and a door: the column of the cell or door in bits 0 to 5,
+// its row in bits 6 to 11, the key likewise from bit 12 on, and bit 24 set for a key.
 type Goal uint32
 
 const keyedBit Goal = 1 << 24
 
-// At is the goal of a cell.
+// At returns the goal of a cell.
 func At(x, y int) Goal { return Goal(x | y<<6) }
 
-// KeyAndDoor is the goal of a key and a door.
+// KeyAndDoor returns the goal of a key and a door.
 func KeyAndDoor(key, door [2]int) Goal {
 	return keyedBit | At(key[0], key[1])<<12 | At(door[0], door[1])
 }
 
 func (g Goal) keyed() bool { return g&keyedBit != 0 }
 
-// Cell is what pays last, of a key and a door the door.
+// Cell returns the cell with the last reward: the door if the goal has one.
 func (g Goal) Cell() [2]int { return [2]int{int(g & 63), int(g >> 6 & 63)} }
 
-// Key is what pays first; without a key it is the cell.
+// Key returns the cell of the key. Without a key it returns Cell.
 func (g Goal) Key() [2]int {
 	if !g.keyed() {
 		return g.Cell()
@@ -56,7 +56,7 @@ func (g Goal) MarshalJSON() ([]byte, error) {
 	}{g.Key(), g.Cell()})
 }
 
-// CheckGoal refuses what is no goal of the room.
+// CheckGoal returns an error if g is not a goal of the room.
 func (r Room) CheckGoal(g Goal) error {
 	k, c := g.Key(), g.Cell()
 	switch {
@@ -70,7 +70,7 @@ func (r Room) CheckGoal(g Goal) error {
 	return nil
 }
 
-// NumGoals is how many goals the room has.
+// NumGoals returns the number of goals of the room.
 func (r Room) NumGoals() int {
 	n := r.Size * r.Size
 	if r.Kind == grid.KeyDoor {
@@ -79,7 +79,7 @@ func (r Room) NumGoals() int {
 	return n
 }
 
-// goal is the goal of a number in [0, NumGoals).
+// goal returns the goal with a number in [0, NumGoals).
 func (r Room) goal(i int) Goal {
 	cells := r.Size * r.Size
 	cell := func(c int) [2]int { return [2]int{c % r.Size, c / r.Size} }
@@ -94,8 +94,8 @@ func (r Room) goal(i int) Goal {
 	return KeyAndDoor(cell(key), cell(door))
 }
 
-// Deal draws different goals, so many to learn from and so many to be held out; with held below 0
-// all that are left. It refuses more than there are.
+// Deal draws `learn` goals to learn from and `held` other goals to hold out; a negative held means
+// all others. It returns an error if the room has too few goals.
 func (r Room) Deal(seed uint64, learn, held int) (train, test []Goal, err error) {
 	n := r.NumGoals()
 	if held < 0 {
@@ -107,7 +107,8 @@ func (r Room) Deal(seed uint64, learn, held int) (train, test []Goal, err error)
 	if n > math.MaxInt32 {
 		return nil, nil, fmt.Errorf("a %v has %d goals, more than can be dealt", r, n)
 	}
-	// Fisher–Yates over the first places alone; moved holds what is no longer at its own.
+	// Fisher–Yates over the first positions only; moved holds the goals that are not at their own
+	// index.
 	moved := map[int]int{}
 	at := func(i int) int {
 		if v, ok := moved[i]; ok {

@@ -8,21 +8,21 @@ import (
 	"haul/internal/world/grid"
 )
 
-// Learner is how a source of histories acts and learns.
+// Learner is the algorithm that makes histories.
 type Learner string
 
 // The learners.
 const (
-	// QLearning is tabular Q-learning: Q(s,a) moves towards r + γ·max Q(s',·) by Rate at every
-	// step, and the agent acts at random with probability ε, which falls linearly from First to
-	// Final over the share Falls of the episodes, else greedily with ties broken by chance.
+	// QLearning is tabular Q-learning: at every step Q(s,a) moves by Rate towards r + γ·max
+	// Q(s',·). The action is random with probability ε, otherwise greedy with random ties. ε falls
+	// linearly from First to Final over the fraction Falls of the episodes.
 	QLearning Learner = "q"
-	// Noise learns nothing: an expert whose actions are replaced by random ones with probability ε,
-	// falling likewise (AD-ε, Zisman et al. 2024).
+	// Noise does not learn: it is an expert whose actions are replaced by random ones with a
+	// probability ε that falls in the same way (AD-ε, Zisman et al. 2024).
 	Noise Learner = "noise"
 )
 
-// Schedule is a history's length and a learner's constants.
+// Schedule holds a history's length and the constants of its learner.
 type Schedule struct {
 	Learner  Learner `json:"learner"`
 	Episodes int     `json:"episodes"`
@@ -33,14 +33,14 @@ type Schedule struct {
 	Falls    float64 `json:"epsilon_falls"`
 }
 
-// Published is the schedule of the published histories: 200 episodes, discount 0.9, ε falling
-// linearly. Their rate and the ends of ε are not stated: the rate hardly matters here, and with ε
-// at 0 for the last tenth of the episodes histories have the stated sizes.
+// Published returns the schedule of the published histories: 200 episodes, discount 0.9, ε falling
+// linearly. The paper does not state the rate and the ends of ε. The rate matters little here. With
+// ε at 0 in the last tenth of the episodes, histories have the stated sizes.
 func Published() Schedule {
 	return Schedule{Learner: QLearning, Episodes: 200, Discount: 0.9, Rate: 0.9, First: 1, Final: 0, Falls: 0.9}
 }
 
-// Check refuses what no learner can follow.
+// Check returns an error if the values are out of range.
 func (s Schedule) Check() error {
 	switch {
 	case s.Learner != QLearning && s.Learner != Noise:
@@ -59,17 +59,16 @@ func (s Schedule) Check() error {
 	return nil
 }
 
-// Step is one transition of a history. Best is the action that the whole history, read again from
-// its end, holds best there: what a learner who remembers every transition would do. Of actions
-// that are equally good it is the one that was taken; where nothing paid is known to be reachable
-// too.
+// Step is one transition of a history. Best is the optimal action there according to the
+// transitions of the whole history. Among equally good actions, and if no reward is known to be
+// reachable, it is the action that was taken.
 type Step struct {
 	X, Y, Action, Reward, Best uint8
 	Ends                       bool
 }
 
-// History lets a learner live through a goal: a function of room, goal, schedule, seed and number.
-// It appends to dst.
+// History appends the steps of a learner on a goal to dst. They depend only on room, goal,
+// schedule, seed and number.
 func (r Room) History(dst []Step, g Goal, s Schedule, seed, number uint64) []Step {
 	e := r.NewEnv(g).(*Env)
 	e.Seed(seed, number)
@@ -100,7 +99,7 @@ func (r Room) History(dst []Step, g Goal, s Schedule, seed, number uint64) []Ste
 			}
 			var reward int
 			reward, ends = e.Step(action)
-			done := held && reward > 0 // the task; the limit of time ends no way
+			done := held && reward > 0 // the task is done; a time limit does not end the values
 			if q != nil {
 				next := s.Discount * slices.Max(q[e.state()][:])
 				if done {
@@ -116,7 +115,7 @@ func (r Room) History(dst []Step, g Goal, s Schedule, seed, number uint64) []Ste
 	return dst
 }
 
-// greedy is an action of the highest value, of equal ones any.
+// greedy returns an action of the highest value, chosen at random among equals.
 func greedy(q *[grid.NumActions]float64, word uint32) int {
 	most, equal := slices.Max(q[:]), uint32(0)
 	for _, v := range q {

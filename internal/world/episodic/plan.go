@@ -6,12 +6,12 @@ import (
 	"haul/internal/world/grid"
 )
 
-// plan is what one history has shown of its goal: where each action led from each state and what it
-// paid. Values follow from it by sweeps, so that every label comes from the history alone.
+// plan holds what a history has shown of its goal: the next state and the reward of each action in
+// each state. Values are computed from it by sweeps, so labels depend on the history only.
 type plan struct {
 	tried []outcome // [state, action]
 	value [][grid.NumActions]float64
-	order []int32 // tried entries, in the order in which they were first tried
+	order []int32 // the tried entries, in the order of their first try
 }
 
 type outcome struct {
@@ -21,7 +21,7 @@ type outcome struct {
 	done   bool
 }
 
-// planDiscount makes a shorter way better.
+// planDiscount makes shorter paths better.
 const planDiscount = 0.9
 
 func newPlan(r Room) *plan {
@@ -37,8 +37,9 @@ func (p *plan) learn(state, action, reward, next int, done bool) {
 	p.tried[at] = outcome{int32(next), uint8(reward), true, done}
 }
 
-// solve sweeps until no value moves. A world of rooms is deterministic, so that values settle in as
-// many sweeps as the longest way has steps; from the last entry to the first most settle in few.
+// solve sweeps until no value changes. Rooms are deterministic, so the number of sweeps is at most
+// the number of steps of the longest path. Sweeping from the last entry to the first needs few
+// sweeps as a rule.
 func (p *plan) solve() {
 	for moved := true; moved; {
 		moved = false
@@ -56,7 +57,7 @@ func (p *plan) solve() {
 	}
 }
 
-// label writes the best action of every step.
+// label sets Best of every step.
 func (p *plan) label(steps []Step, g Goal, r Room) {
 	p.solve()
 	holds := !g.keyed()

@@ -8,23 +8,23 @@ import (
 	"haul/internal/world/grid"
 )
 
-// Set is a set of histories, named as in the paper: DR19-300-5 is Dark Room of 19 by 19 cells,
-// 300 goals for training, 5 histories of each.
+// Set is a set of histories, named as in the paper: DR19-300-5 is Dark Room of 19 by 19 cells with
+// 300 training goals and 5 histories per goal.
 type Set struct {
 	Name      string
 	Room      Room
-	Learn     int // goals to learn from
-	Histories int // of each
-	Held      int // goals held out; below 0: all that are left
+	Learn     int // number of goals to learn from
+	Histories int // per goal
+	Held      int // number of held-out goals; negative: all others
 }
 
 var setName = regexp.MustCompile(`^(DR|K2D)([0-9]{1,3})-([0-9]{1,7})-([0-9]{1,5})$`)
 
-// limits are the steps of an episode by game and size, as published.
+// limits are the published steps per episode, by game and size.
 var limits = map[string]int{"DR9": 20, "DR19": 100, "K2D9": 50, "K2D13": 100}
 
-// ParseSet reads a name. Sizes that no table has take as many steps as cells, a quarter of them in
-// Dark Room; horizon over 0 sets another limit.
+// ParseSet parses a name. Sizes without a published limit get as many steps as cells, in Dark Room
+// a quarter of that. A positive horizon replaces the limit.
 func ParseSet(name string, horizon int) (Set, error) {
 	m := setName.FindStringSubmatch(name)
 	if m == nil {
@@ -32,7 +32,7 @@ func ParseSet(name string, horizon int) (Set, error) {
 	}
 	var n [3]int
 	for i := range n {
-		n[i], _ = strconv.Atoi(m[2+i]) // digits alone, and few
+		n[i], _ = strconv.Atoi(m[2+i]) // cannot fail: a few digits
 	}
 	kind, held := grid.DarkRoom, -1
 	if m[1] == "K2D" {

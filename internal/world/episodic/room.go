@@ -1,9 +1,10 @@
-// Package episodic is Dark Room and Dark Key-to-Door as offline in-context reinforcement
-// learning compares methods on them (Tarasov et al. 2025): rooms of any size whose episodes end
-// when the task is done, and tabular learners. An agent sees only its cell.
+// Package episodic has the games Dark Room and Dark Key-to-Door in the variants that offline
+// in-context reinforcement learning is compared on (Tarasov et al. 2025). `haul data` makes
+// histories of them. Rooms have any size, episodes end when the task is done, and learners are
+// tabular. An agent sees only its cell.
 //
-// What a reader could break: a goal's packing and the order of the actions are part of every
-// history on disk, and a learner's draws are those of a published table's seeds.
+// Histories on disk contain packed goals and numbered actions, and published tables depend on each
+// learner's random numbers: packing, action order and draws must not change.
 package episodic
 
 import (
@@ -14,31 +15,31 @@ import (
 	"haul/internal/world/grid"
 )
 
-// EnvName names the worlds in files and checkpoints.
+// EnvName is the name of these worlds in files and checkpoints.
 const EnvName = "episodic"
 
-// A room's side lies in [MinSize, MaxSize]; the upper end is what a Goal can hold.
+// A room's side lies in [MinSize, MaxSize], the range that a Goal can encode.
 const (
 	MinSize    = 2
 	MaxSize    = 64
 	MaxHorizon = 1 << 16
 )
 
-// Room is a square of cells, a limit of steps, and the game.
+// Room is a square of cells, a time limit in steps, and the game.
 type Room struct {
 	Env      string    `json:"env"` // EnvName
 	Kind     grid.Kind `json:"game"`
 	Size     int       `json:"size"`
 	Horizon  int       `json:"horizon"`
-	Anywhere bool      `json:"start_anywhere"` // episodes begin in any cell; else in the centre
+	Anywhere bool      `json:"start_anywhere"` // episodes begin in any cell instead of the centre
 }
 
-// NewRoom is a room of the game: Dark Room begins in the centre, Key-to-Door anywhere.
+// NewRoom returns a room of the game. Dark Room begins in the centre, Key-to-Door in any cell.
 func NewRoom(kind grid.Kind, size, horizon int) Room {
 	return Room{Env: EnvName, Kind: kind, Size: size, Horizon: horizon, Anywhere: kind == grid.KeyDoor}
 }
 
-// Check refuses a room that cannot be.
+// Check returns an error if a value is out of range.
 func (r Room) Check() error {
 	switch {
 	case r.Env != EnvName:
@@ -55,26 +56,26 @@ func (r Room) String() string {
 	return fmt.Sprintf("%d×%d %s whose episodes end with the task, after %d steps at most", r.Size, r.Size, r.Kind.Title(), r.Horizon)
 }
 
-// Name is the world's kind.
+// Name returns EnvName.
 func (r Room) Name() string { return EnvName }
 
-// Describe is the room in words.
+// Describe returns a description of the room.
 func (r Room) Describe() string {
 	return fmt.Sprintf("%s, %d×%d, episodes end with the task, after %d steps at most", r.Kind.Title(), r.Size, r.Size, r.Horizon)
 }
 
-// Space is what an agent in the room sees, does and is paid.
+// Space returns the observations, actions and rewards in the room.
 func (r Room) Space() world.Space {
 	return world.Space{Fields: []world.Field{{Name: "x", Size: r.Size}, {Name: "y", Size: r.Size}}, Actions: grid.NumActions, Rewards: []float64{0, 1}}
 }
 
-// Limit is the most steps of an episode.
+// Limit returns the largest number of steps of an episode.
 func (r Room) Limit() int { return r.Horizon }
 
-// Side is the number of cells along a wall.
+// Side returns the number of cells along a wall.
 func (r Room) Side() int { return r.Size }
 
-// Places are those that pay: of Dark Room one, of Key-to-Door the key and the door.
+// Places returns the number of cells with a reward: 1 in Dark Room, 2 in Key-to-Door.
 func (r Room) Places() int {
 	if r.Kind == grid.KeyDoor {
 		return 2
@@ -82,7 +83,7 @@ func (r Room) Places() int {
 	return 1
 }
 
-// Marks are the cell that pays last and, where there is one, the key.
+// Marks returns the cell with the last reward and the key, which is nil if the goal has none.
 func (r Room) Marks(t world.Task) (goal [2]int, key *[2]int) {
 	g := t.(Goal)
 	if g.keyed() {
@@ -92,8 +93,8 @@ func (r Room) Marks(t world.Task) (goal [2]int, key *[2]int) {
 	return g.Cell(), key
 }
 
-// Best is what an episode can pay. Where episodes begin anywhere the furthest walk may be over the
-// limit; Best is that of the start from which the most can be paid.
+// Best returns the largest return of an episode. If episodes begin in any cell, it counts
+// from the best start: from other starts the path may exceed the time limit.
 func (r Room) Best(t world.Task) float64 {
 	g := t.(Goal)
 	first := 1
@@ -112,13 +113,13 @@ func (r Room) Best(t world.Task) float64 {
 
 func (r Room) centre() [2]int { return [2]int{r.Size / 2, r.Size / 2} }
 
-// apart is the steps of a shortest way.
+// apart returns the length of a shortest path.
 func apart(a, b [2]int) int { return abs(a[0]-b[0]) + abs(a[1]-b[1]) }
 
 func abs(v int) int { return max(v, -v) }
 
-// NewEnv is a goal of the room being played. Seed decides where its episodes begin; without it they
-// begin as the goal's number says.
+// NewEnv returns an environment of a goal. Seed selects the starts of its episodes. Without it they
+// follow from the goal's number.
 func (r Room) NewEnv(t world.Task) world.Env {
 	e := &Env{room: r, goal: t.(Goal), seed: uint64(t.(Goal))}
 	e.Reset()
@@ -134,11 +135,11 @@ type Env struct {
 	episode uint32
 
 	x, y  int
-	holds bool // the key
+	holds bool // whether the agent has the key
 	clock int
 }
 
-// Seed begins a life whose episodes start by this seed and number.
+// Seed makes seed and life select the starts of the episodes.
 func (e *Env) Seed(seed, life uint64) {
 	e.seed, e.life, e.episode = seed, life, 0
 	e.Reset()
@@ -158,8 +159,8 @@ func (e *Env) Reset() {
 // Observe writes the column and the row.
 func (e *Env) Observe(fields []int32) { fields[0], fields[1] = int32(e.x), int32(e.y) }
 
-// Step moves. The key pays once; the goal, or the door to whoever holds the key, pays and ends the
-// episode.
+// Step applies an action. The key gives a reward once. The goal, or the door if the agent has the
+// key, gives a reward and ends the episode.
 func (e *Env) Step(action int) (reward int, finished bool) {
 	e.x, e.y = move(e.x, e.y, e.room.Size, action)
 	e.clock++
@@ -173,7 +174,7 @@ func (e *Env) Step(action int) (reward int, finished bool) {
 	return reward, e.clock == e.room.Horizon
 }
 
-// move is where an action of grid's leads; a wall stops it.
+// move returns the cell that an action leads to. A wall stops the move.
 func move(x, y, size, action int) (int, int) {
 	switch uint8(action) {
 	case grid.Up:
@@ -188,7 +189,7 @@ func move(x, y, size, action int) (int, int) {
 	return x, y
 }
 
-// Expert is an action of a shortest way from where the agent stands: along the longer of both
+// Expert returns an action of a shortest path from the agent's cell: along the longer of both
 // distances.
 func (e *Env) Expert() int {
 	to := e.goal.Cell()
@@ -209,7 +210,7 @@ func (e *Env) Expert() int {
 	return int(grid.Stay)
 }
 
-// state is the number of where the agent is and what it holds.
+// state returns the index of the agent's cell and key.
 func (e *Env) state() int {
 	s := e.y*e.room.Size + e.x
 	if e.holds && e.goal.keyed() {

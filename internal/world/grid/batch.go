@@ -2,9 +2,8 @@ package grid
 
 import "fmt"
 
-// Batch is many environments of one room that run in step: they share a clock, so all start and end
-// their episodes together. Environment i is element i of every slice. A batch belongs to one
-// goroutine.
+// Batch is many environments of one room that step together. Their episodes start and end at the
+// same steps. Environment i is element i of every slice. Only one goroutine may use a batch.
 type Batch struct {
 	room   Room
 	clock  int
@@ -13,8 +12,8 @@ type Batch struct {
 	next   [NumActions][256]Cell // Room.Move as a table
 }
 
-// NewBatch makes one environment a goal, at the start of an episode; a goal may appear many times.
-// The room has passed Check, and the goals are its own.
+// NewBatch makes one environment per goal, at the start of an episode. A goal may appear many
+// times. The room must have passed Check, and the goals must be goals of the room.
 func NewBatch(room Room, goals []Goal) *Batch {
 	b := &Batch{room: room, states: make([]State, len(goals)), rules: make([]Rule, len(goals))}
 	for i, g := range goals {
@@ -25,7 +24,7 @@ func NewBatch(room Room, goals []Goal) *Batch {
 	return b
 }
 
-// Moves tabulates Move for every cell of the room.
+// Moves returns Move as a table, for every cell of the room.
 func (r Room) Moves() (next [NumActions][256]Cell) {
 	for a := range next {
 		for _, c := range r.Cells() {
@@ -35,7 +34,7 @@ func (r Room) Moves() (next [NumActions][256]Cell) {
 	return next
 }
 
-// Reset begins an episode everywhere.
+// Reset begins an episode in all environments.
 func (b *Batch) Reset() {
 	b.clock = 0
 	start := StateOf(b.room.Start(), 0)
@@ -44,8 +43,8 @@ func (b *Batch) Reset() {
 	}
 }
 
-// Place puts the environments where others of the same room stood: in these states, so many steps
-// into an episode. It says why it cannot be.
+// Place sets the environments to the given states, clock steps into an episode. It returns an error
+// if the room has no such state.
 func (b *Batch) Place(states []State, clock int) error {
 	if len(states) != len(b.states) || clock < 0 || clock >= b.room.Horizon {
 		return fmt.Errorf("%d agents %d steps into an episode: want %d, in 0 to %d", len(states), clock, len(b.states), b.room.Horizon-1)
@@ -63,14 +62,14 @@ func (b *Batch) Place(states []State, clock int) error {
 // Len is the number of environments.
 func (b *Batch) Len() int { return len(b.states) }
 
-// Clock is how many steps of the episode are done, less than the horizon.
+// Clock returns the number of steps since the episode began, which is less than the horizon.
 func (b *Batch) Clock() int { return b.clock }
 
-// States is where the agents stand. It is the batch's own memory: read it before the next Step.
+// States returns the agents' states. The next Step overwrites the slice.
 func (b *Batch) States() []State { return b.states }
 
-// Step takes one action everywhere and writes the rewards, each 0 or 1. At the horizon it begins
-// the next episode and returns true: States are then starts, not where the last step ended.
+// Step applies one action per environment and writes the rewards, each 0 or 1. At the horizon it
+// begins the next episode and returns true: States are then the starts.
 func (b *Batch) Step(rewards, actions []uint8) (done bool) {
 	n := len(b.states)
 	if len(rewards) != n || len(actions) != n {

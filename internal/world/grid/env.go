@@ -6,28 +6,28 @@ import (
 	"haul/internal/world"
 )
 
-// A room as a world: the agent sees the column and the row, and earns 0 or 1.
+// A room as a world: the agent sees the column and the row, and rewards are 0 or 1.
 
-// Space is what an agent in the room sees, does and is paid.
+// Space returns the observations, actions and rewards in the room.
 func (r Room) Space() world.Space {
 	return world.Space{Fields: []world.Field{{Name: "x", Size: r.Size}, {Name: "y", Size: r.Size}}, Actions: NumActions, Rewards: []float64{0, 1}}
 }
 
-// Name is the game's, as the setting env has it.
+// Name returns the game's name in the setting env.
 func (r Room) Name() string { return r.Kind.String() }
 
-// Describe is the room in words.
+// Describe returns a description of the room.
 func (r Room) Describe() string {
 	return fmt.Sprintf("%s, %d×%d, episodes of %d steps", r.Kind.Title(), r.Size, r.Size, r.Horizon)
 }
 
-// Limit is the horizon: every episode has that many steps.
+// Limit returns the horizon, which is the length of every episode.
 func (r Room) Limit() int { return r.Horizon }
 
-// Side is the number of cells along a wall.
+// Side returns the number of cells along a wall.
 func (r Room) Side() int { return r.Size }
 
-// Places are those that pay: of Dark Room one, of Key-to-Door the key and the door.
+// Places returns the number of cells with a reward: 1 in Dark Room, 2 in Key-to-Door.
 func (r Room) Places() int {
 	if r.Kind == KeyDoor {
 		return 2
@@ -35,7 +35,7 @@ func (r Room) Places() int {
 	return 1
 }
 
-// Marks are the cell that pays and, where there is one, the key.
+// Marks returns the cell with the (last) reward and the key, which is nil if the goal has none.
 func (r Room) Marks(t world.Task) (goal [2]int, key *[2]int) {
 	g := t.(Goal)
 	if g.Keyed() {
@@ -45,10 +45,10 @@ func (r Room) Marks(t world.Task) (goal [2]int, key *[2]int) {
 	return g.Cell().XY(), key
 }
 
-// Best is the best return of an episode.
+// Best returns the largest return of an episode.
 func (r Room) Best(t world.Task) float64 { return r.Optimal(t.(Goal)) }
 
-// NewEnv is a goal of the room being played.
+// NewEnv returns an environment of a goal.
 func (r Room) NewEnv(t world.Task) world.Env {
 	e := &env{room: r, rule: t.(Goal).Rule()}
 	e.Reset()

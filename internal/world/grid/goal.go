@@ -11,27 +11,27 @@ import (
 	"haul/internal/rng"
 )
 
-// What a reader could break: a goal's number selects its learner's random numbers, and a split
-// uses the order of a room's goals. Both are part of every history and result on disk.
+// A goal's number selects its learner's random numbers, and a split uses the order of a room's
+// goals. Both are part of every history and result on disk and must not change.
 
-// Goal is what pays. In Dark Room it is the number of a cell, which pays every step that ends on
-// it. In Dark Key-to-Door it is a key and a door, two cells: the key pays once, and after it the
-// door pays once.
+// Goal is the source of rewards. In Dark Room it is the number of a cell, which gives a reward for
+// every step that ends on it. In Dark Key-to-Door it is a key and a door, two cells: the key gives
+// a reward once, and then the door once.
 type Goal uint32
 
 // keyed marks a goal of Dark Key-to-Door: the key in bits 8 to 15, the door below.
 const keyed Goal = 1 << 16
 
-// KeyAndDoor is a goal of Dark Key-to-Door.
+// KeyAndDoor returns a goal of Dark Key-to-Door.
 func KeyAndDoor(key, door Cell) Goal { return keyed | Goal(key)<<8 | Goal(door) }
 
-// Keyed tells whether the goal has a key and a door.
+// Keyed reports whether the goal has a key and a door.
 func (g Goal) Keyed() bool { return g&keyed != 0 }
 
-// Cell is the cell that pays, of a key and a door the door.
+// Cell returns the cell with the (last) reward: the door if the goal has one.
 func (g Goal) Cell() Cell { return Cell(g) }
 
-// Key is where the key lies; without one it is the cell that pays.
+// Key returns the cell of the key. Without a key it returns Cell.
 func (g Goal) Key() Cell {
 	if !g.Keyed() {
 		return g.Cell()
@@ -61,7 +61,7 @@ func (g Goal) MarshalJSON() ([]byte, error) {
 	return json.Marshal(pair{&key, &door})
 }
 
-// UnmarshalJSON reads either.
+// UnmarshalJSON reads both forms.
 func (g *Goal) UnmarshalJSON(text []byte) error {
 	if !bytes.HasPrefix(text, []byte("{")) {
 		var c Cell
@@ -80,21 +80,21 @@ func (g *Goal) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// State is where an agent stands and what it has done in the episode: a cell in the low byte, above
-// it the stage. Dark Room has one stage; in Dark Key-to-Door an agent looks for the key, then for
-// the door, then has opened it. Agents see the cell alone.
+// State is an agent's cell and its stage of the episode: the cell in the low byte, the stage above
+// it. Dark Room has one stage. In Dark Key-to-Door an agent looks for the key, then for the door,
+// and then has opened it. Agents observe only the cell.
 type State uint16
 
-// NumStates is over every State.
+// NumStates exceeds every State.
 const NumStates = 3 << 8
 
-// StateOf puts a cell and a stage together.
+// StateOf returns the state of a cell and a stage.
 func StateOf(c Cell, stage uint8) State { return State(c) | State(stage)<<8 }
 
-// Cell is where the agent stands.
+// Cell returns the agent's cell.
 func (s State) Cell() Cell { return Cell(s) }
 
-// Stage is how many parts of a goal with parts are behind it.
+// Stage returns the number of rewards of a key or a door in the episode so far.
 func (s State) Stage() uint8 { return uint8(s >> 8) }
 
 // MarshalJSON writes [x,y], and from the second stage on [x,y,stage].
@@ -105,7 +105,7 @@ func (s State) MarshalJSON() ([]byte, error) {
 	return json.Marshal([3]int{s.Cell().X(), s.Cell().Y(), int(s.Stage())})
 }
 
-// UnmarshalJSON reads either.
+// UnmarshalJSON reads both forms.
 func (s *State) UnmarshalJSON(text []byte) error {
 	var parts []int
 	if err := json.Unmarshal(text, &parts); err != nil {
@@ -122,17 +122,17 @@ func (s *State) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// nowhere is no cell: what pays where nothing is left to earn.
+// nowhere is no cell: the place of the reward in a stage without rewards.
 const nowhere = 256
 
-// Rule is a goal as environments apply it: what pays in each stage, and whether being paid leads to
-// the next stage.
+// Rule is a goal as environments apply it: the cell with a reward in each stage, and whether the
+// reward leads to the next stage.
 type Rule struct {
 	pays   [4]uint16
 	passes State // the bit of a stage, or none
 }
 
-// Rule is the goal's.
+// Rule returns the goal's rule.
 func (g Goal) Rule() Rule {
 	if g.Keyed() {
 		return Rule{[4]uint16{uint16(g.Key()), uint16(g.Cell()), nowhere, nowhere}, 1 << 8}
@@ -140,15 +140,15 @@ func (g Goal) Rule() Rule {
 	return Rule{pays: [4]uint16{uint16(g.Cell()), nowhere, nowhere, nowhere}}
 }
 
-// Enter is the state after a step that ends on a cell, and its reward, 0 or 1. There is no branch:
-// an agent that learns makes it unpredictable.
+// Enter returns the state after a step that ends on a cell, and the reward, 0 or 1. It has no
+// branch, because a learning agent would make branches unpredictable.
 func (r *Rule) Enter(s State, to Cell) (State, uint8) {
 	hit := (uint32(to) ^ uint32(r.pays[s>>8&3]) - 1) >> 31
 	return s&^0xff + State(hit<<8)&r.passes | State(to), uint8(hit)
 }
 
-// Goals lists every goal of the room, row by row: the cells, or for each cell of a key the other
-// cells as doors.
+// Goals returns every goal of the room, row by row: the cells, or for each cell as the key all
+// other cells as doors.
 func (r Room) Goals() []Goal {
 	cells := r.Cells()
 	out := make([]Goal, 0, r.NumGoals())
@@ -166,7 +166,7 @@ func (r Room) Goals() []Goal {
 	return out
 }
 
-// NumGoals is how many goals the room has.
+// NumGoals returns the number of goals of the room.
 func (r Room) NumGoals() int {
 	n := r.Size * r.Size
 	if r.Kind == KeyDoor {
@@ -175,7 +175,7 @@ func (r Room) NumGoals() int {
 	return n
 }
 
-// CheckGoal refuses what is no goal of the room.
+// CheckGoal returns an error if the room has no such goal.
 func (r Room) CheckGoal(g Goal) error {
 	if g.Keyed() != (r.Kind == KeyDoor) {
 		return fmt.Errorf("goal %v is none of a %v", g, r)
@@ -189,11 +189,11 @@ func (r Room) CheckGoal(g Goal) error {
 	return nil
 }
 
-// Optimal is the best return of an episode. In Dark Room the walk to a goal at distance d is paid
-// from its own last step on, so it misses d-1 rewards; a goal at the start misses none. Of a key
-// and a door each is paid if the walk gets there in time; a key at the start takes a step too.
+// Optimal returns the largest return of an episode. In Dark Room a goal at distance d gives a
+// reward from the last step of the path on, so d-1 rewards are missed; at the start none is missed.
+// Key and door each count if the path reaches them in time. A key at the start also takes a step.
 func (r Room) Optimal(goal Goal) float64 {
-	first := max(1, distance(r.Start(), goal.Key())) // the first step that can be paid
+	first := max(1, distance(r.Start(), goal.Key())) // the first step that can have a reward
 	if !goal.Keyed() {
 		return float64(max(0, r.Horizon-first+1))
 	}
@@ -206,15 +206,15 @@ func (r Room) Optimal(goal Goal) float64 {
 	return out
 }
 
-// Split deals the goals of a room into those to learn from and those held out: a permutation by
-// seed, of which the first round(ratio·goals) train. Ratio lies in [0, 1]. The horizon has no part
-// in it.
+// Split divides the room's goals into goals to learn from and held-out goals. It permutes them by
+// seed; the first round(ratio·goals) are for learning. ratio is in [0, 1]. The horizon has no
+// influence.
 func (r Room) Split(seed uint64, ratio float64) (train, test []Goal) {
 	if !(ratio >= 0 && ratio <= 1) {
 		panic("grid: split ratio outside [0, 1]")
 	}
 	goals := r.Goals()
-	// Fisher–Yates; index i of the stream picks the partner of place i
+	// Fisher–Yates: number i of the stream picks the goal to swap with goal i.
 	for i := len(goals) - 1; i > 0; i-- {
 		j := rng.Below(rng.At(seed, uint64(i), 0, rng.Goals)[0], uint32(i+1))
 		goals[i], goals[j] = goals[j], goals[i]
@@ -223,13 +223,13 @@ func (r Room) Split(seed uint64, ratio float64) (train, test []Goal) {
 	return goals[:n:n], goals[n:]
 }
 
-// Sample takes n of the room's goals, in the room's order: of those to learn from and those held
-// out the share that the whole room has. So a goal that is held out in one sample is learned from
-// in none. n lies in [0, NumGoals()].
+// Sample returns n of the room's goals in the room's order. The sample has the same ratio of
+// training and held-out goals as the room, and each goal keeps its role: a goal held out in one
+// sample is in no sample learned from. n is in [0, NumGoals()].
 func (r Room) Sample(seed uint64, ratio float64, n int) []Goal {
 	train, test := r.Split(seed, ratio)
 	some := int(math.Round(ratio * float64(n)))
 	out := slices.Concat(train[:some], test[:n-some])
-	slices.Sort(out) // numbers rise in the room's order
+	slices.Sort(out) // the numbers are ascending in the room's order
 	return out
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestKeyBeforeDoor: the door pays nobody without the key, and neither pays twice.
+// TestKeyBeforeDoor: the door gives no reward without the key, and neither gives a second one.
 func TestKeyBeforeDoor(t *testing.T) {
 	goal := KeyAndDoor(At(1, 0), At(0, 1))
 	rule := goal.Rule()

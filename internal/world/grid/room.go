@@ -1,10 +1,11 @@
-// Package grid is the grid worlds of the in-context agent, Dark Room and Dark Key-to-Door. An
-// agent starts in the centre of a square room and looks for what it cannot see: in Dark Room a
-// goal that pays every step that ends on it, in Dark Key-to-Door (Laskin et al. 2023) a key and
-// then a door, which pay once each. The package knows no tensors.
+// Package grid has the grid worlds of the in-context agent, Dark Room and Dark Key-to-Door. Package
+// ppo trains learners in them, and package agent evaluates agents in them. An agent starts in the
+// centre of a square room and cannot see the goal. In Dark Room every step that ends on the goal
+// gives a reward. In Dark Key-to-Door (Laskin et al. 2023) a key and then a door give one reward
+// each.
 //
-// What a reader could break: a cell's packing, the order of the actions and the reward's rule
-// are part of every history on disk, and the agent's embeddings are indexed by them.
+// Histories on disk contain packed cells, numbered actions and rewards, and the agent's embeddings
+// are indexed by them: cell packing, action order and reward rules must not change.
 package grid
 
 import (
@@ -12,8 +13,8 @@ import (
 	"fmt"
 )
 
-// The actions, in the order of their numbers. Up is towards y = 0; a wall stops a move, and the
-// step still counts.
+// The actions, in the order of their numbers. Up decreases y. A wall stops a move, but the step
+// still counts.
 const (
 	Stay uint8 = iota
 	Up
@@ -22,32 +23,32 @@ const (
 	Right
 )
 
-// NumActions is how many actions there are.
+// NumActions is the number of actions.
 const NumActions = 5
 
-// A room's side lies in [MinSize, MaxSize]; the upper end is what a Cell can hold.
+// A room's side lies in [MinSize, MaxSize], the range that a Cell can encode.
 const (
 	MinSize = 2
 	MaxSize = 16
 )
 
-// MaxHorizon bounds an episode, so that a file's sizes never overflow.
+// MaxHorizon limits an episode so that the sizes of files cannot overflow.
 const MaxHorizon = 1 << 16
 
-// Cell is a place in a room: x in the low four bits, y in the high four.
+// Cell is a cell of a room: x in the low four bits, y in the high four.
 type Cell uint8
 
-// At returns the cell (x, y); both lie in [0, MaxSize).
+// At returns the cell (x, y); both are in [0, MaxSize).
 func At(x, y int) Cell { return Cell(x | y<<4) }
 
-// X is the column, counted from the left.
+// X returns the column, counted from the left.
 func (c Cell) X() int { return int(c & 15) }
 
-// Y is the row, counted from the top.
+// Y returns the row, counted from the top.
 func (c Cell) Y() int { return int(c >> 4) }
 
-// Towards is the action that walks from a cell to another by a shortest way: along x, then along y,
-// then it stays.
+// Towards returns the next action of a shortest path between two cells: along x first, then along
+// y, then no move.
 func Towards(cell, goal Cell) uint8 {
 	switch {
 	case cell.X() < goal.X():
@@ -62,7 +63,7 @@ func Towards(cell, goal Cell) uint8 {
 	return Stay
 }
 
-// XY is the column and the row.
+// XY returns the column and the row.
 func (c Cell) XY() [2]int { return [2]int{c.X(), c.Y()} }
 
 func (c Cell) String() string { return fmt.Sprintf("(%d,%d)", c.X(), c.Y()) }
@@ -86,7 +87,7 @@ func (c *Cell) UnmarshalJSON(text []byte) error {
 // Kind is the game that is played in a room.
 type Kind uint8
 
-// The kinds. The zero one is what files that name none hold.
+// The kinds. Files without a kind mean the zero kind.
 const (
 	DarkRoom Kind = iota
 	KeyDoor
@@ -94,7 +95,7 @@ const (
 
 var kinds = [...]string{DarkRoom: "darkroom", KeyDoor: "keydoor"}
 
-// KindOf is the kind of that name, as the setting env has it.
+// KindOf returns the kind with a name of the setting env.
 func KindOf(name string) (Kind, error) {
 	for k, n := range kinds {
 		if n == name {
@@ -106,7 +107,7 @@ func KindOf(name string) (Kind, error) {
 
 func (k Kind) String() string { return kinds[k] }
 
-// Title is what the game is called.
+// Title returns the name of the game for people.
 func (k Kind) Title() string {
 	return [...]string{DarkRoom: "Dark Room", KeyDoor: "Dark Key-to-Door"}[k]
 }
@@ -127,7 +128,7 @@ type Room struct {
 	Kind    Kind `json:"env"`
 }
 
-// Check refuses a room that cannot be.
+// Check returns an error if a value is out of range.
 func (r Room) Check() error {
 	if r.Size < MinSize || r.Size > MaxSize {
 		return fmt.Errorf("a room of size %d: want %d to %d", r.Size, MinSize, MaxSize)
@@ -146,14 +147,14 @@ func (r Room) String() string {
 	return fmt.Sprintf("%d×%d %sroom with horizon %d", r.Size, r.Size, game, r.Horizon)
 }
 
-// Start is the cell in which every episode begins: the centre, right and below it where the size is
-// even.
+// Start returns the cell in which every episode begins: the centre or, for an even size, the cell
+// to the right of it and below.
 func (r Room) Start() Cell { return At(r.Size/2, r.Size/2) }
 
-// Contains tells whether the cell lies in the room.
+// Contains reports whether the cell lies in the room.
 func (r Room) Contains(c Cell) bool { return c.X() < r.Size && c.Y() < r.Size }
 
-// Cells lists every cell of the room, row by row.
+// Cells returns every cell of the room, row by row.
 func (r Room) Cells() []Cell {
 	out := make([]Cell, 0, r.Size*r.Size)
 	for y := range r.Size {
@@ -164,7 +165,7 @@ func (r Room) Cells() []Cell {
 	return out
 }
 
-// Move is where an action leads from a cell of the room. An action of another number stays.
+// Move returns the cell that an action leads to. An unknown action does not move.
 func (r Room) Move(c Cell, action uint8) Cell {
 	x, y := c.X(), c.Y()
 	switch action {
@@ -180,7 +181,7 @@ func (r Room) Move(c Cell, action uint8) Cell {
 	return At(x, y)
 }
 
-// Stages is how many stages an episode has.
+// Stages returns the number of stages of an episode.
 func (r Room) Stages() int {
 	if r.Kind == KeyDoor {
 		return 3
@@ -188,7 +189,7 @@ func (r Room) Stages() int {
 	return 1
 }
 
-// States lists every state: the cells row by row, stage after stage.
+// States returns every state: the cells row by row, for each stage.
 func (r Room) States() []State {
 	out := make([]State, 0, r.Stages()*r.Size*r.Size)
 	for stage := range r.Stages() {
@@ -199,7 +200,7 @@ func (r Room) States() []State {
 	return out
 }
 
-// distance is the steps of a shortest way.
+// distance returns the length of a shortest path.
 func distance(a, b Cell) int { return abs(a.X()-b.X()) + abs(a.Y()-b.Y()) }
 
 func abs(v int) int { return max(v, -v) }

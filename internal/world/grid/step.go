@@ -9,16 +9,16 @@ func MakeStep(c Cell, action, reward uint8) Step {
 	return Step(c) | Step(action)<<8 | Step(reward)<<11
 }
 
-// Cell is where the agent stood before it acted.
+// Cell returns the agent's cell before the action.
 func (s Step) Cell() Cell { return Cell(s) }
 
-// Action is what it did.
+// Action returns the action.
 func (s Step) Action() uint8 { return uint8(s >> 8 & 7) }
 
-// Reward is what it got, 0 or 1.
+// Reward returns the reward, 0 or 1.
 func (s Step) Reward() uint8 { return uint8(s >> 11 & 1) }
 
-// Word is the transition as a device keeps it: x | y<<8 | action<<16 | reward<<24.
+// Word returns the transition as devices store it: x | y<<8 | action<<16 | reward<<24.
 func (s Step) Word() int32 {
 	w := uint32(s)
 	return int32(w&15 | w>>4&15<<8 | w>>8&7<<16 | w>>11&1<<24)

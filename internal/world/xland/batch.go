@@ -7,9 +7,9 @@ import (
 	"haul/internal/rng"
 )
 
-// Batch is many environments that step together, on several cores. What they do depends on nothing
-// but keys and actions. An environment whose episode ends begins the next one in the same step, so
-// that its observation is that of the start.
+// Batch is many environments that step together, on several cores. Its results depend only on keys
+// and actions. If a step ends an episode, the same step begins the next one, and the view is the
+// first of the new episode.
 type Batch struct {
 	states  []*State
 	view    int
@@ -17,10 +17,10 @@ type Batch struct {
 
 	Views   []uint8   // [environment, row, column]: tiles
 	Rewards []float32 // of the last step
-	Ends    []bool    // the episode ended with the last step
+	Ends    []bool    // whether the last step ended an episode
 }
 
-// NewBatch begins an environment of each task; environment i has key i of split(key, len(tasks)).
+// NewBatch begins an environment of each task. Environment i has key i of split(key, len(tasks)).
 func NewBatch(w World, tasks []ID, key rng.JAXKey, workers int) (*Batch, error) {
 	b := &Batch{view: w.View * w.View, workers: max(1, workers)}
 	for i, id := range tasks {
@@ -42,7 +42,7 @@ func NewBatch(w World, tasks []ID, key rng.JAXKey, workers int) (*Batch, error) 
 	return b, nil
 }
 
-// Step takes an action in every environment.
+// Step applies one action per environment.
 func (b *Batch) Step(actions []uint8) {
 	if len(actions) != len(b.states) {
 		panic("xland: one action for each environment")

@@ -2,16 +2,17 @@ package xland
 
 import "fmt"
 
-// Choose takes tasks of a benchmark: the first ones for training, and as held-out tasks the next
-// ones whose ruleset, objects included, is not among them.
+// Choose selects tasks of a benchmark: the first ones for training, and as held-out tasks the next
+// ones whose ruleset, objects included, is not among the training tasks.
 type Choose struct {
 	Learn, Held int
 
-	Learned, HeldOut []ID // as From finds them
-	Shared           int  // tasks held out whose goal and rules a task to learn from has too
+	Learned, HeldOut []ID // the result of From
+	Shared           int  // held-out tasks with the same goal and rules as a training task
 }
 
-// From chooses, and is the world with those tasks: of a file, which may be nil, or as w draws them.
+// From selects the tasks and returns the world with them. The rulesets come from file or, if it is
+// nil, from w.
 func (c *Choose) From(w World, file *File, name string) (World, error) {
 	most := maxDrawn
 	if file != nil {

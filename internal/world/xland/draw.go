@@ -8,17 +8,17 @@ import (
 	"haul/internal/rng"
 )
 
-// Recipe says how rulesets of a benchmark are drawn: goals whose tiles are made by rules, from
-// tiles that are made by rules, Depth levels deep; branches that are cut with probability Prune;
-// and objects and rules that lead nowhere.
+// Recipe configures how rulesets of a benchmark are drawn. A goal's tiles are made by rules from
+// tiles that other rules make, Depth levels deep. A branch ends early with probability Prune.
+// Objects and rules that lead nowhere are added.
 type Recipe struct {
-	Depth       int     // levels of rules behind the goal
-	Prune       float64 // a tile lies in the grid from the start, in place of its rule
-	DeadRules   int     // at most so many rules that lead nowhere; 0: none are drawn
-	DeadObjects int     // objects that belong to no rule of the goal
+	Depth       int     // levels of rules needed for the goal
+	Prune       float64 // probability that a tile lies in the grid from the start instead of being made by a rule
+	DeadRules   int     // largest number of rules that lead nowhere; 0: none are drawn
+	DeadObjects int     // number of objects that no rule of the goal uses
 }
 
-// Recipes are the public benchmarks'.
+// Recipes are the recipes of the public benchmarks.
 var Recipes = map[string]Recipe{
 	"trivial": {DeadObjects: 3},
 	"small":   {Depth: 1, Prune: 0.3, DeadRules: 2, DeadObjects: 2},
@@ -26,13 +26,13 @@ var Recipes = map[string]Recipe{
 	"high":    {Depth: 3, Prune: 0.1, DeadRules: 4, DeadObjects: 1},
 }
 
-// RecipeNames lists them in the order of their difficulty.
+// RecipeNames returns the names, easiest first.
 func RecipeNames() []string {
 	return slices.SortedFunc(maps.Keys(Recipes), func(a, b string) int { return Recipes[a].Depth - Recipes[b].Depth })
 }
 
-// most is how many rules and objects a ruleset can have. The public files pad to the most that they
-// hold, which in a file of any size is this.
+// most returns the largest number of rules and objects of a ruleset. Public files pad to the
+// largest numbers that they contain, which equal these in large files.
 func (r Recipe) most() (rules, tiles int) {
 	tiles = 2
 	for range r.Depth {
@@ -41,7 +41,7 @@ func (r Recipe) most() (rules, tiles int) {
 	return max(1, rules+r.DeadRules), tiles + r.DeadObjects + 2*r.DeadRules
 }
 
-// tilesOf is every kind in every colour, kind by kind, in the public generator's order.
+// tilesOf returns every kind in every colour, kind by kind, in the public generator's order.
 func tilesOf(kinds ...uint8) (out []Tile) {
 	for _, k := range kinds {
 		for _, c := range []uint8{Red, Green, Blue, Purple, Yellow, Grey, White, Brown, Pink, Orange} {
@@ -51,8 +51,8 @@ func tilesOf(kinds ...uint8) (out []Tile) {
 	return out
 }
 
-// What is drawn from: objects that can be held, those and goals, and what rules make, where floor
-// stands for nothing.
+// Tiles to draw from: objects that can be picked up; these and goal tiles; and products of rules,
+// where the floor stands for no product.
 var (
 	held    = tilesOf(Ball, Square, Pyramid, Key, Star, Hex)
 	beside  = tilesOf(Ball, Square, Pyramid, Key, Star, Hex, GoalTile)
@@ -61,8 +61,8 @@ var (
 	madeSet = newPySet(append(slices.Clone(held), floorTile))
 )
 
-// Kinds by the number that is drawn: hold; near the agent, any side, up, down, left, right; the
-// same of two tiles.
+// Kinds by drawn number: hold; near the agent on any side, up, down, left, right; the same for two
+// tiles.
 var (
 	goalKinds = [...]uint8{goalHold, goalNear, goalNearUp, goalNearDown, goalNearLeft, goalNearRight,
 		goalTileNear, goalTileNearUp, goalTileNearDown, goalTileNearLeft, goalTileNearRight}
@@ -70,17 +70,18 @@ var (
 		ruleTileNear, ruleTileNearUp, ruleTileNearDown, ruleTileNearLeft, ruleTileNearRight}
 )
 
-// Drawer draws rulesets one after another as scripts/ruleset_generator.py of the public repository
-// does, draw by draw: the same seed gives the same rulesets. Repeated ones are kept, as there.
+// Drawer draws the rulesets of a benchmark in sequence. It makes the same draws as
+// scripts/ruleset_generator.py of the public repository, so the same seed gives the same rulesets,
+// repeated ones included.
 type Drawer struct {
 	recipe Recipe
 	random *rng.Python
 }
 
-// PublicSeed is that of the public benchmarks.
+// PublicSeed is the seed of the public benchmarks.
 const PublicSeed = 42
 
-// NewDrawer begins a benchmark.
+// NewDrawer returns a drawer at the start of the named benchmark.
 func NewDrawer(name string, seed uint32) (*Drawer, error) {
 	r, ok := Recipes[name]
 	if !ok {
@@ -91,7 +92,7 @@ func NewDrawer(name string, seed uint32) (*Drawer, error) {
 
 func (d *Drawer) choice(from []Tile) Tile { return from[d.random.Below(uint32(len(from)))] }
 
-// rule draws a rule that makes a tile out of tiles that are not used.
+// rule draws a rule that makes a tile from unused tiles.
 func (d *Drawer) rule(product Tile, used []Tile) (e [ruleBytes]uint8, in []Tile) {
 	i := d.random.Below(uint32(len(ruleKinds)))
 	if i < 6 {
@@ -109,7 +110,7 @@ func (d *Drawer) rule(product Tile, used []Tile) (e [ruleBytes]uint8, in []Tile)
 	return e, in
 }
 
-// Next draws a ruleset, padded to the most rules and objects that one can have.
+// Next draws a ruleset, padded to the largest number of rules and objects.
 func (d *Drawer) Next() *Ruleset {
 	r := &Ruleset{}
 	var tiles []Tile

@@ -12,15 +12,15 @@ import (
 	"haul/internal/pickle"
 )
 
-// File is a benchmark as the package keeps it: a pickle, packed by bzip2 or not, with the arrays
-// goals, rules and init_tiles, a row for each ruleset.
+// File is a benchmark in the Python package's format: a pickle, optionally compressed by bzip2,
+// with the arrays goals, rules and init_tiles. Each ruleset has one row in each array.
 type File struct {
 	goals, rules, tiles []byte
 	count               int
-	eachRule, eachTile  int // rules and objects of each ruleset
+	eachRule, eachTile  int // number of rules and objects per ruleset
 }
 
-// maxFile is the most bytes of a pickle; the largest public file has half of it.
+// maxFile limits the size of a pickle in bytes. The largest public file has half of it.
 const maxFile = 1 << 30
 
 // OpenFile reads a benchmark.
@@ -29,7 +29,7 @@ func OpenFile(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() // read only
+	defer f.Close() // opened for reading only
 	b, err := readFile(f)
 	if err != nil {
 		return nil, fmt.Errorf("benchmark %s: %w", path, err)
@@ -70,8 +70,8 @@ func parseFile(data []byte) (*File, error) {
 	for _, part := range []struct {
 		name  string
 		into  *[]byte
-		width int  // of the last axis
-		each  *int // where there are three
+		width int  // size of the last axis
+		each  *int // size of the middle axis of three
 	}{{"goals", &b.goals, goalBytes, nil}, {"rules", &b.rules, ruleBytes, &b.eachRule}, {"init_tiles", &b.tiles, 2, &b.eachTile}} {
 		v, found := d.Get(part.name)
 		if !found {
@@ -104,10 +104,10 @@ func parseFile(data []byte) (*File, error) {
 	return b, nil
 }
 
-// Len is how many rulesets there are.
+// Len returns the number of rulesets.
 func (b *File) Len() int { return b.count }
 
-// Ruleset is the one of a number in [0, Len).
+// Ruleset returns the ruleset with a number in [0, Len).
 func (b *File) Ruleset(i int) *Ruleset {
 	r := &Ruleset{Goal: [goalBytes]uint8(b.goals[i*goalBytes:])}
 	for j := range b.eachRule {
@@ -119,7 +119,7 @@ func (b *File) Ruleset(i int) *Ruleset {
 	return r
 }
 
-// Tasks lists rulesets of a file by their numbers.
+// Tasks returns the file's rulesets with these numbers.
 func (b *File) Tasks(name string, ids []ID) Tasks {
 	t := Tasks{Name: name}
 	for _, id := range ids {

@@ -27,7 +27,7 @@ func benchmarkFile(t testing.TB) []byte {
 	return data
 }
 
-// TestReadsThePackagesFiles: packed or not, the rulesets are those that were written.
+// TestReadsThePackagesFiles: the rulesets read equal the written ones, compressed or not.
 func TestReadsThePackagesFiles(t *testing.T) {
 	f, err := OpenFile("testdata/benchmark.bz2")
 	if err != nil {

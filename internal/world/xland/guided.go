@@ -2,8 +2,8 @@ package xland
 
 import "haul/internal/rng"
 
-// Guided is a task that an agent plays, beside a searcher that gets the same views and rewards
-// and says what it would do. Observe and Take alternate.
+// Guided is a task that an agent plays while an expert policy labels its steps (as in DAgger): a
+// searcher receives the same views and rewards and returns its action. Observe and Take alternate.
 type Guided struct {
 	env          *Env
 	searcher     *searcher
@@ -13,7 +13,7 @@ type Guided struct {
 	steps        []Step
 }
 
-// Guide begins a life; its steps are appended to dst.
+// Guide begins a task. Its steps are appended to dst.
 func (w World) Guide(dst []Step, id ID, seed, number uint64) *Guided {
 	e := w.NewEnv(id).(*Env)
 	e.Seed(seed, number)
@@ -22,7 +22,7 @@ func (w World) Guide(dst []Step, id ID, seed, number uint64) *Guided {
 	return g
 }
 
-// Observe writes what is seen, and asks the searcher.
+// Observe writes the view and computes the searcher's action.
 func (g *Guided) Observe(observed []float64) {
 	g.now = Step{Best: g.searcher.act(rng.At(g.seed, g.number, g.words, rng.Learner)[1])}
 	g.words++
@@ -32,7 +32,7 @@ func (g *Guided) Observe(observed []float64) {
 	}
 }
 
-// Take takes an action. Where it ends an episode, the next begins.
+// Take applies an action. If it ends an episode, the next one begins.
 func (g *Guided) Take(action int) (reward float64, over bool) {
 	index, over := g.env.Step(action)
 	g.now.Action, g.now.Reward, g.now.Ends = uint8(action), uint8(index), over
@@ -47,5 +47,5 @@ func (g *Guided) Take(action int) (reward float64, over bool) {
 	return g.env.shared.rewards[index], over
 }
 
-// Steps are those of whole episodes so far.
+// Steps returns the steps of all finished episodes.
 func (g *Guided) Steps() []Step { return g.steps }

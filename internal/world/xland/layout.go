@@ -8,11 +8,11 @@ import (
 	"haul/internal/rng"
 )
 
-// Layout is how many rooms there are.
+// Layout is the arrangement of rooms in a grid.
 type Layout string
 
-// Layouts. Doors between rooms are closed, of any colour, and in R2, R4 and R9 anywhere in their
-// wall.
+// Layouts, named by their number of rooms. Doors between rooms are closed and of random colour. In
+// R2, R4 and R9 their position in the wall is random.
 const (
 	R1 Layout = "R1"
 	R2 Layout = "R2"
@@ -21,10 +21,10 @@ const (
 	R9 Layout = "R9"
 )
 
-// Layouts lists them.
+// Layouts lists all layouts.
 var Layouts = []Layout{R1, R2, R4, R6, R9}
 
-// oneOf is words in a sentence: R1, R2 or R4.
+// oneOf joins words for a sentence: R1, R2 or R4.
 func oneOf[T ~string](words []T) string {
 	var out strings.Builder
 	for i, w := range words {
@@ -42,7 +42,7 @@ func oneOf[T ~string](words []T) string {
 // least is the smallest side at which every room has a cell.
 var least = map[Layout]int{R1: 5, R2: 5, R4: 5, R6: 13, R9: 7}
 
-// check refuses a layout that does not fit its side.
+// check returns an error if the layout does not fit the side.
 func (l Layout) check(size int) error {
 	switch {
 	case !slices.Contains(Layouts, l):
@@ -59,7 +59,7 @@ func (l Layout) check(size int) error {
 	return nil
 }
 
-// blank is the grid of a layout, without doors.
+// blank returns the grid of a layout without doors.
 func (l Layout) blank(r *room) []Tile {
 	grid := make([]Tile, r.stride*r.stride)
 	for y := range r.size {
@@ -104,10 +104,10 @@ func (l Layout) blank(r *room) []Tile {
 	return grid
 }
 
-// doorColours are those of doors between rooms.
+// doorColours are the colours of doors between rooms.
 var doorColours = [...]uint8{Red, Green, Blue, Purple, Yellow, Grey}
 
-// doors draws the doors between rooms and returns the key that is left.
+// doors draws the doors between rooms and returns the remaining key.
 func (s *State) doors(key rng.JAXKey) rng.JAXKey {
 	r, n := s.room, s.room.size
 	var places, colours rng.JAXKey
@@ -160,27 +160,27 @@ func (s *State) doors(key rng.JAXKey) rng.JAXKey {
 	return key
 }
 
-// draw is a free cell and how early it is taken.
+// draw is a free cell and its random rank for placing objects.
 type draw struct {
 	rank uint32
 	cell int32
 }
 
-// Seed begins an environment's life with a key of JAX's: the package's reset(key).
+// Seed starts the environment with a JAX key, like reset(key) of the Python package.
 func (s *State) Seed(key rng.JAXKey) {
 	s.key = key
 	s.start()
 }
 
-// Reset begins an episode after the one before it, as the package's GymAutoResetWrapper does.
+// Reset begins the next episode, like GymAutoResetWrapper of the Python package.
 func (s *State) Reset() {
 	s.key = s.key.Split(0)
 	s.start()
 }
 
-// start draws a start. The package takes cells in the order of Gumbel noise, which rises with the
-// uniform number that it is made of; that number's 23 bits are what is compared here, cells of
-// equal ones by their place.
+// start draws the start of an episode. The Python package takes cells in the order of Gumbel noise,
+// which grows with the uniform number that it is computed from. This function compares the 23
+// random bits of that number; equal numbers are ordered by cell.
 func (s *State) start() {
 	r := s.room
 	copy(s.grid, r.blank)

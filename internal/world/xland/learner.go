@@ -7,22 +7,22 @@ import (
 	"haul/internal/rng"
 )
 
-// Schedule is a history's length and its learner's constants.
+// Schedule holds a history's length and the constants of its learner.
 type Schedule struct {
 	Episodes int     `json:"episodes"`
 	Discount float64 `json:"discount"`
 	Rate     float64 `json:"rate"`
-	First    float64 `json:"epsilon_first"` // share of random actions in the first episode
+	First    float64 `json:"epsilon_first"` // fraction of random actions in the first episode
 	Final    float64 `json:"epsilon_final"`
-	Falls    float64 `json:"epsilon_falls"` // over this share of the episodes, linearly
+	Falls    float64 `json:"epsilon_falls"` // over this fraction of the episodes, linearly
 }
 
-// DefaultSchedule learns nearly all trivial tasks.
+// DefaultSchedule returns a schedule that learns nearly all trivial tasks.
 func DefaultSchedule() Schedule {
 	return Schedule{Episodes: 1000, Discount: 0.95, Rate: 0.2, First: 1, Final: 0.1, Falls: 0.5}
 }
 
-// Check refuses what no learner can follow.
+// Check returns an error if a value is out of range.
 func (s Schedule) Check() error {
 	switch {
 	case s.Episodes < 1 || s.Episodes > 1<<20:
@@ -39,49 +39,49 @@ func (s Schedule) Check() error {
 	return nil
 }
 
-// Step is one transition of a history: what was seen before the action, the action, the reward's
-// index, and the action that the learner would take there in the end.
+// Step is one transition of a history: the view before the action, the action, the reward's index,
+// and the action that the learner would take there in the end.
 type Step struct {
-	Seen         [MaxView * MaxView]uint8 // the first View·View of them
+	Seen         [MaxView * MaxView]uint8 // the first View·View elements are used
 	Action, Best uint8
 	Reward       uint8
 	Ends         bool
 }
 
-// learner is Q-learning with a memory. In an episode it keeps a map of what it has seen, and it
-// knows where it stands and faces. The value of an action is a sum over the objects on the map,
-// each by its tile, by what is in the pocket and by where it lies: as seen from where the agent
-// looks, and by the compass. One more such part is the nearest cell that was not seen yet, and one
-// what lies ahead. An episode's transitions are learned from when it ends, the last one first, so
-// that what was paid reaches the beginning at once.
+// learner is Q-learning with a memory. During an episode it keeps a map of the cells that it has
+// seen, and its own position and direction. The value of an action is a sum of weights over the
+// objects on the map, selected by tile, pocket and offset, once relative to the agent's direction
+// and once by compass direction. Two more weights stand for the nearest unseen cell and for the
+// cell ahead. The learner learns from an episode's transitions when it ends, in reverse order, so
+// that a reward reaches the first steps at once.
 type learner struct {
 	state   *State
 	rules   Schedule
-	known   []Tile // the map: 0 where nothing was seen
-	objects []Tile // tiles that have tables, in the order in which they were met
+	known   []Tile // the map; 0 is an unseen cell
+	objects []Tile // tiles that have tables, in the order of their first appearance
 	slot    [256]int32
 	weights [][NumActions]float32
-	wide    int // cells between the extremes of an offset, both included
+	wide    int // number of values of an offset
 
-	now lived // the episode under way
+	now lived // the current episode
 }
 
-// lived is an episode as it is learned from.
+// lived holds the states of an episode for learning.
 type lived struct {
-	active []int32 // indices into weights, state after state
-	first  []int32 // where a state's begin; one more than there are states
+	active []int32 // indices into weights, state by state
+	first  []int32 // start of each state's indices; one more than states
 	acts   []uint8
 	paid   float32
 }
 
-// stateOf are the weights of state i.
+// stateOf returns the indices of the weights of state i.
 func (e *lived) stateOf(i int) []int32 { return e.active[e.first[i]:e.first[i+1]] }
 
-// strides is how many times more often than any other action a random one is a step ahead. Where
-// all are equal a walk hardly leaves its place: learners of 44 tasks end at 0.52, not at 0.64.
+// strides is the frequency of a step ahead among random actions, relative to any other action. With
+// equal frequencies a random agent hardly moves: learners of 44 tasks end at 0.52 instead of 0.64.
 const strides = 3
 
-// Most tiles that a learner tells apart; others share the last place.
+// maxObjects is the number of tiles with separate tables; all others share the last one.
 const maxObjects = 24
 
 func newLearner(s *State, rules Schedule) *learner {
@@ -92,15 +92,15 @@ func newLearner(s *State, rules Schedule) *learner {
 	return l
 }
 
-// Tables, one after another: what lies ahead, by pocket; the nearest cell not seen; then for every
-// pocket and object the offset as the agent looks, and the offset by the compass with the facing.
+// Offsets of the tables: the cell ahead, by pocket; the nearest unseen cell; then for every pocket
+// and object the offset relative to the agent, and the offset by compass with the direction.
 func (l *learner) aheads() int { return (maxObjects + 1) * NumTiles }
 func (l *learner) ego() int    { return l.wide * l.wide }
 func (l *learner) table(pocket, object int) int {
 	return l.aheads() + l.ego() + (pocket*maxObjects+object)*5*l.ego()
 }
 
-// number is an object's, given when it is first met.
+// number returns an object's number, assigned at its first appearance.
 func (l *learner) number(t Tile) int {
 	if l.slot[t] < 0 {
 		if len(l.objects) < maxObjects-1 {
@@ -113,7 +113,7 @@ func (l *learner) number(t Tile) int {
 	return int(l.slot[t])
 }
 
-// look puts what is seen on the map and notes which weights the state has.
+// look adds the view to the map and records the weights of the state.
 func (l *learner) look() {
 	s := l.state
 	r := s.room
@@ -158,7 +158,7 @@ func (l *learner) look() {
 	}
 }
 
-// offset is the number of an offset, turned so that the agent looks up.
+// offset returns the number of an offset, rotated so that the agent looks up.
 func (l *learner) offset(dy, dx int, facing uint8) int {
 	switch facing {
 	case 1:
@@ -178,7 +178,7 @@ func (l *learner) use(weight int) {
 	l.now.active = append(l.now.active, int32(weight))
 }
 
-// values are those of the actions in state i of the episode.
+// values returns the values of the actions in a state with these active weights.
 func (l *learner) values(active []int32) (q [NumActions]float32) {
 	for _, at := range active {
 		for a, v := range &l.weights[at] {
@@ -188,7 +188,7 @@ func (l *learner) values(active []int32) (q [NumActions]float32) {
 	return q
 }
 
-// learn goes through the episode from its end.
+// learn updates the weights from the episode's last step to the first.
 func (l *learner) learn() {
 	e := &l.now
 	rate, discount := float32(l.rules.Rate), float32(l.rules.Discount)
@@ -208,15 +208,15 @@ func (l *learner) learn() {
 	}
 }
 
-// History lets a learner live through a task: a function of world, task, schedule, seed and number.
-// It appends to dst.
+// History appends the steps of a learner on a task to dst. They depend only on world, task,
+// schedule, seed and number.
 func (w World) History(dst []Step, id ID, rules Schedule, seed, number uint64) []Step {
 	e := w.NewEnv(id).(*Env)
 	e.Seed(seed, number)
 	s := e.State
 	l := newLearner(s, rules)
 	begun := len(dst)
-	var all, ends []int32 // weights of every transition's state
+	var all, ends []int32 // indices of the weights of every step's state
 	words := uint32(0)
 	for episode := range rules.Episodes {
 		if episode > 0 {
@@ -267,7 +267,7 @@ func (w World) History(dst []Step, id ID, rules Schedule, seed, number uint64) [
 	return dst
 }
 
-// pick is an action of the highest value, of equal ones any.
+// pick returns an action of the highest value, chosen at random among equals.
 func pick(q *[NumActions]float32, word uint32) uint8 {
 	most, equal := slices.Max(q[:]), uint32(0)
 	for _, v := range q {

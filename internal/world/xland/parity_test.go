@@ -11,7 +11,7 @@ import (
 	"haul/internal/rng"
 )
 
-// parity is what scripts/xland_fixture.py writes.
+// parity is the JSON that scripts/xland_fixture.py writes.
 type parity struct {
 	Package string
 	Drawn   []struct {
@@ -98,8 +98,8 @@ func fill(to []uint8, from []uint8Number) {
 	}
 }
 
-// TestParity: over a million steps, views, rewards, ends and starts are those of the Python
-// package, in every layout, with rules and goals of every kind, on one core and on several.
+// TestParity: over a million steps, views, rewards, ends and starts equal the Python package's, in
+// every layout, with rules and goals of every kind, on one core and on several.
 func TestParity(t *testing.T) {
 	steps := 0
 	for _, c := range readParity(t).Cases {
@@ -155,7 +155,7 @@ func TestParity(t *testing.T) {
 	}
 }
 
-// TestDrawsAsThePublicGenerator: rulesets are those that the public generator draws from the same
+// TestDrawsAsThePublicGenerator: the public generator draws the same rulesets from the same
 // seed.
 func TestDrawsAsThePublicGenerator(t *testing.T) {
 	p := readParity(t)

@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// pySet is a set of tiles that is walked in the order of CPython's sets of (kind, colour): the
-// public generator draws from list(set(a) - set(b)), whose order is that of the hash tables.
+// pySet is a set of tiles that iterates in the order of CPython's sets of (kind, colour). The
+// public generator draws from list(set(a) - set(b)), whose order depends on the hash tables.
 type pySet struct {
-	table      []pyEntry // a power of two
+	table      []pyEntry // its length is a power of two
 	fill, used int
 }
 
 type pyEntry struct {
 	tile Tile
-	full bool // a slot that was ever taken; a removed tile keeps it
+	full bool // whether the slot has ever been used; a removed tile leaves it set
 	gone bool
 }
 
-// newPySet is set(tiles), added one by one.
+// newPySet is set(tiles), added in sequence.
 func newPySet(tiles []Tile) *pySet {
 	s := &pySet{table: make([]pyEntry, 8)}
 	for _, t := range tiles {
@@ -40,7 +40,7 @@ func pyHash(t Tile) uint64 {
 	return sum
 }
 
-// find is the slot of a tile, or the first one that was never taken on the way to it.
+// find returns the slot of a tile, or the first never used slot on its probe sequence.
 func (s *pySet) find(t Tile) (slot int, found bool) {
 	const probes = 9
 	mask, hash := uint64(len(s.table)-1), pyHash(t)
@@ -75,7 +75,7 @@ func (s *pySet) add(t Tile) {
 	}
 }
 
-// resize puts every tile into a table of more slots than that.
+// resize rehashes all tiles into a table with more than `least` slots.
 func (s *pySet) resize(least int) {
 	size := 8
 	for size <= least {
@@ -103,7 +103,7 @@ func (s *pySet) list() []Tile {
 // minus is list(s - set(tiles)).
 func (s *pySet) minus(tiles []Tile) []Tile {
 	distinct := slices.Compact(slices.Sorted(slices.Values(tiles)))
-	if s.used/4 > len(distinct) { // a copy with room for twice as many, out of which those are taken
+	if s.used/4 > len(distinct) { // CPython copies the set and removes tiles; otherwise it builds a new set
 		out := &pySet{table: s.table, used: s.used}
 		out.resize(2 * s.used)
 		for _, t := range distinct {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Goals, by the first byte of an encoding.
+// Goals, by the first byte of their encoding.
 const (
 	goalNone = iota
 	goalHold
@@ -26,7 +26,7 @@ const (
 	numGoals
 )
 
-// Rules, by the first byte of an encoding.
+// Rules, by the first byte of their encoding.
 const (
 	ruleNone = iota
 	ruleHold
@@ -43,15 +43,15 @@ const (
 	numRules
 )
 
-// Bytes of an encoding.
+// Bytes per encoding.
 const (
 	goalBytes = 5
 	ruleBytes = 7
 )
 
-// Ruleset is a task as the package encodes it: a goal, rules, and the objects that lie in the grid
-// when an episode begins. Rules and objects of zeros are padding; padding of objects counts when a
-// start is drawn.
+// Ruleset is a task in the Python package's encoding: a goal, rules, and the objects in the grid at
+// the start of an episode. Rules and objects of zeros are padding. The padding of objects changes
+// the draws of a start.
 type Ruleset struct {
 	Goal  [goalBytes]uint8
 	Rules [][ruleBytes]uint8
@@ -64,8 +64,8 @@ const (
 	maxTiles = 64
 )
 
-// Check refuses what no room of that size can hold. Rules that turn walls are refused: an agent
-// could leave the room.
+// Check returns an error if a room of the size cannot hold the ruleset. Rules that change walls are
+// refused, because an agent could leave the room.
 func (r *Ruleset) Check(size int) error {
 	if len(r.Rules) > maxRules || len(r.Tiles) > maxTiles {
 		return fmt.Errorf("a ruleset of %d rules and %d objects: at most %d and %d are read", len(r.Rules), len(r.Tiles), maxRules, maxTiles)
@@ -122,32 +122,32 @@ func (r *Ruleset) Check(size int) error {
 	return nil
 }
 
-// ruleOfTiles: the rule is of two tiles, which lie beside each other.
+// ruleOfTiles reports whether the rule applies to two adjacent tiles.
 func ruleOfTiles(kind uint8) bool { return kind >= ruleTileNear && kind <= ruleTileNearLeft }
 
-// rule is a rule ready for use. Of an agent's rules a is what is turned.
+// rule is a decoded rule. In a rule about the agent, a is the tile that changes.
 type rule struct {
 	kind    uint8
 	a, b    Tile
 	product Tile
 }
 
-// goal is a goal ready for use.
+// goal is a decoded goal.
 type goal struct {
 	kind uint8
 	a, b Tile
-	y, x uint8 // of goals at a position
+	y, x uint8 // of goals with a position
 }
 
-// program is a ruleset ready for use.
+// program is a decoded ruleset.
 type program struct {
 	goal  goal
 	rules []rule
 	tiles []Tile
-	acts  uint8 // bit a: a rule may do something after action a
+	acts  uint8 // bit a is set if a rule may apply after action a
 }
 
-// compile wants a ruleset that was checked.
+// compile decodes a ruleset, which must have passed Check.
 func (r *Ruleset) compile() *program {
 	g := r.Goal
 	p := &program{goal: goal{kind: g[0]}}
@@ -184,7 +184,7 @@ func (r *Ruleset) compile() *program {
 
 var sides = [...]string{"up", "right", "down", "left"}
 
-// Describe is the ruleset in words.
+// Describe returns a description of the ruleset.
 func (r *Ruleset) Describe() string {
 	p := r.compile()
 	var parts []string
@@ -225,7 +225,8 @@ func (r *Ruleset) Describe() string {
 	return strings.Join(parts, "; ")
 }
 
-// bytes is the ruleset for files: the goal, a count and the rules, a count and the objects.
+// bytes encodes the ruleset for files: the goal, the number of rules, the rules, the number of
+// objects, the objects.
 func (r *Ruleset) bytes() []byte {
 	out := append(r.Goal[:len(r.Goal):len(r.Goal)], uint8(len(r.Rules)))
 	for _, e := range r.Rules {
@@ -240,7 +241,7 @@ func (r *Ruleset) bytes() []byte {
 
 var errRuleset = errors.New("a ruleset's bytes are cut short or too many")
 
-// parseRuleset reads what bytes writes; whoever calls it checks the ruleset.
+// parseRuleset decodes bytes. The caller must check the ruleset.
 func parseRuleset(data []byte) (*Ruleset, error) {
 	r := &Ruleset{}
 	if len(data) < goalBytes+1 {

@@ -7,35 +7,36 @@ import (
 	"haul/internal/rng"
 )
 
-// What a reader could break: what a searcher does depends on its views and rewards, never on the
-// task's goal. So an agent that imitates it learns nothing that its context does not show.
+// A searcher's actions depend on its views and rewards only, not on the task's goal. So an agent
+// that imitates it learns nothing that its context does not show.
 
-// searcher is a learner that knows which goals a task without rules may have, and not which of them
-// its own has. It keeps the goals that nothing speaks against: of the tiles it has met, all but
-// those that were reached and did not pay; once an episode has paid, those alone that were reached
-// then. It walks a shortest way, over what the episode has shown so far, to reach the nearest of
-// them, or to see more.
+// searcher is an expert policy that knows which goals a task without rules may have, but not the
+// goal of its task. It keeps the set of goals that are still possible. Before the first reward,
+// these are all goals of the tiles seen, except goals that were reached without reward. After a
+// reward, only the goals that were reached at that step remain. It moves on a shortest path, over
+// the cells that the episode has shown so far, to reach the nearest possible goal or to see more
+// cells.
 type searcher struct {
 	state  *State
-	known  []Tile // the map: 0 where nothing was seen
-	unseen int    // cells of the room that are not on it
-	met    []Tile // objects, in the order in which they were met
+	known  []Tile // the map; 0 is an unseen cell
+	unseen int    // number of the room's cells that are not on the map
+	met    []Tile // objects, in the order of their first appearance
 	alive  []goal
-	paid   bool // an episode has paid: tiles that are met later are not the goal's
+	paid   bool // an episode had a reward: tiles seen later are not part of the goal
 
 	places [][2]int // objects on the map: cell, tile
-	far    []int16  // [cell, facing]: steps to there; -1: no way
-	first  []uint8  // and the first of them
+	far    []int16  // [cell, facing]: number of steps to there; -1: no path
+	first  []uint8  // and the first of these steps
 	queue  []int32
-	aim    goal // of the step before
+	aim    goal // the goal pursued in the previous step
 
-	fetched [256]plan // by tile, where times is now's
+	fetched [256]plan // by tile; valid if its number in times is the current one
 	times   [256]uint32
 	now     uint32
 	dropped plan
 }
 
-// kept is by how many steps another goal has to be nearer than the one of the step before.
+// kept is the number of steps by which another goal must be nearer to replace the previous one.
 const kept = 2
 
 func newSearcher(s *State) *searcher {
@@ -46,7 +47,7 @@ func newSearcher(s *State) *searcher {
 	return l
 }
 
-// begin forgets the map, for an episode begins.
+// begin clears the map at the start of an episode.
 func (l *searcher) begin() {
 	clear(l.known)
 	l.unseen = l.state.room.cells()
@@ -54,10 +55,10 @@ func (l *searcher) begin() {
 	l.look()
 }
 
-// object reports whether a goal may be of the tile.
+// object reports whether goals may refer to the tile.
 func object(t Tile) bool { return can[t]&pickable != 0 || t.Kind() == GoalTile }
 
-// look puts what is seen on the map.
+// look adds the view to the map.
 func (l *searcher) look() {
 	s := l.state
 	w := &s.room.window[s.facing]
@@ -79,7 +80,7 @@ func (l *searcher) look() {
 	}
 }
 
-// meet adds the goals that a tile brings with it.
+// meet adds the goals that a newly seen tile makes possible.
 func (l *searcher) meet(t Tile) {
 	if !l.paid {
 		l.goalsOf(t, l.met)
@@ -107,7 +108,7 @@ func (l *searcher) goalsOf(t Tile, others []Tile) {
 	}
 }
 
-// heed takes in what an action came to.
+// heed updates the possible goals with the result of an action.
 func (l *searcher) heed(action uint8, paid bool) {
 	s := l.state
 	touched := s.at
@@ -116,11 +117,11 @@ func (l *searcher) heed(action uint8, paid bool) {
 	}
 	was := len(l.alive)
 	if paid && !slices.ContainsFunc(l.alive, func(g goal) bool { return s.reached(&g, action, touched) }) {
-		return // what paid was not seen
+		return // the goal that gave the reward was not seen
 	}
 	l.alive = slices.DeleteFunc(l.alive, func(g goal) bool { return s.reached(&g, action, touched) != paid })
 	l.paid = l.paid || paid
-	if len(l.alive) == 0 && was > 0 { // what was known did not hold: all over again
+	if len(l.alive) == 0 && was > 0 { // the assumptions were wrong: start again
 		l.paid = false
 		for i, t := range l.met {
 			l.goalsOf(t, l.met[:i])
@@ -128,7 +129,7 @@ func (l *searcher) heed(action uint8, paid bool) {
 	}
 }
 
-// measure finds the shortest ways over the map.
+// measure computes the shortest paths over the map.
 func (l *searcher) measure() {
 	s := l.state
 	ahead := &s.room.ahead
@@ -178,7 +179,7 @@ func (l *searcher) measure() {
 	}
 }
 
-// plan is a way: so many steps, and the first.
+// plan is a path: its number of steps, and its first action.
 type plan struct {
 	cost   int
 	action uint8
@@ -193,7 +194,7 @@ func (p plan) or(q plan) plan {
 	return p
 }
 
-// before is the way with so many steps behind it.
+// before returns the path with the given number of further steps after it.
 func (p plan) before(steps int) plan {
 	if p.cost >= nowhere.cost || steps >= nowhere.cost {
 		return nowhere
@@ -201,7 +202,7 @@ func (p plan) before(steps int) plan {
 	return plan{p.cost + steps, p.action}
 }
 
-// then walks to a place, looks that way and does something.
+// then returns the path to a cell and direction, followed by an action.
 func (l *searcher) then(cell, facing int, action uint8) plan {
 	at := 4*cell + facing
 	switch n := l.far[at]; {
@@ -214,7 +215,7 @@ func (l *searcher) then(cell, facing int, action uint8) plan {
 	}
 }
 
-// at does something to a cell from any side.
+// at returns the path that applies an action to a cell from any side.
 func (l *searcher) at(cell int, action uint8) plan {
 	p := nowhere
 	for facing, by := range l.state.room.ahead {
@@ -223,7 +224,7 @@ func (l *searcher) at(cell int, action uint8) plan {
 	return p
 }
 
-// onto comes to a cell by a step ahead; one that leads nowhere counts as well.
+// onto returns the path that ends with a step ahead towards a cell, even if the cell blocks it.
 func (l *searcher) onto(cell int) plan {
 	p := nowhere
 	if can[l.known[cell]]&walkable == 0 {
@@ -238,7 +239,7 @@ func (l *searcher) onto(cell int) plan {
 	return p
 }
 
-// drop puts down what is in the pocket, anywhere.
+// drop returns the path that puts down the object in the pocket, anywhere.
 func (l *searcher) drop() plan {
 	p := nowhere
 	for _, at := range l.queue {
@@ -261,7 +262,7 @@ func (l *searcher) each(t Tile, do func(cell int)) {
 	}
 }
 
-// fetch picks up a tile. Where the pocket is full, it is emptied before.
+// fetch returns the path that picks up a tile. A full pocket is emptied first.
 func (l *searcher) fetch(t Tile) plan {
 	if l.times[t] == l.now {
 		return l.fetched[t]
@@ -277,7 +278,7 @@ func (l *searcher) fetch(t Tile) plan {
 	return p
 }
 
-// reach is the way to reach a goal; nowhere where the map does not show its tiles.
+// reach returns the path to a goal, or nowhere if the map does not show its tiles.
 func (l *searcher) reach(g *goal) plan {
 	ahead, p := &l.state.room.ahead, nowhere
 	switch {
@@ -301,10 +302,10 @@ func (l *searcher) reach(g *goal) plan {
 	return l.join(g)
 }
 
-// turns is about how many steps it takes to look elsewhere and put something down.
+// turns is the approximate number of steps to turn and put something down.
 const turns = 3
 
-// put puts down what is in the pocket while looking to a side.
+// put returns the path that puts down the object in the pocket while facing a side.
 func (l *searcher) put(side int) plan {
 	for _, at := range l.queue {
 		if int(at%4) == side && can[l.known[int(at/4)+l.state.room.ahead[side]]]&free != 0 {
@@ -314,7 +315,7 @@ func (l *searcher) put(side int) plan {
 	return nowhere
 }
 
-// join is the way to put two tiles beside each other.
+// join returns the path that puts two tiles next to each other.
 func (l *searcher) join(g *goal) plan {
 	s, p := l.state, nowhere
 	if t := s.pocket; t != 0 && (t == g.a || t == g.b) {
@@ -340,8 +341,8 @@ func (l *searcher) join(g *goal) plan {
 	return p
 }
 
-// spots calls do with the free cells where tile t, put down, would be beside the other tile of a
-// goal: b lies on a side of a.
+// spots calls do with the free cells where tile t, once put down, would be next to the other tile
+// of a goal, in which b lies on a given side of a.
 func (l *searcher) spots(g *goal, t Tile, do func(cell int)) {
 	other, sign := g.b, -1
 	if t == g.b {
@@ -359,7 +360,7 @@ func (l *searcher) spots(g *goal, t Tile, do func(cell int)) {
 	})
 }
 
-// explore is the way to where a cell is seen that the map does not show.
+// explore returns the path to a position from which an unseen cell becomes visible.
 func (l *searcher) explore() plan {
 	r := l.state.room
 	if l.unseen == 0 {
@@ -385,7 +386,7 @@ func (l *searcher) explore() plan {
 	return nowhere
 }
 
-// act is the action of a searcher, in a state that it has looked at.
+// act returns the searcher's action in a state whose view is on the map.
 func (l *searcher) act(word uint32) uint8 {
 	l.measure()
 	best, aim, missing := nowhere, goal{}, !l.paid
@@ -414,7 +415,7 @@ func (l *searcher) act(word uint32) uint8 {
 	return best.action
 }
 
-// randomAction is a step ahead four times as often as any other.
+// randomAction returns a step ahead four times as often as any other action.
 func randomAction(word uint32) uint8 {
 	if k := rng.Below(word, uint32(NumActions)+strides); k > strides {
 		return uint8(k - strides)
@@ -422,16 +423,16 @@ func randomAction(word uint32) uint8 {
 	return Forward
 }
 
-// Searching is how long a searcher lives and how often its hand slips.
+// Searching configures the length and the randomness of a searcher's history.
 type Searching struct {
-	Steps int     // a history ends with the first episode that ends at or after so many
-	Noise float64 // the most random actions of an episode, as a share: each has its own
+	Steps int     // a history ends with the first episode that ends at or after this step
+	Noise float64 // largest fraction of random actions in an episode; each episode draws its own
 }
 
-// DefaultSearching fills a context of 512.
+// DefaultSearching returns a configuration that fills a context of 512 transitions.
 func DefaultSearching() Searching { return Searching{Steps: 512, Noise: 0.7} }
 
-// Check refuses what no searcher can follow.
+// Check returns an error if a value is out of range.
 func (s Searching) Check() error {
 	switch {
 	case s.Steps < 1 || s.Steps > 1<<20:
@@ -442,8 +443,8 @@ func (s Searching) Check() error {
 	return nil
 }
 
-// Searchable refuses a task that a searcher has no notion of: more than one room, rules, or a goal
-// of a position or a tile to stand on.
+// Searchable returns an error if a searcher does not support the task: several rooms, rules, or a
+// goal that is a position, or a tile to step onto.
 func (w World) Searchable(id ID) error {
 	r, err := w.Ruleset(id)
 	if err != nil {
@@ -461,16 +462,16 @@ func (w World) Searchable(id ID) error {
 	return nil
 }
 
-// Search lets a searcher live through a task: a function of world, task, rules, seed and number. A
-// share of its actions, which an episode draws between 0 and Noise, are random instead; Best of a
-// Step is what the searcher meant to do. It appends to dst.
+// Search appends the steps of a searcher on a task to dst. They depend only on world, task, rules,
+// seed and number. Each episode draws a fraction of random actions between 0 and Noise. Best of a
+// Step is always the searcher's own action.
 func (w World) Search(dst []Step, id ID, rules Searching, seed, number uint64) []Step {
 	e := w.NewEnv(id).(*Env)
 	e.Seed(seed, number)
 	return w.search(dst, e, rules, seed, number)
 }
 
-// search is Search in a task that is being played.
+// search is Search in a given environment.
 func (w World) search(dst []Step, e *Env, rules Searching, seed, number uint64) []Step {
 	l := newSearcher(e.State)
 	for begun, words := len(dst), uint32(0); len(dst)-begun < rules.Steps; {

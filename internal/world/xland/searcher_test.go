@@ -16,7 +16,7 @@ func room9(t *testing.T) World {
 	return w
 }
 
-// returns are those of a history's episodes, all of which end.
+// returns computes the returns of a history's episodes, which are all finished.
 func returns(t *testing.T, w World, h []Step) (out []float64) {
 	t.Helper()
 	values, sum := w.Space().Rewards, 0.0
@@ -31,9 +31,8 @@ func returns(t *testing.T, w World, h []Step) (out []float64) {
 	return out
 }
 
-// TestSearchersFindGoals: over tasks of every kind of goal, searchers earn more in their first
-// episode than chance does (0.22), and most of what can be earned from the fifth on, whatever the
-// kind.
+// TestSearchersFindGoals: for every kind of goal, searchers get a higher return in their first
+// episode than random actions (0.22), and most of the possible return from the fifth episode on.
 func TestSearchersFindGoals(t *testing.T) {
 	w := room9(t)
 	var first, count float64
@@ -62,8 +61,8 @@ func TestSearchersFindGoals(t *testing.T) {
 	}
 }
 
-// TestSearchersDoNotKnowTheGoal: as long as nothing is paid, a searcher does the same whatever goal
-// the task has.
+// TestSearchersDoNotKnowTheGoal: before the first reward, a searcher's actions do not depend on the
+// goal.
 func TestSearchersDoNotKnowTheGoal(t *testing.T) {
 	w := room9(t)
 	life := func(g goal) []Step {
@@ -102,8 +101,8 @@ func TestSearchersDoNotKnowTheGoal(t *testing.T) {
 	}
 }
 
-// TestSearchersHeedWhatPays: a goal that was reached without pay is no longer tried, and of those
-// that may have paid others are.
+// TestSearchersHeedWhatPays: a goal reached without reward is not tried again. If several goals may
+// have given a reward, others of these are tried.
 func TestSearchersHeedWhatPays(t *testing.T) {
 	w := room9(t)
 	s := w.NewState(3)
@@ -172,7 +171,8 @@ func TestSearchable(t *testing.T) {
 	}
 }
 
-// TestGuidedLivesAreTheSearchers: whoever does what the searcher beside says lives as a searcher.
+// TestGuidedLivesAreTheSearchers: an agent that takes the searcher's actions has the same steps as
+// a searcher.
 func TestGuidedLivesAreTheSearchers(t *testing.T) {
 	w := room9(t)
 	for id := range ID(12) {

@@ -13,10 +13,10 @@ const (
 	NumActions
 )
 
-// margin is how many cells of Empty lie around a grid, so that no view leaves its memory.
+// margin is the number of Empty cells around a grid, so that a view never exceeds its memory.
 const margin = MaxView - 1
 
-// State is one environment. It belongs to one goroutine, and a step allocates nothing.
+// State is one environment. Only one goroutine may use it. A step allocates nothing.
 type State struct {
 	room *room
 	task *program
@@ -27,10 +27,10 @@ type State struct {
 	facing uint8  // up, right, down, left
 	pocket Tile
 	clock  int
-	draws  []draw // of a start; reused
+	draws  []draw // for a start; reused
 }
 
-// room is what environments of one world share.
+// room holds the data that environments of one world share.
 type room struct {
 	layout  Layout
 	size    int
@@ -39,16 +39,16 @@ type room struct {
 	opaque  bool
 	horizon int
 	blank   []Tile // the grid without doors and objects
-	ahead   [4]int // to the cell in front
+	ahead   [4]int // offset to the cell in front, by direction
 	window  [4]struct{ first, row, column int }
-	rewards []float32 // of an episode that ends with the goal, by its steps
+	rewards []float32 // reward of reaching the goal, by the number of steps
 }
 
 func newRoom(w *World) *room {
 	r := &room{layout: w.Layout, size: w.Size, stride: w.Size + 2*margin, view: w.View, opaque: w.Opaque, horizon: w.Horizon}
 	s, far, half := r.stride, r.view-1, r.view/2
 	r.ahead = [4]int{-s, 1, s, -1}
-	// The view is turned until the agent looks up from the middle of its lowest row.
+	// The view is rotated so that the agent looks up from the middle of its lowest row.
 	r.window[0] = struct{ first, row, column int }{-far*s - half, s, 1}
 	r.window[1] = struct{ first, row, column int }{-half*s + far, -1, s}
 	r.window[2] = struct{ first, row, column int }{far*s + half, -s, -1}
@@ -58,26 +58,27 @@ func newRoom(w *World) *room {
 	return r
 }
 
-// cell is the place of a row and a column in a grid's memory.
+// cell returns the index of a row and a column in a grid's memory.
 func (r *room) cell(y, x int) int { return (y+margin)*r.stride + x + margin }
 
-// rewards of an episode that reaches the goal after so many steps: 1 - 0.9·steps/horizon, in the
-// order in which JAX's compiler rounds it: 0.9 by the reciprocal, and one rounding of all the rest.
+// rewards returns the reward of reaching the goal after each number of steps: 1 -
+// 0.9·steps/horizon. It rounds like JAX's compiler: 0.9 times the reciprocal, and one rounding of
+// everything else.
 func rewards(horizon int) []float32 {
 	out := make([]float32, horizon+1)
 	reciprocal := 1 / float32(horizon)
 	each := float32(0.9) * reciprocal
 	for i := range out {
-		out[i] = float32(1 - float64(i)*float64(each)) // exact up to the last conversion
+		out[i] = float32(1 - float64(i)*float64(each)) // exact before the last conversion
 	}
 	return out
 }
 
-// Step takes an action. An episode ends when the goal is reached, which alone pays, or with the
-// horizon; then Reset comes next.
+// Step applies an action. An episode ends when the goal is reached, which alone gives a reward, or
+// at the horizon. The caller must then call Reset.
 func (s *State) Step(action uint8) (reward float32, ends bool) {
 	r, grid := s.room, s.grid
-	touched := s.at // the cell that rules of tiles look at
+	touched := s.at // the cell that rules of two tiles refer to
 	switch action {
 	case Forward:
 		if to := s.at + r.ahead[s.facing]; can[grid[to]]&walkable != 0 {
@@ -125,8 +126,7 @@ func (s *State) Step(action uint8) (reward float32, ends bool) {
 	return 0, s.clock == r.horizon
 }
 
-// apply lets a rule do what it does after an action. What lies around is read before anything is
-// turned.
+// apply applies a rule after an action. It reads the neighbouring cells before it changes any.
 func (s *State) apply(u *rule, action uint8, touched int) {
 	grid, ahead := s.grid, &s.room.ahead
 	switch {
@@ -153,7 +153,7 @@ func (s *State) apply(u *rule, action uint8, touched int) {
 				grid[touched+d], grid[touched] = u.product, floorTile
 			}
 		}
-	case u.kind <= ruleTileNearLeft: // b lies on that side of a
+	case u.kind <= ruleTileNearLeft: // b lies on this side of a
 		if action != PutDown {
 			return
 		}
@@ -175,7 +175,7 @@ func (s *State) apply(u *rule, action uint8, touched int) {
 	}
 }
 
-// reached reports whether the goal is, after an action.
+// reached reports whether the goal is reached after an action.
 func (s *State) reached(g *goal, action uint8, touched int) bool {
 	grid, ahead := s.grid, &s.room.ahead
 	switch g.kind {

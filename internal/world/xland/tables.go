@@ -2,17 +2,17 @@ package xland
 
 import "fmt"
 
-// Tables are a world with some of its tasks in the form that a device steps: the data that
-// environments share, and the tasks' programs.
+// Tables are a world and some of its tasks in the format for devices: the data that environments
+// share, and the tasks' programs.
 type Tables struct {
 	Room     []int32   // layout, size, stride, view, opaque, horizon, margin, cells, bytes of a program, ahead [4], window [4, 3]
 	Blank    []uint8   // the grid without doors and objects, with its margin
-	Rewards  []float32 // of an episode that ends with the goal, by its steps
-	Can      []uint8   // what can be done with a tile, as bits
+	Rewards  []float32 // of reaching the goal, by the number of steps
+	Can      []uint8   // the possible uses of a tile, as bits
 	Programs []uint8   // each: goal's kind, a, b, y, x; acts, rules, tiles; rules of kind, a, b, product; tiles
 }
 
-// Tables of the tasks, whose programs lie in their order.
+// Tables returns the tables of the tasks, with the programs in the same order.
 func (w World) Tables(tasks []ID) (*Tables, error) {
 	var programs []*program
 	rules, tiles := 0, 0

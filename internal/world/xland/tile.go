@@ -1,17 +1,17 @@
 // Package xland is XLand-MiniGrid (Nikulin et al. 2023, https://arxiv.org/abs/2312.12044): rooms
-// with objects, a hidden goal, and rules that turn objects into others. Steps and starts equal
-// those of the Python package xminigrid 0.9.3.
+// with objects, a hidden goal, and rules that turn objects into others. `haul data` makes histories
+// in it, and in-context agents are evaluated in it.
 //
-// What a reader could break: parity. Numbers of tiles, colours, actions, goals and rules are
-// those of the package's encodings, and every draw of a start happens in the package's order;
-// testdata holds checksums of a million of the package's steps.
+// Steps and starts equal those of the Python package xminigrid 0.9.3. Tiles, colours, actions,
+// goals and rules have the package's numbers, and a start makes its random draws in the package's
+// order. testdata holds checksums of a million steps of the package.
 package xland
 
 import "fmt"
 
 // Kinds of tiles.
 const (
-	Empty uint8 = iota // also what lies outside of the grid, and an empty pocket
+	Empty uint8 = iota // also the cells outside the grid, and an empty pocket
 	Floor
 	Wall
 	Ball
@@ -47,7 +47,7 @@ const (
 // Tile is a kind and a colour as one number: kind·NumColours + colour.
 type Tile uint8
 
-// NumTiles is how many there are.
+// NumTiles is the number of tiles.
 const NumTiles = int(NumKinds) * int(NumColours)
 
 const (
@@ -55,13 +55,13 @@ const (
 	wallTile  = Tile(Wall*NumColours + Grey)
 )
 
-// TileOf puts a kind and a colour together.
+// TileOf returns the tile of a kind and a colour.
 func TileOf(kind, colour uint8) Tile { return Tile(kind*NumColours + colour) }
 
-// Kind of the tile.
+// Kind returns the kind of the tile.
 func (t Tile) Kind() uint8 { return uint8(t) / NumColours }
 
-// Colour of the tile.
+// Colour returns the colour of the tile.
 func (t Tile) Colour() uint8 { return uint8(t) % NumColours }
 
 var kindNames = [NumKinds]string{"nothing", "floor", "wall", "ball", "square", "pyramid", "goal", "key", "locked door", "closed door", "open door", "hex", "star"}
@@ -75,12 +75,12 @@ func (t Tile) String() string {
 	return kindNames[t.Kind()]
 }
 
-// What can be done with a tile, as bits by tile.
+// Properties of tiles, as bits.
 const (
 	walkable = 1 << iota
 	pickable
-	free   // something can be put down on it
-	blocks // nothing is seen behind it
+	free   // objects can be put down on it
+	blocks // it hides the cells behind it
 )
 
 var can = func() (out [256]uint8) {
@@ -99,7 +99,7 @@ var can = func() (out [256]uint8) {
 	return out
 }()
 
-// checkTile refuses an encoding that is no tile.
+// checkTile returns an error if the encoding is not a tile.
 func checkTile(kind, colour uint8) error {
 	if kind >= NumKinds || colour >= NumColours {
 		return fmt.Errorf("tile (%d, %d): kinds are 0 to %d, colours 0 to %d", kind, colour, NumKinds-1, NumColours-1)

@@ -1,13 +1,13 @@
 package xland
 
-// View sizes: odd, and as many fields as an observation can have.
+// Sizes of a view: odd, with at most as many cells as an observation can have fields.
 const (
 	MinView = 3
 	MaxView = 7
 )
 
-// view writes what the agent sees, row by row, turned so that it looks up from the middle of the
-// lowest row: View·View tiles.
+// view writes the View·View tiles that the agent sees, row by row, rotated so that the agent looks
+// up from the middle of the lowest row.
 func view[T uint8 | int32](out []T, s *State) {
 	r := s.room
 	w := &r.window[s.facing]
@@ -26,9 +26,9 @@ func view[T uint8 | int32](out []T, s *State) {
 	}
 }
 
-// shade takes away what walls and closed doors hide. From the agent's row upwards light goes along
-// a row to the right and then to the left, and from every lit cell that does not block it to the
-// row above, as in Minigrid.
+// shade clears the cells that walls and closed doors hide. From the agent's row upwards, light
+// spreads along a row to the right and then to the left, and from every lit cell that is not
+// blocking to the row above, as in Minigrid.
 func shade[T uint8 | int32](seen []T, n int) {
 	var lit [MaxView * MaxView]bool
 	lit[(n-1)*n+n/2] = true

@@ -13,19 +13,19 @@ import (
 	"haul/internal/world"
 )
 
-// EnvName names the world in files and checkpoints.
+// EnvName is the name of the world in files and checkpoints.
 const EnvName = "xland"
 
 // MaxSize is the largest side.
 const MaxSize = 64
 
-// World is a layout with a view, a limit of steps, and the tasks that are played in it.
+// World is a layout with a view size, a time limit in steps, and the tasks that are played in it.
 type World struct {
 	Env     string `json:"env"` // EnvName
 	Layout  Layout `json:"layout"`
 	Size    int    `json:"size"`
 	View    int    `json:"view"`
-	Opaque  bool   `json:"opaque,omitempty"` // walls and closed doors hide what lies behind them
+	Opaque  bool   `json:"opaque,omitempty"` // walls and closed doors hide the cells behind them
 	Horizon int    `json:"horizon"`
 	Tasks   Tasks  `json:"tasks"`
 
@@ -36,34 +36,34 @@ type World struct {
 type Tasks struct {
 	Name string `json:"name"`
 	Seed uint32 `json:"seed"`
-	// IDs and Listed are the rulesets of a file, those that are played, by their place in it.
+	// IDs and Listed are the used rulesets of a file: their indices in it, and their contents.
 	IDs    []int64  `json:"ids,omitempty"`
 	Listed [][]byte `json:"listed,omitempty"`
 }
 
-// sharedParts are what environments of one world have in common.
+// sharedParts is the data that environments of one world share.
 type sharedParts struct {
 	room     *room
 	rewards  []float64
-	group    int // steps that share a value of the reward
+	group    int // number of consecutive steps with the same reward value
 	mu       sync.Mutex
 	drawer   *Drawer
-	drawn    []byte             // rulesets drawn so far, each of as many bytes
-	each     int                // bytes of one
-	listed   map[int64]*Ruleset // of a file
+	drawn    []byte             // rulesets drawn so far, encoded in equal lengths
+	each     int                // bytes per ruleset
+	listed   map[int64]*Ruleset // by index in a file
 	programs map[int64]*program
 }
 
 var worldName = regexp.MustCompile(`^(?:XLand-MiniGrid-)?(R[0-9])-([0-9]{1,3})x([0-9]{1,3})$`)
 
-// New is an environment by the package's name, XLand-MiniGrid-R1-9x9 or R1-9x9, as the package
-// makes it: a view of 5 by 5 that sees through walls, and 3·height·width steps.
+// New returns the environment with the Python package's name, XLand-MiniGrid-R1-9x9 or R1-9x9, and
+// the package's defaults: a view of 5 by 5 that sees through walls, and 3·height·width steps.
 func New(name string, tasks Tasks) (World, error) {
 	m := worldName.FindStringSubmatch(name)
 	if m == nil {
 		return World{}, fmt.Errorf("%q is no environment: write XLand-MiniGrid-R1-9x9 or R4-13x13, for one room of 9 by 9 cells or four of 13 by 13", name)
 	}
-	size, _ := strconv.Atoi(m[2]) // digits alone, and few
+	size, _ := strconv.Atoi(m[2]) // cannot fail: a few digits
 	if m[2] != m[3] {
 		return World{}, fmt.Errorf("%s: rooms are squares", name)
 	}
@@ -71,7 +71,7 @@ func New(name string, tasks Tasks) (World, error) {
 	return w, w.Check()
 }
 
-// Check refuses a world that cannot be, and makes one that can ready for use.
+// Check returns an error if a value is out of range. Otherwise it prepares the world for use.
 func (w *World) Check() error {
 	switch {
 	case w.Env != EnvName:
@@ -123,7 +123,7 @@ func (w *World) Check() error {
 	return nil
 }
 
-// cells is how many are free when nothing lies in them.
+// cells returns the number of cells that objects can be placed on.
 func (r *room) cells() int {
 	n := 0
 	for _, t := range r.blank {
@@ -134,7 +134,7 @@ func (r *room) cells() int {
 	return n
 }
 
-// Parse reads a world as files and checkpoints keep it.
+// Parse reads a world as files and checkpoints store it.
 func Parse(text []byte) (World, error) {
 	var w World
 	if err := json.Unmarshal(text, &w); err != nil {
@@ -147,10 +147,10 @@ func (w World) String() string {
 	return fmt.Sprintf("XLand-MiniGrid-%s-%dx%d of %s tasks, a view of %d×%d, %d steps at most", w.Layout, w.Size, w.Size, w.Tasks.Name, w.View, w.View, w.Horizon)
 }
 
-// Name is the world's kind.
+// Name returns EnvName.
 func (w World) Name() string { return EnvName }
 
-// Describe is the world in words.
+// Describe returns a description of the world.
 func (w World) Describe() string {
 	text := w.String()
 	if w.shared.group > 1 {
@@ -159,9 +159,9 @@ func (w World) Describe() string {
 	return text
 }
 
-// Space is what an agent sees, does and is paid: the tiles of its view, kind and colour as one
-// number. Where a horizon has more steps than a reward can have values, neighbouring values share
-// one.
+// Space returns the observations, actions and rewards: a field per cell of the view, with kind and
+// colour as one number. If the horizon has more steps than a reward can have values, neighbouring
+// rewards share a value.
 func (w World) Space() world.Space {
 	s := world.Space{Actions: int(NumActions), Rewards: w.shared.rewards}
 	for i := range w.View * w.View {
@@ -170,13 +170,14 @@ func (w World) Space() world.Space {
 	return s
 }
 
-// Limit is the most steps of an episode.
+// Limit returns the largest number of steps of an episode.
 func (w World) Limit() int { return w.Horizon }
 
-// Best is what a goal pays after one step. Where the objects lie far, no episode pays as much.
+// Best returns the reward of reaching the goal in one step. If the objects are further away, no
+// episode reaches it.
 func (w World) Best(world.Task) float64 { return slices.Max(w.shared.rewards) }
 
-// ID is a task: the place of a ruleset in its benchmark.
+// ID is a task: the index of a ruleset in its benchmark.
 type ID int64
 
 func (i ID) String() string { return "ruleset " + strconv.FormatInt(int64(i), 10) }
@@ -184,10 +185,10 @@ func (i ID) String() string { return "ruleset " + strconv.FormatInt(int64(i), 10
 // MarshalJSON writes the number.
 func (i ID) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil, int64(i), 10), nil }
 
-// maxDrawn is the most rulesets of a drawn benchmark: they are drawn one after another.
+// maxDrawn limits the rulesets of a drawn benchmark, which must be drawn in sequence.
 const maxDrawn = 1_000_000
 
-// Ruleset is a task by its number.
+// Ruleset returns the ruleset of a task.
 func (w World) Ruleset(id ID) (*Ruleset, error) {
 	p := w.shared
 	if p.listed != nil {
@@ -208,13 +209,13 @@ func (w World) Ruleset(id ID) (*Ruleset, error) {
 	return parseRuleset(p.drawn[int(id)*p.each:][:p.each])
 }
 
-// CheckTask refuses a number that is no task's.
+// CheckTask returns an error if the world has no task with this number.
 func (w World) CheckTask(id int64) error {
 	_, err := w.Ruleset(ID(id))
 	return err
 }
 
-// program is a task ready for use, made once.
+// program returns a decoded task. It is decoded once.
 func (w World) program(id ID) *program {
 	r, err := w.Ruleset(id)
 	if err != nil {
@@ -229,7 +230,7 @@ func (w World) program(id ID) *program {
 	return p.programs[int64(id)]
 }
 
-// NewState is an environment of a task; Seed begins its life.
+// NewState returns an environment of a task. It is valid after Seed.
 func (w World) NewState(id ID) *State {
 	s := &State{room: w.shared.room, task: w.program(id)}
 	s.grid = make([]Tile, len(s.room.blank))
@@ -237,20 +238,20 @@ func (w World) NewState(id ID) *State {
 	return s
 }
 
-// NewEnv is a task being played.
+// NewEnv returns an environment of a task.
 func (w World) NewEnv(t world.Task) world.Env {
 	e := &Env{State: w.NewState(t.(ID)), shared: w.shared}
 	e.Seed(0, uint64(t.(ID)))
 	return e
 }
 
-// Env is a State as agents are put into it.
+// Env is a State as a world.Env.
 type Env struct {
 	*State
 	shared *sharedParts
 }
 
-// Seed begins a life: its starts follow from seed and number.
+// Seed begins the first episode. The starts of all episodes follow from seed and life.
 func (e *Env) Seed(seed, life uint64) {
 	w := rng.At(seed, life, 0, rng.Starts)
 	e.State.Seed(rng.JAXKey{w[0], w[1]})
@@ -259,7 +260,7 @@ func (e *Env) Seed(seed, life uint64) {
 // Observe writes the tiles of the view.
 func (e *Env) Observe(fields []int32) { view(fields, e.State) }
 
-// Step takes an action.
+// Step applies an action.
 func (e *Env) Step(action int) (reward int, finished bool) {
 	paid, ends := e.State.Step(uint8(action))
 	if paid > 0 {
@@ -268,19 +269,19 @@ func (e *Env) Step(action int) (reward int, finished bool) {
 	return reward, ends
 }
 
-// paid is the value of the reward, by its place among them, of a goal reached after so many steps.
+// paid returns the index of the reward for reaching the goal after the given number of steps.
 func (p *sharedParts) paid(steps int) int { return 1 + (p.room.horizon-steps)/p.group }
 
-// Paid is the value of the reward, by its place in the space, of an episode that reaches the goal
-// with that step, counted from 1.
+// Paid returns the index in the space's rewards of the reward for reaching the goal at this step,
+// counted from 1.
 func (w World) Paid(step int) uint8 { return uint8(w.shared.paid(step)) }
 
-// Pays is what such an episode earns. The value at Paid stands for that of several neighbouring
-// steps where the limit has more steps than a reward can have values.
+// Pays returns the exact reward for reaching the goal at this step. The value at Paid stands for
+// several neighbouring steps if the limit has more steps than a reward can have values.
 func (w World) Pays(step int) float32 { return w.shared.room.rewards[step] }
 
-// Names are the tiles that can be picked up, and those that can be walked on: where no door wants a
-// key, tasks tell them apart by name alone.
+// Names returns two sets: the tiles that can be picked up, and tiles that can be walked on. Without
+// locked doors, the tiles of a set differ only by name.
 func (w World) Names() [][]int32 {
 	if w.Layout != R1 {
 		return nil
@@ -295,5 +296,5 @@ func (w World) Names() [][]int32 {
 	return [][]int32{held, walked}
 }
 
-// ErrNoTasks says that a list of rulesets is empty.
+// ErrNoTasks reports an empty list of rulesets.
 var ErrNoTasks = errors.New("no rulesets")

@@ -55,8 +55,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestRewardsHaveValues: every reward of an episode has the value that the package pays; past 255
-// steps, one that differs by less than a group's worth.
+// TestRewardsHaveValues: every reward of an episode has the Python package's value. Past 255 steps
+// the value differs by less than the range of a group.
 func TestRewardsHaveValues(t *testing.T) {
 	for _, name := range []string{"R1-9x9", "R1-17x17"} {
 		w, err := New(name, trivial)

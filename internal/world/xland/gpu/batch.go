@@ -1,8 +1,8 @@
-// Package gpu steps environments of XLand-MiniGrid on a card, a thread each: what xland.Batch does
-// on cores, number for number.
+// Package gpu steps environments of XLand-MiniGrid on a GPU, one thread per environment. `haul
+// bench worlds` measures it. Its results equal those of xland.Batch on a CPU bit by bit.
 //
-// What a reader could break: the order of the kernels' arguments and what the tables hold are those
-// of src/xland.cuh. A batch belongs to one goroutine; its calls run on its context's own thread.
+// The kernels' arguments and tables have the order and contents that src/xland.cuh declares. Only
+// one goroutine may use a batch; its calls run on the thread of its CUDA context.
 package gpu
 
 import (
@@ -22,15 +22,15 @@ import (
 //go:embed ptx/xland.ptx.zst
 var packed []byte
 
-// threads is a block's.
+// threads is the number of threads per block.
 const threads = 128
 
-// stateWords are the numbers of an environment: key, key, cell, clock, facing and pocket, episodes
-// that ended, those that ended with the goal.
+// stateWords is the number of words of an environment's state: two words of the key, cell, clock,
+// facing and pocket, number of finished episodes, number of episodes that reached the goal.
 const stateWords = 7
 
-// Batch is environments on a card. An environment whose episode ends begins the next one in the
-// same step.
+// Batch is a set of environments on a GPU. If a step ends an episode, the same step begins the next
+// one.
 type Batch struct {
 	ctx     *cu.Context
 	stream  cu.Stream
@@ -42,12 +42,12 @@ type Batch struct {
 	args    []any // of both kernels
 
 	views, paid, ended, state uint64
-	actions                   uint64 // [as many steps as were uploaded, n]
-	steps                     int    // uploaded
+	actions                   uint64 // [uploaded steps, n]
+	steps                     int    // number of uploaded steps
 }
 
-// New begins an environment of each task on card number `ordinal`; environment i has key i of
-// split(key, len(tasks)), as xland.NewBatch has it.
+// New begins an environment of each task on the GPU with number `ordinal`. Environment i has key i
+// of split(key, len(tasks)), as in xland.NewBatch.
 func New(ordinal int, w xland.World, tasks []xland.ID, key rng.JAXKey) (*Batch, error) {
 	different := slices.Compact(slices.Sorted(slices.Values(tasks)))
 	tables, err := w.Tables(different)
@@ -76,7 +76,7 @@ func New(ordinal int, w xland.World, tasks []xland.ID, key rng.JAXKey) (*Batch, 
 	return b, nil
 }
 
-// place loads the kernels, puts everything into the card's memory, and draws the starts.
+// place loads the kernels, uploads all data and draws the starts.
 func (b *Batch) place(t *xland.Tables, state []uint32, task []int32) (err error) {
 	ptx, err := cu.Inflate(packed)
 	if err != nil {
@@ -108,7 +108,7 @@ func (b *Batch) place(t *xland.Tables, state []uint32, task []int32) (err error)
 	return b.launch(b.begin, b.args)
 }
 
-// alloc reserves bytes; the first error sticks.
+// alloc allocates GPU memory. The first error is kept in errs, and later calls do nothing.
 func (b *Batch) alloc(errs *[]error, bytes int) uint64 {
 	if len(*errs) > 0 {
 		return 0
@@ -122,7 +122,7 @@ func (b *Batch) alloc(errs *[]error, bytes int) uint64 {
 	return p
 }
 
-// upload reserves memory and fills it.
+// upload allocates memory and copies host into it.
 func upload[T uint8 | int32 | uint32 | float32](b *Batch, errs *[]error, host []T) uint64 {
 	bytes := len(host) * int(unsafe.Sizeof(host[0]))
 	p := b.alloc(errs, bytes)
@@ -139,7 +139,7 @@ func upload[T uint8 | int32 | uint32 | float32](b *Batch, errs *[]error, host []
 	return p
 }
 
-// launch queues a kernel over all environments and waits for it.
+// launch runs a kernel over all environments and waits for it.
 func (b *Batch) launch(f cu.Function, args []any) error {
 	packed, err := cu.PackArgs(args...)
 	if err != nil {
@@ -152,7 +152,7 @@ func (b *Batch) launch(f cu.Function, args []any) error {
 	return b.ctx.Wait(b.stream)
 }
 
-// Actions uploads the actions [steps, environments] of steps to come; an action is below
+// Actions uploads the actions [steps, environments] of the next steps. An action must be less than
 // xland.NumActions.
 func (b *Batch) Actions(actions []uint8) error {
 	if len(actions) == 0 || len(actions)%b.n != 0 || slices.Max(actions) >= xland.NumActions {
@@ -165,8 +165,8 @@ func (b *Batch) Actions(actions []uint8) error {
 	})
 }
 
-// Step takes the uploaded actions from step `from` on, so many, in one launch. It waits for the
-// card.
+// Step takes the given number of uploaded actions from index `from` on, in one launch. It waits for
+// the GPU.
 func (b *Batch) Step(from, steps int) error {
 	if from < 0 || steps < 1 || from+steps > b.steps {
 		panic("xland/gpu: steps without actions")
@@ -176,8 +176,8 @@ func (b *Batch) Step(from, steps int) error {
 	})
 }
 
-// Seen copies what the last step left: views [environment, row, column], rewards and ends. Parts
-// that are nil are left out.
+// Seen copies the results of the last step: views [environment, row, column], rewards and ends. Nil
+// arguments are skipped.
 func (b *Batch) Seen(views []uint8, rewards []float32, ends []uint8) error {
 	return b.ctx.Do(func() error {
 		var errs []error
@@ -194,7 +194,7 @@ func (b *Batch) Seen(views []uint8, rewards []float32, ends []uint8) error {
 	})
 }
 
-// Counts is how many episodes have ended, and how many of them with the goal.
+// Counts returns the number of finished episodes, and of episodes that reached the goal.
 func (b *Batch) Counts() (episodes, goals int, err error) {
 	state := make([]uint32, 2*b.n)
 	err = b.ctx.Do(func() error {
@@ -211,7 +211,7 @@ func (b *Batch) Counts() (episodes, goals int, err error) {
 	return episodes, goals, err
 }
 
-// Close gives everything back.
+// Close frees all memory.
 func (b *Batch) Close() error {
 	err := b.ctx.Do(func() error {
 		var errs []error

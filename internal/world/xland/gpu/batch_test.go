@@ -9,7 +9,7 @@ import (
 	"haul/internal/world/xland"
 )
 
-// stepper is environments that step beside those of a CPU.
+// stepper is a set of environments to compare with those on a CPU.
 type stepper interface {
 	Step(from, steps int) error
 	Seen(views []uint8, rewards []float32, ends []uint8) error
@@ -31,8 +31,8 @@ var cases = []struct {
 	{"R9-16x16", "high", 5, 40, true},
 }
 
-// TestStepsAreThoseOfTheCPU: on the card views, rewards and ends of every step are those of
-// xland.Batch.
+// TestStepsAreThoseOfTheCPU: views, rewards and ends of every step on a GPU equal the
+// results of xland.Batch.
 func TestStepsAreThoseOfTheCPU(t *testing.T) {
 	driver, err := cu.Open()
 	if err != nil {
@@ -58,7 +58,7 @@ func TestStepsAreThoseOfTheCPU(t *testing.T) {
 	})
 }
 
-// compare steps environments beside xland.Batch, one at a time and several in a launch.
+// compare steps environments and an xland.Batch, with one step and with several steps per launch.
 func compare(t *testing.T, open func(t *testing.T, w xland.World, tasks []xland.ID, key rng.JAXKey, actions []uint8) stepper) {
 	const envs, steps, together = 129, 320, 16 // one environment past a block
 	for _, c := range cases {
