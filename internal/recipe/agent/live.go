@@ -14,9 +14,9 @@ import (
 )
 
 // Agents in another program's loop follow the same rules as agents that this program evaluates
-// (context.go, batch.go). They act together: an agent that has read everything waits for agents that
-// read a pruned context again. Meanwhile it reads its last token again, which writes the same keys
-// and values to the same position.
+// (context.go, batch.go). They act together: an agent that has read everything waits for agents
+// that read a pruned context again. Meanwhile it reads its last token again, which writes the same
+// keys and values to the same position.
 
 // Live is a set of agents with separate contexts that act in external environments. Only one
 // goroutine may use it.
