@@ -19,9 +19,9 @@ func smallDoors() Header {
 	return Header{Room: room, Goals: room.Sample(5, 0.8, 20), SplitSeed: 5, TrainRatio: 0.8, Streams: 2, Steps: 30}
 }
 
-// TestFilesNameTheirRoom: a file of Dark Room is of the version that programs without Dark
-// Key-to-Door read, and one that names no room is Dark Room's; a file of Dark Key-to-Door is of a
-// version that they refuse.
+// TestFilesNameTheirRoom: files of Dark Room have the version that programs without Dark
+// Key-to-Door read. A file without a room's name is of Dark Room. Files of Dark Key-to-Door have a
+// version that these programs refuse.
 func TestFilesNameTheirRoom(t *testing.T) {
 	read := func(h Header) []byte {
 		data, err := os.ReadFile(write(t, t.TempDir(), h))

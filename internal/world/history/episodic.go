@@ -8,19 +8,19 @@ import (
 	"haul/internal/world/episodic"
 )
 
-// EpisodicOptions say what histories of tabular learners to make.
+// EpisodicOptions configures the making of histories of tabular learners.
 type EpisodicOptions struct {
 	Set      episodic.Set
 	Schedule episodic.Schedule
 	Seed     uint64
 	Path     string
 	Workers  int
-	Progress func(done, of int) // histories; it may be nil
+	Progress func(done, of int) // counts histories; may be nil
 }
 
-// MakeEpisodic lets learners live through every goal of a set and writes the file: Histories
-// streams of each goal to learn from, one of each goal held out, which is read for tests alone. The
-// file is a function of set, schedule and seed, whatever the number of workers.
+// MakeEpisodic trains learners on every goal of a set and writes the file: Histories streams of
+// each training goal, and one stream of each held-out goal for tests. The file depends only on set,
+// schedule and seed, not on the number of workers.
 func MakeEpisodic(ctx context.Context, o EpisodicOptions) (err error) {
 	if err := o.Schedule.Check(); err != nil {
 		return err
@@ -29,7 +29,7 @@ func MakeEpisodic(ctx context.Context, o EpisodicOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	// The file deals tasks by their places: each goal gets a place on its own side.
+	// Readers split tasks by their index: each goal gets an index on its side of the split.
 	n := len(learn) + len(held)
 	ratio := float64(len(learn)) / float64(n)
 	train, test := Deal(n, o.Seed, ratio)
@@ -43,7 +43,7 @@ func MakeEpisodic(ctx context.Context, o EpisodicOptions) (err error) {
 	for i, at := range test {
 		goals[at], streams[at] = held[i], 1
 	}
-	var of []int // by stream: the place of its goal
+	var of []int // by stream: the index of its goal
 	for at, k := range streams {
 		for range k {
 			of = append(of, at)

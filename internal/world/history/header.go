@@ -1,9 +1,9 @@
 package history
 
 // A history file is a preamble of 64 bytes, the transitions (goal by goal, stream by stream), and a
-// JSON block. The block comes last because a learner's curve is known only once it has learned; the
-// preamble is written last of all, and the file gets its name after that, so a file that opens is
-// whole.
+// JSON block. The block comes last because a learner's curve is known only at the end of its
+// training. The preamble is written after everything else, and the file gets its name after that,
+// so every file with the name is complete.
 //
 // preamble, little endian:
 //	 0  magic "HAULHIST"
@@ -31,28 +31,28 @@ const (
 	preambleBytes = 64
 )
 
-// maxStreams and maxSteps keep every size of a file within an int64.
+// maxStreams and maxSteps keep all sizes of a file within an int64.
 const (
 	maxStreams = 1 << 20
 	maxSteps   = 1 << 30
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli) // a processor instruction wherever there is one
+var castagnoli = crc32.MakeTable(crc32.Castagnoli) // a processor instruction on most CPUs
 
 func checksum(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
 
-// Header says what a history file holds.
+// Header describes the contents of a history file.
 type Header struct {
 	Room       grid.Room   `json:"room"`
-	Goals      []grid.Goal `json:"goals"` // in the file's order: a goal's index is its place here
+	Goals      []grid.Goal `json:"goals"` // in the file's order: a goal's index is its index here
 	SplitSeed  uint64      `json:"split_seed"`
 	TrainRatio float64     `json:"train_ratio"`
 	Streams    int         `json:"streams"`  // environments per goal
 	Steps      int         `json:"steps"`    // transitions per stream
-	Settings   string      `json:"settings"` // the settings the data was made with, as YAML
+	Settings   string      `json:"settings"` // as YAML: the settings that the histories were made with
 }
 
-// block is the JSON of a file: what the caller said and what the writer measured.
+// block is the JSON of a file: the caller's header and the writer's measurements.
 type block struct {
 	Header
 	Optimal   []float64   `json:"optimal"` // best return of an episode, goal by goal
@@ -60,7 +60,7 @@ type block struct {
 	Checksums []uint32    `json:"crc32c"`  // of the transitions, goal by goal
 }
 
-// Check refuses a header that no file can have.
+// Check returns an error if no file can have this header.
 func (h *Header) Check() error {
 	if err := h.Room.Check(); err != nil {
 		return err
@@ -90,11 +90,11 @@ func (h *Header) Check() error {
 	return nil
 }
 
-// goalBytes is what one goal's transitions take.
+// goalBytes returns the size of one goal's transitions in bytes.
 func (h *Header) goalBytes() int64 { return int64(h.Streams) * int64(h.Steps) * stepBytes }
 
-// Split returns the indices of the goals to learn from and of those held out, by the header's seed
-// and ratio, in the split's order.
+// Split returns the indices of the goals to learn from and of the held-out goals, by the header's
+// seed and ratio, in the split's order.
 func (h *Header) Split() (train, test []int) {
 	index := map[grid.Goal]int{}
 	for i, g := range h.Goals {
@@ -112,7 +112,7 @@ func (h *Header) Split() (train, test []int) {
 	return in(a), in(b)
 }
 
-// formatOf is the version of files of a room.
+// formatOf returns the version of files of a room.
 func formatOf(r grid.Room) uint32 {
 	if r.Kind == grid.DarkRoom {
 		return 1
@@ -120,10 +120,10 @@ func formatOf(r grid.Room) uint32 {
 	return keyDoorFormat
 }
 
-// preamble is the first bytes of a file.
+// preamble holds the fields of a file's first bytes.
 type preamble struct {
 	payload, json int64
-	starts        int64 // bytes of episodes' starts, of version 3
+	starts        int64 // size of the episodes' starts in bytes, in version 3
 	jsonSum       uint32
 	format        uint32
 }
@@ -140,7 +140,7 @@ func (p preamble) bytes() []byte {
 	return out
 }
 
-// readPreamble judges the first bytes against the size of the whole file.
+// readPreamble parses the first bytes and checks them against the size of the file.
 func readPreamble(data []byte) (preamble, error) {
 	var p preamble
 	have := min(len(data), len(magic))
@@ -163,7 +163,7 @@ func readPreamble(data []byte) (preamble, error) {
 	if p.format == recordsFormat {
 		p.starts = int64(binary.LittleEndian.Uint64(data[40:]))
 	}
-	const limit = 1 << 61 // far over any header that passes Check, and two of them fit an int64
+	const limit = 1 << 61 // larger than in any header that passes Check; twice the limit fits an int64
 	if p.payload < 0 || p.json < 0 || p.starts < 0 || p.payload > limit || p.json > limit || p.starts > limit/2 {
 		return p, fmt.Errorf("impossible sizes: %d bytes of transitions, %d of JSON", p.payload, p.json)
 	}
@@ -176,7 +176,7 @@ func readPreamble(data []byte) (preamble, error) {
 	return p, nil
 }
 
-// readBlock reads and judges the JSON of a file with that many bytes of transitions.
+// readBlock parses and checks the JSON of a file with the given number of bytes of transitions.
 func readBlock(text []byte, payload int64) (block, error) {
 	var b block
 	if err := json.Unmarshal(text, &b); err != nil {

@@ -6,8 +6,8 @@ import (
 	"haul/internal/world/grid"
 )
 
-// PackBest is Pack with one more byte per record: the best action in hindsight, by everything
-// that the goal's streams have shown; of equally good actions the learner's own.
+// PackBest packs like Pack, with another byte per record: the best action in hindsight, computed
+// from all streams of the goal. Among equally good actions it prefers the learner's.
 func (h *Rooms) PackBest(goals []int, streams, steps int) (*Data, error) {
 	plain, err := h.Pack(goals, streams, steps)
 	if err != nil {
@@ -37,14 +37,14 @@ func (h *Rooms) PackBest(goals []int, streams, steps int) (*Data, error) {
 	return out, nil
 }
 
-// hindsightDiscount makes a shorter way better.
+// hindsightDiscount makes shorter paths better.
 const hindsightDiscount = 0.9
 
-// stages is how many states of a goal a cell may stand for: of keys and doors, by the rewards of
-// the episode so far. In Dark Room there is one.
+// stages is the number of states that a cell can stand for. With a key and a door, they are counted
+// by the rewards of the episode so far. Dark Room has one.
 const stages = 3
 
-// stager counts a goal's stages.
+// stager returns a function that computes a goal's stage after a step.
 func stager(g grid.Goal) func(stage int, s grid.Step) int {
 	if !g.Keyed() {
 		return func(int, grid.Step) int { return 0 }
@@ -52,8 +52,8 @@ func stager(g grid.Goal) func(stage int, s grid.Step) int {
 	return func(stage int, s grid.Step) int { return min(stages-1, stage+int(s.Reward())) }
 }
 
-// hindsight are the values of actions by stage and cell: of what the streams of a goal have shown,
-// each episode's last step but its reward left out.
+// hindsight returns the values of actions by stage and cell, computed from the streams of a goal.
+// Of each episode's last step only the reward is used, because the next state is not recorded.
 func hindsight(all Steps, streams, horizon int, later func(int, grid.Step) int) *[stages][256][grid.NumActions]float64 {
 	type outcome struct {
 		next  grid.Cell

@@ -6,8 +6,9 @@ import (
 	"haul/internal/world/grid"
 )
 
-// TestPackBest: aimless walks that have seen a whole room are labelled with an action of a shortest
-// way to what pays next, the learner's own where it is one; the records beside are Pack's.
+// TestPackBest: random steps that have covered a whole room are labelled with an action of a
+// shortest path to the next reward, and with the learner's action if it is one. Otherwise the
+// records equal Pack's.
 func TestPackBest(t *testing.T) {
 	dark, doors := grid.Room{Size: 4, Horizon: 40}, grid.Room{Size: 3, Horizon: 60, Kind: grid.KeyDoor}
 	for _, h := range []Header{

@@ -1,8 +1,9 @@
-// Package history reads and writes files of learning histories: what learners did in a world,
-// task by task, from the first episode to the last. The in-context agent is trained on them.
+// Package history reads and writes files of learning histories: the steps of learners in a world,
+// task by task, from the first episode to the last. `haul data` writes them and the in-context
+// agent is trained on them.
 //
-// What a reader could break: files are kept for years. A version's bytes keep their meaning, and
-// everything in a file is checked before it indexes a table.
+// Files are kept for years: the meaning of a version's bytes never changes. Every value of a file
+// is checked before it is used as an index.
 package history
 
 import (
@@ -18,22 +19,22 @@ import (
 	"haul/internal/world/xland"
 )
 
-// History is an open file, whatever world its learners lived in. A task is known by its index in
-// Tasks. It may be read from many goroutines.
+// History is an open file of any world. A task is identified by its index in Tasks. Several
+// goroutines may read a History.
 type History interface {
 	World() world.World
 	Tasks() []world.Task
-	Split() (train, test []int) // the tasks to learn from and those held out
-	Size() (streams, steps int) // streams of each task, transitions of each stream
+	Split() (train, test []int) // indices of the tasks to learn from and of the held-out tasks
+	Size() (streams, steps int) // number of streams per task and of transitions per stream
 	Curve(task int) []float64   // the learner's mean return by episode
-	// Pack is the first steps transitions of the first streams of each chosen task, as records of the
-	// space's Words words. Where streams are equal, transition t of stream s of the g-th choice is
-	// record (g·streams+s)·steps+t.
+	// Pack returns the first steps transitions of the first streams of each chosen task, as records
+	// of the space's Words words. If all streams have the same length, transition t of stream s of
+	// choice g is record (g·streams+s)·steps+t.
 	Pack(tasks []int, streams, steps int) (*Data, error)
 	Close() error
 }
 
-// Open maps a file and judges all of it: sizes, checksums, and every transition by the rules of its
+// Open maps a file and checks all of it: sizes, checksums, and every transition by the rules of its
 // world.
 func Open(path string) (History, error) {
 	data, release, err := openMapped(path)
@@ -47,7 +48,7 @@ func Open(path string) (History, error) {
 	return h, nil
 }
 
-// parseAny judges a file of any version.
+// parseAny parses and checks a file of any version.
 func parseAny(data []byte, release func() error) (History, error) {
 	p, err := readPreamble(data)
 	if err != nil {
@@ -69,7 +70,7 @@ func parseAny(data []byte, release func() error) (History, error) {
 	return h, nil
 }
 
-// OpenRooms is Open for a file of learners in a room.
+// OpenRooms opens like Open, and refuses files that are not of a room.
 func OpenRooms(path string) (*Rooms, error) {
 	h, err := Open(path)
 	if err != nil {
@@ -82,7 +83,7 @@ func OpenRooms(path string) (*Rooms, error) {
 	return rooms, nil
 }
 
-// Matches refuses the histories of another world than that of a checkpoint's agent.
+// Matches returns an error if the histories are of another world than a checkpoint's agent.
 func Matches(h History, want world.World) error {
 	have, err := json.Marshal(h.World())
 	if err != nil {
@@ -102,7 +103,7 @@ func Matches(h History, want world.World) error {
 	return fmt.Errorf("the agent was trained in another world (%s) than that of the histories (%s): name its own histories with --history", own, theirs)
 }
 
-// ParseWorld reads a world as checkpoints and files name it.
+// ParseWorld parses a world in the JSON of checkpoints and files.
 func ParseWorld(text []byte) (world.World, error) {
 	var kind struct {
 		Env string `json:"env"`
@@ -133,7 +134,7 @@ func ParseWorld(text []byte) (world.World, error) {
 	return room, room.Check()
 }
 
-// taskOf is a task of a world by the number that a file has.
+// taskOf returns a world's task with the given number.
 func taskOf(w world.World, number int64) world.Task {
 	switch w.(type) {
 	case grid.Room:
@@ -151,7 +152,7 @@ func openMapped(path string) ([]byte, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	defer f.Close() // a mapping outlives its descriptor
+	defer f.Close() // a mapping stays valid after its file is closed
 	info, err := f.Stat()
 	if err != nil {
 		return nil, nil, err

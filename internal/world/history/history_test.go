@@ -421,8 +421,8 @@ func TestWriterTakesGoalsFromManyGoroutines(t *testing.T) {
 	}
 }
 
-// FuzzOpen reads bytes as they come, and again with sums that fit, so that the fuzzer gets past
-// them.
+// FuzzOpen reads the bytes unchanged, and again with corrected checksums, so that the fuzzer gets
+// past them.
 func FuzzOpen(f *testing.F) {
 	whole, err := os.ReadFile(write(f, f.TempDir(), small()))
 	if err != nil {

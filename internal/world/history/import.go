@@ -17,44 +17,43 @@ import (
 	"haul/internal/world"
 )
 
-// What a reader could break: an import reads its arrays twice, all of them together, a part at a
-// time, so that they may be larger than memory. The first pass checks every number and finds the
-// space; the second writes.
+// An import reads its arrays twice, in chunks of all arrays together, so that they may be larger
+// than memory. The first pass checks every number and determines the space. The second pass writes.
 
-// The names that arrays go by.
+// The accepted names of arrays.
 var (
 	observationNames = []string{"observations", "states", "obs", "observation"}
 	actionNames      = []string{"actions", "action"}
 	rewardNames      = []string{"rewards", "reward"}
 	endNames         = []string{"dones", "terminals", "terminations", "done", "terminated"}
-	cutNames         = []string{"truncations", "timeouts", "truncated"} // the limit of time, beside ends or alone
+	cutNames         = []string{"truncations", "timeouts", "truncated"} // time limits, with or without ends
 	taskNames        = []string{"tasks", "task"}
 	streamNames      = []string{"streams", "stream"}
 	bestNames        = []string{"best_actions", "expert_actions"} // labels
 )
 
-// ImportOptions say what to read and where to write it.
+// ImportOptions configures the source, the world and the file of an import.
 type ImportOptions struct {
 	From, To   string
-	Title      string // of the world; empty: the name of From
-	Actions    int    // 0: one more than the largest seen
-	Sizes      []int  // values that each field of whole numbers takes; nil: one more than the largest seen
+	Title      string // of the world; empty: the base name of From
+	Actions    int    // 0: the largest action plus one
+	Sizes      []int  // number of values of each field of whole numbers; nil: the largest value plus one
 	SplitSeed  uint64
 	TrainRatio float64
-	Progress   func(done, of int) // transitions; it may be nil
-	Note       func(line string)  // what was not read, or not kept as it was; it may be nil
+	Progress   func(done, of int) // counts transitions; may be nil
+	Note       func(line string)  // receives what was not read or was changed; may be nil
 }
 
-// levels of a field that measures, and of rewards of more values: what a byte tells apart.
+// Limits on levels of real-valued fields and of rewards: a byte can hold this many.
 const (
 	fieldLevels  = 256
 	rewardLevels = 64
-	reservoir    = 1 << 16 // numbers that quantiles are taken of
-	stretch      = 4096    // transitions that are read at a time
+	reservoir    = 1 << 16 // numbers per field that quantiles are computed from
+	stretch      = 4096    // transitions per chunk
 )
 
-// Import turns NumPy's arrays into a file of histories. It says in one line what is wrong with
-// them, and then leaves no file.
+// Import converts NumPy arrays to a file of histories. If the arrays are invalid, it returns a
+// one-line error and leaves no file.
 func Import(ctx context.Context, o ImportOptions) error {
 	set, err := npy.Open(o.From)
 	if err != nil {
@@ -93,16 +92,16 @@ type importer struct {
 	set   *npy.Set
 	world world.Recorded
 
-	rewards []float64 // the values, or where there are more the edges between levels
+	rewards []float64 // the reward values or, if there are too many, the edges between levels
 	binned  bool
-	cut     int // fields of more numbers than levels
+	cut     int // number of fields with more values than levels
 
-	streams int // pairs of a task and a stream's number
-	apart   int // of them: those whose rows do not lie together
-	open    int // pieces whose last episode does not end, the last piece left out
+	streams int // number of pairs of a task and a stream number
+	apart   int // number of these pairs with rows that are not contiguous
+	open    int // number of pieces, except the last, whose last episode does not end
 }
 
-// notes say which arrays were not read, and what was cut into levels.
+// notes returns notes on arrays that were not read and on fields that were divided into levels.
 func (im *importer) notes() (out []string) {
 	read := map[string]bool{}
 	for _, names := range [][]string{observationNames, actionNames, rewardNames, endNames, cutNames, taskNames, streamNames, bestNames} {
@@ -139,7 +138,7 @@ func (im *importer) notes() (out []string) {
 	return out
 }
 
-// sizeless says why observations are not of the sizes that were given.
+// sizeless returns an error if observations do not fit the given sizes.
 func (im *importer) sizeless(float bool, r *row, field int) error {
 	switch {
 	case float:
@@ -150,12 +149,12 @@ func (im *importer) sizeless(float bool, r *row, field int) error {
 	return fmt.Errorf("the observation of transition %d has %v in field %d: --sizes has %d for it, values 0 to %d", r.at, r.seen[field], field, im.o.Sizes[field], im.o.Sizes[field]-1)
 }
 
-// has tells whether an array of one of these names is there.
+// has reports whether an array with one of these names exists.
 func (im *importer) has(names []string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(im.set.Names(), n) })
 }
 
-// row is one transition as it is read.
+// row is one transition of the arrays.
 type row struct {
 	at           int
 	seen         []float64
@@ -163,7 +162,7 @@ type row struct {
 	reward       float64
 	ends         bool
 	task, stream float64
-	best         float64 // where the arrays have it
+	best         float64 // if the arrays contain it
 }
 
 // each calls f for every transition, in order.
@@ -246,7 +245,7 @@ func (im *importer) each(ctx context.Context, pass int, f func(r *row) error) er
 	return nil
 }
 
-// measure judges every number and learns the space.
+// measure checks every number and determines the space.
 func (im *importer) measure(ctx context.Context) error {
 	obs, err := im.set.Array(observationNames...)
 	if err != nil {
@@ -258,11 +257,11 @@ func (im *importer) measure(ctx context.Context) error {
 	}
 	var most []float64
 	var samples [][]float64
-	var values []map[float64]bool // of each field, as long as they are few
+	var values []map[float64]bool // by field, while there are few values
 	rewards := map[float64]bool{}
 	var rewardSample []float64
 	actions, episode, longest, ended, last := 0, 0, 1, 0, row{}
-	pieces := map[[2]float64]int{} // of each task and stream
+	pieces := map[[2]float64]int{} // by task and stream
 	err = im.each(ctx, 0, func(r *row) error {
 		if most == nil {
 			most, samples, values = make([]float64, len(r.seen)), make([][]float64, len(r.seen)), make([]map[float64]bool, len(r.seen))
@@ -362,7 +361,8 @@ func (im *importer) measure(ctx context.Context) error {
 	return im.world.Check()
 }
 
-// keep is a sample of numbers as they come by, each with equal chance (Vitter's algorithm R).
+// keep returns the sample with v added such that each number so far is in it with equal probability
+// (Vitter's algorithm R).
 func keep(sample []float64, v float64, at, column int) []float64 {
 	if len(sample) < reservoir {
 		return append(sample, v)
@@ -374,12 +374,12 @@ func keep(sample []float64, v float64, at, column int) []float64 {
 	return sample
 }
 
-// edges cut a sample into at most so many levels of about equal counts. A number that would fill a
-// level has one of its own, so that those beside it, however rare, are told apart. It sorts the
-// sample.
+// edges divides a sample into at most `levels` levels of about equal counts. A number that is
+// frequent enough to fill a level gets a separate level, so that rare neighbouring numbers stay
+// distinct. It sorts the sample.
 func edges(sample []float64, levels int) []float64 {
 	slices.Sort(sample)
-	var values []float64 // different ones
+	var values []float64 // distinct numbers
 	var counts []int
 	for i, v := range sample {
 		if i == 0 || v != sample[i-1] {
@@ -394,9 +394,10 @@ func edges(sample []float64, levels int) []float64 {
 	}
 }
 
-// levelled is edges where a number of more than often has a level of its own. It may be too many.
+// levelled returns edges such that each number with a count above `often` has a separate level. The
+// result may have too many levels.
 func levelled(values []float64, counts []int, levels int, often float64) []float64 {
-	left := 0 // of numbers that share levels, as levels is
+	left := 0 // of numbers that share levels, and likewise levels
 	for _, n := range counts {
 		if float64(n) > often {
 			levels--
@@ -405,7 +406,7 @@ func levelled(values []float64, counts []int, levels int, often float64) []float
 		}
 	}
 	out := []float64{}
-	in, shared := 0, false // the level at hand
+	in, shared := 0, false // of the current level
 	for i, n := range counts {
 		alone := float64(n) > often
 		full := shared && float64(in)*float64(max(1, levels)) >= float64(left)
@@ -421,7 +422,7 @@ func levelled(values []float64, counts []int, levels int, often float64) []float
 	return out
 }
 
-// middles is the mean of a sorted sample in each level.
+// middles returns the mean of the sorted sample in each level.
 func middles(sample, edges []float64) []float64 {
 	sums, counts := make([]float64, len(edges)+1), make([]float64, len(edges)+1)
 	f := world.Field{Edges: edges}
@@ -435,7 +436,7 @@ func middles(sample, edges []float64) []float64 {
 	return sums
 }
 
-// write writes every transition. A stream ends where the task or the stream's number changes.
+// write writes every transition. A new stream begins when the task or the stream number changes.
 func (im *importer) write(ctx context.Context, w *RecordsWriter) error {
 	space := im.world.Declared
 	observed := make([]byte, len(space.Fields))

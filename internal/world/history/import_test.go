@@ -138,7 +138,7 @@ func imported(t *testing.T, from string) (*Records, error) {
 	return h.(*Records), nil
 }
 
-// TestImport: what is read back is what was saved, from an .npz file and from a folder.
+// TestImport: histories from an .npz file and from a folder are read back unchanged.
 func TestImport(t *testing.T) {
 	l := newLearners()
 	for _, from := range []string{saveNPZ(t, l.arrays()), saveFolder(t, l.arrays())} {
@@ -194,7 +194,7 @@ func TestImportKeepsBestActions(t *testing.T) {
 	n := len(l.actions)
 	best := make([]int16, n)
 	for i := range best {
-		best[i] = int16(i / 7 % 5) // actions of which the learners took but three
+		best[i] = int16(i / 7 % 5) // the learners took only three of these actions
 	}
 	for _, name := range []string{"best_actions", "expert_actions"} {
 		arrays := l.arrays()
@@ -266,8 +266,8 @@ func TestImportMeasures(t *testing.T) {
 	}
 }
 
-// TestImportKeepsFewNumbersApart: floating point of up to 256 different numbers loses none of them,
-// however rare; what is cut, and what is not read, is told.
+// TestImportKeepsFewNumbersApart: a real-valued field with up to 256 distinct numbers keeps all of
+// them, also rare ones. The import notes fields divided into levels and arrays that were not read.
 func TestImportKeepsFewNumbersApart(t *testing.T) {
 	for _, c := range []struct {
 		values, rewards, cells int
@@ -395,8 +395,8 @@ func TestImportRefuses(t *testing.T) {
 	}
 }
 
-// TestAFieldOfOneNumberTakesIt: floating point that never changes is one level, whatever the number
-// is, in the file that is read back as well.
+// TestAFieldOfOneNumberTakesIt: a real-valued field that never changes has one level, for any
+// number, also in the file that is read back.
 func TestAFieldOfOneNumberTakesIt(t *testing.T) {
 	l := newLearners()
 	arrays := l.arrays()
@@ -417,7 +417,7 @@ func TestAFieldOfOneNumberTakesIt(t *testing.T) {
 	}
 }
 
-// TestImportTakesSizes: a world may have values that no history has; those that are too small are
+// TestImportTakesSizes: a world may have values that no history has. Sizes that are too small are
 // refused.
 func TestImportTakesSizes(t *testing.T) {
 	l := newLearners()
@@ -458,8 +458,8 @@ func TestImportTakesSizes(t *testing.T) {
 	}
 }
 
-// TestImportTellsOfRowsThatTakeTurns: rows of several learners that take turns make pieces, which
-// is told; where a learner's rows lie together nothing is.
+// TestImportTellsOfRowsThatTakeTurns: interleaved rows of several learners make short pieces, and
+// the import notes it. It notes nothing if each learner's rows are contiguous.
 func TestImportTellsOfRowsThatTakeTurns(t *testing.T) {
 	for _, c := range []struct {
 		turn int // rows

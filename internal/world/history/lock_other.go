@@ -4,5 +4,5 @@ package history
 
 import "os"
 
-// hold cannot tell here.
+// hold does nothing: known is false.
 func hold(*os.File) (mine, known bool) { return false, false }

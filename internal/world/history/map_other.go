@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// mapFile reads the file whole where there is no mapping.
+// mapFile reads the whole file, because this system has no mapping.
 func mapFile(f *os.File, size int) ([]byte, func() error, error) {
 	data := make([]byte, size)
 	if _, err := io.ReadFull(f, data); err != nil {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapFile maps the file read only: pages come from the system's cache, shared by every run that
-// reads it.
+// mapFile maps the file read-only. Its pages are in the system's cache and shared by all runs that
+// read the file.
 func mapFile(f *os.File, size int) ([]byte, func() error, error) {
 	data, err := unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {

@@ -1,18 +1,18 @@
 package history
 
-// A file of version 3 holds anybody's histories: streams of any length in episodes of any length.
+// A file of version 3 holds histories of any source: streams and episodes of any length.
 //
-//	preamble   64 bytes, as header.go has it; bytes 40 to 47 are the bytes of the starts
-//	records    stream after stream: a byte for each field of the observation before the action, the
-//	           action, the reward's index in the header's list, with labels the action that hindsight
-//	           holds best, zeros up to a multiple of four bytes
-//	starts     u32, little endian, stream after stream: where an episode begins, counted in records
-//	           from its stream's first
+//	preamble   64 bytes as in header.go; bytes 40 to 47 hold the number of bytes of the starts
+//	records    stream by stream: a byte for each field of the observation before the action, the
+//	           action, the reward's index in the header's list, with labels the best action in
+//	           hindsight, zeros up to a multiple of four bytes
+//	starts     u32, little endian, stream by stream: the first record of each episode, counted
+//	           from the first record of its stream
 //	JSON       recordsHeader
 //
-// Records and starts are what a trainer reads: the mapped file itself, so that a file may be larger
-// than memory. Every record is judged when the file is opened, chunk by chunk, so that a file with
-// holes is refused at the first of them.
+// A trainer reads records and starts from the mapped file, so a file may be larger than memory.
+// Every record is checked when the file is opened, chunk by chunk, so that a file with holes is
+// refused at the first one.
 
 import (
 	"encoding/binary"
@@ -32,10 +32,10 @@ import (
 // recordsFormat is the version of such files.
 const recordsFormat = 3
 
-// chunkBytes is how much one checksum covers.
+// chunkBytes is the number of bytes per checksum.
 const chunkBytes = 1 << 24
 
-// maxCurve is the most episodes of a learner whose returns are kept.
+// maxCurve is the largest number of episodes whose returns are stored per learner.
 const maxCurve = 10_000
 
 // recordsHeader is the JSON of a file.
@@ -45,12 +45,12 @@ type recordsHeader struct {
 	SplitSeed  uint64          `json:"split_seed"`
 	TrainRatio float64         `json:"train_ratio"`
 	Streams    []recordStream  `json:"streams"`
-	Labels     bool            `json:"labels,omitempty"` // a record has a byte more: the best action
+	Labels     bool            `json:"labels,omitempty"` // a record has another byte: the best action
 	Curves     [][]float64     `json:"curves"`           // mean return by episode, task by task
 	Checksums  []uint32        `json:"crc32c"`           // of the records, by chunks of 16 MiB, and of the starts last
 }
 
-// recordBytes is what a record takes.
+// recordBytes returns the size of a record in bytes.
 func (h *recordsHeader) recordBytes(s world.Space) int {
 	n := len(s.Fields) + 2
 	if h.Labels {
@@ -59,7 +59,7 @@ func (h *recordsHeader) recordBytes(s world.Space) int {
 	return (n + 3) / 4 * 4
 }
 
-// recordStream is one learner's life, or a part of it.
+// recordStream is the history of one learner, or a part of it.
 type recordStream struct {
 	Task     int `json:"task"` // index
 	Records  int `json:"records"`
@@ -79,26 +79,26 @@ type Records struct {
 	release func() error
 }
 
-// Span is a stream in Data: its first record, and the place of its first episode in Starts.
+// Span is a stream in Data: its first record, and the index of its first episode in Starts.
 type Span struct {
 	First             int64
 	Records, Episodes int
 	Start             int64
 }
 
-// Data is what is learned from.
+// Data is the part of a file that is learned from.
 type Data struct {
 	Words  []int32
-	Stride int // words of a record
-	Label  int // the byte of a record that holds the best action; 0 where there is none
-	// Spans and Starts are nil where streams and episodes are equal, one after another.
+	Stride int // words per record
+	Label  int // byte of a record that holds the best action; 0 if there is none
+	// Spans and Starts are nil if all streams and episodes have the same length and are contiguous.
 	Spans  []Span
 	Starts []uint32
-	Sum    string // a checksum of what is learned from; empty: that of the words
+	Sum    string // checksum of the data; empty: the checksum of the words
 }
 
-// wordsOf views bytes as words; the mapping is aligned and little endian is what this program runs
-// on.
+// wordsOf converts bytes to words without copying. The mapping is aligned, and this program runs on
+// little-endian machines only.
 func wordsOf[T int32 | uint32](data []byte) []T {
 	if len(data) == 0 {
 		return nil
@@ -106,7 +106,7 @@ func wordsOf[T int32 | uint32](data []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(data))), len(data)/4)
 }
 
-// parseRecords judges the bytes of a whole file, which the history goes on to use.
+// parseRecords parses and checks the bytes of a whole file. The result refers to data.
 func parseRecords(data []byte, p preamble) (*Records, error) {
 	payload, rest := data[preambleBytes:][:p.payload], data[preambleBytes+p.payload:]
 	starts, text := rest[:p.starts], rest[p.starts:]
@@ -148,7 +148,7 @@ func parseRecords(data []byte, p preamble) (*Records, error) {
 	return h, nil
 }
 
-// lay finds every stream's place and compares sizes.
+// lay computes the position of every stream and checks the sizes.
 func (h *Records) lay(p preamble) error {
 	space := h.world.Space()
 	if err := space.Check(); err != nil {
@@ -179,7 +179,7 @@ func (h *Records) lay(p preamble) error {
 	return nil
 }
 
-// checkChunks compares checksums and limits, chunk by chunk.
+// checkChunks verifies checksums and limits, chunk by chunk.
 func (h *Records) checkChunks(payload, starts []byte) error {
 	space := h.world.Space()
 	limits := make([]byte, h.head.recordBytes(space)) // the largest value of each byte of a record
@@ -222,13 +222,13 @@ func (h *Records) checkChunks(payload, starts []byte) error {
 	return nil
 }
 
-// World is what the learners lived in.
+// World returns the world that the learners acted in.
 func (h *Records) World() world.World { return h.world }
 
-// Tasks are the learners', in the file's order.
+// Tasks returns the learners' tasks, in the file's order.
 func (h *Records) Tasks() []world.Task { return h.tasks }
 
-// Size is the most streams of a task and the most transitions of a stream.
+// Size returns the largest number of streams of a task and of transitions of a stream.
 func (h *Records) Size() (streams, steps int) {
 	for _, spans := range h.spans {
 		streams = max(streams, len(spans))
@@ -239,15 +239,16 @@ func (h *Records) Size() (streams, steps int) {
 	return streams, steps
 }
 
-// Curve is the mean return by episode over the task's streams.
+// Curve returns the mean return by episode over the task's streams.
 func (h *Records) Curve(task int) []float64 { return slices.Clone(h.head.Curves[task]) }
 
-// Split deals the tasks by the file's seed.
+// Split splits the tasks by the file's seed and ratio.
 func (h *Records) Split() (train, test []int) {
 	return Deal(len(h.head.Tasks), h.head.SplitSeed, h.head.TrainRatio)
 }
 
-// Deal is the split of so many tasks: of a permutation by seed the first round(ratio·tasks) train.
+// Deal permutes the task indices by seed. The first round(ratio·tasks) are for training, the others
+// are held out.
 func Deal(tasks int, seed uint64, ratio float64) (train, test []int) {
 	order := make([]int, tasks)
 	for i := range order {
@@ -261,8 +262,8 @@ func Deal(tasks int, seed uint64, ratio float64) (train, test []int) {
 	return order[:n:n], order[n:]
 }
 
-// Pack views the first steps transitions of at most so many streams of each chosen task; 0 takes
-// all there are.
+// Pack returns the first steps transitions of the first streams of each chosen task, without
+// copying. 0 streams or steps means all.
 func (h *Records) Pack(tasks []int, streams, steps int) (*Data, error) {
 	space := h.world.Space()
 	out := &Data{Words: h.words, Starts: h.starts, Stride: h.head.recordBytes(space) / 4}

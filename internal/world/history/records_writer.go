@@ -15,35 +15,35 @@ import (
 	"haul/internal/world"
 )
 
-// RecordsWriter writes a file of version 3, transition after transition: what it keeps in memory
-// does not grow with them. The file gets its name in Close; until then it is a temporary beside it.
-// It belongs to one goroutine.
+// RecordsWriter writes a file of version 3, one transition after another. Its memory does not grow
+// with their number. The file gets its name in Close; until then it is a temporary file in the same
+// folder. Only one goroutine may use it.
 type RecordsWriter struct {
 	path   string
 	space  world.Space
 	head   recordsHeader
-	file   *os.File // nil once closed or discarded
+	file   *os.File // nil after Close or Discard
 	out    *bufio.Writer
-	spool  *os.File // episodes' starts; it has no name any more
+	spool  *os.File // the episodes' starts; a file without a name
 	starts *bufio.Writer
 
 	record   []byte
 	best     int         // of the next record, with labels
-	chunk    hash.Hash32 // of the chunk under way
+	chunk    hash.Hash32 // of the current chunk
 	inChunk  int
 	startSum hash.Hash32
 	payload  int64
 	spooled  int64
 
 	task    map[int64]int
-	counts  [][]int // streams with so many episodes, by task
+	counts  [][]int // by task: number of streams with this many episodes
 	stream  *recordStream
-	episode int // of the stream
+	episode int // in the current stream
 	open    bool
 	earned  float64
 }
 
-// CreateRecords begins a file of a world's histories, whose tasks are dealt by seed and ratio.
+// CreateRecords begins a file of a world's histories. Readers split the tasks by seed and ratio.
 func CreateRecords(path string, w world.World, splitSeed uint64, trainRatio float64) (*RecordsWriter, error) {
 	if err := w.Space().Check(); err != nil {
 		return nil, fmt.Errorf("history %s: %w", path, err)
@@ -61,11 +61,11 @@ func CreateRecords(path string, w world.World, splitSeed uint64, trainRatio floa
 	}
 	spool, err := os.CreateTemp("", "haul-starts")
 	if err != nil {
-		f.Close() // nothing is in it
+		f.Close() // it is empty
 		os.Remove(f.Name())
 		return nil, fmt.Errorf("create history %s: %w", path, spooled(err))
 	}
-	os.Remove(spool.Name()) // where that is not possible it stays until the system clears its folder
+	os.Remove(spool.Name()) // if this fails, the file stays until the system clears its folder
 	r := &RecordsWriter{path: path, space: w.Space(), file: f, spool: spool, out: bufio.NewWriterSize(f, 1<<20), starts: bufio.NewWriterSize(spool, 1<<16),
 		chunk: crc32.New(castagnoli), startSum: crc32.New(castagnoli), task: map[int64]int{}}
 	r.head = recordsHeader{World: text, SplitSeed: splitSeed, TrainRatio: trainRatio}
@@ -74,8 +74,8 @@ func CreateRecords(path string, w world.World, splitSeed uint64, trainRatio floa
 	return r, err
 }
 
-// Label says which action hindsight holds best where the next transition begins. The first call
-// comes before any transition, and every transition has one then.
+// Label sets the best action in hindsight of the next transition. If it is used, it must be called
+// before every transition.
 func (w *RecordsWriter) Label(action int) {
 	if !w.head.Labels {
 		if w.payload > 0 {
@@ -87,7 +87,7 @@ func (w *RecordsWriter) Label(action int) {
 	w.best = action
 }
 
-// Stream begins the next stream, of a task by its number.
+// Stream begins the next stream, of the task with this number.
 func (w *RecordsWriter) Stream(task int64) {
 	index, known := w.task[task]
 	if !known {
@@ -149,7 +149,7 @@ func (w *RecordsWriter) Add(observed []byte, action, reward int, ends bool) erro
 	return nil
 }
 
-// put writes bytes of records and sums them chunk by chunk.
+// put writes bytes of records and updates the checksum of their chunk.
 func (w *RecordsWriter) put(data []byte) error {
 	w.payload += int64(len(data))
 	for len(data) > 0 {
@@ -174,12 +174,12 @@ func (w *RecordsWriter) endChunk() {
 	}
 }
 
-// spooled says that the folder of temporary files is at fault, and not that of the histories.
+// spooled adds to an error that it concerns the folder of temporary files.
 func spooled(err error) error {
 	return fmt.Errorf("temporary folder %s (TMPDIR names another): %w", os.TempDir(), bare(err))
 }
 
-// endStream notes whether the stream under way ends within an episode.
+// endStream records whether the current stream ends within an episode.
 func (w *RecordsWriter) endStream() {
 	if w.open {
 		w.stream.Open = true
@@ -187,7 +187,7 @@ func (w *RecordsWriter) endStream() {
 	w.endEpisode()
 }
 
-// endEpisode adds the return of the episode under way to its task's curve.
+// endEpisode adds the return of the current episode to its task's curve.
 func (w *RecordsWriter) endEpisode() {
 	if !w.open {
 		return
@@ -203,8 +203,8 @@ func (w *RecordsWriter) endEpisode() {
 	w.open, w.earned = false, 0
 }
 
-// part changes a share of tasks for training that leaves none to learn from, or none held out,
-// where there are two at least: both are needed. It says what it does; "" for nothing.
+// part changes a training share that would leave no training task or no held-out task, if there are
+// at least two tasks. It returns a note, or "" if nothing changes.
 func (w *RecordsWriter) part() string {
 	n, asked := len(w.head.Tasks), w.head.TrainRatio
 	train, held := Deal(n, w.head.SplitSeed, asked)
@@ -219,7 +219,7 @@ func (w *RecordsWriter) part() string {
 	return fmt.Sprintf("a train ratio of %g leaves none of %d tasks to learn from: one is", asked, n)
 }
 
-// Close completes the file and gives it its name. Where a write fails, no file appears.
+// Close completes the file and gives it its name. If a write fails, no file appears.
 func (w *RecordsWriter) Close() error {
 	if w.file == nil {
 		return nil
@@ -280,12 +280,12 @@ func (w *RecordsWriter) finish() error {
 	return durable.folder(filepath.Dir(w.path))
 }
 
-// Discard drops what was written. After Close it does nothing, so it may be deferred.
+// Discard removes what was written. After Close it does nothing, so it may be deferred.
 func (w *RecordsWriter) Discard() {
 	if w.file == nil {
 		return
 	}
-	w.file.Close() // the content is dropped; only the removal matters
+	w.file.Close() // only the removal matters
 	w.spool.Close()
 	os.Remove(w.file.Name())
 	w.file = nil

@@ -6,9 +6,8 @@ import (
 	"haul/internal/world/grid"
 )
 
-// referee checks streams by the room's rules: each starts an episode, every step leads where its
-// action leads, and only the goal pays, by its rule. Streams that pass are safe as indices into
-// tables.
+// referee validates streams by the room's rules: a stream starts with an episode, every step moves
+// as its action says, and rewards follow the goal's rule. Cells of valid streams are safe indices.
 type referee struct {
 	room grid.Room
 	next [grid.NumActions][256]grid.Cell
@@ -16,9 +15,9 @@ type referee struct {
 
 func newReferee(room grid.Room) *referee { return &referee{room, room.Moves()} }
 
-// validate replays one stream of a goal. Each step is looked up from its own cell, which was just
-// compared with where the step before it led, so that the processor need not wait for one lookup to
-// begin the next.
+// validate replays one stream of a goal. Each step is looked up from the recorded cell, which was
+// compared with the previous step's result, so that the processor can start a lookup before the
+// previous one is done.
 func (r *referee) validate(goal grid.Goal, stream Steps) error {
 	rule, start := goal.Rule(), grid.StateOf(r.room.Start(), 0)
 	at, left := start, r.room.Horizon

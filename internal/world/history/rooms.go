@@ -8,9 +8,8 @@ import (
 	"haul/internal/world"
 )
 
-// Rooms is an open file of the histories of learners in a room, versions 1 and 2. Its transitions
-// are the mapped file itself: nothing that Stream returned may be read after Close. It may be read
-// from many goroutines.
+// Rooms is an open file of histories in a room, versions 1 and 2. Its transitions are the mapped
+// file itself, so results of Stream must not be read after Close. Several goroutines may read it.
 type Rooms struct {
 	Header
 	curves  [][]float64
@@ -18,7 +17,7 @@ type Rooms struct {
 	release func() error
 }
 
-// parse judges the bytes of a whole file, which the history goes on to use.
+// parse parses and checks the bytes of a whole file. The result refers to data.
 func parse(data []byte) (*Rooms, error) {
 	p, err := readPreamble(data)
 	if err != nil {
@@ -49,13 +48,13 @@ func parse(data []byte) (*Rooms, error) {
 	return h, nil
 }
 
-// goal returns the streams of a goal, one after another.
+// goal returns the streams of a goal, in sequence.
 func (h *Rooms) goal(goal int) Steps {
 	n := h.Streams * h.Steps
 	return h.payload.slice(goal*n, (goal+1)*n)
 }
 
-// Stream returns one environment's transitions of the goal at that index, without copying.
+// Stream returns the transitions of one environment for the goal with this index, without copying.
 func (h *Rooms) Stream(goal, stream int) Steps {
 	if stream < 0 || stream >= h.Streams {
 		panic("history: no such stream")
@@ -63,10 +62,10 @@ func (h *Rooms) Stream(goal, stream int) Steps {
 	return h.goal(goal).slice(stream*h.Steps, (stream+1)*h.Steps)
 }
 
-// World is the room.
+// World returns the room.
 func (h *Rooms) World() world.World { return h.Room }
 
-// Tasks are the goals, in the file's order.
+// Tasks returns the goals, in the file's order.
 func (h *Rooms) Tasks() []world.Task {
 	out := make([]world.Task, len(h.Goals))
 	for i, g := range h.Goals {
@@ -75,14 +74,14 @@ func (h *Rooms) Tasks() []world.Task {
 	return out
 }
 
-// Size is how many streams each goal has, and how many transitions each stream.
+// Size returns the number of streams per goal and of transitions per stream.
 func (h *Rooms) Size() (streams, steps int) { return h.Streams, h.Steps }
 
-// Curve is the learner's mean return in each episode of the goal at that index.
+// Curve returns the learner's mean return in each episode of the goal with this index.
 func (h *Rooms) Curve(goal int) []float64 { return slices.Clone(h.curves[goal]) }
 
-// Pack copies the first steps transitions of the first streams of each chosen goal, as Step.Word
-// writes them: transition t of stream s of the g-th choice is element (g·streams+s)·steps+t.
+// Pack copies the first steps transitions of the first streams of each chosen goal, as words of
+// Step.Word: transition t of stream s of choice g is element (g·streams+s)·steps+t.
 func (h *Rooms) Pack(goals []int, streams, steps int) (*Data, error) {
 	switch {
 	case len(goals) == 0:

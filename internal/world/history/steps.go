@@ -6,14 +6,14 @@ import (
 	"haul/internal/world/grid"
 )
 
-// stepBytes is what a transition takes in a file.
+// stepBytes is the size of a transition in a file.
 const stepBytes = 2
 
-// Steps is a run of transitions as a file holds them, little endian. It may be a mapped file's own
-// memory: it is read only, and it ends with its History.
+// Steps is a sequence of transitions in a file's encoding, little endian. It may refer to a mapped
+// file: it is read-only, and becomes invalid when its History is closed.
 type Steps []byte
 
-// Len is the number of transitions.
+// Len returns the number of transitions.
 func (s Steps) Len() int { return len(s) / stepBytes }
 
 // At returns transition t.
@@ -30,8 +30,8 @@ func encode(steps []grid.Step) Steps {
 	return out
 }
 
-// curve is the mean return of each whole episode over a goal's streams, which lie one after
-// another.
+// curve returns the mean return of each whole episode over a goal's streams, which are contiguous
+// in all.
 func curve(room grid.Room, all Steps, streams int) []float64 {
 	steps := all.Len() / streams
 	out := make([]float64, steps/room.Horizon)

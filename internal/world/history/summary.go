@@ -9,7 +9,7 @@ import (
 	"haul/internal/world"
 )
 
-// Summary is what a file holds, and what would keep an agent from learning from it.
+// Summary describes a file's contents, and problems for an agent that learns from it.
 type Summary struct {
 	World       string    `json:"world"`
 	Env         string    `json:"env"`
@@ -20,24 +20,24 @@ type Summary struct {
 	Transitions int64     `json:"transitions"`
 	Episodes    int64     `json:"episodes"`
 	Fields      int       `json:"fields"`
-	Constant    []string  `json:"constant_fields"` // those that never change
+	Constant    []string  `json:"constant_fields"` // names of fields with a single value
 	Actions     int       `json:"actions"`
 	Labels      bool      `json:"labels"` // the best action of each transition is known
 	Rewards     []float64 `json:"rewards"`
 	First       float64   `json:"first_return"` // mean over tasks of the first tenth of their episodes
-	Third       float64   `json:"third_return"` // of the tenth that begins a third on
+	Third       float64   `json:"third_return"` // of the tenth that begins after a third
 	Last        float64   `json:"last_return"`  // of the last tenth
-	Curve       []float64 `json:"curve"`        // mean over tasks, at 100 places of their histories or fewer
-	Wrong       []string  `json:"wrong"`        // in words
+	Curve       []float64 `json:"curve"`        // mean over tasks, at up to 100 positions in their histories
+	Wrong       []string  `json:"wrong"`        // problems, as text
 }
 
-// curvePlaces is how many points a summary's curve has at most.
+// curvePlaces is the largest number of points of a summary's curve.
 const curvePlaces = 100
 
-// fewEpisodes is how many a stream needs to show how learning goes.
+// fewEpisodes is the number of episodes that a stream needs to show progress.
 const fewEpisodes = 10
 
-// Summarize measures an open file.
+// Summarize summarises an open file.
 func Summarize(h History) *Summary {
 	w := h.World()
 	space := w.Space()
@@ -51,7 +51,7 @@ func Summarize(h History) *Summary {
 		s.Streams = len(h.Goals) * h.Streams
 		s.Transitions = int64(s.Streams) * int64(h.Steps)
 		s.Episodes = int64(s.Streams) * int64(h.Steps/h.Room.Horizon)
-		s.Labels = true // which follow from the transitions
+		s.Labels = true // computed from the transitions
 		if h.Steps/h.Room.Horizon < fewEpisodes {
 			short = s.Streams
 		}
@@ -81,7 +81,7 @@ func Summarize(h History) *Summary {
 	}
 	switch {
 	case len(space.Rewards) == 1 && !progress.differ:
-		// Where every step pays the same, what an episode pays may still be learned: to live long.
+		// If every step has the same reward, the length of episodes may still be learned.
 		wrong("every reward is %g: there is nothing to learn from", space.Rewards[0])
 	case progress.unpaid > 0:
 		wrong("in %s the learners are never paid: nothing shows what is good there", some(progress.unpaid, s.Tasks, "task"))
@@ -101,14 +101,14 @@ func Summarize(h History) *Summary {
 	return s
 }
 
-// progress is how the tasks' learners fare, in numbers of tasks.
+// progress counts tasks by the progress of their learners.
 type progress struct {
-	still  int  // they end no better than they began
-	unpaid int  // no episode pays anything, where rewards are gains
-	differ bool // some episode pays more than another
+	still  int  // the last return is not above the first
+	unpaid int  // no episode has a positive return, with rewards that are gains
+	differ bool // some episodes differ in their return
 }
 
-// follow measures the curves.
+// follow computes the curves.
 func (s *Summary) follow(h History) (p progress) {
 	places := curvePlaces
 	for t := range h.Tasks() {
@@ -138,14 +138,14 @@ func (s *Summary) follow(h History) (p progress) {
 	return p
 }
 
-// constant names the fields that are the same in every record, and the action; -1 for actions that
-// differ.
+// constant returns the names of fields that are equal in all records, and the action if it is, or
+// -1.
 func (h *Records) constant() (fields []string, action int) {
 	space := h.world.Space()
 	n, stride := len(space.Fields)+1, h.head.recordBytes(space)
 	payload := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(h.words))), 4*len(h.words))
 	first := payload[:n]
-	same := make([]int, n) // the bytes that have not changed so far
+	same := make([]int, n) // bytes that have not changed so far
 	for i := range same {
 		same[i] = i
 	}
@@ -163,8 +163,8 @@ func (h *Records) constant() (fields []string, action int) {
 	return fields, action
 }
 
-// Unsplit says why nothing can be learned from a file's tasks and tested on others, and what to do;
-// "" where both can be done.
+// Unsplit returns a problem and its remedy if a file leaves no task to train on or none to test on;
+// otherwise "".
 func Unsplit(h History) string {
 	train, test := h.Split()
 	n := len(train) + len(test)
@@ -176,13 +176,13 @@ func Unsplit(h History) string {
 	}
 	remedy := "make the file again with another train_env_ratio"
 	if h.World().Name() == world.EnvRecorded {
-		// round(ratio·n) is n−1 with this one
+		// with this ratio, round(ratio·n) is n−1
 		remedy = fmt.Sprintf("make the file again with --train-ratio %.2g", math.Floor(100*float64(n-1)/float64(n))/100)
 	}
 	return fmt.Sprintf("%d tasks to learn from and %d held out, and both are needed: %s", len(train), len(test), remedy)
 }
 
-// some is a part of a number of things: "3 of 8 tasks", "all 8 tasks".
+// some returns a number of things as text: "3 of 8 tasks", "all 8 tasks".
 func some(part, of int, noun string) string {
 	if of != 1 {
 		noun += "s"
@@ -196,7 +196,7 @@ func some(part, of int, noun string) string {
 	return fmt.Sprintf("%d of %d %s", part, of, noun)
 }
 
-// verb is the same with its verb, for one of them or for more.
+// verb returns the same text with its verb, in the singular or plural.
 func verb(part, of int, noun, one, more string) string {
 	if part == 1 {
 		more = one
@@ -204,7 +204,7 @@ func verb(part, of int, noun, one, more string) string {
 	return some(part, of, noun) + " " + more
 }
 
-// tenth is the mean of a tenth of a curve from a place on.
+// tenth returns the mean of a tenth of a curve, starting at an index.
 func tenth(c []float64, from int) float64 {
 	part := c[from:min(len(c), from+max(1, len(c)/10))]
 	sum := 0.0

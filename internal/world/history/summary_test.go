@@ -97,9 +97,9 @@ func TestSummaryFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestSummaryOfSplits: an import keeps one of two tasks or more for each purpose, and says so; a
-// single one to learn from is named. Of a file that holds none out, the share that is advised
-// leaves one to test on, whatever the number of tasks.
+// TestSummaryOfSplits: an import with at least two tasks keeps one for training and one for tests,
+// and notes it. The summary names a single training task. For a file without held-out tasks it
+// advises a ratio that leaves one task to test on, for any number of tasks.
 func TestSummaryOfSplits(t *testing.T) {
 	l := paidLearners()
 	from := saveFolder(t, l.arrays())

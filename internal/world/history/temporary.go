@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// What a reader could break: a temporary file belongs to the process that holds its lock, which
-// the system releases however the process ends. Names and process numbers prove nothing: numbers
-// are used again, and mean something else in each container.
+// A temporary file belongs to the process that holds its lock. The system releases the lock at any
+// end of the process. File names and process numbers are no proof: numbers are reused, and differ
+// between containers.
 
 const tempSuffix = ".tmp"
 
-// createTemporary makes the temporary of a file, locked, and removes those that killed processes
-// have left of it.
+// createTemporary creates and locks the temporary file for a path. It removes temporary files of
+// killed processes for the same path.
 func createTemporary(path string) (*os.File, error) {
 	removeStale(path)
 	name := fmt.Sprintf("%s.%d%s", path, os.Getpid(), tempSuffix)
@@ -24,7 +24,7 @@ func createTemporary(path string) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		if mine, known := hold(f); known && !mine { // another container's process of the same number
+		if mine, known := hold(f); known && !mine { // a process in another container with the same number
 			return nil, errors.Join(fmt.Errorf("another process is writing it (%s)", filepath.Base(name)), f.Close())
 		}
 		if there, err := os.Stat(name); err == nil {
@@ -32,19 +32,18 @@ func createTemporary(path string) (*os.File, error) {
 				return f, f.Truncate(0)
 			}
 		}
-		f.Close() // somebody took it for a stale one before it was locked
+		f.Close() // another process removed it as stale before it was locked
 	}
 }
 
-// isTemporary tells whether a name is that of base's temporary, whoever made it.
+// isTemporary reports whether a name is a temporary file's for base, of any process.
 func isTemporary(name, base string) bool {
 	rest, ours := strings.CutPrefix(name, base+".")
 	number, temp := strings.CutSuffix(rest, tempSuffix)
 	return ours && temp && number != "" && strings.Trim(number, "0123456789") == ""
 }
 
-// removeStale removes the temporaries of path that nobody holds. What cannot be removed is left: it
-// is in nobody's way.
+// removeStale removes the temporary files of path that no process has locked. Failures are ignored.
 func removeStale(path string) {
 	dir, base := filepath.Split(path)
 	if dir == "" {

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestTheNextWriterRemovesWhatAKilledOneLeft: temporaries that no process holds go, whatever number
-// is in their names; one that is being written, other files' temporaries and files that only look
-// alike stay.
+// TestTheNextWriterRemovesWhatAKilledOneLeft: temporary files without a lock are removed, for any
+// number in their names. A file that is being written, other files' temporary files and files with
+// similar names stay.
 func TestTheNextWriterRemovesWhatAKilledOneLeft(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "d.hist")

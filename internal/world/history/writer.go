@@ -12,13 +12,14 @@ import (
 )
 
 // Writer writes a history file goal by goal, in any order and from any goroutine. The file gets its
-// name in Close, once every goal is there and on disk; until then it is a temporary beside it.
+// name in Close, when every goal is written and flushed; until then it is a temporary file in the
+// same folder.
 type Writer struct {
 	path    string
-	file    *os.File // nil once closed or discarded
+	file    *os.File // nil after Close or Discard
 	referee *referee
 
-	mu      sync.Mutex // guards block's measured fields, written
+	mu      sync.Mutex // guards written and the measured fields of block
 	block   block
 	written []bool
 }
@@ -41,9 +42,9 @@ func Create(path string, h Header) (*Writer, error) {
 	return w, nil
 }
 
-// WriteGoal writes the streams of the goal at that index, one after another: transition t of stream
-// s at s·Steps+t. It refuses streams that break the room's rules, and measures the learner's curve
-// from them.
+// WriteGoal writes the streams of the goal with this index in sequence: transition t of stream s is
+// element s·Steps+t. It refuses streams that break the room's rules, and computes the learner's
+// curve.
 func (w *Writer) WriteGoal(goal int, steps []grid.Step) error {
 	h := &w.block.Header
 	if goal < 0 || goal >= len(h.Goals) || len(steps) != h.Streams*h.Steps {
@@ -63,7 +64,7 @@ func (w *Writer) WriteGoal(goal int, steps []grid.Step) error {
 	return nil
 }
 
-// Close completes the file and gives it its name. Where a goal is missing or a write fails, no file
+// Close completes the file and gives it its name. If a goal is missing or a write fails, no file
 // appears.
 func (w *Writer) Close() error {
 	if w.file == nil {
@@ -111,17 +112,17 @@ func (w *Writer) finish() error {
 	return durable.folder(filepath.Dir(w.path))
 }
 
-// Discard drops what was written. After Close it does nothing, so it may be deferred.
+// Discard removes what was written. After Close it does nothing, so it may be deferred.
 func (w *Writer) Discard() {
 	if w.file == nil {
 		return
 	}
-	w.file.Close() // the content is dropped; only the removal matters
+	w.file.Close() // only the removal matters
 	os.Remove(w.file.Name())
 	w.file = nil
 }
 
-// bare drops the path that the os package repeats.
+// bare removes the path from an error of package os.
 func bare(err error) error {
 	var p *os.PathError
 	var l *os.LinkError
@@ -134,19 +135,19 @@ func bare(err error) error {
 	return err
 }
 
-// durable are the calls that bring content and names to the disk; tests record them.
+// durable holds the calls that flush content and names to the disk. Tests replace them.
 var durable = struct {
 	sync   func(*os.File) error
 	rename func(from, to string) error
 	folder func(path string) error
 }{(*os.File).Sync, os.Rename, syncFolder}
 
-// syncFolder brings a folder's names to the disk, where the system can.
+// syncFolder flushes a folder's names to the disk, if the system supports it.
 func syncFolder(path string) error {
 	d, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	_ = d.Sync() // some file systems cannot, and have written the name by other means
+	_ = d.Sync() // some file systems do not support it and do not need it
 	return d.Close()
 }

@@ -9,27 +9,27 @@ import (
 	"haul/internal/world/xland"
 )
 
-// XLandOptions say what histories of learners in XLand-MiniGrid to make.
+// XLandOptions configures the making of histories of learners in XLand-MiniGrid.
 type XLandOptions struct {
 	World     xland.World
 	Learn     []xland.ID // tasks to learn from
-	Held      []xland.ID // tasks held out
-	Histories int        // of each task to learn from; a task held out has one
+	Held      []xland.ID // held-out tasks
+	Histories int        // per task to learn from; a held-out task has one
 	Schedule  xland.Schedule
-	Search    *xland.Searching // in place of learners that follow the schedule; nil: none
-	// Lives lets others live through the tasks of so many histories at once, numbered from first on,
-	// and appends to each of dst; nil: learners live through them, one by one.
+	Search    *xland.Searching // uses searchers instead of learners with the schedule; nil: learners
+	// Lives, if not nil, makes histories in place of the built-in learners: it appends a history of
+	// each of ids, which are numbered from first on, to the element of dst.
 	Lives    func(ctx context.Context, dst [][]xland.Step, ids []xland.ID, first uint64) error
-	Together int  // histories of a call of Lives
-	Whole    bool // a call of Lives has all histories of a task, of which there are at most Together
+	Together int  // number of histories per call of Lives
+	Whole    bool // each call of Lives gets all histories of its tasks, at most Together per task
 	Seed     uint64
 	Path     string
 	Workers  int
-	Progress func(done, of int) // histories; it may be nil
+	Progress func(done, of int) // counts histories; may be nil
 }
 
-// MakeXLand lets learners live through every task and writes the file. It is a function of world,
-// tasks, schedule and seed, whatever the number of workers.
+// MakeXLand trains learners on every task and writes the file. It depends only on world, tasks,
+// schedule and seed, not on the number of workers.
 func MakeXLand(ctx context.Context, o XLandOptions) error {
 	if err := o.check(); err != nil {
 		return err
@@ -103,7 +103,7 @@ func MakeXLand(ctx context.Context, o XLandOptions) error {
 	return w.Close()
 }
 
-// check refuses what no learner can follow.
+// check returns an error if the options are invalid.
 func (o *XLandOptions) check() error {
 	if o.Search == nil {
 		return o.Schedule.Check()
@@ -114,7 +114,7 @@ func (o *XLandOptions) check() error {
 	return o.Searchable()
 }
 
-// Searchable refuses tasks that searchers have no notion of, where searchers are asked for.
+// Searchable returns an error if searchers are configured and do not support a task.
 func (o *XLandOptions) Searchable() error {
 	for _, id := range append(append([]xland.ID{}, o.Learn...), o.Held...) {
 		if o.Search == nil {
@@ -127,7 +127,7 @@ func (o *XLandOptions) Searchable() error {
 	return nil
 }
 
-// learn lets learners live, one on each core.
+// learn makes the histories with one learner per core.
 func (o *XLandOptions) learn(_ context.Context, dst [][]xland.Step, ids []xland.ID, first uint64) error {
 	var wait sync.WaitGroup
 	for i, id := range ids {
@@ -143,8 +143,8 @@ func (o *XLandOptions) learn(_ context.Context, dst [][]xland.Step, ids []xland.
 	return nil
 }
 
-// seats gives every task a place in the file such that Deal, which goes by places, puts it on its
-// own side: by place the index of the task, those to learn from first.
+// seats returns the task of each index in the file, such that Deal puts every task on its side of
+// the split. Tasks are numbered with the training tasks first.
 func seats(learn, held int, seed uint64) ([]int, error) {
 	n := learn + held
 	train, test := Deal(n, seed, float64(learn)/float64(n))

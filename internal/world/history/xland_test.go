@@ -12,8 +12,8 @@ import (
 	"haul/internal/world/xland"
 )
 
-// TestXLandHistories: a file of learners in XLand-MiniGrid is the same whatever the workers, holds
-// every task on its own side, and what a record tells is what its world pays and shows.
+// TestXLandHistories: the file does not depend on the number of workers, has every task on its side
+// of the split, and its records equal the world's observations and rewards.
 func TestXLandHistories(t *testing.T) {
 	w, err := xland.New("R1-5x5", xland.Tasks{Name: "trivial", Seed: xland.PublicSeed})
 	if err != nil {
