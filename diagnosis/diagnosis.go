@@ -1,5 +1,5 @@
-// Package diagnosis reads the trace of a profiler and says why a training run is slow: what haul
-// doctor does, for Go programs.
+// Package diagnosis analyses a profiler's trace and reports why a training run is slow. It offers
+// haul doctor's analysis to Go programs.
 //
 //	r, err := diagnosis.Of(ctx, "trace.json.gz")
 //	for _, f := range r.Findings { fmt.Println(f.ID, f.SavesMS, f.Remedy) }
@@ -19,28 +19,28 @@ import (
 	"haul/internal/doctor"
 )
 
-// Report is what one trace shows.
+// Report is the diagnosis of one trace.
 type Report struct {
-	GPUBusy  float64   // share of the steps' time in which the GPU worked
-	StepMS   float64   // the median step
+	GPUBusy  float64   // fraction of the steps' time in which the GPU worked
+	StepMS   float64   // duration of the median step
 	Steps    int       // steps in the trace
-	Verdict  string    // the report in a sentence or two
-	Findings []Finding // causes, the costliest first
+	Verdict  string    // a summary in a sentence or two
+	Findings []Finding // causes, costliest first
 }
 
 // Finding is one cause of lost time.
 type Finding struct {
 	ID       string   // such as sync-storm; docs/doctor.md explains each
 	Severity string   // critical, warning or note
-	Share    float64  // of the step's time
-	SavesMS  float64  // per step, at most
-	Evidence []string // what in the trace shows it
+	Share    float64  // fraction of the step's time
+	SavesMS  float64  // upper bound, per step
+	Evidence []string // facts in the trace
 	Remedy   string   // what to do
-	Where    string   // file:line and function, where Python's frames were recorded
+	Where    string   // file:line and function, if Python's frames were recorded
 }
 
-// Of diagnoses the one trace in a file. Archives and folders of several traces are the ranks of one
-// job: haul doctor reads those.
+// Of diagnoses a file with one trace. It does not read archives or folders of several ranks'
+// traces, which haul doctor does.
 func Of(ctx context.Context, path string) (*Report, error) {
 	var report *Report
 	err := doctor.Load(ctx, path, func(name string, t *doctor.Trace) error {

@@ -15,7 +15,7 @@ import (
 // overheadOf writes the profiler's record of what held a call back.
 func (s *synth) overheadOf(name string, dur float64) { s.emit("overhead", name, s.now, dur, "") }
 
-// A launch that stands before a full queue is recorded as overhead, and is not the profiler's work.
+// A launch that waits for a full queue is recorded as overhead, but it is not the profiler's work.
 func TestAFullQueueIsNotTheProfilers(t *testing.T) {
 	for name, profilers := range map[string]bool{"Command Buffer Full": false, "Lazy Function Loading": false,
 		"Buffer Flush": true, "Activity Buffer Request": true} {
@@ -158,9 +158,9 @@ func TestOperatorsOnTheCPU(t *testing.T) {
 	}
 }
 
-// The operators that a finding names are those that the GPU waited for: a read that waits while the
-// GPU works takes longer than all of them and holds nothing up by itself. It keeps the CPU from
-// running ahead, though, and where that would hide the launches the remedy is to wait less.
+// A finding names the operators that the GPU waited for. A read that waits while the GPU works
+// takes longer than all of them and delays nothing. But it keeps the CPU from running ahead, and if
+// that would hide the launches the remedy is to wait less.
 func TestAWaitThatKeepsTheCPUFromRunningAhead(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -195,9 +195,8 @@ func TestAWaitThatKeepsTheCPUFromRunningAhead(t *testing.T) {
 	}
 }
 
-// A first step that compiles, or waits for workers to come up, is the start and not the run,
-// whatever it did; a pause in the middle is part of the run, and the report says that the steps are
-// uneven.
+// A first step that compiles, or waits for workers to start, is the start and not part of the run.
+// A pause in the middle is part of the run, and the report mentions that the steps are uneven.
 func TestALongFirstStep(t *testing.T) {
 	for _, c := range []struct {
 		at, want int
@@ -231,8 +230,8 @@ func TestALongFirstStep(t *testing.T) {
 	}
 }
 
-// A recording without numbers that join calls and work, or without the calls, still shows what the
-// CPU did in a gap: neither is work queued that nobody knows of, nor is an operator Python.
+// A recording without numbers that join calls and work, or without calls, still shows the CPU's
+// activity in a gap: it is neither queued work nor Python.
 func TestGapsWithoutCalls(t *testing.T) {
 	build := func(body func(s *synth)) string {
 		s := newSynth()
@@ -281,9 +280,8 @@ func TestTheFirstCopyCounts(t *testing.T) {
 	}
 }
 
-// Without a GPU nothing is launched and nothing waits for one; and a loop of thousands of short
-// turns is the place to look at, not the one longer turn beside it, whether its operators or its
-// Python take longer.
+// Without a GPU nothing is launched or waits for one. A loop of thousands of short iterations is
+// the place to look at, not a longer iteration next to it, for long operators and for long Python.
 func TestALoopWithoutGPU(t *testing.T) {
 	for _, c := range []struct {
 		pause float64
@@ -318,8 +316,8 @@ func TestALoopWithoutGPU(t *testing.T) {
 	}
 }
 
-// Compiled code launches outside any operator: what a finding says of its place includes these
-// launches, and nobody is told to compile what is compiled.
+// Compiled code launches outside any operator. The place of a finding includes these launches, and
+// the advice to compile is omitted for compiled code.
 func TestCompiledCode(t *testing.T) {
 	s := newSynth()
 	for n := range 4 {
@@ -343,8 +341,8 @@ func TestCompiledCode(t *testing.T) {
 	}
 }
 
-// Code that is compiled anew in the middle of a run is a cause of its own, on a GPU and on a CPU;
-// in the first step, or in a recording without steps, it is the start.
+// Code that is compiled again in the middle of a run is a separate cause, on a GPU and on a CPU. In
+// the first step, or in a recording without steps, it is the start.
 func TestRecompile(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -397,7 +395,7 @@ func TestALoaderOnAThreadOfItsOwn(t *testing.T) {
 			for n := range 4 {
 				start := s.now
 				s.step(n, func() {
-					s.now += waits // the loop stands before an empty queue
+					s.now += waits // the loop waits for an empty queue
 					for range 100 {
 						if gpu {
 							s.kernelOp("aten::add", "", 2, 8)

@@ -13,8 +13,8 @@ import (
 	"haul/internal/doctor/rule"
 )
 
-// recordedTruth is what scripts/doctor-cpu-traces and scripts/doctor-gpu-traces leave beside their
-// traces: the finding that each must have first, or none of its case's.
+// recordedTruth is a file that scripts/doctor-cpu-traces and scripts/doctor-gpu-traces write with
+// their traces: the finding that each must have first, or no finding of its case.
 type recordedTruth struct {
 	Traces map[string]struct {
 		Want []string
@@ -71,8 +71,8 @@ func listed(found []rule.Finding) string {
 	return strings.Join(out, ", ")
 }
 
-// Traces of CPU jobs with one known fault each: it is the first finding. Without it nothing stands
-// above a note.
+// Traces of CPU jobs with one known fault each: it is the first finding. Without the fault all
+// findings are notes.
 func TestCPUTraces(t *testing.T) {
 	dir, truth := readTruth(t, "HAUL_CPU_TRACES")
 	right, alarms := 0, 0

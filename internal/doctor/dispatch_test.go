@@ -20,7 +20,7 @@ func hostSteps(body func(s *synth, step int)) *synth {
 	return s
 }
 
-// smallOps are operators that take so long, each a pause behind the one before, in µs.
+// smallOps adds n operators of this duration, each after a pause, in µs.
 func (s *synth) smallOps(n int, us, pause float64) {
 	for range n {
 		s.now += pause - 2 // which hostOp leaves
@@ -65,7 +65,7 @@ func TestSmallOperatorsOnTheCPU(t *testing.T) {
 				s.now++
 			}
 		}, "dispatch-bound", 7},
-		{"single values", func(s *synth) { // of which sync-storm speaks
+		{"single values", func(s *synth) { // covered by sync-storm
 			for range 1000 {
 				s.hostOp("aten::select", "[300],[],[]", `"float","Scalar","Scalar"`, 1, 0, nil)
 				s.hostOp("aten::item", "[]", `"float"`, 1, 0, nil)
@@ -114,8 +114,8 @@ func TestSmallOperatorsOfAGPU(t *testing.T) {
 	}
 }
 
-// Programs that hold the core stretch operators and pauses alike: the cost is in proportion to the
-// rest. Operators alone that take long now and then have more to do.
+// Programs that use the core lengthen operators and pauses alike: the cost is in proportion to the
+// rest. Operators alone that sometimes take long have more work.
 func TestSmallOperatorsOnABusyMachine(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -156,7 +156,7 @@ func TestSmallOperatorsOnABusyMachine(t *testing.T) {
 	}
 }
 
-// The optimizer that visits parameters one by one is told how not to.
+// An optimizer that updates parameters separately gets advice against it.
 func TestSmallOperatorsOfAnOptimizer(t *testing.T) {
 	r := diagnose(t, hostSteps(func(s *synth, _ int) {
 		start, at := s.now, s.hold()

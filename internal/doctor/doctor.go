@@ -1,18 +1,20 @@
-// Package doctor reads a profiler's trace and says why the run is slow: how busy the GPU was, what
-// it waited for, and the causes in order of the time they cost.
+// Package doctor analyses a profiler's trace and reports why a run is slow: how busy the GPU was,
+// what it waited for, and the causes ordered by cost. `haul doctor`, the service and package
+// diagnosis call it.
 //
-// It is the door to six packages, each of which uses only those after it:
+// It exports the functions of six packages. Each uses only later ones of this list:
 //
-//   - report prints: one trace, the ranks of a job, the difference of two, as text, JSON or HTML;
+//   - report writes the diagnosis of one trace, of the ranks of a job, or of the difference of
+//     two, as text, JSON or HTML;
 //   - rule holds one file per cause, and the table of them;
-//   - analysis joins calls, operators and GPU work, picks the steps, and gives every idle moment of
-//     the GPU to one cause;
-//   - memory reports what memory snapshots hold;
-//   - trace reads files of any packing into compact records, and knows the vendors' names;
-//   - phrase writes numbers as people read them.
+//   - analysis joins calls, operators and GPU work, determines the steps, and assigns the GPU's
+//     idle time to causes;
+//   - memory reports the contents of memory snapshots;
+//   - trace reads files of all formats into compact records, and contains the vendors' names;
+//   - phrase formats numbers for people.
 //
-// Rules may know the vendor's names (cudaMalloc, aten::item, kernel families of the vendor's
-// libraries) and never a user's: a trace with its functions, annotations, files and own kernels
+// Rules may match vendors' names (cudaMalloc, aten::item, kernel families of the vendors'
+// libraries) but never a user's: a trace with its functions, annotations, files and own kernels
 // renamed gives the same findings.
 package doctor
 
@@ -27,43 +29,43 @@ import (
 )
 
 type (
-	// Trace is a recording, as Load hands it over and Diagnose consumes it.
+	// Trace is a recording. Load passes it on, and Diagnose consumes it.
 	Trace = trace.Trace
 	// Report is the diagnosis of one trace.
 	Report = report.Report
 	// Ranks is the diagnosis of a job from its ranks' traces.
 	Ranks = report.Ranks
-	// Diff is the difference of two reports, explained.
+	// Diff is the difference of two reports.
 	Diff = report.Diff
-	// RanksDiff is the difference of two jobs, explained.
+	// RanksDiff is the difference of two jobs.
 	RanksDiff = report.RanksDiff
-	// Severity is how much a finding matters.
+	// Severity is the importance of a finding.
 	Severity = rule.Severity
 	// Finding is one cause of lost time.
 	Finding = rule.Finding
-	// Capture is a graph as its capture was recorded.
+	// Capture is a graph as recorded during its capture.
 	Capture = trace.Capture
-	// Text is how much of a report is printed.
+	// Text configures how much of a report is written.
 	Text = report.Text
 )
 
-// The severities, the least first.
+// The severities, lowest first.
 const (
 	Note     = rule.Note
 	Warning  = rule.Warning
 	Critical = rule.Critical
 )
 
-// ErrTooLarge is what reading ends with where a trace unpacks to more than it may.
+// ErrTooLarge reports that a trace unpacks to more than the limit.
 var ErrTooLarge = trace.ErrTooLarge
 
 // Read reads a Chrome trace, plain or gzip.
 func Read(r io.Reader) (*Trace, error) { return trace.Read(r) }
 
-// ReadFile reads the one trace of a file.
+// ReadFile reads the only trace of a file.
 func ReadFile(path string) (*Trace, error) { return trace.ReadFile(path) }
 
-// Load reads every trace of a file and hands it over with its name.
+// Load reads every trace of a file and calls each with its name.
 func Load(ctx context.Context, path string, each func(name string, t *Trace) error) error {
 	return trace.Load(ctx, path, each)
 }
@@ -84,29 +86,29 @@ func NewBudget(bytes int64, l *limits.Set) *trace.Budget { return trace.NewBudge
 // Expand turns folders into the traces they hold, in the order of their names.
 func Expand(paths []string) ([]string, error) { return trace.Expand(paths) }
 
-// IsTrace tells by its name whether a file may be a trace.
+// IsTrace reports whether a file may be a trace, by its name.
 func IsTrace(name string) bool { return trace.IsTrace(name) }
 
-// InFile names the file that an error is about.
+// InFile adds a file's name to an error.
 func InFile(name string, err error) error { return trace.InFile(name, err) }
 
-// Captures lists the graphs that a recording shows being captured. It consumes the trace.
+// Captures returns the graphs whose capture is in a recording. It consumes the trace.
 func Captures(name string, t *Trace) ([]Capture, error) { return report.Captures(name, t) }
 
-// Diagnose measures the steps of a trace and looks for what slows them. It consumes the trace.
+// Diagnose analyses the steps of a trace and finds causes of lost time. It consumes the trace.
 func Diagnose(t *Trace) (*Report, error) { return report.Diagnose(t) }
 
-// Together returns an error if the reports cannot be judged as one job, or with diff compared.
+// Together returns an error if the reports cannot be analysed as one job or, with diff, compared.
 func Together(reports []*Report, diff bool) error { return report.Together(reports, diff) }
 
-// JoinRanks matches the ranks' collectives and says who waited for whom.
+// JoinRanks matches the ranks' collectives and finds the rank that the others wait for.
 func JoinRanks(reports []*Report) *Ranks { return report.JoinRanks(reports) }
 
-// Compare explains the difference of two reports.
+// Compare computes the difference of two reports.
 func Compare(before, after *Report) *Diff { return report.Compare(before, after) }
 
-// CompareRanks explains the difference of two jobs.
+// CompareRanks computes the difference of two jobs.
 func CompareRanks(before, after *Ranks) *RanksDiff { return report.CompareRanks(before, after) }
 
-// PageScript is the one script of a page, for whoever allows it by its hash.
+// PageScript returns the only script of a page, for a server that allows it by its hash.
 func PageScript() string { return report.PageScript() }

@@ -69,7 +69,7 @@ func TestJAX(t *testing.T) {
 	}
 }
 
-// Events without categories and without devices are nobody's: they are not taken for JAX's.
+// Events without categories and devices are not taken for JAX's.
 func TestBareEventsOfOthers(t *testing.T) {
 	tr, err := trace.Read(strings.NewReader(`[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":5},{"ph":"X","name":"b","pid":1,"tid":1,"ts":9,"dur":5}]`))
 	if err != nil {
@@ -189,7 +189,7 @@ func TestXplane(t *testing.T) {
 	}
 }
 
-// nsysTables are an export by the published schema: kernels, calls, copies, a card.
+// nsysTables is an export by the published schema: kernels, calls, copies, a GPU.
 // scripts/nsys_fixture.py writes the same with SQLite itself.
 func nsysTables() []sqlitetest.Table {
 	var ranges, calls, kernels [][]any
@@ -200,7 +200,7 @@ func nsysTables() []sqlitetest.Table {
 		kernels = append(kernels, []any{at + 40_000, at + 60_000, 0, 1, 7, 2*i + 1, 0, 2, 2, 33, 1, 1})
 	}
 	calls = append(calls, []any{5_000_000, 5_006_000, 0, 77, 900, 3, 0}, []any{5_006_000, 5_021_000, 0, 77, 0, 5, 0})
-	slices.Reverse(calls) // threads are written one after another, and each sorts its own
+	slices.Reverse(calls) // threads are written in sequence, and each is sorted separately
 	var names [][]any
 	for i, name := range []string{"cudaLaunchKernel_v7000", "void at::native::add<float>", "cudaMemcpyAsync_v3020", "aten::add, op_id = 7", "cudaStreamSynchronize_v3020"} {
 		names = append(names, []any{sqlitetest.RowID(i + 1), name})
@@ -458,7 +458,7 @@ func TestFoldersInOrder(t *testing.T) {
 	}
 }
 
-// Keys that scripts read are there, also where nothing was found.
+// Keys that scripts read exist even if nothing was found.
 func TestJSONOfRecordings(t *testing.T) {
 	s := newSynth()
 	s.step(1, func() { s.dense(40, 200) })

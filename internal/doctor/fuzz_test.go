@@ -13,8 +13,8 @@ import (
 	"haul/internal/limits/limitstest"
 )
 
-// FuzzRanks joins a trace with itself, moved in time and cut: whatever two files hold, they are
-// judged or refused, and the parts of a report stay within it.
+// FuzzRanks joins a trace with itself, shifted in time and cut. Any two files are analysed or
+// refused, and the parts of a report add up to at most the whole.
 func FuzzRanks(f *testing.F) {
 	// Small seeds: the fuzzer runs every one again before it begins, and shortens what it finds.
 	for n := range 2 {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Gradients that are zeroed one by one are told, from 32 per step on.
+// Gradients that are cleared separately are mentioned, from 32 per step on.
 func TestZeroedOneByOne(t *testing.T) {
 	for n, want := range map[int]bool{31: false, 32: true} {
 		s := newSynth()
@@ -31,8 +31,8 @@ func TestZeroedOneByOne(t *testing.T) {
 	}
 }
 
-// Kernels of an optimizer that visits its parameters one by one are small with any batch: that they
-// leave the card empty says nothing about it.
+// Kernels of an optimizer that updates its parameters separately are small with any batch, so a GPU
+// that they leave unfilled shows nothing about the batch.
 func TestAnOptimizerSaysNothingOfTheBatch(t *testing.T) {
 	for name, want := range map[string]bool{"Optimizer.step#Adam.step": false, "mine": true} {
 		s := newSynth()

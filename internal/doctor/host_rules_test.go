@@ -190,7 +190,7 @@ func TestOneCoreIsNotOversubscribed(t *testing.T) {
 			t.Errorf("%d rows, %v µs: %v", c.rows, c.us, costsOf(r))
 		}
 	}
-	// one kind of operator is no evidence: it may be slow for a reason of its own
+	// One kind of operator is no evidence, since it may be slow for another reason.
 	s := newSynth()
 	for n := range 4 {
 		start, at := s.now, s.hold()
@@ -204,8 +204,8 @@ func TestOneCoreIsNotOversubscribed(t *testing.T) {
 	}
 }
 
-// Operators of the forward may be long for a reason of their own, as by anomaly mode's tracebacks.
-// They are no threads without cores where one of the backward's, split alike, is quick.
+// Operators of the forward may be long for another reason, such as anomaly mode's tracebacks. They
+// do not lack cores if a backward operator, divided alike, is quick.
 func TestAQuickBackwardIsNotOversubscribed(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -239,8 +239,8 @@ func TestAQuickBackwardIsNotOversubscribed(t *testing.T) {
 	}
 }
 
-// Threads that lack cores because of each other take about as long each time; where other processes
-// hold the cores, a run takes as many of their turns as chance has it.
+// Threads that compete for cores take about as long each time. If other processes use the cores, a
+// run takes a random number of their time slices.
 func TestABusyMachineIsNotOversubscribed(t *testing.T) {
 	for _, c := range []struct {
 		best, times float64 // µs, and the quarter point as a multiple of it
@@ -265,11 +265,11 @@ func TestABusyMachineIsNotOversubscribed(t *testing.T) {
 	}
 }
 
-// A loop over single values is told from 5 % of the step on. The layer between two turns of the
-// loop is no part of it, however few operators stand between.
+// A loop over single values is reported from 5 % of the step on. The layer between two iterations
+// of the loop does not belong to it, for any number of operators.
 func TestReadsOnTheCPU(t *testing.T) {
 	for _, c := range []struct {
-		ms   float64 // beside the loop, which takes 2.7
+		ms   float64 // in addition to the loop, which takes 2.7
 		want bool
 	}{{49.2, true}, {53.5, false}} {
 		s := newSynth()
@@ -289,8 +289,8 @@ func TestReadsOnTheCPU(t *testing.T) {
 	}
 }
 
-// A pipeline's step walks nodes that were made before the recording: nothing can be told of those
-// that it makes.
+// A pipeline's step visits nodes from before the recording, so the use of the step's nodes is
+// unknown.
 func TestAPipelineHasNoDeadGraph(t *testing.T) {
 	s := newSynth()
 	s.sequence = 1000
@@ -357,7 +357,7 @@ func TestIterationsWithoutMarks(t *testing.T) {
 	}
 }
 
-// A file that is cut off is read as far as it goes, from a hundred events on.
+// A truncated file is read to its end, from a hundred events on.
 func TestCutFilesAreRead(t *testing.T) {
 	s := newSynth()
 	for n := range 3 {
@@ -408,7 +408,7 @@ func TestCutFilesAreRead(t *testing.T) {
 	if one, err := trace.ReadFile(writeTemp(t, "a.json.xz", packed.Bytes())); err != nil || one.Events == 0 {
 		t.Errorf("xz: %v", err)
 	}
-	// a packing that ends too early says so, and is read as far as it goes
+	// Truncated compressed data is read to its end, with a remark.
 	if _, err := trace.ReadFile(writeTemp(t, "a.json.xz", packed.Bytes()[:40])); err == nil || !strings.Contains(err.Error(), "cut off") {
 		t.Errorf("cut xz: %v", err)
 	}
@@ -507,7 +507,7 @@ func TestWithheld(t *testing.T) {
 	}
 }
 
-// Kernels that a graph's launch left unrecorded, and a sample of a run, have words of their own.
+// Kernels that a graph's launch left unrecorded, and a sample of a run, have separate keywords.
 func TestMissingEventsHaveWords(t *testing.T) {
 	s := newSynth()
 	for n := range 4 {
@@ -711,8 +711,8 @@ func hostRank(rank int, own, both []float64, lateIn string) []byte {
 	return []byte(strings.Replace(string(s.json()), `{"schemaVersion"`, info, 1))
 }
 
-// One step that the machine held up is no imbalance, and an exchange that one step waits for is not
-// exposed; waits in every step are, whoever is late.
+// One step that the machine delayed is no imbalance, and an exchange that one step waits for is not
+// exposed. Waits in every step are, for any late rank.
 func TestRanksOnTheCPU(t *testing.T) {
 	p := readPages(t, "host_ranks.txt")
 	none, even, odd := make([]float64, 8), []float64{4000, 0, 4000, 0, 4000, 0, 4000, 0}, []float64{0, 4000, 0, 4000, 0, 4000, 0, 4000}
@@ -757,8 +757,8 @@ func TestRanksOnTheCPU(t *testing.T) {
 	}
 }
 
-// One stretch in the only step recurs nowhere: unless it is most of the step it is a note, and says
-// what would tell. What a stretch costs is never more than what it takes.
+// One interval in the only step does not recur: unless it is most of the step it is a note with
+// advice on what to record. The cost of an interval is at most its length.
 func TestOneStretchInOneStep(t *testing.T) {
 	for _, c := range []struct {
 		name     string

@@ -57,7 +57,7 @@ func TestTheOrderOfEventsDoesNotMatter(t *testing.T) {
 	}
 }
 
-// A run that is slower in every part has the same causes: no rule knows a length of time by heart.
+// A run that is slower in every part has the same causes: no rule depends on absolute times.
 func TestTheUnitOfTimeDoesNotMatter(t *testing.T) {
 	for _, c := range truths {
 		if c.stepMS > 150 { // the large ones add time and no kind of cause
@@ -134,7 +134,7 @@ func FuzzDiagnose(f *testing.F) {
 	})
 }
 
-// anyTrace makes a few events, at most so many, out of small choices.
+// anyTrace makes at most `most` events from small choices.
 func anyTrace(most int, pick func(n int) int) string {
 	names := []string{"aten::add", "aten::to", "aten::item", "aten::zeros", trace.BackwardPrefix + ": AddBackward0", "aten::pad", "aten::masked_fill", "c10d::allreduce_"}
 	calls := []string{"cudaLaunchKernel", "cudaMemcpyAsync", "cudaStreamSynchronize", "cudaMalloc", "cudaFree", "cudaStreamBeginCapture", "cudaStreamEndCapture", "hipGraphLaunch", "cudaGetDevice"}
@@ -172,7 +172,7 @@ func anyTrace(most int, pick func(n int) int) string {
 	return "[" + b.String() + oneOp + "]"
 }
 
-// failer is what testing and rapid have in common.
+// failer is the common interface of testing and rapid.
 type failer interface {
 	Errorf(format string, args ...any)
 	Fatalf(format string, args ...any)

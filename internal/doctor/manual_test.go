@@ -8,8 +8,8 @@ import (
 	"haul/internal/doctor/rule"
 )
 
-// Every finding points at a section of the manual that is there: a row in the table of findings,
-// and a before and after with two times at least.
+// Every finding refers to an existing section of the manual: a row in the table of findings, and an
+// example before and after with at least two times.
 func TestFindingsHaveTheirPage(t *testing.T) {
 	data, err := os.ReadFile("../../docs/doctor.md")
 	if err != nil {

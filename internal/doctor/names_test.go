@@ -9,9 +9,9 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// BenchmarkNames reads and judges a step in which every operator and every kernel has a name of its
-// own. The time per name must not grow with their number, beyond what caches explain: 400,000 names
-// took twice as long each as 100,000 once.
+// BenchmarkNames reads and analyses a step in which every operator and every kernel has a separate
+// name. The time per name must not grow with their number, except for caches: 400,000 names have
+// once taken twice as long each as 100,000.
 //
 //	go test ./internal/doctor -run '^$' -bench Names -benchtime 3x
 func BenchmarkNames(b *testing.B) {

@@ -69,7 +69,7 @@ func (d drawn) lane(label string) []int64 {
 	return nil
 }
 
-// outside finds whatever a page would fetch.
+// outside matches anything that a page would load.
 var outside = regexp.MustCompile(`(?i)<link|@import|url\(|\ssrc=|https?://|<iframe|import\(|fetch\(|XMLHttp`)
 
 func TestPageStandsAlone(t *testing.T) {
@@ -152,7 +152,7 @@ func TestPageKeepsWorkThatBeganEarlier(t *testing.T) {
 	}
 }
 
-// The thread that runs forward and backward is the main thread; the one that runs backward alone is
+// The thread that runs forward and backward is the main thread; a thread with only backward is
 // autograd's.
 func TestPageNamesThreads(t *testing.T) {
 	s := newSynth()

@@ -14,12 +14,12 @@ import (
 )
 
 // rankTrace is one of four ranks: three steps with an all-reduce each, which ends when the last
-// rank has come. late is what this rank does more than the others before it.
+// rank has arrived. late is this rank's additional work before it.
 func rankTrace(rank int, clock float64, late func(s *synth)) []byte {
 	return rankSteps(3, rank, clock, late)
 }
 
-// rankSteps is rankTrace of so many steps.
+// rankSteps is rankTrace with the given number of steps.
 func rankSteps(steps, rank int, clock float64, late func(s *synth)) []byte {
 	const done = 13_000.0
 	s := newSynth()
@@ -48,7 +48,7 @@ func rankReports(t testing.TB, clock func(rank int) float64, late map[int]func(s
 	return stepReports(t, 3, clock, late)
 }
 
-// stepReports is rankReports of so many steps.
+// stepReports is rankReports with the given number of steps.
 func stepReports(t testing.TB, steps int, clock func(rank int) float64, late map[int]func(s *synth)) []*report.Report {
 	t.Helper()
 	var out []*report.Report
@@ -116,7 +116,7 @@ func pageOfRanks(t testing.TB, j *report.Ranks) string {
 	return b.String()
 }
 
-// A rank that computes longer is told from one whose host is late.
+// A rank that computes longer differs from a rank whose host is late.
 func TestStragglerByCompute(t *testing.T) {
 	j := report.JoinRanks(rankReports(t, func(int) float64 { return 0 }, map[int]func(s *synth){1: func(s *synth) { s.dense(50, 100) }}))
 	if f := j.Findings[0]; f.ID != "straggler" || *f.Rank != 1 || !strings.Contains(strings.Join(f.Evidence, ";"), "its GPU computes longer: 5.00 ms") {
@@ -124,8 +124,8 @@ func TestStragglerByCompute(t *testing.T) {
 	}
 }
 
-// A rank whose operators all take longer has slower cores, and one that has a slow loader does not.
-// Few steps cannot tell a slow machine from one that was in use; a slow loader they can tell.
+// A rank whose operators all take longer has slower cores; a rank with a slow loader does not. A
+// few steps cannot distinguish a slow machine from a busy one, but they show a slow loader.
 func TestStragglerOnSlowerCores(t *testing.T) {
 	work := func(times, loader float64) func(s *synth) {
 		return func(s *synth) {
@@ -174,8 +174,8 @@ func TestStragglerOnSlowerCores(t *testing.T) {
 	}
 }
 
-// Where a kernel takes many times as long as it otherwise does, others use the card: that is the
-// machine's doing. A kernel of the rank's own, or one that takes longer each time, is not.
+// If a kernel sometimes takes many times as long, other programs use the GPU: the machine is the
+// cause. A kernel that only this rank has, or that always takes longer, is the rank's.
 func TestKernelsOnASharedCard(t *testing.T) {
 	const usual = "nvjet_sm90_tst_256x128_64x4" // as in the other ranks
 	longer := func(kernel string, runs int, us float64) func(s *synth) {
@@ -364,8 +364,8 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// A rank whose GPU is held by something outside its recording is late for a reason that cannot be
-// told: with ranks that share a card it waits for the others.
+// A rank whose GPU is busy with something outside its recording is late for an unknown reason:
+// ranks that share a GPU wait for each other.
 func TestAStragglerBehindUnrecordedWorkIsANote(t *testing.T) {
 	behind := func(s *synth) { s.gpu = s.now + 6000 } // queued, and started only then
 	j := report.JoinRanks(rankReports(t, func(int) float64 { return 0 }, map[int]func(s *synth){2: behind}))
@@ -379,7 +379,7 @@ func TestAStragglerBehindUnrecordedWorkIsANote(t *testing.T) {
 	}
 }
 
-// Beside launches that take longer, such work is left out of the cost.
+// Next to launches that take longer, such work is left out of the cost.
 func TestAStragglerByLaunchesBesideUnrecordedWork(t *testing.T) {
 	work := func(us, behind float64) func(s *synth) {
 		return func(s *synth) {
@@ -438,8 +438,8 @@ func TestAStragglerPartlyBehindUnrecordedWork(t *testing.T) {
 	}
 }
 
-// A schedule with repeat= leaves several recordings of each rank: those of the same moments are
-// compared, and nobody is compared with itself.
+// A schedule with repeat= writes several recordings per rank. Simultaneous recordings of different
+// ranks are compared.
 func TestRecordingsOneAfterTheOther(t *testing.T) {
 	const cycle = 1e6 // µs
 	stamp := func(rank, n int) string { return fmt.Sprintf("host_%d.17950323%08d.pt.trace.json", 40+rank, n) }

@@ -110,7 +110,7 @@ func diagnose(t testing.TB, data []byte) *report.Report {
 	return r
 }
 
-// outcome is what a reader of the JSON sees.
+// outcome is the JSON of a report.
 func outcome(r *report.Report) string {
 	b, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
@@ -274,8 +274,8 @@ func endless(body []byte, size int) io.Reader {
 	return io.MultiReader(append(readers, strings.NewReader(`]}`))...)
 }
 
-// typicalEvents is a stretch of a launch-bound run as PyTorch spells it, with the shapes of nested
-// operators: about 350 bytes an event.
+// typicalEvents is a part of a launch-bound run as PyTorch writes it, with the shapes of nested
+// operators: about 350 bytes per event.
 func typicalEvents() []byte {
 	var b strings.Builder
 	ts := 3845033789199.0

@@ -170,7 +170,7 @@ func hip(data []byte) []byte {
 	return []byte(text)
 }
 
-// ROCm gives what CUDA gives: calls, copies, waits, and how full the card is, from the grid.
+// ROCm records the same as CUDA: calls, copies, waits, and how full the GPU is, from the grid.
 func TestROCm(t *testing.T) {
 	build := func() []byte {
 		s := newSynth()
@@ -193,7 +193,7 @@ func TestROCm(t *testing.T) {
 	}
 }
 
-// exchange adds an all-reduce kernel on a stream of its own.
+// exchange adds an all-reduce kernel on a separate stream.
 func (s *synth) exchange(start, dur float64, bytes int) {
 	s.correlation++
 	id := fmt.Sprintf(`"correlation":%d`, s.correlation)
@@ -209,7 +209,7 @@ func TestCommunicationIsNoCompute(t *testing.T) {
 		s.gpu = s.now
 		s.step(n, func() {
 			s.dense(40, 100)
-			s.exchange(s.gpu-1000, 3000, 64<<20) // 1 ms beside compute, 2 ms alone
+			s.exchange(s.gpu-1000, 3000, 64<<20) // 1 ms during compute, 2 ms alone
 			s.gpu += 2000
 		})
 	}
@@ -276,7 +276,7 @@ func TestIdleTimeIsCountedOnce(t *testing.T) {
 	}
 }
 
-// One event at 0 beside clocks since 1970 must neither stretch the step nor end the program.
+// One event at 0 among clocks since 1970 must neither lengthen the step nor end the program.
 func TestAStrayEvent(t *testing.T) {
 	s := newSynth()
 	s.base = 1.7e15
@@ -321,7 +321,7 @@ func TestNoControlCharacters(t *testing.T) {
 	}
 }
 
-// A step of microseconds is told in figures that say something.
+// A step of microseconds is reported with significant digits.
 func TestMicrosecondsAreNotZero(t *testing.T) {
 	s := newSynth()
 	for n := range 3 {
@@ -364,8 +364,8 @@ func TestMissingGPUEvents(t *testing.T) {
 	}
 }
 
-// Accelerators with runtimes of their own: device events by category, calls by what can be read of
-// them.
+// Accelerators with other runtimes: device events are recognised by category, calls by their names
+// as far as possible.
 func TestOtherAccelerators(t *testing.T) {
 	s := newSynth()
 	for n := range 3 {
@@ -400,8 +400,8 @@ func TestWorkOfNoLength(t *testing.T) {
 	}
 }
 
-// A trace of haul profile holds no Python: a worker that has no op to run was told to leave its
-// Python loop.
+// A trace of haul profile contains no Python. For a worker without an op, the report must not
+// advise to leave the Python loop.
 func TestAStepOfHaulHasNoPython(t *testing.T) {
 	events := `[{"ph":"X","cat":"user_annotation","name":"ProfilerStep#0","pid":1,"tid":0,"ts":0,"dur":1000},
 		{"ph":"X","cat":"cpu_op","name":"linear","pid":1,"tid":1,"ts":0,"dur":400},{"ph":"X","cat":"cpu_op","name":"adamw","pid":1,"tid":1,"ts":700,"dur":300}]`

@@ -103,8 +103,8 @@ func TestReportsOfRecordings(t *testing.T) {
 	}
 }
 
-// everything is three steps with something of each view: a loader, modules and their backward,
-// collectives beside compute and alone, copies of every kind, an optimizer, memory, a graph.
+// everything is three steps with something for each view: a loader, modules and their backward,
+// overlapped and exposed collectives, copies of every kind, an optimizer, memory, a graph.
 func everything() []byte {
 	s := newSynth()
 	s.captured(3, false)

@@ -10,8 +10,8 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// Each case is three steps of a small program with one fault, beside honest work, and what must be
-// said of it. The first word of first is the finding that must stand first.
+// Each case is three steps of a small program with one fault besides normal work, and the expected
+// findings. The first word of first is the finding that must come first.
 func TestRules(t *testing.T) {
 	pages := readPages(t, "rules.txt")
 	for _, c := range []struct {
@@ -261,7 +261,7 @@ func (s *synth) vectorisedCost() {
 	}
 }
 
-// Steps that are not marked count as one, and a trace without GPU work still says what it can.
+// Unmarked steps count as one, and a trace without GPU work still has a report.
 func TestWithoutStepsAndWithoutGPU(t *testing.T) {
 	s := newSynth()
 	s.emit("user_annotation", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", s.now, 5000, "")

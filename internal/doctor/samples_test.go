@@ -16,8 +16,8 @@ import (
 	"haul/internal/sqlite/sqlitetest"
 )
 
-// The samples of docs/examples that this file makes are what the pages and --help show; what they
-// say of them is held here. `go test ./internal/doctor -run TestSamples -samples` writes them anew.
+// This file makes the samples of docs/examples that the pages and --help show, and checks the
+// claims about them. `go test ./internal/doctor -run TestSamples -samples` writes them again.
 var writeSamples = flag.Bool("samples", false, "write the doctor's samples in docs/examples")
 
 func samplePath(name string) string {

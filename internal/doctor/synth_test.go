@@ -35,7 +35,7 @@ func (s *synth) hold() int {
 	return len(s.events) - 1
 }
 
-// op runs body inside an operator that takes dur beside what body takes.
+// op runs body inside an operator that takes dur in addition to body.
 func (s *synth) op(name, inputs string, dur float64, body func()) {
 	start, at, n := s.now, s.hold(), s.sequence
 	s.now += dur / 2
@@ -103,7 +103,7 @@ func (s *synth) step(n int, body func()) {
 	s.now += 10
 }
 
-// dense is the honest part of a step: products that fill the card.
+// dense is the normal part of a step: products that fill the GPU.
 func (s *synth) dense(n int, us float64) {
 	for range n {
 		s.op("aten::linear", "", 15, func() { s.launch("nvjet_sm90_tst_256x128_64x4", us, 8) })

@@ -207,7 +207,8 @@ func TestSmallBatchOrManyKernels(t *testing.T) {
 	}
 }
 
-// The advice on precision follows the card, and the kernels' names where the trace names none.
+// The advice on precision depends on the GPU, or on the kernels' names if the trace does not name
+// it.
 func TestPrecisionAdvice(t *testing.T) {
 	for _, c := range []struct {
 		card     string

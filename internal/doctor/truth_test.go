@@ -16,12 +16,12 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// truths is what is known about each recording, from the one who wrote its program.
+// truths are the facts about each recording, from the author of its program.
 var truths = []struct {
 	name    string
 	stepMS  float64
 	busy    float64
-	first   []string // a true first finding; empty where none may rise above a note
+	first   []string // a true first finding; empty if all findings must be notes
 	present []string
 	most    rule.Severity // the highest severity that would be true
 }{
@@ -51,7 +51,7 @@ func diagnoseFile(t testing.TB, path string) *report.Report {
 	return r
 }
 
-// reports are what recordings give as they stand, for tests that compare and change nothing.
+// reports caches the recordings' reports, for tests that do not change them.
 var reports = map[string]*report.Report{}
 
 func reportOf(t testing.TB, name string) *report.Report {
@@ -265,7 +265,7 @@ func costsOf(r *report.Report) []string {
 	return out
 }
 
-// ahead tells whether the steps are the GPU's own.
+// ahead reports whether the steps are the GPU's windows.
 func ahead(r *report.Report) bool {
 	return strings.Contains(strings.Join(r.Remarks, "\n"), "the CPU runs ahead")
 }

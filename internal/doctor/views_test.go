@@ -15,7 +15,8 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// memory records that the allocator took bytes, or gave them back; total is what is allocated then.
+// memory records that the allocator allocated or freed bytes; total is the allocated sum
+// afterwards.
 func (s *synth) memory(addr, bytes int, total *int, device int) {
 	*total += bytes
 	s.events = append(s.events, fmt.Sprintf(`{"ph":"i","cat":"cpu_instant_event","s":"t","name":"[memory]","pid":7,"tid":%d,"ts":%.3f,"args":{"Total Allocated":%d,"Bytes":%d,"Addr":%d,"Device Id":0,"Device Type":%d}}`,
@@ -138,7 +139,7 @@ func (s *synth) replay(kernels ...string) {
 	s.gpu, s.now = at, s.now+10
 }
 
-// The kernels of a replayed graph are told by the operators of its capture.
+// The kernels of a replayed graph get their operators from its capture.
 func TestGraphsAreJoined(t *testing.T) {
 	blocks := func(n int) []string { return slices.Repeat([]string{"nvjet_a", "gelu_kernel"}, n) }
 	replays := func(s *synth, kernels []string) *synth {
@@ -409,7 +410,7 @@ func TestCopiesOnAGPU(t *testing.T) {
 	}
 }
 
-// What a kernel wastes beside others is not won back: the critical path does not hold it.
+// The waste of an overlapped kernel is no gain, since the critical path does not contain it.
 func TestWhatRunsBesideOthersWinsNothing(t *testing.T) {
 	build := func(beside bool) float64 {
 		s := newSynth()
@@ -418,7 +419,7 @@ func TestWhatRunsBesideOthersWinsNothing(t *testing.T) {
 			s.step(n, func() {
 				s.op("aten::linear", "", 10, func() { s.launch("nvjet_a", 1000, 8) })
 				s.op("aten::mm", "", 10, func() {
-					if beside { // on a stream of its own
+					if beside { // on a separate stream
 						s.correlation++
 						id := fmt.Sprintf(`"correlation":%d`, s.correlation)
 						s.emit("cuda_runtime", "cudaLaunchKernel", s.now, 5, id)
@@ -445,7 +446,7 @@ func TestWhatRunsBesideOthersWinsNothing(t *testing.T) {
 	}
 }
 
-// Rates follow from shapes, and shares from the card's data sheet.
+// Rates follow from shapes, and shares from the GPU's data sheet.
 func TestRoofline(t *testing.T) {
 	s := newSynth()
 	for n := range 2 {
@@ -474,7 +475,7 @@ func TestRoofline(t *testing.T) {
 	}
 }
 
-// A module's time is that of the operators inside it, its own modules' included.
+// A module's time is the time of the operators inside it, including modules inside.
 func TestModules(t *testing.T) {
 	s := newSynth()
 	for n := range 2 {
@@ -528,7 +529,7 @@ func TestTheFirstWindowHoldsNoOtherStepsWork(t *testing.T) {
 	tail := s.gpu
 	for n := range 4 {
 		start, at := s.now, s.hold()
-		if n == 0 { // a kernel of another stream runs at once, beside the tail
+		if n == 0 { // a kernel of another stream runs at the same time as the tail
 			s.op("aten::add", "", 15, func() {
 				s.correlation++
 				id := fmt.Sprintf(`"correlation":%d`, s.correlation)
@@ -624,8 +625,8 @@ func TestRooflineOfConvolutions(t *testing.T) {
 	}
 }
 
-// Communication that nothing hides is a leg of the path, and what goes on beside a collective is
-// counted where it runs.
+// Exposed communication is a segment of the path, and work that overlaps a collective counts in its
+// own segment.
 func TestThePathHoldsExposedCommunication(t *testing.T) {
 	s := newSynth()
 	for n := range 3 {
@@ -633,7 +634,7 @@ func TestThePathHoldsExposedCommunication(t *testing.T) {
 		s.step(n, func() {
 			s.dense(10, 100)
 			s.op("autograd::engine::evaluate_function: MmBackward0", "", 15, func() { s.launch("nvjet_b", 1000, 8) })
-			s.exchange(s.gpu-500, 2500, 1<<20) // half a ms beside the backward, two alone
+			s.exchange(s.gpu-500, 2500, 1<<20) // half a ms during the backward, two alone
 			s.gpu += 2000
 			start := s.now
 			s.kernelOp("aten::_fused_adamw_", "", 500, 8)

@@ -17,7 +17,7 @@ import (
 //
 //	HAUL_TRACES=traces scripts/doctor-truth
 
-// wildTruth is what is known about one trace. Shares and times are checked where they are given.
+// wildTruth holds the facts about one trace. Shares and times are checked if they are given.
 type wildTruth struct {
 	file     string
 	recorded []string // exactly these

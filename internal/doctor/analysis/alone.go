@@ -2,17 +2,17 @@ package analysis
 
 import "haul/internal/doctor/trace"
 
-// Kernels may run side by side on different streams. What a kernel wastes is won back only while
-// nothing else runs beside it: that is its part of the critical path.
+// Kernels on different streams may run concurrently. Making a kernel faster gains only the time in
+// which no other kernel runs: that is its part of the critical path.
 
-// Alone is what a set of kernels holds of the steps.
+// Alone sums the time of a set of kernels inside the steps.
 type Alone struct {
 	N     int
-	Total float64 // ns, the sum of their lengths
+	Total float64 // ns, sum of the kernels' durations
 	NS    float64 // ns in which no other kernel runs, mean over the devices
 }
 
-// Part is which part of their time is on the critical path.
+// Part returns the fraction of the kernels' time that is on the critical path.
 func (x Alone) Part() float64 {
 	if x.Total == 0 {
 		return 0
@@ -20,8 +20,7 @@ func (x Alone) Part() float64 {
 	return min(1, x.NS/x.Total)
 }
 
-// Alone measures the kernels that a function picks, communication left out, and hands each to
-// visit.
+// Alone sums the kernels that is selects, without communication, and calls visit with each.
 func (a *Analysis) Alone(is func(g *trace.Work) bool, visit func(g *trace.Work)) Alone {
 	var out Alone
 	for _, d := range a.Devices {

@@ -8,9 +8,9 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// The order of the measurements is fixed: each reads what those before it have filled.
+// The order of the measurements is fixed: each reads results of earlier ones.
 
-// attribute splits the idle time of every device.
+// attribute assigns the idle time of every device to causes.
 func (a *Analysis) attribute() {
 	if len(a.Devices) == 0 {
 		a.attributeHost()
@@ -18,7 +18,7 @@ func (a *Analysis) attribute() {
 	}
 	w := &walker{a: a, weight: 1 / float64(len(a.Devices))}
 	w.threads = busiest(a.Threads, func(th *trace.Thread) int { return th.Launches })
-	// other runtimes launch from threads of their own and work in others, or tell no calls
+	// Other runtimes launch from separate threads and work in others, or record no calls.
 	if a.Format != "" || len(w.threads) == 0 {
 		w.threads = append(w.threads, busiest(a.Threads, func(th *trace.Thread) int { return th.Ops.Len() })...)
 	}

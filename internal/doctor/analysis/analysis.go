@@ -6,35 +6,34 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// What the files of this package pass to each other and to the rules. Sums are totals over the
-// steps; PerStep and Ms divide them. The parts of an Analysis are declared before anything fills
-// them: this file uses no later file of the package.
+// This file declares the data that the files of this package pass to each other and to the rules.
+// Sums are totals over the steps; PerStep and Ms divide them.
 
-// IdleKind is what a GPU without work waited for.
+// IdleKind is the cause of idle GPU time.
 type IdleKind uint8
 
 const (
 	IdleLoader IdleKind = iota
-	// the CPU waits for a GPU that has finished, or for work that was not recorded
+	// The CPU waits for a GPU that has finished, or for work that was not recorded.
 	IdleWait
-	IdleAlloc      // driver allocations
+	IdleAlloc      // an allocation by the driver
 	IdleCopy       // a copy being issued
 	IdleLaunch     // a kernel being launched
-	IdleOp         // an operator on its way to a launch
+	IdleOp         // an operator before its launch
 	IdleBetween    // Python between operators
-	IdlePython     // Python, or work on the host, for long
+	IdlePython     // Python, or work on the host, for a long time
 	IdleComm       // a collective on the host
-	idleQueued     // between pieces of work that were issued already
-	IdleUnrecorded // for long, though work was issued
-	idlePeer       // for long, while another GPU of the program works
-	IdleCold       // a first use: context, libraries, kernels being loaded
-	IdleCompile    // torch.compile at work
-	IdleCapture    // a graph being captured
-	idleEnd        // behind the last work of the recording
+	idleQueued     // between work that had been issued already
+	IdleUnrecorded // for a long time, though work was issued
+	idlePeer       // for a long time, while another GPU of the program works
+	IdleCold       // a first use: a context, libraries or kernels are loaded
+	IdleCompile    // torch.compile compiles
+	IdleCapture    // a graph is captured
+	idleEnd        // after the last work of the recording
 	IdleKinds
 )
 
-// Piece is a stretch of idle time with its cause.
+// Piece is an interval of idle time with its cause.
 type Piece struct {
 	trace.Span
 	Kind   IdleKind
@@ -43,7 +42,7 @@ type Piece struct {
 	call   *trace.Call
 }
 
-// HeldCall is a wait or a copy that held the CPU for a large part of a step.
+// HeldCall is a wait or a copy that blocked the CPU for a large part of a step.
 type HeldCall struct {
 	Thread *trace.Thread
 	Call   *trace.Call
@@ -51,7 +50,7 @@ type HeldCall struct {
 	Idle   float64
 }
 
-// OpAt is the operator that is open on a thread at a moment.
+// OpAt returns the operator that runs on a thread at a time, or nil.
 func OpAt(th *trace.Thread, at int64) *trace.Op {
 	i := sort.Search(th.Ops.Len(), func(i int) bool { return th.Ops.At(i).Start > at }) - 1
 	if i < 0 || th.Ops.At(i).End() <= at {
@@ -60,7 +59,7 @@ func OpAt(th *trace.Thread, at int64) *trace.Op {
 	return th.Ops.At(i)
 }
 
-// commSums is a trace's communication.
+// commSums sums a trace's communication.
 type commSums struct {
 	List           []trace.Collective // inside the steps, in time order
 	Total, Exposed float64            // ns, mean over the devices
@@ -77,17 +76,17 @@ type CommFamily struct {
 	NS, Exposed       float64
 	Bytes, Largest    uint64
 	Members           int
-	RateBytes, RateNS float64 // of those whose size is known
+	RateBytes, RateNS float64 // of collectives of known size
 	spans             []onDevice
 }
 
-// onDevice is a stretch on one of the devices.
+// onDevice is an interval on one of the devices.
 type onDevice struct {
 	device uint16
 	trace.Span
 }
 
-// gap is one stretch of idle GPU.
+// gap is an interval in which a GPU is idle.
 type gap struct {
 	trace.Span
 	Step  int
@@ -95,19 +94,20 @@ type gap struct {
 	Where string
 }
 
-// pythonPiece is a stretch of Python, or of the host's own work.
+// pythonPiece is an interval of Python or of other work of the host.
 type pythonPiece struct {
 	Place
 	Kind IdleKind
 }
 
-// orphan is a call made outside any operator.
+// orphan is a call outside any operator.
 type orphan struct {
 	start int64
 	ns    float64
 }
 
-// Analysis is a trace with its links and its sums over the steps. Sums are totals; perStep divides.
+// Analysis is a trace with links between its events and sums over the steps. Sums are totals;
+// PerStep divides them.
 type Analysis struct {
 	*trace.Trace
 	Period
@@ -118,80 +118,80 @@ type Analysis struct {
 	Main    *trace.Thread // the thread with most operators
 	Busy    float64       // ns, mean over the devices
 	Comm    commSums
-	pace    map[string]float64 // by operator, once it was asked for
-	spikes  []float64          // by step, likewise
+	pace    map[string]float64 // by operator; nil until first used
+	spikes  []float64          // by step; nil until first used
 }
 
-// Period is the steps. Entry i of both lists is the same step.
+// Period holds the steps. Entry i of both lists is the same step.
 type Period struct {
 	Marked   bool           // the trace marks its steps
-	By       string         // what else delimits them, where it does not
-	Ahead    bool           // the CPU ran ahead, and steps are the GPU's windows
-	Steps    []trace.Window // what the figures are measured in
-	CPUSteps []trace.Window // what the CPU's calls and operators are counted in
-	Skipped  int            // cold steps left out
-	Coldest  float64        // how many times the middle step the longest of them took
+	By       string         // the marks that delimit steps, if Marked is false
+	Ahead    bool           // the CPU runs ahead, and Steps are the GPU's windows
+	Steps    []trace.Window // windows for GPU figures
+	CPUSteps []trace.Window // windows for the CPU's calls and operators
+	Skipped  int            // number of warm-up steps left out
+	Coldest  float64        // duration of the longest of them divided by the median step
 	Wall     int64
-	Before   trace.Span // of a single step, what is left out before its first GPU work
-	After    trace.Span // and after its last
+	Before   trace.Span // of a single step: the part left out before its first GPU work
+	After    trace.Span // and the part after its last GPU work
 	Lead     float64    // ns of first uses in Before
 }
 
-// Counted is what the steps hold, in all.
+// Counted holds totals over the steps.
 type Counted struct {
 	Waits       int
 	Waited      float64
 	Allocs      int
-	AllocIn     map[int]int // allocations by tenth of the step
+	AllocIn     map[int]int // number of allocations by tenth of the step
 	Kernels     int
-	Tiny        int     // kernels shorter than tinyKernel
+	Tiny        int     // number of kernels shorter than TinyKernel
 	Kernel      float64 // ns of compute and communication
 	Copies      int
 	Copied      float64 // GPU time of copies across the bus, in ns
 	Moved       uint64
-	Large       int // large pageable copies
+	Large       int // number of large pageable copies
 	LargeNS     float64
 	LargeMB     float64
 	bus         [5]busSum // by direction
-	Launched    int       // launches inside the steps
-	Lost        int       // of those, the ones without GPU work in the recording
-	UsualLaunch float32   // the middle launch call, ns
+	Launched    int       // number of launches inside the steps
+	Lost        int       // number of these without GPU work in the recording
+	UsualLaunch float32   // the median launch call, ns
 }
 
-// Idleness is the time in which the GPU had nothing to do, and what it waited for.
+// Idleness holds the time in which the GPU was idle, and its causes.
 type Idleness struct {
 	Idle       [IdleKinds]float64
-	Taken      [IdleKinds]float64 // of Idle without a GPU, what a finding holds beside its operators
-	Recurring  float64            // of IdlePython without a GPU, ns: what every step has at the same places
+	Taken      [IdleKinds]float64 // part of Idle that findings explain besides operators, in jobs without a GPU
+	Recurring  float64            // part of IdlePython without a GPU, ns: pauses at the same positions of every step
 	IdleNS     float64
 	Gaps       []trace.Span // of the first device
 	Widest     []gap
-	Held       []Piece // the long pieces, for places in the code and the page
+	Held       []Piece // the long intervals, for places in the code and for the page
 	InPython   []pythonPiece
 	Long       []HeldCall
 	Loose      []trace.Span // of LooseLaunches
 	LooseWaits float64      // in waits outside any operator
-	// in launches outside any operator
+	// In launches outside any operator.
 	LooseLaunches float64
-	InGraphs      struct { // beside launches of graphs, behind work that was not recorded
+	InGraphs      struct { // around launches of graphs, after work that was not recorded
 		NS   float64
 		Gaps int
 	}
 }
 
-// links are the indices by which events find each other.
+// links are indices that connect events.
 type links struct {
-	InLoop, aside []trace.Span // fetches of the training loop's own thread, and of others
+	InLoop, aside []trace.Span // fetches on the training loop's thread, and on others
 	Orphans       map[trace.CallKind][]orphan
 	forward       []*trace.Op // operators with a sequence number, in its order
 	calls         []callRef   // by correlation number
-	byCorrelation []int32     // positions of the GPU's work, by correlation number
+	byCorrelation []int32     // indices of the GPU's work, by correlation number
 }
 
-// device is one GPU's share of the trace.
+// device holds one GPU's part of the trace.
 type device struct {
 	ID       uint16
-	Works    []int32 // positions in gpu, in time order
+	Works    []int32 // indices in gpu, in time order
 	busy     int64
 	kernels  int
 	Gaps     []trace.Span
@@ -199,14 +199,14 @@ type device struct {
 	commBusy int64
 }
 
-// busSum is what the copies of one direction come to.
+// busSum sums the copies of one direction.
 type busSum struct {
 	n     int
 	ns    float64
 	bytes float64
 }
 
-// callRef finds a call by its correlation number.
+// callRef refers to a call by its correlation number.
 type callRef struct {
 	correlation uint32
 	thread      int32
@@ -215,11 +215,11 @@ type callRef struct {
 
 func (a *Analysis) PerStep(x float64) float64 { return x / float64(max(1, len(a.Steps))) }
 
-// Ms is a total in nanoseconds as milliseconds per step.
+// Ms converts a total in nanoseconds to milliseconds per step.
 func (a *Analysis) Ms(ns float64) float64 { return a.PerStep(ns) / 1e6 }
 
-// callOf finds the call that issued a piece of work: the last one with its number that does not
-// start after it. Numbers repeat where recordings were joined.
+// callOf returns the call that issued a piece of work: the last one with its number that starts no
+// later. Numbers repeat in recordings that were merged.
 func (a *Analysis) callOf(g *trace.Work) (*trace.Thread, int, bool) {
 	if g.Correlation == 0 {
 		return nil, 0, false
@@ -235,7 +235,7 @@ func (a *Analysis) callOf(g *trace.Work) (*trace.Thread, int, bool) {
 	return a.Threads[r.thread], int(r.call), true
 }
 
-// IssuedAt is where the CPU issued a piece of work: the call and the operator around it.
+// IssuedAt returns where the CPU issued a piece of work: the call and its operator.
 func (a *Analysis) IssuedAt(g *trace.Work) []Place {
 	th, i, ok := a.callOf(g)
 	if !ok {
@@ -248,7 +248,7 @@ func (a *Analysis) IssuedAt(g *trace.Work) []Place {
 	return []Place{{trace.Span{Start: c.Start, End: c.End()}, th}}
 }
 
-// EachOp visits the operators that start inside a step, in time order on each thread.
+// EachOp calls visit with the operators that start inside a step, in time order on each thread.
 func (a *Analysis) EachOp(visit func(th *trace.Thread, i, step int, o *trace.Op)) {
 	for _, th := range a.Threads {
 		step := 0
@@ -264,10 +264,10 @@ func (a *Analysis) EachOp(visit func(th *trace.Thread, i, step int, o *trace.Op)
 	}
 }
 
-// Share of the step.
+// Share returns a duration in ms divided by the step's.
 func (a *Analysis) Share(ms float64) float64 { return ms / a.Ms(float64(a.Wall)) }
 
-// Place is a stretch of time on a thread; nil is the thread that has most frames.
+// Place is an interval on a thread. A nil thread stands for the thread with most frames.
 type Place struct {
 	trace.Span
 	Thread *trace.Thread

@@ -9,15 +9,14 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// Every moment in which a GPU has nothing to do is given to one cause, the one that the critical
-// path waited for. A gap ends when a piece of work starts; the path to that work runs backwards
-// through the call that issued it, on the thread that made the call, and from there through
-// whatever that thread was doing since the gap began. Where that thread did nothing the path has
-// come from another one: the other launching threads are asked, then collectives on the host, and
-// what is left is Python.
+// Each interval in which a GPU is idle is assigned to one cause: what the critical path waited for.
+// A gap ends when a piece of work starts. The path to that work leads backwards through the call
+// that issued it and the activity of the calling thread since the gap began. For times in which
+// that thread did nothing, the other launching threads are examined, then collectives on the host.
+// The rest is Python.
 //
-// The pieces of a gap never overlap and together are the gap, so the kinds sum to the idle time,
-// and whatever is charged with pieces can be added up.
+// The pieces of a gap do not overlap and fill the gap. So the kinds add up to the idle time, and so
+// do the causes that pieces are assigned to.
 
 var idleWords = [IdleKinds]string{
 	"in the data loader", "in waits for the GPU", "in driver allocations", "in copies being issued", "in kernels being launched",
@@ -27,19 +26,19 @@ var idleWords = [IdleKinds]string{
 	"in first uses: context, libraries and kernels being loaded", "in torch.compile, compiling", "capturing a graph", "done: nothing more is issued",
 }
 
-// IdleWord says what a kind of idle time is. Haul has no Python: where its threads run no op they
-// wait, for each other or for a core.
+// IdleWord returns a description of a kind of idle time. In recordings of Haul, which has no
+// Python, threads without an op wait for each other or for a core.
 func (a *Analysis) IdleWord(k IdleKind) string {
 	if a.Own && (k == IdlePython || k == IdleBetween) {
 		return "without an op to run: it waits for the others, or for a core"
 	}
-	if k == IdlePython && len(a.Devices) == 0 { // where nothing is launched its operators are the work
+	if k == IdlePython && len(a.Devices) == 0 { // without launches, the operators are the work
 		return "in Python, outside any operator"
 	}
 	return idleWords[k]
 }
 
-// IdleShare is part of the time in which the GPU had nothing to do, by what the CPU did meanwhile.
+// IdleShare is a part of the idle GPU time, by the CPU's activity during it.
 type IdleShare struct {
 	What string  `json:"what"`
 	Kind string  `json:"kind"`
@@ -50,24 +49,25 @@ var IdleIDs = [IdleKinds]string{"loader", "wait", "allocation", "copy", "launch"
 	"queued", "unrecorded", "other-gpu", "cold-start", "compile", "capture", "end"}
 
 const (
-	// longShare is the part of a step from which a stretch without launches counts as the host's own
-	// work, if it is also longTimes the usual gap: what lies between two ordinary operators is
-	// neither.
+	// longShare is the fraction of a step from which an interval without launches counts as the
+	// host's own work, if it is also longTimes the usual gap. Ordinary intervals between operators
+	// are shorter.
 	longShare = 0.01
 	LongTimes = 20
-	// launchTimes is how many launch calls an ordinary gap may take.
+	// launchTimes is the length of an ordinary gap at most, in launch calls.
 	launchTimes = 10
-	// hugeShare is the part of a step from which an operator that launches nothing is the host's work.
+	// hugeShare is the fraction of a step from which an operator without launches is the host's
+	// work.
 	hugeShare = 0.20
-	// leadShare is how much of a recording is its start.
+	// leadShare is the fraction of a recording that counts as its start.
 	leadShare = 0.05
-	// lateTimes is how many times its call a launch may take to reach the GPU.
+	// lateTimes is the delay of a launch in lengths of its call from which the GPU was not free.
 	lateTimes = 20
-	// pathThreads is how many launching threads are asked what they do.
+	// pathThreads is the number of launching threads that are examined.
 	pathThreads = 8
 )
 
-// busiest are the threads with most of something, up to pathThreads.
+// busiest returns up to pathThreads threads with the largest values of `of`.
 func busiest(threads []*trace.Thread, of func(*trace.Thread) int) []*trace.Thread {
 	var out []*trace.Thread
 	for _, th := range threads {
@@ -83,19 +83,19 @@ func busiest(threads []*trace.Thread, of func(*trace.Thread) int) []*trace.Threa
 	return out
 }
 
-// walker carries what the attribution of one gap needs.
+// walker holds the data for attributing gaps.
 type walker struct {
 	a       *Analysis
 	threads []*trace.Thread
 	host    []trace.Span // collectives on the host
-	weight  float64      // one over the devices
-	usual   int64        // the middle gap of the device
-	launch  int64        // the middle launch call
-	pieces  []Piece      // of the gap at hand
-	bare    bool         // no operators were recorded: between two calls is the way to a launch
+	weight  float64      // one divided by the number of devices
+	usual   int64        // the device's median gap
+	launch  int64        // the median launch call
+	pieces  []Piece      // of the current gap
+	bare    bool         // no operators were recorded: time between two calls leads to a launch
 	peers   []trace.Span // the other devices' work
-	graph   bool         // the gap at hand lies beside a graph's work
-	hostOps []bool       // by name: operators that compute on the CPU
+	graph   bool         // the current gap is next to a graph's work
+	hostOps []bool       // by name: whether operators compute on the CPU
 }
 
 func (w *walker) device(d *device) {
@@ -107,7 +107,7 @@ func (w *walker) device(d *device) {
 		return
 	}
 	w.usual = Median(lengths)
-	if w.launch > 0 { // a GPU that is seldom idle has few gaps, and the middle one may be the long one
+	if w.launch > 0 { // a busy GPU has few gaps, and the median may be a long one
 		w.usual = min(w.usual, launchTimes*w.launch)
 	}
 	a := w.a
@@ -137,7 +137,7 @@ func (w *walker) device(d *device) {
 	}
 }
 
-// gap finds the pieces of one gap and books them.
+// gap finds the pieces of one gap and assigns them to causes.
 func (w *walker) gap(g trace.Span, prev, next *trace.Work) {
 	a := w.a
 	w.pieces = w.pieces[:0]
@@ -154,12 +154,12 @@ func (w *walker) gap(g trace.Span, prev, next *trace.Work) {
 		th, i, ok := a.callOf(next)
 		switch {
 		case !ok && prev != nil && prev.Correlation == next.Correlation && (next.Correlation != 0 || g.End-g.Start < w.launch):
-			// without numbers too, kernels that follow faster than one can be launched are a graph's
+			// without numbers, kernels that follow faster than launches can are a graph's
 			w.add(Piece{Span: g, Kind: idleQueued})
 		case !ok:
 			w.path(g, w.main())
 		case prev != nil && prev.Correlation == next.Correlation && prev.Correlation != 0:
-			w.queued(g) // a graph's kernels share their launch
+			w.queued(g) // a graph's kernels have the same launch
 		default:
 			c := th.Calls.At(i)
 			w.late(g, next, th, c)
@@ -168,7 +168,7 @@ func (w *walker) gap(g trace.Span, prev, next *trace.Work) {
 	w.book(g)
 }
 
-// byGraph tells work that the launch of a graph issued.
+// byGraph reports whether the launch of a graph issued the work.
 func (w *walker) byGraph(g *trace.Work) bool {
 	if g == nil {
 		return false
@@ -184,9 +184,9 @@ func (w *walker) main() *trace.Thread {
 	return w.threads[0]
 }
 
-// late splits a gap at the call that ended it: what came before is the CPU's, what came after is
-// the way to the GPU, and a long way means that the work stood behind something that was not
-// recorded.
+// late divides a gap at the call that ended it. The time before the call is the CPU's, the time
+// after it the delay until the GPU starts. A long delay means that the work was queued after
+// something that was not recorded.
 func (w *walker) late(g trace.Span, next *trace.Work, th *trace.Thread, c *trace.Call) {
 	issued := min(c.End(), g.End)
 	switch {
@@ -194,7 +194,7 @@ func (w *walker) late(g trace.Span, next *trace.Work, th *trace.Thread, c *trace
 		w.queued(g)
 		return
 	case c.Kind == trace.CallCopy && c.Start < g.End && next.Start-c.Start > 50*int64(next.Dur) && w.isLong(g.End-max(g.Start, c.Start)):
-		issued = max(g.Start, min(c.Start, g.End)) // the copy itself stood in line
+		issued = max(g.Start, min(c.Start, g.End)) // the copy itself was queued
 	}
 	if issued > g.Start {
 		w.path(trace.Span{Start: g.Start, End: issued}, th)
@@ -205,7 +205,7 @@ func (w *walker) late(g trace.Span, next *trace.Work, th *trace.Thread, c *trace
 	rest := trace.Span{Start: issued, End: g.End}
 	switch {
 	case issued < min(c.End(), g.End) && !w.leads(rest):
-		// a copy that blocks
+		// A copy that blocks.
 		w.add(Piece{Span: rest, Kind: IdleWait, Thread: th, call: c, Op: OpAt(th, c.Start)})
 	case rest.End-rest.Start > lateTimes*int64(c.Dur) && w.isLong(rest.End-rest.Start) || issued < min(c.End(), g.End):
 		w.add(Piece{Span: rest, Kind: IdleUnrecorded, Thread: th, call: c})
@@ -214,8 +214,8 @@ func (w *walker) late(g trace.Span, next *trace.Work, th *trace.Thread, c *trace
 	}
 }
 
-// leads tells a stretch at the very start of a recording without steps: what stands in line there
-// stands behind work from before the recording.
+// leads reports whether an interval is at the very start of a recording without steps. Work in it
+// is queued after work from before the recording.
 func (w *walker) leads(g trace.Span) bool {
 	first := w.a.Steps[0]
 	return !w.a.Marked && float64(g.Start-first.Start) < leadShare*float64(first.End-first.Start)
@@ -229,7 +229,7 @@ func (w *walker) queued(g trace.Span) {
 	w.add(Piece{Span: g, Kind: kind})
 }
 
-// isLong tells a stretch that stands out, both in its step and among the gaps.
+// isLong reports whether an interval is long compared with its step and with the gaps.
 func (w *walker) isLong(ns int64) bool {
 	step := float64(w.a.Wall) / float64(len(w.a.Steps))
 	return float64(ns) >= longShare*step && ns >= LongTimes*w.usual
@@ -245,7 +245,8 @@ func (w *walker) add(p Piece) {
 	}
 }
 
-// path splits a stretch by what the thread did, and where it did nothing, by what others did.
+// path divides an interval by the thread's activity and, if it has none, by other threads'
+// activity.
 func (w *walker) path(g trace.Span, th *trace.Thread) {
 	w.cut(g, w.a.Captured, IdleCapture, func(g trace.Span) {
 		w.cut(g, w.a.InLoop, IdleLoader, func(g trace.Span) {
@@ -254,7 +255,7 @@ func (w *walker) path(g trace.Span, th *trace.Thread) {
 	})
 }
 
-// ask asks one thread after the other, the given one first.
+// ask examines the threads in sequence, th first.
 func (w *walker) ask(g trace.Span, th *trace.Thread, from int) {
 	if th != nil {
 		walk(th, g, w.add, func(free trace.Span) { w.askOthers(free, th, from) })
@@ -277,7 +278,7 @@ func (w *walker) askOthers(g trace.Span, first *trace.Thread, from int) {
 	})
 }
 
-// cut gives what lies in a list of spans to a kind and the rest to a function.
+// cut assigns the parts of g inside list to kind and calls rest with the others.
 func (w *walker) cut(g trace.Span, list []trace.Span, kind IdleKind, rest func(trace.Span)) {
 	i := sort.Search(len(list), func(i int) bool { return list[i].End > g.Start })
 	at := g.Start
@@ -294,7 +295,7 @@ func (w *walker) cut(g trace.Span, list []trace.Span, kind IdleKind, rest func(t
 	}
 }
 
-// walk cuts a stretch into the thread's calls and operators; free is told what lies outside both.
+// walk divides an interval by the thread's calls and operators. It calls free with the rest.
 func walk(th *trace.Thread, g trace.Span, add func(Piece), free func(trace.Span)) {
 	oi := sort.Search(th.Ops.Len(), func(i int) bool { return th.Ops.At(i).Start > g.Start }) - 1
 	ci := sort.Search(th.Calls.Len(), func(i int) bool { return th.Calls.At(i).Start > g.Start }) - 1
@@ -321,7 +322,7 @@ func walk(th *trace.Thread, g trace.Span, add func(Piece), free func(trace.Span)
 				continue
 			}
 		}
-		if next <= at { // a call that starts here and is empty
+		if next <= at { // an empty call that starts here
 			ci++
 			continue
 		}
@@ -334,7 +335,7 @@ func walk(th *trace.Thread, g trace.Span, add func(Piece), free func(trace.Span)
 		if oi+1 < th.Ops.Len() {
 			if s := th.Ops.At(oi + 1).Start; s > at {
 				next = min(next, s)
-			} else { // an operator that starts here and is empty
+			} else { // an empty operator that starts here
 				oi++
 				continue
 			}
@@ -360,11 +361,11 @@ func idleKind(c *trace.Call) IdleKind {
 	return IdleOp
 }
 
-// book gives the pieces of a gap to their kinds and operators. A long stretch of Python is the
-// host's own work, and so is an operator that computes on the CPU; a short stretch of Python is on
-// the way to its operator, and inside the framework's own loops (the optimizer's over its
-// parameters) it is the way to a launch. A GPU that has its work, or whose CPU waits, while another
-// one works takes turns with it.
+// book assigns the pieces of a gap to kinds and operators. A long interval of Python is the host's
+// own work, like an operator that computes on the CPU. A short interval of Python leads to the next
+// operator. Inside the framework's loops, such as the optimizer's over its parameters, it leads to
+// a launch. If a GPU has work queued, or its CPU waits, while another GPU works, the two GPUs
+// alternate.
 func (w *walker) book(g trace.Span) {
 	a := w.a
 	long := w.isLong(g.End - g.Start)
@@ -416,24 +417,24 @@ func (w *walker) book(g trace.Span) {
 	}
 }
 
-// isHostWork tells a stretch in which an operator computes on the CPU: it makes no call for a large
-// part of the step, as one of autograd's functions written in Python may between its launches, or
-// it makes none at all and is of a name that usually takes its time for it.
+// isHostWork reports whether an operator computes on the CPU during a piece. Either it makes no
+// call for a large part of the step, like an autograd function in Python between its launches, or
+// it makes no call at all and operators of its name usually take that long.
 func (w *walker) isHostWork(p *Piece) bool {
 	o := p.Op
 	if o == nil || w.a.isFirstUse(o) {
 		return false
 	}
 	ns, calls := p.End-p.Start, o.Launches > 0 || o.Holds != 0
-	// beside what its launches and operators take
+	// apart from the time for its launches and inner operators
 	few := ns >= LongTimes*w.launch*int64(1+int(o.Launches)+int(o.Nested))
 	return w.isHuge(ns) && (!calls || few && w.launch > 0) || !calls && w.hostOps[o.Name]
 }
 
-// findHostOps lists the operators that launch nothing and usually take so long that they, and each
-// operator inside them, could have launched twenty times. A view, which launches nothing either,
-// takes about as long as one launch, and what autograd's engine evaluates is no operator but the
-// way to some. Other runtimes launch from threads that their operators do not show.
+// findHostOps finds the operators without launches that usually take as long as twenty launches,
+// per operator inside them. A view, which launches nothing either, takes about one launch.
+// Operators of autograd's engine are excluded, since they only lead to others. Other runtimes
+// launch from threads that operators do not show.
 func (w *walker) findHostOps() {
 	w.hostOps = make([]bool, len(w.a.Names.List))
 	if w.a.Format != "" || w.launch == 0 {
@@ -456,11 +457,11 @@ func (w *walker) findHostOps() {
 	}
 }
 
-// isFirstUse tells an operator that holds a first use: everything it does on the way counts with
-// it.
+// isFirstUse reports whether an operator contains a first use. All its time then counts as first
+// use.
 func (a *Analysis) isFirstUse(o *trace.Op) bool { return o.Holds&trace.HoldsCold != 0 }
 
-// IdleList is the idle time by kind, largest first.
+// IdleList returns the idle time by kind, largest first.
 func (a *Analysis) IdleList() []IdleShare {
 	out := []IdleShare{}
 	for k, ns := range a.Idle {

@@ -8,27 +8,26 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// Autograd numbers the nodes of its graph in the order in which forward operators make them,
-// thread by thread, and the backward names the numbers that it visits. A node that is never
-// visited was made for nothing: its result reaches no loss. Numbers are compared within one
-// recording only, so a node whose backward may come after the end of the recording proves
-// nothing.
+// Autograd numbers the nodes of its graph in the order in which a thread's forward operators make
+// them, and backward operators carry the numbers. A node without a backward operator was made for
+// nothing: no loss depends on it. Numbers are compared within one recording only. A node whose
+// backward may be after the end of the recording proves nothing.
 
-// Graph is what became of the nodes that a recording's operators made.
+// Graph describes the use of the nodes that a recording's operators made.
 type Graph struct {
-	Made  int         // operators that made nodes
-	Dead  []*trace.Op // of those, the ones whose nodes no backward walked
-	Steps []int       // of each dead one
-	Walks bool        // there is a backward in the recording
+	Made  int         // number of operators that made nodes
+	Dead  []*trace.Op // operators whose nodes no backward visited
+	Steps []int       // step of each operator in Dead
+	Walks bool        // the recording contains a backward
 }
 
-// Graph finds the operators whose part of autograd's graph is thrown away. With a backward in the
-// recording only nodes before the last walked one count; the rest may still be walked. It returns
-// nil where the recording cannot tell: most of what is walked was made before it began, as in a
-// pipeline's schedule.
+// Graph finds the operators whose autograd nodes are unused. If the recording has a backward, only
+// nodes before the last visited one count, since later nodes may still be visited. It returns nil
+// if the recording cannot show it: most visited nodes were made before it began, as in a pipeline's
+// schedule.
 func (a *Analysis) Graph() *Graph {
 	var walked []uint32
-	for _, th := range a.Threads { // outside the steps too: a backward may lie behind the part that is judged
+	for _, th := range a.Threads { // outside the steps too, since a backward may follow the analysed part
 		for i := range th.Ops.Len() {
 			if o := th.Ops.At(i); isNumber32(o.Sequence) && strings.HasPrefix(a.Names.List[o.Name].Text, trace.BackwardPrefix) {
 				walked = append(walked, o.Sequence)
@@ -38,7 +37,7 @@ func (a *Analysis) Graph() *Graph {
 	slices.Sort(walked)
 	walked = slices.Compact(walked)
 	g := &Graph{Walks: len(walked) > 0}
-	met := 0 // walked numbers whose operator is in the recording
+	met := 0 // visited numbers whose operator is in the recording
 	for _, th := range a.Threads {
 		var before *trace.Op
 		beforeStep := 0
@@ -64,10 +63,10 @@ func (a *Analysis) Graph() *Graph {
 	return g
 }
 
-// maxNodes bounds the nodes that one operator makes: a larger step is another thread's counter.
+// maxNodes limits the nodes of one operator: a larger difference is another thread's counter.
 const maxNodes = 4096
 
-// isNumber32 tells a sequence number from none and from one that was too large to be kept.
+// isNumber32 reports whether n is a valid sequence number: not missing and not too large to store.
 func isNumber32(n uint32) bool { return n != 0 && n != math.MaxUint32 }
 
 // eachOn visits the operators of one thread that start inside a step.
@@ -84,8 +83,8 @@ func (a *Analysis) eachOn(th *trace.Thread, visit func(step int, o *trace.Op)) {
 	}
 }
 
-// Weight is the time that an operator holds of the step: with a GPU what the card waits for it and
-// works for it, without one its own time.
+// Weight returns an operator's part of the step's time: with a GPU its idle and kernel time,
+// without one the operator's own time.
 func (a *Analysis) Weight(o *trace.Op) float64 {
 	if len(a.Devices) == 0 {
 		return float64(o.Dur)
@@ -93,7 +92,7 @@ func (a *Analysis) Weight(o *trace.Op) float64 {
 	return float64(o.Idle) + float64(o.Lead) + float64(o.GPU)
 }
 
-// EachInner visits the operators inside others that are kept and start inside a step.
+// EachInner visits the stored operators inside others that start inside a step.
 func (a *Analysis) EachInner(visit func(th *trace.Thread, i *trace.Inner)) {
 	for _, th := range a.Threads {
 		for k := range th.Inner.Len() {
@@ -105,5 +104,5 @@ func (a *Analysis) EachInner(visit func(th *trace.Thread, i *trace.Inner)) {
 	}
 }
 
-// OnHost tells a job without a GPU.
+// OnHost reports whether the job uses no GPU.
 func (a *Analysis) OnHost() bool { return len(a.Devices) == 0 && a.Main != nil && !a.Own }

@@ -41,7 +41,7 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// Communication of two devices is the mean, and only what no kernel runs beside is exposed.
+// Communication is a mean over devices. It is exposed while no kernel runs.
 func TestCommunicationOverDevices(t *testing.T) {
 	var list []string
 	list = append(list, ev("user_annotation", "ProfilerStep#1", 1, 0, 800, ""))
@@ -95,7 +95,7 @@ func TestEdgesOfASingleStep(t *testing.T) {
 	}
 }
 
-// steps makes marks of these lengths, with a first use of the driver in those that are cold.
+// steps makes marks of these lengths. The steps in cold contain a first use of the driver.
 func steps(cold map[int]float64, lengths ...float64) []string {
 	var out []string
 	at := 0.0
@@ -158,7 +158,7 @@ func TestWidestGaps(t *testing.T) {
 	}
 }
 
-// Ranked names the costliest, and of equal ones those that come first in the alphabet.
+// Ranked returns the largest costs, and equal ones in alphabetical order.
 func TestRanked(t *testing.T) {
 	var list []string
 	for i, name := range []string{"d", "b", "e", "a", "c", "b"} {

@@ -10,15 +10,15 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// Breakdown is the numbers people ask for beside the verdict. Shares are of the step.
+// Breakdown holds the figures that reports show besides the verdict. Shares are of the step.
 type Breakdown struct {
 	ComputeShare     float64       `json:"compute_share"`      // kernels other than communication
-	CommExposedShare float64       `json:"comm_exposed_share"` // communication with no other kernel beside it
+	CommExposedShare float64       `json:"comm_exposed_share"` // communication while no other kernel runs
 	CommHiddenShare  float64       `json:"comm_overlapped_share"`
-	CopyShare        float64       `json:"copy_share"` // copies and memsets with no kernel beside them
+	CopyShare        float64       `json:"copy_share"` // copies and memsets while no kernel runs
 	IdleShare        float64       `json:"idle_share"`
 	Families         []FamilyTime  `json:"kernel_families"`
-	QueueDepth       float64       `json:"queue_depth"` // work issued and not finished, mean at each launch
+	QueueDepth       float64       `json:"queue_depth"` // number of pieces of work issued and not finished, mean over launches
 	QueueMS          float64       `json:"queue_ms"`    // from issue to start, median
 	Copies           []CopyRate    `json:"copy_bandwidth"`
 	Collectives      []CommTime    `json:"collectives"`
@@ -32,7 +32,7 @@ type Breakdown struct {
 	Order            []PathLeg     `json:"critical_path_in_order"`
 }
 
-// FamilyTime is the kernels of one kind.
+// FamilyTime sums the kernels of one family.
 type FamilyTime struct {
 	Family string  `json:"family"`
 	Count  float64 `json:"count"`
@@ -40,7 +40,7 @@ type FamilyTime struct {
 	Share  float64 `json:"share"` // of the kernels' time
 }
 
-// CopyRate is the copies of one direction.
+// CopyRate sums the copies of one direction.
 type CopyRate struct {
 	Direction string  `json:"direction"`
 	Count     float64 `json:"count"`
@@ -49,7 +49,7 @@ type CopyRate struct {
 	GBps      float64 `json:"gb_per_s"`
 }
 
-// CommTime is the collectives of one kind and group.
+// CommTime sums the collectives of one kind and group.
 type CommTime struct {
 	Kind      string  `json:"kind"`
 	Group     string  `json:"group,omitempty"`
@@ -60,7 +60,7 @@ type CommTime struct {
 	BusGBps   float64 `json:"bus_gb_per_s"`
 }
 
-// GPU is one device of the trace.
+// GPU describes one device of the trace.
 type GPU struct {
 	Device    int     `json:"device"`
 	BusyShare float64 `json:"busy_share"`
@@ -144,8 +144,8 @@ func (b *Breakdown) splitGPU(a *Analysis, wall float64) {
 	}
 }
 
-// queue is how much work stood issued and unfinished at each launch, and how long work stood in
-// line.
+// queue returns the mean number of issued and unfinished pieces of work at each launch, and the
+// median time in the queue.
 func (a *Analysis) queue() (depth, ms float64) {
 	if len(a.Devices) == 0 {
 		return 0, 0
@@ -177,16 +177,15 @@ func (a *Analysis) queue() (depth, ms float64) {
 	return float64(sum) / float64(len(issued)), Median(late) / 1e6
 }
 
-// PathPart is a stretch of the critical path that one thing holds.
+// PathPart is the part of the critical path with one cause.
 type PathPart struct {
 	What  string  `json:"what"`
 	MS    float64 `json:"ms"` // per step
 	Share float64 `json:"share"`
 }
 
-// CriticalPath is what a step's time is made of, in the order of what it holds: the GPU's work by
-// what it computes, and where the GPU waits, what it waits for. The parts sum to the step; what a
-// finding wins back is bounded by its part.
+// CriticalPath returns the parts of a step's time, largest first: the GPU's work by family, and
+// idle time by cause. The parts add up to the step. The gain of a finding is at most its part.
 func (b *Breakdown) CriticalPath(a *Analysis) []PathPart {
 	step := a.Ms(float64(a.Wall))
 	out := []PathPart{}
@@ -203,7 +202,7 @@ func (b *Breakdown) CriticalPath(a *Analysis) []PathPart {
 			}
 		}
 		compute := step * b.ComputeShare
-		for _, f := range b.Families { // kernels that run side by side share the time they take
+		for _, f := range b.Families { // concurrent kernels divide their common time
 			if f.Family != trace.FamilyComm.String() {
 				add("the GPU computes: "+f.Family, compute*f.MS/max(kernels, 1e-12))
 			}

@@ -11,22 +11,22 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// An operator is charged with the idle time of the GPU that it holds (see attribute.go), not with
-// its own length, and to one cause at most: operators carry the cause that took them, and a rule
-// that comes later finds only what is left. So the costs of all findings never add up to more than
-// the idle time and the GPU time they waste, and a general cause (too many launches) does not hide
-// a particular one (the same work nine times over) by counting it too.
+// An operator's cost is the idle GPU time that it causes (attribute.go), not its own length. It is
+// charged to at most one cause: operators store the cause that took them, and later rules see only
+// free operators. So the costs of all findings add up to at most the idle time and the wasted GPU
+// time, and a general cause (too many launches) does not count the cost of a specific one (the same
+// work nine times over) again.
 
-// Charge collects what one cause costs.
+// Charge sums the cost of one cause.
 type Charge struct {
 	a      *Analysis
 	ops    []*trace.Op
-	Ns     float64 // idle time charged, Python on the way to its operators included
-	Own    float64 // of that, inside the operators
+	Ns     float64 // idle time charged, including Python before its operators
+	Own    float64 // the part of Ns inside the operators
 	Cpu    float64 // the operators' own time
 	n      int
 	named  []Named
-	byName map[uint32]int32 // positions in named
+	byName map[uint32]int32 // indices in named
 	places [100]float64     // ns by percent of the step
 	steps  map[int]int      // operators by step
 }
@@ -36,10 +36,10 @@ type Named struct {
 	N    int
 	Ns   float64 // on the CPU
 	idle float64 // in which the GPU waited for them
-	lead float64 // and for Python on the way to them
+	lead float64 // and for Python before them
 }
 
-// OnCPU is the time of its operators on the CPU.
+// OnCPU returns the operators' time on the CPU.
 func (v *Named) OnCPU() float64 { return v.Ns }
 
 func (v *Named) Inside() float64 { return v.idle }
@@ -50,7 +50,7 @@ func (a *Analysis) NewCharge() *Charge {
 	return &Charge{a: a, byName: map[uint32]int32{}, steps: map[int]int{}}
 }
 
-// Add charges an operator, which must be free.
+// Add charges an operator, which must not have a cause yet.
 func (c *Charge) Add(o *trace.Op, step int) {
 	c.ops = append(c.ops, o)
 	c.n++
@@ -80,7 +80,7 @@ func (c *Charge) CountFor(o *trace.Op, ns float64) {
 	by.lead += float64(o.Lead)
 }
 
-// AddCalls charges calls that no operator holds.
+// AddCalls charges calls outside any operator.
 func (c *Charge) AddCalls(list []orphan) {
 	for _, o := range list {
 		step, _ := trace.Within(c.a.CPUSteps, o.start)
@@ -96,7 +96,7 @@ func (c *Charge) Place(at int64, step int, ns float64) {
 	c.places[max(0, min(99, int(100*(float64(at)-float64(w.Start))/(float64(w.End)-float64(w.Start)))))] += ns
 }
 
-// Collect charges every free operator that holds any of the calls.
+// Collect charges every free operator that contains any of the calls.
 func (a *Analysis) Collect(any trace.Holds) *Charge {
 	c := a.NewCharge()
 	a.EachOp(func(_ *trace.Thread, _, step int, o *trace.Op) {
@@ -107,8 +107,8 @@ func (a *Analysis) Collect(any trace.Holds) *Charge {
 	return c
 }
 
-// Take marks the operators as this cause's, and with them the backward of each: autograd runs it
-// only because the forward ran.
+// Take assigns the operators to a cause, with the backward of each, since autograd runs it only
+// because of the forward.
 func (c *Charge) Take(who trace.Cause) {
 	for _, o := range c.ops {
 		o.Cause = who
@@ -125,7 +125,7 @@ func (c *Charge) Take(who trace.Cause) {
 	})
 }
 
-// Where says which part of the step holds nine tenths of the cost.
+// Where returns a description of the part of the step with nine tenths of the cost.
 func (c *Charge) Where() string {
 	var sum float64
 	for _, ns := range c.places {
@@ -141,14 +141,14 @@ func (c *Charge) Where() string {
 	return fmt.Sprintf("in the step: from %d %% to %d %% of its time", from, to+1)
 }
 
-// Empty tells that no operator was charged or counted.
+// Empty reports whether no operator was charged or counted.
 func (c *Charge) Empty() bool { return len(c.named) == 0 }
 
-// Ranked lists the n names that cost most by a measure, the costliest first.
+// Ranked returns the n names with the largest values of `of`, largest first.
 func (c *Charge) Ranked(n int, of func(*Named) float64) []*Named {
 	text := func(v *Named) string { return c.a.Names.List[v.Name].Text }
 	before := func(x, y *Named) int {
-		if c := cmp.Compare(of(y), of(x)); c != 0 { // names are far apart in memory, and seldom needed
+		if c := cmp.Compare(of(y), of(x)); c != 0 { // compares names only if needed, because that is slow
 			return c
 		}
 		return cmp.Compare(text(x), text(y))
@@ -166,10 +166,10 @@ func (c *Charge) Ranked(n int, of func(*Named) float64) []*Named {
 	return out
 }
 
-// Top names the operators that the GPU waited for most.
+// Top returns the names of the operators that the GPU waited for most.
 func (c *Charge) Top(n int) string { return c.TopBy(n, (*Named).waited) }
 
-// TopBy names the operators that cost most by a measure.
+// TopBy returns the names of the operators with the largest values of `of`.
 func (c *Charge) TopBy(n int, of func(*Named) float64) string {
 	var parts []string
 	for _, v := range c.Ranked(n, of) {
@@ -179,7 +179,7 @@ func (c *Charge) TopBy(n int, of func(*Named) float64) string {
 	return strings.Join(parts, ", ")
 }
 
-// Placed is where the charged operators ran.
+// Placed returns the places of the charged operators.
 func (c *Charge) Placed() []Place {
 	var out []Place
 	for _, o := range c.ops[:min(len(c.ops), 20000)] {
@@ -188,7 +188,7 @@ func (c *Charge) Placed() []Place {
 	return out
 }
 
-// indexForward lists the numbered operators once, when the first cause asks.
+// indexForward lists the numbered operators, when the first cause needs them.
 func (a *Analysis) indexForward() {
 	if a.forward != nil {
 		return
@@ -213,9 +213,8 @@ func (a *Analysis) indexForward() {
 	})
 }
 
-// forwardOf finds the operator whose backward o is. Numbers are given as nodes are made, so a node
-// made anywhere inside an operator has the number that operator started with or a later one, and
-// less than the next operator's.
+// forwardOf returns the operator whose backward o is, or nil. A node made inside an operator has at
+// least the number that the operator started with, and less than the next operator's.
 func (a *Analysis) forwardOf(o *trace.Op) *trace.Op {
 	if o.Sequence == 0 || !strings.HasPrefix(a.Names.List[o.Name].Text, trace.BackwardPrefix) {
 		return nil

@@ -8,11 +8,11 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// Communication is counted apart from compute. It is exposed where no other kernel of the device
-// runs beside it: that time goes away when the collective is hidden, shrunk or not waited for. Time
-// in which both run is overlapped and costs nothing here.
+// Communication is counted apart from compute. It is exposed while no other kernel of the device
+// runs: hiding, shrinking or not waiting for a collective gains that time. Overlapped communication
+// costs nothing here.
 
-// hostCollectives are the stretches in which a collective runs on the CPU.
+// hostCollectives returns the intervals in which a collective runs on the CPU.
 func (a *Analysis) hostCollectives() []trace.Span {
 	var out []trace.Span
 	for _, n := range a.Notes {
@@ -23,7 +23,7 @@ func (a *Analysis) hostCollectives() []trace.Span {
 	return trace.Union(out)
 }
 
-// measureComm finds the collectives inside the steps and how much of each is exposed.
+// measureComm finds the collectives inside the steps and their exposed time.
 func (a *Analysis) measureComm() {
 	s := &a.Comm
 	s.Families, s.exposedOn = map[string]*CommFamily{}, map[uint16][]trace.Span{}
@@ -56,8 +56,8 @@ func (a *Analysis) measureComm() {
 	}
 }
 
-// settle sums a family's time. Collectives overlap one another, on streams of their own, and a
-// moment counts once on each device; the sum is the mean over the devices.
+// settle sums a family's time. Collectives on separate streams overlap: each moment counts once per
+// device. The sum is the mean over the devices.
 func (f *CommFamily) settle(exposed map[uint16][]trace.Span, devices int) {
 	by := map[uint16][]trace.Span{}
 	for _, s := range f.spans {
@@ -130,7 +130,7 @@ func (a *Analysis) commOnDevices() {
 	}
 }
 
-// describe fills what the annotation around a collective's issue tells and its kernel does not.
+// describe fills in facts from the annotation around a collective's issue that its kernel lacks.
 func (a *Analysis) describe(c *trace.Collective, g *trace.Work) {
 	if c.Bytes > 0 && c.Kind != "send_recv" {
 		return
@@ -160,8 +160,8 @@ func (a *Analysis) describe(c *trace.Collective, g *trace.Work) {
 	}
 }
 
-// commOnHost counts the collectives that run on threads of the CPU. Exposed is where the main
-// thread is in no operator meanwhile, or, with a GPU, where the GPU is idle.
+// commOnHost sums the collectives on CPU threads. They are exposed while the main thread is in no
+// operator or, with a GPU, while the GPU is idle.
 func (a *Analysis) commOnHost() {
 	s := &a.Comm
 	host := trace.Clip(a.hostCollectives(), a.Steps)
@@ -198,7 +198,7 @@ func (a *Analysis) commOnHost() {
 	}
 }
 
-// mainThread is the CPU thread that holds most operators inside the steps.
+// mainThread returns the CPU thread with most operators inside the steps.
 func (a *Analysis) mainThread() *trace.Thread {
 	var best *trace.Thread
 	var most float64
@@ -216,8 +216,8 @@ func (a *Analysis) mainThread() *trace.Thread {
 	return best
 }
 
-// Traffic is the factor between a collective's bytes and what each link carries, as the makers'
-// tests count it (bus bandwidth).
+// Traffic returns the bytes per link divided by the collective's bytes, as in the vendors' tests
+// (bus bandwidth).
 func Traffic(kind string, members int) float64 {
 	n := float64(max(2, members))
 	switch kind {
@@ -229,8 +229,8 @@ func Traffic(kind string, members int) float64 {
 	return 1
 }
 
-// arrival is when a rank has come to a collective on the host. With tensors on a GPU the backend
-// first waits for the copy to the host, inside its own annotation: until then the others wait.
+// arrival returns the time at which a rank's data is ready on the host. For tensors on a GPU the
+// backend first waits for the copy to the host, inside its annotation; until then the others wait.
 func arrival(n *trace.Note) int64 {
 	th := n.Thread
 	i := sort.Search(th.Calls.Len(), func(i int) bool { return th.Calls.At(i).Start >= n.Start })

@@ -7,57 +7,56 @@ import (
 )
 
 // An operator on a CPU takes time besides its work: Python calls it, and PyTorch checks its
-// arguments, finds its kernel and makes its result. How long that takes is read out of the
-// recording, from the operators that do next to nothing and the pauses between operators, so that a
-// slower machine is judged alike.
+// arguments, selects its kernel and allocates its result. This time is measured in the recording
+// itself, from operators with almost no work and from pauses between operators, so that it fits the
+// machine.
 
 const (
-	// dispatchNS is the most that an operator without work takes, ns: a recording may hold none.
+	// dispatchNS limits the time of an operator without work, in ns, for recordings that have none.
 	dispatchNS = 5000
-	// disturbedTimes is how many times as long as its kind usually does an operator takes that has
-	// lost its core. Runs of a kind are operators of one name, on one form of inputs.
+	// disturbedTimes is the duration in usual durations of its kind from which an operator has lost
+	// its core. The runs of a kind have the same operator and the same form of inputs.
 	disturbedTimes = 4
-	// alikeTimes is how many times as much, for their length, operators and pauses may lose to other
-	// programs: these take a core away at any moment.
+	// alikeTimes is the largest ratio between the fractions of time that operators and pauses lose
+	// to other programs, which interrupt at random times.
 	alikeTimes = 3
-	kindRuns   = 256 // runs of a kind that its usual time is taken from
+	kindRuns   = 256 // number of runs of a kind that its usual time is computed from
 )
 
-// Dispatch is what issuing operators costs the main thread of a job without a GPU.
+// Dispatch holds the cost of issuing operators on the main thread of a job without a GPU.
 type Dispatch struct {
-	Bare  float64 // ns that an operator takes without any work, for itself and for each one inside it
+	Bare  float64 // ns per operator without any work, counted for each operator inside it too
 	Pause float64 // ns of the usual pause before an operator
-	All   int     // operators of the main thread
+	All   int     // number of operators of the main thread
 	Small []SmallOp
-	// Ns is what issuing the small ones takes: as long as they would without work, and the pauses
-	// before them.
+	// Cost of issuing small operators: their time without work, and the pauses before them.
 	Ns, Pauses float64
-	Work       float64 // ns that small ones take beyond that
-	// Disturbed is for how long other programs held the core, and of that in pauses, ns.
+	Work       float64 // ns of small operators beyond that
+	// Time in ns in which other programs used the core, and the part of it in pauses.
 	Disturbed, DisturbedPauses float64
 }
 
-// SmallOp is an operator that takes less time for its work than for being issued.
+// SmallOp is an operator whose work takes less time than issuing it.
 type SmallOp struct {
 	Op   *trace.Op
 	Step int
 	Cost float64 // ns
 }
 
-// Share is the part of the steps that issuing small operators takes, without what other programs
-// took.
+// Share returns the fraction of the steps that issuing small operators takes, without the time that
+// other programs used.
 func (d *Dispatch) Share(a *Analysis) float64 {
 	return d.Ns / max(1, float64(a.Wall)-d.Disturbed)
 }
 
-// opKind is the runs of one operator on one form of inputs.
+// opKind holds the runs of one operator on one form of inputs.
 type opKind struct {
 	name, form uint32
 	nested     uint16
 }
 
-// Dispatch measures the free operators of the main thread. It is nil where a GPU has the work, and
-// where pauses are too few to have a usual length.
+// Dispatch measures the free operators of the main thread. It returns nil if the job uses a GPU, or
+// has too few pauses to know their usual length.
 func (a *Analysis) Dispatch() *Dispatch {
 	if !a.OnHost() || a.Format != "" || a.Launched > 0 {
 		return nil
@@ -74,7 +73,7 @@ func (a *Analysis) Dispatch() *Dispatch {
 	ids := map[opKind]int32{}
 	var kinds []opKind
 	var durs [][]float32
-	away := trace.Union(slices.Concat(a.InLoop, a.Compiling)) // the loader's and the compiler's operators are theirs
+	away := trace.Union(slices.Concat(a.InLoop, a.Compiling)) // operators of the loader and of the compiler do not count
 	a.eachOn(a.Main, func(step int, o *trace.Op) {
 		if trace.Covered(away, trace.Span{Start: o.Start, End: o.Start + 1}) > 0 {
 			return
@@ -110,7 +109,7 @@ func (a *Analysis) Dispatch() *Dispatch {
 		o, most := r.op, disturbedTimes*usual[r.kind]
 		took := min(float64(o.Dur), most)
 		lost, kept = lost+float64(o.Dur)-took, kept+took
-		lead := min(float64(o.Lead), LongTimes*pause) // the framework's own pauses are of any length
+		lead := min(float64(o.Lead), LongTimes*pause) // pauses inside the framework may have any length
 		lostPauses, keptPauses = lostPauses+float64(o.Lead)-lead, keptPauses+lead
 		bare := d.Bare * float64(1+kinds[r.kind].nested)
 		if o.Cause == 0 && usual[r.kind] <= 2*bare+pause {
@@ -129,9 +128,9 @@ func (a *Analysis) Dispatch() *Dispatch {
 	return d
 }
 
-// disturbed sets for how long other programs held the core. Operators that take unusually long may
-// have more to do, and long pauses may be the program's own. But one that loses its core loses it
-// in operators and in pauses, for their length about as often.
+// disturbed sets the time in which other programs used the core. Long operators may have more work,
+// and long pauses may be the program's. But a thread that loses its core loses it in operators and
+// in pauses, in proportion to their length.
 func (d *Dispatch) disturbed(lost, kept, lostPauses, keptPauses float64) {
 	if kept == 0 || keptPauses == 0 {
 		return

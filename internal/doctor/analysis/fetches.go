@@ -4,9 +4,9 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// splitFetches tells the fetches that hold the training loop up from those of a thread that
-// prepares batches for it, which count only where the loop does nothing else. The loop's thread
-// marks the steps; without marks it launches, or has most operators.
+// splitFetches separates fetches that block the training loop from fetches of a thread that
+// prepares batches, which count only while the loop does nothing else. The loop's thread marks the
+// steps. Without marks it is the thread with launches, or with most operators.
 func (a *Analysis) splitFetches() {
 	for _, f := range a.Fetches {
 		if f.Thread.Loops || (!a.Marked || a.By != "") && (f.Thread.Launches > 0 || f.Thread == a.Main) || a.Main == nil {

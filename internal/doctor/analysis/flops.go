@@ -7,13 +7,13 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// An operator's work, from its shapes. What cannot be told is left out and never guessed: a
-// convolution whose strides were not recorded has no FLOPs, a list of tensors no bytes.
+// This file computes an operator's work from its shapes. Unknown values are left out: a convolution
+// without recorded strides has no FLOPs, a list of tensors no bytes.
 
-// opWork is what one call of an operator computes and moves.
+// opWork is the work of one call of an operator.
 type opWork struct {
 	flops, bytes float64
-	products     bool // it multiplies matrices, so that without FLOPs its roof is not known
+	products     bool // it multiplies matrices, so without FLOPs its bound is unknown
 }
 
 // shapes reads the inputs of a form.
@@ -33,7 +33,7 @@ func (f shapes) size(i int) float64 {
 	return 0
 }
 
-// back is a dimension of an input, counted from its last, 1; 0 where it has fewer.
+// back returns a dimension of an input, counted from its last (1), or 0 if it has fewer.
 func (f shapes) back(i, n int) float64 {
 	d := f.dims(i)
 	if len(d) < n {
@@ -42,8 +42,8 @@ func (f shapes) back(i, n int) float64 {
 	return float64(d[len(d)-n])
 }
 
-// workOf is the work of an operator: a product's multiplications and additions count as FLOPs,
-// others have none. Bytes are its inputs and its result once each.
+// workOf returns the work of an operator. FLOPs are the multiplications and additions of matrix
+// products; other operators have none. Bytes are its inputs and its result, once each.
 func workOf(name string, form *trace.Form) opWork {
 	f := shapes{form}
 	var w opWork
@@ -70,17 +70,17 @@ func workOf(name string, form *trace.Form) opWork {
 	case plain == "aten::addmm", plain == "aten::baddbmm":
 		product(f.size(1)/max(1, f.back(1, 1)), f.back(1, 1), f.back(2, 1))
 	case plain == "aten::conv1d", plain == "aten::conv2d", plain == "aten::conv3d", plain == "aten::convolution", plain == "aten::_convolution",
-		strings.HasSuffix(plain, "convolution_backward"): // cuDNN's and MIOpen's own too, in old traces
+		strings.HasSuffix(plain, "convolution_backward"): // also of cuDNN and MIOpen, in old traces
 		w.convolution(plain, f, width)
 	case strings.Contains(plain, "scaled_dot_product"):
 		w.attention(plain, f, width)
 	case !reduces(plain):
-		w.bytes += largest // a result as large as the largest input
+		w.bytes += largest // a result of the size of the largest input
 	}
 	return w
 }
 
-// reduces names the operators whose result is small beside their input.
+// reduces reports whether the operator's result is small compared with its input.
 func reduces(name string) bool {
 	switch name {
 	case "aten::sum", "aten::mean", "aten::amax", "aten::amin", "aten::argmax", "aten::argmin", "aten::max", "aten::min", "aten::norm", "aten::linalg_vector_norm",
@@ -91,8 +91,8 @@ func reduces(name string) bool {
 	return false
 }
 
-// convolution counts a convolution's products: every element of the result takes one weight per
-// input channel of its group and per place of the filter. Backward runs one such product for the
+// convolution counts a convolution's products: each element of the result takes one weight per
+// input channel of its group and per element of the filter. Backward runs one such product for the
 // input's gradient and one for the weights'.
 func (w *opWork) convolution(name string, f shapes, width float64) {
 	w.products = true
@@ -113,7 +113,7 @@ func (w *opWork) convolution(name string, f shapes, width float64) {
 			}
 		}
 		side := f.size(result)
-		if f.Value(7) == "True" && result == 0 { // transposed: the two have changed places
+		if f.Value(7) == "True" && result == 0 { // transposed: input and output channels are exchanged
 			side = f.size(input)
 		}
 		if d := f.dims(2); len(d) > 1 && d[0] > 0 {
@@ -154,11 +154,11 @@ func (w *opWork) convolution(name string, f shapes, width float64) {
 	w.bytes += out * width
 }
 
-// attention counts the two products of a fused attention, and the five that its backward runs,
-// since it computes the scores anew. A causal mask leaves half of them.
+// attention counts the two products of a fused attention, and the five of its backward, which
+// recomputes the scores. A causal mask halves them.
 func (w *opWork) attention(name string, f shapes, width float64) {
 	w.products = true
-	first, products, causal := 0, 2.0, 5 // queries at this position
+	first, products, causal := 0, 2.0, 5 // index of the queries
 	if strings.HasSuffix(name, "_backward") {
 		first, products, causal = 1, 5, 11
 	}
@@ -180,7 +180,7 @@ func (w *opWork) attention(name string, f shapes, width float64) {
 	}
 }
 
-// widthOf is the element size of the first tensor.
+// widthOf returns the element size of the first tensor.
 func widthOf(f *trace.Form) int {
 	for _, in := range f.Inputs {
 		if in.Width > 0 {
@@ -190,7 +190,7 @@ func widthOf(f *trace.Form) int {
 	return 0
 }
 
-// peaks of a card, from its maker's data sheet: TFLOP/s without sparsity, GB/s.
+// peaks are a GPU's limits in its data sheet: TFLOP/s without sparsity, GB/s.
 type peaks struct{ fp64, fp32, half, bandwidth float64 }
 
 func (p peaks) flops(width int) float64 {
@@ -205,8 +205,8 @@ func (p peaks) flops(width int) float64 {
 	return 0
 }
 
-// peaks are those of the first card; zero where it is not known. fp32 is what tf32 or the vendor's
-// own reduced form gives, since a name does not tell which is allowed.
+// peaks returns the peaks of the first GPU, or zero if they are unknown. fp32 is the rate of tf32
+// or of the vendor's own reduced format, since a name does not show which of them is enabled.
 func (a *Analysis) peaks() peaks {
 	if len(a.Cards) == 0 {
 		return peaks{}
@@ -227,7 +227,7 @@ func (a *Analysis) peaks() peaks {
 	return peaks{}
 }
 
-// shapesOf is the first shapes of a form, for a reader.
+// shapesOf returns the first shapes of a form as text.
 func shapesOf(f *trace.Form) string {
 	var parts []string
 	for _, in := range f.Inputs {

@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// widestGaps is how many gaps a report shows.
+	// widestGaps is the number of gaps that a report shows.
 	widestGaps = 5
-	// shownShare is the part of a step from which a stretch is worth a line or a mark.
+	// shownShare is the fraction of a step from which an interval is shown.
 	shownShare = 0.001
 )
 
-// shows tells a stretch that is long enough to be shown.
+// shows reports whether an interval is long enough to be shown.
 func (a *Analysis) shows(s trace.Span) bool {
 	return float64(s.End-s.Start) >= shownShare*float64(a.Wall)/float64(len(a.Steps))
 }
 
-// hold keeps a piece of idle time for what is shown of it, and for Python's place in the code: a
-// loop over values is many pieces, each too short to be shown.
+// hold stores a piece of idle time that may be shown, or that a place in the Python code is found
+// for: a loop over values consists of many pieces, each too short to be shown.
 func (a *Analysis) hold(p *Piece) {
 	if a.shows(p.Span) {
 		a.Held = append(a.Held, *p)
@@ -31,7 +31,7 @@ func (a *Analysis) hold(p *Piece) {
 	}
 }
 
-// maxPython bounds the pieces that a place in the code is looked for in.
+// maxPython limits the pieces that a place in the code is found from.
 const maxPython = 1 << 18
 
 func (a *Analysis) findWidest() {
@@ -51,7 +51,7 @@ func (a *Analysis) findWidest() {
 	}
 }
 
-// doing says what the CPU spent most of a gap on, as the attribution has it.
+// doing returns the largest cause of a gap, according to the attribution.
 func (a *Analysis) doing(g trace.Span) string {
 	var byKind [IdleKinds]int64
 	byName := map[uint32]int64{}
@@ -75,7 +75,7 @@ func (a *Analysis) doing(g trace.Span) string {
 		}
 	}
 	switch {
-	case most == 0: // each of them too short to be held
+	case most == 0: // each piece is too short to have been stored
 		return "operators and Python, in short turns"
 	case kind == IdleLoader:
 		return "the data loader"
@@ -105,7 +105,7 @@ func (a *Analysis) doing(g trace.Span) string {
 	return best
 }
 
-// MiddleHeld is the idle time of a kind in the middle step, ns.
+// MiddleHeld returns the idle time of a kind in the median step, ns.
 func (a *Analysis) MiddleHeld(kind IdleKind) float64 {
 	by := make([]float64, len(a.Steps))
 	for _, p := range a.Held {

@@ -12,34 +12,34 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// The kernels of a replayed graph have one launch in common and no operator: who issued them is
-// told by the capture alone, in the same recording or in another one. A capture's launches start no
-// work, and come in the order in which the replay runs their kernels, as long as the graph is one
-// stream's. Where the runtime names a launch's kernel (ROCm's does) the two lists are aligned by
-// names; where it does not, their lengths must be equal, copies must stand where copies were
-// captured, and equal operators must have run equal kernels, or they are not taken for the same
-// graph.
+// The kernels of a replayed graph have a common launch and no operator. Only the capture shows who
+// issued them, in the same recording or in another one. A capture's launches start no work. Their
+// order is the order of the replay's kernels if the graph has one stream. If the runtime names a
+// launch's kernel, as ROCm does, the two lists are aligned by names. Otherwise they count as the
+// same graph only if their lengths are equal, copies are at the same positions, and equal operators
+// ran equal kernels.
 
-// GraphReplay is one graph's replays with what its capture tells of them.
+// GraphReplay summarises the replays of one CUDA graph. Its operators and modules come from the
+// graph's capture.
 type GraphReplay struct {
 	Replays   float64      `json:"replays"`           // per step
-	Kernels   int          `json:"kernels"`           // pieces of work of one replay
+	Kernels   int          `json:"kernels"`           // pieces of work per replay
 	MS        float64      `json:"ms"`                // of all replays, per step
-	Joined    float64      `json:"joined_share"`      // of its work's time, whose operator is known
-	Capture   string       `json:"capture,omitempty"` // the file, where that is another one
-	Why       string       `json:"why,omitempty"`     // nothing is joined
+	Joined    float64      `json:"joined_share"`      // fraction of its time whose operator is known
+	Capture   string       `json:"capture,omitempty"` // the file, if it is another one
+	Why       string       `json:"why,omitempty"`     // the reason why nothing is joined
 	Operators []OpRate     `json:"operators"`
 	Modules   []ModuleTime `json:"modules"`
 }
 
 const (
-	// alike is the part of a replay's pieces that must match a capture's launches by name.
+	// alike is the fraction of a replay's kernels that must match a capture's launches by name.
 	alike = 0.9
-	// lookAhead is how many launches or pieces of work may be missing in a row.
+	// lookAhead is the number of launches or kernels that may be missing in a row.
 	lookAhead = 16
 )
 
-// CapturedGraphs lists the graphs that the recording shows being captured.
+// CapturedGraphs returns the graphs whose capture is in the recording.
 func (a *Analysis) CapturedGraphs() []trace.Capture {
 	var out []trace.Capture
 	for _, s := range a.Trace.Captured {
@@ -47,7 +47,7 @@ func (a *Analysis) CapturedGraphs() []trace.Capture {
 		for _, th := range a.Threads {
 			c.Launches = append(c.Launches, a.capturedOn(th, s)...)
 		}
-		// a backward is captured from another thread than the forward and the optimizer
+		// A backward is captured on another thread than the forward and the optimizer.
 		slices.SortStableFunc(c.Launches, func(x, y trace.CapturedLaunch) int { return cmp.Compare(x.At, y.At) })
 		if len(c.Launches) > 0 {
 			out = append(out, c)
@@ -56,10 +56,10 @@ func (a *Analysis) CapturedGraphs() []trace.Capture {
 	return out
 }
 
-// capturedOn lists the launches of one thread inside a capture, in order.
+// capturedOn returns the launches of one thread inside a capture, in order.
 func (a *Analysis) capturedOn(th *trace.Thread, s trace.Span) []trace.CapturedLaunch {
 	var out []trace.CapturedLaunch
-	frames, stack := 0, []int{} // positions of the modules that are open
+	frames, stack := 0, []int{} // stack holds the indices of the enclosing modules
 	first := sort.Search(th.Calls.Len(), func(i int) bool { return th.Calls.At(i).Start >= s.Start })
 	for i := first; i < th.Calls.Len() && th.Calls.At(i).Start < s.End; i++ {
 		c := th.Calls.At(i)
@@ -91,7 +91,7 @@ func (a *Analysis) capturedOn(th *trace.Thread, s trace.Span) []trace.CapturedLa
 	return out
 }
 
-// replays lists the graphs that are replayed inside the steps, the longest first.
+// replays returns the graphs that are replayed inside the steps, longest first.
 func (a *Analysis) replays() []GraphReplay {
 	byGraph := map[uint64]*replayed{}
 	var order []uint64
@@ -103,7 +103,7 @@ func (a *Analysis) replays() []GraphReplay {
 		if _, ok := trace.Within(a.CPUSteps, c.Start); !ok {
 			continue
 		}
-		until := int64(math.MaxInt64) // numbers repeat where recordings were joined
+		until := int64(math.MaxInt64) // numbers repeat in recordings that were merged
 		if k+1 < len(a.calls) && a.calls[k+1].correlation == ref.correlation {
 			until = a.Threads[a.calls[k+1].thread].Calls.At(int(a.calls[k+1].call)).Start
 		}
@@ -111,7 +111,7 @@ func (a *Analysis) replays() []GraphReplay {
 		if len(works) == 0 {
 			continue
 		}
-		id := uint64(len(works)) // graphs are told apart by what they run, in order
+		id := uint64(len(works)) // a graph is identified by its kernels, in order
 		for _, g := range works {
 			id = id*1099511628211 ^ uint64(g.Name)
 		}
@@ -130,10 +130,10 @@ func (a *Analysis) replays() []GraphReplay {
 	return out
 }
 
-// replayed is the runs of one graph.
+// replayed holds the replays of one graph.
 type replayed struct{ runs [][]*trace.Work }
 
-// worksOf lists what a call set going before a moment, in time order.
+// worksOf returns the work that a call started before a time, in time order.
 func (a *Analysis) worksOf(c *trace.Call, until int64) []*trace.Work {
 	i := sort.Search(len(a.byCorrelation), func(i int) bool {
 		g := a.GPU.At(int(a.byCorrelation[i]))
@@ -150,7 +150,7 @@ func (a *Analysis) worksOf(c *trace.Call, until int64) []*trace.Work {
 	return out
 }
 
-// joined gives a graph's work to the operators of the capture that fits best.
+// joined assigns a graph's work to the operators of the capture that fits best.
 func (a *Analysis) joined(r *replayed, captures []trace.Capture) GraphReplay {
 	works := r.runs[0]
 	g := GraphReplay{Replays: a.PerStep(float64(len(r.runs))), Kernels: len(works), Operators: []OpRate{}, Modules: []ModuleTime{}}
@@ -213,7 +213,7 @@ func (a *Analysis) share(g *GraphReplay, r *replayed, launches []trace.CapturedL
 			ops[key].MS += a.Ms(float64(w.Dur))
 			ops[key].Count++
 			for k, m := range l.Modules {
-				if slices.Contains(l.Modules[:k], m) { // a module inside one of its own name
+				if slices.Contains(l.Modules[:k], m) { // a module inside another of the same name
 					continue
 				}
 				if modules[m] == nil {
@@ -224,7 +224,8 @@ func (a *Analysis) share(g *GraphReplay, r *replayed, launches []trace.CapturedL
 			}
 		}
 	}
-	// Pointers are sorted, not the structs: every type of struct has a sort of its own in the program.
+	// Pointers are sorted instead of structs, since each sorted struct type adds a sort to the
+	// binary.
 	byTime := slices.SortedFunc(maps.Values(ops), func(x, y *OpRate) int {
 		return cmp.Or(cmp.Compare(y.MS, x.MS), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Shapes, y.Shapes))
 	})
@@ -241,8 +242,8 @@ func (a *Analysis) share(g *GraphReplay, r *replayed, launches []trace.CapturedL
 	}
 }
 
-// align finds each piece of work's launch, -1 where it has none; nil where the two are not of one
-// graph.
+// align returns the launch of each piece of work, or -1 for a piece without one. It returns nil if
+// the work and the launches are not of the same graph.
 func (a *Analysis) align(works []*trace.Work, launches []trace.CapturedLaunch) []int {
 	if !slices.ContainsFunc(launches, func(l trace.CapturedLaunch) bool { return l.Kernel != "" }) {
 		return a.alignByOrder(works, launches)
@@ -266,9 +267,9 @@ func (a *Analysis) align(works []*trace.Work, launches []trace.CapturedLaunch) [
 	return to
 }
 
-// alignByOrder joins lists of one length of the same kinds of work, where equal operators on equal
-// shapes run equal kernels. Without shapes they must compute the same kind of thing; a node of the
-// backward, which never has shapes, may be anything.
+// alignByOrder joins lists of equal length and equal kinds of work, in which equal operators with
+// equal shapes run equal kernels. Without shapes, only the kernels' families must be equal. A node
+// of the backward never has shapes and may be anything.
 func (a *Analysis) alignByOrder(works []*trace.Work, launches []trace.CapturedLaunch) []int {
 	if len(works) != len(launches) {
 		return nil

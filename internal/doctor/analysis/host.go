@@ -6,11 +6,11 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// A job without a GPU is judged by its main thread: in operators it computes, and the time outside
-// them goes to the loader, to collectives that nothing hides, or to Python, by the same
-// intersection of intervals as a GPU's idle time.
+// A job without a GPU is analysed by its main thread. In operators it computes. The time outside
+// them is attributed to the loader, to exposed collectives, or to Python, with the same
+// intersections of intervals as a GPU's idle time.
 
-// attributeHost splits what the main thread of a job without a GPU does outside its operators.
+// attributeHost attributes the time of the main thread outside operators, in a job without a GPU.
 func (a *Analysis) attributeHost() {
 	th := a.Main
 	if th == nil {
@@ -43,8 +43,8 @@ func (a *Analysis) attributeHost() {
 					here = &pause{}
 					pauses[places[i]] = here
 				}
-				// between two operators it goes away with them, and inside the framework's own loops with
-				// these; a stretch of the program that stands out is Python's own
+				// A pause between two operators belongs to them, and a pause inside the framework's
+				// loops to these. Long intervals of the program are Python.
 				parts := walker{a: a}
 				var long, short float64
 				parts.cut(p.Span, a.Framework, IdleBetween, func(r trace.Span) {
@@ -78,10 +78,11 @@ func (a *Analysis) book(p Piece) {
 	a.hold(&p)
 }
 
-// between is a place of the program: the names of the operators before and after a pause.
+// between identifies a position in the program: the names of the operators before and after a
+// pause.
 type between struct{ before, after uint32 }
 
-// around names the operators beside each piece; where there is none the step begins or ends.
+// around returns the operators before and after each piece, 0 at the start or end of a step.
 func around(pieces []Piece) []between {
 	at := make([]between, len(pieces))
 	var last uint32
@@ -101,10 +102,10 @@ func around(pieces []Piece) []between {
 	return at
 }
 
-// pause is what a place costs in each step.
+// pause holds the time of a position in each step.
 type pause struct {
-	steps int // in which the place is passed
-	last  int // the last of these, counted from 1
+	steps int // number of steps that pass the position
+	last  int // the last of these steps, counted from 1
 	long  []float64
 	in    int // the step of the last of long
 }
@@ -124,10 +125,10 @@ func (p *pause) add(step int, long float64) {
 	p.long, p.in = append(p.long, long), step
 }
 
-// recurring is what long pauses cost in all steps together, ns, without what the machine did to
-// them. A program pauses at the same places in every step; a thread that loses its core pauses
-// anywhere. So a place that most steps pass counts with its middle step, and one that few pass, as
-// where steps differ, with all that it took.
+// recurring returns the time of long pauses in all steps, ns, without interruptions by the machine.
+// A program pauses at the same positions in every step, while a thread loses its core anywhere. So
+// a position in most steps counts with its median step, and a position in few steps, if steps
+// differ, with its total.
 func recurring(pauses map[between]*pause, steps int) float64 {
 	var ns float64
 	for _, p := range pauses {
@@ -137,7 +138,7 @@ func recurring(pauses map[between]*pause, steps int) float64 {
 			}
 			continue
 		}
-		// the others took none that stands out
+		// The other steps have no long pause.
 		if at := (steps-1)/2 - (steps - len(p.long)); at >= 0 {
 			slices.Sort(p.long)
 			ns += p.long[at] * float64(steps)
@@ -146,10 +147,10 @@ func recurring(pauses map[between]*pause, steps int) float64 {
 	return ns
 }
 
-// fewPauses is up to how many of them none is usual.
+// fewPauses is the number of pauses up to which they have no usual length.
 const fewPauses = 8
 
-// usualPause is the middle of the pauses between a thread's operators.
+// usualPause returns the median pause between a thread's operators.
 func usualPause(th *trace.Thread) int64 {
 	var list []int64
 	for i := 1; i < th.Ops.Len(); i++ {

@@ -8,19 +8,20 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// A trace without ProfilerStep still shows its iterations: an optimizer's step ends each, a data
-// loader's fetch or a call of one jitted function begins it. Where these come often enough they are
-// the steps, and cold ones at the start can be left out. The stretch before the first mark is a
-// start too; where it is most of the recording, the recording is of a start, and stays whole.
+// A trace without ProfilerStep still shows its iterations: an optimizer's step ends one, a data
+// loader's fetch or a call of one jitted function begins one. If there are enough of them they are
+// the steps, and warm-up steps can be left out. The interval before the first mark is warm-up too.
+// If it is most of the recording, the recording is of a start, and is analysed whole.
 
 const (
 	minIterations = 4
-	// startShare is the part of a recording before its first iteration has ended from which it shows a
-	// start.
+	// startShare is the fraction of a recording before the end of its first iteration from which
+	// the recording shows a start.
 	startShare = 0.4
 )
 
-// iterations are the windows between marks, and what the marks are; none where too few are found.
+// iterations returns the windows between marks and the name of the marks, or nil if there are too
+// few.
 func (a *Analysis) iterations(whole trace.Window) ([]trace.Window, string) {
 	type candidate struct {
 		by    string
@@ -57,7 +58,7 @@ func (a *Analysis) iterations(whole trace.Window) ([]trace.Window, string) {
 	return nil, ""
 }
 
-// jitted is when the function that JAX calls most often is called, on the thread that calls it.
+// jitted returns the times of the calls of the function that JAX calls most often, on their thread.
 func (a *Analysis) jitted() []int64 {
 	type key struct {
 		thread int

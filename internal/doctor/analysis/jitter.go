@@ -8,19 +8,19 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// Ranks that run the same operators on the same shapes have the same work. If one of them takes
-// longer for the same operator now and then, the machine is the cause: other programs use the
-// cores too. If it takes longer each time, its core is slower.
+// Ranks that run the same operators on the same shapes have the same work. If one rank sometimes
+// takes longer for the same operator, the machine is the cause: other programs use the cores too.
+// If it always takes longer, its core is slower.
 
-// steadyRank is the part of its middle time that the quarter point of an operator's runs is on a
-// rank that has its core for itself, over all operators.
+// steadyRank is a ratio over all operators: the lower quartile of an operator's durations divided
+// by their median. Ranks above it have their cores for themselves.
 const steadyRank = 0.9
 
-// Jitter is how much longer each rank's main thread is in its operators, by step, than these take
-// in the middle, ns: over the rank's own steps where they take about as long each time, over all
-// ranks and steps otherwise. With GPUs it is how much longer their kernels run now and then. It is
-// nil where that cannot be told: in few steps, without shapes, or where the operators are not the
-// same in all steps of all ranks.
+// Jitter returns the excess time of each rank's main thread in its operators, by step, in ns. The
+// excess is relative to the median, over the rank's own steps if these are steady, otherwise over
+// all ranks and steps. With GPUs it is the excess of kernels that sometimes run longer. It returns
+// nil if this is unknown: with few steps, without shapes, or if the operators differ between steps
+// or ranks.
 func Jitter(ranks []*Analysis) [][]float64 {
 	out := make([][]float64, len(ranks))
 	for r, a := range ranks {
@@ -31,10 +31,10 @@ func Jitter(ranks []*Analysis) [][]float64 {
 	return out
 }
 
-// operatorJitter is that of ranks without GPUs.
+// operatorJitter is Jitter for ranks without GPUs.
 func operatorJitter(ranks []*Analysis) [][]float64 {
 	out := make([][]float64, len(ranks))
-	durs := make([][][]float32, len(ranks)) // by rank, step and place
+	durs := make([][][]float32, len(ranks)) // by rank, step and position
 	var work uint64
 	for r, a := range ranks {
 		if len(a.Devices) > 0 || a.Main == nil || !a.Shapes || len(a.CPUSteps) != len(ranks[0].CPUSteps) {
@@ -90,7 +90,7 @@ func operatorJitter(ranks []*Analysis) [][]float64 {
 	return out
 }
 
-// column adds the entries of one place in all steps to a list.
+// column appends the entries at one position of all steps to a list.
 func column(list []float32, steps [][]float32, place int) []float32 {
 	for _, durs := range steps {
 		list = append(list, durs[place])

@@ -1,6 +1,6 @@
-// Package analysis measures a trace: it joins calls to the operators that made them and to the GPU
-// work they started, picks the steps, and gives every idle moment of the GPU to one cause. It
-// judges nothing; rules do.
+// Package analysis computes the figures of a trace for package doctor and its rules. It connects
+// calls with the operators that made them and with the GPU work that they started, determines the
+// steps, and assigns the idle GPU time to causes. Only the rules judge the figures.
 package analysis
 
 import (
@@ -12,21 +12,21 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// Linking joins three lists by two keys: a driver call belongs to the outermost operator that is
-// open on its thread when it starts, and to the GPU work that carries its correlation number. What
-// an operator holds is written into its record here and read-only after.
+// Linking joins three lists by two keys. A driver call belongs to the outermost operator that runs
+// on its thread when it starts, and to the GPU work with the same correlation number. The facts
+// about an operator's calls are written to its record here and do not change afterwards.
 
-// The sizes that tell the kinds of copies apart. A scalar of any type, complex ones included, takes
-// at most 16 bytes. Under 64 kB a copy's fixed cost (about 10 µs) outweighs its bytes on any bus;
-// past 1 MB the bytes do, and page-locking pays.
+// Sizes that distinguish kinds of copies. A scalar of any type, complex ones included, has at most
+// 16 bytes. Under 64 kB a copy's fixed cost (about 10 µs) outweighs its transfer on any bus; above
+// 1 MB the transfer dominates, and page-locking pays.
 const (
 	singleBytes = 16
 	smallBytes  = 64 << 10
 	LargeBytes  = 1 << 20
 )
 
-// TinyKernel is the GPU time under which issuing a kernel takes the CPU longer than running it
-// takes the card: about 5 µs for the launch and as much again in PyTorch around it.
+// TinyKernel is the kernel duration below which issuing a kernel takes the CPU longer than running
+// it takes the GPU: about 5 µs for the launch and as much again in PyTorch around it.
 const TinyKernel = 10_000 // ns
 
 // indexCalls lists the calls that start work by their correlation number.
@@ -59,8 +59,8 @@ func (a *Analysis) indexGPU() []int32 {
 	return index
 }
 
-// started finds what a call set going: the first work with its number that does not start before
-// it. Numbers repeat where recordings were joined.
+// started returns the work that a call started: the first with its number that does not start
+// before it, or nil. Numbers repeat in recordings that were merged.
 func (a *Analysis) started(c *trace.Call, index []int32) *trace.Work {
 	if c.Correlation == 0 {
 		return nil
@@ -131,7 +131,7 @@ func (a *Analysis) link(th *trace.Thread, index []int32) {
 	}
 }
 
-// copyKind sorts a copy by direction and size.
+// copyKind classifies a copy by direction and size.
 func (a *Analysis) copyKind(g *trace.Work) trace.Holds {
 	switch {
 	case g.Direction == trace.Inside:
@@ -151,12 +151,11 @@ func (a *Analysis) copyKind(g *trace.Work) trace.Holds {
 	return 0
 }
 
-// smallDevice is the share of the busiest device's work under which a device is no part of the run:
-// a copy between cards leaves such traces.
+// smallDevice is the share of the busiest device's work under which a device is not part of the
+// run: a copy between GPUs leaves such traces.
 const smallDevice = 0.05
 
-// measureGPU sums the GPU's work inside the steps. Busy time is the union of all streams of a
-// device.
+// measureGPU sums the GPU's work inside the steps. Busy time is the union over a device's streams.
 func (a *Analysis) measureGPU() {
 	spans := map[uint16][]trace.Span{}
 	works := map[uint16][]int32{}
@@ -222,7 +221,7 @@ func (a *Analysis) measureGPU() {
 	}
 }
 
-// OperatorsPerStep counts the operators of a step, those inside others too.
+// OperatorsPerStep returns the number of operators per step, including those inside others.
 func (a *Analysis) OperatorsPerStep() float64 {
 	n := 0
 	a.EachOp(func(_ *trace.Thread, _, _ int, o *trace.Op) { n += 1 + int(o.Nested) })

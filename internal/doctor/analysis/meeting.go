@@ -10,15 +10,16 @@ import (
 	"haul/internal/stats"
 )
 
-// Over ranks the collectives are the common clock: the k-th collective of a kind and group is the
-// same event on every rank that has it, and it cannot end anywhere before all have arrived. Clocks
-// are aligned so that the ends meet; who arrives last is who the others waited for. Arrivals that
-// lie closer together than the clocks can be told apart count as one moment.
+// Collectives are the common clock of ranks: the k-th collective of a kind and group is the same
+// event on every rank that has it, and it cannot end before all ranks have arrived. Clocks are
+// aligned so that the ends coincide. The other ranks waited for the last to arrive. Arrivals within
+// the clocks' uncertainty count as simultaneous.
 
-// Arrival is one collective on one rank, its group by name: names are numbered by trace.
+// Arrival is one collective on one rank. It has its group's name, because each trace numbers names
+// separately.
 type Arrival struct {
 	Kind, Group string
-	Start, End  int64 // Start is when the rank has come, not when it announced itself
+	Start, End  int64 // Start is the time at which the rank's data is ready, not the time of its announcement
 	Step        int
 }
 
@@ -26,12 +27,12 @@ type Arrival struct {
 type Meeting struct {
 	Kind, Group string
 	Number      int   // of its kind and group, counted from 1
-	Ranks       []int // positions in the list of ranks
+	Ranks       []int // indices in the list of ranks
 	Items       []Arrival
 	Starts      []int64 // on the common clock
 }
 
-// Arrivals are the collectives of one trace.
+// Arrivals returns the collectives of one trace.
 func (a *Analysis) Arrivals() []Arrival {
 	var out []Arrival
 	for _, c := range a.Comm.List {
@@ -40,7 +41,7 @@ func (a *Analysis) Arrivals() []Arrival {
 	return out
 }
 
-// MatchRanks pairs the collectives of each kind and group that are one event.
+// MatchRanks matches the collectives of each kind and group that are the same event.
 func MatchRanks(ranks [][]Arrival) []*Meeting {
 	type family struct{ kind, group string }
 	families := map[family][][]Arrival{}
@@ -82,11 +83,11 @@ func MatchRanks(ranks [][]Arrival) []*Meeting {
 	return out
 }
 
-// sameEvents numbers the collectives of one kind and group on each rank: what has one number is one
-// event. The k-th of all ranks is, or the k-th of a step where the counts differ. But a rank whose
-// CPU runs ahead of its GPU has other steps than one whose CPU waits, and its recording holds
-// collectives that the other's does not. So where one rank's list fits the longest one far better a
-// few places on, by the ends that must meet, it is moved.
+// sameEvents numbers the collectives of one kind and group on each rank. Equal numbers are the same
+// event: the k-th of all ranks, or the k-th of a step if the counts differ. But steps of a rank
+// whose CPU runs ahead of its GPU differ from those of a rank whose CPU waits, and its recording
+// contains other collectives. So if the ends of a rank's list coincide much better with the longest
+// list when shifted, it is shifted.
 func sameEvents(lists [][]Arrival) [][]int {
 	type place struct{ step, k int }
 	longest, even := 0, true
@@ -137,13 +138,14 @@ func sameEvents(lists [][]Arrival) [][]int {
 }
 
 const (
-	fewestPairs = 6  // from which on ends tell whether two lists fit
-	mostShift   = 16 // places
+	// number of pairs from which the ends show whether two lists fit
+	fewestPairs = 6
+	mostShift   = 16 // largest shift
 	mostPairs   = 256
 )
 
-// fit is how many places on in the reference a list belongs, where its ends fit so much better
-// there than those that are paired by number.
+// fit returns the shift of a list relative to the reference, if the ends coincide much better with
+// it than when paired by number.
 func fit(reference, list []Arrival, events, own []int) (shift int, ok bool) {
 	at := map[int]int{}
 	for k, e := range events {
@@ -174,12 +176,13 @@ func fit(reference, list []Arrival, events, own []int) (shift int, ok bool) {
 	return shift, ok
 }
 
-// betterFit is how many times less the ends of so many pairs must spread in another place: of equal
-// steps each place fits as well as the right one but for chance, which does more with few pairs.
+// betterFit returns the factor by which the spread of this many pairs' ends must decrease in
+// another position. With equal steps, every position fits equally well except for chance, which has
+// more influence with few pairs.
 func betterFit(pairs int) float64 { return max(2, 1+50/float64(pairs)) }
 
-// spread is how far from the median three of four lie: of two collectives per step that are paired
-// wrongly, half are as far off as each other. The list is left in another order.
+// spread returns the third quartile of the distances from the median. If two collectives per step
+// are paired wrongly, half of them are as far off as each other. It reorders the list.
 func spread(list []int64) int64 {
 	middle := Median(list)
 	away := make([]int64, len(list))
@@ -190,15 +193,14 @@ func spread(list []int64) int64 {
 	return away[(3*len(away)-1)/4]
 }
 
-// Clock is how far a rank's clock stands off the others', and how far that estimate spreads over
-// the collectives.
+// Clock is the offset of a rank's clock, and the spread of the estimates over the collectives.
 type Clock struct{ Offset, Spread int64 }
 
-// alignments is how often the clocks are estimated, each time from the estimate before: which ranks
-// stand in the middle of a meeting depends on how the clocks stood, and hardly does from then on.
+// alignments is the number of successive estimates of the clocks. The ranks in the middle of a
+// collective depend on the previous estimate, but hardly change after a few.
 const alignments = 3
 
-// AlignRanks moves each rank's clock so that collectives end together, and returns by how much.
+// AlignRanks shifts each rank's clock so that collectives end together, and returns the clocks.
 func AlignRanks(n int, list []*Meeting) []Clock {
 	clocks := make([]Clock, n)
 	off := make([][]int64, n)
@@ -240,7 +242,7 @@ func AlignRanks(n int, list []*Meeting) []Clock {
 	return clocks
 }
 
-// Last is the position in a meeting of who came last, and the first arrival.
+// Last returns the index of the last rank to arrive, and the time of the first arrival.
 func (m *Meeting) Last() (last int, first int64) {
 	first = m.Starts[0]
 	for i, s := range m.Starts {
@@ -252,27 +254,27 @@ func (m *Meeting) Last() (last int, first int64) {
 	return last, first
 }
 
-// Blame is how long ranks waited, and for whom.
+// Blame holds the time that ranks waited, and the ranks that they waited for.
 type Blame struct {
-	Waits  []float64   // ns, by the rank that waits
+	Waits  []float64   // ns, by waiting rank
 	Caused []float64   // ns, by the rank that is waited for, mean over the others
-	Last   []int       // collectives at which a rank came last
-	By     [][]float64 // of Caused, each replicate's part: by rank, then by step or collective
-	Late   [][]float64 // how late a rank comes behind the middle of the others, likewise; negative is early
-	ByStep bool        // the replicates are steps
-	Steps  []int       // which, where they are
+	Last   []int       // number of collectives at which a rank arrived last
+	By     [][]float64 // parts of Caused: by rank, then by step or collective
+	Late   [][]float64 // delay relative to the others' median, likewise; negative is early
+	ByStep bool        // the second index is the step
+	Steps  []int       // the steps' numbers, if ByStep
 }
 
-// surer is how many times as sure Student's test must be where it pools the ranks' noise: it takes
-// the noise for normal, and what a machine does has longer tails.
+// surer is the factor by which Student's test must be more certain if it pools the ranks' noise.
+// The test assumes normal noise, but a machine's noise has longer tails.
 const surer = 3
 
-// minReplicates is from how many steps on steps are what a rank is compared over; with fewer the
-// collectives are.
+// minReplicates is the number of steps from which ranks are compared by steps; with fewer steps
+// they are compared by collectives.
 const minReplicates = 3
 
-// Blamed books every wait on the rank that came last. Collectives overlap, and a moment of waiting
-// for two of them is one moment: unions, not sums. Lateness within the clocks' spread is no wait.
+// Blamed attributes every wait to the rank that arrived last. Collectives overlap, and a moment of
+// waiting for two of them counts once. Lateness within the clocks' spread is no wait.
 func Blamed(clocks []Clock, list []*Meeting) *Blame {
 	n := len(clocks)
 	b := &Blame{Waits: make([]float64, n), Caused: make([]float64, n), Last: make([]int, n), By: make([][]float64, n), Late: make([][]float64, n)}
@@ -342,7 +344,7 @@ func Blamed(clocks []Clock, list []*Meeting) *Blame {
 	return b
 }
 
-// middles is, for each rank of a meeting, when the others came in the middle.
+// middles returns, for each rank of a meeting, the median arrival of the other ranks.
 func (m *Meeting) middles() []int64 {
 	order := make([]int, len(m.Starts))
 	for j := range order {
@@ -364,14 +366,13 @@ func (m *Meeting) middles() []int64 {
 	return out
 }
 
-// StandsOut is the probability that chance alone makes a rank as late as this one is: by Student's
-// test of how far it comes behind the middle of the others, step by step, or by how often it is
-// the latest where every rank is equally likely to be. The middle does not move when another rank
-// has a bad step. Steps are few, so how much lateness varies is taken from all ranks together,
-// unless this one's varies more. Both tests are corrected for having picked one of all ranks.
-// Chance alone makes some rank last in two of four steps most of the time, and this tells. What
-// slows a machine down lasts for more than one step: such steps are no replicates of their own, and
-// count together.
+// StandsOut returns the probability that chance alone makes a rank as late as this one. It is the
+// better of two tests: Student's test of its delay relative to the others' median, step by step,
+// and a test of how often it is last if every rank is equally likely to be. The median does not
+// move when another rank has a bad step. As steps are few, the variance of delays is pooled over
+// all ranks, unless this rank's is larger. Both tests are corrected for selecting one of all ranks:
+// by chance alone, some rank is usually last in two of four steps. A slow machine affects several
+// consecutive steps, so correlated neighbouring steps count together as one replicate.
 func (b *Blame) StandsOut(rank int) float64 {
 	ranks := len(b.Late)
 	together := replicateSteps(b.Late[rank])
@@ -415,7 +416,7 @@ func (b *Blame) StandsOut(rank int) float64 {
 	return min(1, float64(ranks)*min(p, binomialTail(trials, latest, 1/float64(ranks))))
 }
 
-// middleOfOthers is the median of a step's figures on all ranks but one.
+// middleOfOthers returns the median of a step's figures on all ranks but one.
 func middleOfOthers(series [][]float64, rank, step int) float64 {
 	var others []float64
 	for r := range series {
@@ -430,7 +431,7 @@ func middleOfOthers(series [][]float64, rank, step int) float64 {
 	return (others[(len(others)-1)/2] + others[len(others)/2]) / 2
 }
 
-// variance of a sample; 0 for fewer than two.
+// variance returns a sample's variance, or 0 for fewer than two values.
 func variance(series []float64) float64 {
 	_, se := stats.MeanSE(series)
 	if len(series) < 2 {
@@ -439,9 +440,9 @@ func variance(series []float64) float64 {
 	return se * se * float64(len(series))
 }
 
-// Exceeds is the probability that chance alone makes the ranks wait as they do where they wait no
-// longer than this per step, ns: by Student's test over the steps, of all ranks together. Where the
-// replicates are collectives it is not told and 0.
+// Exceeds returns the probability that chance alone makes the ranks wait this long if they would
+// otherwise wait at most ns per step: by Student's test over the steps, of all ranks together. It
+// returns 0 if the replicates are collectives.
 func (b *Blame) Exceeds(ns float64) float64 {
 	if len(b.By) == 0 || !b.ByStep {
 		return 0
@@ -461,9 +462,9 @@ func (b *Blame) Exceeds(ns float64) float64 {
 	return stats.PairedTest(limit, all)
 }
 
-// Without is the blame without what the machine did: in each step, what a rank lost in its
-// operators beyond the others' loss is taken off the waits that it caused. It is the blame itself
-// where that loss is not known.
+// Without returns the blame without the machine's influence: in each step, a rank's excess time in
+// operators beyond the others' is subtracted from the waits that it caused. If jitter is nil, it
+// returns b.
 func (b *Blame) Without(jitter [][]float64) *Blame {
 	if jitter == nil || !b.ByStep {
 		return b
@@ -490,8 +491,9 @@ func (b *Blame) Without(jitter [][]float64) *Blame {
 	return out
 }
 
-// replicateSteps is how many steps in a row count as one, by how alike neighbours are: with a
-// correlation of r as many as make the sum's variance that of so many fewer draws, (1+r)/(1-r).
+// replicateSteps returns the number of consecutive steps that count as one replicate, by their
+// correlation r: the sum of correlated steps has the variance of a sum of fewer independent steps,
+// by the factor (1+r)/(1-r).
 func replicateSteps(series []float64) int {
 	n := len(series)
 	mean, _ := stats.MeanSE(series)
@@ -509,7 +511,7 @@ func replicateSteps(series []float64) int {
 	return max(1, min(n/minReplicates, int(math.Ceil((1+r)/(1-r)))-1))
 }
 
-// grouped is the mean of each so many neighbours; what is left over joins the last.
+// grouped returns the means of groups of consecutive values. The last group takes the remainder.
 func grouped(series []float64, together int) []float64 {
 	n := max(1, len(series)/together)
 	out, counts := make([]float64, n), make([]float64, n)
@@ -524,7 +526,7 @@ func grouped(series []float64, together int) []float64 {
 	return out
 }
 
-// binomialTail is the chance of k or more successes in n trials.
+// binomialTail returns the probability of k or more successes in n trials.
 func binomialTail(n, k int, p float64) float64 {
 	if k <= 0 || n == 0 {
 		return 1

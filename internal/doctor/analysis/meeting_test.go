@@ -73,7 +73,7 @@ func (g job) named(ranks [][]Arrival) int {
 	return worst
 }
 
-// Two hundred jobs of 2 to 64 ranks: chance names nobody, and who costs more than 5 % is named.
+// Two hundred jobs of 2 to 64 ranks: no rank is named by chance, and a rank that costs over 5 % is.
 func TestSimulatedJobs(t *testing.T) {
 	r := rand.New(rand.NewPCG(34, 2))
 	alarms, clean, found, costly := 0, 0, 0, 0
@@ -106,8 +106,8 @@ func TestSimulatedJobs(t *testing.T) {
 	}
 }
 
-// Recordings that begin and end at other collectives, in steps of their own, are matched event by
-// event all the same: the ends meet at one place alone.
+// Recordings that begin and end at different collectives, with different steps, are still matched
+// event by event, because the ends coincide at one shift only.
 func TestRecordingsThatBeginElsewhere(t *testing.T) {
 	r := rand.New(rand.NewPCG(34, 4))
 	for range 200 {
@@ -194,8 +194,8 @@ func TestEqualStepsStayInPlace(t *testing.T) {
 	}
 }
 
-// Noise as large as the lateness that counts names nobody either: two thousand jobs without a
-// straggler, few steps among them.
+// Noise as large as a significant lateness does not name a rank either: two thousand jobs without a
+// straggler, some of them with few steps.
 func TestChanceNamesNobody(t *testing.T) {
 	r := rand.New(rand.NewPCG(34, 3))
 	alarms := 0
@@ -212,8 +212,8 @@ func TestChanceNamesNobody(t *testing.T) {
 	}
 }
 
-// Stragglers by how much they do and how noisy the others are, in six steps with a hiccup now and
-// then: few that cost over 5 % are missed, and hardly a rank is named in jobs without one.
+// Stragglers of several sizes and noise levels, in six steps with a rare hiccup: few that cost over
+// 5 % are missed, and hardly any rank is named in jobs without one.
 func TestStragglersInSixNoisySteps(t *testing.T) {
 	const jobs = 200
 	for _, c := range []struct {
@@ -255,8 +255,8 @@ func TestStragglersInSixNoisySteps(t *testing.T) {
 	}
 }
 
-// A rank is as late as it comes behind the middle of the others, whoever comes last, and early
-// where it comes before; collectives under way at one time count once.
+// A rank is late or early relative to the others' median, for any last rank. Overlapping
+// collectives count once.
 func TestLateness(t *testing.T) {
 	meet := func(number, step int, starts ...int64) *Meeting {
 		m := &Meeting{Kind: "all_reduce", Number: number, Starts: starts}
@@ -268,7 +268,7 @@ func TestLateness(t *testing.T) {
 	}
 	list := []*Meeting{
 		meet(1, 0, 10, 20, 40, 90),
-		meet(2, 1, 100, 130, 110, 120), meet(3, 1, 105, 125, 108, 200), // while the second is under way
+		meet(2, 1, 100, 130, 110, 120), meet(3, 1, 105, 125, 108, 200), // during the second one
 		meet(4, 2, 300, 300, 300, 300),
 		{Kind: "all_reduce", Number: 5, Ranks: []int{1, 3}, Starts: []int64{400, 430}, Items: []Arrival{{Step: 3}, {Step: 3}}},
 	}
@@ -355,7 +355,7 @@ func TestArrivalIsTheEndOfTheCopy(t *testing.T) {
 	}
 }
 
-// Neighbours that are alike are one replicate, and those that are not are two.
+// Correlated neighbours are one replicate; independent ones are two.
 func TestReplicateSteps(t *testing.T) {
 	for _, c := range []struct {
 		series []float64
@@ -392,7 +392,7 @@ func TestReplicateSteps(t *testing.T) {
 	}
 }
 
-// The machine's part of the waits is what a late rank lost in its operators beyond the others.
+// The machine's part of the waits is a late rank's excess time in operators beyond the others'.
 func TestBlameWithoutTheMachine(t *testing.T) {
 	b := &Blame{By: [][]float64{{4, 0}, {0, 6}}, Late: [][]float64{{4, -6}, {-4, 6}}, Caused: []float64{4, 6}, ByStep: true, Steps: []int{0, 1}}
 	for _, c := range []struct {
@@ -404,7 +404,7 @@ func TestBlameWithoutTheMachine(t *testing.T) {
 		{[][]float64{{0, 0}, {0, 0}}, "[[4 0] [0 6]] [4 6]", "[[4 -6] [-4 6]]"},
 		{[][]float64{{4, 0}, {0, 6}}, "[[0 0] [0 0]] [0 0]", "[[0 0] [0 0]]"},
 		{[][]float64{{9, 0}, {0, 1}}, "[[0 0] [0 5]] [0 5]", "[[-5 -5] [5 5]]"},   // no more than there was; without it the other is late
-		{[][]float64{{0, 6}, {4, 0}}, "[[4 0] [0 6]] [4 6]", "[[8 -12] [-8 12]]"}, // the one that waits lost it, and hid how late the other is
+		{[][]float64{{0, 6}, {4, 0}}, "[[4 0] [0 6]] [4 6]", "[[8 -12] [-8 12]]"}, // the waiting rank lost the time, which hid the delay of the other
 		{[][]float64{{3, 1}, {1, 4}}, "[[2 0] [0 3]] [2 3]", "[[2 -3] [-2 3]]"},   // beyond the others
 		{[][]float64{{-1, 0}, {1, 0}}, "[[4 0] [0 6]] [4 6]", "[[6 -6] [-6 6]]"},  // what it gained is no loss
 		{[][]float64{{4}, {0}}, "[[4 0] [0 6]] [4 6]", "[[4 -6] [-4 6]]"},         // a step without operators

@@ -8,10 +8,10 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// Memory over time is what the framework's allocator tells with profile_memory: each piece taken or
-// given back, with its address. Who holds it follows from replaying these: a piece belongs to the
-// outermost operator that was open on its thread when it was taken, until its address is given
-// back. What the total holds beyond such pieces was taken before the recording began.
+// Memory over time is recorded by the framework's allocator with profile_memory: each allocation
+// and release, with its address. Replaying them gives the holders: an allocation belongs to the
+// outermost operator on its thread at that time, until its address is freed. The rest of the total
+// was allocated before the recording began.
 
 // MemoryLevel is a point of the memory's timeline.
 type MemoryLevel struct {
@@ -19,30 +19,30 @@ type MemoryLevel struct {
 	MB float64 `json:"mb"`
 }
 
-// MemoryPeak is the moment at which most memory is allocated, and who holds it then.
+// MemoryPeak is the time at which most memory is allocated, and the holders of the memory.
 type MemoryPeak struct {
 	Device   string         `json:"device"` // "GPU 0", or "host"
 	MS       float64        `json:"ms"`     // since the first step
 	MB       float64        `json:"mb"`
-	BeforeMB float64        `json:"before_mb"`          // of that, taken before the recording
-	GrowsMB  float64        `json:"grows_mb,omitempty"` // per step, where every step ends with more than the one before
+	BeforeMB float64        `json:"before_mb"`          // the part allocated before the recording
+	GrowsMB  float64        `json:"grows_mb,omitempty"` // per step, if the memory at the end grows in every step
 	Holders  []MemoryHolder `json:"holders"`
 }
 
-// MemoryHolder is the pieces that operators of one name took and nobody has given back.
+// MemoryHolder sums the memory that operators of one name allocated and that is not freed.
 type MemoryHolder struct {
 	What   string  `json:"what"`
 	Phase  string  `json:"phase"` // forward, backward or optimizer
 	MB     float64 `json:"mb"`
 	Pieces int     `json:"pieces"`
-	Where  string  `json:"where,omitempty"` // in the code, where Python's frames were recorded
+	Where  string  `json:"where,omitempty"` // in the code, if Python's frames were recorded
 }
 
 const (
-	// memoryPoints bounds the memory's timeline in a report.
+	// memoryPoints limits the points of a report's timeline.
 	memoryPoints = 400
 	shownHolders = 8
-	// growing is the part of the peak by which a step must end with more than the one before.
+	// growing is the fraction of the peak by which memory must grow in every step.
 	growing = 0.001
 )
 
@@ -52,8 +52,8 @@ type pool struct {
 	device uint16
 }
 
-// memory is the timeline of the device that holds most, without a GPU of the host, and its peak
-// inside the steps.
+// memory returns the timeline of the device with the largest peak, or of the host without a GPU,
+// and its peak inside the steps.
 func (a *Analysis) memory() ([]MemoryLevel, *MemoryPeak) {
 	tops := map[pool]int64{}
 	for i := range a.Memory.Len() {
@@ -70,7 +70,7 @@ func (a *Analysis) memory() ([]MemoryLevel, *MemoryPeak) {
 	var best pool
 	found := false
 	for p, top := range tops {
-		// a GPU's memory before the host's, then the fuller, then the first
+		// a GPU's memory before the host's, then the larger peak, then the first device
 		if !found || cmp.Or(boolOrder(best.host, p.host), cmp.Compare(top, tops[best]), cmp.Compare(best.device, p.device)) > 0 {
 			best, found = p, true
 		}
@@ -84,7 +84,7 @@ func (a *Analysis) memory() ([]MemoryLevel, *MemoryPeak) {
 	return a.levels(list), a.peak(list, best)
 }
 
-// boolOrder is positive where x is true and y is not.
+// boolOrder returns a positive number if x is true and y is false.
 func boolOrder(x, y bool) int {
 	switch {
 	case x && !y:
@@ -110,7 +110,7 @@ func (a *Analysis) levels(list []*trace.Alloc) []MemoryLevel {
 	return out
 }
 
-// peak replays what was taken and given back up to the moment at which most is held.
+// peak replays allocations and releases up to the time of the peak.
 func (a *Analysis) peak(list []*trace.Alloc, p pool) *MemoryPeak {
 	at := -1
 	for i, m := range list {
@@ -183,10 +183,10 @@ func poolName(p pool) string {
 	return fmt.Sprintf("GPU %d", p.device)
 }
 
-// phase is which part of a step a moment on a thread lies in.
+// phase returns the part of a step that a time on a thread belongs to.
 func (a *Analysis) phase(th *trace.Thread, at int64) string { return a.phaseOf(OpAt(th, at), at) }
 
-// phaseOf is the part of a step that an operator, or none, belongs to at a moment.
+// phaseOf returns the part of a step that an operator, or none, belongs to at a time.
 func (a *Analysis) phaseOf(o *trace.Op, at int64) string {
 	if o != nil && trace.IsBackward(a.Names.List[o.Name].Text) {
 		return "backward"
@@ -197,8 +197,8 @@ func (a *Analysis) phaseOf(o *trace.Op, at int64) string {
 	return "forward"
 }
 
-// growth is by how much more a step ends with than the one before, in MB, where that is so for all
-// of three steps or more: memory that is never given back.
+// growth returns the mean growth in MB from one step's end to the next, if memory grows over all of
+// at least three steps: a leak.
 func (a *Analysis) growth(list []*trace.Alloc) float64 {
 	var ends []int64
 	top, i := int64(0), 0

@@ -10,29 +10,29 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// The view by module is a tree: the modules of the network, as Python's frames name them, and the
-// program's own annotations, each inside what called it. Modules of one class with one caller are
-// one line, since a network of forty equal layers is read so; the longest of them is named. The
-// backward of an operator runs on another thread, long after: autograd's numbers tell whose it is.
+// The modules form a tree: the network's modules, as Python's frames name them, and the program's
+// annotations, each inside its caller. Modules of one class with one caller are one line, so that a
+// network of forty equal layers stays readable; the longest module is named. The backward of an
+// operator runs later on another thread and is assigned by autograd's numbers.
 
-// ModuleTime is what runs inside the modules of one class at one place of the network, or inside
-// one annotation of the program's.
+// ModuleTime sums the work inside the modules of one class at one position of the tree, or inside
+// one annotation of the program.
 type ModuleTime struct {
-	Name       string  `json:"name"` // the class; the module's own name where it is the only one
+	Name       string  `json:"name"` // the class; the module's name if it is the only one
 	Depth      int     `json:"depth"`
 	Modules    int     `json:"modules,omitempty"` // of that class
 	Count      float64 `json:"count"`             // calls per step
 	CPUMS      float64 `json:"cpu_ms"`
 	GPUMS      float64 `json:"gpu_ms"`                // of the operators that start inside
-	BackwardMS float64 `json:"backward_ms,omitempty"` // of GPUMS, their backward
-	Longest    string  `json:"longest,omitempty"`     // of several modules, the one that holds most
+	BackwardMS float64 `json:"backward_ms,omitempty"` // the backward's part of GPUMS
+	Longest    string  `json:"longest,omitempty"`     // the longest of several modules
 	LongestMS  float64 `json:"longest_ms,omitempty"`
 }
 
 const (
 	modulePrefix = "nn.Module: "
 	shownModules = 24
-	// moduleShare is the part of the longest line from which a line is shown.
+	// moduleShare is the fraction of the longest line from which a line is shown.
 	moduleShare = 0.01
 )
 
@@ -41,9 +41,9 @@ type moduleNode struct {
 	parent, depth int
 	class         string
 	calls         int
-	cpu, gpu      float64 // ns, what runs inside its own included
+	cpu, gpu      float64 // ns, including modules inside
 	back          float64
-	names         map[uint32]float64 // its modules, by time on the GPU; without one on the CPU
+	names         map[uint32]float64 // its modules, by time on the GPU or, without one, on the CPU
 	kids          []int
 }
 
@@ -52,21 +52,21 @@ type moduleKey struct {
 	class  string
 }
 
-// moduleTree is the lines and how they are found.
+// moduleTree holds the lines and an index of them.
 type moduleTree struct {
 	a     *Analysis
 	nodes []moduleNode
 	index map[moduleKey]int
 }
 
-// opened is a module that is being run.
+// opened is a module that is running.
 type opened struct {
 	end  int64
 	node int
 	name uint32
 }
 
-// Modules lists the tree from its roots, the longest first.
+// Modules returns the lines in tree order, longest first.
 func (a *Analysis) Modules() []ModuleTime {
 	t := &moduleTree{a: a, nodes: []moduleNode{{depth: -1}}, index: map[moduleKey]int{}}
 	backward := a.backwardOf()
@@ -78,14 +78,14 @@ func (a *Analysis) Modules() []ModuleTime {
 	return out
 }
 
-// call is a module or an annotation while it ran.
+// moduleCall is one call of a module or an annotation.
 type moduleCall struct {
 	trace.Span
 	name  uint32
 	class string
 }
 
-// calledOn lists the modules and annotations of a thread inside the steps, in time order.
+// calledOn returns the calls of a thread inside the steps, in time order.
 func (a *Analysis) calledOn(th *trace.Thread) []moduleCall {
 	var out []moduleCall
 	for i := range th.Frames.Len() {
@@ -107,7 +107,7 @@ func (a *Analysis) calledOn(th *trace.Thread) []moduleCall {
 	return out
 }
 
-// classOf takes the number off a module's name: Linear_3 is a Linear.
+// classOf removes the number from a module's name: Linear_3 is a Linear.
 func classOf(s string) string {
 	if i := strings.LastIndexByte(s, '_'); i > 0 && isNumber(s[i+1:]) {
 		return s[:i]
@@ -115,7 +115,7 @@ func classOf(s string) string {
 	return s
 }
 
-// walk follows a thread through its modules and gives each operator to those that are open.
+// walk follows a thread's calls and adds each operator to the modules that are running.
 func (t *moduleTree) walk(th *trace.Thread, calls []moduleCall, backward map[*trace.Op]float64) {
 	if len(calls) == 0 {
 		return
@@ -159,8 +159,8 @@ func (t *moduleTree) walk(th *trace.Thread, calls []moduleCall, backward map[*tr
 	open(calls[len(calls)-1].Start)
 }
 
-// node is the line of a call inside those that are open. One inside another of its own class, as a
-// module that calls itself, keeps the line of the outer one.
+// node returns the line of a call inside the running modules. A recursive call of the same class
+// uses the line of the outer one.
 func (t *moduleTree) node(stack []opened, c *moduleCall) int {
 	parent := 0
 	if len(stack) > 0 {
@@ -180,7 +180,7 @@ func (t *moduleTree) node(stack []opened, c *moduleCall) int {
 	return n
 }
 
-// weight is what a line is ordered by.
+// weight returns the value that lines are sorted by.
 func (t *moduleTree) weight(n int) float64 {
 	if len(t.a.Devices) > 0 {
 		return t.nodes[n].gpu
@@ -188,8 +188,8 @@ func (t *moduleTree) weight(n int) float64 {
 	return t.nodes[n].cpu
 }
 
-// list appends the lines below one, as far as they are worth a line. What lies deepest is left out
-// first where there are too many.
+// list appends the lines below root that are long enough. If there are too many, it leaves out the
+// deepest first.
 func (t *moduleTree) list(root int, out *[]ModuleTime) {
 	top := 0.0
 	for _, k := range t.nodes[root].kids {
@@ -244,8 +244,8 @@ func (t *moduleTree) lines(n int, shown map[int]bool, out *[]ModuleTime) {
 	}
 }
 
-// backwardOf is the GPU time of the backward of each operator: a node carries the number of the
-// operator that made it, or of one of the nodes that this operator made after it.
+// backwardOf returns the GPU time of the backward of each operator. A backward node has the number
+// of the operator that made it, or of a node that the operator made later.
 func (a *Analysis) backwardOf() map[*trace.Op]float64 {
 	var walked bool
 	for _, th := range a.Threads {
@@ -256,7 +256,7 @@ func (a *Analysis) backwardOf() map[*trace.Op]float64 {
 	if !walked {
 		return nil
 	}
-	var made []*trace.Op // of the thread that makes most nodes: numbers are counted thread by thread
+	var made []*trace.Op // of the thread with most nodes, because each thread counts separately
 	for _, th := range a.Threads {
 		var list []*trace.Op
 		a.eachOn(th, func(_ int, o *trace.Op) {

@@ -6,16 +6,16 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// Ranks with the same work run the same operators. A rank whose operators all take longer,
-// whatever they do, has a slower core, or one that other programs use too.
+// Ranks with the same work run the same operators. A rank whose operators of all kinds take longer
+// has a slower core, or a core that other programs use too.
 
 const (
-	paceRuns  = 8   // an operator with fewer runs tells nothing of a core
-	paceKept  = 256 // runs of an operator that are looked at
-	paceKinds = 12  // fewer operators tell nothing of a rank
+	paceRuns  = 8   // an operator with fewer runs is ignored
+	paceKept  = 256 // largest number of runs of an operator that are used
+	paceKinds = 12  // fewer operators do not describe a rank
 )
 
-// Pace is how long each operator takes in the middle of its runs, ns, by name.
+// Pace returns the median duration of each operator in ns, by name.
 func (a *Analysis) Pace() map[string]float64 {
 	if a.pace != nil {
 		return a.pace
@@ -35,8 +35,8 @@ func (a *Analysis) Pace() map[string]float64 {
 	return a.pace
 }
 
-// Slower is how many times as long a rank's operators take as those of the others: in the middle of
-// all kinds, and at the quarter points. kinds is 0 where too few can be compared.
+// Slower returns the ratio of a rank's operator durations to the other ranks': the median over all
+// kinds, and the quartiles. kinds is 0 if too few can be compared.
 func Slower(ranks []*Analysis, of int) (middle, low, high float64, kinds int) {
 	var times []float64
 	for name, own := range ranks[of].Pace() {

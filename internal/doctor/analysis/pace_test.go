@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A rank on a slower core is told from one with one slow operator, and from few operators.
+// A rank on a slower core differs from a rank with one slow operator, and needs enough operators.
 func TestSlower(t *testing.T) {
 	rank := func(kinds int, times func(kind int) float64) *Analysis {
 		a := &Analysis{pace: map[string]float64{}}

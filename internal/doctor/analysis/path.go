@@ -9,19 +9,19 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// The critical path in order shows the median step from its start to its end: work by the part
-// of the step that issued it, and between these the pauses, each with what it waits for, and
-// exposed communication. Its parts follow one another without a gap and add up to the step.
+// The critical path in order describes the median step from its start to its end: work by the part
+// of the step that issued it, pauses by their cause, and exposed communication. Its segments are
+// contiguous and add up to the step.
 
-// PathLeg is one leg of the critical path of the middle step.
+// PathLeg is one segment of the critical path of the median step.
 type PathLeg struct {
 	AtMS   float64    `json:"at_ms"` // since the step's start
 	MS     float64    `json:"ms"`
 	Share  float64    `json:"share"`         // of the step
 	Part   string     `json:"part"`          // forward, backward, optimizer, communication, or wait
-	Busy   float64    `json:"busy_share"`    // of the leg, in which the GPU works; without one the main thread
+	Busy   float64    `json:"busy_share"`    // fraction of the segment in which the GPU or, without one, the main thread works
 	Pieces int        `json:"pieces"`        // kernels and copies, or operators
-	Top    []LegShare `json:"top,omitempty"` // what they compute, by their time
+	Top    []LegShare `json:"top,omitempty"` // the largest kinds of work
 	Waits  string     `json:"waits_for,omitempty"`
 	Where  string     `json:"where,omitempty"`
 
@@ -29,14 +29,15 @@ type PathLeg struct {
 	labels     map[string]float64
 }
 
-// LegShare is one kind of work of a leg.
+// LegShare is one kind of work in a segment.
 type LegShare struct {
 	What  string  `json:"what"`
-	Share float64 `json:"share"` // of the leg's work
+	Share float64 `json:"share"` // of the segment's work
 }
 
 const (
-	// legShare is the part of a step from which a pause, or a change of its part, is a leg.
+	// legShare is the fraction of a step from which a pause, or another part of the step, is a
+	// segment.
 	legShare = 0.02
 	legTop   = 2
 )
@@ -48,7 +49,7 @@ type pieceOfPath struct {
 	comm        bool
 }
 
-// pathInOrder is the middle step's path.
+// pathInOrder returns the median step's path.
 func (a *Analysis) pathInOrder() []PathLeg {
 	step := a.middleStep()
 	w := a.Steps[step]
@@ -61,7 +62,7 @@ func (a *Analysis) pathInOrder() []PathLeg {
 	} else if a.Main != nil {
 		list, pauses = a.hostPath(w)
 	}
-	alone := map[int64]bool{} // starts of the stretches that are communication's alone
+	alone := map[int64]bool{} // starts of the intervals with communication only
 	for _, b := range bare {
 		alone[b.Start] = true
 	}
@@ -104,8 +105,8 @@ func (a *Analysis) pathInOrder() []PathLeg {
 	return legs
 }
 
-// bareComm is the wide stretches in which communication runs and no other work does. Two with
-// something short between them are one.
+// bareComm returns the wide intervals in which only communication runs. It merges two that have
+// only a short piece between them.
 func bareComm(list []pieceOfPath, wide float64) []trace.Span {
 	var comm, other []trace.Span
 	for _, p := range list {
@@ -132,8 +133,8 @@ func bareComm(list []pieceOfPath, wide float64) []trace.Span {
 	return out
 }
 
-// fill counts what runs in each leg: a piece belongs to every leg that it reaches into, and to the
-// one in which it starts as a piece.
+// fill sums the work in each segment. A piece counts its time in every segment that it overlaps,
+// and its number in the segment in which it starts.
 func fill(legs []PathLeg, list []pieceOfPath) {
 	for i := range legs {
 		l := &legs[i]
@@ -160,7 +161,7 @@ func fill(legs []PathLeg, list []pieceOfPath) {
 	}
 }
 
-// middleStep is the step of middle length, the first of those.
+// middleStep returns the first step of median length.
 func (a *Analysis) middleStep() int {
 	order := make([]int, len(a.Steps))
 	for i := range order {
@@ -172,7 +173,7 @@ func (a *Analysis) middleStep() int {
 	return order[(len(order)-1)/2]
 }
 
-// gpuPath is the work of the first device inside a window, by the part that issued it.
+// gpuPath returns the work of the first device inside a window, by the part that issued it.
 func (a *Analysis) gpuPath(w trace.Window) []pieceOfPath {
 	var out []pieceOfPath
 	for _, i := range a.Devices[0].Works {
@@ -195,7 +196,7 @@ func (a *Analysis) gpuPath(w trace.Window) []pieceOfPath {
 	return out
 }
 
-// hostPath is the operators of the main thread inside a window, and the pauses between them.
+// hostPath returns the operators of the main thread inside a window, and the pauses between them.
 func (a *Analysis) hostPath(w trace.Window) ([]pieceOfPath, []trace.Span) {
 	var out []pieceOfPath
 	var pauses []trace.Span
@@ -219,12 +220,12 @@ func (a *Analysis) hostPath(w trace.Window) ([]pieceOfPath, []trace.Span) {
 	return out, pauses
 }
 
-// legsOf splits a stretch without a wide pause where the part of the step changes for long.
+// legsOf splits an interval without a wide pause where the part of the step changes for long.
 func legsOf(s trace.Span, list []pieceOfPath, wide float64) []PathLeg {
 	legs := []PathLeg{{start: s.Start, end: s.End}}
 	for i := range list {
 		p := &list[i]
-		if p.comm { // it runs beside the others, whoever issued it
+		if p.comm { // communication overlaps the other parts
 			continue
 		}
 		if last := &legs[len(legs)-1]; last.Part != p.part {
@@ -240,7 +241,7 @@ func legsOf(s trace.Span, list []pieceOfPath, wide float64) []PathLeg {
 	return legs
 }
 
-// lasts is how long the first piece's part goes on.
+// lasts returns the time for which the first piece's part of the step continues.
 func lasts(list []pieceOfPath, end int64) float64 {
 	for i := range list {
 		if list[i].part != list[0].part {
@@ -251,7 +252,7 @@ func lasts(list []pieceOfPath, end int64) float64 {
 	return float64(end - list[0].Start)
 }
 
-// finish turns a leg's sums into shares.
+// finish converts a segment's sums to shares.
 func (l *PathLeg) finish(w trace.Window) {
 	ns := float64(l.end - l.start)
 	l.AtMS, l.MS, l.Share = float64(l.start-w.Start)/1e6, ns/1e6, ns/float64(w.End-w.Start)

@@ -7,28 +7,28 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// A step is a window of time. The profiler marks it on the CPU. If the CPU runs ahead, the work
-// of the GPU at that time belongs to an earlier step, so the GPU's own windows are used: from
-// the end of one step's last kernel to the end of the next one's. Both lists have one entry per
-// step, in order, and entry i of both is the same step.
+// A step is a window of time. The profiler marks it on the CPU. If the CPU runs ahead, the GPU's
+// work in that window belongs to an earlier step. Then the GPU's windows are used: from the end of
+// one step's last kernel to the end of the next one's. Both lists have one entry per step, in
+// order, and entry i of both is the same step.
 
 const (
-	// aheadShare is how far the GPU's end of a step must lie behind the CPU's, as a share of the step,
-	// for the CPU to count as ahead in it. A step that ends with a wait has none; one that ends with
-	// its last launches trails by what is in the queue.
+	// aheadShare is the delay of the GPU's end of a step behind the CPU's, as a fraction of the
+	// step, from which the CPU is ahead in the step. A step that ends with a wait has no delay. A
+	// step that ends with its last launches has the delay of the queue.
 	aheadShare = 0.30
-	// aheadSteps is the part of the steps in which that must be so.
+	// aheadSteps is the fraction of the steps in which the CPU must be ahead.
 	aheadSteps = 0.33
 )
 
-// setPeriod picks the windows that the figures are measured in.
+// setPeriod determines the windows that the figures are computed in.
 func (a *Analysis) setPeriod() {
 	if !a.Marked || a.GPU.Len() == 0 {
 		return
 	}
 	type issued struct {
 		first, last int64
-		stream      uint32 // of the first
+		stream      uint32 // of the first kernel
 		device      uint16
 		n           int
 	}
@@ -65,10 +65,10 @@ func (a *Analysis) setPeriod() {
 	windows := make([]trace.Window, len(by))
 	from := a.firstOf(by[0].first, by[0].stream, by[0].device)
 	if before := a.endBefore(a.CPUSteps[0].Start, by[0].device); before > from && before < by[0].last {
-		from = before // a kernel of another stream may start while the step before still runs
+		from = before // a kernel of another stream may start during the previous step
 	}
 	for i, b := range by {
-		if b.last <= from { // work of no length
+		if b.last <= from { // work of zero length
 			return
 		}
 		windows[i] = trace.Window{Start: from, End: b.last}
@@ -77,7 +77,7 @@ func (a *Analysis) setPeriod() {
 	a.Steps, a.Ahead = windows, true
 }
 
-// endBefore is when the last kernel ends that was issued before a moment, on a device.
+// endBefore returns the end of the last kernel on a device that was issued before a time.
 func (a *Analysis) endBefore(at int64, device uint16) int64 {
 	var end int64
 	for i := range a.GPU.Len() {
@@ -92,9 +92,8 @@ func (a *Analysis) endBefore(at int64, device uint16) int64 {
 	return end
 }
 
-// firstOf is where the first step's work begins: at its first kernel, or at a copy that stands
-// before it in the same stream. A copy of another stream may have been sent while work from before
-// still ran.
+// firstOf returns the start of the first step's work: its first kernel, or a copy before it in the
+// same stream. A copy in another stream may belong to work from before the step.
 func (a *Analysis) firstOf(kernel int64, stream uint32, device uint16) int64 {
 	for i := range a.GPU.Len() {
 		g := a.GPU.At(i)
@@ -113,8 +112,8 @@ func (a *Analysis) firstOf(kernel int64, stream uint32, device uint16) int64 {
 	return kernel
 }
 
-// leaveColdStepsOut takes the steps of a start out of the measurement where enough warm ones
-// are left, and returns how many it took. Only leading steps can be cold.
+// leaveColdStepsOut removes leading warm-up steps from the measurement if enough steps remain. It
+// returns their number.
 func (a *Analysis) leaveColdStepsOut() int {
 	if !a.Marked || len(a.CPUSteps) < 3 {
 		return 0
@@ -140,21 +139,22 @@ func (a *Analysis) leaveColdStepsOut() int {
 }
 
 const (
-	// coldStep is how many times the middle step one takes that first uses of the driver make cold.
+	// coldStep is the length in median steps from which a step with first uses of the driver is
+	// warm-up.
 	coldStep = 3
-	// startStep is from how many times on it is a start for whatever reason: torch.compile at work,
-	// workers that come up, caches being filled.
+	// startStep is the length in median steps from which a leading step is warm-up for any reason:
+	// torch.compile compiles, workers start, caches are filled.
 	startStep = 10
 )
 
-// edgeShare is the part of a single step from which its edges are left out of it.
+// edgeShare is the fraction of a single step from which its edges are removed.
 const edgeShare = 0.05
 
-// cutEdges leaves the edges out of a single step. What the host does before the first GPU work and
-// after the last happens once in a recording: it does not show whether the next step would wait for
-// it, as the steps of a loop overlap. Of several steps the edges lie inside the loop. A loader's
-// fetch stays in the step, and so does the front if the first work was issued long before it ran:
-// then work that was not recorded stood before it.
+// cutEdges removes the edges of a single step. The host's activity before the first GPU work and
+// after the last happens once per recording. It does not show whether the next step would wait for
+// it, since steps of a loop overlap. With several steps the edges are inside the loop. A loader's
+// fetch remains in the step. So does the front edge if the first work was issued long before it
+// ran, after work that was not recorded.
 func (a *Analysis) cutEdges() {
 	if len(a.Steps) != 1 || a.GPU.Len() == 0 {
 		return
@@ -170,7 +170,7 @@ func (a *Analysis) cutEdges() {
 			last = max(last, min(whole.End, g.End()))
 		}
 	}
-	if begins == nil || last <= first { // no work, or work of no length
+	if begins == nil || last <= first { // no work, or work of zero length
 		return
 	}
 	least := int64(edgeShare * float64(whole.End-whole.Start))
@@ -199,7 +199,7 @@ func (a *Analysis) cutEdges() {
 	}
 }
 
-// coldIn is the time of first uses inside a window.
+// coldIn returns the time of first uses inside a window.
 func (a *Analysis) coldIn(w trace.Window) int64 {
 	var ns int64
 	for _, th := range a.Threads {
@@ -212,9 +212,9 @@ func (a *Analysis) coldIn(w trace.Window) int64 {
 	return ns
 }
 
-// markCold finds the calls that a first use of the driver, a library or a kernel makes long: a
-// hundred times the usual launch, and out of line with the other calls of their name. Calls that
-// wait or copy are long for other reasons.
+// markCold finds the calls that are long because of a first use of the driver, a library or a
+// kernel: a hundred times the usual launch, and much longer than other calls of the same name.
+// Waits and copies are long for other reasons.
 func (a *Analysis) markCold() {
 	var launches []float32
 	byName := map[uint32][]float32{}
@@ -247,7 +247,7 @@ func (a *Analysis) markCold() {
 	}
 	visit(func(c *trace.Call) {
 		c.Cold = c.Dur >= 100*usual && c.Dur > 0 && (c.Kind == trace.CallLaunch || c.Dur >= 20*own[c.Name]) &&
-			// which takes as long as its graph is large
+			// its duration depends on the size of the graph
 			!strings.Contains(a.Names.List[c.Name].Text, "GraphLaunch")
 	})
 }

@@ -6,27 +6,28 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// Product is the matrix products of one operator and one set of shapes.
+// Product sums the matrix products of one operator and one set of shapes.
 type Product struct {
 	Name   string
 	Shapes string
-	Dims   []int64 // rows, columns and depth, of batched ones of each
-	Width  int     // bytes of an element
+	Dims   []int64 // rows, columns and depth, of each product in a batch
+	Width  int     // bytes per element
 	N      int
 	NS     float64 // on the GPU
-	Flops  float64 // of one
-	Bytes  float64 // that one moves at least
+	Flops  float64 // per product
+	Bytes  float64 // lower bound of the bytes moved per product
 	Places []Place
 }
 
-// Rate is its FLOPs per ns.
+// Rate returns the FLOPs per ns.
 func (p *Product) Rate() float64 { return p.Flops * float64(p.N) / p.NS }
 
-// HalfPeak is the card's rate for products in half precision, in TFLOP/s; 0 where it is not known.
+// HalfPeak returns the GPU's rate for products in half precision, in TFLOP/s, or 0 if it is
+// unknown.
 func (a *Analysis) HalfPeak() float64 { return a.peaks().half }
 
-// Products lists the matrix products inside the steps whose shapes and kernels were recorded,
-// wherever they run: as operators of their own or inside others.
+// Products returns the matrix products inside the steps with recorded shapes and kernels, including
+// those inside other operators.
 func (a *Analysis) Products() []*Product {
 	type key struct{ name, form uint32 }
 	by := map[key]*Product{}
@@ -64,7 +65,7 @@ func (a *Analysis) Products() []*Product {
 	return out
 }
 
-// kernelsIn is the time of the kernels that calls of a thread inside a stretch started.
+// kernelsIn returns the time of the kernels that a thread's calls inside an interval started.
 func (a *Analysis) kernelsIn(th *trace.Thread, s trace.Span) float64 {
 	var ns float64
 	for i := sort.Search(th.Calls.Len(), func(i int) bool { return th.Calls.At(i).Start >= s.Start }); i < th.Calls.Len(); i++ {
@@ -82,8 +83,8 @@ func (a *Analysis) kernelsIn(th *trace.Thread, s trace.Span) float64 {
 	return ns
 }
 
-// productDims are the rows, columns and depth of a product; nil for other operators and for shapes
-// that do not fit.
+// productDims returns the rows, columns and depth of a product, or nil for other operators and for
+// shapes that do not fit.
 func productDims(name string, f *trace.Form) []int64 {
 	dims := func(i int) []int64 {
 		if i < len(f.Inputs) {
@@ -104,7 +105,7 @@ func productDims(name string, f *trace.Form) []int64 {
 	return []int64{x[len(x)-2], y[len(y)-1], x[len(x)-1]}
 }
 
-// CallsIn lists the correlation numbers of the launches that a thread makes inside a stretch.
+// CallsIn returns the correlation numbers of a thread's launches inside an interval.
 func (a *Analysis) CallsIn(th *trace.Thread, s trace.Span) []uint32 {
 	var out []uint32
 	for i := sort.Search(th.Calls.Len(), func(i int) bool { return th.Calls.At(i).Start >= s.Start }); i < th.Calls.Len(); i++ {

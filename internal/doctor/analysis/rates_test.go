@@ -18,7 +18,7 @@ func TestRatesOfCollectives(t *testing.T) {
 		t.Fatalf("%+v", b.Collectives)
 	}
 	c := b.Collectives[0]
-	// 12 MB in 600 µs is 20 GB/s, of which each of 8 links carries 1.75
+	// 12 MB in 600 µs is 20 GB/s; each of 8 links carries 1.75 times the bytes.
 	if math.Abs(c.BusGBps-35) > 1e-9 || math.Abs(c.MB-6e6/(1<<20)) > 1e-9 || math.Abs(c.MS-0.3) > 1e-9 || c.ExposedMS != 0 || c.Count != 1 || c.Kind != "all_reduce" {
 		t.Errorf("%+v", c)
 	}
@@ -48,11 +48,11 @@ func TestRatesOfCopies(t *testing.T) {
 	}
 }
 
-// What a queue holds is told at each launch: work issued before it and not finished, itself
-// included.
+// The length of a queue is measured at each launch: work issued before it and not finished,
+// including the launch itself.
 func TestQueue(t *testing.T) {
 	list := []string{ev("user_annotation", "ProfilerStep#1", 1, 0, 1000, "")}
-	for i := range 3 { // issued at 10, 20, 30; run one after the other for 100 each from 50 on
+	for i := range 3 { // issued at 10, 20, 30; run in sequence for 100 each from 50 on
 		list = append(list, ev("cuda_runtime", "cudaLaunchKernel", 1, float64(5+10*i), 5, fmt.Sprintf(`"correlation":%d`, i+1)),
 			ev("kernel", "gemm", 7, float64(50+100*i), 100, fmt.Sprintf(`"device":0,"stream":7,"correlation":%d`, i+1)))
 	}

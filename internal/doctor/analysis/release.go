@@ -1,8 +1,9 @@
 package analysis
 
-// Release frees what the comparison of a job's ranks does not need. What remains: the steps, the
-// collectives, the idle time with its causes, the first GPU's gaps, Python's frames, the time of
-// each operator, the excess of slow kernels, and, without a GPU, the main thread's operators.
+// Release frees the data that the comparison of a job's ranks does not need. The rest remains: the
+// steps, the collectives, the idle time with its causes, the first GPU's gaps, Python's frames, the
+// time of each operator, the excess of slow kernels and, without a GPU, the main thread's
+// operators.
 func (a *Analysis) Release() {
 	a.Pace()
 	a.Spikes()

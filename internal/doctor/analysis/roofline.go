@@ -9,27 +9,27 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// An operator's work follows from its shapes. Against the time that its kernels took this is a
-// rate, and against what the card can do a share of the roofline. Outermost operators whose shapes
-// were recorded count; of a backward, whose nodes have none, the operators inside. A rate of a
-// chain of kernels inside one operator is that of all of them.
+// An operator's work follows from its shapes. Divided by its kernels' time it is a rate, and
+// divided by the GPU's peak a share of the roofline. Outermost operators with recorded shapes
+// count; of a backward, whose nodes have none, the operators inside. If an operator runs several
+// kernels, the rate is over all of them.
 
-// OpRate is the operators of one name and one set of shapes.
+// OpRate sums the operators of one name and one set of shapes.
 type OpRate struct {
 	Name   string  `json:"name"`
 	Shapes string  `json:"shapes"`
 	Count  float64 `json:"count"` // per step
-	MS     float64 `json:"ms"`    // per step, on the GPU; without one on the CPU
+	MS     float64 `json:"ms"`    // per step, on the GPU or, without one, on the CPU
 	TFLOPS float64 `json:"tflop_per_s,omitempty"`
 	GBps   float64 `json:"gb_per_s,omitempty"`
-	Share  float64 `json:"roofline_share,omitempty"` // of what the card allows; 0 where that is not known
+	Share  float64 `json:"roofline_share,omitempty"` // fraction of the GPU's peak; 0 if unknown
 	Bound  string  `json:"bound,omitempty"`          // compute or memory
 }
 
-// shownRates is how many a report lists.
+// shownRates is the number of rates that a report lists.
 const shownRates = 12
 
-// Roofline lists the operators that hold most time, with their rates.
+// Roofline returns the operators with the largest time, with their rates.
 func (a *Analysis) Roofline() []OpRate {
 	type key struct{ name, form uint32 }
 	type sum struct {
@@ -75,7 +75,7 @@ func (a *Analysis) Roofline() []OpRate {
 		w := workOf(name, form)
 		each := s.ns / float64(s.n)
 		r := OpRate{Name: trace.ShortName(name), Shapes: shapesOf(form), Count: a.PerStep(float64(s.n)), MS: a.Ms(s.ns)}
-		if math.IsInf(w.flops+w.bytes, 0) { // of dimensions that nobody has
+		if math.IsInf(w.flops+w.bytes, 0) { // of invalid dimensions
 			w = opWork{}
 		}
 		r.TFLOPS, r.GBps = w.flops/each/1000, w.bytes/each
@@ -91,8 +91,8 @@ func (a *Analysis) Roofline() []OpRate {
 	return out
 }
 
-// eachInside hands on the operators with shapes that run inside a node of the backward, those
-// inside others left out. False where there are none.
+// eachInside calls add with the outermost operators with shapes inside a node of the backward. It
+// returns false if there are none.
 func (a *Analysis) eachInside(th *trace.Thread, o *trace.Op, add func(name, form uint32, ns float64)) bool {
 	any, until := false, int64(math.MinInt64)
 	for k := sort.Search(th.Inner.Len(), func(k int) bool { return th.Inner.At(k).Start >= o.Start }); k < th.Inner.Len(); k++ {

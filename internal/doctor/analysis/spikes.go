@@ -6,19 +6,19 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// On a GPU that other programs use too, a kernel sometimes takes many times as long as
-// otherwise, because the others run in between. A rank with more work, or with a slower GPU, has
-// kernels that take longer each time.
+// On a GPU that other programs use too, a kernel sometimes takes much longer, because other
+// programs' kernels run in between. Kernels of a rank with more work, or with a slower GPU, always
+// take longer.
 
 const (
-	spikeTimes = 2 // the middle of a kernel's runs, and more is a spike
-	spikeRuns  = 8 // fewer have no middle
+	spikeTimes = 2 // a duration of at least this many medians is a spike
+	spikeRuns  = 8 // kernels with fewer runs have no median
 )
 
-// Spikes is how much longer kernels run, by step, than in the middle of all of the rank's runs of
-// the same kernel with as many blocks, ns: those that take more than twice as long. Where steps
-// have such kernels anyhow, ranks with the same work have as much of it. Communication is left out:
-// it waits for others. It is nil without a GPU.
+// Spikes returns the excess time of kernels, by step, in ns: of kernels that take more than twice
+// the median of the rank's runs of the same kernel with as many blocks. If such kernels are part of
+// the program, ranks with the same work have equally many. Communication is left out, because it
+// waits for others. It returns nil without a GPU.
 func (a *Analysis) Spikes() []float64 {
 	if a.spikes != nil || len(a.Devices) == 0 {
 		return a.spikes
@@ -57,7 +57,7 @@ func (a *Analysis) Spikes() []float64 {
 		middle := Median(durs)
 		for _, r := range list {
 			if r.dur > spikeTimes*middle {
-				a.spikes[r.step] += float64(int64(r.dur - middle)) // whole: added in any order
+				a.spikes[r.step] += float64(int64(r.dur - middle)) // whole numbers, so that the sum does not depend on the order
 			}
 		}
 	}

@@ -11,14 +11,13 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// With Python's frames recorded, a cost has a place in the code: the deepest function that was on
-// the stack for most of it. Names are shown and never judged by; a renamed function changes no
-// finding.
+// If Python's frames were recorded, a cost has a place in the code: the deepest function that was
+// on the stack for most of it. Names are only shown; renaming a function changes no finding.
 
-// mostOf is the part of a cost that a function must hold to be named.
+// mostOf is the fraction of a cost that a function must have to be named.
 const mostOf = 0.5
 
-// Where names the function in which most of the places lie, or nothing.
+// Where names the function with most of the places, or returns "".
 func (a *Analysis) Where(places []Place) string {
 	th := a.pythonThread()
 	if th == nil || len(places) == 0 {
@@ -41,8 +40,8 @@ func (a *Analysis) Where(places []Place) string {
 	return a.placeOf(tree)
 }
 
-// Inside names the narrowest annotation that holds most of the places, or nothing. One that holds
-// most of the steps as well says no more than that they are the program's.
+// Inside names the narrowest annotation with most of the places, or returns "". An annotation that
+// also contains most of the steps says nothing.
 func (a *Analysis) Inside(places []Place) string {
 	if len(places) == 0 || len(a.Ranges) == 0 {
 		return ""
@@ -103,7 +102,7 @@ type codeKey struct {
 }
 
 func (t *codeTree) add(th *trace.Thread, list []trace.Span) {
-	if len(list) == 0 { // calls of no length hold nothing
+	if len(list) == 0 { // calls of zero length
 		return
 	}
 	before := make([]int64, len(list)+1)
@@ -128,7 +127,7 @@ func (t *codeTree) add(th *trace.Thread, list []trace.Span) {
 		if f.Start >= list[len(list)-1].End {
 			break
 		}
-		if f.End() <= list[0].Start { // over before it matters, and around nothing that does
+		if f.End() <= list[0].Start { // ends before the first place, so it contains none
 			continue
 		}
 		for len(stack) > 0 && stack[len(stack)-1].end <= f.Start {
@@ -156,7 +155,7 @@ func (t *codeTree) add(th *trace.Thread, list []trace.Span) {
 	}
 }
 
-// placeOf walks down while one function holds most of the time, and then up to one with a file.
+// placeOf descends while one function has most of the time, and then goes up to one with a file.
 func (a *Analysis) placeOf(t *codeTree) string {
 	at := 0
 	for {
@@ -195,17 +194,16 @@ func (a *Analysis) placeOf(t *codeTree) string {
 	return phrase.Printable(strings.Join(chain, ", called from "))
 }
 
-// chainLength is how many callers a place names.
+// chainLength is the number of callers that a place names.
 const chainLength = 3
 
-// isLibrary tells the files of PyTorch and of Python itself.
+// isLibrary reports whether a file belongs to PyTorch or to Python itself.
 func isLibrary(file string) bool {
 	return strings.HasPrefix(file, "torch/") || strings.Contains(file, "/torch/") || strings.Contains(file, "lib/python3") && !strings.Contains(file, "site-packages") ||
 		strings.HasPrefix(file, "<")
 }
 
-// codeLine reads "file.py(12): function", as PyTorch writes it, and "$file.py:12 function", as JAX
-// does.
+// codeLine parses "file.py(12): function" of PyTorch and "$file.py:12 function" of JAX.
 func codeLine(s string) (file, line, function string, ok bool) {
 	if rest, is := strings.CutPrefix(s, "$"); is {
 		place, function, _ := strings.Cut(rest, " ")

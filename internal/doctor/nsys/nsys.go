@@ -1,7 +1,7 @@
-// Package nsys reads the SQLite file that `nsys export --type sqlite` writes: the tables of GPU
-// work, of driver calls, of NVTX ranges and of the cards, by their published schema. Tables come
-// and go with the version of Nsight Systems and with what was traced; only the table of kernels or
-// of calls must exist.
+// Package nsys reads the SQLite file that `nsys export --type sqlite` writes, for package trace. It
+// reads the tables of GPU work, driver calls, NVTX ranges and GPUs, by their published schema. The
+// tables of a file depend on the version of Nsight Systems and on what was traced; only the table
+// of kernels or of calls must exist.
 package nsys
 
 import (
@@ -17,7 +17,7 @@ import (
 	"haul/internal/sqlite"
 )
 
-// Kind is what a row becomes.
+// Kind is the kind of a row.
 type Kind uint8
 
 // The kinds of rows.
@@ -29,7 +29,7 @@ const (
 	Range
 )
 
-// Row is one record; fields that its kind has not are zero.
+// Row is one record. Fields that its kind lacks are zero.
 type Row struct {
 	Kind         Kind
 	Start, End   int64 // ns
@@ -85,14 +85,14 @@ const (
 
 type file struct {
 	db    *sqlite.File
-	names map[int64]string // what the numbers of names stand for
+	names map[int64]string // names by their numbers
 	each  func(Row)
 }
 
-// fields are those of a row that were asked for, in this order.
+// fields holds the requested columns of a row, in the requested order.
 type fields []sqlite.Value
 
-// int is a number, or what stands in for one that the version of the export does not write.
+// int returns a number, or otherwise if the version of the export lacks the column.
 func (f fields) int(i int, otherwise int64) int64 {
 	if n, ok := f[i].Int(); ok {
 		return n
@@ -100,8 +100,8 @@ func (f fields) int(i int, otherwise int64) int64 {
 	return otherwise
 }
 
-// scan goes over a table where there is one. Its first columns, as many as needed, must exist: a
-// row in which one of them is null, such as work that never ended, is left out.
+// scan reads a table, if it exists. Its first `needed` columns must exist. It skips rows in which
+// one of them is null, such as work that never ended.
 func (f *file) scan(table string, needed int, columns []string, each func(fields)) error {
 	t := f.db.Table(table)
 	if t == nil {
@@ -132,7 +132,7 @@ func (f *file) strings() error {
 	})
 }
 
-// name is what a column of numbers stands for.
+// name returns the name that a column's number stands for.
 func (f *file) name(v sqlite.Value) string {
 	id, ok := v.Int()
 	if !ok {
@@ -162,7 +162,7 @@ func (f *file) graphs() error {
 	})
 }
 
-// The numbers of CUPTI's kinds of copies and of memory.
+// CUPTI's numbers of the kinds of copies and of memory.
 var copyKinds = map[int64]string{1: "HtoD", 2: "DtoH", 3: "HtoD", 4: "DtoH", 8: "DtoD", 10: "PtoP"}
 
 const (
@@ -187,8 +187,7 @@ func (f *file) sets() error {
 	})
 }
 
-// span is a row of a thread, which waits for its turn: a thread's come in the order of their
-// starts, and what holds others before them.
+// span is a row of a thread that waits to be emitted in order: by start, with enclosing rows first.
 type span struct {
 	start, end, thread, correlation int64
 	name                            string
@@ -217,7 +216,7 @@ func (f *file) calls() error {
 	return err
 }
 
-// plain takes the version off a call's name: cudaLaunchKernel_v7000, cuMemcpyAsync_ptsz.
+// plain removes the version from a call's name: cudaLaunchKernel_v7000, cuMemcpyAsync_ptsz.
 func plain(s string) string {
 	for {
 		i := strings.LastIndexByte(s, '_')
@@ -234,11 +233,11 @@ func plain(s string) string {
 
 func (f *file) ranges() error {
 	var list []span
-	labels := map[string]string{} // one string for all ranges of a name
+	labels := map[string]string{} // one string for all ranges with the same name
 	err := f.scan(rangeTable, 1, []string{"start", "end", "textId", "globalTid", "text"}, func(row fields) {
 		s := span{start: row.int(0, 0), end: row.int(1, 0), thread: row.int(3, 0)}
 		if row[1].Null() || s.end <= s.start {
-			return // a mark, or a range that was left open
+			return // a mark, or a range that was not closed
 		}
 		label, known := labels[string(row[4].Bytes())]
 		switch {
@@ -257,7 +256,7 @@ func (f *file) ranges() error {
 
 func (f *file) cards() []Card {
 	var out []Card
-	// A file without cards is read all the same: they only sharpen the advice.
+	// The list of GPUs is optional: it only makes advice more specific.
 	_ = f.scan(cardTable, 0, []string{"name", "computeMajor", "computeMinor", "smCount"}, func(row fields) {
 		out = append(out, Card{string(row[0].Bytes()), int(row.int(1, 0)), int(row.int(2, 0)), int(row.int(3, 0))})
 	})

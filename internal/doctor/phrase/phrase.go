@@ -1,5 +1,5 @@
-// Package phrase writes numbers, names and counts as people read them in a report. It knows nothing
-// of traces.
+// Package phrase formats numbers, names and counts for people. Package doctor and its rules and
+// reports use it.
 package phrase
 
 import (
@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// Size writes bytes as people read them.
+// Size formats a number of bytes.
 func Size(bytes float64) string {
 	switch {
 	case bytes >= 1<<30:
@@ -23,7 +23,7 @@ func Size(bytes float64) string {
 	return fmt.Sprintf("%.0f bytes", bytes)
 }
 
-// Count1 writes a number with its noun: 1 event, 1,536 kernels.
+// Count1 formats a number with its noun: 1 event, 1,536 kernels.
 func Count1(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -38,7 +38,7 @@ func plural(noun string) string {
 	return noun + "s"
 }
 
-// Thousands writes a whole number as people read it.
+// Thousands formats a whole number with separators.
 func Thousands(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -47,7 +47,7 @@ func Thousands(n int) string {
 	return s
 }
 
-// Figure writes milliseconds with the digits that mean something, down to the nanosecond.
+// Figure formats milliseconds with their significant digits, down to nanoseconds.
 func Figure(ms float64) string {
 	switch {
 	case ms >= 100 || ms <= -100:
@@ -61,7 +61,7 @@ func Figure(ms float64) string {
 	return strconv.FormatFloat(ms, 'f', digits, 64)
 }
 
-// PerStepCount writes how often something happens per step.
+// PerStepCount formats a count per step.
 func PerStepCount(n float64) string {
 	if n < 10 && n != float64(int(n)) {
 		return fmt.Sprintf("%.1f", n)
@@ -69,7 +69,7 @@ func PerStepCount(n float64) string {
 	return Thousands(int(n + 0.5))
 }
 
-// Percent writes a share as people say it.
+// Percent formats a share as a percentage.
 func Percent(share float64) string {
 	if share < 0.1 {
 		return fmt.Sprintf("%.1f %%", 100*share)
@@ -77,8 +77,7 @@ func Percent(share float64) string {
 	return fmt.Sprintf("%.0f %%", 100*share)
 }
 
-// Printable makes a name out of a trace fit to be shown: control characters become spaces, so that
-// none reaches a terminal.
+// Printable replaces control characters of a name by spaces, so that none reaches a terminal.
 func Printable(s string) string {
 	clean := true
 	for i := range len(s) {
@@ -98,7 +97,7 @@ func Printable(s string) string {
 	}, s)
 }
 
-// CountFew writes how often something happens per step, with its noun.
+// CountFew formats a count per step with its noun.
 func CountFew(n float64, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -8,9 +8,9 @@ import (
 	"haul/internal/doctor/phrase"
 )
 
-// write prints the numbers for a person.
+// write writes the figures for people.
 func write(b *analysis.Breakdown, p func(format string, args ...any)) {
-	if len(b.GPUs) > 0 { // the critical path tells the same of a job without one
+	if len(b.GPUs) > 0 { // for a job without a GPU the critical path has the same figures
 		p("\nThe step's time")
 		for _, s := range []struct {
 			what  string
@@ -53,7 +53,7 @@ func write(b *analysis.Breakdown, p func(format string, args ...any)) {
 	writeMemory(b, p)
 }
 
-// writeMemory prints how much memory is allocated, and who holds it when it is most.
+// writeMemory writes the allocated memory and its holders at the peak.
 func writeMemory(b *analysis.Breakdown, p func(format string, args ...any)) {
 	if len(b.Memory) == 0 {
 		return
@@ -83,7 +83,7 @@ func writeMemory(b *analysis.Breakdown, p func(format string, args ...any)) {
 	}
 }
 
-// writeGraphs prints what replayed graphs run, by the operators of their capture.
+// writeGraphs writes the work of replayed graphs, by the operators of their capture.
 func writeGraphs(b *analysis.Breakdown, p func(format string, args ...any)) {
 	for _, g := range b.Graphs {
 		p("\nA graph of %s, replayed %s per step, %s ms", phrase.Count1(g.Kernels, "piece")+" of work", phrase.CountFew(g.Replays, "time"), phrase.Figure(g.MS))
@@ -109,7 +109,7 @@ func writeGraphs(b *analysis.Breakdown, p func(format string, args ...any)) {
 	}
 }
 
-// writePath prints the middle step's critical path from its start to its end.
+// writePath writes the median step's critical path from its start to its end.
 func writePath(b *analysis.Breakdown, p func(format string, args ...any)) {
 	if len(b.Order) == 0 {
 		return
@@ -147,7 +147,7 @@ func writePath(b *analysis.Breakdown, p func(format string, args ...any)) {
 	}
 }
 
-// beside says what runs while communication does.
+// beside names the work that overlaps communication.
 func beside(l analysis.PathLeg) string {
 	if l.Pieces > 1 || len(l.Top) > 1 {
 		return "next to nothing"
@@ -155,7 +155,7 @@ func beside(l analysis.PathLeg) string {
 	return "nothing"
 }
 
-// moduleLine is one line of the tree of modules.
+// moduleLine formats one line of the tree of modules.
 func moduleLine(m analysis.ModuleTime, gpu bool) string {
 	line := fmt.Sprintf("  %8s ms on the CPU", phrase.Figure(m.CPUMS))
 	if gpu {
@@ -175,7 +175,7 @@ func moduleLine(m analysis.ModuleTime, gpu bool) string {
 	return line
 }
 
-// bandwidth is a rate of bytes; below 1 GB/s it keeps two digits.
+// bandwidth formats a rate of bytes; below 1 GB/s with two digits.
 func bandwidth(gbps float64) string {
 	if gbps < 1 {
 		return fmt.Sprintf("%.2g GB/s", gbps)
@@ -183,7 +183,7 @@ func bandwidth(gbps float64) string {
 	return fmt.Sprintf("%.0f GB/s", gbps)
 }
 
-// writeRates prints the critical path, the operators' rates, the modules and the graphs.
+// writeRates writes the critical path, the operators' rates, the modules and the graphs.
 func writeRates(b *analysis.Breakdown, p func(format string, args ...any)) {
 	if len(b.Path) > 0 {
 		p("\nThe critical path, per step")

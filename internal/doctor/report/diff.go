@@ -14,19 +14,19 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// A step's time is compute, exposed communication, copies alone and idle time by cause, and nothing
-// is counted twice. So the difference of two steps is the sum of the differences of these parts: a
-// gain is explained, not guessed at.
+// A step's time consists of compute, exposed communication, exposed copies and idle time by cause,
+// without overlap. So the difference of two steps is the sum of the differences of these parts,
+// which explain it.
 
-// Diff is what changed from one trace to another.
+// Diff is the difference between two traces.
 type Diff struct {
 	Before   *Report  `json:"before"`
 	After    *Report  `json:"after"`
 	DeltaMS  float64  `json:"delta_ms"` // of the step; negative is faster
-	Parts    []Change `json:"parts"`    // of the step's time, most changed first; they sum to delta_ms
+	Parts    []Change `json:"parts"`    // of the step's time, largest change first; their sum is delta_ms
 	Counts   []Change `json:"counts"`   // per step
 	Families []Change `json:"kernel_families"`
-	Kernels  []Change `json:"kernels"` // the names whose time changed most
+	Kernels  []Change `json:"kernels"` // the names with the largest changes of time
 	Gone     []string `json:"findings_gone"`
 	Come     []string `json:"findings_come"`
 	Stayed   []Change `json:"findings_stayed"`
@@ -46,10 +46,10 @@ func change(what string, before, after float64) Change {
 	return Change{what, before, after, after - before}
 }
 
-// changedKernels is how many kernels a comparison lists.
+// changedKernels is the number of kernels that a comparison lists.
 const changedKernels = 8
 
-// Compare explains the difference of two reports.
+// Compare computes the difference of two reports.
 func Compare(before, after *Report) *Diff {
 	if before.Memory != nil {
 		return compareMemory(before, after)
@@ -82,8 +82,8 @@ func Compare(before, after *Report) *Diff {
 	return d
 }
 
-// compareFindings says which findings, by id with what each costs, are gone, have come and stayed.
-// No list is nil, since JSON has an empty list for none.
+// compareFindings returns the findings that are gone, that are new and that remain; the arguments
+// are costs by id. No list is nil, so that JSON has empty lists.
 func compareFindings(was, is map[string]float64) (gone, come []string, stayed []Change) {
 	gone, come, stayed = []string{}, []string{}, []Change{}
 	for _, id := range slices.Sorted(maps.Keys(was)) {
@@ -101,10 +101,10 @@ func compareFindings(was, is map[string]float64) (gone, come []string, stayed []
 	return gone, come, stayed
 }
 
-// onCPU is the part of a step that a job without a GPU computes in.
+// onCPU is the part of a step in operators, in a job without a GPU.
 const onCPU = "operators on the CPU"
 
-// parts splits a step's time so that the parts sum to it.
+// parts divides a step's time into parts that add up to it.
 func (r *Report) parts() map[string]float64 {
 	out := map[string]float64{}
 	rest := r.StepMS
@@ -134,7 +134,7 @@ func (r *Report) parts() map[string]float64 {
 	return out
 }
 
-// kernelTimes is each kernel's time per step, by name.
+// kernelTimes returns each kernel's time per step, by name.
 func (r *Report) kernelTimes() map[string]float64 {
 	if r.released {
 		return r.kernels
@@ -154,7 +154,7 @@ func (r *Report) kernelTimes() map[string]float64 {
 	return out
 }
 
-// changes pairs two maps, most changed first.
+// changes pairs the values of two maps, largest change first.
 func changes(before, after map[string]float64) []Change {
 	out, both := []Change{}, map[string]float64{} // the keys of either
 	maps.Copy(both, before)
@@ -166,7 +166,7 @@ func changes(before, after map[string]float64) []Change {
 	return out
 }
 
-// Verdict says the difference and what explains most of it.
+// Verdict returns a sentence on the difference and its main cause.
 func (d *Diff) Verdict() string {
 	if d.Memory != nil {
 		return d.memoryVerdict()
@@ -191,7 +191,7 @@ func (d *Diff) Verdict() string {
 	return out
 }
 
-// WriteText prints the comparison for a person.
+// WriteText writes the comparison for people.
 func (d *Diff) WriteText(w io.Writer) error {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -266,7 +266,7 @@ func signed(x float64, unit string) string {
 	return "+" + s
 }
 
-// cutTo shortens a label to what fits its column.
+// cutTo shortens a label to the width of its column.
 func cutTo(s string, n int) string {
 	if r := []rune(s); len(r) > n {
 		return string(r[:n-1]) + "…"
@@ -274,7 +274,7 @@ func cutTo(s string, n int) string {
 	return s
 }
 
-// compareMemory compares the GPUs that both snapshots hold.
+// compareMemory compares the GPUs that are in both snapshots.
 func compareMemory(before, after *Report) *Diff {
 	d := &Diff{Before: before, After: after, Memory: []*memory.Diff{}, Parts: []Change{}, Counts: []Change{}, Families: []Change{}, Kernels: []Change{},
 		Gone: []string{}, Come: []string{}, Stayed: []Change{}}

@@ -15,9 +15,8 @@ import (
 	"haul/internal/doctor/rule"
 )
 
-// The page stands alone: style, script and data are inside it, and it asks nothing of the network.
-// Names out of the trace reach it through html/template or json.Marshal, which escape them, never
-// as they are.
+// The page is self-contained: style, script and data are inside it, and it loads nothing from the
+// network. Names from the trace are escaped by html/template or json.Marshal.
 
 //go:embed page.html
 var pageText string
@@ -40,14 +39,14 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"gbps":    func(x float64) string { return fmt.Sprintf("%.3g GB/s", x) },
 }).Parse(pageText))
 
-// PageScript is the one script of a page, as it stands between its tags: whoever sends a page over
-// HTTP allows it by its hash.
+// PageScript returns the only script of a page, without its tags. A server that sends the page
+// allows the script by its hash.
 func PageScript() string { return pageScript }
 
-// view is what the page is made from: one trace, a job or a comparison.
+// view is the data of the page: of one trace, a job or a comparison.
 type view struct {
 	Title, Head, Verdict string
-	Report               *Report // of one trace; nil otherwise
+	Report               *Report // nil if it is not of one trace
 	Ranks                *Ranks
 	Cards                bool // any of the ranks has a GPU
 	Diff                 *Diff
@@ -111,7 +110,7 @@ func (d *Diff) WriteHTML(w io.Writer) error {
 	return v.write(w, d.timeline())
 }
 
-// segment is a piece of the bar that splits a step's time.
+// segment is a part of the bar that shows the parts of a step's time.
 type segment struct {
 	Class, What string
 	MS, Share   float64
@@ -138,7 +137,7 @@ func (r *Report) bar() []segment {
 	return out
 }
 
-// curve draws the memory's timeline as points of a box of 1000 by 100.
+// curve returns the memory's timeline as points in a box of 1000 by 100, and the largest value.
 func curve(levels []analysis.MemoryLevel) (points string, top float64) {
 	if len(levels) < 2 {
 		return "", 0

@@ -7,7 +7,7 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// A lane with few marks keeps each; of many, those that stand close together become one.
+// A row with few marks keeps all. In a row with many marks, neighbouring marks are merged.
 func TestLanesMergeOnlyWhatIsMany(t *testing.T) {
 	build := func(n int) *lane {
 		l := &lane{}

@@ -9,7 +9,7 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// TestLabelsAreNumberedOnce: each text has a number of its own, and keeps it.
+// TestLabelsAreNumberedOnce: each text has one number and keeps it.
 func TestLabelsAreNumberedOnce(t *testing.T) {
 	x := newTimeline(0, 10)
 	var got []int

@@ -16,9 +16,9 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// Over ranks the collectives are the common clock: the k-th collective of a kind and group is the
-// same event on every rank that has it, and it cannot end anywhere before all have arrived. Clocks
-// are aligned so that the ends meet; who starts last is who the others waited for.
+// Collectives are the common clock of ranks: the k-th collective of a kind and group is the same
+// event on every rank that has it, and it cannot end before all ranks have arrived. Clocks are
+// aligned so that the ends coincide. The other ranks waited for the last to start.
 
 // Ranks is the diagnosis of a job from several ranks' traces.
 type Ranks struct {
@@ -27,21 +27,21 @@ type Ranks struct {
 	Recorded []string       `json:"recorded"` // on any rank
 	StepMS   float64        `json:"step_ms"`  // mean over the ranks
 	Waits    []RankWait     `json:"waits"`
-	Meetings []Meeting      `json:"collectives"` // those that cost most waiting, in time order
+	Meetings []Meeting      `json:"collectives"` // the collectives with the longest waits, in time order
 	Matched  int            `json:"collectives_matched"`
 	Clocks   []ClockSkew    `json:"clock_offsets"`
 	Remarks  []string       `json:"remarks"`
 
 	blame *analysis.Blame
-	own   *analysis.Blame // without what the machine did
-	apart bool            // the traces are no ranks of one job
+	own   *analysis.Blame // without disturbances by the machine
+	apart bool            // the traces are not of ranks of one job
 }
 
-// RankWait is what one rank waits for others, and how often others wait for it.
+// RankWait holds the time that a rank waits for others, and how often others wait for it.
 type RankWait struct {
 	Rank      int     `json:"rank"`
-	WaitMS    float64 `json:"wait_ms"` // per step, in collectives, for ranks that came later
-	Last      int     `json:"last"`    // collectives at which it came last
+	WaitMS    float64 `json:"wait_ms"` // per step, in collectives, for ranks that arrived later
+	Last      int     `json:"last"`    // number of collectives at which it arrived last
 	CausedMS  float64 `json:"caused_ms"`
 	ComputeMS float64 `json:"compute_ms"`
 	Operators float64 `json:"operators"` // per step
@@ -53,12 +53,12 @@ type Meeting struct {
 	Group  string  `json:"group,omitempty"`
 	Number int     `json:"number"` // of its kind and group, counted from 1
 	Last   int     `json:"last_rank"`
-	LateMS float64 `json:"late_ms"` // behind the first to arrive
-	AtMS   float64 `json:"at_ms"`   // since the first step began
+	LateMS float64 `json:"late_ms"` // after the first to arrive
+	AtMS   float64 `json:"at_ms"`   // since the start of the first step
 	Ranks  int     `json:"ranks"`
 }
 
-// ClockSkew is how far a rank's clock stood off the others'.
+// ClockSkew is the offset of a rank's clock from the others'.
 type ClockSkew struct {
 	Rank     int     `json:"rank"`
 	MS       float64 `json:"ms"`
@@ -66,25 +66,25 @@ type ClockSkew struct {
 }
 
 const (
-	stragglerShare = 0.05 // of the step that the others wait, on average
-	stragglerPart  = 0.25 // of all waiting that one rank causes
-	// chance is how likely it may be that a rank stands out by accident for it to be named.
+	stragglerShare = 0.05 // mean fraction of the step that the others wait
+	stragglerPart  = 0.25 // fraction of all waiting that one rank causes
+	// chance is the largest probability of chance at which a rank is named.
 	chance = 0.02
-	// moreWork is from how many times the others' operators on a rank has more to do: a count has no
-	// noise, and needs no test.
+	// moreWork is the ratio of operators to the other ranks' from which a rank has more work. A
+	// count has no noise and needs no test.
 	moreWork = 1.1
-	// unlike is the spread of the clocks' offsets, as a share of a step, past which the collectives of
-	// two traces do not line up: they are not of one job.
+	// unlike is the spread of the clocks' offsets, as a fraction of a step, above which two traces
+	// are not of one job, because their collectives do not match.
 	unlike = 0.5
-	// byMachine is the part of the waiting from which it is the machine's doing: what is left then is
-	// within what the machine does outside operators too. A tenth of that is told.
+	// byMachine is the fraction of the waiting from which the machine is named as the cause, since
+	// the rest is within the machine's influence outside operators. A tenth of it is mentioned.
 	byMachine      = 0.5
 	shownMeetings  = 12
-	commonFindings = 0.5 // of the ranks must have a finding for it to be the job's
+	commonFindings = 0.5 // fraction of the ranks that must have a finding for it to be the job's
 )
 
-// JoinRanks matches the ranks' collectives and says who waited for whom. Reports must come from
-// Diagnose, whose analyses it still needs.
+// JoinRanks matches the ranks' collectives and finds the rank that the others wait for. Reports
+// must come from Diagnose and not be released.
 func JoinRanks(reports []*Report) *Ranks {
 	reports, repeats, alone := oneEach(reports)
 	j := &Ranks{Ranks: reports, Findings: []rule.Finding{}, Recorded: []string{}, Waits: []RankWait{}, Meetings: []Meeting{}, Clocks: []ClockSkew{}, Remarks: []string{}}
@@ -135,8 +135,7 @@ func JoinRanks(reports []*Report) *Ranks {
 	return j
 }
 
-// sameRank says which traces claim to be the same rank of one job: one was copied, or recorded
-// twice.
+// sameRank returns remarks on traces with the same rank of one job: a copy, or a second recording.
 func sameRank(reports []*Report) []string {
 	type rank struct{ rank, world int }
 	first := map[rank]*Report{}
@@ -153,7 +152,7 @@ func sameRank(reports []*Report) []string {
 	return nil
 }
 
-// unrelated says why the traces cannot be ranks of one job, or nothing.
+// unrelated returns the reason why the traces cannot be of ranks of one job, or "".
 func (j *Ranks) unrelated(clocks []analysis.Clock) string {
 	worlds := map[int]bool{}
 	for _, r := range j.Ranks {
@@ -175,8 +174,8 @@ func (j *Ranks) unrelated(clocks []analysis.Clock) string {
 
 var rankDigits = regexp.MustCompile(`(?i)(?:rank|worker|gpu|node|proc|_r)[-_.]?(\d+)`)
 
-// numberRanks takes each rank's number from its trace, from its file's name, or from the order; all
-// from the same place, so that no two are equal.
+// numberRanks takes the ranks' numbers from the traces, from the files' names, or from the order.
+// All numbers have the same source, so that they are distinct.
 func numberRanks(reports []*Report) {
 	fromName := func(r *Report) (int, bool) {
 		m := rankDigits.FindStringSubmatch(filepath.Base(r.File))
@@ -237,8 +236,8 @@ func (j *Ranks) count(list []*analysis.Meeting) {
 	slices.SortStableFunc(j.Meetings, func(x, y Meeting) int { return cmp.Compare(x.AtMS, y.AtMS) })
 }
 
-// computeMS is how long the GPU computes per step, without one how long the main thread is in
-// operators.
+// computeMS returns the time per step in which the GPU computes or, without one, in which the main
+// thread is in operators.
 func (r *Report) computeMS() float64 {
 	if len(r.Breakdown.GPUs) > 0 {
 		return r.StepMS * r.Breakdown.ComputeShare
@@ -246,7 +245,7 @@ func (r *Report) computeMS() float64 {
 	return r.parts()[onCPU]
 }
 
-// origin is when the first rank's first step began, on the common clock.
+// origin returns the start of the earliest first step, on the common clock.
 func (j *Ranks) origin() int64 {
 	var at int64
 	for i, r := range j.Ranks {
@@ -281,18 +280,19 @@ func (j *Ranks) findCauses(list []*analysis.Meeting) {
 	rule.SortFindings(j.Findings)
 }
 
-// ownMS is how long the others wait for a rank per step, without what the machine did to it.
+// ownMS returns the time per step that the others wait for a rank, without disturbances by the
+// machine.
 func (j *Ranks) ownMS(rank int) float64 {
 	return j.own.Caused[rank] / 1e6 / float64(max(1, j.Ranks[rank].Steps))
 }
 
-// standsOut tells a rank that is late beyond what chance makes some rank be: by test, or because it
-// has more to do than all others have.
+// standsOut reports whether a rank is later than chance explains: by the test, or because it has
+// more work than all others.
 func (j *Ranks) standsOut(worst int) bool {
 	return j.own.StandsOut(worst) < chance || j.moreOperators(worst) >= moreWork
 }
 
-// moreOperators is how many times the most operators of any other rank this one has, per step.
+// moreOperators returns a rank's operators per step divided by the largest number of another rank.
 func (j *Ranks) moreOperators(rank int) float64 {
 	most := 0.0
 	for i, w := range j.Waits {
@@ -315,7 +315,7 @@ func (j *Ranks) finding(id, remedy string, ms float64, evidence ...string) rule.
 	return f
 }
 
-// straggler says which rank the others wait for, how often, by how much, and why.
+// straggler returns the finding on the rank that the others wait for: how often, how long, and why.
 func (j *Ranks) straggler(list []*analysis.Meeting, worst int, caused float64) rule.Finding {
 	rank := *j.Ranks[worst].Rank
 	var most *analysis.Meeting
@@ -382,7 +382,7 @@ func (j *Ranks) straggler(list []*analysis.Meeting, worst int, caused float64) r
 	return f
 }
 
-// imbalance says that the ranks arrive at different times with no single one to blame.
+// imbalance returns the finding that ranks arrive at different times, without a single late rank.
 func (j *Ranks) imbalance(list []*analysis.Meeting, worst int, caused, own float64) rule.Finding {
 	low, high := j.Waits[0], j.Waits[0]
 	for _, w := range j.Waits {
@@ -428,13 +428,13 @@ func (j *Ranks) imbalance(list []*analysis.Meeting, worst int, caused, own float
 	return f
 }
 
-// machineWords says how much of the waiting is the machine's doing.
+// machineWords describes the part of the waiting that the machine causes.
 func machineWords(ms float64) string {
 	return fmt.Sprintf("of that waiting, %s ms per step are left out of the cost: they go back to operators or kernels that take longer than they otherwise do, which is the machine's doing", phrase.Figure(ms))
 }
 
-// withhold makes a note of a finding about a rank whose GPU waits for what its recording does not
-// hold.
+// withhold turns a finding into a note, about a rank whose GPU waits for work that its recording
+// lacks.
 func withhold(f *rule.Finding) {
 	if f.Severity != rule.Note {
 		f.Severity = rule.Note
@@ -442,7 +442,7 @@ func withhold(f *rule.Finding) {
 	}
 }
 
-// common are the findings that many ranks share.
+// common adds the findings that many ranks share.
 func (j *Ranks) common() {
 	type shared struct {
 		n     int
@@ -482,7 +482,7 @@ func (j *Ranks) common() {
 	}
 	for _, id := range slices.Sorted(maps.Keys(by)) {
 		s := by[id]
-		if id == rule.CommExposed.ID { // waiting for late ranks is theirs
+		if id == rule.CommExposed.ID { // waiting for late ranks belongs to them
 			if s.ms -= min(s.ms, waited); s.ms/float64(len(j.Ranks)) < rule.CommShare*j.StepMS {
 				continue
 			}
@@ -490,7 +490,7 @@ func (j *Ranks) common() {
 		if float64(s.n) < commonFindings*float64(len(j.Ranks)) {
 			continue
 		}
-		if s.n == 1 && s.rank == late { // why the others wait for it, which is charged already
+		if s.n == 1 && s.rank == late { // the reason for its lateness, which is already charged
 			continue
 		}
 		without, with := "", ""
@@ -508,7 +508,7 @@ func (j *Ranks) common() {
 	}
 }
 
-// offsets are how far the ranks' clocks stand off, ns.
+// offsets returns the offsets of the ranks' clocks in ns.
 func (j *Ranks) offsets() []float64 {
 	out := make([]float64, len(j.Clocks))
 	for i, c := range j.Clocks {
@@ -519,7 +519,7 @@ func (j *Ranks) offsets() []float64 {
 
 func (j *Ranks) skew(i int) int64 { return int64(j.Clocks[i].MS * 1e6) }
 
-// cards tells a job of which any rank has a GPU.
+// cards reports whether any rank has a GPU.
 func (j *Ranks) cards() bool {
 	return slices.ContainsFunc(j.Ranks, func(r *Report) bool { return len(r.Breakdown.GPUs) > 0 })
 }

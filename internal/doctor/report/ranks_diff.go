@@ -10,28 +10,28 @@ import (
 	"haul/internal/doctor/rule"
 )
 
-// Two jobs are compared like two traces: every part of a step is the mean over the job's ranks, so
-// that the parts still sum to the step, and their differences to its difference.
+// Two jobs are compared like two traces. Every part of a step is the mean over the job's ranks, so
+// the parts still add up to the step, and their differences to its difference.
 
-// RanksDiff is what changed from one job to another.
+// RanksDiff is the difference between two jobs.
 type RanksDiff struct {
 	Before  *Ranks   `json:"before"`
 	After   *Ranks   `json:"after"`
 	DeltaMS float64  `json:"delta_ms"` // of the mean step; negative is faster
-	Parts   []Change `json:"parts"`    // of the step's time, mean over the ranks; they sum to delta_ms
+	Parts   []Change `json:"parts"`    // of the step's time, mean over the ranks; their sum is delta_ms
 	Counts  []Change `json:"counts"`
 	Gone    []string `json:"findings_gone"`
 	Come    []string `json:"findings_come"`
 	Stayed  []Change `json:"findings_stayed"`
 }
 
-// The rows of a comparison's counts.
+// Names of the rows of a comparison's counts.
 const (
 	matchedRow = 1
 	waitsRow   = 2
 )
 
-// CompareRanks explains the difference of two jobs.
+// CompareRanks computes the difference of two jobs.
 func CompareRanks(before, after *Ranks) *RanksDiff {
 	d := &RanksDiff{Before: before, After: after, DeltaMS: after.StepMS - before.StepMS}
 	mean := func(j *Ranks, of func(r *Report) map[string]float64) map[string]float64 {
@@ -69,7 +69,7 @@ func costsByID(list []rule.Finding) map[string]float64 {
 	return out
 }
 
-// WriteText prints the comparison for a person.
+// WriteText writes the comparison for people.
 func (d *RanksDiff) WriteText(w io.Writer) error {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }

@@ -11,7 +11,7 @@ import (
 	"haul/internal/doctor/rule"
 )
 
-// Verdict is the job's diagnosis in a sentence or two.
+// Verdict returns the job's diagnosis in a sentence or two.
 func (j *Ranks) Verdict() string {
 	var parts []string
 	for _, f := range j.Findings {
@@ -37,7 +37,7 @@ func (j *Ranks) Verdict() string {
 	return "What holds this job back, most costly first: " + strings.Join(parts, ", ") + "."
 }
 
-// WriteText prints the job's page for a person; each rank in a line.
+// WriteText writes the job's report for people, with one line per rank.
 func (j *Ranks) WriteText(w io.Writer, opt Text) error {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }

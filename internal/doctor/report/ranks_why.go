@@ -13,18 +13,17 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// lateness is what a late rank did before its collectives and the others did not do before
-// theirs.
+// lateness holds the activity of a late rank before its collectives that other ranks do not have.
 type lateness struct {
 	why, where string
-	// Where work that the recording does not hold is the most of it, or stands beside launches, how
-	// much, and the longest of what its CPU does by itself, both in ms per step. Kernels beside such
-	// work take longer, and so do waits for them.
+	// If most of it is work that the recording lacks, or next to launches: the time of that work,
+	// and the longest activity of the rank's CPU itself, both in ms per step. Kernels that overlap
+	// such work take longer, and so do waits for them.
 	unrecorded, known float64
-	host              bool // it is what its host does at any time: launches, or work of others
+	host              bool // its host's activity: launches, or work of others
 }
 
-// whyLate compares a late rank with the others. offsets are how far the clocks stand off, ns.
+// whyLate compares a late rank with the others. offsets are the clocks' offsets in ns.
 func whyLate(ranks []*Report, offsets []float64, list []*analysis.Meeting, worst int) lateness {
 	type sums struct {
 		kinds   [analysis.IdleKinds]float64
@@ -32,7 +31,7 @@ func whyLate(ranks []*Report, offsets []float64, list []*analysis.Meeting, worst
 		entered float64
 	}
 	all := make([]sums, len(ranks))
-	before := make([]int64, len(ranks)) // the end of each rank's collective before
+	before := make([]int64, len(ranks)) // the end of each rank's previous collective
 	for i, r := range ranks {
 		before[i] = r.a.Steps[0].Start
 	}
@@ -45,7 +44,7 @@ func whyLate(ranks []*Report, offsets []float64, list []*analysis.Meeting, worst
 			a := ranks[r].a
 			w := trace.Span{Start: before[r], End: m.Items[i].Start}
 			if s, ok := trace.Within(a.Steps, m.Items[i].Start); ok && w.Start < a.Steps[s].Start && a.Marked && counts {
-				// the time between two steps belongs to the later one
+				// The time between two steps belongs to the later one.
 				w.Start = min(w.Start, a.Steps[s].Start)
 			}
 			if counts && w.End > w.Start {
@@ -117,15 +116,15 @@ func whyLate(ranks []*Report, offsets []float64, list []*analysis.Meeting, worst
 	return late
 }
 
-// slowerCore is from where a rank's cores are named: how many times as long its operators take, at
-// the quarter point of their kinds. Ranks with cores of their own differ by a tenth.
+// slowerCore is the lower quartile of the ratios of operator durations from which a rank's cores
+// are named. Ranks with separate cores differ by a tenth.
 const slowerCore = 1.15
 
-// manySteps are enough to take slow cores for the machine's own: two ranks on 16 idle cores were
-// seen to differ by 1.3 times for ten steps, and not in the recordings before and after.
+// manySteps is the number of steps from which slow cores count as the machine's. Two ranks on 16
+// idle cores have differed by 1.3 times for ten steps, and not in the recordings before and after.
 const manySteps = 50
 
-// slowerWords says that a rank's cores are slower than the others', or "".
+// slowerWords returns a remark if a rank's cores are slower than the others', otherwise "".
 func slowerWords(ranks []*Report, worst int) string {
 	list := make([]*analysis.Analysis, len(ranks))
 	for i, r := range ranks {
@@ -139,7 +138,7 @@ func slowerWords(ranks []*Report, worst int) string {
 		middle, kinds, low, high)
 }
 
-// heldIn are the pieces of the given cause inside the places.
+// heldIn returns the idle intervals of the given cause inside the places.
 func heldIn(a *analysis.Analysis, places []analysis.Place, top string, words map[analysis.IdleKind]string) []analysis.Place {
 	var out []analysis.Place
 	for _, w := range places {
@@ -154,8 +153,8 @@ func heldIn(a *analysis.Analysis, places []analysis.Place, top string, words map
 	return out
 }
 
-// during is the idle time by kind inside a window, and how long the GPU (without one, the main
-// thread) works in it.
+// during returns the idle time by kind inside a window, and the time in which the GPU (without one,
+// the main thread) works.
 func during(a *analysis.Analysis, w trace.Span) (kinds [analysis.IdleKinds]float64, busy float64) {
 	i := sort.Search(len(a.Held), func(i int) bool { return a.Held[i].End > w.Start })
 	for ; i < len(a.Held) && a.Held[i].Start < w.End; i++ {

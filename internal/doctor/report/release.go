@@ -1,7 +1,7 @@
 package report
 
-// Release frees the events, which are most of a report's memory: JoinRanks, Compare and the text
-// need none of them. The page needs them, and cannot be written any more.
+// Release frees the events, which are most of a report's memory. JoinRanks, Compare and the text do
+// not need them. The page does, so it can no longer be written.
 func (r *Report) Release() {
 	if r.released {
 		return

@@ -11,14 +11,13 @@ import (
 	"haul/internal/doctor/phrase"
 )
 
-// A schedule with repeat= leaves several recordings of one process, one after the other. Only
-// recordings of the same moments are compared: what one rank did first is nothing to what another
-// did later.
+// A schedule with repeat= writes several recordings per process. Only simultaneous recordings are
+// compared, since early steps of one rank cannot be compared with late steps of another.
 
-// stamped is a name as tensorboard_trace_handler writes it: a worker, and when it was written.
+// stamped matches a name of tensorboard_trace_handler: a worker, and the time of writing.
 var stamped = regexp.MustCompile(`^(.+)\.\d{10,}\.pt\.trace\.json`)
 
-// process is what tells a trace's process from others: its rank, else its worker's name, else "".
+// process identifies a trace's process: by its rank, or by its worker's name, or "".
 func process(r *Report) string {
 	if r.Rank != nil && r.a.Job.World > 1 {
 		return fmt.Sprintf("rank %d of %d", *r.Rank, r.a.Job.World)
@@ -32,13 +31,14 @@ func process(r *Report) string {
 func (r *Report) begins() int64 { return r.a.Steps[0].Start }
 func (r *Report) ends() int64   { return r.a.Steps[len(r.a.Steps)-1].End }
 
-// overlap is how long two recordings ran at the same time, ns; 0 or less where they did not.
+// overlap returns the time in ns for which two recordings ran at once; 0 or negative if they did
+// not.
 func overlap(x, y *Report) int64 { return min(x.ends(), y.ends()) - max(x.begins(), y.begins()) }
 
-// oneEach keeps one recording of each process: the last of each where all were recorded equally
-// often, else those that ran beside the last of the one that was recorded least. alone is set where
-// all are of one process, so that there is nobody to compare it with. Recordings of one rank that
-// overlap are copies or misnumbered, and are left as they are.
+// oneEach keeps one recording per process. If all processes have equally many, it keeps the last of
+// each, otherwise the recordings that overlap the last one of the process with the fewest. alone is
+// true if all recordings are of one process, so that there is no other rank to compare. Overlapping
+// recordings of one rank are copies or misnumbered, and are all kept.
 func oneEach(reports []*Report) (kept []*Report, remark string, alone bool) {
 	by := map[string][]*Report{}
 	var names []string // in the order of the reports
@@ -102,7 +102,7 @@ func nameOf(r *Report) string {
 	return fmt.Sprintf("rank %d", *r.Rank)
 }
 
-// shownFiles is how many files a remark names.
+// shownFiles is the number of files that a remark names.
 const shownFiles = 4
 
 func more(n int) string {

@@ -1,5 +1,5 @@
-// Package report puts a diagnosis together and prints it: of one trace, of the ranks of a job, and
-// of the difference of two, as text, as JSON or as one HTML file.
+// Package report assembles a diagnosis for `haul doctor` and writes it as text, as JSON or as one
+// HTML file: of one trace, of the ranks of a job, or of the difference of two.
 package report
 
 import (
@@ -16,8 +16,8 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// Report is a diagnosis. Its JSON is a contract with scripts: gpu_busy_share, step_ms and findings
-// keep their meaning; every other key may be absent.
+// Report is a diagnosis. Scripts depend on its JSON: gpu_busy_share, step_ms and findings keep
+// their meaning; every other key may be absent.
 type Report struct {
 	GPUBusyShare float64              `json:"gpu_busy_share"`
 	StepMS       float64              `json:"step_ms"`
@@ -26,10 +26,10 @@ type Report struct {
 	PerStep      Counts               `json:"per_step"`
 	Idle         []analysis.IdleShare `json:"gpu_idle_ms"`
 	Gaps         []Gap                `json:"widest_gaps"`
-	Operators    []Operator           `json:"operators"` // the costliest on the CPU
+	Operators    []Operator           `json:"operators"` // the largest ones on the CPU
 	GPU          string               `json:"gpu,omitempty"`
-	Recorded     []string             `json:"recorded"`       // what was recorded, where that allows no verdict
-	Recordings   []rule.Recording     `json:"recorded_words"` // the same, in words
+	Recorded     []string             `json:"recorded"`       // what was recorded, if that prevents a verdict
+	Recordings   []rule.Recording     `json:"recorded_words"` // the same, as sentences
 	Remarks      []string             `json:"remarks"`
 	Breakdown    *analysis.Breakdown  `json:"breakdown"`
 	File         string               `json:"file,omitempty"`
@@ -37,13 +37,13 @@ type Report struct {
 	Memory       []*memory.Report     `json:"memory,omitempty"` // of a memory snapshot, which has no steps
 
 	a         *analysis.Analysis
-	worked    bool               // the recording holds GPU work
-	operators float64            // per step, those inside others too
-	kernels   map[string]float64 // ms per step by kernel, once released
+	worked    bool               // the recording contains GPU work
+	operators float64            // per step, including those inside others
+	kernels   map[string]float64 // ms per step by kernel, after Release
 	released  bool
 }
 
-// Counts is what one step holds on average.
+// Counts holds the mean counts per step.
 type Counts struct {
 	Kernels     float64 `json:"kernels"`
 	KernelMS    float64 `json:"kernel_ms"`
@@ -56,26 +56,26 @@ type Counts struct {
 	Launches    float64 `json:"launches"`
 }
 
-// Gap is one of the widest stretches without GPU work.
+// Gap is one of the widest intervals without GPU work.
 type Gap struct {
 	MS    float64 `json:"ms"`
 	Step  int     `json:"step"`  // counted from 1
-	At    float64 `json:"at"`    // where it starts, as a share of its step
-	Doing string  `json:"doing"` // what the CPU did for most of it
+	At    float64 `json:"at"`    // its start, as a fraction of its step
+	Doing string  `json:"doing"` // the CPU's main activity in it
 	Where string  `json:"where,omitempty"`
 }
 
-// Operator is the outermost operators of one name, on all threads together.
+// Operator sums the outermost operators of one name, on all threads.
 type Operator struct {
 	Name  string  `json:"name"`
 	Count float64 `json:"count"` // per step
 	MS    float64 `json:"ms"`
 }
 
-// topOperators is how many operators a report lists.
+// topOperators is the number of operators that a report lists.
 const topOperators = 8
 
-// Diagnose measures the steps of a trace and looks for what slows them. It consumes the trace.
+// Diagnose analyses the steps of a trace and finds causes of lost time. It consumes the trace.
 func Diagnose(t *trace.Trace) (*Report, error) {
 	if t.Snapshot != nil {
 		return ofSnapshot(t.Snapshot), nil
@@ -125,8 +125,7 @@ func Diagnose(t *trace.Trace) (*Report, error) {
 	return r, nil
 }
 
-// Captures lists the graphs that a recording shows being captured; a recording without one is an
-// error that says so.
+// Captures returns the graphs whose capture is in a recording. A recording without one is an error.
 func Captures(name string, t *trace.Trace) ([]trace.Capture, error) {
 	a, err := analysis.Analyse(t)
 	if err != nil {
@@ -142,7 +141,7 @@ func Captures(name string, t *trace.Trace) ([]trace.Capture, error) {
 	return list, nil
 }
 
-// costliest lists the operators that take most of the CPU's time.
+// costliest returns the operators with the largest CPU time.
 func costliest(a *analysis.Analysis) []Operator {
 	c := a.NewCharge()
 	a.EachOp(func(_ *trace.Thread, _, _ int, o *trace.Op) { c.Count(o) })
@@ -153,11 +152,11 @@ func costliest(a *analysis.Analysis) []Operator {
 	return list
 }
 
-// healthyBusy is the share from which a GPU counts as kept busy: what is left is the start and the
-// end of a step.
+// healthyBusy is the share from which a GPU counts as busy. The rest is the start and the end of a
+// step.
 const healthyBusy = 0.7
 
-// Verdict is the report in a sentence or two.
+// Verdict returns a summary of the report in a sentence or two.
 func (r *Report) Verdict() string {
 	if r.Memory != nil {
 		return r.memoryVerdict()
@@ -185,7 +184,7 @@ func (r *Report) Verdict() string {
 	return "What holds this run back, most costly first: " + strings.Join(parts, ", ") + "."
 }
 
-// costNote says what a cost is, with a GPU and without.
+// costNote explains a cost, with a GPU and without.
 const (
 	costNote = "A cost is the time in which the GPU waited for that cause and no other, or the GPU time it wastes, under the profiler."
 	hostNote = "A cost is the time of the operators that would go away with that cause, and the time in which the main thread ran none because of it, under the profiler."
@@ -198,12 +197,12 @@ func (r *Report) costNote() string {
 	return costNote
 }
 
-// Text is how much of a report is printed.
+// Text configures how much of a report is written.
 type Text struct {
-	Breakdown bool // the numbers beside the verdict too
+	Breakdown bool // also the detailed figures
 }
 
-// WriteText prints the page for a person.
+// WriteText writes the report for people.
 func (r *Report) WriteText(w io.Writer, opt Text) error {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -277,11 +276,11 @@ func (r *Report) WriteText(w io.Writer, opt Text) error {
 	return err
 }
 
-// unevenTimes is how many times the middle step the longest one takes where an average alone would
+// unevenTimes is the ratio of the longest step to the median from which an average alone would
 // mislead.
 const unevenTimes = 1.5
 
-// uneven returns the lengths of the middle and the longest step in ms where they are far apart.
+// uneven returns the median and the longest step in ms if they differ much, otherwise zeros.
 func (r *Report) uneven() (middle, longest float64) {
 	var lengths []int64
 	for _, w := range r.a.Steps {
@@ -330,7 +329,8 @@ func (r *Report) writeOperators(p func(format string, args ...any)) {
 	}
 }
 
-// ofSnapshot is the report of a memory snapshot. Devices without memory and events are left out.
+// ofSnapshot returns the report of a memory snapshot, without devices that have no memory and
+// events.
 func ofSnapshot(s *memory.Snapshot) *Report {
 	r := &Report{Memory: memory.Analyse(s), Findings: []rule.Finding{}, Recorded: []string{}, Recordings: []rule.Recording{}, Remarks: []string{}}
 	for _, m := range r.Memory {
@@ -367,8 +367,8 @@ func (r *Report) writeMemory(p func(format string, args ...any)) {
 	}
 }
 
-// Together returns an error if reports cannot be judged as the ranks of one job or, with diff,
-// compared: a memory snapshot goes with no trace, and snapshots are not joined as ranks.
+// Together returns an error if reports cannot be analysed as ranks of one job or, with diff,
+// compared. A memory snapshot cannot be combined with a trace, and snapshots cannot be ranks.
 func Together(reports []*Report, diff bool) error {
 	snapshots := 0
 	for _, r := range reports {

@@ -14,47 +14,47 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// The page's timeline is lanes of marks. A trace holds far more marks than a page may carry, so a
-// lane is bounded: marks that stand closer than a screen could show are merged, more coarsely
-// outside the step that is shown first. Times are nanoseconds since the timeline's origin; each
-// mark is written as the distance from the end of the one before, its length, its class and its
-// label.
+// The page's timeline consists of rows of marks (lanes). A trace has far more marks than a page can
+// hold, so the marks of a row are limited: marks that are too close for a screen are merged, more
+// coarsely outside the step that is shown first. Times are in nanoseconds since the timeline's
+// origin. A mark is written as the distance from the previous mark's end, its length, its class and
+// its label.
 
 // lane is one row of the timeline.
 type lane struct {
 	Label string  `json:"label"`
-	Group string  `json:"group,omitempty"` // lanes of one GPU or rank stand together
+	Group string  `json:"group,omitempty"` // rows of one GPU or rank are adjacent
 	Kind  string  `json:"kind"`
-	Marks []int64 `json:"marks"` // four numbers a mark
+	Marks []int64 `json:"marks"` // four numbers per mark
 
 	list []mark
 }
 
-// mark is one stretch of a lane. Its class is a colour of the page.
+// mark is one interval in a row. Its class is a colour of the page.
 type mark struct {
 	trace.Span
 	class int
-	label string // as the trace has it; made fit to be shown once it is known to be
-	bytes int64  // of a copy; -1 for what is none
+	label string // from the trace; made printable when it is used
+	bytes int64  // of a copy; -1 for other marks
 }
 
-// timeline is what the page's script draws.
+// timeline is the data that the page's script draws.
 type timeline struct {
 	Span    int64      `json:"span"`
-	From    int64      `json:"from"` // what is shown first
+	From    int64      `json:"from"` // the part that is shown first
 	To      int64      `json:"to"`
 	Steps   [][2]int64 `json:"steps"`
 	Lanes   []*lane    `json:"lanes"`
 	Labels  []string   `json:"labels"`
 	Classes []string   `json:"classes"`
-	Places  []where    `json:"places"` // where findings and gaps happen
+	Places  []where    `json:"places"` // places of findings and gaps
 
 	origin  int64
 	byLabel map[string]int
 	byClass map[string]int
 }
 
-// where is a stretch to jump to.
+// where is an interval to jump to.
 type where struct {
 	ID    string `json:"id"`
 	Start int64  `json:"start"`
@@ -81,20 +81,20 @@ func (t *timeline) class(s string) int { return intern(&t.Classes, t.byClass, s)
 func (t *timeline) label(s string) int { return intern(&t.Labels, t.byLabel, s) }
 
 const (
-	laneMarks   = 5000 // of a lane, inside the step that is shown first
-	outerMarks  = 1500 // and outside it
-	shownLanes  = 6    // CPU threads
+	laneMarks   = 5000 // per row, inside the step that is shown first
+	outerMarks  = 1500 // per row, outside it
+	shownLanes  = 6    // number of CPU threads
 	shownGPUs   = 16
 	rankMarks   = 900
 	shownPlaces = 40
 )
 
-// waits begins the label of idle time, which is a sentence of ours and shown whole.
+// waits begins the label of idle time, which is never shortened.
 const waits = "waits: "
 
 var callClass = map[trace.CallKind]string{trace.CallLaunch: "launch", trace.CallCopy: "copy", trace.CallSet: "set", trace.CallWait: "wait", trace.CallAlloc: "alloc", trace.CallOther: "launch"}
 
-// add merges a lane's marks into at most a number of them and files the lane.
+// add merges a row's marks into at most the given numbers, and adds the row.
 func (t *timeline) add(l *lane, inner trace.Span, most, outer int) {
 	if len(l.list) == 0 {
 		return
@@ -138,7 +138,7 @@ func (t *timeline) add(l *lane, inner trace.Span, most, outer int) {
 	t.Lanes = append(t.Lanes, l)
 }
 
-// lanesOf files the lanes of one trace: its GPUs, what they waited for, its calls and its threads.
+// lanesOf adds the rows of one trace: its GPUs, their idle time, its calls and its threads.
 func (t *timeline) lanesOf(r *Report, findings []rule.Finding, group string, inner trace.Span, most, outer, threads int) {
 	if r.released {
 		panic("report: a page after Release")
@@ -184,7 +184,7 @@ func (t *timeline) lanesOf(r *Report, findings []rule.Finding, group string, inn
 	}
 	at := int64(0)
 	for _, p := range a.Held {
-		if p.Start >= at { // of several devices, the first one's
+		if p.Start >= at { // of several devices, those of the first
 			put(idle, p.Span, "idle-"+analysis.IdleIDs[p.Kind], waits+a.IdleWord(p.Kind))
 			at = p.End
 		}
@@ -229,7 +229,7 @@ func (t *timeline) lanesOf(r *Report, findings []rule.Finding, group string, inn
 	t.add(host, inner, most, outer)
 }
 
-// busiestIn are the threads with most operators or calls in a window, most first.
+// busiestIn returns the threads with most operators or calls in a window, busiest first.
 func busiestIn(threads []*trace.Thread, w trace.Span) []*trace.Thread {
 	type weighed struct {
 		th *trace.Thread
@@ -259,7 +259,7 @@ func busiestIn(threads []*trace.Thread, w trace.Span) []*trace.Thread {
 	return out
 }
 
-// isAutograd tells autograd's thread: most of its operators are autograd's.
+// isAutograd reports whether a thread is autograd's: most of its operators are.
 func isAutograd(a *analysis.Analysis, th *trace.Thread) bool {
 	backward := 0
 	for i := range th.Ops.Len() {
@@ -274,7 +274,7 @@ func causeOf(id string) trace.Cause {
 	return trace.Cause(slices.IndexFunc(rule.Rules, func(r rule.Rule) bool { return r.ID == id }) + 1)
 }
 
-// causeClasses gives the operators of each finding the colour of its card.
+// causeClasses returns the colour class of each finding's operators.
 func causeClasses(findings []rule.Finding) map[trace.Cause]string {
 	out := map[trace.Cause]string{}
 	for i := range rule.Rules {
@@ -287,14 +287,14 @@ func causeClasses(findings []rule.Finding) map[trace.Cause]string {
 	return out
 }
 
-// typicalStep is the step of middle length.
+// typicalStep returns the step of median length.
 func (r *Report) typicalStep() trace.Span {
 	steps := slices.Clone(r.a.Steps)
 	slices.SortStableFunc(steps, func(x, y trace.Window) int { return cmp.Compare(x.End-x.Start, y.End-y.Start) })
 	return trace.Span(steps[(len(steps)-1)/2])
 }
 
-// timeline is one trace's.
+// timeline returns the timeline of one trace.
 func (r *Report) timeline() *timeline {
 	a := r.a
 	first, last := a.Steps[0], a.Steps[len(a.Steps)-1]
@@ -314,7 +314,7 @@ func (r *Report) timeline() *timeline {
 	return t
 }
 
-// place files the stretches of a finding, the longest first, each with some room around it.
+// place adds the intervals of a finding, longest first, each with some margin.
 func (t *timeline) place(id string, places []analysis.Place, group string) {
 	list := slices.Clone(places)
 	slices.SortStableFunc(list, func(x, y analysis.Place) int { return cmp.Compare(y.End-y.Start, x.End-x.Start) })
@@ -331,7 +331,7 @@ func (t *timeline) place(id string, places []analysis.Place, group string) {
 	}
 }
 
-// timeline of a job: every rank's GPU and main thread, on the common clock.
+// timeline returns the timeline of a job: every rank's GPU and main thread, on the common clock.
 func (j *Ranks) timeline() *timeline {
 	origin := j.origin()
 	end := origin + 1
@@ -364,7 +364,7 @@ func (j *Ranks) timeline() *timeline {
 	return t
 }
 
-// timeline of a comparison: a typical step of each, from the same moment.
+// timeline returns the timeline of a comparison: a typical step of each, from the same start.
 func (d *Diff) timeline() *timeline {
 	x, y := d.Before.typicalStep(), d.After.typicalStep()
 	t := newTimeline(x.Start, x.Start+max(x.End-x.Start, y.End-y.Start))
@@ -385,8 +385,8 @@ func (d *Diff) timeline() *timeline {
 	return t
 }
 
-// script is the timeline as the page's script reads it. JSON escapes what HTML would take for a
-// tag.
+// script returns the timeline as JSON for the page's script, with the characters of HTML tags
+// escaped.
 func (t *timeline) script() (string, error) {
 	b, err := json.Marshal(t)
 	return string(b), err

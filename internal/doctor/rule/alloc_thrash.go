@@ -8,12 +8,12 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// allocThrash looks for memory asked from the driver, or given back, inside the steps. PyTorch's
-// allocator keeps what it has: after warm-up a step asks for nothing. Each call takes the driver's
-// lock, and a release waits for the whole GPU.
+// allocThrash looks for driver allocations and releases inside the steps. PyTorch's allocator
+// caches memory, so after warm-up a step needs none. Each call takes the driver's lock, and a
+// release waits for the whole GPU.
 //
-// Only the calls themselves are charged, where the GPU is idle. Threshold: 4 calls per step, in
-// most of the steps, and 1 % of the time; a stray growth is no cause.
+// Only the calls themselves are charged, while the GPU is idle. Threshold: 4 calls per step, in
+// most of the steps, and 1 % of the time; a single growth is no cause.
 var allocThrash = Rule{
 	ID:     "alloc-thrash",
 	remedy: "Keep memory: no empty_cache() in the loop, the same shapes from step to step (or expandable_segments), buffers allocated once before it.",
@@ -35,8 +35,8 @@ const (
 	allocShare = 0.01
 )
 
-// steadyAllocs tells allocations that go on from those of a start: more than half of the steps hold
-// one; of a recording without steps, half of its tenths.
+// steadyAllocs reports whether allocations continue after the start: more than half of the steps
+// contain one or, without steps, half of the recording's tenths.
 func steadyAllocs(a *analysis.Analysis) bool {
 	if !a.Marked {
 		return len(a.AllocIn) >= 5
@@ -48,7 +48,7 @@ func steadyAllocs(a *analysis.Analysis) bool {
 	return 2*len(steps) > len(a.CPUSteps)
 }
 
-// heldBy names the operators that hold the CPU around the calls, or says that there are none.
+// heldBy names the operators around the calls, or says that there are none.
 func heldBy(c *analysis.Charge) string {
 	if c.Empty() {
 		return "outside any operator"

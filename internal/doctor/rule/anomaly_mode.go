@@ -9,11 +9,11 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// anomalyMode looks for torch.autograd.detect_anomaly left on: the engine then looks for NaN in
-// every gradient that a node returns, reads the answer, and keeps a Python traceback per forward
+// anomalyMode looks for torch.autograd.detect_anomaly left on. The engine then checks every
+// gradient that a node returns for NaN, reads the result, and stores a Python traceback per forward
 // operator.
 //
-// Threshold: a check for at least half of the backward's nodes, 8 per step. A program that checks
+// Threshold: checks for at least half of the backward's nodes, 8 per step. A program that checks
 // its loss, or a few gradients, has far fewer.
 const (
 	anomalyChecks = 8
@@ -41,7 +41,7 @@ var anomalyMode = Rule{
 				return
 			}
 			checks++
-			// the check, and the read of its answer, which takes about as long
+			// The check, and the read of its result, which takes about as long.
 			ns += 2 * float64(i.Dur)
 			places = append(places, analysis.Place{Span: trace.Span{Start: i.Start, End: i.End()}, Thread: th})
 		})

@@ -12,12 +12,12 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// commExposed looks for collectives that nothing hides: kernels of NCCL, RCCL and their kin with no
-// other kernel beside them, or collectives on the host while the GPU (without one, the main thread)
-// has nothing to do. A rank that waits for another shows the same way; over all ranks' traces the
-// doctor tells the two apart.
+// commExposed looks for exposed collectives: kernels of NCCL, RCCL and similar libraries while no
+// other kernel runs, or collectives on the host while the GPU (without one, the main thread) is
+// idle. A rank that waits for another looks the same; with all ranks' traces the doctor
+// distinguishes them.
 //
-// Threshold: 5 % of the step. A last bucket that cannot be hidden stays below.
+// Threshold: 5 % of the step. A last bucket that cannot be hidden takes less.
 const CommShare = 0.05
 
 var CommExposed = Rule{
@@ -27,11 +27,11 @@ var CommExposed = Rule{
 	find: func(a *analysis.Analysis, _ trace.Cause) *cost {
 		s := &a.Comm
 		ms := a.Ms(s.Exposed)
-		if s.Host { // what the attribution gave to it
+		if s.Host { // the part attributed to it
 			ms = a.Ms(a.Idle[analysis.IdleComm])
 		}
 		middle := ms
-		if s.Host && len(a.Devices) == 0 { // what the machine did to one step is not the exchange's
+		if s.Host && len(a.Devices) == 0 { // a disturbance by the machine is not the exchange's
 			middle = min(ms, a.MiddleHeld(analysis.IdleComm)/1e6)
 		}
 		if a.Share(middle) < CommShare {
@@ -53,7 +53,7 @@ var CommExposed = Rule{
 	},
 }
 
-// familyLine says what one kind of collective costs, and how fast it moves its bytes.
+// familyLine describes the cost of one kind of collective and its bandwidth.
 func familyLine(a *analysis.Analysis, f *analysis.CommFamily) string {
 	line := fmt.Sprintf("%s: %s per step, %s ms, %s ms exposed", f.Kind, phrase.PerStepCount(a.PerStep(float64(f.N))), phrase.Figure(a.Ms(f.NS)), phrase.Figure(a.Ms(f.Exposed)))
 	if f.Group != "" {
@@ -81,8 +81,8 @@ func familyLine(a *analysis.Analysis, f *analysis.CommFamily) string {
 	return line
 }
 
-// link2link is what a card's links reach in the makers' all-reduce tests inside one machine, in
-// GB/s.
+// link2link returns the bandwidth of a GPU's links in the vendors' all-reduce tests inside one
+// machine, in GB/s, and the links' name.
 func link2link(a *analysis.Analysis) (float64, string) {
 	if len(a.Cards) == 0 {
 		return 0, ""
@@ -95,7 +95,7 @@ func link2link(a *analysis.Analysis) (float64, string) {
 		return 130, "MI200 over Infinity Fabric"
 	}
 	switch {
-	case strings.Contains(strings.ToUpper(c.Name), "PCIE"), c.Major > 10: // cards for workstations
+	case strings.Contains(strings.ToUpper(c.Name), "PCIE"), c.Major > 10: // workstation GPUs
 	case c.Major == 10:
 		return 800, "NVLink 5"
 	case c.Major == 9:

@@ -9,10 +9,11 @@ import (
 )
 
 // copies looks for a job that spends its time moving tensors: contiguous() and clone() after
-// transposes, conversions to and fro, and on a GPU the kernels that turn images from one layout
-// into the other around convolutions. Copies compute nothing.
+// transposes, repeated conversions, and on a GPU the kernels that change the layout of images
+// around convolutions. Copies compute nothing.
 //
-// Threshold: 25 % of the step. Models copy a few percent; a quarter is a layout that the next
+// Threshold: 25 % of the step. Models copy a few percent; a quarter shows a layout that the next
+// operator does not support. On a GPU a note from 10 % on.
 // operator does not like. On a GPU a note from 10 % on.
 const (
 	movedShare = 0.25
@@ -54,8 +55,8 @@ func copiesOnHost(a *analysis.Analysis, who trace.Cause) *cost {
 	}}
 }
 
-// copiesOnGPU counts the kernels of operators that only move tensors, and those that change a
-// layout inside others.
+// copiesOnGPU counts the kernels of operators that only move tensors, and kernels inside other
+// operators that change a layout.
 func copiesOnGPU(a *analysis.Analysis) *cost {
 	c := a.NewCharge()
 	moved := map[uint32]bool{} // correlation numbers of such operators' launches

@@ -8,10 +8,10 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// copyExposed looks for large copies across the bus that nothing hides: page-locked, so that the
-// CPU is free, and still in front of the kernels because they stand in the same stream or are
-// waited for. State that is offloaded to the host and a batch that is sent when it is needed look
-// like this. What goes through pageable memory is pageable-copy's.
+// copyExposed looks for large exposed copies across the bus. They are page-locked, so the CPU is
+// free, but kernels follow them in the same stream or wait for them. State that is offloaded to the
+// host and a batch that is sent when it is needed look like this. Copies through pageable memory
+// belong to pageable-copy.
 //
 // Threshold: 5 % of the step, as for communication.
 const copyExposedShare = 0.05
@@ -44,7 +44,7 @@ var copyExposed = Rule{
 				phrase.PerStepCount(a.PerStep(float64(len(list)))), phrase.Figure(a.PerStep(bytes)/(1<<20)), bytes/max(1, ns)),
 			fmt.Sprintf("they take %s ms per step, %s ms of it alone: no kernel runs beside them", phrase.Figure(a.Ms(ns)), phrase.Figure(ms)),
 		}
-		// Copies can hide behind the kernels that run without them, and behind no more than these.
+		// Copies can overlap only with the kernels' time that is free of copies.
 		if hidden := a.Ms(kernelsAlone(a, list)); hidden < ms {
 			c.evidence = append(c.evidence, fmt.Sprintf("kernels run for %s ms per step without copies, so overlap wins at most that; the rest goes away only with the bytes", phrase.Figure(hidden)))
 			c.remedy = sendLess
@@ -53,11 +53,11 @@ var copyExposed = Rule{
 	},
 }
 
-// sendLess is the remedy if the copies take longer than all kernels that could hide them.
+// sendLess is the remedy if the copies take longer than all kernels that they could overlap with.
 const sendLess = "Send fewer bytes: keep weights and state on the GPU (quantized or sharded if they do not fit), send half precision or bytes that the GPU widens, " +
 	"and work longer on what was sent: a larger batch per copy."
 
-// kernelsAlone is the time in ns in which kernels run and none of the copies does, as the mean over
+// kernelsAlone returns the time in ns in which kernels run and none of the copies does, mean over
 // the devices.
 func kernelsAlone(a *analysis.Analysis, copies []*trace.Work) float64 {
 	var busy []trace.Span
@@ -79,12 +79,12 @@ func kernelsAlone(a *analysis.Analysis, copies []*trace.Work) float64 {
 	return float64(ns) / float64(max(1, len(a.Devices)))
 }
 
-// isLargeCopy tells a copy across the bus whose bytes outweigh its fixed cost.
+// isLargeCopy reports whether a copy crosses the bus and its bytes outweigh its fixed cost.
 func isLargeCopy(g *trace.Work) bool {
 	return g.Kind == trace.CatCopy && g.Bytes >= analysis.LargeBytes && g.Direction != trace.Inside
 }
 
-// bareCopies are the stretches of the steps in which such copies run and no kernel does, on any
+// bareCopies returns the intervals of the steps in which such copies run and no kernel does, on any
 // device.
 func bareCopies(a *analysis.Analysis, which func(*trace.Work) bool) []trace.Span {
 	var copies, kernels []trace.Span

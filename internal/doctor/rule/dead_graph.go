@@ -8,14 +8,13 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// deadGraph looks for a graph that autograd builds and nobody walks: an evaluation without
-// torch.no_grad(), or results of which the loss uses none. Each operator then makes a node, keeps
-// its inputs alive for it, and throws both away.
+// deadGraph looks for an unused autograd graph: an evaluation without torch.no_grad(), or results
+// that the loss does not depend on. Each operator then makes a node that keeps its inputs alive.
 //
-// What goes away with no_grad is the making of nodes, about a fifth of an operator's time on the
-// CPU as measured on the recordings that scripts/doctor-cpu-traces and scripts/doctor-gpu-traces
-// make, and the memory. Threshold: half of the operators that make nodes, at least 16 per step, and
-// 3 % of the step. Ordinary training leaves up to 5 % of its nodes unwalked.
+// no_grad saves the making of nodes and the memory. Making nodes takes about a fifth of an
+// operator's CPU time, as measured on the recordings of scripts/doctor-cpu-traces and
+// scripts/doctor-gpu-traces. Threshold: half of the operators that make nodes, at least 16 per
+// step, and 3 % of the step. Ordinary training leaves up to 5 % of its nodes unvisited.
 const (
 	deadShare = 0.5
 	deadOps   = 16
@@ -39,7 +38,7 @@ var deadGraph = Rule{
 				continue
 			}
 			c.Add(o, g.Steps[i])
-			ns += nodesCost * (a.Weight(o) - float64(o.GPU)) // the kernels stay
+			ns += nodesCost * (a.Weight(o) - float64(o.GPU)) // the kernels remain
 		}
 		ms := a.Ms(ns)
 		if a.Share(ms) < deadCosts {

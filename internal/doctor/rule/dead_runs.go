@@ -11,18 +11,18 @@ import (
 
 // In a network most operators have parameters, and equal layers repeat with other weights, so
 // repetition alone proves nothing. Autograd does: if the same operators with the same shapes run
-// again and again in a step, and the backward visits only one of these runs, the others reached
-// no loss. Sampling is left out, because a decoder's steps repeat and their results are used.
+// several times in a step, and the backward visits only one of these runs, no loss depends on the
+// others. Sampling is excluded, because a decoder's steps repeat and their results are used.
 //
-// Threshold: half of the operators that make nodes are never visited although later ones are,
-// each in a run that came three times, and they hold 5 % of the step.
+// Threshold: half of the operators that make nodes are never visited although later ones are, each
+// in a run that occurs three times, and they take 5 % of the step.
 
 const (
 	repeatShare = 0.05
 	minRepeats  = 3
 )
 
-// deadRuns finds the operators of a network that are run again for nothing.
+// deadRuns finds the operators of a network whose repeated runs are unused.
 func deadRuns(a *analysis.Analysis, who trace.Cause) *cost {
 	g := a.Graph()
 	if g == nil || !g.Walks || float64(len(g.Dead)) < deadShare*float64(g.Made) || a.PerStep(float64(len(g.Dead))) < deadOps {
@@ -67,7 +67,7 @@ func deadRuns(a *analysis.Analysis, who trace.Cause) *cost {
 		}}
 }
 
-// draws tells the operators that choose at random, as decoding does.
+// draws reports whether an operator makes random choices, as decoding does.
 func draws(name string) bool {
 	for _, w := range []string{"multinomial", "bernoulli", "argmax", "topk", "rand", "exponential"} {
 		if strings.Contains(name, w) {

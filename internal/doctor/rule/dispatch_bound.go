@@ -9,18 +9,18 @@ import (
 )
 
 // dispatchBound looks for a CPU job whose operators are so small that issuing them takes longer
-// than their work: loops over elements, small layers one sample at a time, an optimizer that visits
-// parameters one by one. Without a GPU nothing runs meanwhile, so each operator costs the pause
-// before it and what one without work takes.
+// than their work: loops over elements, small layers for one sample at a time, an optimizer that
+// handles each parameter separately. Without a GPU nothing runs meanwhile, so each operator costs
+// the pause before it and the time of an operator without work.
 //
-// Threshold: half of the step, from 32 small operators per step on. Where Python takes more than
-// four times as long between operators as issuing them takes, that is the loop's own work, which
-// python-bound names.
+// Threshold: half of the step, from 32 small operators per step on. If Python takes more than four
+// times as long between operators as issuing them, that is the loop's own work, and python-bound
+// reports it.
 const (
 	dispatchShare  = 0.50
 	dispatchOps    = 32
 	dispatchPauses = 4
-	toldDisturbed  = 0.05 // of the step that other programs take
+	toldDisturbed  = 0.05 // fraction of the step that other programs take
 )
 
 var dispatchBound = Rule{

@@ -9,8 +9,8 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// Rules in the order in which they take operators: the particular before the general. The order of
-// the findings does not follow from it; that is cost.
+// Rules lists all rules in the order in which they take operators: specific rules before general
+// ones. Findings are ordered by cost instead.
 var Rules = []Rule{
 	loaderStarved,
 	recompile,
@@ -38,10 +38,9 @@ var Rules = []Rule{
 	unfused,
 }
 
-// Evaluate asks every rule and orders the findings, most costly first. What the recording leaves in
-// doubt is no more than a note. A choice, such as the precision on a card whose faster
-// units need another one, is a finding only where no fault stands before it, and a remark
-// otherwise.
+// Evaluate runs every rule and returns the findings, most costly first. A finding that the
+// recording leaves in doubt is a note. A choice, such as another precision for a GPU whose faster
+// units need it, is a finding only if all findings are notes; otherwise it is described in choices.
 func Evaluate(a *analysis.Analysis, recorded []string) (findings []Finding, choices []string) {
 	findings = []Finding{}
 	step := a.Ms(float64(a.Wall))
@@ -51,7 +50,7 @@ func Evaluate(a *analysis.Analysis, recorded []string) (findings []Finding, choi
 		if c == nil || !(c.ms > 0) {
 			continue
 		}
-		// No finding wins more than the critical path has left beside the others.
+		// A finding gains at most the part of the critical path that other findings leave.
 		if c.ms = min(c.ms, left); !(c.ms > 0) {
 			continue
 		}

@@ -8,13 +8,13 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// fp32Matmul looks for matrix products and convolutions on the plain fp32 units of a card that has
-// faster ones. It reads the vendor's kernel families; a tf32 or bf16 kernel has another name.
+// fp32Matmul looks for matrix products and convolutions on the fp32 units of a GPU that has faster
+// units. It recognises the vendors' kernel families; a tf32 or bf16 kernel has another name.
 //
-// What goes away is bounded by the card's rates: at best the products run as much faster as tensor
-// cores outrun the fp32 units. Where tf32 exists a switch wins it; where only fp16 does (Volta,
-// Turing) the model must train in mixed precision, which is a choice and no fault: a note, where
-// nothing else holds the run back. Threshold: 10 % of the step's time in such products.
+// The GPU's rates limit the gain: products become at most as much faster as tensor cores are than
+// the fp32 units. If tf32 exists, a switch gains it. If only fp16 exists (Volta, Turing), the model
+// must train in mixed precision, which is a choice and no fault: a note, if nothing else slows the
+// run. Threshold: 10 % of the step's time in such products.
 const fp32Share = 0.10
 
 var fp32Matmul = Rule{
@@ -36,7 +36,7 @@ var fp32Matmul = Rule{
 	},
 }
 
-// units is what a card has beside its plain fp32 units.
+// units describes the units of a GPU that are faster than its fp32 units.
 type units struct {
 	gain      float64
 	card, how string
@@ -49,9 +49,9 @@ const (
 	bf16Remedy = "Run products in bf16: torch.autocast(\"cuda\", torch.bfloat16) with fp32 weights."
 )
 
-// fasterUnits is how many times the rate of tf32 (fp16 where tf32 does not exist) exceeds that of
-// fp32, from the makers' data sheets. A card that the trace does not name is known by the
-// architecture its kernels' names tell, which is a lower bound.
+// fasterUnits returns the ratio of the rate of tf32 (or fp16 without tf32) to the rate of fp32,
+// from the vendors' data sheets. If the trace does not name the GPU, the architecture in the
+// kernels' names gives a lower bound.
 func fasterUnits(a *analysis.Analysis) units {
 	u := units{card: "the card", how: "in tf32 on tensor cores"}
 	c, named := trace.Card{}, len(a.Cards) > 0
@@ -87,23 +87,23 @@ func fasterUnits(a *analysis.Analysis) units {
 	case chip < 70:
 		u.gain = 1
 		return u
-	case chip == 70: // V100: 125 against 15.7 TFLOP/s
+	case chip == 70: // V100: 125 to 15.7 TFLOP/s
 		return half(8)
-	case chip < 80: // Turing: 108 against 13.5
+	case chip < 80: // Turing: 108 to 13.5
 		return half(8)
-	case chip == 80: // A100: 156 against 19.5
+	case chip == 80: // A100: 156 to 19.5
 		u.gain = 8
 	case chip < 90 || chip >= 120: // RTX and L40: 2 to 1
 		u.gain = 2
-	case chip < 100: // H100, H200: 495 against 67
+	case chip < 100: // H100, H200: 495 to 67
 		u.gain = 7.4
-	default: // B200: 1,125 against 80
+	default: // B200: 1,125 to 80
 		u.gain = 14
 	}
 	return u
 }
 
-// highestChip is the newest architecture that a kernel which ran is named after.
+// highestChip returns the newest architecture in the names of kernels that ran.
 func highestChip(a *analysis.Analysis) int {
 	chip := 0
 	for i := range a.GPU.Len() {

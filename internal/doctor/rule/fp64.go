@@ -9,13 +9,13 @@ import (
 )
 
 // fp64 looks for work in double precision, which mostly comes from NumPy's default type. It moves
-// twice the bytes of fp32 and uses vector units at half their width; cards for graphics run it at
-// 1/32 or 1/64 of fp32.
+// twice the bytes of fp32 and uses vector units at half their width. Graphics cards run it at 1/32
+// or 1/64 of the rate of fp32.
 //
-// What goes away is half of it, a lower bound. Threshold: 10 % of the step's time in it.
+// The gain is at least half of it. Threshold: 10 % of the step's time in it.
 const (
 	fp64Share  = 0.10
-	fp64OnCard = 0.20 // random numbers are drawn in doubles
+	fp64OnCard = 0.20 // higher, because random numbers are drawn in doubles
 	fp64Gain   = 0.5
 )
 
@@ -48,7 +48,7 @@ var fp64 = Rule{
 		if known == 0 {
 			return nil
 		}
-		// The backward tells no types: it is as the forward is.
+		// The backward records no types. They are assumed to be distributed as in the forward.
 		part := double / known
 		ms := a.Ms(all * part)
 		if part < 0.5 || a.Share(ms) < fp64Share {
@@ -61,7 +61,7 @@ var fp64 = Rule{
 	},
 }
 
-// isFP64 tells whether an operator's first tensor is of doubles, and whether that was recorded.
+// isFP64 reports whether an operator's first tensor has doubles, and whether its type was recorded.
 func isFP64(a *analysis.Analysis, form uint32) (is, tells bool) {
 	if form == 0 {
 		return false, false
@@ -74,7 +74,7 @@ func isFP64(a *analysis.Analysis, form uint32) (is, tells bool) {
 	return false, false
 }
 
-// fp64OnGPU goes by the kernels' names, which tell their type.
+// fp64OnGPU recognises double precision in the kernels' names.
 func fp64OnGPU(a *analysis.Analysis) *cost {
 	var issued []analysis.Place
 	alone := a.Alone(func(g *trace.Work) bool { return a.Names.List[g.Name].FP64 }, func(g *trace.Work) { issued = append(issued, a.IssuedAt(g)...) })

@@ -9,19 +9,19 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// Hints make a remedy name what the trace shows instead of what usually helps. Each returns
-// nothing if the trace does not show it.
+// Hints replace a general remedy by specific advice. Each returns nothing if the trace does not
+// show its subject.
 
 const (
-	zeroedTensors   = 32 // per step, from where on clearing them one by one is worth a word
+	zeroedTensors   = 32 // per step, from which clearing them separately is mentioned
 	updateOperators = 64 // per step inside an optimizer's step
 	smallCollective = 1 << 20
 	manyCollectives = 64 // per step
-	perMachine      = 8  // GPUs of one machine, at most, for which a card's own links decide
+	perMachine      = 8  // largest number of GPUs for which the links inside a machine decide
 )
 
-// optimizerHints are about the optimizer: parameters visited one by one, gradients cleared one by
-// one.
+// optimizerHints are about the optimizer: parameters that are updated, or gradients that are
+// cleared, one at a time.
 func optimizerHints(a *analysis.Analysis) []string {
 	zeros, visits, fused := 0, 0, false
 	a.EachOp(func(_ *trace.Thread, _, _ int, o *trace.Op) {
@@ -44,7 +44,7 @@ func optimizerHints(a *analysis.Analysis) []string {
 	return out
 }
 
-// batchHint says how large the batch is, where most of the kernels' time leaves the card empty.
+// batchHint describes the size of the batch, if most of the kernels' time leaves the GPU unfilled.
 func batchHint(a *analysis.Analysis) string {
 	short, fill := underfilled(a)
 	if short < 0.5 {
@@ -57,8 +57,8 @@ func batchHint(a *analysis.Analysis) string {
 	return fmt.Sprintf("batch %s: %s of the kernels' time fills %s of the card, so a larger batch is nearly free", phrase.Thousands(int(batch)), phrase.Percent(short), phrase.Percent(fill))
 }
 
-// leading is the most frequent first dimension of what products and convolutions read; 0 without
-// shapes.
+// leading returns the most frequent first dimension of the inputs of products and convolutions, or
+// 0 without shapes.
 func leading(a *analysis.Analysis) int64 {
 	times := map[int64]int{}
 	a.EachOp(func(_ *trace.Thread, _, _ int, o *trace.Op) {
@@ -84,7 +84,7 @@ func leading(a *analysis.Analysis) int64 {
 	return best
 }
 
-// loaderRemedy reads how the loader works already.
+// loaderRemedy returns a remedy that depends on the loader's current configuration.
 func loaderRemedy(a *analysis.Analysis) string {
 	if !a.Workers {
 		return ""
@@ -96,7 +96,7 @@ func loaderRemedy(a *analysis.Analysis) string {
 		phrase.Figure(a.Ms(wall)), phrase.Figure(a.Ms(wall-idle)), times, int(4*times+0.999))
 }
 
-// commRemedy reads what kind of communication it is.
+// commRemedy returns a remedy that depends on the kind of communication.
 func commRemedy(a *analysis.Analysis) string {
 	s := &a.Comm
 	if s.Host && len(a.Devices) > 0 {
@@ -114,7 +114,7 @@ func commRemedy(a *analysis.Analysis) string {
 	return ""
 }
 
-// hostRandom tells random numbers that are drawn on the CPU for a GPU.
+// hostRandom reports whether random numbers are drawn on the CPU for a GPU.
 func hostRandom(names string) bool {
 	for _, w := range []string{"aten::randn", "aten::rand ", "aten::normal_", "aten::randint", "aten::randperm", "aten::uniform_", "aten::bernoulli"} {
 		if strings.Contains(names, w) {
@@ -124,8 +124,8 @@ func hostRandom(names string) bool {
 	return false
 }
 
-// underfilled returns which part of the kernels' time runs on a card not filled, and how full that
-// is. An optimizer's kernels are as small with any batch, and do not count.
+// underfilled returns the fraction of the kernels' time that leaves the GPU unfilled, and how full
+// the GPU is then. It ignores an optimizer's kernels, whose size does not depend on the batch.
 func underfilled(a *analysis.Analysis) (share, fill float64) {
 	var short, weighted, all float64
 	for i := range a.GPU.Len() {
@@ -145,7 +145,7 @@ func underfilled(a *analysis.Analysis) (share, fill float64) {
 	return short / max(1, all), weighted / max(1, short)
 }
 
-// inUpdate tells work that an optimizer's step issued.
+// inUpdate reports whether an optimizer's step issued the work.
 func inUpdate(a *analysis.Analysis, g *trace.Work) bool {
 	for _, p := range a.IssuedAt(g) {
 		if trace.Covered(a.Updates, trace.Span{Start: p.Start, End: p.Start + 1}) > 0 {

@@ -9,13 +9,14 @@ import (
 )
 
 // launchBound looks for a GPU that waits for the CPU to issue its work: idle time while the CPU is
-// inside operators or launch calls, past what other findings hold.
+// inside operators or launch calls, beyond the idle time of other findings.
 //
 // Threshold: 10 % of the step. A step that ends with a wait loses a few percent to the start of the
-// next one; past a tenth the CPU cannot hand work over as fast as the GPU finishes it.
+// next one. Above a tenth, the CPU cannot issue work as fast as the GPU finishes it.
 const launchShare = 0.10
 
-// compiledShare is the part of the step in compiled code from which the advice to compile is idle.
+// compiledShare is the fraction of the step in compiled code from which advice to compile is
+// useless.
 const compiledShare = 0.30
 
 var launchBound = Rule{
@@ -65,13 +66,13 @@ var launchBound = Rule{
 	},
 }
 
-// waitLess is the remedy where the CPU has the time to run ahead and is kept from it.
+// waitLess is the remedy if the CPU has the time to run ahead but waits are in its way.
 const waitLess = "Wait less, so that the CPU can run ahead: read the loss and other values every few steps or a step late " +
 	"(.item(), .cpu(), a mask as an index and synchronize() all wait); where a value is needed at once, fewer and larger kernels (torch.compile, a CUDA graph) shorten what follows."
 
-// heldByBusyGPU is how long the launching threads stand in waits, or in copies that block, while
-// the GPU works, and what holds them for most of it. Where that is longer than the GPU waits for
-// the CPU, the step would be shorter by all of the latter if nobody waited.
+// heldByBusyGPU returns the time that the launching threads spend in waits or blocking copies while
+// the GPU works, and the main reason. If it is longer than the time that the GPU waits for the CPU,
+// the step would be shorter by all of the latter without these waits.
 func heldByBusyGPU(a *analysis.Analysis) (ns float64, by string) {
 	where := map[string]float64{}
 	for _, th := range a.Threads {
@@ -102,8 +103,8 @@ func heldByBusyGPU(a *analysis.Analysis) (ns float64, by string) {
 	return ns, trace.ShortName(by)
 }
 
-// issuing charges the free operators with the idle time inside them, and returns it with that of
-// the launches outside any operator.
+// issuing charges the free operators with the idle time inside them. It returns it together with
+// the idle time of launches outside any operator.
 func issuing(a *analysis.Analysis) (*analysis.Charge, float64) {
 	c := a.NewCharge()
 	a.EachOp(func(_ *trace.Thread, _, step int, o *trace.Op) {

@@ -7,7 +7,7 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// What a link could give is said of links that the card has.
+// The possible bandwidth depends on the kind of the GPU's links.
 func TestLinks(t *testing.T) {
 	for _, c := range []struct {
 		card trace.Card

@@ -8,11 +8,11 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// loaderStarved looks for time in which the training loop stands in the data loader's next batch
-// and the GPU has nothing to do. PyTorch marks that time itself.
+// loaderStarved looks for time in which the training loop waits for the data loader's next batch
+// and the GPU is idle. PyTorch marks that time.
 //
-// Threshold: 5 % of the step. A loader that keeps up costs the microseconds of taking a batch off a
-// queue; anything a person could measure is already starvation.
+// Threshold: 5 % of the step. A loader that keeps up costs only the microseconds of taking a batch
+// off a queue.
 const loaderShare = 0.05
 
 var loaderStarved = Rule{

@@ -8,13 +8,13 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// longWait looks for single waits or blocking copies that hold the CPU for a large part of a step
-// while the GPU has nothing to do: a read of a few bytes that stands behind work of another stream,
-// another process or another rank. Many short ones are a storm and have their own rules.
+// longWait looks for single waits or blocking copies that block the CPU for a large part of a step
+// while the GPU is idle: a read of a few bytes that is queued after work of another stream, another
+// process or another rank. Many short ones have their own rules, the storms.
 //
-// Threshold: 5 % of the step in stretches that each stand out. A wait for a GPU that works costs
-// nothing by itself; one that holds the CPU for 30 % of the step is still worth a note, since
-// nothing is prepared meanwhile.
+// Threshold: 5 % of the step, in intervals that are each long. A wait for a GPU that works costs
+// nothing. If it blocks the CPU for 30 % of the step it is a note, since nothing is prepared
+// meanwhile.
 const (
 	waitShare = 0.05
 	heldShare = 0.30
@@ -57,9 +57,9 @@ var longWait = Rule{
 	},
 }
 
-// heldWhileBusy notes one blocking copy that holds the CPU for long while the GPU works. What it
-// costs is the little in which the GPU was done and the CPU not yet back. A wait that a program
-// asks for by name, at the end of a step, is no surprise to anyone and not noted.
+// heldWhileBusy notes one blocking copy that blocks the CPU for long while the GPU works. Its cost
+// is the short time between the GPU's end and the CPU's return. An explicit wait at the end of a
+// step is intended and not noted.
 func heldWhileBusy(a *analysis.Analysis, who trace.Cause) *cost {
 	var longest *trace.Call
 	var held *trace.Thread

@@ -9,28 +9,28 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// oversubscribed looks for a CPU job with more threads than cores. PyTorch splits an elementwise
-// operator past some ten thousand elements over its threads, and must wait for all of them: where
-// cores are fewer, the operator waits for the scheduler. The best run of an operator shows that and
-// is not disturbed by what else the machine does: a fork and join takes 10 to 30 µs on cores of
-// their own, and past 100 µs for 32 threads on two cores.
+// oversubscribed looks for a CPU job with more threads than cores. PyTorch divides an elementwise
+// operator with more than some ten thousand elements over its threads and waits for all of them.
+// With too few cores, the operator waits for the scheduler. The best run of an operator shows this
+// without other disturbances: a fork and join takes 10 to 30 µs with a core per thread, and over
+// 100 µs for 32 threads on two cores.
 //
-// Threshold: cheap operators on 16 to 128 thousand elements take 80 µs in their best of four runs
-// or more, every kind of them, and twice what one core needs for so many elements: 1 ns for each,
-// half of that where they are only added, multiplied or copied.
+// Threshold: cheap operators on 16 to 128 thousand elements take at least 80 µs in the best of four
+// runs, every kind of them, and twice what one core needs for the elements: 1 ns per element, half
+// of that for additions, multiplications and copies.
 //
-// Threads that lack a core because of each other take short turns, and the operator takes about as
-// long each time: the quarter point of its runs is 1.1 to 1.6 times the best. Where other processes
-// hold the cores, a run takes as many of their turns as chance has it, milliseconds each: 15 to 30
-// times the best, or even the best takes one. Past 3 times, or past 1 ms, it is the machine's doing
-// and a note.
+// Threads that compete with each other for a core run in short slices, and the operator takes about
+// as long each time: the lower quartile of its runs is 1.1 to 1.6 times the best. If other
+// processes use the cores, a run takes a random number of their slices of several milliseconds: 15
+// to 30 times the best, or the best itself contains one. Above 3 times, or above 1 ms, the machine
+// is the cause and the finding a note.
 //
-// An operator may be long for a reason of its own: anomaly mode takes a traceback inside each of
-// the forward. So a single kind of the backward's that is split over threads too and is quick shows
-// that a fork and join is.
+// An operator may be slow for another reason: anomaly mode takes a traceback inside each operator
+// of the forward. So a single quick kind of the backward's divided operators shows that a fork and
+// join is quick.
 //
-// A trace without operators of that size is judged by those on up to twice as many elements, with
-// the 80 µs on top of twice what one core needs.
+// A trace without operators of that size is judged by operators with up to twice as many elements,
+// with the 80 µs added to twice what one core needs.
 const (
 	forkElements = 16_000
 	forkMost     = 131_072
@@ -78,16 +78,16 @@ var oversubscribed = Rule{
 	},
 }
 
-// forks is what the operators that are split over threads take, those of a range of sizes.
+// forks sums the operators of a range of sizes that are divided over threads.
 type forks struct {
-	best, spread []float32 // by kind: the best run, and how many times that the quarter point is
-	alone        bool      // one core by itself may take as long
-	ns           float64   // beyond what they take with a core per thread
+	best, spread []float32 // by kind: the best run, and the lower quartile divided by it
+	alone        bool      // one core may take as long without threads
+	ns           float64   // beyond their time with a core per thread
 	places       []analysis.Place
 }
 
-// forksOf measures operators on more than least elements and at most most, which one core by itself
-// must need this much less for than they take at best.
+// forksOf measures operators with more than least and at most most elements. Their best time must
+// exceed the time of a single core by more.
 func forksOf(a *analysis.Analysis, least, most, more float64) forks {
 	type key struct{ name, form uint32 }
 	runs := map[key][]float32{}
@@ -119,8 +119,8 @@ func forksOf(a *analysis.Analysis, least, most, more float64) forks {
 	return f
 }
 
-// quickFork tells whether operators of the backward that are split over threads take less than a
-// fork and join does where threads lack cores.
+// quickFork reports whether divided operators of the backward take less than a fork and join
+// without enough cores.
 func quickFork(a *analysis.Analysis) bool {
 	type key struct{ name, form uint32 }
 	type runs struct {
@@ -152,7 +152,7 @@ func quickFork(a *analysis.Analysis) bool {
 	return false
 }
 
-// oneCore is twice what a cheap operator takes on one core.
+// oneCore returns twice the time of a cheap operator on one core.
 func oneCore(a *analysis.Analysis, name, form uint32) float64 {
 	ns := forkElement * a.Forms[form].Inputs[0].Elements()
 	if cheapest[a.Names.List[name].Text] {
@@ -161,8 +161,8 @@ func oneCore(a *analysis.Analysis, name, form uint32) float64 {
 	return ns
 }
 
-// forkedElements is how many elements a cheap operator works on where so many are split over
-// threads, and 0 otherwise.
+// forkedElements returns the number of elements of a cheap operator if PyTorch divides an operator
+// of that size over threads, and 0 otherwise.
 func forkedElements(a *analysis.Analysis, o *trace.Op) float64 {
 	name := a.Names.List[o.Name].Text
 	if o.Form == 0 || !cheap[name] && !cheapest[name] {
@@ -179,8 +179,8 @@ func forkedElements(a *analysis.Analysis, o *trace.Op) float64 {
 	return n
 }
 
-// cheap operators take well under 2 ns per element on one core. Those that only add or multiply are
-// split from 32,768 elements on.
+// cheap operators take well under 2 ns per element on one core. Operators that only add or multiply
+// are divided from 32,768 elements on.
 var (
 	cheap = map[string]bool{"aten::gelu": true, "aten::silu": true, "aten::layer_norm": true, "aten::tanh": true, "aten::sigmoid": true,
 		"aten::sin": true, "aten::cos": true, "aten::exp": true, "aten::softmax": true}
@@ -188,6 +188,6 @@ var (
 		"aten::relu": true, "aten::copy_": true}
 )
 
-// splitBackward is from how many elements on the backward's operators are split over threads.
+// splitBackward is the number of elements from which operators of the backward are divided.
 var splitBackward = map[string]float64{"aten::gelu_backward": 16_384, "aten::native_layer_norm_backward": 16_384,
 	"aten::silu_backward": 40_000, "aten::tanh_backward": 40_000, "aten::sigmoid_backward": 40_000, "aten::threshold_backward": 40_000}

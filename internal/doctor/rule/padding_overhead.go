@@ -8,12 +8,12 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// paddingOverhead looks for work that exists to make unequal samples equal: rows filled into padded
-// blocks, index tensors, masks built and applied. For a large problem that buys one large kernel;
-// here the kernels stay tiny, and the dressing costs more than the sum it dresses.
+// paddingOverhead looks for work that makes unequal samples equal: rows written into padded blocks,
+// index tensors, masks built and applied. For a large problem this gives one large kernel. Here the
+// kernels stay tiny, and padding costs more than the computation.
 //
-// Threshold: 10 % of the step in padding and masking operators, with at least one that pads, and no
-// kernel worth its launch. Masks alone are what attention models do.
+// Threshold: 10 % of the step in padding and masking operators, at least one of them padding, and
+// no kernel longer than its launch. Attention models have masks without padding.
 const paddingShare = 0.10
 
 var paddingOverhead = Rule{
@@ -55,7 +55,7 @@ var paddingOverhead = Rule{
 	},
 }
 
-// A row filled into a padded block is a copy into a slice.
+// A row written into a padded block is a copy into a slice.
 const rowView, rowWrite = "aten::slice", "aten::copy_"
 
 var (

@@ -8,12 +8,12 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// pageableCopy looks for large copies between the GPU and ordinary host memory. The driver moves
-// them through a small page-locked buffer of its own while the calling thread waits: slower than
-// the bus, and nothing else is issued meanwhile.
+// pageableCopy looks for large copies between the GPU and pageable host memory. The driver moves
+// them through a small page-locked buffer while the calling thread waits: slower than the bus, and
+// nothing else is issued meanwhile.
 //
-// Threshold: copies past 1 MB that hold 2 % of the step. A smaller one is over before page-locking
-// could pay.
+// Threshold: copies above 1 MB that take 2 % of the step. For smaller copies page-locking does not
+// pay.
 const pageableShare = 0.02
 
 var pageableCopy = Rule{

@@ -8,22 +8,21 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// pythonBound looks for stretches in which the GPU waits for the host's own work: Python outside
-// any operator, or operators that launch nothing, such as preprocessing on the CPU. Python between
-// two ordinary operators is not meant: it goes away with the operators, and launch-bound speaks of
-// it.
+// pythonBound looks for intervals in which the GPU waits for the host's own work: Python outside
+// any operator, or operators without launches, such as preprocessing on the CPU. Python between two
+// ordinary operators belongs to the operators and to launch-bound.
 //
-// Threshold: 5 % of the step. Where short stretches between operators outweigh the operators by
-// half, the interpreter is the cause after all, and they count too.
+// Threshold: 5 % of the step. If short intervals between operators take half as much again as the
+// operators, the interpreter is the cause, and they count too.
 //
-// Without a GPU, Python around short operators is how a small model runs: there it takes 15 % in
-// the middle step, at places that recur in most steps, or 40 % in short stretches. One stretch in
-// the only step recurs nowhere: below half of the step it is a note.
+// Without a GPU, Python around short operators is normal in a small model. There the threshold is
+// 15 % of the median step, at positions that recur in most steps, or 40 % in short intervals. A
+// single interval in the only step does not recur: below half of the step it is a note.
 const (
 	pythonShare     = 0.05
 	hostPythonShare = 0.15
-	hostLoopShare   = 0.40 // in short stretches, from where on the loop is Python's
-	hostOnceShare   = 0.50 // for one stretch of the only step, which may be the machine's
+	hostLoopShare   = 0.40 // in short intervals, from which the loop is Python's
+	hostOnceShare   = 0.50 // for one interval of the only step, which may be the machine's
 )
 
 var pythonBound = Rule{
@@ -43,7 +42,7 @@ var pythonBound = Rule{
 		if len(a.Devices) == 0 {
 			if loop = a.Share(a.Ms(short)) >= hostLoopShare; loop {
 				ms += a.Ms(short)
-			} else { // what the machine did to some steps is no cause of the program's
+			} else { // disturbances by the machine in some steps are not the program's
 				ms = min(ms, a.Ms(a.Recurring), a.MiddleHeld(analysis.IdlePython)/1e6)
 			}
 			least = hostPythonShare
@@ -52,7 +51,7 @@ var pythonBound = Rule{
 			return nil
 		}
 		c := &cost{ms: ms}
-		ops := a.NewCharge() // that compute on the CPU
+		ops := a.NewCharge() // operators that compute on the CPU
 		var longest analysis.Piece
 		n := 0
 		in := map[int]bool{}

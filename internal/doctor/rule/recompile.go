@@ -8,10 +8,10 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// recompile looks for torch.compile at work in the run: a compiled function that meets a shape, a
-// type or a Python value that its guards do not know is compiled anew, for seconds, while nothing
-// is launched. PyTorch marks that time itself. In the first recorded step it is the start, and told
-// as such.
+// recompile looks for compilation by torch.compile during the run. A compiled function is compiled
+// again, for seconds and without launches, if its guards do not cover a shape, a type or a Python
+// value. PyTorch marks that time. Compilation in the first recorded step belongs to the start and
+// is reported as such.
 //
 // Threshold: 5 % of the step's time, and in a later step than the first.
 const compileShare = 0.05
@@ -39,7 +39,7 @@ var recompile = Rule{
 	},
 }
 
-// compilesLate tells code that is compiled past the first step.
+// compilesLate reports whether code is compiled after the first step.
 func compilesLate(a *analysis.Analysis) bool {
 	n := len(a.Compiling)
 	return len(a.CPUSteps) > 1 && n > 0 && a.Compiling[n-1].Start >= a.CPUSteps[1].Start

@@ -9,12 +9,11 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// What was recorded is reported before any finding: a first use, the capture of a graph, a step
-// cut out of a longer run, or a program too small to judge say nothing about the behaviour of a
-// warm run. If one of these holds most of the idle time, findings become notes and there is no
-// verdict.
+// Some recordings do not show a warm run: a first use, the capture of a graph, a part of a longer
+// run, or a program that is too small. They are reported before any finding. If one of these
+// explains most of the idle time, findings become notes and there is no verdict.
 
-// The words of Report.Recorded.
+// The values of Report.Recorded.
 const (
 	recordedCold    = "cold-start"
 	recordedCapture = "graph-capture"
@@ -25,10 +24,9 @@ const (
 	recordedSampled = "sampled"
 )
 
-// certain are the findings that do not depend on what a recording lacks: by the word for what was
-// recorded, those that it leaves in no doubt. Work that was not recorded makes a GPU look idle; it
-// changes neither when a collective ran nor what a copy, a type or autograd's graph shows. A cold
-// start and a toy say nothing about the run at all.
+// certain lists, by what was recorded, the findings that remain certain. Work that was not recorded
+// makes a GPU look idle, but changes neither the time of collectives nor copies, types and
+// autograd's graph. A start-up and a toy program show nothing about the run.
 var certain = map[string][]string{
 	recordedCut:     {"comm-exposed", "straggler", "imbalance", "pageable-copy", "anomaly-mode", "dead-graph", "recompile", "fp64", "fp32-matmul"},
 	recordedGraph:   {"comm-exposed", "straggler", "imbalance", "pageable-copy", "anomaly-mode", "dead-graph", "recompile", "fp64", "fp32-matmul"},
@@ -36,7 +34,7 @@ var certain = map[string][]string{
 	recordedEnds:    {"straggler", "pageable-copy", "anomaly-mode", "dead-graph", "recompile", "fp64", "fp32-matmul"},
 }
 
-// Withheld tells whether what was recorded leaves a finding in doubt.
+// Withheld reports whether the kind of recording leaves a finding in doubt.
 func Withheld(recorded []string, id string) bool {
 	for _, word := range recorded {
 		if !slices.Contains(certain[word], id) {
@@ -47,27 +45,27 @@ func Withheld(recorded []string, id string) bool {
 }
 
 const (
-	coldShare    = 0.20 // of the idle time in first uses
-	captureShare = 0.10 // of the step under capture
-	cutShare     = 0.20 // of the idle time behind work that was not recorded
-	cutStep      = 0.05 // and of the step
+	coldShare    = 0.20 // fraction of the idle time in first uses
+	captureShare = 0.10 // fraction of the step during a capture
+	cutShare     = 0.20 // fraction of the idle time after work that was not recorded
+	cutStep      = 0.05 // and fraction of the step
 	toyPieces    = 32   // kernels and copies in the whole recording
 	toyBusy      = 0.5
-	lostShare    = 0.10 // of the launches without GPU work
-	sampledShare = 0.90 // of them in a sampled recording
-	sampledWorks = 32   // pieces of work that such a recording holds at least
-	graphGaps    = 3    // that recur beside launches of graphs
-	graphShare   = 0.8  // of the time behind work that was not recorded
-	keptShare    = 0.01 // of the ordinary launches that may be lost beside them
+	lostShare    = 0.10 // fraction of the launches without GPU work
+	sampledShare = 0.90 // the same fraction in a sampled recording
+	sampledWorks = 32   // least number of pieces of work in a sampled recording
+	graphGaps    = 3    // number of recurring gaps around launches of graphs
+	graphShare   = 0.8  // fraction of the time after work that was not recorded
+	keptShare    = 0.01 // fraction of the ordinary launches that may be lost in it
 )
 
-// Recording is one thing that was recorded, in a word and in a sentence.
+// Recording is a property of a recording, as a keyword and a sentence.
 type Recording struct {
 	ID    string `json:"id"`
 	Words string `json:"words"`
 }
 
-// RecordedList says what kind of recording this is.
+// RecordedList returns the properties of this recording.
 func RecordedList(a *analysis.Analysis) []Recording {
 	out := []Recording{}
 	wall := float64(a.Wall)
@@ -111,9 +109,9 @@ func RecordedList(a *analysis.Analysis) []Recording {
 	return out
 }
 
-// cutOff says that a file ends too early, "" where it does not. A profiler writes the CPU's events
-// before the GPU's, and not in the order of time: what is missing is spread over all steps, and a
-// GPU that worked looks idle.
+// cutOff returns a remark if the file ends too early, otherwise "". A profiler writes the CPU's
+// events before the GPU's, and not in time order. So the missing events are spread over all steps,
+// and a GPU that worked looks idle.
 func cutOff(a *analysis.Analysis) string {
 	switch {
 	case !a.Cut():
@@ -136,7 +134,7 @@ func longestCold(a *analysis.Analysis) (string, float64) {
 	return name, longest
 }
 
-// Remarks are the recording's faults and what they keep the doctor from seeing.
+// Remarks returns the recording's faults and the analyses that they prevent.
 func Remarks(a *analysis.Analysis) []string {
 	out := append([]string{}, a.Remarks()...)
 	if a.By != "" && a.Format != "" {
@@ -178,8 +176,8 @@ func Remarks(a *analysis.Analysis) []string {
 	return out
 }
 
-// sampled tells a recording that kept a few of many events: nearly every launch lacks its work, and
-// yet there is work.
+// sampled reports whether a recording contains only a sample of the events: nearly every launch
+// lacks its work, and yet there is work.
 func sampled(a *analysis.Analysis) bool {
 	return a.GPU.Len() >= sampledWorks && float64(a.Lost) >= sampledShare*float64(a.Launched) && a.Launched >= sampledWorks &&
 		trace.Total(trace.Clip(a.Captured, a.CPUSteps)) == 0

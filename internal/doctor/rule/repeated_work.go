@@ -11,18 +11,16 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// repeatedWork looks for the same run of operators, with the same shapes and the same scalar
-// inputs, several times back to back. Scalars tell a repetition from a loop: a loop over samples
-// selects another index each time.
+// repeatedWork looks for a sequence of operators with the same shapes and scalar inputs that
+// repeats several times in succession. Scalars distinguish a repetition from a loop over samples,
+// which selects another index each time.
 //
 // A stack of equal layers, a decoder's steps and an optimizer's parameters repeat too, with other
-// weights or other state. A run is therefore passed over when it holds an operator with parameters,
-// a product, a random draw or choice, or an update in place. What is left may still go on from its
-// own result, since a trace tells no tensor from another: the remedy says both. Without recorded
-// shapes the rule has nothing to go by.
+// weights or other state. So sequences with parameters, a product, a random draw or choice, or an
+// update in place are excluded. The others may still depend on their previous result, since a trace
+// does not identify tensors: the remedy covers both cases. The rule needs recorded shapes.
 //
-// Threshold: three times in a row, four kernels each, 5 % of the step in what a single run would
-// spare.
+// Threshold: three repetitions, four kernels each, 5 % of the step beyond the first run.
 var repeatedWork = Rule{
 	ID: "repeated-work",
 	remedy: "Where its inputs are the same each time, which a trace does not show, do it once and keep the result. Where each run takes another sample, make them one batch. Where each run goes on from the one before " +
@@ -63,7 +61,7 @@ var repeatedWork = Rule{
 	},
 }
 
-// repetition is a stretch of free operators that repeats with a period.
+// repetition is an interval of free operators that repeats with a period.
 type repetition struct {
 	ops    []*trace.Op
 	period int
@@ -74,9 +72,9 @@ const (
 	periodsTried = 8
 )
 
-// repetitions finds the stretches of one thread in one step. Candidate periods are the distances at
-// which four operators in a row were last seen; the most frequent are tried, the longest first, so
-// that a large repetition is not taken for the small loops inside it.
+// repetitions finds the repetitions of one thread in one step. Candidate periods are the distances
+// to the previous occurrence of four consecutive operators. The most frequent candidates are tried,
+// longest first, so that a large repetition is found before small loops inside it.
 func repetitions(a *analysis.Analysis, th *trace.Thread, step int) []repetition {
 	var ops []*trace.Op
 	from := sort.Search(th.Ops.Len(), func(i int) bool { return th.Ops.At(i).Start >= a.CPUSteps[step].Start })
@@ -138,7 +136,7 @@ func periods(ops []*trace.Op) []int {
 	return out
 }
 
-// isRepeatedWork rules out what repeats for a reason.
+// isRepeatedWork excludes sequences that repeat for a reason.
 func isRepeatedWork(a *analysis.Analysis, r repetition) bool {
 	kernels := 0
 	for _, o := range r.ops[:r.period] {
@@ -152,11 +150,11 @@ func isRepeatedWork(a *analysis.Analysis, r repetition) bool {
 }
 
 var (
-	// changing operators have parameters or may, draw at random, or choose what comes next.
+	// changing operators may have parameters, draw at random, or choose the next operation.
 	changing = map[string]bool{"matmul": true, "mm": true, "bmm": true, "mv": true, "einsum": true, "baddbmm": true, "addbmm": true, "linear": true, "addmm": true, "conv1d": true, "conv2d": true, "conv3d": true, "convolution": true,
 		"layer_norm": true, "batch_norm": true, "group_norm": true, "rms_norm": true, "embedding": true, "lstm": true, "gru": true,
 		"scaled_dot_product_attention": true, "multinomial": true, "argmax": true, "argmin": true, "topk": true, "sort": true,
 		"bernoulli": true, "dropout": true, "rand": true, "randn": true, "randint": true, "randperm": true, "rand_like": true, "randn_like": true, "normal": true}
-	// harmless operators end like an update in place and write no value that was there before.
+	// harmless operators have names like an update in place but overwrite no earlier value.
 	harmless = map[string]bool{"detach_": true, "requires_grad_": true, "copy_": true, "fill_": true, "zero_": true, "squeeze_": true, "unsqueeze_": true}
 )

@@ -1,5 +1,6 @@
-// Package rule holds one file per cause of lost time, and the table of them. A rule reads the
-// analysis, takes the operators that are its cause's, and says what they cost.
+// Package rule finds the causes of lost time in an analysis, for package report. Each cause has a
+// file and an entry in the table of rules. A rule charges the operators that belong to its cause
+// and returns their cost.
 package rule
 
 import (
@@ -10,51 +11,50 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// Rule looks for one cause. find returns nil where it is absent or too small to matter; a rule that
-// returns a cost has taken its operators.
+// Rule looks for one cause. find returns nil if the cause is absent or too small to matter. If it
+// returns a cost, it has taken its operators.
 type Rule struct {
 	ID     string
 	remedy string
 	find   func(a *analysis.Analysis, who trace.Cause) *cost
 }
 
-// cost is what a rule found: the milliseconds per step that go away with the cause, and why it says
-// so.
+// cost is the result of a rule: the milliseconds per step that removing the cause gains, with
+// evidence.
 type cost struct {
 	ms       float64
 	evidence []string
-	places   []analysis.Place // where it happens, for the place in the code and in the page
-	issued   []analysis.Place // where the CPU issued it, where the places are the GPU's
-	choice   bool             // a choice to be made rather than a fault
-	most     Severity         // the highest severity it may have; empty for any
-	remedy   string           // in place of the rule's
+	places   []analysis.Place // where it happens, for the place in the code and on the page
+	issued   []analysis.Place // where the CPU issued it, if the places are the GPU's
+	choice   bool             // a choice of the user instead of a fault
+	most     Severity         // the highest severity it may have; "" for any
+	remedy   string           // replaces the rule's remedy; "" for none
 }
 
-// Finding is one cause, as a report tells it.
+// Finding is one cause in a report.
 type Finding struct {
 	ID       string   `json:"id"`
 	Severity Severity `json:"severity"`
-	Share    float64  `json:"share"` // of the step's time
+	Share    float64  `json:"share"` // fraction of the step's time
 	Evidence []string `json:"evidence"`
 	Remedy   string   `json:"remedy"`
-	SavesMS  float64  `json:"saves_ms"`            // per step, at most
-	SavesMiB float64  `json:"saves_mib,omitempty"` // of memory, at most; of a memory snapshot alone
-	Where    string   `json:"where,omitempty"`     // file:line and function, where Python's frames were recorded
-	Rank     *int     `json:"rank,omitempty"`      // over ranks: whose it is
-	More     string   `json:"more"`                // the manual's section about it, with a before and after that was run
+	SavesMS  float64  `json:"saves_ms"`            // per step, upper bound
+	SavesMiB float64  `json:"saves_mib,omitempty"` // of memory, upper bound; only for memory snapshots
+	Where    string   `json:"where,omitempty"`     // file:line and function, if Python's frames were recorded
+	Rank     *int     `json:"rank,omitempty"`      // in a job of several ranks: the rank it concerns
+	More     string   `json:"more"`                // the manual's section, with an example before and after
 
 	Places []analysis.Place `json:"-"` // where it happens
-	choice bool             // a choice to be made rather than a fault
+	choice bool             // a choice of the user instead of a fault
 }
 
-// MoreOn is the section of the manual about a finding.
+// MoreOn returns the address of the manual's section about a finding.
 func MoreOn(id string) string { return "docs/doctor.md#" + id }
 
-// Severity is how much a finding matters.
+// Severity is the importance of a finding.
 type Severity string
 
-// The severities, by share of the step: under 3 % a cause is worth knowing, past 30 % it is what
-// the step mostly does.
+// The severities, by share of the step: note below 3 %, critical above 30 %.
 const (
 	Note     Severity = "note"
 	Warning  Severity = "warning"
@@ -74,7 +74,7 @@ func SeverityOf(share float64) Severity {
 	return Note
 }
 
-// SortFindings puts the most costly first.
+// SortFindings sorts by cost, largest first.
 func SortFindings(list []Finding) {
 	slices.SortStableFunc(list, func(x, y Finding) int { return cmp.Compare(y.SavesMS, x.SavesMS) })
 }

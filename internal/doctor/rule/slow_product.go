@@ -10,20 +10,21 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// slowProduct looks for large matrix products in half precision that run far slower than they could
-// because a dimension is no multiple of 8: rows then start at addresses that the tensor cores'
-// loads cannot take whole, and the library falls back to kernels that fetch element by element. A
-// vocabulary of 50,257 is the best known.
+// slowProduct looks for large matrix products in half precision that are slow because a dimension
+// is not a multiple of 8. Rows then start at addresses that the tensor cores' wide loads do not
+// support, and the library uses kernels that load single elements. A vocabulary of 50,257 is the
+// best-known case.
 //
-// The measure is the fastest large product of the same recording whose dimensions are multiples of
-// 8; without one, the card's data sheet. Only products that fill the card count: 10 GFLOP, and 100
-// FLOPs per byte. Threshold: less than a third of that rate, and 5 % of the step to win.
+// The reference is the fastest large product of the recording whose dimensions are multiples of 8
+// or, without one, the GPU's data sheet. Only products that fill the GPU count: 10 GFLOP, and 100
+// FLOPs per byte. Threshold: less than a third of the reference rate, and a gain of 5 % of the
+// step.
 const (
 	slowFlops   = 1e10
 	slowDensity = 100 // FLOPs per byte
 	slowRate    = 1.0 / 3
 	slowShare   = 0.05
-	slowReaches = 0.6 // of a data sheet's rate, which large products do
+	slowReaches = 0.6 // fraction of a data sheet's rate that large products reach
 	slowAlign   = 8
 )
 

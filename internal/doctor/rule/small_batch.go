@@ -8,13 +8,13 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// smallBatch looks for a step of ordinary length whose kernels leave most of the card empty: fewer
-// thread blocks than the card has multiprocessors. The step then costs the same for a batch several
-// times as large.
+// smallBatch looks for a step of ordinary length whose kernels leave most of the GPU unfilled:
+// fewer thread blocks than the GPU has multiprocessors. The step then takes equally long for a
+// batch several times as large.
 //
-// Threshold: such kernels hold half of the compute kernels' time, the GPU is idle for half the
+// Threshold: such kernels take half of the compute kernels' time, the GPU is idle for half the
 // step, the CPU issues fewer than 256 kernels per step (with more, their number is the cause and
-// launch-bound says so), and the wait for them takes 10 % of the step.
+// launch-bound reports it), and waiting for them takes 10 % of the step.
 const (
 	batchKernels = 256
 	batchShare   = 0.10
@@ -34,7 +34,7 @@ var smallBatch = Rule{
 			return nil
 		}
 		c.Take(who)
-		a.LooseLaunches = 0 // they are this cause's
+		a.LooseLaunches = 0 // they belong to this cause
 		return &cost{ms: ms, places: c.Placed(), evidence: []string{
 			fmt.Sprintf("%s of the kernels' time runs with fewer blocks than the card has processors; those fill %s of it", phrase.Percent(short), phrase.Percent(fill)),
 			fmt.Sprintf("%s kernels per step, %s ms of GPU time; the GPU waits %s ms for them to be issued, whatever the batch", phrase.PerStepCount(a.PerStep(float64(a.Kernels))),

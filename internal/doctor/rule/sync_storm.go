@@ -9,13 +9,13 @@ import (
 )
 
 // syncStorm looks for single values read back from the GPU: .item(), a tensor used as a condition,
-// a count the host must know. Each read waits until the GPU has nothing left to do, so the CPU can
-// never run ahead again. Waits outside any operator count with them.
+// a count that the host needs. Each read waits until the GPU is idle, so the CPU can never run
+// ahead. Waits outside any operator count too.
 //
-// The few operators between the wait before and the read made the value that is read (a view, a
-// comparison, a reduction); they exist for the read and are charged with it, and so is the Python
-// between them: it is the loop over the values. Where more than chainLaunches kernels lie between,
-// the work has other uses, and the read is charged alone.
+// The few operators between the previous wait and the read compute the value that is read (a view,
+// a comparison, a reduction). They are charged with the read, and so is the Python between them,
+// which is the loop over the values. If more than chainLaunches kernels are between, the work has
+// other uses, and only the read is charged.
 //
 // Threshold: 32 per step and 2 % of its time. Reading the loss and a few metrics is normal; one
 // read per sample is not.
@@ -55,7 +55,7 @@ const (
 	chainLaunches = 4
 )
 
-// collectReads charges one thread's reads with their chains and returns how many reads there are.
+// collectReads charges one thread's reads and their chains. It returns the number of reads.
 func collectReads(a *analysis.Analysis, th *trace.Thread, c *analysis.Charge) int {
 	reads, since, launches := 0, 0, 0
 	for i := range th.Ops.Len() {
@@ -86,19 +86,19 @@ func collectReads(a *analysis.Analysis, th *trace.Thread, c *analysis.Charge) in
 	return reads
 }
 
-// On a CPU a read waits for nothing, and costs what an operator and Python around it cost: 5 % of
-// the step, as where a GPU waits for the host.
+// On a CPU a read waits for nothing. It costs an operator and the Python around it. The threshold
+// is 5 % of the step, as for a GPU that waits for the host.
 const (
 	hostReads     = 256
 	hostReadShare = 0.05
 	hostBetween   = 3    // operators between two reads of one loop
-	hostBody      = 0.05 // of the reads that have the same ones before them, for these to be the loop's
+	hostBody      = 0.05 // fraction of the reads after the same operators, from which these belong to the loop
 )
 
-// body is the operators between two reads, by name; zeros behind the last.
+// body is the names of the operators between two reads, padded with zeros.
 type body [hostBetween]uint32
 
-// bodyOf names the operators between two reads that stand close enough to be of one loop.
+// bodyOf returns the operators between two reads, if the reads are close enough to be of one loop.
 func bodyOf(th *trace.Thread, last, i int) (b body, ok bool) {
 	if last < 0 || i-last > hostBetween+1 {
 		return b, false
@@ -109,7 +109,8 @@ func bodyOf(th *trace.Thread, last, i int) (b body, ok bool) {
 	return b, true
 }
 
-// eachRead visits the reads of single values, each with the one before it on its thread, or -1.
+// eachRead visits the reads of single values, each with the index of its thread's previous read or
+// -1.
 func eachRead(a *analysis.Analysis, visit func(th *trace.Thread, last, i, step int)) {
 	for _, th := range a.Threads {
 		last := -1
@@ -126,7 +127,8 @@ func eachRead(a *analysis.Analysis, visit func(th *trace.Thread, last, i, step i
 }
 
 // readsOnHost looks for a loop over single values in a CPU job: the reads, the views between them,
-// and the Python around both. What stands between two reads once per step is no part of the loop.
+// and the Python around both. Operators between two reads only once per step do not belong to the
+// loop.
 func readsOnHost(a *analysis.Analysis, who trace.Cause) *cost {
 	c := a.NewCharge()
 	reads := 0

@@ -8,12 +8,12 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// tensorInLoop looks for tensors of a value or two made on the device over and over:
-// torch.tensor(x, device=...), which is an upload and a wait, or torch.zeros and its kin, which is
-// a kernel. In a loop over tokens or samples the tensor costs more than what is done with it.
+// tensorInLoop looks for tensors of a value or two that are made on the device repeatedly:
+// torch.tensor(x, device=...), which is an upload and a wait, or torch.zeros and the like, which is
+// a kernel. In a loop over tokens or samples the tensor costs more than its use.
 //
-// The loop around the tensor exists because the tensor is made one at a time: what runs from one to
-// the next, where that is at most bodyLaunches kernels, and its backward, is charged with it.
+// The loop exists because the tensors are made one at a time. So the operators from one tensor to
+// the next, if they launch at most bodyLaunches kernels, and their backward are charged too.
 //
 // Threshold: 64 per step and 2 % of the time. A model makes a few such tensors per forward pass.
 var tensorInLoop = Rule{
@@ -46,15 +46,15 @@ const (
 	bodyLaunches = 4
 )
 
-// makers are the operators that bring a tensor into being: by upload and by a kernel.
+// makers are the operators that create a tensor: by upload and by a kernel.
 var (
 	uploaders = map[string]bool{"aten::to": true, "aten::_to_copy": true, "aten::scalar_tensor": true, "aten::tensor": true}
 	factories = map[string]bool{"aten::zeros": true, "aten::ones": true, "aten::full": true, "aten::scalar_tensor": true,
 		"aten::new_zeros": true, "aten::new_ones": true, "aten::new_full": true, "aten::new_tensor": true}
 )
 
-// collectMade charges one thread's makings with the loop bodies between them; it returns how many
-// there are and what the making alone takes.
+// collectMade charges one thread's tensors and the loop bodies between them. It returns the number
+// of tensors and the time of making them.
 func collectMade(a *analysis.Analysis, th *trace.Thread, c *analysis.Charge) (made int, ns float64) {
 	var body []*trace.Op
 	launches, open := 0, false
@@ -80,7 +80,7 @@ func collectMade(a *analysis.Analysis, th *trace.Thread, c *analysis.Charge) (ma
 		if o.Holds&trace.HoldsWait != 0 {
 			open = false
 		}
-		if open { // views too: their backward launches
+		if open { // views too, because their backward launches
 			launches += int(o.Launches)
 			body = append(body, o)
 		}

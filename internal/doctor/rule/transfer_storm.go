@@ -8,12 +8,12 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// transferStorm looks for many small copies across the bus that carry data: a matrix a sample, a
-// row a route, a flag a write. A copy costs about 10 µs whatever its size, and PyTorch waits for
-// each one from pageable memory.
+// transferStorm looks for many small copies of data across the bus: a matrix per sample, a row per
+// route, a flag per write. A copy of any size costs about 10 µs, and PyTorch waits for each one
+// from pageable memory.
 //
 // Threshold: 64 operators per step that copy under 64 kB each, and 2 % of the time. A step that
-// brings its batch over in a handful of tensors stays far below.
+// copies its batch in a handful of tensors is far below.
 const (
 	smallCopies = 64
 	copyShare   = 0.02
@@ -44,7 +44,7 @@ var transferStorm = Rule{
 }
 
 // collectCopies charges one thread's small copies with the views and the Python between them, which
-// are the loop over the copies, and returns how many copies there are. A launch in between ends the
+// form the loop over the copies. It returns the number of copies. A launch between copies ends the
 // loop.
 func collectCopies(a *analysis.Analysis, th *trace.Thread, c *analysis.Charge) int {
 	n, since, open := 0, 0, false

@@ -8,14 +8,14 @@ import (
 	"haul/internal/doctor/trace"
 )
 
-// unfused looks for chains of elementwise kernels on a GPU that is busy: each reads and writes its
-// whole tensor, so that a norm or an activation written out in operators moves the same bytes many
-// times. One kernel for the chain moves them once.
+// unfused looks for chains of elementwise kernels on a busy GPU. Each kernel reads and writes its
+// whole tensor, so a norm or an activation that consists of several operators moves the same bytes
+// several times. One kernel for the chain moves them once.
 //
-// A chain is three elementwise kernels or more, back to back in one stream. What goes away is all
-// of it but its longest kernel. Threshold: 10 % of the step for a note. It is a warning from two
-// fifths of the step on: eager models hold some of it by nature, and fusing is a choice until
-// then. A GPU that waits between such kernels is launch-bound's.
+// A chain is at least three consecutive elementwise kernels in one stream. The gain is all of it
+// except its longest kernel. Threshold: 10 % of the step for a note, and two fifths for a warning,
+// because eager models always have some chains and fusing them is a choice. A GPU that waits
+// between such kernels belongs to launch-bound.
 const (
 	chainKernels   = 3
 	unfusedShare   = 0.10
@@ -69,7 +69,7 @@ var unfused = Rule{
 		for s := range open {
 			end(s)
 		}
-		// what runs beside other kernels wins nothing
+		// Kernels that overlap others gain nothing.
 		alone := a.Alone(func(g *trace.Work) bool { return chained[g] }, func(*trace.Work) {})
 		ms := a.Ms(saved / float64(max(1, len(a.Devices))) * alone.Part())
 		if a.Share(ms) < unfusedShare {

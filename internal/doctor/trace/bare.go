@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// JAX's profiler writes events without a category: the process's name gives their device, the
-// thread's name their stream. Traces without categories from other tools are not interpreted,
-// because nothing says what their events are.
+// JAX's profiler writes events without a category. The name of the process gives their device, the
+// name of the thread their stream. Other tools' events without categories are not interpreted,
+// because nothing describes them.
 
 const FormatJAX = "JAX"
 
-// sortBare files the events without a category once all names are known.
+// sortBare adds the events without a category to the trace, once all names are known.
 func (t *builder) sortBare() {
 	if t.bare.Len() == 0 {
 		return
@@ -29,7 +29,7 @@ func (t *builder) sortBare() {
 		return
 	}
 	t.Format = FormatJAX
-	byStream := map[string]bool{} // devices whose work stands on threads named after streams
+	byStream := map[string]bool{} // devices whose work is on threads named after streams
 	for _, th := range t.Threads {
 		if _, ok := devices[th.pid]; ok && strings.HasPrefix(th.label, "Stream") {
 			byStream[th.pid] = true
@@ -56,8 +56,8 @@ func (t *builder) sortBare() {
 	t.bare = log[bare]{}
 }
 
-// sortAutograd files the events of torch.autograd.profiler before PyTorch 1.8. Their process is
-// called "CPU functions" or "CUDA functions", and nothing else describes them.
+// sortAutograd adds the events of torch.autograd.profiler before PyTorch 1.8. Only the name of
+// their process describes them: "CPU functions" or "CUDA functions".
 func (t *builder) sortAutograd() {
 	for i := range t.bare.Len() {
 		b := t.bare.At(i)
@@ -108,14 +108,14 @@ func (t *builder) bareHost(b *bare, th *Thread) {
 			t.Blocked = append(t.Blocked, Span{b.start, b.start + int64(b.dur)})
 		}
 	case strings.HasPrefix(n.Text, "ThreadpoolListener::"), strings.HasPrefix(n.Text, "BufferSequencingEvent::"):
-		// the runtime's bookkeeping around what it waits for
+		// the runtime's bookkeeping around a wait
 	default:
 		th.Ops.Add(Op{Start: b.start, Dur: b.dur, Name: b.name})
 	}
 }
 
-// starting is when the profiler itself starts or stops: what the host does inside is not the
-// program's.
+// starting returns the spans in which the profiler starts or stops. Host activity inside them is
+// not the program's.
 func (t *builder) starting() []Span {
 	var out []Span
 	for i := range t.bare.Len() {

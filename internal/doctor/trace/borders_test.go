@@ -114,7 +114,7 @@ func TestVendorsNames(t *testing.T) {
 	}
 }
 
-// Small readers of what stands in an event's arguments.
+// Small parsers of values in an event's arguments.
 func TestArguments(t *testing.T) {
 	for text, want := range map[string]float32{"[2, 3, 4]": 24, "": 0, "[]": 0, "[7]": 7, "16,1,1": 16, "[0, 3]": 0, "[10, 20": 200} {
 		if got := product([]byte(text)); got != want {
@@ -204,7 +204,7 @@ func TestNesting(t *testing.T) {
 	}
 }
 
-// The scalars of an operator are what stands in their list, wherever in its arguments that is.
+// The scalars of an operator are read from their list, at any position among the arguments.
 func TestScalarsEndWithTheirList(t *testing.T) {
 	for _, args := range []string{
 		`{"Input Dims": [[2,3]], "Concrete Inputs": ["", "7"]}`,

@@ -1,8 +1,7 @@
 package trace
 
-// Capture is a graph as its capture was recorded: the launches that became its nodes, in order,
-// each with the operator and the modules around it. Names are texts, since another recording
-// numbers its own.
+// Capture is the capture of a graph: the launches that became its nodes, in order, each with its
+// operator and modules. Names are strings, since each recording numbers its names separately.
 type Capture struct {
 	File     string
 	Launches []CapturedLaunch
@@ -10,10 +9,10 @@ type Capture struct {
 
 // CapturedLaunch is one node of a captured graph.
 type CapturedLaunch struct {
-	At      int64  // when it was captured
-	Kernel  string // empty where the runtime does not tell
+	At      int64  // time of the capture
+	Kernel  string // empty if the runtime does not report it
 	Kind    CallKind
 	Op      string // empty outside any operator
 	Shapes  string
-	Modules []string // around it, the outermost first
+	Modules []string // enclosing modules, outermost first
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // event is one entry of the trace while it is being read. Its byte slices point into the reader's
-// buffer: whoever keeps one past the next event must copy it.
+// buffer: they must be copied to be kept beyond the next event.
 type event struct {
 	phase    byte
 	cat      category
@@ -17,40 +17,40 @@ type event struct {
 	dur      int64 // ns
 	hasStart bool
 	hasDur   bool
-	foreign  bool // a call of a runtime whose names are not known
+	foreign  bool // a call of a runtime with unknown names
 	args     arguments
 }
 
-// arguments are the few of an event's that a rule uses.
+// arguments holds the arguments of an event that rules use.
 type arguments struct {
 	correlation uint32
 	bytes       uint32
 	sequence    uint32
-	blocks      float32 // thread blocks per multiprocessor, negative when not told
-	grid        float32 // thread blocks in all, 0 when not told
-	inputs      uint64  // hash of shapes and scalar inputs, 0 when not recorded
-	elements    uint64  // of the first recorded shape, for the bytes of a collective
+	blocks      float32 // thread blocks per multiprocessor; negative if unknown
+	grid        float32 // thread blocks in total; 0 if unknown
+	inputs      uint64  // hash of shapes and scalar inputs; 0 if not recorded
+	elements    uint64  // of the first recorded shape, for the size of a collective
 	device      uint32
 	stream      uint32
-	members     uint32 // of the process group
+	members     uint32 // size of the process group
 	hasDevice   bool
-	shapes      bool   // wanted: the first shape and its type, which only collectives need
-	dims        []byte // as they stand
+	shapes      bool   // input: parse the first shape and its type, which only collectives need
+	dims        []byte // not parsed
 	types       []byte
 	values      []byte // the scalars
 	dtype       []byte
 	group       []byte
 	collective  []byte
-	stack       []byte // the older spelling of Python's frames: one string an operator
-	label       []byte // the name that a metadata event gives
-	kernel      []byte // that a launch says it starts
-	total       int64  // bytes allocated on the device in all, with a [memory] event; -1 when not told
-	change      int64  // bytes taken, negative where given back
+	stack       []byte // Python's frames as written by old versions: one string per operator
+	label       []byte // the name in a metadata event
+	kernel      []byte // name of the kernel that a launch starts
+	total       int64  // total bytes allocated on the device, with a [memory] event; -1 if unknown
+	change      int64  // bytes allocated, negative if freed
 	addr        uint64
-	host        bool // the memory is the host's
+	host        bool // the memory is on the host
 }
 
-// category says which records an event becomes.
+// category selects the record that an event becomes.
 type category uint8
 
 const (
@@ -63,10 +63,11 @@ const (
 	catNote     // an annotation: a profiler step, the data loader, a collective
 	catPython   // a Python function
 	catOverhead // the profiler's own work
-	catBare     // no category, as JAX writes: threads' names tell what it is
+	catBare     // no category, as JAX writes: the thread's name gives the kind
 )
 
-// categoryOf knows the spelling of every PyTorch from 1.13 on, and the older one beside it.
+// categoryOf returns the category for the spellings of PyTorch 1.13 and later, and of older
+// versions.
 func categoryOf(s []byte) category {
 	switch string(s) {
 	case "cpu_op", "Operator", "hpu_op":
@@ -92,8 +93,8 @@ func categoryOf(s []byte) category {
 
 var inputSeed = maphash.MakeSeed()
 
-// parse reads the event whose opening brace is at i. An event of a kind that nobody uses is passed
-// over as soon as that is known.
+// parse reads the event whose opening brace is at i. It skips an event of an unused kind as soon as
+// the kind is known.
 func (e *event) parse(b []byte, i int) (int, error) {
 	*e = event{}
 	e.args.blocks, e.args.total = -1, -1
@@ -243,7 +244,7 @@ func (a *arguments) parse(b []byte, i int) (int, error) {
 	})
 }
 
-// details reads JAX's words about a kernel or a copy: "grid:16,1,1 block:512,1,1", "size:4096".
+// details parses JAX's description of a kernel or a copy: "grid:16,1,1 block:512,1,1", "size:4096".
 func (a *arguments) details(w []byte) {
 	for _, f := range bytes.Fields(w) {
 		if v, ok := bytes.CutPrefix(f, []byte("grid:")); ok {
@@ -274,7 +275,7 @@ func product(b []byte) float32 {
 	return p
 }
 
-// firstShape is the number of elements of the first shape in a list of shapes.
+// firstShape returns the number of elements of the first shape in a list of shapes.
 func firstShape(b []byte) uint64 {
 	open := bytes.IndexByte(b[min(1, len(b)):], '[')
 	if open < 0 {
@@ -287,7 +288,7 @@ func firstShape(b []byte) uint64 {
 	return uint64(product(b))
 }
 
-// firstWord is the first string of a list of strings.
+// firstWord returns the first string of a list of strings.
 func firstWord(b []byte) []byte {
 	from := bytes.IndexByte(b, '"')
 	if from < 0 {
@@ -300,8 +301,8 @@ func firstWord(b []byte) []byte {
 	return w
 }
 
-// eachKey walks the object that opens at i. The value's reader is handed the position of its first
-// byte and returns the one behind its last.
+// eachKey visits the keys of the object that opens at i. value gets the position of a value's first
+// byte and returns the position after its last byte.
 func eachKey(b []byte, i int, value func(key []byte, i int) (int, error)) (int, error) {
 	for first := true; ; first = false {
 		if i = space(b, i+1); i >= len(b) {
@@ -338,7 +339,7 @@ func eachKey(b []byte, i int, value func(key []byte, i int) (int, error)) (int, 
 	}
 }
 
-// scalar reads a string or a word; a nested value where a scalar belongs is passed over as empty.
+// scalar reads a string or a literal. It skips a nested value and returns an empty string for it.
 func scalar(b []byte, i int) ([]byte, int, error) {
 	if i >= len(b) {
 		return nil, i, errShort

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// A trace without marked steps is measured from its first to its last event, without strays.
+// A trace without marked steps is measured from its first to its last event, without outliers.
 
-// Extent is the stretch from the first to the last event: the one step of a trace that marks none.
-// An event that stands far from all the others, as one with a clock of its own does, is not part of
-// it.
+// Extent returns the interval from the first to the last event: the single step of a trace that
+// marks none. It leaves out an event that is far from all others, such as an event of another
+// clock.
 func (t *Trace) Extent() (Window, bool) {
 	var all []Span
 	for _, th := range t.Threads {
@@ -31,7 +31,8 @@ func (t *Trace) Extent() (Window, bool) {
 		return Window{}, false
 	}
 	slices.SortFunc(all, func(x, y Span) int { return cmp.Compare(x.Start, y.Start) })
-	// A stray is told by the distance to its neighbour: a hundred times what all the others span.
+	// An event is an outlier if its distance to its neighbour is a hundred times the span of the
+	// others.
 	stray := func(gap, rest float64) bool { return len(all) > 2 && gap > strayTimes*max(1, rest) }
 	for range min(maxStrays, len(all)/3) {
 		first, next, last := all[0], all[1], all[len(all)-1]

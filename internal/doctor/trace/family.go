@@ -4,10 +4,10 @@ import (
 	"strings"
 )
 
-// A kernel's family is read from the names of the vendors' libraries and of PyTorch's own
-// kernels. It is shown to people; of the findings, only those about collectives depend on it.
+// A kernel's family is derived from the kernel names of the vendors' libraries and of PyTorch.
+// Reports show it. Of the findings, only those about collectives depend on it.
 
-// family is what a kernel computes.
+// family is the computation of a kernel.
 type family uint8
 
 const (
@@ -30,7 +30,7 @@ func (f family) String() string {
 		"elementwise", "indexing and sorting", "softmax and losses", "optimizer", "communication"}[f]
 }
 
-// familyWords are tried in order: the particular before the general.
+// familyWords are tried in order: specific words before general ones.
 var familyWords = []struct {
 	family family
 	words  []string
@@ -61,9 +61,9 @@ func familyOf(s string) family {
 	return familyOther
 }
 
-// collectiveOf names the collective that a kernel or an annotation carries out: NCCL's and RCCL's
-// kernels, the custom all-reduces of inference engines, gloo's annotations. Empty for anything
-// else.
+// collectiveOf returns the collective that a kernel or an annotation carries out: kernels of NCCL
+// and RCCL, custom all-reduces of inference engines, annotations of gloo. It returns "" for other
+// names.
 func collectiveOf(s string) string {
 	lower := strings.ToLower(s)
 	_, kind, annotated := strings.Cut(lower, ":")
@@ -85,7 +85,7 @@ func collectiveOf(s string) string {
 	return ""
 }
 
-// plainCollective spells a collective's name one way: AllReduce, allreduce and all_reduce are one.
+// plainCollective normalises a collective's name: AllReduce, allreduce and all_reduce are the same.
 func plainCollective(s, otherwise string) string {
 	s = strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(s))
 	for _, c := range []struct{ word, name string }{

@@ -16,11 +16,11 @@ import (
 	"haul/internal/limits"
 )
 
-// Other profilers' files become the events of a Chrome trace and go through the same builder, so
-// that every rule and every figure means the same for all.
+// Files of other profilers are converted to events of a Chrome trace and use the same builder, so
+// that rules and figures mean the same for all formats.
 
-// looksLikeXplane tells the start of an XSpace message: a plane, whose first field is its number or
-// name.
+// looksLikeXplane reports whether a file starts like an XSpace message: with a plane whose first
+// field is its number or name.
 func looksLikeXplane(head []byte) bool {
 	return len(head) > 4 && head[0] == 0x0a && head[1] != '\n' && head[1] != ' ' && head[1] != '{' && head[1] != '['
 }
@@ -85,8 +85,8 @@ func (t *builder) hasDevices() bool {
 	return false
 }
 
-// readSnapshot reads a memory snapshot of PyTorch. It holds no events in time; the report is about
-// the snapshot alone.
+// readSnapshot reads a memory snapshot of PyTorch. It has no timed events, so the report describes
+// only the snapshot.
 func readSnapshot(r io.Reader) (*Trace, error) {
 	data, err := io.ReadAll(r)
 	if err != nil {
@@ -109,7 +109,7 @@ func readNsys(ctx context.Context, name string, packed bool, r io.Reader, left *
 			return nil, err
 		}
 		defer os.Remove(f.Name())
-		tell = nil // it is told of what comes in
+		tell = nil // the unpacking has reported progress already
 		_, err = io.Copy(f, r)
 	} else {
 		f, err = os.Open(name)

@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// A form is what an operator worked on: the shape and the element type of each input. Programs use
-// few forms many times, so each is kept once and records carry its number. Nothing here may fail:
-// what cannot be read is an input without a shape.
+// A form is the shapes and element types of an operator's inputs. Programs use few forms many
+// times, so each form is stored once and records hold its number. Parsing never fails: an
+// unreadable input counts as an input without a shape.
 
-// maxInputs bounds the inputs of an operator; lists of thousands of tensors say no more.
+// maxInputs limits the inputs per operator. Longer lists of tensors give no more information.
 const maxInputs = 64
 
-// Form is the inputs of an operator. Values holds its scalars as they are written, by position, for
-// the operators whose work depends on them: strides of convolutions, masks of attention.
+// Form describes the inputs of an operator. Values holds its scalars as text, by position, for
+// operators whose work depends on them, such as strides of convolutions and masks of attention.
 type Form struct {
 	Inputs []Input
 	Values []string
 }
 
-// Value is the scalar, or the list of scalars, at a position; empty where none was recorded.
+// Value returns the scalar or the list of scalars at a position, or "" if none was recorded.
 func (f *Form) Value(i int) string {
 	if i < len(f.Values) {
 		return f.Values[i]
@@ -27,7 +27,7 @@ func (f *Form) Value(i int) string {
 	return ""
 }
 
-// Numbers are the whole numbers of the value at a position; nil where it is something else.
+// Numbers returns the whole numbers of the value at a position, or nil if it is something else.
 func (f *Form) Numbers(i int) []int64 {
 	v := strings.Trim(f.Value(i), "[]")
 	if strings.Trim(v, "0123456789, ") != "" {
@@ -36,14 +36,14 @@ func (f *Form) Numbers(i int) []int64 {
 	return numbers([]byte(v))
 }
 
-// Input is one of them. Scalars and lists have no dimensions.
+// Input is one input. Scalars and lists have no dimensions.
 type Input struct {
 	Dims  []int64
-	Width int // bytes of an element; 0 where the type is unknown or no tensor's
+	Width int // bytes per element; 0 if the type is unknown or not a tensor's
 	FP64  bool
 }
 
-// Elements of a tensor; 0 for what is none.
+// Elements returns the number of elements of a tensor, or 0 for other inputs.
 func (i Input) Elements() float64 {
 	if len(i.Dims) == 0 {
 		return 0
@@ -55,7 +55,7 @@ func (i Input) Elements() float64 {
 	return n
 }
 
-// Inner is an operator inside another one that is looked at by itself.
+// Inner is an operator inside another operator that rules examine separately.
 type Inner struct {
 	Start int64
 	Dur   float32

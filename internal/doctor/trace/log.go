@@ -5,8 +5,8 @@ import (
 	"sort"
 )
 
-// log is a list that grows without copying what it holds: a trace past memory would not survive the
-// moment in which append holds the old list and the new one. Elements are reached by index.
+// log is a list that grows without copying its elements. Traces may need most of the memory, in
+// which append could not hold the old and the new list at once. Elements are accessed by index.
 type log[T any] struct {
 	chunks [][]T
 	n      int
@@ -21,12 +21,12 @@ func (l *log[T]) Len() int { return l.n }
 
 func (l *log[T]) At(i int) *T { return &l.chunks[i>>logShift][i&(logChunk-1)] }
 
-// Add appends.
+// Add appends v.
 func (l *log[T]) Add(v T) {
 	switch {
 	case l.n == 0 && len(l.chunks) == 0:
 		l.chunks = [][]T{{v}}
-	case l.n < logChunk && l.n == len(l.chunks[0]): // a short list stays short: threads may be many
+	case l.n < logChunk && l.n == len(l.chunks[0]): // the first chunk grows slowly, because there may be many threads
 		l.chunks[0] = append(l.chunks[0], v)
 	default:
 		if l.n == len(l.chunks)<<logShift {
@@ -37,13 +37,13 @@ func (l *log[T]) Add(v T) {
 	l.n++
 }
 
-// cut keeps the first n elements and lets the rest go.
+// cut keeps the first n elements and frees the others.
 func (l *log[T]) cut(n int) {
 	l.n = n
 	l.chunks = slices.Clip(l.chunks[:(n+logChunk-1)>>logShift])
 }
 
-// order sorts by the comparison. Traces come nearly in order, which sort recognises.
+// order sorts by less. Traces are almost sorted, which the sort makes use of.
 func (l *log[T]) order(less func(a, b *T) bool) {
 	if !sort.IsSorted(logOrder[T]{l, less}) {
 		sort.Sort(logOrder[T]{l, less})

@@ -6,7 +6,7 @@ import (
 	"haul/internal/doctor/nsys"
 )
 
-// A row of Nsight's tells what it tells: what is absent stays unknown.
+// Columns that a row of Nsight Systems lacks remain unknown.
 func TestNsysEvents(t *testing.T) {
 	k := nsysEvent(nsys.Row{Kind: nsys.Kernel, Name: "gemm", Start: 100, End: 350, Thread: 7, Correlation: 9, Device: 1, Stream: 13})
 	if k.cat != CatKernel || k.phase != 'X' || !k.hasStart || !k.hasDur || k.start != 100 || k.dur != 250 || string(k.tid) != "7" || string(k.pid) != "0" {

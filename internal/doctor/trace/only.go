@@ -8,11 +8,11 @@ import (
 	"haul/internal/doctor/phrase"
 )
 
-// A part of a recording is analysed by making it the steps: only what is inside them is counted.
+// To analyse a part of a recording, the part becomes the steps: only events inside steps count.
 // Both functions must run before the trace is analysed.
 
-// Only keeps the part between two moments, in ns since the first event; to may be 0 for the end.
-// Steps are cut to it; a recording without steps becomes this one.
+// Only restricts the trace to the interval between two times, in ns since the first event; to is 0
+// for the end. Steps are clipped to it. A recording without steps gets the interval as its step.
 func (t *Trace) Only(from, to int64) error {
 	whole, ok := t.Extent()
 	if !ok {
@@ -42,7 +42,8 @@ func (t *Trace) Only(from, to int64) error {
 	return nil
 }
 
-// OnlyRange keeps the stretches that an annotation of the program's own names; each is a step.
+// OnlyRange restricts the trace to the intervals of the program's annotation with this name. Each
+// interval is a step.
 func (t *Trace) OnlyRange(name string) error {
 	var out []Window
 	times := map[string]int{}

@@ -24,12 +24,12 @@ import (
 	"haul/internal/sqlite"
 )
 
-// The first bytes of a file decide its format, not its name: traces are renamed, and archives
-// hold several. Compression is removed layer by layer (zstd, gzip, bzip2), archives are walked
-// (zip, tar), and the reader of the format takes the rest. A file without a reader is refused
-// with what to do instead.
+// The first bytes of a file determine its format, because files are renamed and archives hold
+// several. Compression is removed layer by layer (zstd, gzip, bzip2), archives are expanded (zip,
+// tar), and the format's reader reads the rest. The error for a file without a reader gives
+// advice.
 
-// ReadFile reads the one trace of a file.
+// ReadFile reads the only trace of a file.
 func ReadFile(path string) (*Trace, error) {
 	var found *Trace
 	err := Load(context.Background(), path, func(name string, t *Trace) error {
@@ -45,10 +45,10 @@ func ReadFile(path string) (*Trace, error) {
 	return found, err
 }
 
-// Stdin is the path that stands for standard input.
+// Stdin is the path of standard input.
 const Stdin = "-"
 
-// Load reads every trace of a file and hands it over with its name. It stops when the context ends.
+// Load reads every trace of a file and calls each with its name. It stops when ctx is cancelled.
 func Load(ctx context.Context, path string, each func(name string, t *Trace) error) error {
 	return LoadWith(ctx, path, nil, nil, each)
 }
@@ -112,7 +112,7 @@ type loading struct {
 	left *Budget
 }
 
-// maxLayers bounds packing inside packing.
+// maxLayers limits nested compression.
 const maxLayers = 4
 
 func (l *loading) read(name string, r io.Reader, layer int) error {
@@ -169,7 +169,8 @@ func (l *loading) read(name string, r io.Reader, layer int) error {
 	return l.each(name, t)
 }
 
-// gzip looks inside the packing: a trace is handed to Read packed, whose errors tell of damage.
+// gzip checks the contents of the compression. A trace is passed to Read compressed, because Read's
+// errors describe damage to it.
 func (l *loading) gzip(name string, b *bufio.Reader, layer int) error {
 	head, _ := b.Peek(1 << 16)
 	inner := make([]byte, 512)
@@ -198,7 +199,7 @@ func (l *loading) gzip(name string, b *bufio.Reader, layer int) error {
 
 func isTar(head []byte) bool { return len(head) > 262 && string(head[257:262]) == "ustar" }
 
-// IsTrace tells by its name whether a file of a folder or an archive may be a trace.
+// IsTrace reports whether a file of a folder or an archive may be a trace, by its name.
 func IsTrace(name string) bool {
 	base := strings.ToLower(filepath.Base(name))
 	if strings.HasPrefix(base, ".") {
@@ -267,13 +268,13 @@ func (l *loading) tar(name string, b *bufio.Reader, layer int) error {
 	return nil
 }
 
-// Expand turns folders into the traces they hold, in the order of their names.
+// Expand replaces folders by the traces in them, in the order of their names.
 func Expand(paths []string) ([]string, error) {
 	var out []string
 	for _, p := range paths {
 		info, err := os.Stat(p)
 		if p == Stdin || err != nil || !info.IsDir() {
-			out = append(out, p) // Load says what is wrong with it
+			out = append(out, p) // Load returns the error
 			continue
 		}
 		var found []string
@@ -295,7 +296,7 @@ func Expand(paths []string) ([]string, error) {
 	return out, nil
 }
 
-// natural orders names with numbers as people do: rank2 before rank10.
+// natural compares names with numbers in numeric order: rank2 before rank10.
 func natural(x, y string) int {
 	for x != "" && y != "" {
 		dx, dy := digits(x), digits(y)
@@ -349,5 +350,5 @@ func (l *loading) readKind(name string, packed bool, head []byte, r io.Reader) (
 	return readWithin(r, l.left)
 }
 
-// InFile names the file that an error is about.
+// InFile adds a file's name to an error.
 func InFile(name string, err error) error { return fmt.Errorf("%s: %w", name, err) }

@@ -9,13 +9,13 @@ import (
 	"math"
 )
 
-// The reader holds one window of the file and parses events out of it in place. An event that the
-// window cuts in two is parsed again once more of the file is there; nothing parsed may therefore
-// take effect before its closing brace has been seen.
+// The reader holds one window of the file and parses events in it in place. An event that extends
+// beyond the window is parsed again after more of the file has been read. So parsing an event must
+// have no effect before its closing brace has been seen.
 
 const (
 	windowSize = 1 << 20
-	// maxEvent bounds what one event may take. Real ones reach some 100 kB, where an operator takes
+	// maxEvent limits the size of one event. Real events reach about 100 kB, for operators with
 	// thousands of tensors.
 	maxEvent = 64 << 20
 )
@@ -42,7 +42,7 @@ func readWithin(r io.Reader, left *Budget) (*Trace, error) {
 	if err := w.document(); err != nil && !(errors.Is(err, errCut) && w.build.Events >= cutEvents) {
 		return nil, err
 	} else if err != nil {
-		w.build.cut = true // whole events precede the cut
+		w.build.cut = true // the events before the end are complete
 	}
 	if w.build.Events == 0 {
 		return nil, errors.New("the trace holds no events: was the profiler stopped before it recorded a step?")
@@ -50,21 +50,21 @@ func readWithin(r io.Reader, left *Budget) (*Trace, error) {
 	return w.build.settle(), nil
 }
 
-// source is the window: buf[pos:] is what has not been parsed.
+// source is the window: buf[pos:] has not been parsed.
 type source struct {
 	r      io.Reader
 	buf    []byte
 	pos    int
-	before int64 // bytes of the file that have left the window
+	before int64 // bytes of the file before the window
 	eof    bool
 	packed bool
-	torn   bool // the packing ends too early
+	torn   bool // the compressed data ends too early
 	build  *builder
 	ev     event
 }
 
-// fill drops what lies before keep and reads more behind the rest. It may grow the window, so that
-// an event longer than it still fits.
+// fill drops the bytes before keep and reads more of the file after the rest. It grows the window
+// if an event does not fit.
 func (w *source) fill(keep int) error {
 	n := copy(w.buf[:cap(w.buf)], w.buf[keep:])
 	w.before += int64(keep)
@@ -82,7 +82,7 @@ func (w *source) fill(keep int) error {
 		case err == io.EOF:
 			w.eof = true
 		case errors.Is(err, io.ErrUnexpectedEOF):
-			w.eof, w.torn = true, true // what came before it is parsed first
+			w.eof, w.torn = true, true // the data before it is parsed first
 		case err != nil:
 			return w.readError(err)
 		}
@@ -94,7 +94,7 @@ func (w *source) readError(err error) error {
 	if errors.Is(err, ErrTooLarge) {
 		return err
 	}
-	if !w.packed && errors.Is(err, io.ErrUnexpectedEOF) { // from whatever it is packed in
+	if !w.packed && errors.Is(err, io.ErrUnexpectedEOF) { // of any compression
 		return &cutError{fmt.Sprintf("the file is cut off after %d events: copy or record it again", w.build.Events)}
 	}
 	if !w.packed {
@@ -106,8 +106,8 @@ func (w *source) readError(err error) error {
 	return fmt.Errorf("the gzip file is damaged after %d events (%w): copy or record it again", w.build.Events, err)
 }
 
-// retry runs read on the window until it succeeds, with more of the file each time it falls short.
-// The position moves only on success.
+// retry runs read on the window until it succeeds, and reads more of the file after each failure.
+// The position changes only on success.
 func (w *source) retry(read func(b []byte, i int) (int, error)) error {
 	for {
 		i, err := read(w.buf, w.pos)
@@ -136,13 +136,13 @@ func (w *source) short() error {
 	return &cutError{fmt.Sprintf("the JSON is cut off at byte %d after %d events: copy or record it again", w.before+int64(len(w.buf)), w.build.Events)}
 }
 
-// cutEvents is from how many whole events on a file that ends too early is read as far as it goes.
+// cutEvents is the number of complete events above which a truncated file is analysed anyway.
 const cutEvents = 100
 
-// errCut is what every cutError is.
+// errCut is the error that every cutError wraps.
 var errCut = errors.New("the file is cut off")
 
-// cutError says where a file ends too early.
+// cutError reports the position at which a file ends too early.
 type cutError struct{ text string }
 
 func (e *cutError) Error() string        { return e.text }
@@ -161,7 +161,7 @@ func (w *source) next() (byte, error) {
 	return c, err
 }
 
-// document reads the whole file. What stands behind its last bracket is not looked at.
+// document reads the whole file. It ignores everything after the last bracket.
 func (w *source) document() error {
 	if len(w.buf) == 0 && !w.eof {
 		if err := w.fill(0); err != nil {
@@ -257,9 +257,9 @@ func (w *source) key() (string, error) {
 	return key, err
 }
 
-// events reads the array at the position, an event at a time. One that is the whole file may be
-// open at its end: the format allows for programs that were killed while they wrote, as long as the
-// last event is whole.
+// events reads the array at the position, event by event. With open, the array is the whole file
+// and may lack its end: the format allows this for programs that were killed while writing, if the
+// last event is complete.
 func (w *source) events(open bool) error {
 	w.pos++
 	for {
@@ -292,7 +292,7 @@ func (w *source) events(open bool) error {
 	}
 }
 
-// devices reads the list of graphics cards that stands before the events.
+// devices reads the list of GPUs before the events.
 func (t *builder) devices(b []byte, i int) (int, error) {
 	var found []Card
 	for i = space(b, i+1); ; i = space(b, i) {
@@ -332,7 +332,7 @@ func (t *builder) devices(b []byte, i int) (int, error) {
 	}
 }
 
-// distributed reads which rank of how many wrote the trace.
+// distributed reads the rank and the number of ranks.
 func (t *builder) distributed(b []byte, i int) (int, error) {
 	var j job
 	next, err := eachKey(b, i, func(key []byte, i int) (int, error) {

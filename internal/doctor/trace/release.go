@@ -1,7 +1,7 @@
 package trace
 
-// Release frees the events that only rules and pages read, and the operators of all threads
-// except one (or none, for nil). Names, frames and the job's own information stay.
+// Release frees the events that only rules and pages read, and the operators of all threads except
+// keep (nil: of all threads). Names, frames and information on the job remain.
 func (t *Trace) Release(keep *Thread) {
 	t.GPU, t.Memory, t.Aimed, t.Notes = log[Work]{}, log[Alloc]{}, log[aim]{}, nil
 	for _, th := range t.Threads {

@@ -13,11 +13,11 @@ import (
 	"haul/internal/limits"
 )
 
-// rocprofv3 writes one JSON object whose lists hold numbers: a record names its kind and operation
-// by their places in a table of strings, and its kernel by an id. Each record becomes the event
-// that a Chrome trace would hold. Times are nanoseconds already.
+// rocprofv3 writes one JSON object with lists of records. A record contains indices of its kind and
+// operation in a table of strings, and the id of its kernel. Each record becomes an event of a
+// Chrome trace. Times are in nanoseconds.
 
-// rocprofKey is the key that such a file opens with.
+// rocprofKey is the first key of such a file.
 const rocprofKey = "rocprofiler-sdk-tool"
 
 type rocprofID struct {

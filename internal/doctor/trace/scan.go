@@ -8,12 +8,12 @@ import (
 )
 
 // The scanner works on a slice that may end anywhere. Every function takes the slice and a position
-// and returns the position behind what it read; where the slice ends first it returns errShort, and
-// the caller reads more and starts the event again. No function may keep state between calls, or
-// that second start would not see what the first one saw.
+// and returns the position after the value that it read. If the slice ends first it returns
+// errShort, and the caller reads more and starts the event again. Functions keep no state between
+// calls, so that the second start gives the same result.
 //
-// The scanner is lenient on purpose: profilers write inf and nan where JSON has no word for them,
-// and raw backslashes or bytes that are no UTF-8 inside kernel names. Only the structure must hold.
+// The scanner is lenient: profilers write inf and nan, which JSON lacks, and raw backslashes or
+// invalid UTF-8 in kernel names. Only the structure must be valid.
 
 var (
 	errShort  = errors.New("the data ends inside a value")
@@ -28,8 +28,8 @@ func space(b []byte, i int) int {
 	return i
 }
 
-// text reads the string whose opening quote is at i and returns what stands between the quotes,
-// with its escapes left as they are: names are compared, counted and shown, never decoded.
+// text reads the string whose opening quote is at i and returns its contents without decoding
+// escapes. Names are only compared, counted and shown.
 func text(b []byte, i int) ([]byte, int, error) {
 	start := i + 1
 	for at := start; ; {
@@ -49,7 +49,7 @@ func text(b []byte, i int) ([]byte, int, error) {
 	}
 }
 
-// opens and closes are told apart by one lookup, for skip spends most of the reader's time.
+// opens and closes classify brackets with one lookup, because skip takes most of the reader's time.
 const (
 	plain = iota
 	quote
@@ -59,7 +59,7 @@ const (
 
 var shape = [256]byte{'"': quote, '{': open, '[': open, '}': closed, ']': closed}
 
-// skip passes over one value of any kind.
+// skip skips one value of any kind.
 func skip(b []byte, i int) (int, error) {
 	if i = space(b, i); i >= len(b) {
 		return i, errShort
@@ -96,7 +96,7 @@ func skipNested(b []byte, i int) (int, error) {
 	return i, errShort
 }
 
-// word reads a number, a literal or what a careless writer puts in their place.
+// word reads a number, a literal or an invalid token in its place.
 func word(b []byte, i int) ([]byte, int, error) {
 	start := i
 	for i < len(b) {
@@ -115,8 +115,8 @@ func word(b []byte, i int) ([]byte, int, error) {
 	return nil, i, errShort
 }
 
-// nanoseconds turns the microseconds of a trace into whole nanoseconds. Counting in integers keeps
-// a clock that started in 1970 as exact as one that started at the first event.
+// nanoseconds converts the microseconds of a trace to whole nanoseconds. Integers keep times since
+// 1970 exact.
 func nanoseconds(w []byte) (int64, bool) {
 	i, negative := 0, false
 	if i < len(w) && w[i] == '-' {
@@ -150,7 +150,7 @@ func nanoseconds(w []byte) (int64, bool) {
 	return ns, true
 }
 
-// nanosecondsSlow reads the forms that PyTorch does not write and others may: 1.2e9.
+// nanosecondsSlow parses forms that PyTorch does not write, such as 1.2e9.
 func nanosecondsSlow(w []byte) (int64, bool) {
 	f, err := strconv.ParseFloat(string(w), 64)
 	if err != nil || !(math.Abs(f) < math.MaxInt64/2000) {
@@ -159,7 +159,7 @@ func nanosecondsSlow(w []byte) (int64, bool) {
 	return int64(math.Round(f * 1000)), true
 }
 
-// count reads a whole number that fits 32 bits; anything else is the zero it would be without.
+// count parses a whole number that fits 32 bits; it returns 0 for other values.
 func count(w []byte) uint32 {
 	var n uint64
 	for _, c := range w {

@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// Nothing may be filed once a trace is settled: its lists are in time order from there on, and
-// searched.
+// After settle the lists of a trace are in time order and are searched, so nothing may be added.
 
-// settle puts every list in time order and keeps the outermost operators alone.
+// settle sorts every list by time and keeps only outermost operators.
 func (t *builder) settle() *Trace {
 	t.sortBare()
 	for _, th := range t.Threads {

@@ -6,10 +6,10 @@ import (
 	"sort"
 )
 
-// Lists of spans are in time order and do not touch each other; union makes them so, and the other
-// functions here neither accept nor return anything else.
+// Lists of spans are in time order and their spans do not touch. Union makes such lists. The other
+// functions here take and return only such lists.
 
-// Covered is how much of a span lies in a list.
+// Covered returns the length of g that the list covers.
 func Covered(list []Span, g Span) int64 {
 	var ns int64
 	for i := sort.Search(len(list), func(i int) bool { return list[i].End > g.Start }); i < len(list) && list[i].Start < g.End; i++ {
@@ -20,7 +20,7 @@ func Covered(list []Span, g Span) int64 {
 
 func Overlap(a, b Span) int64 { return max(0, min(a.End, b.End)-max(a.Start, b.Start)) }
 
-// Clip cuts spans to the steps.
+// Clip clips spans to the steps.
 func Clip(list []Span, steps []Window) []Span {
 	var out []Span
 	for _, s := range list {
@@ -52,12 +52,12 @@ func Union(list []Span) []Span {
 	return out
 }
 
-// Without returns what is left of a when b is taken away, and how much that took.
+// Without returns a without b, and the length that was removed.
 func Without(a, b []Span) (rest []Span, taken int64) {
 	return withoutEach(a, len(b), func(i int) Span { return b[i] })
 }
 
-// withoutEach is without for a second list that exists only an element at a time.
+// withoutEach is Without for a second list whose elements are computed by b.
 func withoutEach(a []Span, n int, b func(i int) Span) (rest []Span, taken int64) {
 	j := 0
 	for _, s := range a {
@@ -94,8 +94,8 @@ func Total(list []Span) int64 {
 	return ns
 }
 
-// tidySteps orders the steps and drops one that overlaps an earlier one, as a second thread or a
-// repeated recording leaves them: a moment belongs to one step.
+// tidySteps sorts the steps and drops any step that overlaps an earlier one, as in traces of
+// several threads or repeated recordings. Each time then belongs to at most one step.
 func tidySteps(list []Window) []Window {
 	slices.SortFunc(list, func(a, b Window) int { return cmp.Compare(a.Start, b.Start) })
 	out := list[:0]
@@ -107,13 +107,13 @@ func tidySteps(list []Window) []Window {
 	return out
 }
 
-// Within finds the step that holds a moment.
+// Within returns the step that contains a time.
 func Within(steps []Window, at int64) (int, bool) {
 	i := sort.Search(len(steps), func(i int) bool { return steps[i].End > at })
 	return i, i < len(steps) && steps[i].Start <= at
 }
 
-// Window is one profiler step; span any stretch of time, its end left out.
+// Window is one profiler step. Span is any half-open interval of time.
 type (
 	Window struct{ Start, End int64 }
 	Span   struct{ Start, End int64 }

@@ -2,7 +2,7 @@ package trace
 
 import "testing"
 
-// TestCollectivesAreSpelledOneWay, whatever parts their words.
+// TestCollectivesAreSpelledOneWay covers all separators of words in a name.
 func TestCollectivesAreSpelledOneWay(t *testing.T) {
 	for s, want := range map[string]string{
 		"AllReduce": "all_reduce", "all_reduce": "all_reduce", "all-reduce": "all_reduce", "ALL REDUCE": "all_reduce", "all-to-all": "all_to_all",
@@ -35,7 +35,8 @@ func TestBackendsNameACollective(t *testing.T) {
 	}
 }
 
-// TestForeignCalls are told by their names; one that only has work to its number is a launch.
+// TestForeignCalls: the kind of a call follows from its name. A call with another name that only
+// has work with its number is a launch.
 func TestForeignCalls(t *testing.T) {
 	for name, want := range map[string]CallKind{
 		"urEnqueueMemBufferWrite": CallCopy, "urEnqueueMemBufferRead": CallCopy, "runtimeCopy": CallCopy, "urEventWait": CallWait, "deviceSynchronize": CallWait,

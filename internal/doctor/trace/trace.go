@@ -1,7 +1,7 @@
-// Package trace reads what a profiler recorded into compact records: Load opens files of any
-// format and compression, Read turns a Chrome trace into events (scan.go, event.go), and the
-// readers of other formats produce the same events. vendor.go and family.go hold all names of
-// vendors that other packages use.
+// Package trace reads profiles of any supported profiler into compact records for package doctor
+// and its rules. Load opens files of any format and compression, Read parses Chrome traces
+// (scan.go, event.go), and the readers of other formats produce the same events. vendor.go and
+// family.go contain all vendors' names that other packages use.
 package trace
 
 import (
@@ -12,125 +12,125 @@ import (
 	"haul/internal/doctor/phrase"
 )
 
-// Collective is one communication on one rank.
+// Collective is one collective operation on one rank.
 type Collective struct {
 	Kind        string
-	Group       uint32 // a name; 0 where the trace tells none
+	Group       uint32 // a name; 0 if the trace has none
 	Members     int
 	Bytes       uint64
 	Start, End  int64
-	Arrived     int64 // on the host: when the rank has its data and waits for the others
+	Arrived     int64 // host time at which the rank has its data and waits for the others
 	Correlation uint32
 	Device      uint16
-	Host        bool // on a thread of the CPU
+	Host        bool // on a CPU thread
 	Exposed     int64
 	Step        int
 }
 
-// Trace is what the rules need of a recording, and no more: a 2 GB file becomes some 100 MB. Times
-// are nanoseconds on the trace's own clock. Records are in time order once settle has run; the
-// reader alone appends to them.
+// Trace holds the parts of a recording that rules need: a 2 GB file becomes about 100 MB. Times are
+// in nanoseconds on the trace's own clock. Records are in time order after settle. Only the reader
+// appends to them.
 type Trace struct {
 	Threads   []*Thread
 	GPU       log[Work]
 	StepMarks []Window
-	Loader    []Span  // next batches, on any thread
+	Loader    []Span  // fetching of next batches, on any thread
 	Updates   []Span  // steps of optimizers
-	Workers   bool    // the data loader has workers of its own
-	Ranges    []Range // annotations of the program's own, in time order
+	Workers   bool    // the data loader has separate workers
+	Ranges    []Range // annotations of the program, in time order
 	Fetches   []fetch
-	Framework []Span // its own Python: Regions, and the optimizer's annotations
-	Regions   []Span // the framework's own loops around operators: an optimizer's step, compiled code
-	Compiled  []Span // of those, torch.compile's
+	Framework []Span // the framework's Python code: Regions, and the optimizer's annotations
+	Regions   []Span // the framework's loops around operators: an optimizer's step, compiled code
+	Compiled  []Span // the parts of Regions that torch.compile made
 
-	Compiling []Span     // torch.compile at work
+	Compiling []Span     // torch.compile compiles
 	Notes     []Note     // the collectives that the framework announced, in time order
 	Overhead  []Span     // the profiler's own work
-	Memory    log[Alloc] // memory taken and given back, in time order
-	Aimed     log[aim]   // the kernels that calls name themselves, as ROCm's do
-	Captures  []Capture  // graphs captured in another recording, whose replays this one may hold
+	Memory    log[Alloc] // memory allocated and freed, in time order
+	Aimed     log[aim]   // kernels named by their launches, as in ROCm
+	Captures  []Capture  // graphs captured in another recording, which this one may replay
 	Names     names
-	Forms     []Form // what operators worked on, each once; entry 0 is unknown
+	Forms     []Form // distinct inputs of operators; entry 0 is unknown
 	Cards     []Card
 	Job       job
-	Format    string // what wrote it, where that is not PyTorch
+	Format    string // the tool that wrote it, if not PyTorch
 	Own       bool   // haul profile wrote it, of a program without Python
 
-	Snapshot *memory.Snapshot // of a memory snapshot, which has none of the above
+	Snapshot *memory.Snapshot // of a memory snapshot, which has no other data
 
 	Events    int  // complete events in the file
-	recorded  int  // of those, the ones with a length in time
-	Shapes    bool // operators carry their inputs' shapes
-	negative  int  // left out: they end before they start
-	undated   int  // left out: their time cannot be read
-	strays    int  // left out of the one step: far from all the others
-	unordered int  // came before an earlier event of their thread
+	recorded  int  // number of Events with a duration
+	Shapes    bool // operators have their inputs' shapes
+	negative  int  // left out, because they end before they start
+	undated   int  // left out, because their time is invalid
+	strays    int  // left out, because they are far from all others
+	unordered int  // before an earlier event of their thread
 	cut       bool // the file ends too early
-	closed    bool // the list of events is whole
+	closed    bool // the list of events is complete
 
 	Collectives []Collective
 	Captured    []Span // a graph was being captured
-	Blocked     []Span // Python waits for the device, as the runtime's own functions tell
+	Blocked     []Span // Python waits for the device, according to the runtime's functions
 }
 
-// job is what a distributed run tells of itself.
+// job describes a distributed run.
 type job struct {
 	Rank, World int
 	Known       bool
 	backend     string
 }
 
-// fetch is one call for a data loader's next batch, and who made it.
+// fetch is one fetching of a data loader's next batch, with its caller.
 type fetch struct {
 	Span
 	Thread *Thread
 }
 
-// Range is an annotation that the program made itself, with record_function for example.
+// Range is an annotation of the program, made with record_function for example.
 type Range struct {
 	Span
 	Thread *Thread
 	Name   uint32
 }
 
-// Note is a collective as an annotation announces it: on the CPU for gloo, at its issue for NCCL.
+// Note is a collective in an annotation: on the CPU for gloo, at its issue for NCCL.
 type Note struct {
 	Span
 	Thread *Thread
 	Name   uint32
 	Bytes  uint64
-	Group  uint32 // a name, 0 when not told
+	Group  uint32 // a name; 0 if unknown
 }
 
-// Alloc is memory taken from the framework's allocator, or given back.
+// Alloc is memory allocated or freed by the framework's allocator.
 type Alloc struct {
 	At     int64
-	Bytes  int64  // negative where it is given back
-	Total  int64  // bytes allocated on the device then
-	Addr   uint64 // 0 where the trace tells none
+	Bytes  int64  // negative if freed
+	Total  int64  // total bytes allocated on the device afterwards
+	Addr   uint64 // 0 if unknown
 	Thread int32
 	Device uint16
 	Host   bool
 }
 
-// aim is the kernel that a launch says it starts.
+// aim is the kernel that a launch names.
 type aim struct{ Correlation, Kernel uint32 }
 
-// Thread is one CPU thread's outermost operators and the driver calls made on it.
+// Thread holds one CPU thread's outermost operators and driver calls.
 type Thread struct {
 	pid, Tid string
-	label    string // the name that the trace gives it
+	label    string // the thread's name in the trace
 	number   int
 	Ops      log[Op]
 	Calls    log[Call]
 	Frames   log[frame]
-	Inner    log[Inner] // operators inside others that are looked at by themselves
+	Inner    log[Inner] // operators inside others that rules examine separately
 	Launches int
-	Loops    bool // it marks the steps
-	Feeds    bool // it fetches batches for another thread
+	Loops    bool // marks the steps
+	Feeds    bool // fetches batches for another thread
 }
 
-// frame is a Python function while it ran.
+// frame is one call of a Python function.
 type frame struct {
 	Start int64
 	dur   float32
@@ -147,19 +147,19 @@ type Call struct {
 	Name        uint32
 	Kind        CallKind
 	InOp        bool
-	Cold        bool // the first use of something: a context, a library, a kernel
+	Cold        bool // the first use of a context, a library or a kernel
 }
 
 func (c *Call) End() int64 { return c.Start + int64(c.Dur) }
 
-// Work is what a GPU did: a kernel, a copy, a memset.
+// Work is one activity of a GPU: a kernel, a copy or a memset.
 type Work struct {
 	Start       int64
 	Dur         float32
 	Correlation uint32
 	Name        uint32
 	Bytes       uint32
-	Blocks      float32 // per multiprocessor; negative when not told
+	Blocks      float32 // per multiprocessor; negative if unknown
 	Stream      uint32
 	Device      uint16
 	Kind        category
@@ -169,7 +169,7 @@ type Work struct {
 
 func (w *Work) End() int64 { return w.Start + int64(w.Dur) }
 
-// names keeps each name once, with what follows from it.
+// names stores each name once, with the facts derived from it.
 type names struct {
 	index map[string]uint32
 	List  []name
@@ -177,18 +177,18 @@ type names struct {
 
 type name struct {
 	Text        string
-	as          nameUse   // what has been read out of it
+	as          nameUse   // the uses that facts have been derived for
 	transparent bool      // an operator that only wraps others
 	inner       bool      // an operator that is kept inside others too
 	valued      bool      // an operator whose work depends on its scalars
-	call        CallKind  // what a call of this name does
-	direction   direction // where a copy of this name goes
+	call        CallKind  // kind of the call with this name
+	direction   direction // direction of the copy with this name
 	FP32        bool      // a matrix product in full fp32
-	FP64        bool      // a kernel of double precision
+	FP64        bool      // a kernel in double precision
 	Layout      bool      // a kernel that only changes the order of a tensor's dimensions
-	Family      family    // what a kernel of this name computes
-	Comm        string    // the collective that a kernel or an annotation of this name carries out
-	Chip        int       // the architecture that the name tells, times ten
+	Family      family    // computation of the kernel
+	Comm        string    // the collective of the kernel or annotation
+	Chip        int       // GPU architecture in the name, times ten
 }
 
 func (n *names) of(b []byte) uint32 {
@@ -205,8 +205,8 @@ func (n *names) of(b []byte) uint32 {
 	return id
 }
 
-// nameUse is what a name is the name of. Reading everything out of every name would cost more than
-// reading the events, where each has a name of its own.
+// nameUse is the use of a name, such as an operator's. Deriving every fact from every name would
+// take longer than reading the events, in traces with a separate name per event.
 type nameUse uint8
 
 const (
@@ -215,7 +215,7 @@ const (
 	asWork
 )
 
-// as returns a name with all that follows from such a use of it.
+// as returns a name with all facts for this use.
 func (n *names) as(id uint32, use nameUse) *name {
 	x := &n.List[id]
 	if x.as&use == use {
@@ -234,24 +234,24 @@ func (n *names) as(id uint32, use nameUse) *name {
 	return x
 }
 
-// builder appends events to a trace; it lives as long as the reading.
+// builder appends events to a trace while a file is read.
 type builder struct {
 	*Trace
 	byKey    map[string]*Thread
 	key      []byte
-	last     *Thread // the thread of lastKey: events come in runs
+	last     *Thread // the thread of lastKey: consecutive events are often of one thread
 	prior    []byte
 	bare     log[bare]         // events without a category, until the threads' names are known
 	process  map[string]string // names of processes by pid
 	forms    map[string]uint32 // by their text
 	formKey  []byte
-	raw      []Collective // communication kernels with what their arguments tell
+	raw      []Collective // communication kernels with their arguments
 	captures map[*Thread]int64
 	left     *Budget
 	over     error // the file has more events than may be read: those that follow are left out
 }
 
-// bare is an event whose kind its thread's name decides.
+// bare is an event whose thread's name determines its kind.
 type bare struct {
 	start       int64
 	dur         float32
@@ -283,8 +283,8 @@ func (t *builder) thread(e *event) *Thread {
 	return th
 }
 
-// add files one event. An operator inside the one before it on its thread is dropped here, which
-// keeps a third of a trace's operators; settle drops those that came out of order.
+// add adds one event. It drops an operator inside the previous operator of its thread at once,
+// which leaves a third of a trace's operators. settle drops inner operators that were out of order.
 func (t *builder) add(e *event) {
 	if t.over == nil {
 		t.over = t.left.event()
@@ -383,8 +383,8 @@ func (t *builder) add(e *event) {
 	}
 }
 
-// longCall is the length from which a driver call that no rule counts is kept: a first use of the
-// driver shows in such a call.
+// longCall is the length from which a driver call that no rule counts is kept, because first uses
+// of the driver show in such calls.
 const longCall = 20_000 // ns
 
 func (t *builder) work(e *event) {
@@ -396,7 +396,7 @@ func (t *builder) work(e *event) {
 		g.Device = uint16(count(e.pid))
 	}
 	if g.Blocks < 0 && e.args.grid > 0 {
-		g.Blocks = -1 - e.args.grid // settle divides by the card's processors
+		g.Blocks = -1 - e.args.grid // settle divides by the GPU's number of processors
 	}
 	if e.cat == CatKernel && (n.Comm != "" || len(e.args.collective) > 0) {
 		g.Comm = true
@@ -413,7 +413,7 @@ func (t *builder) work(e *event) {
 	t.GPU.Add(g)
 }
 
-// metadata keeps the names of processes and threads.
+// metadata stores the names of processes and threads.
 func (t *builder) metadata(e *event) {
 	switch string(e.name) {
 	case "process_name":
@@ -425,8 +425,8 @@ func (t *builder) metadata(e *event) {
 	}
 }
 
-// capture pairs the begin and the end of a graph's capture; what lies between is recorded as a span
-// on the thread, since launches there start no work.
+// capture pairs the begin and the end of a graph's capture. The interval between them becomes a
+// span on the thread, since launches in it start no work.
 func (t *builder) capture(e *event) {
 	th := t.thread(e)
 	if bytes.Contains(e.name, []byte("Begin")) {
@@ -462,7 +462,7 @@ func (t *builder) note(e *event) {
 		t.Fetches = append(t.Fetches, fetch{Span{e.start, e.start + e.dur}, t.thread(e)})
 	case isCompiling(e.name):
 		t.Compiling = append(t.Compiling, Span{e.start, e.start + e.dur})
-	case e.cat == catOp && isRegion(e.name): // an annotation of the same name may be a user's
+	case e.cat == catOp && isRegion(e.name): // a program may have an annotation with the same name
 		t.Regions = append(t.Regions, Span{e.start, e.start + e.dur})
 		if isCompiled(e.name) {
 			t.Compiled = append(t.Compiled, Span{e.start, e.start + e.dur})
@@ -481,20 +481,20 @@ func (t *builder) note(e *event) {
 	}
 }
 
-// annotation keeps the range of an annotation, by which a part of the recording may be judged.
+// annotation stores the range of an annotation, for OnlyRange.
 func (t *builder) annotation(e *event) {
 	if e.cat == catNote && len(t.Ranges) < maxRanges {
 		t.Ranges = append(t.Ranges, Range{Span{e.start, e.start + e.dur}, t.thread(e), t.Names.of(e.name)})
 	}
 }
 
-// maxRanges bounds the annotations of a program's own that are kept.
+// maxRanges limits the stored annotations of a program.
 const maxRanges = 1 << 18
 
-// Cut tells whether the file ends before its events do.
+// Cut reports whether the file ends before its events do.
 func (t *Trace) Cut() bool { return t.cut && !t.closed }
 
-// Remarks are the faults of the recording itself, one line each.
+// Remarks returns the faults of the recording, one line each.
 func (t *Trace) Remarks() []string {
 	var out []string
 	say := func(n int, what string) {
@@ -512,10 +512,10 @@ func (t *Trace) Remarks() []string {
 	return out
 }
 
-// maxForms bounds the forms that are kept; past it the form of an operator is unknown.
+// maxForms limits the stored forms. Operators beyond it have an unknown form.
 const maxForms = 1 << 18
 
-// form numbers the inputs of an event.
+// form returns the number of an event's inputs.
 func (t *builder) form(e *event, valued bool) uint32 {
 	if len(e.args.dims) == 0 {
 		return 0

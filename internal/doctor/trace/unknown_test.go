@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What an event does not tell is unknown, and not zero: how full a card is, what memory holds.
+// Missing values of an event are unknown, not zero: how full a GPU is, the size of memory.
 func TestWhatIsNotToldIsUnknown(t *testing.T) {
 	tr, err := Read(strings.NewReader(`{"deviceProperties":[{"name":"NVIDIA H200","numSms":132}],"traceEvents":[
 {"ph":"X","cat":"kernel","name":"a","pid":3,"tid":7,"ts":1,"dur":5,"args":{"correlation":1}},

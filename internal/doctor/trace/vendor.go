@@ -7,14 +7,14 @@ import (
 	"haul/internal/doctor/phrase"
 )
 
-// Every name that a rule may know stands in this file or in the rule that uses it, and all of them
-// are the vendor's: PyTorch's operators and annotations, the driver's calls, kernel families of the
-// vendor's libraries. A user's name here would make a finding depend on how a program is spelled.
+// All names that rules match are in this file or in the rule that uses them. They are names of
+// vendors: PyTorch's operators and annotations, the driver's calls, kernel families of the vendors'
+// libraries. A user's name would make a finding depend on the spelling of a program.
 
-// BackwardPrefix starts the operators of autograd's engine.
+// BackwardPrefix begins the names of operators of autograd's engine.
 const BackwardPrefix = "autograd::engine::evaluate_function"
 
-// vendor is who made a card.
+// vendor is the maker of a GPU.
 type vendor uint8
 
 const (
@@ -29,12 +29,12 @@ func (c Card) Vendor() vendor {
 	return nvidia
 }
 
-// ShortName cuts a name to what fits a line: template arguments and parameters go first.
+// ShortName shortens a name to fit a line. It removes template arguments and parameters first.
 func ShortName(s string) string {
 	s = phrase.Printable(s)
 	s = strings.Replace(s, BackwardPrefix+": ", "backward of ", 1)
 	s = strings.TrimPrefix(s, "void ")
-	if i := strings.Index(s, " object at 0x"); i > 0 && strings.HasSuffix(s, ">") { // of Python's, where it lay once
+	if i := strings.Index(s, " object at 0x"); i > 0 && strings.HasSuffix(s, ">") { // an address in a Python name
 		s = s[:i] + ">"
 	}
 	const limit = 60
@@ -47,7 +47,7 @@ func ShortName(s string) string {
 	return strings.ToValidUTF8(s[:limit-1], "") + "…"
 }
 
-// CallKind is what a driver call does, as far as a rule cares.
+// CallKind is the kind of a driver call, as far as rules distinguish it.
 type CallKind uint8
 
 const (
@@ -60,8 +60,8 @@ const (
 	callCapture // begins or ends the capture of a graph
 )
 
-// callKindOf drops the maker's prefix and reads the verb, so that the runtime, the driver and HIP
-// count alike.
+// callKindOf removes the vendor's prefix and matches the verb, so that the runtime, the driver and
+// HIP give equal kinds.
 func callKindOf(s string) CallKind {
 	verb := s
 	for _, prefix := range []string{"cuda", "cu", "hip", "mtia", "xpu"} {
@@ -91,13 +91,14 @@ func callKindOf(s string) CallKind {
 	return CallOther
 }
 
-// isForeignRuntime tells the runtimes of accelerators whose calls are not spelled like CUDA's.
+// isForeignRuntime reports whether a category is a runtime of accelerators with calls unlike
+// CUDA's.
 func isForeignRuntime(cat []byte) bool {
 	return bytes.HasPrefix(cat, []byte("mtia")) || bytes.HasPrefix(cat, []byte("xpu")) || bytes.HasPrefix(cat, []byte("privateuse1"))
 }
 
-// foreignKind reads what it can out of a foreign call's name; one that has work to its number and
-// says nothing else is a launch.
+// foreignKind derives the kind from a foreign call's name. An unknown call whose number has work is
+// a launch.
 func foreignKind(name []byte, correlation uint32) CallKind {
 	lower := bytes.ToLower(name)
 	switch {
@@ -114,7 +115,7 @@ func foreignKind(name []byte, correlation uint32) CallKind {
 	return CallOther
 }
 
-// direction is where a copy goes and what kind of host memory it touches.
+// direction is the direction of a copy and the kind of host memory.
 type direction uint8
 
 const (
@@ -125,8 +126,9 @@ const (
 	downloadPageable
 )
 
-// directionOf reads CUPTI's words, such as "Memcpy HtoD (Pageable -> Device)", and those of Intel's
-// profiler, "Memcpy M2D" and "Memcpy H2D": M is host memory that the runtime did not allocate.
+// directionOf parses CUPTI's descriptions, such as "Memcpy HtoD (Pageable -> Device)", and those of
+// Intel's profiler, "Memcpy M2D" and "Memcpy H2D": M is host memory that the runtime did not
+// allocate.
 func directionOf(s string) direction {
 	up := strings.Contains(s, "HtoD") || strings.HasPrefix(s, "Memcpy H2D") || strings.HasPrefix(s, "Memcpy M2D")
 	down := strings.Contains(s, "DtoH") || strings.HasPrefix(s, "Memcpy D2H") || strings.HasPrefix(s, "Memcpy D2M")
@@ -154,13 +156,14 @@ func isStep(s []byte) bool { return bytes.HasPrefix(s, stepPrefix) }
 
 func isLoader(s []byte) bool { return bytes.HasPrefix(s, loaderPrefix) }
 
-// isUpdate tells the step of an optimizer, which PyTorch marks itself: Optimizer.step#AdamW.step.
+// isUpdate reports whether PyTorch's annotation marks an optimizer's step:
+// Optimizer.step#AdamW.step.
 func isUpdate(s []byte) bool { return bytes.HasPrefix(s, []byte("Optimizer.step#")) }
 
-// isZeroing tells the optimizer's zero_grad, which PyTorch marks in the same way.
+// isZeroing reports whether PyTorch's annotation marks an optimizer's zero_grad.
 func isZeroing(s []byte) bool { return bytes.HasPrefix(s, []byte("Optimizer.zero_grad#")) }
 
-// isRegion tells the loops of the framework itself around many operators.
+// isRegion reports whether a name is a loop of the framework around many operators.
 func isRegion(s []byte) bool {
 	for _, prefix := range []string{"Optimizer.", "Torch-Compiled Region", "## Call CompiledFxGraph", "CompiledFunction"} {
 		if bytes.HasPrefix(s, []byte(prefix)) {
@@ -170,19 +173,19 @@ func isRegion(s []byte) bool {
 	return false
 }
 
-// isCompiling tells the records of torch.compile at work.
+// isCompiling reports whether a record is of torch.compile compiling.
 func isCompiling(s []byte) bool {
 	return bytes.HasSuffix(s, []byte(" (dynamo_timed)")) || string(s) == "entire_frame_compile" || string(s) == "entire_backward_compile"
 }
 
-// isCompiled tells the region that torch.compile's code runs in.
+// isCompiled reports whether a region contains code that torch.compile made.
 func isCompiled(s []byte) bool {
 	return bytes.HasPrefix(s, []byte("Torch-Compiled Region")) || bytes.HasPrefix(s, []byte("## Call CompiledFxGraph"))
 }
 
-// isProfilers tells the overheads that the profiler itself causes from those that it only records:
-// a queue of launches that is full, because the CPU is far ahead, and code being compiled or loaded
-// by the driver.
+// isProfilers reports whether the profiler itself causes an overhead. Others are only recorded by
+// it: a full queue of launches, because the CPU is far ahead, and code that the driver compiles or
+// loads.
 func isProfilers(s []byte) bool {
 	for _, other := range []string{"Command Buffer Full", "Driver Compiler", "Lazy Function Loading", "Runtime Triggered Module Loading"} {
 		if string(s) == other {
@@ -192,8 +195,8 @@ func isProfilers(s []byte) bool {
 	return true
 }
 
-// isWrapper names what PyTorch records as operators around whole regions. Charging a cause with the
-// region that holds it would charge it with everything else there.
+// isWrapper reports whether PyTorch records a whole region as this operator. A cause that is
+// attributed to the region would be attributed to everything else in it.
 func isWrapper(s string) bool {
 	for _, prefix := range []string{"ProfilerStep#", "enumerate(DataLoader)", "Optimizer.", "Torch-Compiled Region",
 		"## Call CompiledFxGraph", "CompiledFunction", "DistributedDataParallel.forward", "TorchDynamo", "AOTDispatcher"} {
@@ -204,7 +207,7 @@ func isWrapper(s string) bool {
 	return false
 }
 
-// isBackend tells the annotations that PyTorch puts around a collective: nccl:all_reduce.
+// isBackend reports whether a name is PyTorch's annotation around a collective: nccl:all_reduce.
 func isBackend(s []byte) bool {
 	for _, prefix := range []string{"nccl:", "gloo:", "rccl:", "mpi:", "ucc:", "xccl:", "hccl:"} {
 		if len(s) > len(prefix) && string(s[:len(prefix)]) == prefix {
@@ -214,14 +217,13 @@ func isBackend(s []byte) bool {
 	return false
 }
 
-// OnHost tells whether a backend's collective runs where its annotation stands: on a thread of the
-// CPU.
+// OnHost reports whether a backend's collective runs on the CPU thread of its annotation.
 func OnHost(s string) bool { return strings.HasPrefix(s, "gloo:") || strings.HasPrefix(s, "mpi:") }
 
-// isFP32Product tells the matrix products and convolutions of cuBLAS, cuDNN, CUTLASS and Tensile
-// that run on the plain fp32 units: sgemm, scudnn, xmma kernels that multiply by ffma, cuDNN's
-// engines with float as their type. tf32 kernels of the same families say so in their names, and so
-// do those that read half precision and only sum in fp32.
+// isFP32Product reports whether a kernel is a matrix product or convolution of cuBLAS, cuDNN,
+// CUTLASS or Tensile on the fp32 units: sgemm, scudnn, xmma kernels that multiply by ffma, cuDNN's
+// engines of type float. Kernels of these families that use tf32, or half precision with sums in
+// fp32, have it in their names.
 func isFP32Product(s string) bool {
 	if strings.Contains(s, "tf32") || strings.Contains(s, "tensorop") || strings.Contains(s, "s1688") || strings.Contains(s, "s884") ||
 		strings.Contains(s, "fp16_sgemm") || strings.Contains(s, "bf16_sgemm") {
@@ -239,8 +241,8 @@ func isFP32Product(s string) bool {
 	return false
 }
 
-// chipOf reads the architecture out of a kernel's name: sm80_xmma, volta_sgemm. Libraries carry
-// kernels of older architectures too, so the highest that a trace names is a lower bound.
+// chipOf parses the architecture in a kernel's name: sm80_xmma, volta_sgemm. Libraries also contain
+// kernels of older architectures, so the highest one in a trace is a lower bound.
 func chipOf(s string) int {
 	chip := 0
 	for _, c := range []struct {
@@ -254,7 +256,7 @@ func chipOf(s string) int {
 	return chip
 }
 
-// widthOf is the bytes of an element of the type that PyTorch names.
+// widthOf returns the bytes per element of a PyTorch type.
 func widthOf(b []byte) int {
 	s := strings.ToLower(string(b))
 	switch {
@@ -270,7 +272,7 @@ func widthOf(b []byte) int {
 	return 4
 }
 
-// innermostOf is the first frame of a call stack written as one string, innermost first.
+// innermostOf returns the first frame of a call stack in one string, innermost first.
 func innermostOf(b []byte) []byte {
 	if i := bytes.IndexByte(b, ';'); i >= 0 {
 		return bytes.TrimSpace(b[:i])
@@ -278,8 +280,8 @@ func innermostOf(b []byte) []byte {
 	return b
 }
 
-// isInner names the operators that are looked at wherever they run: products, copies, single values
-// read, the checks of anomaly mode, and what a backward runs.
+// isInner reports whether rules examine an operator also inside others: products, copies, reads of
+// single values, checks of anomaly mode, and operators of a backward pass.
 func isInner(s string) bool {
 	switch s {
 	case "aten::isnan", "aten::copy_", "aten::_local_scalar_dense", "aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm",
@@ -289,19 +291,19 @@ func isInner(s string) bool {
 	return strings.HasPrefix(s, "aten::") && (strings.HasSuffix(s, "_backward") || strings.HasSuffix(s, "_backward_data"))
 }
 
-// isValued names the operators whose work depends on scalars: strides and groups, causal masks.
+// isValued reports whether an operator's work depends on scalars: strides and groups, causal masks.
 func isValued(s string) bool {
 	return strings.HasPrefix(s, "aten::conv") || strings.HasPrefix(s, "aten::_convolution") ||
 		strings.HasPrefix(s, "aten::scaled_dot_product") || strings.HasPrefix(s, "aten::_scaled_dot_product")
 }
 
-// IsBackward tells the operators of autograd's engine, as old profilers name them too.
+// IsBackward reports whether an operator is of autograd's engine, in old profilers' names too.
 func IsBackward(s string) bool {
 	return strings.HasPrefix(s, BackwardPrefix) || strings.HasPrefix(s, "torch::autograd::") ||
 		!strings.Contains(s, "::") && strings.HasSuffix(strings.TrimRight(s, "0123456789"), "Backward")
 }
 
-// isFP64Kernel tells the kernels of double precision: dgemm and its kin, and templates over double.
+// isFP64Kernel reports whether a kernel has double precision: dgemm and the like, and templates.
 func isFP64Kernel(s string) bool {
 	lower := strings.ToLower(s)
 	if strings.Contains(lower, "distribution") || strings.Contains(lower, "int64") && !strings.Contains(lower, "double") {
@@ -315,8 +317,8 @@ func isFP64Kernel(s string) bool {
 	return strings.HasPrefix(s, "Cijk_") && strings.Contains(s, "_DB_")
 }
 
-// isLayoutKernel tells the kernels that cuDNN, MIOpen and inductor put around convolutions where a
-// tensor has not the order of dimensions that they want.
+// isLayoutKernel reports whether cuDNN, MIOpen or inductor adds the kernel to convolutions, to
+// change the order of a tensor's dimensions.
 func isLayoutKernel(s string) bool {
 	lower := strings.ToLower(s)
 	for _, w := range []string{"nchwtonhwc", "nhwctonchw", "nchw2nhwc", "nhwc2nchw", "batched_transpose_", "im2col"} {
@@ -327,7 +329,7 @@ func isLayoutKernel(s string) bool {
 	return false
 }
 
-// Card is a line of the trace's device list.
+// Card is a GPU in the trace's list of devices.
 type Card struct {
 	Name         string
 	Major, Minor int

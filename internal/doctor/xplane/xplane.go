@@ -1,9 +1,9 @@
-// Package xplane reads the profile that JAX and TensorFlow write beside their trace: an XSpace
-// message of planes (a device, a host), lines (a stream, a thread) and events. It decodes only the
-// fields that the doctor needs and passes over the rest, so that new fields do no harm.
+// Package xplane reads the profiles of JAX and TensorFlow for package trace: an XSpace message of
+// planes (a device, a host), lines (a stream, a thread) and events. It decodes only the fields that
+// the doctor needs and skips the others, so that new fields do no harm.
 //
-// A plane's events name their metadata by number, and the metadata may stand behind the events: a
-// plane is decoded when all of it has been seen.
+// A plane's events refer to their metadata by number, and the metadata may follow the events. So a
+// plane is decoded after all of it has been read.
 package xplane
 
 import (
@@ -23,12 +23,12 @@ type Event struct {
 	PlaneID     int
 	LineID      int64
 	Name        string
-	StartPS     int64 // since the line's clock began, in picoseconds
+	StartPS     int64 // since the start of the line's clock, in picoseconds
 	DurationPS  int64
 	Stats       map[string]string
 }
 
-// Field numbers of the messages, as xplane.proto publishes them.
+// Field numbers of the messages, from xplane.proto.
 const (
 	spacePlanes = 1
 
@@ -62,12 +62,12 @@ const (
 	mapKey, mapValue = 1, 2
 )
 
-// maxPlane bounds one plane in memory.
+// maxPlane limits the memory of one plane in bytes.
 const maxPlane = 1 << 31
 
 var errDamaged = errors.New("the xplane file is damaged or cut off: copy or record it again")
 
-// wanted are the statistics that the doctor uses; decoding the others would cost memory.
+// wanted are the statistics that the doctor uses. Decoding others would cost memory.
 var wanted = map[string]bool{"correlation_id": true, "kernel_details": true, "memcpy_details": true, "device_id": true, "bytes": true}
 
 // Read hands over every event, until each returns an error. Planes come in the file's order.
@@ -122,7 +122,7 @@ type field struct {
 	value  uint64
 }
 
-// fields walks a message.
+// fields calls visit with each field of a message.
 func fields(b []byte, visit func(f field) error) error {
 	for len(b) > 0 {
 		number, kind, n := protowire.ConsumeTag(b)
@@ -274,7 +274,7 @@ func (d *decoder) event(data []byte, e Event, timestamp int64) error {
 	if err != nil {
 		return err
 	}
-	// a clock since 1970 in picoseconds overflows
+	// a time since 1970 in picoseconds would overflow
 	if timestamp > math.MaxInt64/1000-1 || timestamp < 0 {
 		return errDamaged
 	}

@@ -27,8 +27,8 @@ func message(parts ...any) (b []byte) {
 	return b
 }
 
-// sample is a space of two planes; the first names its kernel behind the event that it is of, and
-// has a statistic that nobody wants.
+// sample returns a space of two planes. The first names its kernel after the kernel's event, and
+// has an unused statistic.
 func sample() []byte {
 	entry := func(key int, name string) []byte {
 		return message(mapKey, key, mapValue, message(metadataID, key, metadataName, name))
@@ -57,8 +57,8 @@ func TestReadNamesEventsWhoseMetadataFollows(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever a file holds, it is read to its end or refused in one line, an event takes at
-// least a byte of it, and reading it again gives the same.
+// FuzzRead: any file is read to its end or refused in one line, an event needs at least one byte of
+// it, and reading it again gives the same events.
 func FuzzRead(f *testing.F) {
 	whole := sample()
 	f.Add(whole)
