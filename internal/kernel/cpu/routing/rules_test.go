@@ -95,8 +95,8 @@ func TestRulesOfEverySize(t *testing.T) {
 			host.Draw(set, nodes, x, y, &kernel.Drawing{Seed: 1, Range: 2.8, Mix: 1 | 1<<kernel.Several}, 5)
 			in := newInstance(nodes, 0, n, rules)
 			var v vehicle
-			mask := make([]uint64, words(n))
-			v.depart(in, make([]uint64, words(n)))
+			mask := make([]uint64, isa.Words(n))
+			v.depart(in, make([]uint64, isa.Words(n)), 0)
 			count, _ := v.allow(mask, in)
 			var got []int
 			for j := range 64 * len(mask) {
