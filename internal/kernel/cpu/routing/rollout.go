@@ -79,10 +79,10 @@ func (r *roll) decode(w *run.Worker, k *block, i, s0, count int) {
 			}
 			mask := k.mask[rows*r.words:][:r.words]
 			n, only := v.allow(mask, k.in)
-			if n == 0 {
-				only = -1
+			if n == 0 && r.machines != nil { // a file's rules allow no node
+				n, only = 1, -1
 			}
-			if n <= 1 {
+			if n == 1 {
 				actions[j*r.limit+t] = only
 				continue
 			}
