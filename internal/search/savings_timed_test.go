@@ -144,7 +144,7 @@ func TestJoinedRoutesStayCold(t *testing.T) {
 	for _, x := range []struct {
 		joined bool
 		want   float64
-	}{{true, generalStart / 16}, {false, generalStart / 4}} {
+	}{{true, generalStartFlat / 16}, {false, generalStartFlat / 4}} {
 		d := &generalDriver{search: search{o: Options{Iterations: len(m.Tasks) * generalItersPerTask / 16}}, m: m, joined: x.joined}
 		if got := d.firstTemperature(); got != x.want {
 			t.Errorf("joined %v: annealing begins at %g, want %g", x.joined, got, x.want)
