@@ -67,22 +67,8 @@ func LoadAny(recipe, nameOrPath string, sets []string) (Settings, error) {
 	return r.parse(f, sets)
 }
 
-// Parse parses a routing run's settings. Errors use name; its base becomes Config.Name.
-func Parse(name string, data []byte, sets []string) (*Config, error) {
-	return as[*Config](gtRecipe.parse(&file{name: name, text: data}, sets))
-}
-
-// ParseAD is Parse for the in-context agent. Includes are relative to name's folder.
-func ParseAD(name string, data []byte, sets []string) (*AD, error) {
-	return as[*AD](adRecipe.parse(&file{name: name, text: data}, sets))
-}
-
-// ParsePPO is Parse for the learner of histories. Includes are relative to name's folder.
-func ParsePPO(name string, data []byte, sets []string) (*PPO, error) {
-	return as[*PPO](ppoRecipe.parse(&file{name: name, text: data}, sets))
-}
-
-// ParseAny is Parse for the named recipe.
+// ParseAny reads settings of the recipe named from YAML text; name is what errors call it, and what
+// the text includes is looked for from its folder.
 func ParseAny(recipe, name string, data []byte) (Settings, error) {
 	return ParseSet(recipe, name, data, nil)
 }

@@ -29,12 +29,6 @@ const (
 // uniformScale turns the unit square into the integers of a written uniform instance.
 const uniformScale = 1_000_000
 
-// ParseDistribution reads a distribution's name.
-func ParseDistribution(s string) (Distribution, error) {
-	d := Distribution(s)
-	return d, d.check()
-}
-
 func (d Distribution) check() error {
 	if d != Grid && d != Uniform {
 		return fmt.Errorf("unknown distribution %q: use %s or %s", string(d), Grid, Uniform)

@@ -182,14 +182,3 @@ func TestSourceCheck(t *testing.T) {
 		}
 	}
 }
-
-func TestParseDistribution(t *testing.T) {
-	for _, d := range []Distribution{Grid, Uniform} {
-		if got, err := ParseDistribution(string(d)); got != d || err != nil {
-			t.Errorf("ParseDistribution(%q) = %q, %v", d, got, err)
-		}
-	}
-	if _, err := ParseDistribution("Grid"); err == nil {
-		t.Error("ParseDistribution accepts an unknown name")
-	}
-}

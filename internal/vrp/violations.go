@@ -256,18 +256,9 @@ type Unservable struct {
 	Reason   string // of the vehicle type that comes nearest
 }
 
-// Unservable lists the customers that no vehicle type can serve on a route of their own (with the
-// other half of their shipment): no solver can serve them where the ways obey the triangle
-// inequality.
-func (p *Problem) Unservable() []Unservable {
-	all := make([]int32, p.N())
-	for i := range all {
-		all[i] = int32(p.DepotCount() + i)
-	}
-	return p.UnservableOf(all)
-}
-
-// UnservableOf lists those of some customers, of a shipment its pickup.
+// UnservableOf lists those of some customers that no vehicle type can serve on a route of their own
+// (with the other half of their shipment, which is listed by its pickup): no solver can serve them
+// where the ways obey the triangle inequality.
 func (p *Problem) UnservableOf(customers []int32) []Unservable {
 	j := newEvaluator(p)
 	seen := make([]int, len(p.Demand))

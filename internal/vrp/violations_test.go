@@ -269,7 +269,7 @@ func TestUnservable(t *testing.T) {
 	p.Needs = [][]int32{nil, {3}, nil, {1}}
 	fleet(p, func(t *VehicleType) { t.Skills = []int32{1} })
 	fleet(p, func(t *VehicleType) { t.Skills = []int32{2} })
-	got := p.Unservable()
+	got := p.UnservableOf([]int32{1, 2, 3})
 	if len(got) != 2 || got[0].Customer != 1 || got[0].Reason != `customer "a": no vehicle can serve it: customer "a" needs skill 3, which its vehicle does not have` ||
 		got[1].Reason != `customer "c": no vehicle can serve it: customer "c" is reached at 30, its window closes at 25: late by 5` {
 		t.Errorf("%+v", got)

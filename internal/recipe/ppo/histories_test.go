@@ -60,7 +60,7 @@ func TestHistoriesShowLearning(t *testing.T) {
 	if h.Streams != 10 || h.Steps != 810 || h.Room != (grid.Room{Size: 5, Horizon: 10}) {
 		t.Errorf("%+v", h.Header)
 	}
-	if again, err := config.ParsePPO("small", []byte(h.Settings), nil); err != nil || again.Hidden != c.Hidden {
+	if again, err := config.ParseAny(config.RecipePPO, "small", []byte(h.Settings)); err != nil || again.(*config.PPO).Hidden != c.Hidden {
 		t.Errorf("the settings inside: %v, %v", again, err)
 	}
 	s := SummarizeHistories(h)

@@ -20,7 +20,7 @@ c,3,0,1,,,,,7.5,30,,,,,0.25
 d,4,0,1,,,,,,,,,,north,
 e,5,0,1,,,,,,,,,,north,
 `
-	got, err := ReadCSV(strings.NewReader(text), "a.csv", 10)
+	got, err := readCSV(strings.NewReader(text), "a.csv", 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ e,5,0,1,,,,,,,,,,north,
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	got, err = ReadCSV(strings.NewReader("id,x,y,demand,shipment,pickup,windows,floor\nd,0,0,,,,\"\",\na,1,1,,s,3,10-20|30-40,2\nb,2,2,3,s,,,1\n"), "a.csv", 10)
+	got, err = readCSV(strings.NewReader("id,x,y,demand,shipment,pickup,windows,floor\nd,0,0,,,,\"\",\na,1,1,,s,3,10-20|30-40,2\nb,2,2,3,s,,,1\n"), "a.csv", 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ e,5,0,1,,,,,,,,,,north,
 		t.Error(diff)
 	}
 	// Columns that say nothing leave a plain problem.
-	got, err = ReadCSV(strings.NewReader("id,x,y,demand,ready,due,pickup,prize\nd,0,0,,,,,\na,1,1,1,0,,0,\n"), "a.csv", 10)
+	got, err = readCSV(strings.NewReader("id,x,y,demand,ready,due,pickup,prize\nd,0,0,,,,,\na,1,1,1,0,,0,\n"), "a.csv", 10)
 	if err != nil || got.Plain() != nil {
 		t.Errorf("%v, %v", err, got.Plain())
 	}
@@ -61,7 +61,7 @@ func TestCSVConstraintsAreNotDropped(t *testing.T) {
 		"vehicle_type": "sounds like a constraint", "max_wait": "sounds like a constraint", "Start Time": "sounds like a constraint", "weight": "sounds like a constraint",
 		"allowed_drivers": "sounds like a constraint", "tw_open,ready": `column "ready" is given twice`,
 	} {
-		_, err := ReadCSV(strings.NewReader("id,x,y,demand,"+head+"\n"), "a.csv", 10)
+		_, err := readCSV(strings.NewReader("id,x,y,demand,"+head+"\n"), "a.csv", 10)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "a.csv:1: ") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", head, err)
 		}
@@ -78,7 +78,7 @@ func TestCSVConstraintsAreNotDropped(t *testing.T) {
 		{"required", "maybe", `required "maybe" of "a" is neither yes nor no`},
 		{"skills", "1.5", `skills "1.5" of "a" is not a list of skills: expected numbers such as 1 3, or words`},
 	} {
-		_, err := ReadCSV(strings.NewReader("id,x,y,demand,"+c.head+"\nd,0,0,,\na,1,1,1,"+c.cell+"\n"), "a.csv", 10)
+		_, err := readCSV(strings.NewReader("id,x,y,demand,"+c.head+"\nd,0,0,,\na,1,1,1,"+c.cell+"\n"), "a.csv", 10)
 		if err == nil || err.Error() != "a.csv:3: "+c.want {
 			t.Errorf("%s %s:\ngot  %v\nwant %s", c.head, c.cell, err, "a.csv:3: "+c.want)
 		}
@@ -89,7 +89,7 @@ func TestCSVConstraintsAreNotDropped(t *testing.T) {
 		"id,x,y,demand,ready,windows\nd,0,0,,,\na,1,1,1,5,1-2\n":            `a.csv: "a" has windows and ready or due: give one of them`,
 		"id,x,y,demand,prize\nd,0,0,,3\na,1,1,1,5\n":                        `a.csv: "d" is the depot, and asks for what only a customer can`,
 	} {
-		if _, err := ReadCSV(strings.NewReader(text), "a.csv", 10); err == nil || err.Error() != want {
+		if _, err := readCSV(strings.NewReader(text), "a.csv", 10); err == nil || err.Error() != want {
 			t.Errorf("%q:\ngot  %v\nwant %s", text, err, want)
 		}
 	}

@@ -3,6 +3,7 @@ package files
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ func TestReadCSVForms(t *testing.T) {
 		if !IsTable([]byte(text)) {
 			t.Errorf("%s: not told for a table", name)
 		}
-		got, err := ReadCSV(strings.NewReader(text), "a.csv", 10)
+		got, err := readCSV(strings.NewReader(text), "a.csv", 10)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -44,7 +45,7 @@ func TestReadCSVForms(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	globe, err := ReadCSV(strings.NewReader("id,latitude,longitude,demand\nParis,48.8566,2.3522,\nLondon,51.5074,-0.1278,1\n"), "a.csv", 10)
+	globe, err := readCSV(strings.NewReader("id,latitude,longitude,demand\nParis,48.8566,2.3522,\nLondon,51.5074,-0.1278,1\n"), "a.csv", 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,11 +57,11 @@ func TestReadCSVForms(t *testing.T) {
 // TestFarCoordinates: millimetres of a map's grid, past 32 bits, are numbers as any other, and
 // routes do not depend on the unit.
 func TestFarCoordinates(t *testing.T) {
-	near, err := ReadCSV(strings.NewReader("id,x,y,demand\nd,0.5,0.5,\na,1,1,1\nb,1,0,1\nc,0,0,1\n"), "a.csv", 2)
+	near, err := readCSV(strings.NewReader("id,x,y,demand\nd,0.5,0.5,\na,1,1,1\nb,1,0,1\nc,0,0,1\n"), "a.csv", 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	far, err := ReadCSV(strings.NewReader("id,x,y,demand\nd,5e11,5e11,\na,1e12,1e12,1\nb,1e12,0,1\nc,0,0,1\n"), "a.csv", 2)
+	far, err := readCSV(strings.NewReader("id,x,y,demand\nd,5e11,5e11,\na,1e12,1e12,1\nb,1e12,0,1\nc,0,0,1\n"), "a.csv", 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,14 +93,14 @@ func TestReadCSVErrors(t *testing.T) {
 		{"id,x,y,demand\nd,1,2\n", "a.csv:2: not a row like the header: wrong number of fields"},
 		{"id,x,y,demand\n\"", "a.csv:2: not a row like the header: extraneous or missing \" in quoted-field"},
 	} {
-		if _, err := ReadCSV(strings.NewReader(c.text), "a.csv", 10); err == nil || err.Error() != c.want {
+		if _, err := readCSV(strings.NewReader(c.text), "a.csv", 10); err == nil || err.Error() != c.want {
 			t.Errorf("%q:\ngot  %v\nwant %s", c.text, err, c.want)
 		}
 	}
 }
 
 func TestWriteRoutesAsTableAndMap(t *testing.T) {
-	p, err := ReadCSV(strings.NewReader("id,lat,lon,demand\ndepot,0,0,\na,1,2,3\nb,3,4,5\n"), "a.csv", 10)
+	p, err := readCSV(strings.NewReader("id,lat,lon,demand\ndepot,0,0,\na,1,2,3\nb,3,4,5\n"), "a.csv", 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +148,7 @@ func FuzzReadCSV(f *testing.F) {
 	f.Add([]byte("id,x,y,demand,ready,due,windows,skills,shipment,pickup,group\nd,1,2,0,8:00,9:00,,,,,\na,3,4,7,,,1-2|3-4,1 2,s,3,g\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		limitstest.Reading(t, limitstest.Unpacked(data), func() {
-			p, err := ReadCSV(bytes.NewReader(data), "a.csv", 10)
+			p, err := readCSV(bytes.NewReader(data), "a.csv", 10)
 			if err != nil {
 				if !strings.HasPrefix(err.Error(), "a.csv:") || strings.Contains(err.Error(), "\n") {
 					t.Fatalf("not one line with its place: %q", err)
@@ -175,7 +176,7 @@ func TestTableRowsThatBeginWithHash(t *testing.T) {
 		"joined":     {"\ufeff#id\tx\ty\tdemand\n0\t0\t0\t0\n1\t3\t4\t1\n", "", []string{"0", "1"}},
 		"in a quote": {"id,name,x,y,demand\ndepot,,0,0,0\na,\"two\n#b,1,2,3,4\",3,4,1\n", "", []string{"depot", "a"}},
 	} {
-		p, err := ReadCSV(strings.NewReader(c.text), "a.csv", 10)
+		p, err := readCSV(strings.NewReader(c.text), "a.csv", 10)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -187,4 +188,9 @@ func TestTableRowsThatBeginWithHash(t *testing.T) {
 	if !IsTable([]byte("#,x,y,demand\n0,0,0,0\n")) || IsTable([]byte("# id,x,y,demand\nNAME : a\n")) {
 		t.Error("a header that begins with # is a table's, a comment's words are not")
 	}
+}
+
+// readCSV reads a table of customers.
+func readCSV(r io.Reader, name string, capacity int32) (*vrp.Problem, error) {
+	return ReadTable(r, name, Options{Capacity: capacity})
 }

@@ -189,7 +189,7 @@ func TestFilesAreClosed(t *testing.T) {
 	}
 	before := open()
 	for range 20 {
-		if _, err := LoadTable(path, Options{Capacity: 3}); err != nil {
+		if _, err := LoadProblem(path, Options{Capacity: 3}); err != nil {
 			t.Fatal(err)
 		}
 	}

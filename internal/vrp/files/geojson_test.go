@@ -32,7 +32,7 @@ func TestRoutesOverTheDateLine(t *testing.T) {
 				route = append(route, int32(i))
 			}
 		}
-		p, err := ReadCSV(strings.NewReader(table), "a.csv", 1)
+		p, err := readCSV(strings.NewReader(table), "a.csv", 1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"haul/internal/vrp"
 )
 
 // Tables as rows of cells, from .csv, .tsv, .xlsx or GeoJSON. What a reader could break: a row
@@ -287,14 +285,6 @@ func readBook(data []byte, name string, t *tally) ([]*sheet, error) {
 		return nil, err
 	}
 	return []*sheet{s}, nil
-}
-
-// ReadCSV reads a table of customers with a header: id, x, y, demand in any order, or lat and lon
-// in place of x and y, which makes distances great circles in metres. The first row is the depot;
-// its demand may be 0 or empty. Further columns are optional parts of the problem. Errors begin
-// with name and line.
-func ReadCSV(r io.Reader, name string, capacity int32) (*vrp.Problem, error) {
-	return ReadTable(r, name, Options{Capacity: capacity})
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

@@ -118,7 +118,7 @@ func TestSpreadsheetsKeepLongNumbers(t *testing.T) {
 
 // TestNamesOfSeveralLines: an address in a cell has line ends, which a name has blanks for.
 func TestNamesOfSeveralLines(t *testing.T) {
-	p, err := ReadCSV(strings.NewReader("id,name,x,y,demand\nd,,0,0,\na,\"Hauptstr. 1\r\n12345 Stadt\",1,1,1\n"), "f", 5)
+	p, err := readCSV(strings.NewReader("id,name,x,y,demand\nd,,0,0,\na,\"Hauptstr. 1\r\n12345 Stadt\",1,1,1\n"), "f", 5)
 	if err != nil || p.Names[1] != "Hauptstr. 1 12345 Stadt" {
 		t.Errorf("%v: %q", err, p.Names)
 	}
@@ -261,12 +261,12 @@ func TestSkillsByTheirWords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := p.Unservable()
+	list := p.UnservableOf([]int32{1, 2, 3})
 	if len(list) != 1 || list[0].Customer != 2 || !strings.Contains(list[0].Reason, `needs skill "warm", which its vehicle does not have`) {
 		t.Errorf("%+v", list)
 	}
 	p, err = readTable("id,x,y,demand,skills\nd,0,0,,\na,1,1,1,7\n", Options{Fleet: &Input{"v.csv", []byte("name,capacity,skills\nA,9,3.0\n")}})
-	if list := p.Unservable(); err != nil || len(list) != 1 || !strings.Contains(list[0].Reason, "needs skill 7, which") || p.Fleet[0].Skills[0] != 3 {
+	if list := p.UnservableOf([]int32{1}); err != nil || len(list) != 1 || !strings.Contains(list[0].Reason, "needs skill 7, which") || p.Fleet[0].Skills[0] != 3 {
 		t.Errorf("%v %+v", err, list)
 	}
 }

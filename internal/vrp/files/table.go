@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strings"
 
@@ -49,20 +48,6 @@ type tables struct {
 	fleet    []vehicle
 	capacity bool // the vehicles say what they carry
 	name     string
-}
-
-// LoadTable is ReadTable from a file.
-func LoadTable(path string, o Options) (*vrp.Problem, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	p, err := ReadTable(f, path, o)
-	if err == nil {
-		p.Name = nameOf(path)
-	}
-	return p, err
 }
 
 // ReadTable reads a problem from tables. Errors begin with the table's name and line.
