@@ -40,7 +40,7 @@ func New(program *cli.App) *cobra.Command {
 .vrp) or of --to. What a format cannot say is refused by name. With ROUTES, a file of routes of the problem, those are written instead:
 to ` + outputs.Endings() + `.`,
 		Example: `  haul convert docs/examples/deliveries.xlsx deliveries.json --speed 35
-  haul convert docs/examples/grid20.vrp grid20.csv
+  haul convert docs/examples/grid20.vrp grid20.json
   haul convert docs/examples/grid20.vrp x.sol plan.xlsx`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {

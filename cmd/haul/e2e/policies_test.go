@@ -84,10 +84,10 @@ func TestPoliciesRefuse(t *testing.T) {
 		{[]string{"policies", "nosuch"}, exitUsage, `no policy "nosuch"`},
 		{[]string{"solve", square, "--policy", "nosuch"}, exitUsage, `no policy "nosuch"`},
 		{[]string{"solve", square, "--policy", "a", "--method", "exact"}, exitUsage, "--method and --policy"},
-		{[]string{"solve", "--policy", "a"}, exitUsage, "--policy needs a file"},
+		{[]string{"solve", "--policy", "a"}, exitUsage, "name the file to solve"},
 		{[]string{"solve", square, "--set", "decode=pomo"}, exitUsage, "name one with --policy"},
 		{[]string{"eval", "--policy", "nosuch"}, exitUsage, `no policy "nosuch"`},
-		{[]string{"eval"}, exitUsage, "--checkpoint is missing"},
+		{[]string{"eval"}, exitUsage, "name the set to solve"},
 	} {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) { refused(t, c.args, c.code, c.want) })
 	}
@@ -194,7 +194,7 @@ func TestSolveDecodesWellByDefault(t *testing.T) {
 	// trained on.
 	for policy, temperature := range map[string]string{"cvrp20": ":1", "cvrp50": ""} {
 		best := with(policy, 30)
-		if by := with(policy, 30, "--decode", "pomo8"+temperature); best["decode"] != "pomo8"+temperature || best["method"] != "policy" || by["cost"] != best["cost"] {
+		if by := with(policy, 30, "--set", "decode=pomo8"+temperature); best["decode"] != "pomo8"+temperature || best["method"] != "policy" || by["cost"] != best["cost"] {
 			t.Errorf("%v, by pomo8%s %v", best, temperature, by)
 		}
 	}
@@ -204,11 +204,11 @@ func TestSolveDecodesWellByDefault(t *testing.T) {
 	if r := with("cvrp20", policy.MostForPomo8+1); r["decode"] != "pomo" {
 		t.Errorf("past %d customers: %v", policy.MostForPomo8, r["decode"])
 	}
-	other := func(seed string) any { return with("cvrp20", 30, "--decode", "sample:1,3", "--seed", seed)["cost"] }
+	other := func(seed string) any { return with("cvrp20", 30, "--set", "decode=sample:1,3", "--seed", seed)["cost"] }
 	if a, again, b := other("1"), other("1"), other("2"); a != again || a == b {
 		t.Errorf("drawn routes cost %v, %v and of another seed %v", a, again, b)
 	}
-	if r := with("cvrp20", 30, "--decode", "greedy"); r["decode"] != "greedy" {
+	if r := with("cvrp20", 30, "--set", "decode=greedy"); r["decode"] != "greedy" {
 		t.Errorf("%v", r["decode"])
 	}
 	large := write(t, "large.vrp", clitest.ManyVRP(1001))

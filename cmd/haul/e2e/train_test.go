@@ -219,7 +219,7 @@ func TestEvalAndSolve(t *testing.T) {
 		code int
 		want string
 	}{
-		{"no checkpoint", []string{"eval"}, exitUsage, "--checkpoint is missing"},
+		{"no checkpoint", []string{"eval"}, exitUsage, "what to test with --checkpoint"},
 		{"no such checkpoint", []string{"eval", "--checkpoint", "nosuch"}, exitFailed, "nosuch"},
 		{"a foreign file", []string{"eval", "--checkpoint", foreign}, exitFailed, "foreign.safetensors"},
 		{"an empty folder", []string{"eval", "--checkpoint", t.TempDir()}, exitFailed, "last.safetensors"},

@@ -45,6 +45,8 @@ func init() { // the rules of runs call each other
 		"haul bench matmul":  appended("--rounds", "1", "--workers", "1"),
 		"haul gen":           appended("--count", "2"),
 		"haul solve":         shortSolve,
+		"haul check":         withRoutes,
+		"haul convert":       withRoutes,
 		"haul lab run":       shortLab,
 		"haul serve":         appended("--addr", "127.0.0.1:0", "--open=false"),
 	}
@@ -202,6 +204,16 @@ func shortSolve(w *workshop, cmd *cobra.Command, args []string) ([]string, error
 	if chosen("time") || !slices.ContainsFunc([]string{"iterations", "method", "policy"}, chosen) {
 		args = append(args, "--time", "50ms") // a search takes all the time that it is given, or else a second
 	}
+	return args, nil
+}
+
+// withRoutes makes the file of routes that an example reads.
+func withRoutes(w *workshop, cmd *cobra.Command, args []string) ([]string, error) {
+	path := cmd.Flags().Arg(1)
+	if _, err := os.Stat(path); err == nil || path != "x.sol" {
+		return args, nil
+	}
+	w.run(example{where: "what is taken for granted", line: path, words: []string{"solve", cmd.Flags().Arg(0), "--iterations", "20", "--out", path}})
 	return args, nil
 }
 

@@ -92,7 +92,7 @@ func setOf(f run.Flags) (*givenEval, error) {
 	distance, split := f.String("distance"), f.String("split")
 	switch {
 	case file != "" && name != "":
-		return nil, run.Usagef("the instances are named twice: leave one of them out")
+		return nil, run.Usagef("the instances are named twice: use one of them")
 	case file != "" && (f.Changed("customers") || f.Changed("split")):
 		return nil, run.Usagef("--customers and --split are about a public test set, and --instances names a file: leave them out")
 	case name != "" && name != testsetKool && name != testsetRouteFinder:
