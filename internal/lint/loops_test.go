@@ -16,8 +16,8 @@ import (
 	"haul/internal/limits"
 )
 
-// listening are calls by which a function counts its work against a limit, or hears that its work is
-// not wanted any more.
+// listening are calls by which a function counts its work against a limit, or hears that its work
+// is not wanted any more.
 var listening = regexp.MustCompile(`^(add|row|cell|sheet|Over|Beyond|Err|Cause|Token|halted|late|stopped)$`)
 
 // bounded are loops within loops over input that neither count nor listen, with what bounds their
@@ -64,9 +64,9 @@ var bounded = map[string]string{
 }
 
 // TestLoopsOverInputListen: in the packages that read, check, evaluate, validate and schedule
-// problems, a loop within a loop goes over the outer element's own list, counts its work, looks at a
-// context or a limit of time, or is listed with the limits of the table that bound it. So is a loop
-// without a condition.
+// problems, a loop within a loop goes over the outer element's own list, counts its work, looks at
+// a context or a limit of time, or is listed with the limits of the table that bound it. So is a
+// loop without a condition.
 func TestLoopsOverInputListen(t *testing.T) {
 	keys := map[string]bool{}
 	for _, l := range limits.Table {

@@ -127,8 +127,8 @@ func TestTheProbeHasNoName(t *testing.T) {
 	}
 }
 
-// TestAResultIsSynced: the content of a result is brought to the disk before it gets its name. A pipe
-// takes content and has no disk, and says so.
+// TestAResultIsSynced: the content of a result is brought to the disk before it gets its name. A
+// pipe takes content and has no disk, and says so.
 func TestAResultIsSynced(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -82,8 +82,8 @@ func TestRoutesWithoutLengthAreATie(t *testing.T) {
 	}
 }
 
-// TestRulesOfEverySize: for every number of nodes, around the words of 64 too, a vehicle that begins
-// is allowed what the plain rules allow, and no node that does not exist.
+// TestRulesOfEverySize: for every number of nodes, around the words of 64 too, a vehicle that
+// begins is allowed what the plain rules allow, and no node that does not exist.
 func TestRulesOfEverySize(t *testing.T) {
 	for _, set := range kernel.RuleSets() {
 		rules := kernel.Rules{Set: set, Capacity: 9}
