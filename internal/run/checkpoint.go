@@ -207,6 +207,13 @@ func (c *Checkpoint) grown(l *kernel.Layout, prefix string, axes map[string]int)
 			copy(to[k*whole:], part[k*row:(k+1)*row])
 		}
 	}
+	for _, p := range l.Params {
+		for k, x := range flat[p.Offset:][:p.Len()] {
+			if x-x != 0 {
+				return nil, c.wrap(fmt.Errorf("weight %d of %s is %v: the file is damaged, or its training diverged: take another checkpoint", k, prefix+p.Name, x))
+			}
+		}
+	}
 	return flat, nil
 }
 

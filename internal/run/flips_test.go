@@ -1,17 +1,21 @@
 package run_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"math"
 	"math/rand"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"haul/internal/kernel"
 	"haul/internal/report"
 	"haul/internal/run"
 	"haul/internal/run/runtest"
+	"haul/internal/safetensors"
 )
 
 // TestFlipsInACheckpoint: Load notices each of 10,000 flipped bits of a checkpoint, also in its
@@ -86,5 +90,37 @@ func TestACheckpointLargerThanMemory(t *testing.T) {
 	}
 	if _, err := run.Load(last, ""); err == nil || !strings.Contains(err.Error(), "its tensors take") || !strings.Contains(err.Error(), "of memory") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestAWeightThatIsNoNumber: weights that are NaN or infinite are refused when they are read, with
+// what to do, by a file without a sum too.
+func TestAWeightThatIsNoNumber(t *testing.T) {
+	layout := &kernel.Layout{}
+	layout.Add("w", kernel.InitZero, 1, 3)
+	c := toySettings(t, "training.num_epochs=1")
+	o := toyOptions(c)
+	path := filepath.Join(t.TempDir(), "a")
+	o.Dir, o.Listener = runtest.OpenDir(t, path, false), report.Silent{}
+	if err := run.Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	f, err := safetensors.Load(filepath.Join(path, run.LastName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []float64{0, math.NaN(), math.Inf(-1)} {
+		f.Tensors = []safetensors.Tensor{safetensors.Float32s("w", []float32{1, float32(x), 2}, 3)}
+		var b bytes.Buffer
+		if err := safetensors.Write(&b, f); err != nil {
+			t.Fatal(err)
+		}
+		ck, err := run.Decode("a", "", b.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = ck.Weights(layout, ""); (err == nil) != (x == 0) || err != nil && (!strings.Contains(err.Error(), "weight 1 of w is") || strings.Contains(err.Error(), "learning rate")) {
+			t.Errorf("%v: %v", x, err)
+		}
 	}
 }
