@@ -1,5 +1,5 @@
-// Package cpu runs Haul's ops on CPU cores. An op is a Go driver of its family's folder that walks a
-// shard and calls primitives of isa; run replays what they bound.
+// Package cpu runs Haul's ops on CPU cores. An op is a Go driver of its family's folder that walks
+// a shard and calls primitives of isa; run replays what they bound.
 package cpu
 
 import (

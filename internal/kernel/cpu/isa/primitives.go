@@ -1,5 +1,6 @@
 // Package isa holds the primitives of every instruction set: tight loops in plain Go and, where the
-// processor allows, in assembly generated from _generate/, and products of matrices in fp32 and bf16.
+// processor allows, in assembly generated from _generate/, and products of matrices in fp32 and
+// bf16.
 //
 // What a reader could break: a primitive must give the same bits for the same arguments whatever
 // the worker, the shard or the alignment, because runs are bit-identical for any number of

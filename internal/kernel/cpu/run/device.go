@@ -1,5 +1,5 @@
-// Package run replays a program on CPU cores: workers, memory, shards by lanes, what a worker and an
-// op that is being bound can ask for. It knows no op: families bind theirs.
+// Package run replays a program on CPU cores: workers, memory, shards by lanes, what a worker and
+// an op that is being bound can ask for. It knows no op: families bind theirs.
 package run
 
 import (
