@@ -17,7 +17,7 @@ func bf16Tensor(compact bool, shape ...int) *kernel.Tensor {
 // TestBF16LaunchesMatchPTX: every width of a head, with and without dropout, has kernels that take
 // what is passed and fit a multiprocessor.
 func TestBF16LaunchesMatchPTX(t *testing.T) {
-	kernels := entries(t)
+	kernels := declarations(t)
 	for _, s := range []struct {
 		b, t, heads, hd int
 		rate            float32
@@ -82,7 +82,7 @@ func TestBF16Refuses(t *testing.T) {
 // TestBF16LinearLaunches names the kernel that each shape takes, checks its launch against the PTX,
 // and holds that nothing is refused.
 func TestBF16LinearLaunches(t *testing.T) {
-	kernels := entries(t)
+	kernels := declarations(t)
 	id := 0
 	tensor := func(space kernel.Space, compact bool, shape ...int) *kernel.Tensor {
 		id++

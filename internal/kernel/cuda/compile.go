@@ -46,6 +46,7 @@ func only(ptx []byte, kernel string) ([]byte, error) {
 type part struct {
 	module, kernel string
 	ptx            []byte
+	declared       declaration
 	loaded         cu.Module
 }
 
@@ -122,6 +123,9 @@ func (c *compiler) find(parts []*part) error {
 		if err == nil {
 			p.ptx, err = only(text, p.kernel)
 		}
+		if err == nil {
+			p.declared = declarationAt(p.ptx, entriesOf(p.ptx)[0].body)
+		}
 		if err != nil {
 			return fmt.Errorf("kernels %s: %w", p.module, err)
 		}
@@ -176,7 +180,7 @@ func (d *Device) fetch(ls []bind.Launch) error {
 	})
 	for _, p := range parts {
 		if p.loaded != 0 {
-			d.modules[p.name()] = p.loaded
+			d.modules[p.name()], d.declared[p.name()] = p.loaded, p.declared
 		}
 	}
 	d.loadTime += time.Since(began)

@@ -45,7 +45,8 @@ type Options struct {
 type Device struct {
 	ctx       *cu.Context
 	precision bind.Precision
-	modules   map[string]cu.Module // by "module.kernel"
+	modules   map[string]cu.Module   // by "module.kernel"
+	declared  map[string]declaration // likewise
 	compiler  compiler
 	note      func(string) // of compiling; nil once told
 	remark    func(string) // of a slow way; nil once told
@@ -80,7 +81,7 @@ func Open(o Options) (*Device, error) {
 	if err := serves(ctx.Device); err != nil {
 		return nil, errors.Join(err, ctx.Close())
 	}
-	d := &Device{ctx: ctx, precision: o.Precision, note: o.Note, remark: o.Note, compiler: newCompiler(driver, ctx), overlaps: ctx.Device.Major >= overlapMajor && driver.Overlaps(), modules: map[string]cu.Module{}, functions: map[string]function{}}
+	d := &Device{ctx: ctx, precision: o.Precision, note: o.Note, remark: o.Note, compiler: newCompiler(driver, ctx), overlaps: ctx.Device.Major >= overlapMajor && driver.Overlaps(), modules: map[string]cu.Module{}, declared: map[string]declaration{}, functions: map[string]function{}}
 	if err := ctx.Do(d.start); err != nil {
 		return nil, errors.Join(err, ctx.Close())
 	}

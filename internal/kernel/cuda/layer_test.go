@@ -30,7 +30,7 @@ func kinds(p *kernel.Program) (out []string) {
 // TestLayersAreJoined: a layer of the shape becomes its passes, forward and back, whose launches
 // match the kernels.
 func TestLayersAreJoined(t *testing.T) {
-	kernels := entries(t)
+	kernels := declarations(t)
 	for _, dropout := range []float32{0, 0.1} {
 		p := agentStep(t, 1024, 164, agentShape(2, dropout))
 		before := kinds(p)
@@ -123,7 +123,7 @@ func TestEmbeddingsAtOddPlaces(t *testing.T) {
 		}
 		var got []string
 		for _, l := range ls {
-			checkLaunch(t, entries(t), l)
+			checkLaunch(t, declarations(t), l)
 			got = append(got, l.Module)
 		}
 		if want := map[uint64]string{0: "layer_embed", 4: "embed"}[odd]; got[0] != want || len(got) != int(1+odd/4) {
@@ -221,7 +221,7 @@ func TestOtherEmbeddingsAreLeft(t *testing.T) {
 // TestMasksAreKept: attention that drops leaves its masks in memory, and its gradient reads them;
 // without dropout, or without a gradient, nothing changes.
 func TestMasksAreKept(t *testing.T) {
-	kernels := entries(t)
+	kernels := declarations(t)
 	narrow := agentShape(1, 0.6)
 	narrow.Width, narrow.Feed = 64, 256 // heads of 8 columns
 	for tokens, names := range map[int][2]string{

@@ -33,7 +33,7 @@ func muonLaunches(t *testing.T, width, maxShared int) (o *kernel.AdamW, ls []bin
 // TestMuonLaunches: the kernels take what they are given, every weight is updated by one of them,
 // and where there are blocks Muon's and AdamW's kernels may run side by side.
 func TestMuonLaunches(t *testing.T) {
-	kernels := entries(t)
+	kernels := declarations(t)
 	for _, width := range []int{128, 256, 50, 18} {
 		o, ls, tables, err := muonLaunches(t, width, 227<<10)
 		if err != nil {

@@ -2,8 +2,6 @@ package cuda
 
 import (
 	"fmt"
-	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,52 +19,32 @@ import (
 	"haul/internal/rng"
 )
 
-// entry is a kernel as its PTX declares it.
-type entry struct {
-	widths  []int // bytes of each parameter
-	threads int   // most a block may have; 0: not said
-}
-
-var (
-	entryPattern = regexp.MustCompile(`(?s)\.entry (\w+)\((.*?)\)\s*(.*?)\{`)
-	paramPattern = regexp.MustCompile(`\.param \.[a-z](\d+)`)
-	boundPattern = regexp.MustCompile(`\.maxntid (\d+)`)
-)
-
-// entries are all embedded kernels, by "module.kernel". They are unpacked and parsed once for all
-// tests, which only read them.
-func entries(t *testing.T) map[string]entry {
+// declarations are of all embedded kernels, by "module.kernel". They are unpacked and parsed once
+// for all tests, which only read them.
+func declarations(t *testing.T) map[string]declaration {
 	t.Helper()
-	entriesOnce.Do(func() { entriesOfAll = parseEntries(t) })
-	if entriesOfAll == nil {
+	declaredOnce.Do(func() { declaredByAll = parseModules(t) })
+	if declaredByAll == nil {
 		t.Fatal("the kernels cannot be read")
 	}
-	return entriesOfAll
+	return declaredByAll
 }
 
 var (
-	entriesOnce  sync.Once
-	entriesOfAll map[string]entry
+	declaredOnce  sync.Once
+	declaredByAll map[string]declaration
 )
 
-func parseEntries(t *testing.T) map[string]entry {
+func parseModules(t *testing.T) map[string]declaration {
 	t.Helper()
-	out := map[string]entry{}
+	out := map[string]declaration{}
 	for _, name := range Modules() {
 		text, err := image(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range entryPattern.FindAllStringSubmatch(string(text), -1) {
-			var e entry
-			for _, p := range paramPattern.FindAllStringSubmatch(m[2], -1) {
-				bits, _ := strconv.Atoi(p[1])
-				e.widths = append(e.widths, bits/8)
-			}
-			if b := boundPattern.FindStringSubmatch(m[3]); b != nil {
-				e.threads, _ = strconv.Atoi(b[1])
-			}
-			out[name+"."+m[1]] = e
+		for _, e := range entriesOf(text) {
+			out[name+"."+e.name] = declarationAt(text, e.body)
 		}
 	}
 	return out
@@ -174,7 +152,7 @@ func bindStep(t *testing.T, p *kernel.Program, precision bind.Precision) []bind.
 // TestLaunchesMatchPTX compares what the binders pass with what the kernels take: a parameter that
 // is missing or of another width would be read from whatever lies beside it.
 func TestLaunchesMatchPTX(t *testing.T) {
-	kernels := entries(t)
+	kernels := declarations(t)
 	for _, precision := range []bind.Precision{bind.FP32, bind.TF32, bind.BF16} {
 		for _, s := range []struct {
 			batch, n, width, heads, starts int
@@ -202,7 +180,7 @@ func TestLaunchesMatchPTX(t *testing.T) {
 // scores take the kernels that hold all nodes of an instance, two blocks of a rollout on a
 // multiprocessor; others the streamed ones and those of one row.
 func TestDepotLaunchesMatchPTX(t *testing.T) {
-	kernels, held := entries(t), map[string]bool{}
+	kernels, held := declarations(t), map[string]bool{}
 	for _, precision := range []bind.Precision{bind.FP32, bind.TF32, bind.BF16} {
 		for _, n := range []int{4, 16, 23, 53, 103, 128, 129, 1024} {
 			for _, pairs := range []bool{false, true} {
@@ -234,7 +212,7 @@ func TestDepotLaunchesMatchPTX(t *testing.T) {
 // TestVariedLaunchesMatchPTX does the same for problems of many kinds. Those that add to scores
 // take the kernels that hold all nodes of an instance, two blocks of a rollout on a multiprocessor.
 func TestVariedLaunchesMatchPTX(t *testing.T) {
-	kernels := entries(t)
+	kernels := declarations(t)
 	for _, precision := range []bind.Precision{bind.FP32, bind.TF32, bind.BF16} {
 		for _, s := range []struct{ n, heads, tiles int }{{16, 4, 2}, {17, 8, 4}, {32, 4, 4}, {51, 4, 7}, {56, 8, 7}, {57, 4, 13}, {101, 4, 13}, {104, 8, 13}, {105, 4, 16}, {128, 4, 16}, {129, 4, 0}} {
 			for _, pairs := range []bool{false, true} {
@@ -261,7 +239,7 @@ func TestVariedLaunchesMatchPTX(t *testing.T) {
 // TestAgentLaunchesMatchPTX does the same for the in-context agent: its training step, and its use
 // with caches.
 func TestAgentLaunchesMatchPTX(t *testing.T) {
-	kernels := entries(t)
+	kernels := declarations(t)
 	for _, precision := range []bind.Precision{bind.FP32, bind.TF32, bind.BF16} {
 		for _, s := range []struct {
 			batch, tokens int
@@ -283,40 +261,21 @@ func TestAgentLaunchesMatchPTX(t *testing.T) {
 	}
 }
 
-func checkLaunch(t *testing.T, kernels map[string]entry, l bind.Launch) {
+func checkLaunch(t *testing.T, kernels map[string]declaration, l bind.Launch) {
 	t.Helper()
-	name := l.Module + "." + l.Kernel
 	if testing.Verbose() { // to be compared with another commit's, where there is no card
-		t.Log("launch", name, l.Grid, l.Block, l.Shared, len(l.Args))
+		t.Log("launch", l.Key(), l.Grid, l.Block, l.Shared, len(l.Args))
 	}
-	e, ok := kernels[name]
+	d, ok := kernels[l.Key()]
 	if !ok {
-		t.Errorf("%s: no such kernel", name)
+		t.Errorf("%s: no such kernel", l.Key())
 		return
 	}
-	var widths []int
-	for _, a := range l.Args {
-		switch a.(type) {
-		case uint64, int64, float64:
-			widths = append(widths, 8)
-		case uint32, int32, float32:
-			widths = append(widths, 4)
-		default:
-			t.Errorf("%s: argument of type %T", name, a)
-		}
-	}
-	if diff := cmp.Diff(e.widths, widths); diff != "" {
-		t.Errorf("%s: bytes of parameters (-kernel +launch):\n%s", name, diff)
-	}
-	threads := l.Block[0] * l.Block[1] * l.Block[2]
-	if threads < 1 || threads > 1024 || e.threads > 0 && threads > e.threads {
-		t.Errorf("%s: %d threads in a block, the kernel allows %d", name, threads, e.threads)
-	}
-	if g := l.Grid; g[0] < 1 || g[0] >= 1<<31 || g[1] < 1 || g[1] > 65535 || g[2] < 1 || g[2] > 65535 {
-		t.Errorf("%s: grid %v", name, g)
+	if why := d.refuses(l); why != "" {
+		t.Error(why)
 	}
 	if l.Shared < 0 || l.Shared > 227<<10 {
-		t.Errorf("%s: %d bytes of shared memory", name, l.Shared)
+		t.Errorf("%s: %d bytes of shared memory", l.Key(), l.Shared)
 	}
 }
 

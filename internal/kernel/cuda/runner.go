@@ -33,6 +33,11 @@ func (d *Device) ready(l bind.Launch) (ready, error) {
 		return ready{}, fmt.Errorf("%s: %w", l.Kernel, err)
 	}
 	f, err := d.function(l)
+	if err == nil {
+		if why := d.declared[l.Key()].refuses(l); why != "" {
+			panic("cuda: " + why) // a fault of the binder
+		}
+	}
 	return ready{function: f, args: a, beside: l.Beside, first: l.First, after: l.After, aside: l.Aside, part: l.Part, geometry: cu.Geometry{Grid: l.Grid,
 		Block: l.Block, Shared: l.Shared}}, err
 }

@@ -69,7 +69,7 @@ func seamStep(t *testing.T, peer kernel.Peer, every, parts int) *kernel.Program 
 // TestSeamLaunchesMatchPTX: alone, AdamW sums the lanes on its way; with a peer a kernel does it
 // before.
 func TestSeamLaunchesMatchPTX(t *testing.T) {
-	kernels := entries(t)
+	kernels := declarations(t)
 	for _, c := range []struct {
 		peer         kernel.Peer
 		every, parts int
