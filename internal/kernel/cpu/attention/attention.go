@@ -13,8 +13,8 @@ import (
 // needs them as columns.
 
 func attention(b *run.Binder, o *kernel.Attention) func(*run.Worker) {
-	y, prob, qkv := run.NewRef(b.Runner, o.Y), run.NewRef(b.Runner, o.P), run.NewRef(b.Runner, o.QKV)
-	posX, posY, slope := run.NewRef(b.Runner, o.PosX), run.NewRef(b.Runner, o.PosY), run.NewRef(b.Runner, o.Slope)
+	y, prob, qkv := b.Ref(o.Y), b.Ref(o.P), b.Ref(o.QKV)
+	posX, posY, slope := b.Ref(o.PosX), b.Ref(o.PosY), b.Ref(o.Slope)
 	instances, n, d := o.Dims()
 	hd, ld := d/o.Heads, kernel.Pad(n)
 	scale := float32(1 / math.Sqrt(float64(hd)))
@@ -40,9 +40,9 @@ func attention(b *run.Binder, o *kernel.Attention) func(*run.Worker) {
 }
 
 func attentionGrad(b *run.Binder, o *kernel.AttentionGrad) func(*run.Worker) {
-	dqkv, dslope, dy := run.NewRef(b.Runner, o.DQKV), b.Grad(o.DSlope), run.NewRef(b.Runner, o.DY)
-	prob, qkv := run.NewRef(b.Runner, o.P), run.NewRef(b.Runner, o.QKV)
-	posX, posY := run.NewRef(b.Runner, o.PosX), run.NewRef(b.Runner, o.PosY)
+	dqkv, dslope, dy := b.Ref(o.DQKV), b.Grad(o.DSlope), b.Ref(o.DY)
+	prob, qkv := b.Ref(o.P), b.Ref(o.QKV)
+	posX, posY := b.Ref(o.PosX), b.Ref(o.PosY)
 	instances, n, d := o.Dims()
 	hd, ld := d/o.Heads, kernel.Pad(n)
 	scale := float32(1 / math.Sqrt(float64(hd)))

@@ -12,7 +12,7 @@ import (
 // for each step: a step reads all of them once anyway. The queries of a group are the rows of one
 // product with the head of keys that they share.
 func cacheAttention(b *run.Binder, o *kernel.CacheAttention) func(*run.Worker) {
-	y, qkv, keys, values, at := run.NewRef(b.Runner, o.Y), run.NewRef(b.Runner, o.QKV), run.NewRef(b.Runner, o.Keys), run.NewRef(b.Runner, o.Values), run.NewRef(b.Runner, o.At)
+	y, qkv, keys, values, at := b.Ref(o.Y), b.Ref(o.QKV), b.Ref(o.Keys), b.Ref(o.Values), b.Ref(o.At)
 	t, kept, d, group := o.Keys.Shape[1], o.Keys.Cols(), o.Y.Cols(), o.Group()
 	hd, most, wide := d/o.Heads, (t+15)&^15, d+2*kept
 	scale, ones := float32(1/math.Sqrt(float64(hd))), allOnes(most)

@@ -122,7 +122,7 @@ func causalAttention(b *run.Binder, o *kernel.CausalAttention) func(*run.Worker)
 	if attends(b, o.Y.Cols(), o.Heads) {
 		return attendTiles(b, o)
 	}
-	y, logSum, qkv, first := run.NewRef(b.Runner, o.Y), run.NewRef(b.Runner, o.LogSum), run.NewRef(b.Runner, o.QKV), run.NewRef(b.Runner, o.First)
+	y, logSum, qkv, first := b.Ref(o.Y), b.Ref(o.LogSum), b.Ref(o.QKV), b.Ref(o.First)
 	instances, t, d := o.Dims()
 	c := causalOf(b, instances, t, d, o.Heads, o.Drop)
 	b.Need(c.needForward(), 0)
@@ -191,8 +191,8 @@ func causalAttentionGrad(b *run.Binder, o *kernel.CausalAttentionGrad) func(*run
 	if attends(b, o.DY.Cols(), o.Heads) {
 		return attendTilesGrad(b, o)
 	}
-	dqkv, dy, y := run.NewRef(b.Runner, o.DQKV), run.NewRef(b.Runner, o.DY), run.NewRef(b.Runner, o.Y)
-	logSum, qkv, first := run.NewRef(b.Runner, o.LogSum), run.NewRef(b.Runner, o.QKV), run.NewRef(b.Runner, o.First)
+	dqkv, dy, y := b.Ref(o.DQKV), b.Ref(o.DY), b.Ref(o.Y)
+	logSum, qkv, first := b.Ref(o.LogSum), b.Ref(o.QKV), b.Ref(o.First)
 	instances, t, d := o.Dims()
 	c := causalOf(b, instances, t, d, o.Heads, o.Drop)
 	b.Need(c.needGrad(), 0)

@@ -43,8 +43,8 @@ func edgesGrad(ds, df, dz, z, dist []float32, heads, n, ld int, leak float32) {
 }
 
 func graphAttention(b *run.Binder, o *kernel.GraphAttention) func(*run.Worker) {
-	y, prob, v, score, far := run.NewRef(b.Runner, o.Y), run.NewRef(b.Runner, o.P), run.NewRef(b.Runner, o.V), run.NewRef(b.Runner, o.Score), run.NewRef(b.Runner, o.Far)
-	posX, posY := run.NewRef(b.Runner, o.PosX), run.NewRef(b.Runner, o.PosY)
+	y, prob, v, score, far := b.Ref(o.Y), b.Ref(o.P), b.Ref(o.V), b.Ref(o.Score), b.Ref(o.Far)
+	posX, posY := b.Ref(o.PosX), b.Ref(o.PosY)
 	instances, n, d := o.Dims()
 	heads, hd, ld := o.Heads, d/o.Heads, kernel.Pad(n)
 	b.Need(n*ld, 0)
@@ -71,9 +71,9 @@ func graphAttention(b *run.Binder, o *kernel.GraphAttention) func(*run.Worker) {
 }
 
 func graphAttentionGrad(b *run.Binder, o *kernel.GraphAttentionGrad) func(*run.Worker) {
-	dv, dscore, dfar, dy := run.NewRef(b.Runner, o.DV), run.NewRef(b.Runner, o.DScore), run.NewRef(b.Runner, o.DFar), run.NewRef(b.Runner, o.DY)
-	prob, v, score, far := run.NewRef(b.Runner, o.P), run.NewRef(b.Runner, o.V), run.NewRef(b.Runner, o.Score), run.NewRef(b.Runner, o.Far)
-	posX, posY := run.NewRef(b.Runner, o.PosX), run.NewRef(b.Runner, o.PosY)
+	dv, dscore, dfar, dy := b.Ref(o.DV), b.Ref(o.DScore), b.Ref(o.DFar), b.Ref(o.DY)
+	prob, v, score, far := b.Ref(o.P), b.Ref(o.V), b.Ref(o.Score), b.Ref(o.Far)
+	posX, posY := b.Ref(o.PosX), b.Ref(o.PosY)
 	instances, n, d := o.Dims()
 	heads, hd, ld := o.Heads, d/o.Heads, kernel.Pad(n)
 	b.Need(3*n*ld+hd*ld, 0)

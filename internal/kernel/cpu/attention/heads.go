@@ -92,7 +92,7 @@ func (c *heads) mask(masks []uint16, h int) uintptr {
 
 // attendTiles is causalAttention by tiles.
 func attendTiles(b *run.Binder, o *kernel.CausalAttention) func(*run.Worker) {
-	y, logSum, qkv, first := run.NewRef(b.Runner, o.Y), run.NewRef(b.Runner, o.LogSum), run.NewRef(b.Runner, o.QKV), run.NewRef(b.Runner, o.First)
+	y, logSum, qkv, first := b.Ref(o.Y), b.Ref(o.LogSum), b.Ref(o.QKV), b.Ref(o.First)
 	instances, t, d := o.Dims()
 	c := headsOf(b, instances, t, d, o.Heads, o.Drop)
 	b.Need(c.needForward(), 0)
@@ -124,8 +124,8 @@ func (c *heads) forward(w *run.Worker, y, logSum, qkv []float32, first []int32, 
 
 // attendTilesGrad is causalAttentionGrad by tiles.
 func attendTilesGrad(b *run.Binder, o *kernel.CausalAttentionGrad) func(*run.Worker) {
-	dqkv, dy, y := run.NewRef(b.Runner, o.DQKV), run.NewRef(b.Runner, o.DY), run.NewRef(b.Runner, o.Y)
-	logSum, qkv, first := run.NewRef(b.Runner, o.LogSum), run.NewRef(b.Runner, o.QKV), run.NewRef(b.Runner, o.First)
+	dqkv, dy, y := b.Ref(o.DQKV), b.Ref(o.DY), b.Ref(o.Y)
+	logSum, qkv, first := b.Ref(o.LogSum), b.Ref(o.QKV), b.Ref(o.First)
 	instances, t, d := o.Dims()
 	c := headsOf(b, instances, t, d, o.Heads, o.Drop)
 	b.Need(c.needGrad(), 0)

@@ -6,8 +6,8 @@ import (
 )
 
 func norm(b *run.Binder, o *kernel.Norm) func(*run.Worker) {
-	y, mean, rstd, x := run.NewRef(b.Runner, o.Y), run.NewRef(b.Runner, o.Mean), run.NewRef(b.Runner, o.Rstd), run.NewRef(b.Runner, o.X)
-	gamma, beta := run.NewRef(b.Runner, o.Gamma), run.NewRef(b.Runner, o.Beta)
+	y, mean, rstd, x := b.Ref(o.Y), b.Ref(o.Mean), b.Ref(o.Rstd), b.Ref(o.X)
+	gamma, beta := b.Ref(o.Gamma), b.Ref(o.Beta)
 	rows, d := o.X.Rows(), o.X.Cols()
 	return func(w *run.Worker) {
 		w.Prims.Norm(y.Of(w), mean.Of(w), rstd.Of(w), x.Of(w), gamma.Of(w), beta.Of(w), rows, d, kernel.NormEps)
@@ -15,9 +15,9 @@ func norm(b *run.Binder, o *kernel.Norm) func(*run.Worker) {
 }
 
 func normGrad(b *run.Binder, o *kernel.NormGrad) func(*run.Worker) {
-	dx, dgamma, dbeta := run.NewRef(b.Runner, o.DX), b.Grad(o.DGamma), b.Grad(o.DBeta)
-	dy, x, mean, rstd := run.NewRef(b.Runner, o.DY), run.NewRef(b.Runner, o.X), run.NewRef(b.Runner, o.Mean), run.NewRef(b.Runner, o.Rstd)
-	gamma := run.NewRef(b.Runner, o.Gamma)
+	dx, dgamma, dbeta := b.Ref(o.DX), b.Grad(o.DGamma), b.Grad(o.DBeta)
+	dy, x, mean, rstd := b.Ref(o.DY), b.Ref(o.X), b.Ref(o.Mean), b.Ref(o.Rstd)
+	gamma := b.Ref(o.Gamma)
 	rows, d := o.X.Rows(), o.X.Cols()
 	return func(w *run.Worker) {
 		w.Prims.NormGrad(dx.Of(w), dgamma.Start(w), dbeta.Start(w), dy.Of(w), x.Of(w), mean.Of(w), rstd.Of(w), gamma.Of(w),
@@ -26,19 +26,19 @@ func normGrad(b *run.Binder, o *kernel.NormGrad) func(*run.Worker) {
 }
 
 func glu(b *run.Binder, o *kernel.GLU) func(*run.Worker) {
-	y, g := run.NewRef(b.Runner, o.Y), run.NewRef(b.Runner, o.G)
+	y, g := b.Ref(o.Y), b.Ref(o.G)
 	rows, width := o.Y.Rows(), o.Y.Cols()
 	return func(w *run.Worker) { w.Prims.GLU(y.Of(w), g.Of(w), rows, width) }
 }
 
 func gluGrad(b *run.Binder, o *kernel.GLUGrad) func(*run.Worker) {
-	dg, dy, g := run.NewRef(b.Runner, o.DG), run.NewRef(b.Runner, o.DY), run.NewRef(b.Runner, o.G)
+	dg, dy, g := b.Ref(o.DG), b.Ref(o.DY), b.Ref(o.G)
 	rows, width := o.DY.Rows(), o.DY.Cols()
 	return func(w *run.Worker) { w.Prims.GLUGrad(dg.Of(w), dy.Of(w), g.Of(w), rows, width) }
 }
 
 func meanNodes(b *run.Binder, o *kernel.MeanNodes) func(*run.Worker) {
-	y, x := run.NewRef(b.Runner, o.Y), run.NewRef(b.Runner, o.X)
+	y, x := b.Ref(o.Y), b.Ref(o.X)
 	instances, n, d := o.X.Shape[0], o.X.Shape[1], o.X.Shape[2]
 	return func(w *run.Worker) {
 		yb, xb := y.Of(w), x.Of(w)
@@ -53,7 +53,7 @@ func meanNodes(b *run.Binder, o *kernel.MeanNodes) func(*run.Worker) {
 }
 
 func meanNodesGrad(b *run.Binder, o *kernel.MeanNodesGrad) func(*run.Worker) {
-	dx, dy := run.NewRef(b.Runner, o.DX), run.NewRef(b.Runner, o.DY)
+	dx, dy := b.Ref(o.DX), b.Ref(o.DY)
 	instances, n, d := o.DX.Shape[0], o.DX.Shape[1], o.DX.Shape[2]
 	b.Need(d, 0)
 	return func(w *run.Worker) {
@@ -75,7 +75,7 @@ func meanNodesGrad(b *run.Binder, o *kernel.MeanNodesGrad) func(*run.Worker) {
 }
 
 func dropout(b *run.Binder, o *kernel.Dropout) func(*run.Worker) {
-	y, x, res := run.NewRef(b.Runner, o.Y), run.NewRef(b.Runner, o.X), run.NewRef(b.Runner, o.Residual)
+	y, x, res := b.Ref(o.Y), b.Ref(o.X), b.Ref(o.Residual)
 	if o.Rate == 0 {
 		return func(w *run.Worker) {
 			yb := y.Of(w)

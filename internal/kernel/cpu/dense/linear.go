@@ -7,7 +7,7 @@ import (
 
 // linear runs the product, then what follows it over a result that is still in cache.
 func linear(b *run.Binder, o *kernel.Linear) func(*run.Worker) {
-	y, x, bias, res, pre := run.NewRef(b.Runner, o.Y), run.NewRef(b.Runner, o.X), run.NewRef(b.Runner, o.Bias), run.NewRef(b.Runner, o.Residual), run.NewRef(b.Runner, o.Pre)
+	y, x, bias, res, pre := b.Ref(o.Y), b.Ref(o.X), b.Ref(o.Bias), b.Ref(o.Residual), b.Ref(o.Pre)
 	m, k, n := o.Dims()
 	pack := b.Runner.Sets[o.W.Set].Forward(o.W.Offset)
 	switch {
@@ -35,7 +35,7 @@ func linear(b *run.Binder, o *kernel.Linear) func(*run.Worker) {
 }
 
 func linearGradX(b *run.Binder, o *kernel.LinearGradX) func(*run.Worker) {
-	dx, dy, pre := run.NewRef(b.Runner, o.DX), run.NewRef(b.Runner, o.DY), run.NewRef(b.Runner, o.Pre)
+	dx, dy, pre := b.Ref(o.DX), b.Ref(o.DY), b.Ref(o.Pre)
 	m, k, n := o.DY.Rows(), o.DY.Cols(), o.DX.Cols()
 	multiply := b.ByWeight(b.Runner.Sets[o.W.Set].Transposed(o.W.Offset), m, k, n, dy.Stride, dx.Stride, dx.Stride)
 	geluGrad := b.Runner.Device.Prims.GELUGrad
@@ -57,7 +57,7 @@ func linearGradX(b *run.Binder, o *kernel.LinearGradX) func(*run.Worker) {
 
 func linearGradW(b *run.Binder, o *kernel.LinearGradW) func(*run.Worker) {
 	dw, db := b.Grad(o.DW), b.Grad(o.DBias)
-	dy, x := run.NewRef(b.Runner, o.DY), run.NewRef(b.Runner, o.X)
+	dy, x := b.Ref(o.DY), b.Ref(o.X)
 	rows, out, in := o.DY.Rows(), o.DY.Cols(), o.X.Cols()
 	multiply := b.ByRows(rows, out, in, dy.Stride, x.Stride)
 	return func(w *run.Worker) {

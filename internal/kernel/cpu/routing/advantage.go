@@ -10,10 +10,10 @@ import (
 )
 
 func advantage(b *run.Binder, o *kernel.Advantage) func(*run.Worker) {
-	adv, length, base := run.NewRef(b.Runner, o.Adv), run.NewRef(b.Runner, o.Length), run.NewRef(b.Runner, o.Base)
+	adv, length, base := b.Ref(o.Adv), b.Ref(o.Length), b.Ref(o.Base)
 	logProb := length // read with Preference alone
 	if o.By == kernel.Preference {
-		logProb = run.NewRef(b.Runner, o.LogProb)
+		logProb = b.Ref(o.LogProb)
 	}
 	instances, starts := o.Adv.Shape[0], o.Adv.Shape[1]
 	var mean, count *float64

@@ -31,11 +31,11 @@ func newDecoder(b *run.Binder, o *kernel.Decoder) decoder {
 	n, d := o.Pointer.Shape[1], o.Pointer.Shape[2]
 	return decoder{
 		machines: machines(b, o.Set, n, DecodeRows),
-		proj:     run.NewRef(b.Runner, o.Proj), pointer: run.NewRef(b.Runner, o.Pointer), graph: run.NewRef(b.Runner, o.Graph), context: run.NewRef(b.Runner, o.Context),
-		posX: run.NewRef(b.Runner, o.PosX), posY: run.NewRef(b.Runner, o.PosY), nodes: run.NewRef(b.Runner, o.Nodes),
+		proj:     b.Ref(o.Proj), pointer: b.Ref(o.Pointer), graph: b.Ref(o.Graph), context: b.Ref(o.Context),
+		posX: b.Ref(o.PosX), posY: b.Ref(o.PosY), nodes: b.Ref(o.Nodes),
 		n: n, d: d, heads: o.Heads, hd: d / o.Heads, ld: kernel.Pad(n), words: isa.Words(n), seen: len(o.Set.Context()), rules: o.Rules,
 		scale: float32(1 / math.Sqrt(float64(d/o.Heads))), pointerScale: float32(1 / math.Sqrt(float64(d))),
-		near: o.Near, pairs: o.Pair != nil, pair: run.NewRef(b.Runner, o.Pair), pairContext: run.NewRef(b.Runner, o.PairContext),
+		near: o.Near, pairs: o.Pair != nil, pair: b.Ref(o.Pair), pairContext: b.Ref(o.PairContext),
 	}
 }
 

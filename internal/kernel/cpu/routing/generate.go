@@ -9,7 +9,7 @@ import (
 )
 
 func generate(b *run.Binder, o *kernel.Generate) func(*run.Worker) {
-	posX, posY, nodes, feature := run.NewRef(b.Runner, o.PosX), run.NewRef(b.Runner, o.PosY), run.NewRef(b.Runner, o.Nodes), run.NewRef(b.Runner, o.Feature)
+	posX, posY, nodes, feature := b.Ref(o.PosX), b.Ref(o.PosY), b.Ref(o.Nodes), b.Ref(o.Feature)
 	instances, n := o.PosX.Shape[0], o.PosX.Shape[1]
 	if o.Set.Problem() != nil {
 		return generateFile(b, o)

@@ -18,8 +18,8 @@ type roll struct {
 }
 
 func rollout(b *run.Binder, o *kernel.Rollout) func(*run.Worker) {
-	r := &roll{decoder: newDecoder(b, &o.Decoder), o: o, actions: run.NewRef(b.Runner, o.Actions), steps: run.NewRef(b.Runner, o.Steps),
-		length: run.NewRef(b.Runner, o.Length), logProb: run.NewRef(b.Runner, o.LogProb), entropy: run.NewRef(b.Runner, o.Entropy)}
+	r := &roll{decoder: newDecoder(b, &o.Decoder), o: o, actions: b.Ref(o.Actions), steps: b.Ref(o.Steps),
+		length: b.Ref(o.Length), logProb: b.Ref(o.LogProb), entropy: b.Ref(o.Entropy)}
 	r.instances, r.starts, r.limit, _, _ = o.Dims()
 	r.blocks = make([]block, b.Runner.Device.Workers)
 	b.Need(r.blockFloats(), r.blockWords()+DecodeRows*r.words)

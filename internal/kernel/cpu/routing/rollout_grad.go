@@ -23,11 +23,11 @@ type rollGrad struct {
 }
 
 func rolloutGrad(b *run.Binder, o *kernel.RolloutGrad) func(*run.Worker) {
-	r := &rollGrad{decoder: newDecoder(b, &o.Decoder), o: o, dproj: run.NewRef(b.Runner, o.DProj), dpointer: run.NewRef(b.Runner, o.DPointer),
-		dgraph: run.NewRef(b.Runner, o.DGraph), dcontext: b.Grad(o.DContext), actions: run.NewRef(b.Runner, o.Actions), steps: run.NewRef(b.Runner, o.Steps),
-		adv: run.NewRef(b.Runner, o.Adv), bonus: slices.Index(b.Runner.Coefficients, o.Bonus)}
+	r := &rollGrad{decoder: newDecoder(b, &o.Decoder), o: o, dproj: b.Ref(o.DProj), dpointer: b.Ref(o.DPointer),
+		dgraph: b.Ref(o.DGraph), dcontext: b.Grad(o.DContext), actions: b.Ref(o.Actions), steps: b.Ref(o.Steps),
+		adv: b.Ref(o.Adv), bonus: slices.Index(b.Runner.Coefficients, o.Bonus)}
 	if r.pairs {
-		r.dpair, r.dpairContext = run.NewRef(b.Runner, o.DPair), b.Grad(o.DPairContext)
+		r.dpair, r.dpairContext = b.Ref(o.DPair), b.Grad(o.DPairContext)
 	}
 	r.instances, r.starts, r.limit = o.Actions.Shape[0], o.Actions.Shape[1], o.Actions.Shape[2]
 	r.blocks = make([]gradBlock, b.Runner.Device.Workers)

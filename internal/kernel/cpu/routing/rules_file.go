@@ -15,7 +15,7 @@ import (
 
 // generateFile is generate where the rules are a problem file's.
 func generateFile(b *run.Binder, o *kernel.Generate) func(*run.Worker) {
-	posX, posY, nodes, feature := run.NewRef(b.Runner, o.PosX), run.NewRef(b.Runner, o.PosY), run.NewRef(b.Runner, o.Nodes), run.NewRef(b.Runner, o.Feature)
+	posX, posY, nodes, feature := b.Ref(o.PosX), b.Ref(o.PosY), b.Ref(o.Nodes), b.Ref(o.Feature)
 	instances, n := o.PosX.Shape[0], o.PosX.Shape[1]
 	p, size, seen := o.Set.Problem(), o.Set.Words(n), n*len(o.Set.Features())
 	wide, all := len(p.Node), machines(b, o.Set, n, 0)

@@ -33,7 +33,7 @@ func (b *Binder) Grad(t *kernel.Tensor) GradRef {
 	if t == nil {
 		return GradRef{}
 	}
-	g := GradRef{NewRef(b.Runner, t), b.seen[t.Offset]}
+	g := GradRef{b.Ref(t), b.seen[t.Offset]}
 	b.seen[t.Offset] = true
 	return g
 }

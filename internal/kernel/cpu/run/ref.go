@@ -12,7 +12,10 @@ type Ref struct {
 	Stride int
 }
 
-func NewRef(r *Runner, t *kernel.Tensor) Ref {
+// Ref resolves a tensor of the program; nil is absent.
+func (b *Binder) Ref(t *kernel.Tensor) Ref { return newRef(b.Runner, t) }
+
+func newRef(r *Runner, t *kernel.Tensor) Ref {
 	if t == nil {
 		return Ref{}
 	}

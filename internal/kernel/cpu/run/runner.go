@@ -379,7 +379,7 @@ func (r *Runner) FirstBad() (string, error) {
 }
 
 func (r *Runner) finite(w *Worker, t *kernel.Tensor) bool {
-	rf := NewRef(r, t)
+	rf := newRef(r, t)
 	buf := rf.Of(w)
 	for row := range t.Rows() {
 		for _, v := range buf[row*t.Stride:][:t.Cols()] {

@@ -39,7 +39,7 @@ func normalised(e, z []float32) float32 {
 }
 
 func crossEntropy(b *run.Binder, o *kernel.CrossEntropy) func(*run.Worker) {
-	dlogits, logits, labels, weigh, sums := run.NewRef(b.Runner, o.DLogits), run.NewRef(b.Runner, o.Logits), run.NewRef(b.Runner, o.Labels), run.NewRef(b.Runner, o.Weigh), run.NewRef(b.Runner, o.Sums)
+	dlogits, logits, labels, weigh, sums := b.Ref(o.DLogits), b.Ref(o.Logits), b.Ref(o.Labels), b.Ref(o.Weigh), b.Ref(o.Sums)
 	instances, t, width := o.Logits.Shape[0], o.Logits.Shape[1], o.Logits.Cols()
 	heads := len(o.Columns)
 	b.Need(instances*t*width, 0)
@@ -109,9 +109,9 @@ func rowCrossEntropy(d, p, z, sums []float32, label int, smoothing, weight, own 
 }
 
 func implicitQ(b *run.Binder, o *kernel.ImplicitQ) func(*run.Worker) {
-	dvalues, values := run.NewRef(b.Runner, o.DValues), run.NewRef(b.Runner, o.Values)
-	labels, index, first := run.NewRef(b.Runner, o.Labels), run.NewRef(b.Runner, o.Index), run.NewRef(b.Runner, o.First)
-	weigh, sums := run.NewRef(b.Runner, o.Weigh), run.NewRef(b.Runner, o.Sums)
+	dvalues, values := b.Ref(o.DValues), b.Ref(o.Values)
+	labels, index, first := b.Ref(o.Labels), b.Ref(o.Index), b.Ref(o.First)
+	weigh, sums := b.Ref(o.Weigh), b.Ref(o.Sums)
 	instances, t, width := o.Values.Shape[0], o.Values.Shape[1], o.Values.Cols()
 	heads, fields := o.Labels.Cols(), o.Index.Cols()
 	return func(w *run.Worker) {
@@ -163,7 +163,7 @@ func rowImplicitQ(d, values, weigh, sums []float32, labels, index, first []int32
 }
 
 func ppo(b *run.Binder, o *kernel.PPO) func(*run.Worker) {
-	dout, out, sample, sums := run.NewRef(b.Runner, o.DOut), run.NewRef(b.Runner, o.Out), run.NewRef(b.Runner, o.Sample), run.NewRef(b.Runner, o.Sums)
+	dout, out, sample, sums := b.Ref(o.DOut), b.Ref(o.Out), b.Ref(o.Sample), b.Ref(o.Sums)
 	rows, width, tokens := o.Out.Rows(), o.Out.Cols(), o.Tokens()
 	actions := width - 1
 	b.Need(rows*(actions+2), 0)

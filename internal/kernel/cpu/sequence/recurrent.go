@@ -20,8 +20,8 @@ func exponents(out, x, u []float32) {
 }
 
 func gru(b *run.Binder, o *kernel.GRU) func(*run.Worker) {
-	h, prev, gates, x := run.NewRef(b.Runner, o.H), run.NewRef(b.Runner, o.Prev), run.NewRef(b.Runner, o.Gates), run.NewRef(b.Runner, o.X)
-	bias, state := run.NewRef(b.Runner, o.Bias), run.NewRef(b.Runner, o.State)
+	h, prev, gates, x := b.Ref(o.H), b.Ref(o.Prev), b.Ref(o.Gates), b.Ref(o.X)
+	bias, state := b.Ref(o.Bias), b.Ref(o.State)
 	n, t, d := o.Dims()
 	multiply := b.ByWeight(b.Runner.Sets[o.W.Set].Forward(o.W.Offset), n, d, 3*d, t*d, 4*t*d, 0)
 	b.Need(2*n*d, 0)
@@ -73,7 +73,7 @@ func gru(b *run.Binder, o *kernel.GRU) func(*run.Worker) {
 }
 
 func gruGrad(b *run.Binder, o *kernel.GRUGrad) func(*run.Worker) {
-	dx, dh, gates, prev := run.NewRef(b.Runner, o.DX), run.NewRef(b.Runner, o.DH), run.NewRef(b.Runner, o.Gates), run.NewRef(b.Runner, o.Prev)
+	dx, dh, gates, prev := b.Ref(o.DX), b.Ref(o.DH), b.Ref(o.Gates), b.Ref(o.Prev)
 	n, t, d := o.Dims()
 	multiply := b.ByWeight(b.Runner.Sets[o.W.Set].Transposed(o.W.Offset), n, 3*d, d, 4*t*d, t*d, t*d)
 	return func(w *run.Worker) {

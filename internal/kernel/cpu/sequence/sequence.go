@@ -15,7 +15,7 @@ func regions(b *run.Binder, o *kernel.Regions) (func(*run.Worker), error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	index, labels, first, records := run.NewRef(b.Runner, o.Index), run.NewRef(b.Runner, o.Labels), run.NewRef(b.Runner, o.First), run.NewRef(b.Runner, o.Records)
+	index, labels, first, records := b.Ref(o.Index), b.Ref(o.Labels), b.Ref(o.First), b.Ref(o.Records)
 	rows, t, width := o.First.Shape[0], o.Tokens, o.Width()
 	return func(w *run.Worker) {
 		ib, lb, fb, hb := isa.Ints(index.Of(w)), isa.Ints(labels.Of(w)), isa.Ints(first.Of(w)), isa.Ints(records.Of(w))
@@ -26,10 +26,10 @@ func regions(b *run.Binder, o *kernel.Regions) (func(*run.Worker), error) {
 }
 
 func embed(b *run.Binder, o *kernel.Embed) func(*run.Worker) {
-	y, index := run.NewRef(b.Runner, o.Y), run.NewRef(b.Runner, o.Index)
+	y, index := b.Ref(o.Y), b.Ref(o.Index)
 	tables := make([]run.Ref, len(o.Tables))
 	for f, t := range o.Tables {
-		tables[f] = run.NewRef(b.Runner, t)
+		tables[f] = b.Ref(t)
 	}
 	rows, d, fields := o.Y.Rows(), o.Y.Cols(), o.Index.Cols()
 	return func(w *run.Worker) {
@@ -55,7 +55,7 @@ func embed(b *run.Binder, o *kernel.Embed) func(*run.Worker) {
 
 // embedGrad leaves out the rows past the batch's end, which would add zeros.
 func embedGrad(b *run.Binder, o *kernel.EmbedGrad) func(*run.Worker) {
-	dy, index := run.NewRef(b.Runner, o.DY), run.NewRef(b.Runner, o.Index)
+	dy, index := b.Ref(o.DY), b.Ref(o.Index)
 	tables, into := make([]run.GradRef, len(o.DTables)), make([][]float32, len(o.DTables)*b.Runner.Device.Workers)
 	for f, t := range o.DTables {
 		tables[f] = b.Grad(t)
@@ -78,7 +78,7 @@ func embedGrad(b *run.Binder, o *kernel.EmbedGrad) func(*run.Worker) {
 
 // rotate reads the turns of every position from a table: sines and cosines of a head's pairs.
 func rotate(b *run.Binder, o *kernel.Rotate) func(*run.Worker) {
-	y, x, index := run.NewRef(b.Runner, o.Y), run.NewRef(b.Runner, o.X), run.NewRef(b.Runner, o.Index)
+	y, x, index := b.Ref(o.Y), b.Ref(o.X), b.Ref(o.Index)
 	rows, columns, fields := o.X.Rows(), o.X.Cols(), o.Index.Cols()
 	width, turned := o.Dims()
 	half := width / 2
@@ -152,7 +152,7 @@ func spreadGrad(b *run.Binder, o *kernel.SpreadGrad) func(*run.Worker) {
 // shared calls do for each head of keys and values of a row, with its own columns in narrow and its
 // copies in wide, one after the other. A row's queries come first, all at once: they have one copy.
 func shared(b *run.Binder, wide, narrow *kernel.Tensor, heads, kv int, do func(w *run.Worker, copies, own []float32)) func(*run.Worker) {
-	y, x := run.NewRef(b.Runner, wide), run.NewRef(b.Runner, narrow)
+	y, x := b.Ref(wide), b.Ref(narrow)
 	rows, columns, kept := wide.Rows(), wide.Cols(), narrow.Cols()
 	d, group := columns/3, heads/kv
 	width := d / heads
