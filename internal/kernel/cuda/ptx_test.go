@@ -144,6 +144,9 @@ func bindStep(t *testing.T, p *kernel.Program, precision bind.Precision) []bind.
 		if err != nil {
 			t.Fatalf("%s: %v", op.Kind(), err)
 		}
+		for _, why := range exchanged(t, b.Address, op, ls) {
+			t.Error(why)
+		}
 		out = append(out, ls...)
 	}
 	return out
