@@ -121,6 +121,26 @@ type Word struct {
 	Example string // an example that the format can state; "": the part's own
 }
 
+// Sheet is a table of a problem.
+type Sheet int
+
+// The sheets. A part that is a table of its own has a column of Own.
+const (
+	Customers Sheet = iota
+	Vehicles
+	Shipments
+	Settings
+	Own
+)
+
+// Column is a column of a sheet, or a setting: its name, and what else people call it, with blanks
+// between.
+type Column struct {
+	Sheet Sheet
+	Name  string
+	Also  string
+}
+
 // Part is one thing that a routing problem can state.
 type Part struct {
 	Name   string   // in sentences
@@ -143,8 +163,9 @@ type Part struct {
 	Bits     int     // of an integer; 0: 32
 	Most     int     // length of the list at most; 0: Places
 
-	Columns []string // of tables, or settings: the written one, then further ones for the same part
+	Columns []Column // of tables: the written one, then further ones for the same part
 	Formats [Formats]Word
+	Python  string // methods and parameters of Python's Model that state it, with blanks between; "": by its key alone
 	Methods Methods
 	Effect  Effect
 	Routes  string // JSON of routes that show the effect; "": BaseRoutes
@@ -165,6 +186,20 @@ const (
 	Base       = `"coords":[[0,0],[3,4],[6,8],[0,8],[0,4]],"demands":[0,2,1,2,1],"capacity":9`
 	BaseRoutes = `[[1,2,3,4]]`
 )
+
+// ColumnsOf returns the columns of a sheet, each once.
+func ColumnsOf(sheet Sheet) (out []Column) {
+	seen := map[string]bool{}
+	for i := range Parts {
+		for _, c := range Parts[i].Columns {
+			if c.Sheet == sheet && !seen[c.Name] {
+				seen[c.Name] = true
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
 
 // Of returns the parts of an object, in their order.
 func Of(o Object) (out []*Part) {

@@ -75,7 +75,8 @@ var instanceRoutes = []route{
 			{"index", "query", "integer min=0 max=2147483647 default=0", "Of the instance in a file of many."},
 			{"distance", "query", "string enum=rounded|exact|dimacs|ceil|trunc", "How Euclidean distances are rounded, whatever the file states."},
 			{"speed", "query", "number above=0 max=2147483647", "Of the vehicles of a table: km/h where places have lat and lon, else distance per unit of time."},
-			{"times", "query", "string enum=minutes|seconds|hours default=minutes", "What plain numbers of time in a table count."}},
+			{"times", "query", "string enum=minutes|seconds|hours default=minutes", "What plain numbers of time in a table count."},
+			{"ignore", "query", "string", "Columns of a table that are not read, with commas between; * for all that are not known."}},
 		takes: []media{{kind: octets, of: aFile}}, do: answers((*Server).readInstance)},
 	{at: "GET /api/v1/instances/random", id: "drawInstance", tag: "routes", text: "Draws an instance on the unit square",
 		params: []param{{"customers", "query", "integer min=1 max=5000 default=20", "How many."}, {"capacity", "query", "integer min=1 max=2147483647 default=30", "Of a vehicle."},
@@ -112,7 +113,7 @@ func (s *Server) readInstance(w http.ResponseWriter, r *http.Request) (*known, e
 	}
 	defer leave()
 	q := r.URL.Query()
-	if err := onlyKnown(q, "name", "capacity", "index", "distance", "speed", "times"); err != nil {
+	if err := onlyKnown(q, "name", "capacity", "index", "distance", "speed", "times", "ignore"); err != nil {
 		return nil, err
 	}
 	name := line(path.Base(strings.ReplaceAll(or(q.Get("name"), "file"), `\`, "/")))
@@ -137,6 +138,9 @@ func (s *Server) readInstance(w http.ResponseWriter, r *http.Request) (*known, e
 	}
 	if err := files.KnownTimes(q.Get("times")); err != nil || q.Has("times") && q.Get("times") == "" {
 		return nil, refuse(http.StatusBadRequest, "times is %q: use minutes, seconds or hours", line(q.Get("times")))
+	}
+	if q.Has("ignore") {
+		o.Ignore = strings.Split(q.Get("ignore"), ",")
 	}
 	capacity, err := number("capacity", 0, math.MaxInt32)
 	if err != nil {

@@ -40,7 +40,7 @@ type Problem struct {
 	capacityGiven, vehiclesGiven bool
 	times                        string
 	distance                     string
-	limits                       []string
+	limits, ignore               []string
 	table, object                bool   // what kind of file it is
 	given                        []byte // what came from standard input
 	fleet, depots, shipments     string
@@ -86,6 +86,10 @@ func (p *Problem) settings() []Setting {
 			p.times = v
 			return files.KnownTimes(v)
 		}},
+		{"ignore", "columns of a table that are not read: zone,team; * for all that are not known", func(v string) error {
+			p.ignore = strings.Split(v, ",")
+			return nil
+		}},
 	}, p.Own...)
 }
 
@@ -117,8 +121,12 @@ func (p *Problem) Check(fs *pflag.FlagSet, path string) error {
 			return cli.Usagef("--%s is for tables of customers (.csv, .tsv, .xlsx, .geojson): %s has this information itself", name, cli.Spoken(path))
 		}
 	}
-	if !p.table && p.times != "" {
-		return cli.Usagef("--set times is for tables of customers (.csv, .tsv, .xlsx, .geojson): %s has this information itself", cli.Spoken(path))
+	if !p.table && (p.times != "" || p.ignore != nil) {
+		key := "times"
+		if p.ignore != nil {
+			key = "ignore"
+		}
+		return cli.Usagef("--set %s is for tables of customers (.csv, .tsv, .xlsx, .geojson): %s has this information itself", key, cli.Spoken(path))
 	}
 	if p.goal != "" {
 		if _, err := files.ParseObjective(p.goal); err != nil {
@@ -233,7 +241,7 @@ func (p *Problem) readOptions() (files.Options, error) {
 	if o.Speed, o.Times = p.speed, p.times; o.Times == "minutes" {
 		o.Times = ""
 	}
-	o.Capacity = p.capacity
+	o.Capacity, o.Ignore = p.capacity, p.ignore
 	to := map[string]**files.Input{"fleet": &o.Fleet, "depots": &o.Depots, "shipments": &o.Shipments, "distances": &o.Distances, "durations": &o.Durations}
 	for role, path := range p.roles() {
 		if *path == "" {

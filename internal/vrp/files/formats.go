@@ -246,9 +246,10 @@ type Options struct {
 	Context  context.Context // ends the reading of tables; nil: they are read to their end
 
 	// Of tables alone.
-	Capacity int32   // of a vehicle; 0: the table of vehicles says it
-	Speed    float64 // km/h where distances are metres, else distance per unit of time; 0: not said
-	Times    string  // what plain numbers of time count: minutes (or ""), seconds, hours
+	Capacity int32    // of a vehicle; 0: the table of vehicles says it
+	Speed    float64  // km/h where distances are metres, else distance per unit of time; 0: not said
+	Times    string   // what plain numbers of time count: minutes (or ""), seconds, hours
+	Ignore   []string // columns that are not read, where the table of parts does not know them; "*": all
 	// tables beside that of the customers; nil: sheets of the same file, or none
 	Fleet, Depots, Shipments *Input
 	Distances, Durations     *Input // .csv, .npy, or the answer of OSRM's or Valhalla's table service

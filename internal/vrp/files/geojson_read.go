@@ -45,7 +45,7 @@ func readGeoJSON(r io.Reader, name string, o Options) (*vrp.Problem, error) {
 	if err := json.Unmarshal(text, &all); err != nil {
 		return nil, fmt.Errorf("%s is not GeoJSON: %s", name, mistaken(err))
 	}
-	s := &sheet{name: name, at: 1, head: []string{"lon", "lat"}, decimal: func(s string) string { return s }}
+	s := &sheet{foreign: true, name: name, at: 1, head: []string{"lon", "lat"}, decimal: func(s string) string { return s }}
 	at := map[string]int{"lon": 0, "lat": 1}
 	type cell struct {
 		column int

@@ -33,6 +33,7 @@ type sheet struct {
 	hidden  []string            // titles of sheets of the same file that nobody sees and that are not read
 	decimal func(string) string // a cell's number with a decimal point
 	commas  bool                // numbers may have decimal commas
+	foreign bool                // a file with columns for other programs
 }
 
 var (
@@ -48,9 +49,6 @@ func (s *sheet) thousands() (notes []string, err error) {
 	}
 	for c, h := range s.head {
 		key := columnKey(h)
-		if name, ok := named(placeColumns, key); ok {
-			key = name
-		}
 		if slices.Contains([]string{"id", "name", "x", "y", "lat", "lon"}, key) {
 			continue
 		}

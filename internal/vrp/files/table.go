@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"haul/internal/limits"
+	"haul/internal/schema"
 	"haul/internal/vrp"
 )
 
@@ -273,10 +274,8 @@ func (t *tables) readDims() error {
 // holds tells whether a column of vehicles is a capacity in a unit: "capacity (kg)".
 func holds(key, unit string) bool {
 	name, stated := bracketed(key)
-	return stated == unit && slices.Contains(capacityWords, name)
+	return stated == unit && vehicleWords[name] == "capacity"
 }
-
-var capacityWords = []string{"capacity", "max_load", "load", "capacities", "payload", "max_payload"}
 
 // carries tells whether a column of vehicles is what they carry of a dimension.
 func carries(key, dim string) bool {
@@ -339,11 +338,10 @@ func (t *tables) readPlaces(s *sheet, depots bool) error {
 	for i, key := range keys {
 		_, _, amount := t.amountOf(key, at)
 		demands = demands || amount
-		_, known := named(placeColumns, key)
-		if amount && !depots || known || slices.Contains(baseColumns, key) {
+		if amount && !depots || isColumn(key) {
 			continue
 		}
-		if err := validateColumn(s, t.p, i, columnNames(placeColumns)); err != nil {
+		if err := t.validateColumn(s, i, schema.Customers); err != nil {
 			return err
 		}
 	}
@@ -444,13 +442,10 @@ func (t *tables) readPlace(s *sheet, i int, cells, keys []string, units []float6
 			}
 			continue
 		}
-		for _, known := range placeColumns {
-			if known.name != key || text == "" {
-				continue
-			}
+		if read := placeColumns[key]; read != nil && text != "" {
 			t.unit = units[c]
-			if err := known.read(&t.reader, x, text); err != nil {
-				return fail("%s %s of %s %v", known.name, quoteShort(text), quoteShort(x.id), err)
+			if err := read(&t.reader, x, text); err != nil {
+				return fail("%s %s of %s %v", key, quoteShort(text), quoteShort(x.id), err)
 			}
 		}
 	}

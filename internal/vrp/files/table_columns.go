@@ -6,20 +6,31 @@ import (
 	"slices"
 	"strings"
 
+	"haul/internal/config"
+	"haul/internal/schema"
 	"haul/internal/vrp"
 )
 
-// The columns of tables. What a reader could break: no column is dropped silently. A known one
-// is read into its part of the problem; one that sounds like a constraint and is not known is
-// refused; any other is named in Problem.Notes, except those that only describe a place.
+// The columns of tables, whose names stand in the table of parts. What a reader could break: no
+// column is dropped silently. A known one is read into its part of the problem, and an unknown one
+// is refused, unless it only describes a place or the user ignores it.
 
-// column is one that a table may have: its name, what else people call it, and how a cell of it
-// reads into a row. Empty cells are not read.
-type column[T any] struct {
-	name    string
-	aliases []string
-	read    func(r *reader, to *T, cell string) error
+// cell reads a cell of a column into a row. Empty cells are not read.
+type cell[T any] = func(r *reader, to *T, text string) error
+
+// wordsOf are the names of a sheet's columns by every word for them, as the table of parts has them.
+func wordsOf(sheet schema.Sheet) map[string]string {
+	out := map[string]string{}
+	for _, c := range schema.ColumnsOf(sheet) {
+		out[c.Name] = c.Name
+		for _, also := range strings.Fields(c.Also) {
+			out[also] = c.Name
+		}
+	}
+	return out
 }
+
+var customerWords, vehicleWords = wordsOf(schema.Customers), wordsOf(schema.Vehicles)
 
 // place is what a table of places says of one.
 type place struct {
@@ -40,73 +51,45 @@ type place struct {
 }
 
 // placeColumns is the table of those beyond id, coordinates and amounts.
-var placeColumns = []column[place]{
-	{"ready", []string{"ready_time", "readytime", "tw_start", "tw_early", "tw_open", "tw_from", "window_start", "time_window_start", "window_from", "open", "opens", "opening", "opening_time", "earliest", "earliest_time", "not_before"},
-		func(r *reader, p *place, s string) (err error) {
-			x, err := r.time(s)
-			p.ready, p.hasInterval = &x, true
-			return err
-		}},
-	{"due", []string{"due_date", "duedate", "due_time", "tw_end", "tw_late", "tw_close", "tw_to", "window_end", "time_window_end", "window_to", "close", "closes", "closing", "closing_time", "latest", "latest_time", "deadline", "not_after"},
-		func(r *reader, p *place, s string) (err error) {
-			x, err := r.time(s)
-			p.due, p.hasInterval = &x, true
-			return err
-		}},
-	{"windows", []string{"window", "time_window", "time_windows", "tw", "opening_hours", "delivery_window"},
-		func(r *reader, p *place, s string) (err error) {
-			p.windows, err = r.spans(s)
-			p.windows, p.hasWindow = joined(p.windows), true
-			return err
-		}},
-	{"service", []string{"service_time", "servicetime", "service_duration", "unloading_time", "unload_time", "stop_time", "handling_time", "dwell", "dwell_time"},
-		func(r *reader, p *place, s string) (err error) { p.service, err = r.span(s); return err }},
-	{"setup", []string{"setup_time", "setup_duration"},
-		func(r *reader, p *place, s string) (err error) { p.setup, err = r.span(s); return err }},
-	{"release", []string{"release_time", "released"},
-		func(r *reader, p *place, s string) (err error) { p.release, err = r.time(s); return err }},
-	{"prize", []string{"profit"},
-		func(r *reader, p *place, s string) (err error) {
-			p.prize, err = r.price(s)
-			p.hasPrize = true
-			return err
-		}},
-	{"required", []string{"mandatory"},
-		func(_ *reader, p *place, s string) (err error) { p.required, err = yes(s); return err }},
-	{"optional", nil,
-		func(_ *reader, p *place, s string) (err error) { n, err := yes(s); p.required = -n; return err }},
-	{"skills", []string{"skill", "needs", "required_skills"},
-		func(r *reader, p *place, s string) (err error) { p.skills, err = r.needs(s); return err }},
-	{"priority", nil,
-		func(r *reader, p *place, s string) (err error) { p.priority, err = parseInt(r.decimal(s)); return err }},
-	{"group", []string{"alternative"},
-		func(_ *reader, p *place, s string) error { p.group = printable(s); return nil }},
-	{"shipment", nil,
-		func(_ *reader, p *place, s string) error { p.shipment = printable(s); return nil }},
-	{"late_cost", []string{"lateness_cost", "late_price"},
-		func(r *reader, p *place, s string) (err error) { p.late, err = r.price(s); return err }},
+var placeColumns = map[string]cell[place]{
+	"ready": func(r *reader, p *place, s string) (err error) {
+		x, err := r.time(s)
+		p.ready, p.hasInterval = &x, true
+		return err
+	},
+	"due": func(r *reader, p *place, s string) (err error) {
+		x, err := r.time(s)
+		p.due, p.hasInterval = &x, true
+		return err
+	},
+	"windows": func(r *reader, p *place, s string) (err error) {
+		p.windows, err = r.spans(s)
+		p.windows, p.hasWindow = joined(p.windows), true
+		return err
+	},
+	"service": func(r *reader, p *place, s string) (err error) { p.service, err = r.span(s); return err },
+	"setup":   func(r *reader, p *place, s string) (err error) { p.setup, err = r.span(s); return err },
+	"release": func(r *reader, p *place, s string) (err error) { p.release, err = r.time(s); return err },
+	"prize": func(r *reader, p *place, s string) (err error) {
+		p.prize, err = r.price(s)
+		p.hasPrize = true
+		return err
+	},
+	"required":  func(_ *reader, p *place, s string) (err error) { p.required, err = yes(s); return err },
+	"optional":  func(_ *reader, p *place, s string) (err error) { n, err := yes(s); p.required = -n; return err },
+	"skills":    func(r *reader, p *place, s string) (err error) { p.skills, err = r.needs(s); return err },
+	"priority":  func(r *reader, p *place, s string) (err error) { p.priority, err = parseInt(r.decimal(s)); return err },
+	"group":     func(_ *reader, p *place, s string) error { p.group = printable(s); return nil },
+	"shipment":  func(_ *reader, p *place, s string) error { p.shipment = printable(s); return nil },
+	"late_cost": func(r *reader, p *place, s string) (err error) { p.late, err = r.price(s); return err },
 }
 
-// baseColumns are those of every place; amountWords are what people call a demand.
-var (
-	baseColumns = []string{"id", "name", "kind", "x", "y", "lat", "lon", "demand", "pickup"}
-	amountWords = []string{"quantity", "qty", "amount", "load", "weight", "volume", "units", "parcels", "pallets", "packages", "boxes", "items", "kg", "orders", "size"}
-	baseAliases = map[string][]string{
-		"id":     {"customer_id", "stop_id", "order_id", "node_id", "location_id", "site_id", "client_id", "no", "no.", "nr", "nr.", "#", "number", "code", "key", "ref", "reference", "customer_no", "cust_no", "cust_no.", "stop", "stop_no", "stop_no.", "stop_nr", "order_no", "order_no.", "order_nr", "order_nr.", "order_number", "order_#", "node"},
-		"name":   {"customer_name", "stop_name", "site_name", "label", "title", "customer", "client", "company"},
-		"kind":   {"type", "role", "node_type", "stop_type", "place_type"},
-		"x":      {"xcoord", "xcoord.", "x_coord", "x_coordinate", "easting"},
-		"y":      {"ycoord", "ycoord.", "y_coord", "y_coordinate", "northing"},
-		"lat":    {"latitude"},
-		"lon":    {"longitude", "lng", "long"},
-		"demand": {"delivery", "delivery_demand", "deliver"},
-		"pickup": {"pick_up", "pickup_demand", "backhaul", "collect", "collection"},
-	}
-)
+// amountWords are what people call a demand, or one of its dimensions.
+var amountWords = []string{"quantity", "qty", "amount", "load", "weight", "volume", "units", "parcels", "pallets", "packages", "boxes", "items", "kg", "orders", "size"}
 
 // describing are columns that tell people of a place and ask nothing of a route.
 var describing = []string{"note", "notes", "comment", "comments", "remark", "remarks", "description",
-	"address", "street", "city", "town", "zip", "postcode", "postal_code", "country", "region", "phone", "email", "contact", "url", "color", "colour",
+	"address", "street", "city", "town", "zip", "postcode", "postal_code", "country", "region", "phone", "email", "contact", "url",
 	"plate", "license_plate", "licence_plate", "number_plate", "registration", "brand", "make", "model"}
 
 // sounding are parts of words that a constraint's column may have.
@@ -169,51 +152,35 @@ func columnKey(head string) string {
 // columnUnit is columnKey with the minutes per unit that the name states; 0: none.
 func columnUnit(head string) (string, float64) {
 	full := spelled(head)
-	for name, aliases := range baseAliases {
-		if full == name || slices.Contains(aliases, full) {
-			return name, 0
-		}
+	if name := customerWords[full]; name != "" {
+		return name, 0
 	}
 	if short, unit := bracketed(full); unit != "" {
-		for _, name := range []string{"demand", "pickup"} {
-			if short == name || slices.Contains(baseAliases[name], short) {
-				return name, 0
-			}
+		if name := customerWords[short]; name == "demand" || name == "pickup" {
+			return name, 0
 		}
 		if slices.Contains(amountWords, short) {
 			return short, 0
 		}
 	}
-	if name, ok := named(placeColumns, full); ok {
-		return name, 0
-	}
 	if short, unit := withUnit(full); unit > 0 {
-		if name, ok := named(placeColumns, short); ok && slices.Contains(timedColumns, name) {
+		if name := customerWords[short]; slices.Contains(timedColumns, name) {
 			return name, unit
 		}
 	}
 	return full, 0
 }
 
-// named finds a column by its name or what else people call it.
-func named[T any](list []column[T], key string) (string, bool) {
-	for _, c := range list {
-		if c.name == key || slices.Contains(c.aliases, key) {
-			return c.name, true
-		}
-	}
-	return "", false
-}
-
 // tells whether a key is one of a table of places.
-func tells(key string) bool {
-	_, ok := named(placeColumns, key)
-	return ok || slices.Contains(baseColumns, key) || slices.Contains(amountWords, key)
-}
+func tells(key string) bool { return isColumn(key) || slices.Contains(amountWords, key) }
 
-// validateColumn refuses a column that sounds like a constraint and is not read, and names another
-// that is not known.
-func validateColumn(s *sheet, p *vrp.Problem, i int, names string) error {
+// isColumn tells whether a key is a column of customers by its name.
+func isColumn(key string) bool { return key != "" && customerWords[key] == key }
+
+// validateColumn judges a column that is not read. It is refused with the nearest one that there is,
+// unless it only describes a place or the user ignores it; of a file with properties for others,
+// such as GeoJSON, one is refused that sounds like a constraint. words are those of the sheet.
+func (t *tables) validateColumn(s *sheet, i int, sheet schema.Sheet) error {
 	key := spelled(s.head[i])
 	if key == "" || slices.Contains(describing, key) {
 		if key == "" && slices.ContainsFunc(s.rows, func(r []string) bool { return strings.TrimSpace(r[i]) != "" }) {
@@ -222,8 +189,19 @@ func validateColumn(s *sheet, p *vrp.Problem, i int, names string) error {
 		return nil
 	}
 	called := quoteShort(printable(strings.TrimSpace(s.head[i])))
-	if SoundsConstraining(key) {
-		return s.errorf(s.at, "column %s sounds like a constraint and is not one that is read: drop it, or name it as one of %s", called, names)
+	ignored := slices.ContainsFunc(t.o.Ignore, func(name string) bool { return name == "*" || spelled(name) == key })
+	if !ignored && (!s.foreign || SoundsConstraining(key)) {
+		var names []string
+		for _, c := range schema.ColumnsOf(sheet) {
+			if !strings.Contains(c.Name, "NAME") {
+				names = append(names, c.Name)
+			}
+		}
+		hint := "drop it, ignore it, or name it as one of " + strings.Join(names, ", ")
+		if near := config.Nearest(key, names); near != "" {
+			hint = "is " + quoteShort(near) + " meant? Else drop it or ignore it"
+		}
+		return s.errorf(s.at, "column %s is not one that is read: %s", called, hint)
 	}
 	note := fmt.Sprintf("column %s is not read", called)
 	switch {
@@ -232,7 +210,7 @@ func validateColumn(s *sheet, p *vrp.Problem, i int, names string) error {
 	case s.title != "":
 		note = fmt.Sprintf("sheet %s: %s", quoteShort(s.title), note)
 	}
-	p.Notes = append(p.Notes, note)
+	t.p.Notes = append(t.p.Notes, note)
 	return nil
 }
 
@@ -240,12 +218,4 @@ func validateColumn(s *sheet, p *vrp.Problem, i int, names string) error {
 func SoundsConstraining(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc(sounding, func(s string) bool { return strings.Contains(name, s) })
-}
-
-func columnNames[T any](list []column[T]) string {
-	var names []string
-	for _, c := range list {
-		names = append(names, c.name)
-	}
-	return strings.Join(names, ", ")
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"haul/internal/schema"
 	"haul/internal/vrp"
 )
 
@@ -30,74 +31,57 @@ type vehicle struct {
 	where          string
 }
 
-var vehicleColumns = []column[vehicle]{
-	{"name", []string{"vehicle", "vehicle_id", "id", "type", "vehicle_type", "vehicle_name", "truck", "driver", "label", "van"},
-		func(_ *reader, v *vehicle, s string) error { v.Name = printable(s); return nil }},
-	{"count", []string{"number", "quantity", "qty", "available", "vehicles", "how_many", "units", "fleet_size", "number_of_vehicles"},
-		func(r *reader, v *vehicle, s string) (err error) {
-			if v.Count, err = r.natural(s); err == nil && v.Count == 0 {
-				err = errors.New("is no number of vehicles: leave the row out")
-			}
-			return err
-		}},
-	{"start", []string{"start_depot", "from_depot", "start_location"}, func(_ *reader, v *vehicle, s string) error { v.start = printable(s); return nil }},
-	{"end", []string{"end_depot", "to_depot", "end_location"}, func(_ *reader, v *vehicle, s string) error { v.end = printable(s); return nil }},
-	{"depot", []string{"home", "base", "warehouse", "hub"}, func(_ *reader, v *vehicle, s string) error { v.depot = printable(s); return nil }},
-	{"shift_start", []string{"start_time", "available_from", "earliest_start", "work_start", "from", "shift_from", "ready", "tw_start", "begin"},
-		func(r *reader, v *vehicle, s string) (err error) { v.Shift.From, err = r.time(s); return err }},
-	{"shift_end", []string{"end_time", "available_until", "available_to", "latest_end", "work_end", "to", "until", "shift_to", "shift_until", "due", "tw_end", "finish", "back_by"},
-		func(r *reader, v *vehicle, s string) (err error) { v.Shift.To, err = r.time(s); return err }},
-	{"shift", []string{"hours", "working_hours", "work_hours", "time_window", "window", "working_time", "tw"},
-		func(r *reader, v *vehicle, s string) error {
-			list, err := r.spans(s)
-			if err == nil && len(list) != 1 {
-				err = errors.New("is not one span: expected 08:00-17:00")
-			}
-			if err == nil {
-				v.Shift = list[0]
-			}
-			return err
-		}},
-	{"latest_start", nil, func(r *reader, v *vehicle, s string) (err error) { v.LatestStart, err = r.time(s); return err }},
-	{"max_duration", []string{"max_time", "duration_limit", "max_route_duration", "max_working_time", "max_shift", "time_limit"},
-		func(r *reader, v *vehicle, s string) (err error) { v.MaxDuration, err = r.span(s); return err }},
-	{"max_distance", []string{"distance_limit", "max_route_distance", "max_range", "range"},
-		func(r *reader, v *vehicle, s string) (err error) { v.MaxDistance, err = r.price(s); return err }},
-	{"max_stops", []string{"max_tasks", "max_customers", "stops_limit", "max_visits"},
-		func(r *reader, v *vehicle, s string) (err error) { v.MaxStops, err = r.natural(s); return err }},
-	{"fixed_cost", []string{"cost", "fixed", "cost_fixed", "cost_per_day", "daily_cost", "cost_per_route"},
-		func(r *reader, v *vehicle, s string) (err error) { v.FixedCost, err = r.price(s); return err }},
-	{"distance_cost", []string{"cost_per_distance", "unit_cost", "unit_distance_cost", "cost_distance"},
-		func(r *reader, v *vehicle, s string) (err error) { v.DistanceCost, err = r.price(s); return err }},
-	{"cost_per_km", []string{"km_cost", "cost_km", "per_km"},
-		func(r *reader, v *vehicle, s string) (err error) {
-			v.DistanceCost, err = r.price(s)
-			v.perKm = true
-			return err
-		}},
-	{"duration_cost", []string{"cost_per_time", "unit_duration_cost", "cost_duration"},
-		func(r *reader, v *vehicle, s string) (err error) { v.DurationCost, err = r.price(s); return err }},
-	{"cost_per_hour", []string{"hourly_cost", "cost_hour", "per_hour", "wage", "hourly_wage"},
-		func(r *reader, v *vehicle, s string) (err error) {
-			v.DurationCost, err = r.price(s)
-			v.perHour = true
-			return err
-		}},
-	{"skills", []string{"skill", "equipment"},
-		func(r *reader, v *vehicle, s string) (err error) { v.skills, err = r.needs(s); return err }},
-	{"allowed", []string{"allowed_customers", "customers"},
-		func(_ *reader, v *vehicle, s string) error { v.allowed = idsOf(s); return nil }},
-	{"reloads", []string{"reload", "reload_depots", "reload_depot"},
-		func(_ *reader, v *vehicle, s string) error { v.reloads = idsOf(s); return nil }},
-	{"max_reloads", nil, func(r *reader, v *vehicle, s string) (err error) { v.MaxReloads, err = r.natural(s); return err }},
-	{"break", []string{"breaks", "break_window", "lunch", "lunch_window"},
-		func(r *reader, v *vehicle, s string) (err error) { v.breaks, err = r.spans(s); return err }},
-	{"break_duration", []string{"break_time", "lunch_duration"},
-		func(r *reader, v *vehicle, s string) (err error) {
-			v.rest, err = r.span(s)
-			v.rested = true
-			return err
-		}},
+// vehicleColumns reads the cells of the columns of vehicles, beyond what they carry.
+var vehicleColumns = map[string]cell[vehicle]{
+	"name": func(_ *reader, v *vehicle, s string) error { v.Name = printable(s); return nil },
+	"count": func(r *reader, v *vehicle, s string) (err error) {
+		if v.Count, err = r.natural(s); err == nil && v.Count == 0 {
+			err = errors.New("is no number of vehicles: leave the row out")
+		}
+		return err
+	},
+	"start":       func(_ *reader, v *vehicle, s string) error { v.start = printable(s); return nil },
+	"end":         func(_ *reader, v *vehicle, s string) error { v.end = printable(s); return nil },
+	"depot":       func(_ *reader, v *vehicle, s string) error { v.depot = printable(s); return nil },
+	"shift_start": func(r *reader, v *vehicle, s string) (err error) { v.Shift.From, err = r.time(s); return err },
+	"shift_end":   func(r *reader, v *vehicle, s string) (err error) { v.Shift.To, err = r.time(s); return err },
+	"shift": func(r *reader, v *vehicle, s string) error {
+		list, err := r.spans(s)
+		if err == nil && len(list) != 1 {
+			err = errors.New("is not one span: expected 08:00-17:00")
+		}
+		if err == nil {
+			v.Shift = list[0]
+		}
+		return err
+	},
+	"latest_start":  func(r *reader, v *vehicle, s string) (err error) { v.LatestStart, err = r.time(s); return err },
+	"max_duration":  func(r *reader, v *vehicle, s string) (err error) { v.MaxDuration, err = r.span(s); return err },
+	"max_distance":  func(r *reader, v *vehicle, s string) (err error) { v.MaxDistance, err = r.price(s); return err },
+	"max_stops":     func(r *reader, v *vehicle, s string) (err error) { v.MaxStops, err = r.natural(s); return err },
+	"fixed_cost":    func(r *reader, v *vehicle, s string) (err error) { v.FixedCost, err = r.price(s); return err },
+	"distance_cost": func(r *reader, v *vehicle, s string) (err error) { v.DistanceCost, err = r.price(s); return err },
+	"cost_per_km": func(r *reader, v *vehicle, s string) (err error) {
+		v.DistanceCost, err = r.price(s)
+		v.perKm = true
+		return err
+	},
+	"duration_cost": func(r *reader, v *vehicle, s string) (err error) { v.DurationCost, err = r.price(s); return err },
+	"cost_per_hour": func(r *reader, v *vehicle, s string) (err error) {
+		v.DurationCost, err = r.price(s)
+		v.perHour = true
+		return err
+	},
+	"skills":      func(r *reader, v *vehicle, s string) (err error) { v.skills, err = r.needs(s); return err },
+	"allowed":     func(_ *reader, v *vehicle, s string) error { v.allowed = idsOf(s); return nil },
+	"reloads":     func(_ *reader, v *vehicle, s string) error { v.reloads = idsOf(s); return nil },
+	"max_reloads": func(r *reader, v *vehicle, s string) (err error) { v.MaxReloads, err = r.natural(s); return err },
+	"break":       func(r *reader, v *vehicle, s string) (err error) { v.breaks, err = r.spans(s); return err },
+	"break_duration": func(r *reader, v *vehicle, s string) (err error) {
+		v.rest, err = r.span(s)
+		v.rested = true
+		return err
+	},
 }
 
 // idsOf are ids of a list, which may hold blanks and are separated by bars, semicolons or commas.
@@ -129,10 +113,10 @@ func (t *tables) readVehicles() error {
 			if d < len(t.units) {
 				unit = t.units[d]
 			}
-			if d == 0 && len(t.dims) == 1 && stated != "" && unit != "" && stated != unit && slices.Contains(capacityWords, short) {
+			if d == 0 && len(t.dims) == 1 && stated != "" && unit != "" && stated != unit && vehicleWords[short] == "capacity" {
 				return s.errorf(s.at, "column %s counts %s, and the customers' amounts count %s: use one unit", quoteShort(printable(h)), quoteShort(printable(stated)), quoteShort(printable(unit)))
 			}
-			plain := d == 0 && (slices.Contains(capacityWords, full) || len(t.dims) == 1 && dim == "" && slices.Contains(capacityWords, short))
+			plain := d == 0 && (vehicleWords[full] == "capacity" || len(t.dims) == 1 && dim == "" && vehicleWords[short] == "capacity")
 			if dim != "" && carries(full, dim) || unit != "" && holds(full, unit) || plain {
 				dims[i], keys[i] = d, "capacity "+dim
 			}
@@ -141,12 +125,13 @@ func (t *tables) readVehicles() error {
 			}
 		}
 		if dims[i] < 0 {
-			name, ok := named(vehicleColumns, full)
+			name := vehicleWords[full]
+			ok := vehicleColumns[name] != nil
 			if !ok {
 				var short string
 				if short, units[i] = withUnit(full); units[i] > 0 {
-					name, ok = named(vehicleColumns, short)
-					ok = ok && (slices.Contains(timedColumns, name) || full == "max_distance_m" || full == "max_distance_(m)")
+					name = vehicleWords[short]
+					ok = vehicleColumns[name] != nil && (slices.Contains(timedColumns, name) || full == "max_distance_m" || full == "max_distance_(m)")
 				}
 			}
 			if !ok {
@@ -154,7 +139,7 @@ func (t *tables) readVehicles() error {
 				if strings.Contains(full, "speed") {
 					return s.errorf(s.at, "column %s is not read: all vehicles of a table are equally fast, by a speed that is given for all of them, or by durations", quoteShort(printable(h)))
 				}
-				if err := validateColumn(s, t.p, i, columnNames(vehicleColumns)+", capacity"); err != nil {
+				if err := t.validateColumn(s, i, schema.Vehicles); err != nil {
 					return err
 				}
 				continue
@@ -213,16 +198,10 @@ func (t *tables) undemanding() bool {
 
 func (t *tables) vehicleCell(v *vehicle, key string, dim int, text string) error {
 	if dim < 0 {
-		for _, c := range vehicleColumns {
-			if c.name == key {
-				if (key == "start" || key == "end") && strings.Contains(text, ":") {
-					key = "shift_" + key // a time, not a depot
-					continue
-				}
-				return c.read(&t.reader, v, text)
-			}
+		if (key == "start" || key == "end") && strings.Contains(text, ":") {
+			key = "shift_" + key // a time, not a depot
 		}
-		return nil
+		return vehicleColumns[key](&t.reader, v, text)
 	}
 	x, err := t.price(text)
 	if err == nil {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"haul/internal/schema"
 	"haul/internal/vrp"
 )
 
@@ -12,7 +13,12 @@ import (
 // overrides it.
 
 // settingNames are the keys.
-const settingNames = "capacity, vehicles, speed, times, max_duration, open, backhauls, lifo, objective"
+func settingNames() (names []string) {
+	for _, c := range schema.ColumnsOf(schema.Settings) {
+		names = append(names, c.Name)
+	}
+	return append(names, "times")
+}
 
 // readSettings reads the sheet into the options and the problem.
 func (t *tables) readSettings() error {
@@ -93,7 +99,7 @@ func (t *tables) set(key, text string) (err error) {
 		n, err = objectives.of(key, text)
 		p.Objective = vrp.Objective(n)
 	default:
-		err = fmt.Errorf("is not a setting that is read: use one of %s", settingNames)
+		err = fmt.Errorf("is not a setting that is read: use one of %s", strings.Join(settingNames(), ", "))
 	}
 	return err
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"haul/internal/schema"
 )
 
 // Shipments of a table: a row each, whose halves are customers by id, or places of their own
@@ -59,7 +61,7 @@ func (t *tables) readShipments() error {
 		case key == "skills":
 			skills = i
 		default:
-			if err := validateColumn(s, t.p, i, "id, amount, pickup, delivery, skills, and of each half pickup_x, pickup_ready, pickup_service ..."); err != nil {
+			if err := t.validateColumn(s, i, schema.Shipments); err != nil {
 				return err
 			}
 		}

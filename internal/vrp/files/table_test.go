@@ -98,7 +98,7 @@ func TestTableErrors(t *testing.T) {
 	}{
 		{plain, Options{}, "a.csv: the capacity is missing: a table of stops does not say what a vehicle carries; give it, or a table of vehicles"},
 		{plain, fleet("type,number\nvan,1\n"), `v.csv:1: no column "capacity": nothing says how much a vehicle carries`},
-		{plain, fleet("type,capacity,driver wage\nvan,1,2\n"), `v.csv:1: column "driver wage" sounds like a constraint and is not one that is read: drop it, or name it as one of name, count, start, end, depot, shift_start, shift_end, shift, latest_start, max_duration, max_distance, max_stops, fixed_cost, distance_cost, cost_per_km, duration_cost, cost_per_hour, skills, allowed, reloads, max_reloads, break, break_duration, capacity`},
+		{plain, fleet("type,capacity,driver wage\nvan,1,2\n"), `v.csv:1: column "driver wage" is not one that is read: drop it, ignore it, or name it as one of name, count, capacity, start, depot, end, shift, shift_start, shift_end, latest_start, max_duration, max_distance, max_stops, fixed_cost, distance_cost, cost_per_km, duration_cost, cost_per_hour, skills, allowed, reloads, max_reloads, break, break_duration, initial_load`},
 		{plain, fleet("type,capacity\nvan,\n"), "v.csv:2: the capacity is empty"},
 		{plain, fleet("type,capacity\nvan,-3\n"), `v.csv:2: capacity "-3" is negative`},
 		{plain, fleet("type,capacity\n"), "v.csv:1: there are no vehicles below the header"},
@@ -184,7 +184,7 @@ func TestPricesOfAnHourAreNoTimes(t *testing.T) {
 		if c.fleet != "" {
 			o = Options{Fleet: input("v.csv", c.fleet)}
 		}
-		if _, err := readTable(c.text, o); err == nil || !strings.Contains(err.Error(), `column "`+c.column+`" sounds like a constraint and is not one that is read`) {
+		if _, err := readTable(c.text, o); err == nil || !strings.Contains(err.Error(), `column "`+c.column+`" is not one that is read`) {
 			t.Errorf("%s: %v", c.column, err)
 		}
 	}
@@ -198,14 +198,14 @@ func TestPricesOfAnHourAreNoTimes(t *testing.T) {
 // of single vehicles, which would change every time, is refused.
 func TestNotesNameTheTableBeside(t *testing.T) {
 	const plain = "id,x,y,demand,mood\nd,0,0,,\na,1,1,1,\n"
-	p, err := readTable(plain, Options{Fleet: input("v.csv", "name,capacity,owner,Licence Plate\nv,3,Ann,M-X 1\n")})
+	p, err := readTable(plain, Options{Ignore: []string{"*"}, Fleet: input("v.csv", "name,capacity,owner,Licence Plate\nv,3,Ann,M-X 1\n")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{`column "mood" is not read`, `v.csv: column "owner" is not read`}; !slices.Equal(p.Notes, want) {
 		t.Errorf("%q", p.Notes)
 	}
-	if _, err := readTable(plain, Options{Fleet: input("v.csv", "name,capacity,speed\nv,3,50\n")}); err == nil || !strings.HasPrefix(err.Error(), `v.csv:1: column "speed" is not read: all vehicles of a table are equally fast`) {
+	if _, err := readTable(plain, Options{Ignore: []string{"*"}, Fleet: input("v.csv", "name,capacity,speed\nv,3,50\n")}); err == nil || !strings.HasPrefix(err.Error(), `v.csv:1: column "speed" is not read: all vehicles of a table are equally fast`) {
 		t.Error(err)
 	}
 }
@@ -274,7 +274,7 @@ func TestGeoJSONIn(t *testing.T) {
 	for edit, want := range map[string]string{
 		`"coordinates":[10,53.5]|"coordinates":[10]`: "m.geojson: features[0]: coordinates are \"[10]\": expected longitude and latitude",
 		`"demand":2.5|"demand":{}`:                   `m.geojson: features[0]: property "demand" is an object, which no column reads`,
-		`"demand":2.5|"max_wait":2.5`:                `m.geojson:1: column "max_wait" sounds like a constraint`,
+		`"demand":2.5|"max_wait":2.5`:                `m.geojson:1: column "max_wait" is not one that is read`,
 		`"kind":"depot"|"kind":"castle","demand":1`:  `m.geojson:3: kind "castle" of "home" is neither depot nor customer`,
 	} {
 		old, new, _ := strings.Cut(edit, "|")
