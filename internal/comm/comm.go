@@ -46,19 +46,19 @@ type links interface {
 type World struct {
 	Place
 	links links
-	cards carrier // exchanges gradients between GPUs; nil: they pass through host memory
+	gpu   carrier // exchanges gradients between GPUs; nil: they pass through host memory
 	why   string  // why GPUs have no carrier; "" without GPUs
 	fixed bool    // gradients are gathered and then added up by the tree, not by NCCL
 	watch *watch  // nil in tests within a process, and if HAUL_WATCH is off
 
-	asked  atomic.Bool // this rank received a request to stop the run
-	cancel context.CancelCauseFunc
-	soon   context.Context // ends when this rank receives a request to stop
-	mu     sync.Mutex      // guards hurry, which the watch's goroutines call
-	hurry  context.CancelFunc
-	next   int // number of the update after which ranks next decide whether to stop
-	every  int
-	last   time.Time
+	asked      atomic.Bool // this rank received a request to stop the run
+	cancel     context.CancelCauseFunc
+	soon       context.Context // ends when this rank receives a request to stop
+	mu         sync.Mutex      // guards cancelSoon, which the watch's goroutines call
+	cancelSoon context.CancelFunc
+	next       int // number of the update after which ranks next decide whether to stop
+	every      int
+	last       time.Time
 
 	pending               pending // arguments of the exchange in progress
 	doScatter, doComplete func() error
@@ -119,10 +119,10 @@ func (w *World) Peer() kernel.Peer {
 func (w *World) String() string {
 	over := w.links.name()
 	switch {
-	case w.cards != nil && w.fixed:
-		over = fmt.Sprintf("%s inside the graph, parts added up by the tree: bits do not depend on the number of ranks; words over %s", w.cards.name(), over)
-	case w.cards != nil:
-		over = fmt.Sprintf("%s inside the graph, in the library's order: bits depend on the number of ranks; words over %s", w.cards.name(), over)
+	case w.gpu != nil && w.fixed:
+		over = fmt.Sprintf("%s inside the graph, parts added up by the tree: bits do not depend on the number of ranks; words over %s", w.gpu.name(), over)
+	case w.gpu != nil:
+		over = fmt.Sprintf("%s inside the graph, in the library's order: bits depend on the number of ranks; words over %s", w.gpu.name(), over)
 	case w.why != "":
 		over += ", gradients through page-locked memory (" + w.why + ")"
 	}
@@ -132,13 +132,13 @@ func (w *World) String() string {
 // carrier is a library that exchanges gradients between GPUs.
 type carrier interface{ name() string }
 
-// CloseCards ends the communication between GPUs. It must be called after the programs of the run
+// CloseNCCL ends the communication between GPUs. It must be called after the programs of the run
 // are closed and before the GPU is closed.
-func (w *World) CloseCards() error {
+func (w *World) CloseNCCL() error {
 	if w == nil {
 		return nil
 	}
-	return w.closeCards()
+	return w.closeNCCL()
 }
 
 // Stats returns the counts of the exchanges so far.
@@ -243,7 +243,7 @@ func (w *World) Close() error {
 	}
 	err := w.Barrier()
 	if w.watch != nil {
-		w.watch.bye()
+		w.watch.leave()
 	}
 	return errors.Join(err, w.links.close())
 }
@@ -257,7 +257,7 @@ func (w *World) Fail(err error) {
 		w.watch.fail(err)
 	default:
 		if l, ok := w.links.(*local); ok {
-			l.hub.leave()
+			l.hub.fail()
 		}
 	}
 }
@@ -274,13 +274,13 @@ func (w *World) Agree(ctx context.Context) context.Context {
 	}
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	w.cancel = cancel
-	soon, hurry := context.WithCancel(own)
+	soon, cancelSoon := context.WithCancel(own)
 	w.soon = soon
 	w.mu.Lock()
-	w.hurry = hurry
+	w.cancelSoon = cancelSoon
 	w.mu.Unlock()
-	if w.Asked() { // a request arrived before hurry was set
-		hurry()
+	if w.Asked() { // a request arrived before cancelSoon was set
+		cancelSoon()
 	}
 	context.AfterFunc(ctx, w.ask)
 	return own
@@ -292,8 +292,8 @@ func (w *World) ask() {
 		return
 	}
 	w.mu.Lock()
-	if w.hurry != nil {
-		w.hurry()
+	if w.cancelSoon != nil {
+		w.cancelSoon()
 	}
 	w.mu.Unlock()
 	if w.watch != nil {

@@ -248,7 +248,7 @@ func TestPMIWaitsForTheLast(t *testing.T) {
 const patience = 2 * time.Minute
 
 // watched returns two ranks that watch each other. ended receives the code of each call of exit.
-func watched(t *testing.T) (a, b *watch, words *bytes.Buffer, ended chan int) {
+func watchedPair(t *testing.T) (a, b *watch, words *bytes.Buffer, ended chan int) {
 	t.Helper()
 	m, err := listen("127.0.0.1:0", "t")
 	if err != nil {
@@ -268,12 +268,12 @@ func watched(t *testing.T) (a, b *watch, words *bytes.Buffer, ended chan int) {
 	worlds := Local(2)
 	a = newWatch(worlds[0], conns, words, func(code int) { ended <- code })
 	b = newWatch(worlds[1], []net.Conn{c}, io.Discard, func(int) {})
-	t.Cleanup(func() { a.bye(); b.bye() })
+	t.Cleanup(func() { a.leave(); b.leave() })
 	return a, b, words, ended
 }
 
 func TestADeadRankEndsTheOthers(t *testing.T) {
-	_, b, words, ended := watched(t)
+	_, b, words, ended := watchedPair(t)
 	b.leaving.Store(true) // only the connection ends here, not the process
 	b.conns[0].Close()
 	select {
@@ -287,7 +287,7 @@ func TestADeadRankEndsTheOthers(t *testing.T) {
 }
 
 func TestAFailedRankIsNamed(t *testing.T) {
-	_, b, words, ended := watched(t)
+	_, b, words, ended := watchedPair(t)
 	b.fail(errors.New("disk full\nreally"))
 	<-ended
 	if !strings.Contains(words.String(), "haul: rank 1 of 2 failed: disk full; really") {
@@ -295,10 +295,10 @@ func TestAFailedRankIsNamed(t *testing.T) {
 	}
 }
 
-func TestAGoodbyeIsNoDeath(t *testing.T) {
-	a, b, words, ended := watched(t)
-	b.bye()
-	for !a.conns[1].bye.Load() {
+func TestLeavingIsNoDeath(t *testing.T) {
+	a, b, words, ended := watchedPair(t)
+	b.leave()
+	for !a.conns[1].left.Load() {
 		time.Sleep(time.Millisecond)
 	}
 	b.conns[0].Close()
@@ -310,7 +310,7 @@ func TestAGoodbyeIsNoDeath(t *testing.T) {
 }
 
 func TestAnyRankMayAskToStop(t *testing.T) {
-	a, b, _, _ := watched(t)
+	a, b, _, _ := watchedPair(t)
 	b.world.ask()
 	for end := time.Now().Add(patience); !a.world.Asked(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {

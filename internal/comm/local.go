@@ -22,12 +22,12 @@ type hub struct {
 	round int
 	gone  bool // a rank has failed
 	sends []unsafe.Pointer
-	calls []errand // by rank: its present call
+	calls []collectiveCall // by rank: its present call
 }
 
-// errand describes a collective call of one rank. All ranks must make the same call: otherwise they
-// exchange wrong data and then deadlock.
-type errand struct {
+// collectiveCall describes a collective call of one rank. All ranks must make the same call:
+// otherwise they exchange wrong data and then deadlock.
+type collectiveCall struct {
 	what  string
 	bytes int
 }
@@ -36,7 +36,7 @@ var errGone = errors.New("another rank has failed")
 
 // Local returns n ranks that are goroutines of one process, for tests and experiments.
 func Local(n int) []*World {
-	h := &hub{n: n, sends: make([]unsafe.Pointer, n), calls: make([]errand, n)}
+	h := &hub{n: n, sends: make([]unsafe.Pointer, n), calls: make([]collectiveCall, n)}
 	h.all.L = &h.mu
 	out := make([]*World, n)
 	for r := range out {
@@ -45,17 +45,17 @@ func Local(n int) []*World {
 	return out
 }
 
-// leave makes all present and later calls return errGone.
-func (h *hub) leave() {
+// fail makes all present and later calls return errGone.
+func (h *hub) fail() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.gone = true
 	h.all.Broadcast()
 }
 
-// meet calls f with the pointers of all ranks, after every rank has called meet, and returns after
+// call calls f with the pointers of all ranks, after every rank has called it, and returns after
 // f has returned on every rank. It fails if the ranks' calls differ.
-func (l *local) meet(own errand, p unsafe.Pointer, f func(all []unsafe.Pointer)) error {
+func (l *local) call(own collectiveCall, p unsafe.Pointer, f func(all []unsafe.Pointer)) error {
 	h := l.hub
 	wait := func() error {
 		h.mu.Lock()
@@ -86,7 +86,7 @@ func (l *local) meet(own errand, p unsafe.Pointer, f func(all []unsafe.Pointer))
 	}
 	for r, c := range h.calls {
 		if c != h.calls[0] { // all ranks find the same difference and fail
-			h.leave()
+			h.fail()
 			return fmt.Errorf("the ranks have parted: rank 0 came to %s %d bytes, rank %d to %s %d",
 				h.calls[0].what, h.calls[0].bytes, r, c.what, c.bytes)
 		}
@@ -102,7 +102,7 @@ func (l *local) do(f func() error) error { return f() }
 func (l *local) close() error            { return nil }
 func (l *local) scatter(recv, send unsafe.Pointer, cuts []int32) error {
 	at, own := int(cuts[l.rank]), int(cuts[l.rank+1]-cuts[l.rank])
-	return l.meet(errand{"scatter", int(cuts[len(cuts)-1])}, send, func(all []unsafe.Pointer) {
+	return l.call(collectiveCall{"scatter", int(cuts[len(cuts)-1])}, send, func(all []unsafe.Pointer) {
 		for i, p := range all {
 			if i != l.rank && own > 0 {
 				copy(bytesAt(recv, i*own, own), bytesAt(p, at, own))
@@ -111,7 +111,7 @@ func (l *local) scatter(recv, send unsafe.Pointer, cuts []int32) error {
 	})
 }
 func (l *local) complete(p unsafe.Pointer, cuts []int32) error {
-	return l.meet(errand{"complete", int(cuts[len(cuts)-1])}, p, func(all []unsafe.Pointer) {
+	return l.call(collectiveCall{"complete", int(cuts[len(cuts)-1])}, p, func(all []unsafe.Pointer) {
 		for i, from := range all {
 			if at, n := int(cuts[i]), int(cuts[i+1]-cuts[i]); i != l.rank && n > 0 {
 				copy(bytesAt(p, at, n), bytesAt(from, at, n))
@@ -120,14 +120,14 @@ func (l *local) complete(p unsafe.Pointer, cuts []int32) error {
 	})
 }
 func (l *local) allgather(recv, send unsafe.Pointer, block int) error {
-	return l.meet(errand{"gather", block}, send, func(all []unsafe.Pointer) {
+	return l.call(collectiveCall{"gather", block}, send, func(all []unsafe.Pointer) {
 		for i, p := range all {
 			copy(bytesAt(recv, i*block, block), bytesAt(p, 0, block))
 		}
 	})
 }
 func (l *local) broadcast(p unsafe.Pointer, n int) error {
-	return l.meet(errand{"broadcast", n}, p, func(all []unsafe.Pointer) {
+	return l.call(collectiveCall{"broadcast", n}, p, func(all []unsafe.Pointer) {
 		if l.rank > 0 {
 			copy(bytesAt(p, 0, n), bytesAt(all[0], 0, n))
 		}

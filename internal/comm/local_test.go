@@ -30,7 +30,7 @@ func TestARankThatFailsLetsTheOthersGo(t *testing.T) {
 
 // TestRanksThatPartAreTold: if ranks make different calls, all of them get an error that names both
 // calls, instead of a deadlock; likewise if a rank has ended.
-func TestRanksThatPartAreTold(t *testing.T) {
+func TestRanksThatDivergeFail(t *testing.T) {
 	gather := func(w *World) error { return w.AllGather(make([]float32, 64), 1) }
 	for name, other := range map[string]func(w *World) error{
 		"another call":  func(w *World) error { _, err := w.Scatter(make([]float32, 64), 1); return err },

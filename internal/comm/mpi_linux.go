@@ -32,7 +32,7 @@ type mpi struct {
 	done    chan error
 
 	alltoallvFn, allgathervFn, allgatherFn, bcastFn, errorString uintptr
-	words                                                        [9]uintptr
+	args                                                         [9]uintptr
 	// arguments of a scatter, by rank: counts and offsets
 	sends, to, recvs, from []int32
 }
@@ -158,10 +158,10 @@ func (m *mpi) do(f func() error) error {
 	return <-m.done
 }
 
-// collective calls fn with the first n of m.words. They are stored in m, so that a call allocates
+// collective calls fn with the first n of m.args. They are stored in m, so that a call allocates
 // nothing.
 func (m *mpi) collective(what string, fn uintptr, n int) error {
-	r, _, _ := purego.SyscallN(fn, m.words[:n]...)
+	r, _, _ := purego.SyscallN(fn, m.args[:n]...)
 	return m.check(what, r)
 }
 
@@ -172,7 +172,7 @@ func (m *mpi) scatter(recv, send unsafe.Pointer, cuts []int32) error {
 		m.recvs[r], m.from[r] = own, int32(r)*own
 	}
 	m.sends[m.rank], m.recvs[m.rank] = 0, 0
-	m.words = [9]uintptr{uintptr(send), words(m.sends), words(m.to), m.byte, uintptr(recv), words(m.recvs), words(m.from), m.byte, m.world}
+	m.args = [9]uintptr{uintptr(send), pointer(m.sends), pointer(m.to), m.byte, uintptr(recv), pointer(m.recvs), pointer(m.from), m.byte, m.world}
 	err := m.collective("MPI_Alltoallv", m.alltoallvFn, 9)
 	runtime.KeepAlive(recv)
 	runtime.KeepAlive(send)
@@ -183,17 +183,17 @@ func (m *mpi) complete(p unsafe.Pointer, cuts []int32) error {
 	for r := range m.n {
 		m.recvs[r], m.from[r] = cuts[r+1]-cuts[r], cuts[r]
 	}
-	m.words = [9]uintptr{m.inPlace, 0, m.byte, uintptr(p), words(m.recvs), words(m.from), m.byte, m.world}
+	m.args = [9]uintptr{m.inPlace, 0, m.byte, uintptr(p), pointer(m.recvs), pointer(m.from), m.byte, m.world}
 	err := m.collective("MPI_Allgatherv", m.allgathervFn, 8)
 	runtime.KeepAlive(p)
 	return err
 }
 
-// words returns the address of v, which must be a slice of mpi: it must outlive the call.
-func words(v []int32) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(v))) }
+// pointer returns the address of v, which must be a slice of mpi: it must outlive the call.
+func pointer(v []int32) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(v))) }
 
 func (m *mpi) allgather(recv, send unsafe.Pointer, block int) error {
-	m.words = [9]uintptr{uintptr(send), uintptr(block), m.byte, uintptr(recv), uintptr(block), m.byte, m.world}
+	m.args = [9]uintptr{uintptr(send), uintptr(block), m.byte, uintptr(recv), uintptr(block), m.byte, m.world}
 	err := m.collective("MPI_Allgather", m.allgatherFn, 7)
 	runtime.KeepAlive(recv)
 	runtime.KeepAlive(send)
@@ -202,14 +202,14 @@ func (m *mpi) allgather(recv, send unsafe.Pointer, block int) error {
 
 // allreduce sums floats in place.
 func (m *mpi) allreduce(p unsafe.Pointer, n int) error {
-	m.words = [9]uintptr{m.inPlace, uintptr(p), uintptr(n), m.float, m.sum, m.world}
+	m.args = [9]uintptr{m.inPlace, uintptr(p), uintptr(n), m.float, m.sum, m.world}
 	err := m.collective("MPI_Allreduce", m.symbol("MPI_Allreduce"), 6)
 	runtime.KeepAlive(p)
 	return err
 }
 
 func (m *mpi) broadcast(p unsafe.Pointer, n int) error {
-	m.words = [9]uintptr{uintptr(p), uintptr(n), m.byte, 0, m.world}
+	m.args = [9]uintptr{uintptr(p), uintptr(n), m.byte, 0, m.world}
 	err := m.collective("MPI_Bcast", m.bcastFn, 5)
 	runtime.KeepAlive(p)
 	return err

@@ -105,7 +105,7 @@ func (c *nccl) start(w *World, ctx *cu.Context) error {
 
 // InGraph reports whether GPUs exchange gradients inside the step's graph, by NCCL. If false,
 // gradients pass through the host by MPI.
-func (w *World) InGraph() bool { return w.cards != nil }
+func (w *World) InGraph() bool { return w.gpu != nil }
 
 // Record adds the sum over all GPUs to a step's graph, so that a step with communication is still
 // one launch. NCCL chooses the order of the sum: its bits depend on the number of GPUs.
@@ -126,7 +126,7 @@ func (w *World) RecordGather(g *cu.Graph, s cu.Stream, all, own uint64, n int, w
 
 // capture records a call of the library into a graph. The first capture creates the communicator.
 func (w *World) capture(g *cu.Graph, s cu.Stream, wait []cu.Node, call func(*nccl) error) ([]cu.Node, error) {
-	c, ok := w.cards.(*nccl)
+	c, ok := w.gpu.(*nccl)
 	if !ok {
 		return nil, errors.New("this run was not opened for GPUs")
 	}
@@ -145,9 +145,9 @@ func (w *World) capture(g *cu.Graph, s cu.Stream, wait []cu.Node, call func(*ncc
 	return g.Capture(s, wait, func() error { return call(c) })
 }
 
-// closeCards ends the communicator. The graphs that used it must be destroyed before.
-func (w *World) closeCards() error {
-	c, ok := w.cards.(*nccl)
+// closeNCCL ends the communicator. The graphs that used it must be destroyed before.
+func (w *World) closeNCCL() error {
+	c, ok := w.gpu.(*nccl)
 	if !ok || c.comm == 0 {
 		return nil
 	}

@@ -26,28 +26,28 @@ func Open(ctx context.Context, p Place, gpu bool) (*World, error) {
 	if missing != nil && p.Size <= 1 {
 		return nil, missing
 	}
-	c := &cards{library: library, missing: missing}
+	c := &ncclSupport{library: library, missing: missing}
 	w, err := p.open(ctx, c)
 	if err != nil && missing != nil {
 		err = fmt.Errorf("%w; gradients of GPUs then cross by MPI: %w", missing, err)
 	}
 	if err == nil && c.missing == nil {
-		w.cards = library
+		w.gpu = library
 	} else if err == nil {
 		w.why = c.missing.Error()
 	}
 	return w, err
 }
 
-// cards holds the NCCL library of this rank, or why it cannot be used. After agree, missing is nil
-// only if every rank has NCCL.
-type cards struct {
+// ncclSupport holds the NCCL library of this rank, or why it cannot be used. After allAgree,
+// missing is nil only if every rank has NCCL.
+type ncclSupport struct {
 	library carrier
 	missing error
 }
 
-// agree exchanges missing with the other ranks.
-func (c *cards) agree(w *World) error {
+// allAgree exchanges missing with the other ranks.
+func (c *ncclSupport) allAgree(w *World) error {
 	word := ""
 	if c.missing != nil {
 		word = fmt.Sprintf("rank %d: %v", w.Rank, c.missing)
@@ -68,9 +68,9 @@ func (c *cards) agree(w *World) error {
 // NCCL into its graph, for measurements.
 const Hand = "hand"
 
-func (p Place) open(ctx context.Context, c *cards) (*World, error) {
+func (p Place) open(ctx context.Context, c *ncclSupport) (*World, error) {
 	if p.MPI == "" {
-		return p.openApart(ctx, c)
+		return p.openWithoutMPI(ctx, c)
 	}
 	m, err := openMPI(p)
 	if err != nil {
@@ -81,7 +81,7 @@ func (p Place) open(ctx context.Context, c *cards) (*World, error) {
 	}
 	w := newWorld(p, m)
 	if c != nil {
-		if err := c.agree(w); err != nil {
+		if err := c.allAgree(w); err != nil {
 			return nil, err
 		}
 	}
@@ -102,7 +102,7 @@ func (w *World) startWatch(ctx context.Context, how string) error {
 	if how == "off" {
 		return nil
 	}
-	var m *meeting
+	var m *rendezvous
 	var text string
 	if w.Rank == 0 {
 		var err error
@@ -137,14 +137,14 @@ func (w *World) startWatch(ctx context.Context, how string) error {
 	return nil
 }
 
-// openApart joins ranks that have no MPI launcher, at the rendezvous address. For ranks on the CPU,
-// rank 0 then runs the PMI server that MPICH needs.
-func (p Place) openApart(ctx context.Context, c *cards) (*World, error) {
-	var m *meeting
-	var words tokens
+// openWithoutMPI joins ranks that have no MPI launcher, at the rendezvous address. For ranks on the
+// CPU, rank 0 then runs the PMI server that MPICH needs.
+func (p Place) openWithoutMPI(ctx context.Context, c *ncclSupport) (*World, error) {
+	var m *rendezvous
+	var source tokens
 	if p.Size > 1 {
 		var err error
-		if words, err = newTokens(p); err != nil {
+		if source, err = newTokens(p); err != nil {
 			return nil, err
 		}
 	}
@@ -154,7 +154,7 @@ func (p Place) openApart(ctx context.Context, c *cards) (*World, error) {
 			at, token = "127.0.0.1:0", rand.Text() // no other rank connects
 		} else {
 			var forget func()
-			if token, forget, err = words.draw(); err != nil {
+			if token, forget, err = source.create(); err != nil {
 				return nil, err
 			}
 			defer forget()
@@ -164,36 +164,36 @@ func (p Place) openApart(ctx context.Context, c *cards) (*World, error) {
 		}
 		defer m.ln.Close()
 	}
-	meet := func(purpose string) ([]net.Conn, error) {
+	connect := func(purpose string) ([]net.Conn, error) {
 		if p.Rank == 0 {
 			return m.gather(ctx, purpose, p.Size)
 		}
-		c, err := call(ctx, []string{p.Address}, words.know, purpose, p.Rank)
+		c, err := call(ctx, []string{p.Address}, source.current, purpose, p.Rank)
 		return []net.Conn{c}, err
 	}
-	watched, err := meet("watch")
+	conns, err := connect("watch")
 	if err != nil {
 		return nil, err
 	}
 	var l links
 	if c != nil {
-		conns, err := meet("words")
+		conns, err := connect("words")
 		if err != nil {
 			return nil, err
 		}
 		l = newTCP(p.Rank, p.Size, conns)
-		if err := c.agree(newWorld(p, l)); err != nil {
+		if err := c.allAgree(newWorld(p, l)); err != nil {
 			return nil, err
 		}
 	}
 	// Tensors between hosts always travel by a library, never by tcp.
 	if c == nil || c.missing != nil {
-		if l, err = p.serveMPI(meet); err != nil {
+		if l, err = p.serveMPI(connect); err != nil {
 			return nil, err
 		}
 	}
 	w := newWorld(p, l)
-	newWatch(w, watched, os.Stderr, os.Exit)
+	newWatch(w, conns, os.Stderr, os.Exit)
 	return w, nil
 }
 
@@ -207,8 +207,8 @@ func (p Place) listenAt() string {
 }
 
 // serveMPI starts MPICH on every rank, with a PMI server in rank 0.
-func (p Place) serveMPI(meet func(string) ([]net.Conn, error)) (links, error) {
-	conns, err := meet("pmi")
+func (p Place) serveMPI(connect func(string) ([]net.Conn, error)) (links, error) {
+	conns, err := connect("pmi")
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +240,7 @@ func (p Place) serveMPI(meet func(string) ([]net.Conn, error)) (links, error) {
 		return nil, err
 	}
 	pmiEnvironment(int(f.Fd()), p)
-	kept = append(kept, f, own)
+	usedByC = append(usedByC, f, own)
 	q := p
 	q.MPI = MPICH
 	mp, err := openMPI(q)
@@ -259,15 +259,15 @@ type serving struct {
 	server *pmi
 }
 
-// leaveWithin limits how long rank 0 waits for the others to finalize after it has. It allows for a
-// busy machine.
-const leaveWithin = 10 * time.Second
+// finalizeTimeout limits how long rank 0 waits for the others to finalize after it has. It allows
+// for a busy machine.
+const finalizeTimeout = 10 * time.Second
 
 func (s serving) close() error {
 	err := s.mpi.close()
-	s.server.wait(leaveWithin)
+	s.server.wait(finalizeTimeout)
 	return err
 }
 
-// kept holds connections that C uses: the garbage collector would close them.
-var kept []any
+// usedByC holds connections that C uses: the garbage collector would close them.
+var usedByC []any

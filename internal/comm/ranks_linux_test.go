@@ -178,12 +178,12 @@ func TestMachinesOfRanks(t *testing.T) {
 }
 
 // TestLongNewsAreCut: a message is truncated to the length that two bytes can hold, and only then.
-func TestLongNewsAreCut(t *testing.T) {
+func TestLongMessagesAreTruncated(t *testing.T) {
 	for _, n := range []int{1<<14 - 1, 1 << 14, 1<<14 + 1, 1 << 17} {
 		a, b := net.Pipe()
-		go (&line{Conn: a}).send(newsFail, strings.Repeat("x", n))
+		go (&line{Conn: a}).send(msgFail, strings.Repeat("x", n))
 		head := make([]byte, 3)
-		if _, err := io.ReadFull(b, head); err != nil || head[0] != newsFail || int(binary.LittleEndian.Uint16(head[1:])) != min(n, 1<<14) {
+		if _, err := io.ReadFull(b, head); err != nil || head[0] != msgFail || int(binary.LittleEndian.Uint16(head[1:])) != min(n, 1<<14) {
 			t.Errorf("%d bytes are announced as % x, %v", n, head, err)
 		}
 		a.Close()
@@ -192,8 +192,8 @@ func TestLongNewsAreCut(t *testing.T) {
 }
 
 // TestAFailedRankTellsTheWatch: Fail ends the other ranks.
-func TestAFailedRankTellsTheWatch(t *testing.T) {
-	_, b, words, ended := watched(t)
+func TestAFailedRankEndsTheOthers(t *testing.T) {
+	_, b, words, ended := watchedPair(t)
 	(&World{watch: b}).Fail(errors.New("no memory"))
 	if code := <-ended; code == 0 || !strings.Contains(words.String(), "rank 1 of 2 failed: no memory") {
 		t.Errorf("exit %d, %q", code, words)

@@ -21,8 +21,8 @@ import (
 // ends choose for this connection. The token is never sent, and proofs are compared in constant
 // time.
 
-// tokenLeast is the least number of characters of a token that the user chooses.
-const tokenLeast = 16
+// minTokenLength is the least number of characters of a token that the user chooses.
+const minTokenLength = 16
 
 // proof returns a MAC (HMAC-SHA256) of words, with the token as the key.
 func proof(token string, words ...string) string {
@@ -79,8 +79,8 @@ type tokens struct {
 
 func newTokens(p Place) (tokens, error) {
 	if p.Token != "" {
-		if len(p.Token) < tokenLeast || strings.ContainsAny(p.Token, " \t\r\n") {
-			return tokens{}, fmt.Errorf("HAUL_TOKEN has %d characters: at least %d are needed, none of them a space", len(p.Token), tokenLeast)
+		if len(p.Token) < minTokenLength || strings.ContainsAny(p.Token, " \t\r\n") {
+			return tokens{}, fmt.Errorf("HAUL_TOKEN has %d characters: at least %d are needed, none of them a space", len(p.Token), minTokenLength)
 		}
 		return tokens{given: p.Token}, nil
 	}
@@ -97,9 +97,9 @@ func newTokens(p Place) (tokens, error) {
 	return tokens{file: filepath.Join(dir, "haul", "ranks", name)}, nil
 }
 
-// draw returns rank 0's token: the given one, or a random one that it writes to the file. forget
+// create returns rank 0's token: the given one, or a random one that it writes to the file. forget
 // deletes the file.
-func (t tokens) draw() (token string, forget func(), err error) {
+func (t tokens) create() (token string, forget func(), err error) {
 	if t.given != "" {
 		return t.given, func() {}, nil
 	}
@@ -127,9 +127,9 @@ func (t tokens) draw() (token string, forget func(), err error) {
 	}, nil
 }
 
-// know returns a caller's token. It is called before every attempt, because the file may be left
+// current returns a caller's token. It is called before every attempt, because the file may be left
 // from an earlier run.
-func (t tokens) know() (string, error) {
+func (t tokens) current() (string, error) {
 	if t.given != "" {
 		return t.given, nil
 	}
@@ -140,9 +140,9 @@ func (t tokens) know() (string, error) {
 	return string(b), nil
 }
 
-// call connects to rank 0 at the first address that answers. It retries for meetWithin.
+// call connects to rank 0 at the first address that answers. It retries for rendezvousTimeout.
 func call(stop context.Context, addresses []string, token func() (string, error), purpose string, rank int) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(stop, meetWithin)
+	ctx, cancel := context.WithTimeout(stop, rendezvousTimeout)
 	defer cancel()
 	var d net.Dialer
 	for last := error(nil); ; {

@@ -16,8 +16,8 @@ import (
 
 // watch notifies every rank if a rank has died, hangs or has failed, because the others would wait
 // forever inside MPI or NCCL. Each rank has a connection to rank 0, which forwards messages. A
-// connection that ends without newsBye means that the rank has died. A connection without a
-// message for `silence` means that the rank is stopped.
+// connection that ends without msgLeave means that the rank has died. A connection without a
+// message for `silenceLimit` means that the rank is stopped.
 //
 // After the loss of a rank the process exits without calling MPI, because that call could hang. A
 // rank that was stopped itself for a while ignores the silence of others during that time.
@@ -38,20 +38,20 @@ type line struct {
 	net.Conn
 	mu   sync.Mutex // guards writes
 	last atomic.Int64
-	bye  atomic.Bool
+	left atomic.Bool
 }
 
 const (
-	beat    = time.Second
-	silence = 6 * time.Second // after which a rank counts as stopped
+	beat         = time.Second
+	silenceLimit = 6 * time.Second // after which a rank counts as stopped
 )
 
 // The kinds of messages.
 const (
-	newsBeat = 'h'
-	newsBye  = 'b'
-	newsStop = 's'
-	newsFail = 'f' // text: rank, newline, reason
+	msgHeartbeat = 'h'
+	msgLeave     = 'b'
+	msgStop      = 's'
+	msgFail      = 'f' // text: rank, newline, reason
 )
 
 func (l *line) send(kind byte, text string) {
@@ -86,32 +86,32 @@ func newWatch(w *World, conns []net.Conn, out io.Writer, exit func(int)) *watch 
 			go v.read(i)
 		}
 	}
-	go v.beats()
+	go v.heartbeats()
 	return v
 }
 
-// beats runs look once per beat.
-func (v *watch) beats() {
+// heartbeats runs checkRanks once per beat.
+func (v *watch) heartbeats() {
 	for range time.Tick(beat) {
-		if v.leaving.Load() || !v.look(v.clock()) {
+		if v.leaving.Load() || !v.checkRanks(v.clock()) {
 			return
 		}
 	}
 }
 
-// look sends heartbeats. If a rank has been silent for longer than `silence`, look ends all ranks
-// and returns false.
-func (v *watch) look(now int64) bool {
+// checkRanks sends heartbeats. If a rank has been silent for longer than `silenceLimit`, checkRanks
+// ends all ranks and returns false.
+func (v *watch) checkRanks(now int64) bool {
 	slept := time.Duration(now - v.awake.Swap(now))
 	for i, l := range v.conns {
-		if l == nil || l.bye.Load() {
+		if l == nil || l.left.Load() {
 			continue
 		}
-		l.send(newsBeat, "")
+		l.send(msgHeartbeat, "")
 		if slept > 2*beat {
 			l.last.Store(now) // this process itself was stopped
 		}
-		if quiet := time.Duration(now - l.last.Load()); quiet > silence {
+		if quiet := time.Duration(now - l.last.Load()); quiet > silenceLimit {
 			v.lost(i, fmt.Sprintf("has not answered for %.0f s: it hangs or its machine does", quiet.Seconds()))
 			return false
 		}
@@ -130,20 +130,20 @@ func (v *watch) read(from int) {
 			_, err = io.ReadFull(l, text)
 		}
 		if err != nil {
-			if !l.bye.Load() && !v.leaving.Load() {
+			if !l.left.Load() && !v.leaving.Load() {
 				v.lost(from, "is gone: it was killed or has crashed")
 			}
 			return
 		}
 		l.last.Store(v.clock())
 		switch head[0] {
-		case newsBye:
-			l.bye.Store(true)
-		case newsStop:
+		case msgLeave:
+			l.left.Store(true)
+		case msgStop:
 			v.world.ask()
-		case newsFail:
+		case msgFail:
 			rank, why, _ := strings.Cut(string(text), "\n")
-			v.tell(from, string(text))
+			v.sendFailure(from, string(text))
 			v.end(rank, why, 200*time.Millisecond) // lets this rank print its own error first
 			return
 		}
@@ -154,15 +154,15 @@ func (v *watch) read(from int) {
 func (v *watch) lost(rank int, why string) {
 	text := fmt.Sprintf("%d\n%s", rank, why)
 	// The lost rank gets the message too: if it was only stopped, it exits silently once it wakes.
-	v.tell(-1, text)
+	v.sendFailure(-1, text)
 	v.end(fmt.Sprint(rank), why, 0)
 }
 
 // tell sends a failure message to all ranks but one; -1: to all.
-func (v *watch) tell(but int, text string) {
+func (v *watch) sendFailure(but int, text string) {
 	for i, l := range v.conns {
-		if l != nil && i != but && !l.bye.Load() {
-			l.send(newsFail, text)
+		if l != nil && i != but && !l.left.Load() {
+			l.send(msgFail, text)
 		}
 	}
 }
@@ -173,14 +173,14 @@ func (v *watch) end(rank, why string, after time.Duration) {
 	time.Sleep(after)
 	v.ending.Do(func() {
 		if speaker := v.rank == 0 && rank != "0" || v.rank == 1 && rank == "0"; speaker {
-			fmt.Fprintf(v.out, "haul: rank %s of %d %s; %s\n", rank, v.n, why, v.kept())
+			fmt.Fprintf(v.out, "haul: rank %s of %d %s; %s\n", rank, v.n, why, v.resumeHint())
 		}
 		v.exit(1)
 	})
 }
 
-// kept returns the advice for the user: --resume, or --force if no checkpoint exists.
-func (v *watch) kept() string {
+// resumeHint returns the advice for the user: --resume, or --force if no checkpoint exists.
+func (v *watch) resumeHint() string {
 	if path := v.saves.Load(); path != nil {
 		if _, err := os.Stat(*path); errors.Is(err, fs.ErrNotExist) {
 			return "nothing was saved yet: start over with --force"
@@ -196,12 +196,12 @@ func (w *World) Saves(path string) {
 	}
 }
 
-// bye announces that this rank ends without an error.
-func (v *watch) bye() {
+// leave announces that this rank ends without an error.
+func (v *watch) leave() {
 	v.leaving.Store(true)
 	for _, l := range v.conns {
 		if l != nil {
-			l.send(newsBye, "")
+			l.send(msgLeave, "")
 		}
 	}
 }
@@ -210,7 +210,7 @@ func (v *watch) bye() {
 func (v *watch) stop() {
 	for _, l := range v.conns {
 		if l != nil {
-			l.send(newsStop, "")
+			l.send(msgStop, "")
 		}
 	}
 }
@@ -225,6 +225,6 @@ func (v *watch) fail(err error) {
 	}
 	v.leaving.Store(true)
 	text := fmt.Sprintf("%d\nfailed: %s", v.rank, strings.ReplaceAll(err.Error(), "\n", "; "))
-	v.tell(-1, text)
+	v.sendFailure(-1, text)
 	time.Sleep(100 * time.Millisecond) // lets the message leave before the connection closes
 }

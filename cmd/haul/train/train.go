@@ -295,7 +295,7 @@ func (a *app) train(cmd *cobra.Command, f *trainFlags) (err error) {
 		return err
 	}
 	defer dev.Close()
-	defer func() { err = errors.Join(err, f.World.CloseCards()) }()
+	defer func() { err = errors.Join(err, f.World.CloseNCCL()) }()
 	dir, err := f.sharedFolder(cfg.Title())
 	if err != nil {
 		return err

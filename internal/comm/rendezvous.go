@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// meeting is the rendezvous of the ranks: rank 0 listens, and the others connect. A connection
-// begins with lines that prove the run's token and name the purpose and the rank (token.go). The
-// caller then owns the connection. Gradients never use these connections.
-type meeting struct {
+// rendezvous is where the ranks meet at the start: rank 0 listens, and the others connect. A
+// connection begins with lines that prove the run's token and name the purpose and the rank
+// (token.go). The caller then owns the connection. Gradients never use these connections.
+type rendezvous struct {
 	token string
 	conns map[string]map[int]net.Conn // rank 0: connections by purpose and rank
 	came  chan struct{}               // receives a token after an arrival
@@ -23,11 +23,11 @@ type meeting struct {
 	ln    net.Listener
 }
 
-// meetWithin limits how long ranks wait for each other at the start.
-const meetWithin = 60 * time.Second
+// rendezvousTimeout limits how long ranks wait for each other at the start.
+const rendezvousTimeout = 60 * time.Second
 
 // listen makes rank 0 listen at the given address only.
-func listen(address, token string) (*meeting, error) {
+func listen(address, token string) (*rendezvous, error) {
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		return nil, fmt.Errorf("rendezvous %q: want host:port", address)
 	}
@@ -40,12 +40,12 @@ func listen(address, token string) (*meeting, error) {
 	case err != nil:
 		return nil, fmt.Errorf("rendezvous %s: %w", address, err)
 	}
-	m := &meeting{token: token, ln: ln, conns: map[string]map[int]net.Conn{}, came: make(chan struct{}, 1), lock: make(chan struct{}, 1)}
+	m := &rendezvous{token: token, ln: ln, conns: map[string]map[int]net.Conn{}, came: make(chan struct{}, 1), lock: make(chan struct{}, 1)}
 	go m.accept()
 	return m, nil
 }
 
-func (m *meeting) accept() {
+func (m *rendezvous) accept() {
 	for {
 		c, err := m.ln.Accept()
 		if err != nil {
@@ -91,8 +91,8 @@ func readLine(c net.Conn) string {
 }
 
 // gather waits until ranks 1 to n-1 have connected for a purpose, or the context ends.
-func (m *meeting) gather(ctx context.Context, purpose string, n int) ([]net.Conn, error) {
-	end := time.After(meetWithin)
+func (m *rendezvous) gather(ctx context.Context, purpose string, n int) ([]net.Conn, error) {
+	end := time.After(rendezvousTimeout)
 	for {
 		m.lock <- struct{}{}
 		here := m.conns[purpose]
@@ -121,13 +121,13 @@ func (m *meeting) gather(ctx context.Context, purpose string, n int) ([]net.Conn
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-end:
-			return nil, fmt.Errorf("rank %d of %d has not come within %v to %s", missing, n, meetWithin, m.where())
+			return nil, fmt.Errorf("rank %d of %d has not come within %v to %s", missing, n, rendezvousTimeout, m.where())
 		}
 	}
 }
 
 // where describes the address that the other ranks must reach.
-func (m *meeting) where() string {
+func (m *rendezvous) where() string {
 	at := m.ln.Addr().String()
 	if a, ok := m.ln.Addr().(*net.TCPAddr); ok && a.IP.IsLoopback() {
 		return at + ", which this machine alone can reach"

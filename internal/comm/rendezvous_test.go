@@ -22,7 +22,7 @@ func knows(token string) func() (string, error) { return func() (string, error) 
 const theToken = "a token of a test, long enough"
 
 // wall returns a rendezvous on loopback and its address.
-func wall(t *testing.T) (*meeting, string) {
+func listening(t *testing.T) (*rendezvous, string) {
 	t.Helper()
 	m, err := listen("127.0.0.1:0", theToken)
 	if err != nil {
@@ -34,7 +34,7 @@ func wall(t *testing.T) (*meeting, string) {
 
 // A process without the token becomes no rank, and receives no proof that would
 func TestStrangersTakeNoRank(t *testing.T) {
-	m, at := wall(t)
+	m, at := listening(t)
 	heard := func(say func(drawn string) string) string {
 		c, err := net.Dial("tcp", at)
 		if err != nil {
@@ -107,7 +107,7 @@ func TestStrangersAreNotRankZero(t *testing.T) {
 
 // If a rank connects twice, the first connection stays.
 func TestARanksPlaceIsNotTakenAgain(t *testing.T) {
-	m, at := wall(t)
+	m, at := listening(t)
 	first, err := call(t.Context(), []string{at}, knows(theToken), "watch", 1)
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func TestARanksPlaceIsNotTakenAgain(t *testing.T) {
 // A rank that is not below the number of ranks is an error that names it.
 func TestARankPastTheirNumber(t *testing.T) {
 	for rank, words := range map[int]string{1: "", 2: "rank 2 of 2 called"} {
-		m, at := wall(t)
+		m, at := listening(t)
 		c, err := call(t.Context(), []string{at}, knows(theToken), "watch", rank)
 		if err != nil {
 			t.Fatal(err)
@@ -149,7 +149,7 @@ func TestARankPastTheirNumber(t *testing.T) {
 
 // Rank 0 listens at the given address only.
 func TestListensWhereItWasNamed(t *testing.T) {
-	m, at := wall(t)
+	m, at := listening(t)
 	_, port, _ := net.SplitHostPort(at)
 	if a := m.ln.Addr().(*net.TCPAddr); !a.IP.Equal(net.IPv4(127, 0, 0, 1)) {
 		t.Errorf("it listens at %v", a)
@@ -183,33 +183,33 @@ func TestTokensOfRanksByHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := words.know(); err == nil || !strings.Contains(err.Error(), "HAUL_TOKEN") {
+	if _, err := words.current(); err == nil || !strings.Contains(err.Error(), "HAUL_TOKEN") {
 		t.Errorf("before rank 0 has come: %v", err)
 	}
-	token, forget, err := words.draw()
-	if err != nil || len(token) < tokenLeast {
+	token, forget, err := words.create()
+	if err != nil || len(token) < minTokenLength {
 		t.Fatalf("%q, %v", token, err)
 	}
-	if got, err := words.know(); got != token || err != nil {
+	if got, err := words.current(); got != token || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
 	info, err := os.Stat(words.file)
 	if err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-	other, forgetOther, err := words.draw()
+	other, forgetOther, err := words.create()
 	if err != nil || other == token {
 		t.Errorf("two runs have the token %q, %v", other, err)
 	}
 	forget() // the end of this run does not delete the file of a later one
-	if got, err := words.know(); got != other || err != nil {
+	if got, err := words.current(); got != other || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
 	forgetOther()
 	if _, err := os.Stat(words.file); !os.IsNotExist(err) {
 		t.Errorf("the token is still there: %v", err)
 	}
-	for n, ok := range map[int]bool{tokenLeast - 1: false, tokenLeast: true, tokenLeast + 1: true} {
+	for n, ok := range map[int]bool{minTokenLength - 1: false, minTokenLength: true, minTokenLength + 1: true} {
 		p.Token = strings.Repeat("x", n)
 		words, err := newTokens(p)
 		if (err == nil) != ok {
@@ -218,10 +218,10 @@ func TestTokensOfRanksByHand(t *testing.T) {
 		if !ok {
 			continue
 		}
-		if token, _, err := words.draw(); token != p.Token || err != nil {
+		if token, _, err := words.create(); token != p.Token || err != nil {
 			t.Errorf("%q, %v", token, err)
 		}
-		if token, err := words.know(); token != p.Token || err != nil {
+		if token, err := words.current(); token != p.Token || err != nil {
 			t.Errorf("%q, %v", token, err)
 		}
 	}
@@ -246,19 +246,19 @@ func ticking(t *testing.T, rank int) (v *watch, words *bytes.Buffer, ended *int)
 
 // A rank is lost if it was silent for longer than the limit while this rank was running.
 func TestSilenceIsMeasured(t *testing.T) {
-	for after, lost := range map[time.Duration]bool{silence - 1: false, silence: false, silence + 1: true} {
+	for after, lost := range map[time.Duration]bool{silenceLimit - 1: false, silenceLimit: false, silenceLimit + 1: true} {
 		v, words, ended := ticking(t, 0)
 		for at := beat; at < after; at += beat {
-			if !v.look(int64(at)) {
+			if !v.checkRanks(int64(at)) {
 				t.Fatalf("it is lost after %v", at)
 			}
 		}
-		if v.look(int64(after)) == lost || (*ended == 1) != lost || lost != strings.Contains(words.String(), "rank 1 of 2 has not answered for 6 s") {
+		if v.checkRanks(int64(after)) == lost || (*ended == 1) != lost || lost != strings.Contains(words.String(), "rank 1 of 2 has not answered for 6 s") {
 			t.Errorf("after %v: %q", after, words)
 		}
 	}
-	if silence < 3*beat || silence > 15*time.Second {
-		t.Errorf("a rank is lost after %v, with a beat every %v", silence, beat)
+	if silenceLimit < 3*beat || silenceLimit > 15*time.Second {
+		t.Errorf("a rank is lost after %v, with a beat every %v", silenceLimit, beat)
 	}
 }
 
@@ -267,19 +267,19 @@ func TestSilenceIsMeasured(t *testing.T) {
 func TestWhoSleptBlamesNobody(t *testing.T) {
 	for slept, blames := range map[time.Duration]bool{2 * beat: true, 2*beat + 1: false, time.Hour: false} {
 		v, words, ended := ticking(t, 0)
-		v.awake.Store(int64(silence + 1 - 2*beat))
-		now := int64(silence + 1 - 2*beat + slept)
-		if v.look(now) == blames || (*ended == 1) != blames {
+		v.awake.Store(int64(silenceLimit + 1 - 2*beat))
+		now := int64(silenceLimit + 1 - 2*beat + slept)
+		if v.checkRanks(now) == blames || (*ended == 1) != blames {
 			t.Errorf("after %v: %q", slept, words)
 		}
 		if blames {
 			continue
 		}
-		if !v.look(now+int64(beat)) || *ended != 0 {
+		if !v.checkRanks(now+int64(beat)) || *ended != 0 {
 			t.Errorf("a beat after %v: %q", slept, words)
 		}
 		for i := range 7 {
-			v.look(now + int64(beat)*int64(i+1))
+			v.checkRanks(now + int64(beat)*int64(i+1))
 		}
 		if *ended != 1 {
 			t.Errorf("who stays silent after %v is not lost: %q", slept, words)
@@ -289,7 +289,7 @@ func TestWhoSleptBlamesNobody(t *testing.T) {
 
 // One of the ranks that receive a failure prints it. A rank 0 that was stopped prints nothing when
 // it wakes.
-func TestOneRankTellsOfALoss(t *testing.T) {
+func TestOneRankPrintsALoss(t *testing.T) {
 	for _, c := range []struct {
 		rank   int
 		lost   string
@@ -306,7 +306,7 @@ func TestOneRankTellsOfALoss(t *testing.T) {
 }
 
 // If a run ends before its first checkpoint, the message does not advise --resume.
-func TestALossTellsWhatWasSaved(t *testing.T) {
+func TestALossAdvisesHowToResume(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "last.safetensors")
 	for _, want := range []string{"nothing was saved yet: start over with --force\n", "what was saved is whole, continue with --resume\n"} {
 		words := new(bytes.Buffer)
