@@ -28,7 +28,7 @@ func TestARankThatFailsLetsTheOthersGo(t *testing.T) {
 	}
 }
 
-// TestRanksThatPartAreTold: if ranks make different calls, all of them get an error that names both
+// TestRanksThatDivergeFail: if ranks make different calls, all of them get an error that names both
 // calls, instead of a deadlock; likewise if a rank has ended.
 func TestRanksThatDivergeFail(t *testing.T) {
 	gather := func(w *World) error { return w.AllGather(make([]float32, 64), 1) }

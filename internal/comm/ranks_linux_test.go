@@ -177,7 +177,8 @@ func TestMachinesOfRanks(t *testing.T) {
 	}
 }
 
-// TestLongNewsAreCut: a message is truncated to the length that two bytes can hold, and only then.
+// TestLongMessagesAreTruncated: a message is truncated to the length that two bytes can hold, and
+// only then.
 func TestLongMessagesAreTruncated(t *testing.T) {
 	for _, n := range []int{1<<14 - 1, 1 << 14, 1<<14 + 1, 1 << 17} {
 		a, b := net.Pipe()
@@ -191,7 +192,7 @@ func TestLongMessagesAreTruncated(t *testing.T) {
 	}
 }
 
-// TestAFailedRankTellsTheWatch: Fail ends the other ranks.
+// TestAFailedRankEndsTheOthers: Fail ends the other ranks.
 func TestAFailedRankEndsTheOthers(t *testing.T) {
 	_, b, words, ended := watchedPair(t)
 	(&World{watch: b}).Fail(errors.New("no memory"))

@@ -93,7 +93,7 @@ func TestKeysWithoutEffectAreReadAndForgotten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		written, err := r.keys.readLayer("f.yaml", text, rankFile)
+		written, err := r.keys.readLayer("f.yaml", text, precedenceFile)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +183,7 @@ func TestDefaultsAreTheOriginalPrograms(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	original, err := gtKeys.readLayer("original", data, rankFile)
+	original, err := gtKeys.readLayer("original", data, precedenceFile)
 	if err != nil {
 		t.Fatal(err)
 	}

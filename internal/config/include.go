@@ -83,8 +83,8 @@ func offer(name string, names []string) string {
 // shipped files. at is the line with the include.
 func (f *file) include(path string, at origin) (*file, error) {
 	if !f.shipped {
-		beside := filepath.Dir(f.name)
-		candidates := []string{path, filepath.Join(beside, path), filepath.Join(beside, filepath.Base(path))}
+		dir := filepath.Dir(f.name)
+		candidates := []string{path, filepath.Join(dir, path), filepath.Join(dir, filepath.Base(path))}
 		for _, candidate := range candidates {
 			text, err := readRegular(candidate)
 			switch {

@@ -14,21 +14,21 @@ import (
 
 // origin is where a value was written. Errors about the value begin with it.
 type origin struct {
-	file string
-	line int
-	set  string // the whole --set argument; file and line are empty then
-	rank rank
+	file       string
+	line       int
+	set        string // the whole --set argument; file and line are empty then
+	precedence precedence
 }
 
-// rank is the precedence of a source of settings. The highest is the first that a user would
+// precedence is the precedence of a source of settings. The highest is the first that a user would
 // change.
-type rank int
+type precedence int
 
 const (
-	rankDefault rank = iota
-	rankIncluded
-	rankFile
-	rankSet
+	precedenceDefault precedence = iota
+	precedenceIncluded
+	precedenceFile
+	precedenceSet
 )
 
 func (o origin) errorf(format string, args ...any) error {
@@ -38,7 +38,7 @@ func (o origin) errorf(format string, args ...any) error {
 	return fmt.Errorf("%s:%d: %s", o.file, o.line, fmt.Sprintf(format, args...))
 }
 
-func (o origin) refuse(key string, s source, bad complaint) error {
+func (o origin) refuse(key string, s source, bad valueError) error {
 	switch {
 	case o.set != "":
 		return o.errorf("%s", bad)
@@ -72,16 +72,16 @@ func merged(base layer, over ...layer) layer {
 // an alias to an enclosing node ends in an unknown key. Merge keys can loop or multiply: budget
 // limits the number of nodes.
 type reader struct {
-	schema *schema
-	file   string
-	rank   rank
-	out    layer
-	budget int
-	faults Mistakes
+	schema     *schema
+	file       string
+	precedence precedence
+	out        layer
+	budget     int
+	faults     ErrorList
 }
 
-func (s *schema) readLayer(file string, data []byte, rank rank) (layer, error) {
-	r := &reader{schema: s, file: file, rank: rank, out: layer{}, budget: 10_000}
+func (s *schema) readLayer(file string, data []byte, precedence precedence) (layer, error) {
+	r := &reader{schema: s, file: file, precedence: precedence, out: layer{}, budget: 10_000}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, second yaml.Node
 	switch err := dec.Decode(&doc); {
@@ -101,17 +101,17 @@ func (s *schema) readLayer(file string, data []byte, rank rank) (layer, error) {
 	return r.out, r.faults.err()
 }
 
-// Mistakes is a list of errors, in the order of their positions. Error returns the first message;
+// ErrorList is a list of errors, in the order of their positions. Error returns the first message;
 // Unwrap returns all errors.
-type Mistakes []error
+type ErrorList []error
 
-func (m Mistakes) Error() string { return m[0].Error() }
+func (m ErrorList) Error() string { return m[0].Error() }
 
 // Unwrap returns all errors.
-func (m Mistakes) Unwrap() []error { return m }
+func (m ErrorList) Unwrap() []error { return m }
 
 // err returns nil for no error, the error itself for one, and else m.
-func (m Mistakes) err() error {
+func (m ErrorList) err() error {
 	switch len(m) {
 	case 0:
 		return nil
@@ -123,13 +123,15 @@ func (m Mistakes) err() error {
 
 // All returns the errors that an error of this package contains.
 func All(err error) []error {
-	if m := (Mistakes)(nil); errors.As(err, &m) {
+	if m := (ErrorList)(nil); errors.As(err, &m) {
 		return m
 	}
 	return []error{err}
 }
 
-func (r *reader) at(n *yaml.Node) origin { return origin{file: r.file, line: n.Line, rank: r.rank} }
+func (r *reader) at(n *yaml.Node) origin {
+	return origin{file: r.file, line: n.Line, precedence: r.precedence}
+}
 
 // section reads the mapping n as the section prefix ("" is the root). Errors name key. After a
 // faulty key it continues with the next one.
@@ -276,7 +278,7 @@ func yamlError(file string, data []byte, err error) error {
 // readSets parses --set arguments of the form `key=value`. The last one for a key takes precedence.
 func (s *schema) readSets(sets []string) (layer, error) {
 	out := layer{}
-	var faults Mistakes
+	var faults ErrorList
 	for _, arg := range sets {
 		if key, v, err := s.readSet(arg); err != nil {
 			faults = append(faults, err)
@@ -288,7 +290,7 @@ func (s *schema) readSets(sets []string) (layer, error) {
 }
 
 func (s *schema) readSet(arg string) (key string, _ setting, err error) {
-	at := origin{set: arg, rank: rankSet}
+	at := origin{set: arg, precedence: precedenceSet}
 	if arg == "" { // an empty argument cannot be a position
 		return "", setting{}, errors.New("--set: write key=value")
 	}

@@ -134,11 +134,11 @@ func (r *recipe) read(dst settable, f *file, sets []string) error {
 	if err != nil {
 		return err
 	}
-	said, err := r.readChain(f, rankFile)
+	said, err := r.readChain(f, precedenceFile)
 	flags, bad := r.keys.readSets(sets)
 	switch {
 	case err != nil && bad != nil:
-		return Mistakes(slices.Concat(All(err), All(bad)))
+		return ErrorList(slices.Concat(All(err), All(bad)))
 	case err != nil:
 		return err
 	case bad != nil:
@@ -155,7 +155,7 @@ func (r *recipe) read(dst settable, f *file, sets []string) error {
 		}
 		dst.(*Config).take()
 	}
-	var faults Mistakes
+	var faults ErrorList
 	for _, bad := range dst.conflicts() {
 		if gat {
 			bad = gatWords(bad)
@@ -166,8 +166,8 @@ func (r *recipe) read(dst settable, f *file, sets []string) error {
 }
 
 // readChain returns the layer of f merged over the files that it includes.
-func (r *recipe) readChain(f *file, rank rank) (layer, error) {
-	own, err := r.keys.readLayer(f.name, f.text, rank)
+func (r *recipe) readChain(f *file, precedence precedence) (layer, error) {
+	own, err := r.keys.readLayer(f.name, f.text, precedence)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (r *recipe) readChain(f *file, rank rank) (layer, error) {
 	if err != nil {
 		return nil, err
 	}
-	below, err := r.readChain(next, rankIncluded)
+	below, err := r.readChain(next, precedenceIncluded)
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func (s *schema) defaults(base string) (layer, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, err := s.readLayer("configs/"+base+".yaml", text, rankDefault)
+	own, err := s.readLayer("configs/"+base+".yaml", text, precedenceDefault)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ func clash(keys []string, format string, args ...any) conflict {
 func (c conflict) at(l layer) origin {
 	best := l[c.keys[0]].from
 	for _, k := range c.keys[1:] {
-		if o := l[k].from; o.rank > best.rank {
+		if o := l[k].from; o.precedence > best.precedence {
 			best = o
 		}
 	}

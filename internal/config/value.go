@@ -98,16 +98,16 @@ func shorten(t string) string {
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-// complaint describes what is wrong with a value; it follows the key's name. "" means nothing.
-type complaint string
+// valueError describes what is wrong with a value; it follows the key's name. "" means nothing.
+type valueError string
 
-const noValue complaint = "has no value"
+const noValue valueError = "has no value"
 
-func mustBe(what string) complaint { return complaint("must be " + what) }
+func mustBe(what string) valueError { return valueError("must be " + what) }
 
 // read converts a written value to an int64, float64, bool, string, [2]int64 or Sizes that the
 // entry allows.
-func (e *Entry) read(s source) (any, complaint) {
+func (e *Entry) read(s source) (any, valueError) {
 	if s.isNull() || e.kind == kindFile && s.text == "" && s.shape == "" {
 		return nil, noValue
 	}
@@ -143,7 +143,7 @@ func article(k kind) string {
 // decimal, as in YAML 1.2.
 var decimal = regexp.MustCompile(`^[-+]?([0-9][0-9_]*(\.[0-9_]*)?|\.[0-9][0-9_]*)([eE][-+]?[0-9]+)?$`)
 
-func (e *Entry) readInt(s source) (any, complaint) {
+func (e *Entry) readInt(s source) (any, valueError) {
 	if s.quoted || !decimal.MatchString(s.text) {
 		return nil, mustBe("a whole number")
 	}
@@ -168,7 +168,7 @@ func (e *Entry) readInt(s source) (any, complaint) {
 	return v, ""
 }
 
-func (e *Entry) readFloat(s source) (any, complaint) {
+func (e *Entry) readFloat(s source) (any, valueError) {
 	if s.quoted || !decimal.MatchString(s.text) {
 		return nil, mustBe("a number")
 	}
@@ -182,7 +182,7 @@ func (e *Entry) readFloat(s source) (any, complaint) {
 	return v + 0, "" // -0 becomes 0
 }
 
-func readBool(s source) (any, complaint) {
+func readBool(s source) (any, valueError) {
 	if !s.quoted {
 		switch strings.ToLower(s.text) {
 		case "true", "yes", "on":
@@ -194,7 +194,7 @@ func readBool(s source) (any, complaint) {
 	return nil, mustBe(string(kindBool))
 }
 
-func (e *Entry) readText(s source) (any, complaint) {
+func (e *Entry) readText(s source) (any, valueError) {
 	if !utf8.ValidString(s.text) {
 		return nil, mustBe("text in UTF-8")
 	}
@@ -209,7 +209,7 @@ func (e *Entry) readText(s source) (any, complaint) {
 	return s.text, ""
 }
 
-func (e *Entry) readPair(s source) (any, complaint) {
+func (e *Entry) readPair(s source) (any, valueError) {
 	if len(s.items) != 2 {
 		return nil, mustBe("two whole numbers, written [low, high]")
 	}
@@ -217,7 +217,7 @@ func (e *Entry) readPair(s source) (any, complaint) {
 	for i, item := range s.items {
 		v, bad := e.readInt(item)
 		if bad != "" {
-			return nil, "must hold two whole numbers, each " + complaint(e.bounds.words())
+			return nil, "must hold two whole numbers, each " + valueError(e.bounds.words())
 		}
 		p[i] = v.(int64)
 	}
@@ -228,7 +228,7 @@ func (e *Entry) readPair(s source) (any, complaint) {
 }
 
 // readSizes reads one integer, or two in rising order.
-func (e *Entry) readSizes(s source) (any, complaint) {
+func (e *Entry) readSizes(s source) (any, valueError) {
 	if s.shape == "" {
 		v, bad := e.readInt(s)
 		if bad != "" {

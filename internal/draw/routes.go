@@ -78,8 +78,8 @@ type Titled struct {
 	Caption  string
 }
 
-// Beside draws solutions of one problem next to each other, each as in Routes.
-func Beside(w io.Writer, f Format, p *vrp.Problem, all ...Titled) error {
+// SideBySide draws solutions of one problem next to each other, each as in Routes.
+func SideBySide(w io.Writer, f Format, p *vrp.Problem, all ...Titled) error {
 	place, size, err := project(p)
 	if err != nil {
 		return err

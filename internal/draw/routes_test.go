@@ -211,13 +211,13 @@ func TestCost(t *testing.T) {
 	}
 }
 
-func TestBesideDrawsEachSolution(t *testing.T) {
+func TestSideBySideDrawsEachSolution(t *testing.T) {
 	p, s := square()
 	var one, two bytes.Buffer
 	if err := Routes(&one, SVG, p, s, "left"); err != nil {
 		t.Fatal(err)
 	}
-	if err := Beside(&two, SVG, p, Titled{Solution: s, Caption: "left"}, Titled{Title: "optimum", Solution: s, Caption: "right"}); err != nil {
+	if err := SideBySide(&two, SVG, p, Titled{Solution: s, Caption: "left"}, Titled{Title: "optimum", Solution: s, Caption: "right"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, caption := range []string{"left", "right", "optimum"} {
@@ -229,7 +229,7 @@ func TestBesideDrawsEachSolution(t *testing.T) {
 	if got, want := strings.Count(two.String(), "<path")-sheet, 2*(strings.Count(one.String(), "<path")-sheet); got != want {
 		t.Errorf("%d shapes, two of the single picture have %d", got, want)
 	}
-	if err := Beside(&two, SVG, &vrp.Problem{Demand: p.Demand, Capacity: p.Capacity}, Titled{Solution: s}); err == nil {
+	if err := SideBySide(&two, SVG, &vrp.Problem{Demand: p.Demand, Capacity: p.Capacity}, Titled{Solution: s}); err == nil {
 		t.Error("drew a problem without coordinates")
 	}
 }
@@ -270,7 +270,7 @@ func TestPanelsSayWhoMadeThem(t *testing.T) {
 	p := &vrp.Problem{Capacity: 1, Demand: []int32{0, 1}, X: []float64{0, 1}, Y: []float64{0, 1}}
 	s := vrp.Solution{Routes: [][]int32{{1}}}
 	var svg bytes.Buffer
-	if err := Beside(&svg, SVG, p, Titled{Solution: s, Caption: "policy"}, Titled{Solution: s, Caption: "optimum"}); err != nil {
+	if err := SideBySide(&svg, SVG, p, Titled{Solution: s, Caption: "policy"}, Titled{Solution: s, Caption: "optimum"}); err != nil {
 		t.Fatal(err)
 	}
 	text := svg.String()

@@ -8,7 +8,7 @@ const gpuRounds = 41
 // gpuCosts holds a batch of routes on the GPU, for every implementation of their costs. An
 // implementation leaves the costs in got.
 type gpuCosts struct {
-	c      *card
+	c      *gpu
 	work   *routes
 	tours  uint64
 	out    uint64
@@ -21,7 +21,7 @@ type gpuCosts struct {
 }
 
 // newGPUCosts must run inside do.
-func newGPUCosts(c *card, work *routes) (*gpuCosts, error) {
+func newGPUCosts(c *gpu, work *routes) (*gpuCosts, error) {
 	s := &setup{c: c}
 	b, steps, nodes := work.batch.B, work.stride-1, work.nodes
 	g := &gpuCosts{c: c, work: work, got: make([]float32, b)}
@@ -156,7 +156,7 @@ func (e *env) withCosts(b, n int, f func(g *gpuCosts) error) error {
 	if err != nil {
 		return err
 	}
-	return e.withCard(func(c *card) error {
+	return e.withGPU(func(c *gpu) error {
 		var g *gpuCosts
 		if err := c.do(func() (err error) { g, err = newGPUCosts(c, work); return err }); err != nil {
 			return err

@@ -42,7 +42,7 @@ func crossover(ctx context.Context, e *env, r *Result) error {
 	}
 	r.cells("costs of a batch", costs)
 	r.cells("a training step like tiny_1's", steps)
-	if e.card >= 0 {
+	if e.gpu >= 0 {
 		for _, c := range costs {
 			if c.batch == 128 && c.customers == 10 {
 				r.finds(direction("001", "128 costs at N=10 are the CPU's work"), c.gpu/c.cpu)
@@ -132,7 +132,7 @@ func (e *env) costGrid(ctx context.Context) (cells []cell, err error) {
 			cells = append(cells, cell{batch: b, customers: n})
 		}
 	}
-	fill := func(c *card) error {
+	fill := func(c *gpu) error {
 		for i := range cells {
 			work, err := newRoutes(cells[i].batch, cells[i].customers)
 			if err != nil {
@@ -152,15 +152,15 @@ func (e *env) costGrid(ctx context.Context) (cells []cell, err error) {
 		}
 		return nil
 	}
-	if e.card < 0 {
+	if e.gpu < 0 {
 		return cells, fill(nil)
 	}
-	return cells, e.withCard(fill)
+	return cells, e.withGPU(fill)
 }
 
 // residentCosts returns the seconds of a launch that computes the routes' costs and of reading
 // them.
-func (c *card) residentCosts(ctx context.Context, work *routes) (float64, error) {
+func (c *gpu) residentCosts(ctx context.Context, work *routes) (float64, error) {
 	s, got := &setup{c: c}, make([]float32, work.batch.B)
 	var fused *call
 	var costs uint64
@@ -219,7 +219,7 @@ func (e *env) stepGrid(ctx context.Context) ([]cell, error) {
 	if err := fill(e.openCPU, func(c *cell, t float64) { c.cpu = t }); err != nil {
 		return nil, err
 	}
-	if e.card < 0 {
+	if e.gpu < 0 {
 		return out, nil
 	}
 	return out, fill(func() (kernel.Device, error) { return e.openGPU("") }, func(c *cell, t float64) { c.gpu = t })

@@ -14,11 +14,11 @@ import (
 //go:embed ptx/lab.ptx.zst
 var packed []byte
 
-// card is a GPU with the lab's kernels loaded. Each experiment opens and closes one, so that a
+// gpu is a GPU with the lab's kernels loaded. Each experiment opens and closes one, so that a
 // fault, after which a context cannot be used, affects only the experiment that caused it.
 //
 // All methods except open, close and do must run inside do, on the context's thread.
-type card struct {
+type gpu struct {
 	ctx       *cu.Context
 	module    cu.Module
 	functions map[string]cu.Function
@@ -30,16 +30,16 @@ type card struct {
 }
 
 // withCard opens the GPU, runs f and closes the GPU.
-func (e *env) withCard(f func(c *card) error) (err error) {
+func (e *env) withGPU(f func(c *gpu) error) (err error) {
 	driver, err := cu.Open()
 	if err != nil {
 		return err
 	}
-	ctx, err := driver.NewContext(e.card)
+	ctx, err := driver.NewContext(e.gpu)
 	if err != nil {
 		return err
 	}
-	c := &card{ctx: ctx, functions: map[string]cu.Function{}}
+	c := &gpu{ctx: ctx, functions: map[string]cu.Function{}}
 	defer func() { err = errors.Join(err, c.close()) }()
 	if err := c.do(c.load); err != nil {
 		return err
@@ -48,9 +48,9 @@ func (e *env) withCard(f func(c *card) error) (err error) {
 }
 
 // do runs f on the context's thread. It turns a panic, which would end the process, into an error.
-func (c *card) do(f func() error) error { return c.ctx.Do(func() error { return guard(f) }) }
+func (c *gpu) do(f func() error) error { return c.ctx.Do(func() error { return guard(f) }) }
 
-func (c *card) load() (err error) {
+func (c *gpu) load() (err error) {
 	ptx, err := cu.Inflate(packed)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (c *card) load() (err error) {
 }
 
 // close waits for queued work and frees streams, graphs, memory and the GPU.
-func (c *card) close() error {
+func (c *gpu) close() error {
 	err := c.do(func() error {
 		var errs []error
 		for _, s := range append(c.streams, c.stream) {
@@ -94,7 +94,7 @@ func (c *card) close() error {
 }
 
 // alloc allocates device memory for n elements of four bytes.
-func (c *card) alloc(n int) (uint64, error) {
+func (c *gpu) alloc(n int) (uint64, error) {
 	p, err := c.ctx.Alloc(4 * n)
 	if err == nil {
 		c.memory = append(c.memory, p)
@@ -103,7 +103,7 @@ func (c *card) alloc(n int) (uint64, error) {
 }
 
 // pinned allocates n page-locked floats.
-func (c *card) pinned(n int) ([]float32, error) {
+func (c *gpu) pinned(n int) ([]float32, error) {
 	b, err := c.ctx.HostAlloc(4 * n)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (c *card) pinned(n int) ([]float32, error) {
 }
 
 // newStream creates another stream.
-func (c *card) newStream() (cu.Stream, error) {
+func (c *gpu) newStream() (cu.Stream, error) {
 	s, err := c.ctx.NewStream()
 	if err == nil {
 		c.streams = append(c.streams, s)
@@ -125,17 +125,17 @@ func (c *card) newStream() (cu.Stream, error) {
 type word interface{ ~float32 | ~int32 }
 
 // in queues a copy to the device; host must not change until the stream has executed it.
-func in[T word](c *card, dst uint64, host []T, s cu.Stream) error {
+func in[T word](c *gpu, dst uint64, host []T, s cu.Stream) error {
 	return c.ctx.CopyIn(dst, unsafe.Pointer(unsafe.SliceData(host)), 4*len(host), s)
 }
 
 // out queues a copy from the device.
-func out[T word](c *card, host []T, src uint64, s cu.Stream) error {
+func out[T word](c *gpu, host []T, src uint64, s cu.Stream) error {
 	return c.ctx.CopyOut(unsafe.Pointer(unsafe.SliceData(host)), src, 4*len(host), s)
 }
 
 // upload allocates memory, fills it and waits.
-func upload[T word](c *card, host []T) (uint64, error) {
+func upload[T word](c *gpu, host []T) (uint64, error) {
 	p, err := c.alloc(len(host))
 	if err != nil {
 		return 0, err
@@ -148,7 +148,7 @@ func upload[T word](c *card, host []T) (uint64, error) {
 
 // call is a kernel with its packed arguments. It can be launched any number of times.
 type call struct {
-	c        *card
+	c        *gpu
 	function cu.Function
 	geometry cu.Geometry
 	args     *cu.Args
@@ -158,7 +158,7 @@ type call struct {
 const blockSize = 256
 
 // prepare looks up the kernel and packs the arguments.
-func (c *card) prepare(kernel string, grid, block int, args ...any) (*call, error) {
+func (c *gpu) prepare(kernel string, grid, block int, args ...any) (*call, error) {
 	f, ok := c.functions[kernel]
 	if !ok {
 		var err error
@@ -188,7 +188,7 @@ func launchAll(s cu.Stream, calls []*call) error {
 }
 
 // chain records calls as a graph in which each call waits for the previous one.
-func (c *card) chain(calls []*call) (*cu.Exec, error) {
+func (c *gpu) chain(calls []*call) (*cu.Exec, error) {
 	g, err := c.ctx.NewGraph()
 	if err != nil {
 		return nil, err
@@ -209,7 +209,7 @@ func (c *card) chain(calls []*call) (*cu.Exec, error) {
 }
 
 // timed returns a contender that calls f n times and then waits once for the stream.
-func (c *card) timed(f func() error) contender {
+func (c *gpu) timed(f func() error) contender {
 	return func(n int) error {
 		return c.do(func() error {
 			for range n {
@@ -224,7 +224,7 @@ func (c *card) timed(f func() error) contender {
 
 // waited is timed for work after which the host waits each time, as a training step waits for its
 // costs.
-func (c *card) waited(f func() error) contender {
+func (c *gpu) waited(f func() error) contender {
 	return c.timed(func() error {
 		if err := f(); err != nil {
 			return err
@@ -236,7 +236,7 @@ func (c *card) waited(f func() error) contender {
 // setup collects the allocations of an experiment. After the first error, which it keeps, its
 // methods do nothing.
 type setup struct {
-	c   *card
+	c   *gpu
 	err error
 }
 

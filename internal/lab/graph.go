@@ -18,7 +18,7 @@ const links = 100
 // graph compares launching kernels one by one with launching them as one graph: for a chain of
 // small kernels and for a training step.
 func graph(ctx context.Context, e *env, r *Result) error {
-	err := e.withCard(func(c *card) error {
+	err := e.withGPU(func(c *gpu) error {
 		var single, whole func() error
 		if err := c.do(func() error {
 			s := &setup{c: c}

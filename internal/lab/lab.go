@@ -126,18 +126,18 @@ type Options struct {
 // env opens devices for experiments.
 type env struct {
 	workers int
-	card    int    // ordinal of the GPU; -1: none
+	gpu     int    // ordinal of the GPU; -1: none
 	why     string // why there is no GPU
 }
 
 // Check returns a one-line error if the options are invalid. It does not look for the GPU.
 func (o Options) Check() error {
-	_, err := o.card()
+	_, err := o.gpu()
 	return err
 }
 
-// card returns the ordinal of the GPU in the options, -1 for the CPU only.
-func (o Options) card() (int, error) {
+// gpu returns the ordinal of the GPU in the options, -1 for the CPU only.
+func (o Options) gpu() (int, error) {
 	at, err := device.ParseName(o.Device)
 	if at.CPU {
 		return -1, nil
@@ -146,25 +146,25 @@ func (o Options) card() (int, error) {
 }
 
 func newEnv(o Options) (*env, error) {
-	card, err := o.card()
+	gpu, err := o.gpu()
 	if err != nil {
 		return nil, err
 	}
-	e := &env{workers: o.Workers, card: card}
-	if card < 0 {
+	e := &env{workers: o.Workers, gpu: gpu}
+	if gpu < 0 {
 		e.why = "needs a GPU: run it with --device cuda:0"
 		return e, nil
 	}
-	if err := probe(card); err != nil {
+	if err := probe(gpu); err != nil {
 		if o.Device != "auto" {
 			return nil, fmt.Errorf("device %s: %w", o.Device, err)
 		}
-		e.card, e.why = -1, "needs a GPU: "+err.Error()
+		e.gpu, e.why = -1, "needs a GPU: "+err.Error()
 	}
 	return e, nil
 }
 
-func probe(card int) error {
+func probe(gpu int) error {
 	driver, err := cu.Open()
 	if err != nil {
 		return err
@@ -173,8 +173,8 @@ func probe(card int) error {
 	if err != nil {
 		return err
 	}
-	if card >= len(devices) {
-		return fmt.Errorf("no GPU %d: the driver shows %d", card, len(devices))
+	if gpu >= len(devices) {
+		return fmt.Errorf("no GPU %d: the driver shows %d", gpu, len(devices))
 	}
 	return nil
 }
@@ -184,13 +184,13 @@ func (e *env) openCPU() (kernel.Device, error) {
 }
 
 func (e *env) openGPU(precision string) (kernel.Device, error) {
-	return device.Open(fmt.Sprintf("cuda:%d", e.card), device.Options{Precision: precision})
+	return device.Open(fmt.Sprintf("cuda:%d", e.gpu), device.Options{Precision: precision})
 }
 
 // everywhere calls f with the CPU and then with the GPU, if there is one, and their names.
 func (e *env) everywhere(ctx context.Context, precision string, f func(dev kernel.Device, name string) error) error {
 	open, names := []func() (kernel.Device, error){e.openCPU}, []string{"CPU"}
-	if e.card >= 0 {
+	if e.gpu >= 0 {
 		open, names = append(open, func() (kernel.Device, error) { return e.openGPU(precision) }), append(names, "GPU")
 	}
 	for i, name := range names {
@@ -208,9 +208,9 @@ func (e *env) everywhere(ctx context.Context, precision string, f func(dev kerne
 	return nil
 }
 
-// Run runs the experiments in order and calls tell with each result. A failure, also by a panic, is
-// the result of its experiment; the others still run. Only the end of ctx stops Run.
-func Run(ctx context.Context, list []Experiment, o Options, tell func(Result)) ([]Result, error) {
+// Run runs the experiments in order and calls each with every result. A failure, also by a panic,
+// is the result of its experiment; the others still run. Only the end of ctx stops Run.
+func Run(ctx context.Context, list []Experiment, o Options, each func(Result)) ([]Result, error) {
 	e, err := newEnv(o)
 	if err != nil {
 		return nil, err
@@ -223,7 +223,7 @@ func Run(ctx context.Context, list []Experiment, o Options, tell func(Result)) (
 		r := Result{Name: x.Name, Title: x.Title}
 		began := time.Now()
 		switch {
-		case x.GPU && e.card < 0:
+		case x.GPU && e.gpu < 0:
 			r.Needs = e.why
 		default:
 			if err := guard(func() error { return x.run(ctx, e, &r) }); err != nil {
@@ -235,7 +235,7 @@ func Run(ctx context.Context, list []Experiment, o Options, tell func(Result)) (
 		}
 		r.Seconds = time.Since(began).Seconds()
 		out = append(out, r)
-		tell(r)
+		each(r)
 	}
 	return out, nil
 }

@@ -172,13 +172,13 @@ func TestFailuresStayApart(t *testing.T) {
 		{Name: "card", GPU: true, run: func(context.Context, *env, *Result) error { t.Error("ran without a GPU"); return nil }},
 		{Name: "works", run: func(_ context.Context, _ *env, r *Result) error { ran = true; r.row("s", 1, "one"); return nil }},
 	}
-	told := 0
-	results, err := Run(context.Background(), list, Options{Device: "cpu"}, func(Result) { told++ })
+	calls := 0
+	results, err := Run(context.Background(), list, Options{Device: "cpu"}, func(Result) { calls++ })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !ran || told != 4 || results[0].Error != "no luck" || !strings.HasPrefix(results[1].Error, "panic: bang") || !strings.Contains(results[2].Needs, "needs a GPU") {
-		t.Errorf("ran %v, told %d: %+v", ran, told, results)
+	if !ran || calls != 4 || results[0].Error != "no luck" || !strings.HasPrefix(results[1].Error, "panic: bang") || !strings.Contains(results[2].Needs, "needs a GPU") {
+		t.Errorf("ran %v, told %d: %+v", ran, calls, results)
 	}
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -14,7 +14,7 @@ const batchWords = loadedRows * 164 * (6 + 2 + 1)
 // pageLocked copies a batch to the GPU from pageable and from page-locked memory, alone and with a
 // step of 12 ms.
 func pageLocked(ctx context.Context, e *env, r *Result) error {
-	return e.withCard(func(c *card) error {
+	return e.withGPU(func(c *gpu) error {
 		var p *pipeline
 		var locked []float32
 		paged := make([]float32, batchWords)
@@ -93,7 +93,7 @@ const (
 
 // tensors adds to the vector of each token on the GPU, token by token or for all at once.
 type tensors struct {
-	c     *card
+	c     *gpu
 	n     int
 	host  []int32 // an index per token
 	index uint64
@@ -103,7 +103,7 @@ type tensors struct {
 }
 
 // newTensors must run inside do.
-func newTensors(c *card, n int) (*tensors, error) {
+func newTensors(c *gpu, n int) (*tensors, error) {
 	s, t := &setup{c: c}, &tensors{c: c, n: n, host: make([]int32, n)}
 	t.index, t.y = s.alloc(n), put(s, make([]float32, n*embedWidth))
 	for i := range n {
@@ -175,7 +175,7 @@ func (t *tensors) check() error {
 }
 
 func tensorsGPU(ctx context.Context, e *env, r *Result) error {
-	return e.withCard(func(c *card) error {
+	return e.withGPU(func(c *gpu) error {
 		times := map[int][]float64{}
 		for _, n := range []int{countedTensors, loopedTensors} {
 			var t *tensors

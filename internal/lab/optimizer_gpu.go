@@ -9,7 +9,7 @@ func optimizerGPU(ctx context.Context, e *env, r *Result) error {
 	if err != nil {
 		return err
 	}
-	return e.withCard(func(c *card) error {
+	return e.withGPU(func(c *gpu) error {
 		var each, flat, fused []*call
 		var one, many uint64
 		if err := c.do(func() error {
@@ -60,7 +60,7 @@ func (s *setup) passes(b [4]uint64, scaled uint64, at, n int) []*call {
 }
 
 // compareAdam runs both versions once and compares the weights. It must run inside do.
-func (c *card) compareAdam(n int, one, many uint64, fused, each []*call) error {
+func (c *gpu) compareAdam(n int, one, many uint64, fused, each []*call) error {
 	if err := launchAll(c.stream, fused); err != nil {
 		return err
 	}

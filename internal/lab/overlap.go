@@ -19,7 +19,7 @@ const stepWork = 22e-3
 
 // pipeline copies chunks to the GPU and processes each.
 type pipeline struct {
-	c       *card
+	c       *gpu
 	streams [2]cu.Stream
 	host    []float32
 	in, out [2]uint64
@@ -28,7 +28,7 @@ type pipeline struct {
 }
 
 // newPipeline must run inside do.
-func newPipeline(c *card) (*pipeline, error) {
+func newPipeline(c *gpu) (*pipeline, error) {
 	p := &pipeline{c: c, streams: [2]cu.Stream{c.stream}}
 	var err error
 	if p.streams[1], err = c.newStream(); err != nil {
@@ -123,7 +123,7 @@ func (p *pipeline) step(overlapped bool) error {
 }
 
 func overlap(ctx context.Context, e *env, r *Result) error {
-	return e.withCard(func(c *card) error {
+	return e.withGPU(func(c *gpu) error {
 		var p *pipeline
 		if err := c.do(func() (err error) { p, err = newPipeline(c); return err }); err != nil {
 			return err

@@ -42,12 +42,12 @@ func (p Page) Write(w io.Writer, results []Result, picture func(name string) str
 	b.WriteString("\n")
 	for _, r := range reports {
 		text := fmt.Sprintf("**Report %s.** %s", r.name, r.says)
-		if said := tally(results, r.name); said != "" {
+		if said := countVerdicts(results, r.name); said != "" {
 			text += " " + said
 		}
 		paragraph(&b, "- ", text)
 	}
-	paragraph(&b, "\n", tally(results, ""))
+	paragraph(&b, "\n", countVerdicts(results, ""))
 	fmt.Fprintf(&b, "\nThe page is made by\n`%s`\nand by nothing else: every verdict is computed from the numbers of that run.\n", p.Command)
 	b.WriteString("\n## Verdicts\n\n| report | claim | measured | verdict | experiment |\n| --- | --- | --- | --- | --- |\n")
 	for _, r := range results {
@@ -113,9 +113,9 @@ func paragraph(b *strings.Builder, mark, text string) {
 	b.WriteByte('\n')
 }
 
-// tally counts the verdicts on a report's claims, or on all claims for "". It returns "" if there
-// are none.
-func tally(results []Result, report string) string {
+// countVerdicts counts the verdicts on a report's claims, or on all claims for "". It returns "" if
+// there are none.
+func countVerdicts(results []Result, report string) string {
 	counts, claims, silent := map[Verdict]int{}, 0, 0
 	for _, r := range results {
 		for _, f := range r.Claims {

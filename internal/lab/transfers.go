@@ -12,7 +12,7 @@ func transfers(ctx context.Context, e *env, r *Result) error {
 	if err != nil {
 		return err
 	}
-	return e.withCard(func(c *card) error {
+	return e.withGPU(func(c *gpu) error {
 		m, err := newMatrices(c, work)
 		if err != nil {
 			return err
@@ -45,14 +45,14 @@ func transfers(ctx context.Context, e *env, r *Result) error {
 
 // matrices holds a batch's distance matrices in host and device memory.
 type matrices struct {
-	c             *card
+	c             *gpu
 	size          int // elements of a matrix
 	paged, locked []float32
 	at            uint64
 	made          *call // computes them on the GPU
 }
 
-func newMatrices(c *card, work *routes) (*matrices, error) {
+func newMatrices(c *gpu, work *routes) (*matrices, error) {
 	m := &matrices{c: c, size: work.nodes * work.nodes, paged: slices.Clone(work.dist)}
 	err := c.do(func() (err error) {
 		if m.locked, err = c.pinned(len(work.dist)); err != nil {

@@ -92,8 +92,8 @@ func TestCountsArePerStep(t *testing.T) {
 	}
 }
 
-// TestMeasureTellsOfTheDevice: the device's figures are in the ledger.
-func TestMeasureTellsOfTheDevice(t *testing.T) {
+// TestMeasureReportsTheDevice: the device's figures are in the ledger.
+func TestMeasureReportsTheDevice(t *testing.T) {
 	dev := &stubDevice{}
 	s := &stub{counters: &dev.counters, wall: []time.Duration{time.Second}, plain: []time.Duration{800 * time.Millisecond}}
 	l, err := Measure(t.Context(), dev, s, &kernel.Program{}, 10, nil)

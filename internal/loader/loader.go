@@ -54,18 +54,18 @@ type Loader struct {
 	done  chan struct{}  // closed by Close
 	pool  sync.WaitGroup // the workers
 
-	mu      sync.Mutex // guards all fields below
-	work    sync.Cond  // signals a range to claim, or the end of work
-	open    []batch    // a ring: batch k is open[k % len]
-	opened  uint64     // number of batches that were begun
-	handed  uint64     // number of batches that Next returned; later ones are open
-	free    []*kernel.Slab
-	lent    []bool // by index in Options.Slabs: the trainer has the slab
-	waiting bool   // Next waits for a batch
-	failed  bool   // a range failed: no more are claimed
-	told    bool   // Next has returned that error
-	closed  bool
-	books   books
+	mu        sync.Mutex // guards all fields below
+	work      sync.Cond  // signals a range to claim, or the end of work
+	open      []batch    // a ring: batch k is open[k % len]
+	opened    uint64     // number of batches that were begun
+	handed    uint64     // number of batches that Next returned; later ones are open
+	free      []*kernel.Slab
+	lent      []bool // by index in Options.Slabs: the trainer has the slab
+	waiting   bool   // Next waits for a batch
+	failed    bool   // a range failed: no more are claimed
+	reported  bool   // Next has returned that error
+	closed    bool
+	timeStats timeStats
 }
 
 // batch is a batch that is being filled or waits for Next.
@@ -90,7 +90,7 @@ func start(o Options) *Loader {
 		o.Stride = o.Batch
 	}
 	l := &Loader{options: o, own: make([][]int32, len(o.Row)), span: o.span(), ready: make(chan struct{}, 1), done: make(chan struct{}),
-		open: make([]batch, len(o.Slabs)), free: slices.Clone(o.Slabs), lent: make([]bool, len(o.Slabs)), books: newBooks(o)}
+		open: make([]batch, len(o.Slabs)), free: slices.Clone(o.Slabs), lent: make([]bool, len(o.Slabs)), timeStats: newTimeStats(o)}
 	l.work.L = &l.mu
 	for range o.Workers {
 		l.pool.Go(l.collate)
@@ -133,7 +133,7 @@ func (l *Loader) Next(ctx context.Context) (*kernel.Slab, error) {
 	if !l.closed && !l.complete(l.handed) {
 		began := time.Now()
 		err := l.await(ctx)
-		l.books.waited += time.Since(began)
+		l.timeStats.waited += time.Since(began)
 		if err != nil {
 			return nil, err
 		}
@@ -142,11 +142,11 @@ func (l *Loader) Next(ctx context.Context) (*kernel.Slab, error) {
 	case l.closed:
 		return nil, ErrClosed
 	case front.err != nil:
-		l.told = true
+		l.reported = true
 		return nil, front.err
 	}
 	l.handed++
-	l.books.ready[depth]++
+	l.timeStats.ready[depth]++
 	s := front.slab
 	l.lent[slices.Index(l.options.Slabs, s)] = true
 	l.work.Broadcast()
@@ -231,9 +231,9 @@ func (l *Loader) Close() error {
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for k := l.handed; k < l.opened && !l.told; k++ {
+	for k := l.handed; k < l.opened && !l.reported; k++ {
 		if err := l.open[k%uint64(len(l.open))].err; err != nil {
-			l.told = true
+			l.reported = true
 			return err
 		}
 	}

@@ -157,7 +157,7 @@ func TestBackpressure(t *testing.T) {
 func settled(l *Loader, workers int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.books.held == workers && (workers == 0 || !l.mayClaim())
+	return l.timeStats.held == workers && (workers == 0 || !l.mayClaim())
 }
 
 func TestTheFirstBadRowIsNamed(t *testing.T) {
@@ -196,7 +196,7 @@ func TestTheFirstBadRowIsNamed(t *testing.T) {
 	})
 }
 
-func TestCloseTellsWhatNextHasNot(t *testing.T) {
+func TestCloseReturnsWhatNextHasNot(t *testing.T) {
 	l := watched(testOptions(2, 2, 2, 64, 0), func(uint64) { panic("no luck") })
 	for !failed(l) {
 		runtime.Gosched()
@@ -242,7 +242,7 @@ const patience = 2 * time.Minute
 func waiting(l *Loader) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.books.held
+	return l.timeStats.held
 }
 
 func failed(l *Loader) bool {

@@ -27,8 +27,8 @@ func (s Stats) MeanReady() float64 {
 func (l *Loader) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.books.turn(0, 0)
-	s := Stats{Batches: l.handed, Waited: l.books.waited, Worked: l.books.worked, Blocked: l.books.blocked, Ready: slices.Clone(l.books.ready)}
+	l.timeStats.turn(0, 0)
+	s := Stats{Batches: l.handed, Waited: l.timeStats.waited, Worked: l.timeStats.worked, Blocked: l.timeStats.blocked, Ready: slices.Clone(l.timeStats.ready)}
 	if l.options.Workers == 0 {
 		s.Worked = s.Waited
 	}
@@ -39,5 +39,5 @@ func (l *Loader) Stats() Stats {
 func (l *Loader) Waited() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.books.waited
+	return l.timeStats.waited
 }

@@ -16,14 +16,14 @@ import (
 func (l *Loader) collate() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.books.turn(1, 0)
-	defer l.books.turn(-1, 0)
+	l.timeStats.turn(1, 0)
+	defer l.timeStats.turn(-1, 0)
 	row := make([][]int32, len(l.options.Row))
 	for {
 		for !l.idle() && !l.mayClaim() {
-			l.books.turn(-1, 1)
+			l.timeStats.turn(-1, 1)
 			l.work.Wait()
-			l.books.turn(1, -1)
+			l.timeStats.turn(1, -1)
 		}
 		if l.idle() {
 			return
@@ -98,9 +98,9 @@ func (l *Loader) fill(row [][]int32, s *kernel.Slab, first uint64, from, to int)
 	return r, nil
 }
 
-// books measures the time of the trainer and the workers. Every moment of every worker counts once,
-// as work or as blocked.
-type books struct {
+// timeStats measures the time of the trainer and the workers. Every moment of every worker counts
+// once, as work or as blocked.
+type timeStats struct {
 	waited          time.Duration // by the trainer, in Next
 	worked, blocked time.Duration // summed over workers, up to `until`
 	busy, held      int           // number of workers in each state
@@ -108,14 +108,14 @@ type books struct {
 	ready           []int64 // calls of Next, by the number of ready batches
 }
 
-// newBooks returns zero times. ready has an entry for one batch even if none is made ahead: a call
-// of Next that was cancelled leaves one.
-func newBooks(o Options) books {
-	return books{until: time.Now(), ready: make([]int64, 1+max(1, min(o.Depth, len(o.Slabs))))}
+// newTimeStats returns zero times. ready has an entry for one batch even if none is made ahead: a
+// call of Next that was cancelled leaves one.
+func newTimeStats(o Options) timeStats {
+	return timeStats{until: time.Now(), ready: make([]int64, 1+max(1, min(o.Depth, len(o.Slabs))))}
 }
 
 // turn adds the time since the last call and changes the numbers of busy and of held workers.
-func (b *books) turn(busy, held int) {
+func (b *timeStats) turn(busy, held int) {
 	at := time.Now()
 	b.worked += time.Duration(b.busy) * at.Sub(b.until)
 	b.blocked += time.Duration(b.held) * at.Sub(b.until)

@@ -49,12 +49,12 @@ func (m *Recurrent) Record(p *plan.Plan, index, measured, state *kernel.Tensor, 
 	w := func(i int) *kernel.Tensor { return p.Weight(0, i) }
 	x := p.Wide(p.Embed("embed", index, w(m.table)), m.inputs)
 	x = p.LinearGELU("input", x, w(m.w1), w(m.b1))
-	var beside *kernel.Tensor
+	var numbers *kernel.Tensor
 	if measured != nil {
-		beside = p.LinearGELU("measured", measured, w(m.wm), w(m.bm))
-		beside = p.Linear("gru.measured", beside, w(m.wn), nil, nil)
+		numbers = p.LinearGELU("measured", measured, w(m.wm), w(m.bm))
+		numbers = p.Linear("gru.measured", numbers, w(m.wn), nil, nil)
 	}
-	x = p.Linear("gru.in", x, w(m.wx), w(m.bx), beside)
+	x = p.Linear("gru.in", x, w(m.wx), w(m.bx), numbers)
 	x = p.GRU("gru", x, w(m.wh), w(m.bh), state, carry)
 	return p.Linear("out", x, w(m.wo), w(m.bo), nil)
 }

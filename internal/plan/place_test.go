@@ -103,8 +103,8 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 // name.
 func TestReadingBeforeWriting(t *testing.T) {
 	defer func() {
-		if told := fmt.Sprint(recover()); !strings.Contains(told, "toucher reads x before anything wrote it") {
-			t.Errorf("told %q", told)
+		if message := fmt.Sprint(recover()); !strings.Contains(message, "toucher reads x before anything wrote it") {
+			t.Errorf("told %q", message)
 		}
 	}()
 	p := New("odd", reference.New[float32](1), 1, 1, nil)

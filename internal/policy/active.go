@@ -47,7 +47,7 @@ type activeSearch struct {
 
 	flat, zeros, embeddings, lengths []float32
 	actions, best                    []int32
-	kept                             []*keptJoin // by problem; empty unless routes are recombined
+	kept                             []*searchRecombiner // by problem; empty unless routes are recombined
 }
 
 // activeBytes limits the memory of a batch's embeddings, with their gradients and moments.
@@ -72,7 +72,7 @@ func newActive(p *Policy, s *batch, d Decode, seed uint64) (a *activeSearch, err
 	if a.store, err = run.NewStore(p.dev, &a.layout, true); err != nil {
 		return nil, err
 	}
-	if a.runner, err = run.CompileBeside(d.instead(s.n), routeBytes(rows, s.starts, s.steps), pl, p.dev, a.store, p.store); err != nil {
+	if a.runner, err = run.CompileWithHost(d.instead(s.n), routeBytes(rows, s.starts, s.steps), pl, p.dev, a.store, p.store); err != nil {
 		return nil, errors.Join(err, a.store.Close())
 	}
 	index := make([]int32, rows*nodes)
@@ -125,7 +125,7 @@ func (a *activeSearch) record(p *Policy, s *batch, d Decode, seed uint64) *plan.
 
 // search improves the batch's first routes, for the given number of iterations or until a time. If
 // ctx ends, it stops, and the routes found so far stay in out.
-func (a *activeSearch) search(ctx context.Context, s *batch, problems []*vrp.Problem, out []Routed, first uint64, until time.Time, tell func(share float64)) error {
+func (a *activeSearch) search(ctx context.Context, s *batch, problems []*vrp.Problem, out []Routed, first uint64, until time.Time, report func(share float64)) error {
 	if err := a.begin(s); err != nil {
 		return err
 	}
@@ -157,12 +157,12 @@ func (a *activeSearch) search(ctx context.Context, s *batch, problems []*vrp.Pro
 			return err
 		}
 		done = k
-		if tell != nil {
+		if report != nil {
 			share := float64(k) / float64(total)
 			if !until.IsZero() {
 				share = max(share, float64(time.Since(begun))/float64(until.Sub(begun)))
 			}
-			tell(min(1, share))
+			report(min(1, share))
 		}
 	}
 	a.finish(s, problems, out)
@@ -251,9 +251,9 @@ func (a *activeSearch) keep(s *batch, problems []*vrp.Problem, out []Routed) {
 		return
 	}
 	each := s.sym * s.starts
-	a.kept = make([]*keptJoin, len(problems))
+	a.kept = make([]*searchRecombiner, len(problems))
 	eachRow(len(problems), func(i int) bool {
-		a.kept[i] = newKeptJoin(problems[i], out[i].Solution, s.actions[i*each*s.steps:][:each*s.steps], each)
+		a.kept[i] = newSearchRecombiner(problems[i], out[i].Solution, s.actions[i*each*s.steps:][:each*s.steps], each)
 		return false
 	})
 }

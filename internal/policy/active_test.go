@@ -216,17 +216,17 @@ func TestActiveEnds(t *testing.T) {
 	for _, name := range []string{"eas", "eas:9"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		told := 0
+		calls := 0
 		_, cost, err := p.SolveWithin(ctx, prob, parsed(t, name), 0, func(share float64) {
-			if told++; told == 3 {
+			if calls++; calls == 3 {
 				cancel()
 			}
-			if total := map[string]float64{"eas": activeIterations, "eas:9": 9}[name]; math.Abs(share-float64(told)/total) > 1e-9 {
-				t.Errorf("%s: %g is done after %d iterations", name, share, told)
+			if total := map[string]float64{"eas": activeIterations, "eas:9": 9}[name]; math.Abs(share-float64(calls)/total) > 1e-9 {
+				t.Errorf("%s: %g is done after %d iterations", name, share, calls)
 			}
 		})
-		if err != nil || cost != three || told != 3 {
-			t.Errorf("%s, interrupted after %d iterations: %g, %v; three cost %g", name, told, cost, err, three)
+		if err != nil || cost != three || calls != 3 {
+			t.Errorf("%s, interrupted after %d iterations: %g, %v; three cost %g", name, calls, cost, err, three)
 		}
 	}
 

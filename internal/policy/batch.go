@@ -65,7 +65,7 @@ func newBatch(p *Policy, n int, capacity int32, size int, d Decode, seed uint64)
 	}
 	s.routes = recordRoutes(pl, p.model, s.decoder, d, n, seed)
 	var err error
-	if s.runner, err = run.CompileBeside(d.instead(n), routeBytes(rows, s.starts, s.steps), pl, p.dev, p.store); err != nil {
+	if s.runner, err = run.CompileWithHost(d.instead(n), routeBytes(rows, s.starts, s.steps), pl, p.dev, p.store); err != nil {
 		return nil, err
 	}
 	if err := s.runner.SetControl(evalControl(d.temperature(p.Config.Inference.DefaultTemperature))); err != nil {
@@ -128,7 +128,7 @@ func (s *batch) decode(ctx context.Context, problems []*vrp.Problem, out []Route
 func (s *batch) takeAll(problems []*vrp.Problem, out []Routed, actions []int32, lengths []float32, of []bool) error {
 	take := (*Routed).takeBest
 	if s.join {
-		take = (*Routed).takeJoined
+		take = (*Routed).takeRecombined
 	}
 	return s.takeEach(problems, actions, lengths, of, func(i int, actions []int32, lengths []float32) ([]int32, error) {
 		return take(&out[i], problems[i], actions, lengths)

@@ -61,7 +61,7 @@ func newBeam(p *Policy, s *batch, d Decode) (*beamSearch, error) {
 		Pointer: pl.Rows("pointer", pl.B(), nodes, width), Graph: pl.Rows("graph", pl.B(), width)})
 	b.routes = pl.Rollout("routes", b.given, plan.RolloutSpec{Choice: kernel.Extend, Starts: b.slots, MaxStep: s.steps, Keep: true}, rng.Actions)
 	var err error
-	if b.runner, err = run.CompileBeside("--decode pomo, which keeps no beam", routeBytes(rows, b.slots, s.steps), pl, p.dev, p.store); err != nil {
+	if b.runner, err = run.CompileWithHost("--decode pomo, which keeps no beam", routeBytes(rows, b.slots, s.steps), pl, p.dev, p.store); err != nil {
 		return nil, err
 	}
 	flat := make([]float32, p.model.Layout().Len)

@@ -26,7 +26,7 @@ type Decode struct {
 	// Iterations is 0, for activeIterations, or as long as the time limit allows.
 	Active     bool
 	Iterations int
-	Join       bool // recombine routes of different solutions (joined.go)
+	Join       bool // recombine routes of different solutions (recombine.go)
 }
 
 // Draws reports whether routes depend on a seed.
@@ -64,15 +64,15 @@ func DecodeFor(c *config.Config, n int) Decode {
 // Thorough is DecodeFor without a limit of time.
 func Thorough(c *config.Config, n int) Decode { return Decode{Starts: true, Symmetries: 8}.suits(c, n) }
 
-// sureOf times the number of customers in training is the largest size for which sampled routes are
-// better than the most likely ones. For cvrp20 with pomo8 they are 0.40 % shorter at 25 customers,
-// 0.45 % at 35, 0.28 % at 40, and 0.2 % longer at 50.
-const sureOf = 2
+// samplingLimit times the number of customers in training is the largest size for which sampled
+// routes are better than the most likely ones. For cvrp20 with pomo8 they are 0.40 % shorter at 25
+// customers, 0.45 % at 35, 0.28 % at 40, and 0.2 % longer at 50.
+const samplingLimit = 2
 
 // suits returns d for problems of n customers as a policy with these settings was trained for it: a
 // policy with viewed starts samples its routes.
 func (d Decode) suits(c *config.Config, n int) Decode {
-	if c.Model.StartViews && d.Starts && float64(n) <= sureOf*float64(c.Problem.NumCustomers()) {
+	if c.Model.StartViews && d.Starts && float64(n) <= samplingLimit*float64(c.Problem.NumCustomers()) {
 		d.Drawn, d.Temperature = true, 1
 	}
 	return d

@@ -94,7 +94,7 @@ func NewEvaluator(dev kernel.Device, m *model.Network, store kernel.Store, o Eva
 	in := RecordInstances(p, o.Source, sym, [2]int{})
 	e.routes = recordRoutes(p, m, m.Encode(p, 0, in, false), o.Decode, n, o.Source.Seed)
 	var err error
-	if e.runner, err = run.CompileBeside(o.Decode.fewer(n), routeBytes(e.rows, e.starts, e.steps), p, dev, store); err != nil {
+	if e.runner, err = run.CompileWithHost(o.Decode.fewer(n), routeBytes(e.rows, e.starts, e.steps), p, dev, store); err != nil {
 		return nil, err
 	}
 	if err := e.runner.SetControl(evalControl(o.Decode.temperature(o.Temperature))); err != nil {

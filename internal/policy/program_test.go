@@ -11,9 +11,9 @@ import (
 	"haul/internal/run/runtest"
 )
 
-// TestDecoderIsToldTheSettings: every program of a policy, also the beam's, adds distances and
+// TestDecoderHasTheSettings: every program of a policy, also the beam's, adds distances and
 // pairs to the scores if and only if the settings say so.
-func TestDecoderIsToldTheSettings(t *testing.T) {
+func TestDecoderHasTheSettings(t *testing.T) {
 	for _, asked := range []bool{true, false} {
 		var sets []string
 		if asked {

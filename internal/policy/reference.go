@@ -148,15 +148,15 @@ func SharedReference(ctx context.Context, w *comm.World, src vrp.Source, count, 
 
 // solveReferences solves len(out) instances, beginning with number first.
 func solveReferences(ctx context.Context, src vrp.Source, first int, out []float64, method string, workers int, within time.Duration, note func(string)) error {
-	tell := progressNotes(note, fmt.Sprintf("solving %d instances of %d customers (%s), once", len(out), src.N, method), len(out))
+	report := progressNotes(note, fmt.Sprintf("solving %d instances of %d customers (%s), once", len(out), src.N, method), len(out))
 	if method == Optimum {
-		return vrp.OptimalCosts(ctx, src, uint64(first), len(out), workers, out, tell)
+		return vrp.OptimalCosts(ctx, src, uint64(first), len(out), workers, out, report)
 	}
 	var until time.Time
 	if within > 0 {
 		until = time.Now().Add(within)
 	}
-	return searchCosts(ctx, src, first, workers, until, out, tell, note)
+	return searchCosts(ctx, src, first, workers, until, out, report, note)
 }
 
 // keep caches a complete set of costs, and reports by a note if costs are missing.

@@ -55,17 +55,17 @@ func TestReferencesOfALimitedRun(t *testing.T) {
 	runtest.Folder(t)
 	src := SourceOf(tiny(t), rng.ValidInstances)
 	src.N = 14
-	var told []string
-	note := func(s string) { told = append(told, s) }
+	var calls []string
+	note := func(s string) { calls = append(calls, s) }
 	few, err := SharedReference(t.Context(), nil, src, 20, 1, 1, note)
-	if err != nil || few.Known() != 2 || len(told) != 1 || !strings.HasPrefix(told[0], "2 of 20 reference costs are known") {
-		t.Fatalf("%+v, %q, %v", few, told, err)
+	if err != nil || few.Known() != 2 || len(calls) != 1 || !strings.HasPrefix(calls[0], "2 of 20 reference costs are known") {
+		t.Fatalf("%+v, %q, %v", few, calls, err)
 	}
 	all, err := SharedReference(t.Context(), nil, src, 20, 1, 0, note)
 	// a slow machine also gets notes with the remaining time
-	partly := slices.DeleteFunc(slices.Clone(told), func(s string) bool { return !strings.Contains(s, "are known") })
+	partly := slices.DeleteFunc(slices.Clone(calls), func(s string) bool { return !strings.Contains(s, "are known") })
 	if err != nil || all.Known() != 20 || len(partly) != 1 {
-		t.Fatalf("some of a set were taken for all of it: %+v, %q, %v", all, told, err)
+		t.Fatalf("some of a set were taken for all of it: %+v, %q, %v", all, calls, err)
 	}
 	lengths := slices.Clone(all.Costs)
 	for i := range lengths {

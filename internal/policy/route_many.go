@@ -51,7 +51,7 @@ func (p *Policy) RouteMany(ctx context.Context, problems []*vrp.Problem, o ManyO
 	done := 0
 	for _, k := range kinds {
 		g := &group{policy: p, o: o, n: k.n, capacity: k.capacity, deadline: time.Duration(float64(o.Time) * work[k] / total)}
-		g.tell = func(more int) {
+		g.report = func(more int) {
 			if o.Progress != nil {
 				o.Progress(done + more)
 			}
@@ -84,7 +84,7 @@ type group struct {
 	problems []*vrp.Problem
 	index    []int
 	deadline time.Duration  // time limit of the group; 0: none
-	tell     func(more int) // reports problems that are partly routed
+	report   func(more int) // reports problems that are partly routed
 }
 
 // route calls take with each problem's routes as soon as they are final.
@@ -122,7 +122,7 @@ func (g *group) route(ctx context.Context, take func(i int, r Routed)) (err erro
 			until := time.Duration(float64(g.deadline) * float64(at+len(some)) / float64(len(g.problems)))
 			s.within = max(1, until-time.Since(start))
 		}
-		s.tell = func(share float64) { g.tell(int(share * float64(len(some)))) }
+		s.report = func(share float64) { g.report(int(share * float64(len(some)))) }
 		if err := s.improve(ctx, some, out, first); err != nil {
 			return err
 		}

@@ -44,8 +44,8 @@ func (r *Routed) take(prob *vrp.Problem, actions []int32, lengths []float32) err
 	return err
 }
 
-// takeJoined is takeBest for the recombination of the solutions with the previous best.
-func (r *Routed) takeJoined(prob *vrp.Problem, actions []int32, lengths []float32) ([]int32, error) {
+// takeRecombined is takeBest for the recombination of the solutions with the previous best.
+func (r *Routed) takeRecombined(prob *vrp.Problem, actions []int32, lengths []float32) ([]int32, error) {
 	before := r.Solution
 	taken, err := r.takeBest(prob, actions, lengths)
 	if err != nil {
@@ -59,7 +59,7 @@ func (r *Routed) takeJoined(prob *vrp.Problem, actions []int32, lengths []float3
 	if before.Routes != nil {
 		tours = append(tours, prob.Visits(before))
 	}
-	if better, ok := r.takeSolution(prob, newJoiner(prob).join(tours), steps); ok {
+	if better, ok := r.takeSolution(prob, newRecombiner(prob).join(tours), steps); ok {
 		return better, nil
 	}
 	return taken, nil

@@ -18,7 +18,7 @@ type Stepper struct {
 	active *activeSearch // nil: no active search
 
 	within time.Duration       // time limit of an active search; 0: its iterations are the limit
-	tell   func(share float64) // receives the fraction of the search that is done; may be nil
+	report func(share float64) // receives the fraction of the search that is done; may be nil
 }
 
 // Prepare compiles the program for problems of n customers with one capacity.
@@ -72,7 +72,7 @@ func (p *Policy) Solve(ctx context.Context, prob *vrp.Problem, d Decode) (vrp.So
 // SolveWithin is Solve with a time limit for active search; 0: none. The search ends at the limit,
 // after its iterations or with ctx, and returns the best solution so far. tell receives the
 // fraction that is done and may be nil. Other decoders return an error if ctx ends.
-func (p *Policy) SolveWithin(ctx context.Context, prob *vrp.Problem, d Decode, within time.Duration, tell func(share float64)) (vrp.Solution, float64, error) {
+func (p *Policy) SolveWithin(ctx context.Context, prob *vrp.Problem, d Decode, within time.Duration, report func(share float64)) (vrp.Solution, float64, error) {
 	if err := p.takes(prob); err != nil {
 		return vrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
 	}
@@ -80,7 +80,7 @@ func (p *Policy) SolveWithin(ctx context.Context, prob *vrp.Problem, d Decode, w
 	if err != nil {
 		return vrp.Solution{}, 0, fmt.Errorf("solve %s with a policy: %w", prob.Name, err)
 	}
-	s.within, s.tell = within, tell
+	s.within, s.report = within, report
 	sol, cost, err := s.Solve(ctx, prob)
 	if err = errors.Join(err, s.Close()); err != nil {
 		return vrp.Solution{}, 0, err
@@ -134,7 +134,7 @@ func (s *Stepper) improve(ctx context.Context, problems []*vrp.Problem, out []Ro
 		if s.within > 0 {
 			until = begun.Add(s.within)
 		}
-		return s.active.search(ctx, s.batch, problems, out, first, until, s.tell)
+		return s.active.search(ctx, s.batch, problems, out, first, until, s.report)
 	}
 	return nil
 }

@@ -49,8 +49,8 @@ func (f *Folder) Start(i *Info) {
 			continue
 		}
 		k.file = file
-		if missing := t.Told - len(rows); missing > 0 {
-			f.note(fmt.Sprintf("%s: %s are missing of %d that the run has written: the file was cut short; it goes on from here", f.path(t.File), Plural(int64(missing), "row"), t.Told))
+		if missing := t.Recorded - len(rows); missing > 0 {
+			f.note(fmt.Sprintf("%s: %s are missing of %d that the run has written: the file was cut short; it goes on from here", f.path(t.File), Plural(int64(missing), "row"), t.Recorded))
 		}
 		for _, row := range rows {
 			i.View.Add(&Record{Kind: t.Kind, At: k.at(row), Row: row}, true)

@@ -16,7 +16,7 @@ func TestFolderKeepsTheRecord(t *testing.T) {
 	i, v := infoOf(dir)
 	f.Start(i)
 	for e := 1; e <= 3; e++ {
-		tell(f, v, e)
+		send(f, v, e)
 	}
 	f.Record(&Record{Kind: "gossip", Row: 3}) // without a table: not stored
 	f.Done(endingOf(dir))
@@ -37,7 +37,7 @@ func TestFolderKeepsTheRecord(t *testing.T) {
 	if len(v.rows) != 2 || v.past != 2 || v.rows[1].Epoch != 2 {
 		t.Errorf("the view has heard of %d rows, %d of them past; want 2", len(v.rows), v.past)
 	}
-	tell(g, v, 3)
+	send(g, v, 3)
 	if err := g.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -65,8 +65,8 @@ func TestFolderThatCannotBeWritten(t *testing.T) {
 	f := NewFolder(func(s string) { notes = append(notes, s) })
 	i, v := infoOf(dir)
 	f.Start(i)
-	tell(f, v, 1)
-	tell(f, v, 2)
+	send(f, v, 1)
+	send(f, v, 2)
 	err := f.Close()
 	if err == nil || !strings.Contains(err.Error(), sampleFile) || !strings.Contains(err.Error(), "curves.png") || !strings.Contains(err.Error(), "checkpoints are whole") {
 		t.Errorf("error is %v", err)
@@ -166,7 +166,7 @@ func TestRowsThatAreMissingAreSaid(t *testing.T) {
 		i, v := infoOf(dir)
 		f.Start(i)
 		for e := 1; e <= 3; e++ {
-			tell(f, v, e)
+			send(f, v, e)
 		}
 		if err := f.Close(); err != nil {
 			t.Fatal(err)
@@ -186,9 +186,9 @@ func TestRowsThatAreMissingAreSaid(t *testing.T) {
 		var notes []string
 		g := NewFolder(func(s string) { notes = append(notes, s) })
 		i, v = infoOf(dir)
-		i.Resumed, i.At, i.Tables[0].Told = true, 3, 3
+		i.Resumed, i.At, i.Tables[0].Recorded = true, 3, 3
 		g.Start(i)
-		tell(g, v, 4)
+		send(g, v, 4)
 		if err := g.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +207,7 @@ func TestResultIsKept(t *testing.T) {
 	f := NewFolder(func(s string) { t.Errorf("noted %q", s) })
 	i, v := infoOf(dir)
 	f.Start(i)
-	tell(f, v, 1)
+	send(f, v, 1)
 	f.Done(&Ending{Row: &struct {
 		Gap float64 `json:"test_gap" tb:"test/gap"`
 	}{0.055}})
@@ -239,7 +239,7 @@ func TestWordsAfterTheEnd(t *testing.T) {
 	i, v := infoOf(dir)
 	i.Last = filepath.Join(dir, "last.safetensors")
 	f.Start(i)
-	tell(f, v, 1)
+	send(f, v, 1)
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func TestTheLiveLineKeepsWhatMatters(t *testing.T) {
 		var words bytes.Buffer
 		term := &Terminal{Screen: Screen{Words: &words, Live: true, Width: func() int { return width }}}
 		term.Start(i)
-		tell(term, v, 1)
+		send(term, v, 1)
 		words.Reset()
 		term.Tick(Tick{Updates: 50, Total: 1000, PerSecond: 27})
 		line, _, _ := strings.Cut(words.String(), "\x1b[K")
@@ -69,7 +69,7 @@ func TestTheBannerWrapsAtWords(t *testing.T) {
 		term.Start(i)
 		term.Note(strings.Repeat("long work ", 10) + ": 10%")
 		term.Note(strings.Repeat("long work ", 10) + ": 60%")
-		tell(term, v, 1)
+		send(term, v, 1)
 		rows := screen(t, words.String(), width+1)
 		text := strings.Join(rows, "\n")
 		if strings.Contains(text, "10%") || !strings.Contains(text, "60%") || strings.Count(text, "long work") != 10 {

@@ -50,10 +50,10 @@ type Info struct {
 
 // Table describes a kind of record that is stored as a CSV file of the run folder.
 type Table struct {
-	Kind string
-	File string // path in the run folder
-	Row  any    // a pointer to an empty row; its tags csv and tb name columns and curves, in order
-	Told int    // number of records before a resumed run
+	Kind     string
+	File     string // path in the run folder
+	Row      any    // a pointer to an empty row; its tags csv and tb name columns and curves, in order
+	Recorded int    // number of records before a resumed run
 }
 
 // Tick is the progress of a run.

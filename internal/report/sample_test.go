@@ -75,7 +75,7 @@ func infoOf(dir string) (*Info, *sample) {
 }
 
 // tell reports an epoch as a run does: the view receives it first.
-func tell(l Listener, v *sample, epoch int) {
+func send(l Listener, v *sample, epoch int) {
 	r := &Record{Kind: "epoch", At: epoch, Row: rowOf(epoch)}
 	v.Add(r, false)
 	l.Record(r)

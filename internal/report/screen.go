@@ -60,13 +60,13 @@ func (t *Screen) bar(share float64) string {
 // Progress returns a function that shows how much of some work is done: as a bar on a terminal, or
 // as one line at the beginning for a pipe. Leave removes the bar.
 func (t *Screen) Progress(what string) func(done, all int) {
-	told := false
+	begun := false
 	return func(done, all int) {
 		switch {
 		case t.Live:
 			t.show([]string{fmt.Sprintf("%s %s %d of %d", what, t.bar(float64(done)/float64(all)), done, all)})
-		case !told:
-			told = true
+		case !begun:
+			begun = true
 			t.write(fmt.Sprintf("%s: %d", what, all))
 		}
 	}

@@ -60,7 +60,7 @@ func play(l Listener, epochs int) {
 	l.Note("solving 10000 instances of 2 customers (optimum), once: 60%")
 	for e := 1; e <= epochs; e++ {
 		l.Tick(Tick{Updates: 100*e - 50, Total: 1000, PerSecond: 27})
-		tell(l, v, e)
+		send(l, v, e)
 	}
 	l.Tick(Tick{Updates: 100*epochs + 50, Total: 1000, PerSecond: 27})
 }
@@ -158,9 +158,9 @@ func TestProgressIsABarOrALine(t *testing.T) {
 	} {
 		var b strings.Builder
 		s := Screen{Words: &b, Live: c.live, ASCII: true, Width: func() int { return 80 }}
-		tell := s.Progress("compiling")
-		tell(2, 4)
-		tell(4, 4)
+		send := s.Progress("compiling")
+		send(2, 4)
+		send(4, 4)
 		if !strings.HasPrefix(b.String(), c.want) || !c.live && b.String() != c.want {
 			t.Errorf("live %v: %q, want %q", c.live, b.String(), c.want)
 		}

@@ -66,7 +66,7 @@ func TestRowsReachTheDisk(t *testing.T) {
 	i, v := infoOf(dir)
 	f.Start(i)
 	for n := 1; n <= 3; n++ {
-		tell(f, v, n)
+		send(f, v, n)
 		path := filepath.Join(dir, filepath.FromSlash(sampleFile))
 		st, err := os.Stat(path)
 		if err != nil || onDisk[path] != st.Size() {

@@ -51,7 +51,7 @@ type Progress struct {
 	Seconds float64        `json:"seconds"`
 	Waited  float64        `json:"waited"` // part of Seconds in which the device waited for data from the host
 
-	Told map[string]int `json:"told"` // number of records so far, by kind
+	Recorded map[string]int `json:"told"` // number of records so far, by kind
 
 	Began []Past `json:"began,omitempty"` // earlier runs, oldest first; empty if the run began with its recipe's initial weights
 

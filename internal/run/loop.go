@@ -72,7 +72,7 @@ func (r *run) interval(ctx context.Context, end int) error {
 			return fmt.Errorf("%s: %w", r.trainer.Place(r.at.Updates), err)
 		}
 		r.at.Updates++
-		r.tellPace(1, time.Since(last))
+		r.reportPace(1, time.Since(last))
 		if now := time.Now(); now.Sub(tick) >= tickEvery {
 			tick = now
 			spent := now.Sub(began).Seconds()
@@ -129,10 +129,10 @@ func (r *run) endInterval(ctx context.Context) error {
 	// resume, but a row that was never written would stay missing.
 	for i := range out.Records {
 		rec := &out.Records[i]
-		if r.at.Told == nil {
-			r.at.Told = map[string]int{}
+		if r.at.Recorded == nil {
+			r.at.Recorded = map[string]int{}
 		}
-		r.at.Told[rec.Kind]++
+		r.at.Recorded[rec.Kind]++
 		r.view.Add(rec, false)
 		r.Listener.Record(rec)
 	}

@@ -19,12 +19,12 @@ type bounded interface {
 // into memory. The error advises key: a setting that determines the program's size, a flag with a
 // value that makes it smaller, or "" if only the model's size matters.
 func Compile(key string, p *plan.Plan, dev kernel.Device, sets ...kernel.Store) (kernel.Runner, error) {
-	return CompileBeside(key, 0, p, dev, sets...)
+	return CompileWithHost(key, 0, p, dev, sets...)
 }
 
-// CompileBeside is Compile for a caller that will also hold `host` bytes of host memory. They count
-// against the program's memory unless the device has separate memory.
-func CompileBeside(key string, host int64, p *plan.Plan, dev kernel.Device, sets ...kernel.Store) (kernel.Runner, error) {
+// CompileWithHost is Compile for a caller that will also hold `host` bytes of host memory. They
+// count against the program's memory unless the device has separate memory.
+func CompileWithHost(key string, host int64, p *plan.Plan, dev kernel.Device, sets ...kernel.Store) (kernel.Runner, error) {
 	prog := p.Program()
 	need := LeastMemory(dev, prog)
 	if _, apart := dev.(bounded); apart {
@@ -78,7 +78,7 @@ func LeastMemory(dev kernel.Device, prog *kernel.Program) int64 {
 			all, largest = Sum(all, t.TableBytes()), max(largest, t.TableBytes())
 		}
 	}
-	if _, card := dev.(bounded); card {
+	if _, separate := dev.(bounded); separate {
 		return Sum(n, Product(all, int64(prog.Batch)))
 	}
 	return Sum(n, Product(largest, int64(arenas)))

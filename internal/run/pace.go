@@ -21,17 +21,17 @@ const (
 type pace struct {
 	updates int
 	spent   time.Duration
-	told    bool
+	noted   bool
 }
 
 // add counts updates. It returns the note once it is due, else "".
 func (p *pace) add(updates int, spent time.Duration, left int, unit string) string {
 	p.updates += updates
 	p.spent += spent
-	if p.told || p.spent < paceAfter || p.updates == 0 {
+	if p.noted || p.spent < paceAfter || p.updates == 0 {
 		return ""
 	}
-	p.told = true
+	p.noted = true
 	seconds := p.spent.Seconds() / float64(p.updates) * float64(left)
 	if seconds < longRun.Seconds() {
 		return ""
@@ -39,8 +39,8 @@ func (p *pace) add(updates int, spent time.Duration, left int, unit string) stri
 	return fmt.Sprintf("at this pace the run takes %s more: fewer --%ss, a smaller model or batch, or a faster --device shorten it; Ctrl-C saves", report.Long(seconds), unit)
 }
 
-// tellPace adds updates to the pace and reports its note.
-func (r *run) tellPace(updates int, spent time.Duration) {
+// reportPace adds updates to the pace and reports its note.
+func (r *run) reportPace(updates int, spent time.Duration) {
 	if note := r.pace.add(updates, spent, r.trainer.Total()-r.at.Updates, r.Recipe.About().Unit); note != "" {
 		r.Listener.Note(note)
 	}

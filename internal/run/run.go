@@ -238,7 +238,7 @@ func (r *run) info() *report.Info {
 	}
 	r.trainer.Describe(i)
 	for k := range i.Tables {
-		i.Tables[k].Told = r.at.Told[i.Tables[k].Kind]
+		i.Tables[k].Recorded = r.at.Recorded[i.Tables[k].Kind]
 	}
 	return i
 }

@@ -99,15 +99,15 @@ func TestALockThatIsTaken(t *testing.T) {
 	}
 }
 
-// TestWhatPartsDoIsTold: the note names the setting and its effect on the device.
-func TestWhatPartsDoIsTold(t *testing.T) {
+// TestPartsAreNoted: the note names the setting and its effect on the device.
+func TestPartsAreNoted(t *testing.T) {
 	for _, c := range []struct {
 		parts, cuts, turns int
 		want               string
 	}{{1, 0, 0, ""}, {2, 2, 0, ""}, {2, 0, 0, "training.gradient_parts 2 has no effect on this device"}, {2, 0, 2, "training.gradient_parts 2 saves memory alone on this device"}} {
 		said := ""
 		s := &Setup{Note: func(text string) { said += text }}
-		s.TellParts("training.gradient_parts", c.parts, &kernel.Program{Turns: c.turns, Share: kernel.Share{Cuts: c.cuts}})
+		s.NoteParts("training.gradient_parts", c.parts, &kernel.Program{Turns: c.turns, Share: kernel.Share{Cuts: c.cuts}})
 		if !strings.HasPrefix(said, c.want) || c.want == "" && said != "" {
 			t.Errorf("%d parts in %d cuts and %d turns: %q", c.parts, c.cuts, c.turns, said)
 		}

@@ -35,21 +35,21 @@ var names = map[uint32]string{invalidValue: "CUDA_ERROR_INVALID_VALUE", outOfMem
 var entries = map[string]any{
 	"cuInit":             func(flags uint32) uintptr { return success },
 	"cuDriverGetVersion": func(v *int32) uintptr { *v = 12080; return success },
-	"cuDeviceGetCount":   func(n *int32) uintptr { *n = int32(len(here.cards)); return success },
+	"cuDeviceGetCount":   func(n *int32) uintptr { *n = int32(len(here.gpus)); return success },
 	"cuDeviceGet": func(d *int32, ordinal int32) uintptr {
-		if ordinal < 0 || int(ordinal) >= len(here.cards) {
+		if ordinal < 0 || int(ordinal) >= len(here.gpus) {
 			return invalidDevice
 		}
 		*d = ordinal
 		return success
 	},
 	"cuDeviceGetName": func(p *byte, n int32, d int32) uintptr {
-		copy(unsafe.Slice(p, n), here.cards[d].Name+"\x00")
+		copy(unsafe.Slice(p, n), here.gpus[d].Name+"\x00")
 		return success
 	},
-	"cuDeviceTotalMem_v2": func(n *uint64, d int32) uintptr { *n = uint64(here.cards[d].Memory); return success },
+	"cuDeviceTotalMem_v2": func(n *uint64, d int32) uintptr { *n = uint64(here.gpus[d].Memory); return success },
 	"cuDeviceGetAttribute": func(v *int32, number, d int32) uintptr {
-		c := &here.cards[d]
+		c := &here.gpus[d]
 		known := map[int32]int{13: 1 << 20, 16: c.Multiprocessors, 75: c.Major, 76: c.Minor, 97: c.Shared}
 		n, ok := known[number]
 		if !ok {
@@ -60,7 +60,7 @@ var entries = map[string]any{
 	},
 	"cuGetErrorName":               func(code uint32, text *uintptr) uintptr { return words(text, names[code]) },
 	"cuGetErrorString":             func(code uint32, text *uintptr) uintptr { return words(text, detail(code)) },
-	"cuDevicePrimaryCtxRetain":     func(c *uintptr, d int32) uintptr { *c = here.add(context{&here.cards[d]}); return success },
+	"cuDevicePrimaryCtxRetain":     func(c *uintptr, d int32) uintptr { *c = here.add(context{&here.gpus[d]}); return success },
 	"cuDevicePrimaryCtxRelease_v2": func(d int32) uintptr { return success },
 	"cuCtxSetCurrent":              func(c uintptr) uintptr { return success },
 	"cuCtxGetStreamPriorityRange":  func(least, greatest *int32) uintptr { *least, *greatest = 0, -5; return success },
@@ -123,7 +123,7 @@ var entries = map[string]any{
 }
 
 type (
-	context struct{ card *Card }
+	context struct{ gpu *GPU }
 	stream  struct{}
 	event   struct{}
 )

@@ -42,9 +42,9 @@ const add = `.version 7.5
 
 // opened returns a context of an interpreted GPU with the kernel and two buffers of 64 words. The
 // first buffer is filled with sevens.
-func opened(t *testing.T, card cutest.Card) (c *cu.Context, f cu.Function, s cu.Stream, in, out uint64) {
+func opened(t *testing.T, gpu cutest.GPU) (c *cu.Context, f cu.Function, s cu.Stream, in, out uint64) {
 	t.Helper()
-	t.Cleanup(cutest.Install(card))
+	t.Cleanup(cutest.Install(gpu))
 	d, err := cu.Open()
 	if err != nil {
 		t.Fatal(err)

@@ -73,7 +73,7 @@ func instantiate(out *uintptr, g uintptr, flags uint64) uintptr {
 	if !ok {
 		return gone(false)
 	}
-	order, ok := sorted(from.nodes, here.cards[0].Late)
+	order, ok := sorted(from.nodes, here.gpus[0].Late)
 	if !ok {
 		return said(invalidValue, "the graph's edges are a circle")
 	}

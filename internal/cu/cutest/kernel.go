@@ -53,7 +53,7 @@ func loadModule(m *uintptr, image unsafe.Pointer) (uintptr, string) {
 	if err != nil {
 		return said(invalidPTX, "%v", err), err.Error()
 	}
-	for _, c := range here.cards {
+	for _, c := range here.gpus {
 		if have := c.Major*10 + c.Minor; module.Needs() > have || module.Only() && module.Needs() != have {
 			return said(invalidPTX, "code for %s on %s", module.Target, c.Name), "code for another card"
 		}
@@ -95,7 +95,7 @@ func setAttribute(f uintptr, attribute, value int32) uintptr {
 	if attribute != attrMaxDynamic {
 		return said(invalidValue, "function attribute %d is not known here", attribute)
 	}
-	for _, c := range here.cards {
+	for _, c := range here.gpus {
 		if int(value)+fn.p.Static() > c.Shared {
 			return said(invalidValue, "%s: %d bytes of shared memory and %d of its own, %s has %d", fn.p.Name, value, fn.p.Static(), c.Name, c.Shared)
 		}
@@ -130,7 +130,7 @@ type launch struct {
 
 // bind copies the arguments of a launch, by the sizes of the kernel's parameters.
 func (f *function) bind(grid, block [3]uint32, shared uint32, params unsafe.Pointer) (launch, error) {
-	l := launch{ptx.Launch{Program: f.p, Dynamic: int(shared), Memory: &here.memory, Races: here.cards[0].Races}, f}
+	l := launch{ptx.Launch{Program: f.p, Dynamic: int(shared), Memory: &here.memory, Races: here.gpus[0].Races}, f}
 	if int(shared) > f.dynamic {
 		return l, fmt.Errorf("kernel %s: %d bytes of dynamic shared memory, it may have %d", f.p.Name, shared, f.dynamic)
 	}

@@ -28,7 +28,7 @@ func memAlloc(p *uint64, n uintptr) uintptr {
 	if n == 0 {
 		return invalidValue
 	}
-	if here.taken+int(n) > here.cards[0].Memory {
+	if here.taken+int(n) > here.gpus[0].Memory {
 		return said(outOfMemory, "%d bytes are taken, %d more do not fit", here.taken, n)
 	}
 	b, err := reserve(int(n))
@@ -76,7 +76,7 @@ func memFree(p uint64, device bool) uintptr {
 }
 
 func memInfo(free, total *uint64) uintptr {
-	*total = uint64(here.cards[0].Memory)
+	*total = uint64(here.gpus[0].Memory)
 	*free = *total - uint64(here.taken)
 	return success
 }

@@ -85,7 +85,7 @@ func TestRecordsComeBeforeTheirCheckpoint(t *testing.T) {
 	o.Dir = runtest.OpenDir(t, runtest.Folder(t), false)
 	seen := 0
 	o.Listener = &runtest.Heard{OnRecord: func(r *report.Record) {
-		if s := runtest.Load(t, o.Dir.Last()); s.Progress.Told["epoch"] != r.At-1 || s.Progress.Concluded != 4*(r.At-1) {
+		if s := runtest.Load(t, o.Dir.Last()); s.Progress.Recorded["epoch"] != r.At-1 || s.Progress.Concluded != 4*(r.At-1) {
 			t.Errorf("epoch %d is told when the checkpoint stands at %+v", r.At, s.Progress)
 		}
 		seen++
@@ -93,8 +93,8 @@ func TestRecordsComeBeforeTheirCheckpoint(t *testing.T) {
 	if err := run.Run(t.Context(), o); err != nil || seen != 3 {
 		t.Fatalf("%d records, %v", seen, err)
 	}
-	if s := runtest.Load(t, o.Dir.Last()); s.Progress.Told["epoch"] != 3 {
-		t.Errorf("the checkpoint counts %v", s.Progress.Told)
+	if s := runtest.Load(t, o.Dir.Last()); s.Progress.Recorded["epoch"] != 3 {
+		t.Errorf("the checkpoint counts %v", s.Progress.Recorded)
 	}
 }
 

@@ -56,6 +56,6 @@ func (x *Example) draw(w io.Writer, f draw.Format, how, reference string) error 
 	if x.ReferenceCost > 0 {
 		how += fmt.Sprintf(" · gap %s %%", report.Signed(100*(x.PolicyCost/x.ReferenceCost-1), 2))
 	}
-	return draw.Beside(w, f, x.Problem, draw.Titled{Title: "policy", Solution: x.Policy, Caption: how},
+	return draw.SideBySide(w, f, x.Problem, draw.Titled{Title: "policy", Solution: x.Policy, Caption: how},
 		draw.Titled{Title: reference, Solution: x.Reference, Caption: x.Problem.Name})
 }

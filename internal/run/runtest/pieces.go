@@ -14,7 +14,7 @@ import (
 func (c Case) pieces(t *testing.T) {
 	counter := &Counting{Device: c.Device(t, 2)}
 	full, want := Whole(t, c.options(t, c.Settings, counter))
-	path, told := Folder(t), &Heard{}
+	path, events := Folder(t), &Heard{}
 	each := max(c.First+2, counter.Runs/8)
 	for piece := 0; ; piece++ {
 		if piece > 40 {
@@ -25,7 +25,7 @@ func (c Case) pieces(t *testing.T) {
 		far, end := context.WithDeadlineCause(t.Context(), time.Now().Add(time.Hour), run.ErrTimeUp)
 		ctx, cancel := context.WithCancelCause(far)
 		o := c.options(t, c.Settings, &Counting{Device: counter.Device, StopAt: each, Stop: func() { cancel(run.ErrTimeUp) }})
-		o.Dir, o.Resume, o.Listener = OpenDir(t, path, piece > 0), piece > 0, told
+		o.Dir, o.Resume, o.Listener = OpenDir(t, path, piece > 0), piece > 0, events
 		err := run.Run(ctx, o)
 		cancel(nil)
 		end()
@@ -43,8 +43,8 @@ func (c Case) pieces(t *testing.T) {
 		}
 	}
 	Same(t, want, Load(t, OpenDir(t, path, true).Last()))
-	SameRecords(t, full.Records, told.Records)
-	if told.Ending == nil || told.Ending.Title == "" {
+	SameRecords(t, full.Records, events.Records)
+	if events.Ending == nil || events.Ending.Title == "" {
 		t.Error("the last piece has told of no end")
 	}
 }

@@ -53,7 +53,7 @@ func Ranks(ctx context.Context, t testing.TB, n int, dir *run.Dir, resume bool, 
 // RanksAreOneProcess: runs of 2 and 4 ranks leave and report the same as a single process, bit for
 // bit. So does a run that is stopped on four ranks and resumed on two, then on one.
 func RanksAreOneProcess(t *testing.T, c Case) {
-	told, want := Whole(t, c.options(t, c.Settings, c.Device(t, 2)))
+	whole, want := Whole(t, c.options(t, c.Settings, c.Device(t, 2)))
 	devices := make([]kernel.Device, 4)
 	for i := range devices {
 		devices[i] = c.Device(t, 1)
@@ -66,7 +66,7 @@ func RanksAreOneProcess(t *testing.T, c Case) {
 				t.Fatal(err)
 			}
 			Same(t, want, Load(t, dir.Last()))
-			SameRecords(t, told.Records, heard.Records)
+			SameRecords(t, whole.Records, heard.Records)
 		})
 	}
 	t.Run("four, two, one", func(t *testing.T) {
@@ -97,6 +97,6 @@ func RanksAreOneProcess(t *testing.T, c Case) {
 			t.Fatal(err)
 		}
 		Same(t, want, Load(t, again.Dir.Last()))
-		SameRecords(t, told.Records, heard.Records)
+		SameRecords(t, whole.Records, heard.Records)
 	})
 }

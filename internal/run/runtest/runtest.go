@@ -280,8 +280,8 @@ func (c Case) interrupted(t *testing.T) {
 		path := Folder(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		o := c.options(t, c.Settings, &Counting{Device: counter.Device, StopAt: at, Stop: cancel})
-		told := &Heard{}
-		o.Dir, o.Listener = OpenDir(t, path, false), told
+		events := &Heard{}
+		o.Dir, o.Listener = OpenDir(t, path, false), events
 		err := run.Run(ctx, o)
 		cancel()
 		o.Dir.Close()
@@ -295,12 +295,12 @@ func (c Case) interrupted(t *testing.T) {
 			continue // the last replays belong to an evaluation that was complete
 		}
 		again := c.options(t, c.Settings, counter.Device)
-		again.Dir, again.Resume, again.Listener = OpenDir(t, path, true), true, told
+		again.Dir, again.Resume, again.Listener = OpenDir(t, path, true), true, events
 		if err := run.Run(t.Context(), again); err != nil {
 			t.Fatalf("resumed after replay %d: %v", at, err)
 		}
 		Same(t, want, Load(t, again.Dir.Last()))
-		SameRecords(t, full.Records, told.Records)
+		SameRecords(t, full.Records, events.Records)
 		again.Dir.Close()
 	}
 }
@@ -329,14 +329,14 @@ func (c Case) killed(t *testing.T) {
 		}
 	}
 	again := c.options(t, c.Settings, dev)
-	told := &Heard{}
-	again.Dir, again.Resume, again.Listener = OpenDir(t, path, true), true, told
+	events := &Heard{}
+	again.Dir, again.Resume, again.Listener = OpenDir(t, path, true), true, events
 	if err := run.Run(t.Context(), again); err != nil {
 		t.Fatal(err)
 	}
 	Same(t, want, Load(t, again.Dir.Last()))
-	if !told.Info.Resumed || told.Ending == nil {
-		t.Errorf("resumed as %+v", told.Info)
+	if !events.Info.Resumed || events.Ending == nil {
+		t.Errorf("resumed as %+v", events.Info)
 	}
 }
 
@@ -350,15 +350,15 @@ func (c Case) lengthened(t *testing.T) {
 		want   string // text of the error
 	}{{n, ""}, {n + 2, ""}, {n + 2, ""}, {n, "past the end of what is asked for"}} {
 		o := c.options(t, c.Recipe.Lengthen(c.Settings, step.length), dev)
-		told := &Heard{}
-		o.Dir, o.Resume, o.Listener = OpenDir(t, path, i > 0), i > 0, told
+		events := &Heard{}
+		o.Dir, o.Resume, o.Listener = OpenDir(t, path, i > 0), i > 0, events
 		err := run.Run(t.Context(), o)
 		if step.want != "" {
 			if err == nil || !strings.Contains(err.Error(), step.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("run %d: %v; want one line with %q", i, err, step.want)
 			}
-		} else if err != nil || told.Ending == nil || (len(told.Records) > 0) != (i < 2) {
-			t.Errorf("run %d told of %d records, ended with %v, %v", i, len(told.Records), told.Ending, err)
+		} else if err != nil || events.Ending == nil || (len(events.Records) > 0) != (i < 2) {
+			t.Errorf("run %d told of %d records, ended with %v, %v", i, len(events.Records), events.Ending, err)
 		}
 		o.Dir.Close()
 	}

@@ -14,8 +14,8 @@ import (
 // Only groups of routes that serve the same customers are exchanged, so that every customer is
 // served once. Lengths are computed with the problem's own distances.
 
-// joiner recombines solutions of one problem.
-type joiner struct {
+// recombiner recombines solutions of one problem.
+type recombiner struct {
 	prob   *vrp.Problem
 	nodes  int // number of nodes: depots, then customers
 	depots int
@@ -26,11 +26,11 @@ type joiner struct {
 	order  *orderer  // nil: the order of customers in a route must not change
 }
 
-func newJoiner(prob *vrp.Problem) *joiner {
+func newRecombiner(prob *vrp.Problem) *recombiner {
 	d := prob.DepotCount()
 	n := d + prob.N()
-	j := &joiner{prob: prob, nodes: n, depots: d}
-	if n <= mostTabled {
+	j := &recombiner{prob: prob, nodes: n, depots: d}
+	if n <= maxTableNodes {
 		j.dist = make([]float64, n*n)
 		for a := range n {
 			for b := range n {
@@ -45,11 +45,11 @@ func newJoiner(prob *vrp.Problem) *joiner {
 	return j
 }
 
-// mostTabled is the largest number of nodes for which dist is computed: 8 MB.
-const mostTabled = 1024
+// maxTableNodes is the largest number of nodes for which dist is computed: 8 MB.
+const maxTableNodes = 1024
 
 // way returns the distance from a to b.
-func (j *joiner) way(a, b int) float64 {
+func (j *recombiner) way(a, b int) float64 {
 	if j.dist == nil {
 		return j.prob.Dist(a, b)
 	}
@@ -57,8 +57,8 @@ func (j *joiner) way(a, b int) float64 {
 }
 
 // cut splits a solution into its routes.
-func (j *joiner) cut(tour []int32) *cutTour {
-	t := &cutTour{of: make([]int32, j.prob.N()+1)}
+func (j *recombiner) cut(tour []int32) *splitTour {
+	t := &splitTour{of: make([]int32, j.prob.N()+1)}
 	j.prob.EachRoute(tour, func(depot int32, customers []int32) {
 		last, length := int(depot), 0.0
 		for _, v := range customers {
@@ -69,14 +69,14 @@ func (j *joiner) cut(tour []int32) *cutTour {
 		if !j.open {
 			length += j.way(last, int(depot))
 		}
-		t.routes = append(t.routes, joinedRoute{depot, customers, length})
+		t.routes = append(t.routes, candidateRoute{depot, customers, length})
 	})
 	t.settle()
 	return t
 }
 
 // find returns the representative of a route's group.
-func (j *joiner) find(r int32) int32 {
+func (j *recombiner) find(r int32) int32 {
 	for j.group[r] != r {
 		j.group[r] = j.group[j.group[r]]
 		r = j.group[r]
@@ -86,7 +86,7 @@ func (j *joiner) find(r int32) int32 {
 
 // exchange replaces groups of routes in t by shorter ones of u, and reports whether it replaced
 // any.
-func (j *joiner) exchange(t, u *cutTour) bool {
+func (j *recombiner) exchange(t, u *splitTour) bool {
 	mine, all := len(t.routes), len(t.routes)+len(u.routes)
 	j.group, j.saves = slices.Grow(j.group[:0], all)[:all], slices.Grow(j.saves[:0], all)[:all]
 	for r := range j.group {
@@ -107,7 +107,7 @@ func (j *joiner) exchange(t, u *cutTour) bool {
 	if !slices.ContainsFunc(j.saves, func(x float64) bool { return x > least }) {
 		return false
 	}
-	var kept []joinedRoute
+	var kept []candidateRoute
 	for r := range j.group {
 		if shorter := j.saves[j.find(int32(r))] > least; r < mine && !shorter {
 			kept = append(kept, t.routes[r])
@@ -122,7 +122,7 @@ func (j *joiner) exchange(t, u *cutTour) bool {
 
 // takeOver calls exchange with all tours until t does not become shorter, and reports whether it
 // did.
-func (j *joiner) takeOver(t *cutTour, tours []*cutTour) (did bool) {
+func (j *recombiner) takeOver(t *splitTour, tours []*splitTour) (did bool) {
 	for again := true; again; {
 		again = false
 		for _, u := range tours {
@@ -133,21 +133,21 @@ func (j *joiner) takeOver(t *cutTour, tours []*cutTour) (did bool) {
 	return did
 }
 
-// joinStarts is the number of solutions, the shortest ones, from which recombination starts: the
-// result depends on the start.
-const joinStarts = 8
+// recombineStarts is the number of solutions, the shortest ones, from which recombination starts:
+// the result depends on the start.
+const recombineStarts = 8
 
 // join returns the best recombination of the tours, or no routes if a single tour is as short. Each
 // tour is a sequence of visits as Problem.EachRoute reads it.
-func (j *joiner) join(tours [][]int32) vrp.Solution {
-	all := make([]*cutTour, len(tours))
+func (j *recombiner) join(tours [][]int32) vrp.Solution {
+	all := make([]*splitTour, len(tours))
 	for k, tour := range tours {
 		all[k] = j.cut(tour)
 	}
-	slices.SortStableFunc(all, func(t, u *cutTour) int { return cmp.Compare(t.length, u.length) })
-	var best *cutTour
-	for _, first := range all[:min(joinStarts, len(all))] {
-		t := &cutTour{routes: first.routes, of: slices.Clone(first.of), length: first.length}
+	slices.SortStableFunc(all, func(t, u *splitTour) int { return cmp.Compare(t.length, u.length) })
+	var best *splitTour
+	for _, first := range all[:min(recombineStarts, len(all))] {
+		t := &splitTour{routes: first.routes, of: slices.Clone(first.of), length: first.length}
 		j.takeOver(t, all)
 		switch {
 		case best == nil:
@@ -159,7 +159,7 @@ func (j *joiner) join(tours [][]int32) vrp.Solution {
 			}
 		}
 	}
-	if j.prob.N() <= mostPooled {
+	if j.prob.N() <= maxPooled {
 		for pool := newRoutePool(j.order, all); pool.improve(best) && j.takeOver(best, all); {
 		}
 	}
@@ -170,7 +170,7 @@ func (j *joiner) join(tours [][]int32) vrp.Solution {
 }
 
 // solution converts t to the problem's form.
-func (j *joiner) solution(t *cutTour) vrp.Solution {
+func (j *recombiner) solution(t *splitTour) vrp.Solution {
 	visits := []int32{0}
 	for _, r := range t.routes {
 		if r.depot > 0 {

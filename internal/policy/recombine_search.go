@@ -18,23 +18,23 @@ const (
 	keptEvery  = 4   // iterations between two recombinations with all stored routes
 )
 
-// keptJoin holds the routes that an active search has found for one problem.
-type keptJoin struct {
-	*joiner
-	best  *cutTour
-	pool  *routePool // nil: more customers than mostPooled
-	rank  []int      // order of an iteration's solutions by length
-	tours []*cutTour // the shortest ones of an iteration, as routes
+// searchRecombiner holds the routes that an active search has found for one problem.
+type searchRecombiner struct {
+	*recombiner
+	best  *splitTour
+	pool  *routePool   // nil: more customers than maxPooled
+	rank  []int        // order of an iteration's solutions by length
+	tours []*splitTour // the shortest ones of an iteration, as routes
 }
 
 // newKeptJoin starts with a problem's best solution and the solutions that it was selected from.
-func newKeptJoin(prob *vrp.Problem, begin vrp.Solution, actions []int32, tours int) *keptJoin {
-	k := &keptJoin{joiner: newJoiner(prob)}
+func newSearchRecombiner(prob *vrp.Problem, begin vrp.Solution, actions []int32, tours int) *searchRecombiner {
+	k := &searchRecombiner{recombiner: newRecombiner(prob)}
 	k.best = k.cut(prob.Visits(begin))
-	if prob.N() > mostPooled {
+	if prob.N() > maxPooled {
 		return k
 	}
-	k.pool = newRoutePool(k.order, []*cutTour{k.best})
+	k.pool = newRoutePool(k.order, []*splitTour{k.best})
 	steps := len(actions) / tours
 	for i := range tours {
 		k.pool.add(k.cut(visitsOf(prob, actions[i*steps:][:steps])))
@@ -44,7 +44,7 @@ func newKeptJoin(prob *vrp.Problem, begin vrp.Solution, actions []int32, tours i
 
 // add recombines the best solution with the shortest of an iteration, and reports whether it
 // improved.
-func (k *keptJoin) add(actions []int32, lengths []float32) bool {
+func (k *searchRecombiner) add(actions []int32, lengths []float32) bool {
 	k.rank = k.rank[:0]
 	for i := range lengths {
 		k.rank = append(k.rank, i)
@@ -67,7 +67,7 @@ func (k *keptJoin) add(actions []int32, lengths []float32) bool {
 	before := k.best.length
 	k.takeOver(k.best, k.tours)
 	for _, first := range k.tours[:min(keptStarts, len(k.tours))] {
-		t := &cutTour{routes: first.routes, of: slices.Clone(first.of), length: first.length}
+		t := &splitTour{routes: first.routes, of: slices.Clone(first.of), length: first.length}
 		k.takeOver(t, k.tours)
 		if k.exchange(t, k.best); t.length < k.best.length-least {
 			k.best = t
@@ -83,11 +83,11 @@ func (k *keptJoin) add(actions []int32, lengths []float32) bool {
 }
 
 // improve recombines the best solution with all stored routes, and reports whether it improved.
-func (k *keptJoin) improve() bool { return k.pool != nil && k.pool.improve(k.best) }
+func (k *searchRecombiner) improve() bool { return k.pool != nil && k.pool.improve(k.best) }
 
 // takeMore is takeBest for another iteration's solutions, with recombination. With deep, all stored
 // routes take part.
-func (r *Routed) takeMore(k *keptJoin, actions []int32, lengths []float32, deep bool) ([]int32, error) {
+func (r *Routed) takeMore(k *searchRecombiner, actions []int32, lengths []float32, deep bool) ([]int32, error) {
 	taken, err := r.takeBest(k.prob, actions, lengths)
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (r *Routed) takeMore(k *keptJoin, actions []int32, lengths []float32, deep 
 
 // takeKept stores the recombined solution in r if it is better, and returns its actions. If it
 // breaks a limit of the problem, k.best is reset to r's valid solution.
-func (r *Routed) takeKept(k *keptJoin, steps int) (actions []int32, ok bool) {
+func (r *Routed) takeKept(k *searchRecombiner, steps int) (actions []int32, ok bool) {
 	if actions, ok = r.takeSolution(k.prob, k.solution(k.best), steps); !ok {
 		k.best = k.cut(k.prob.Visits(r.Solution))
 	}

@@ -7,15 +7,15 @@ import (
 
 // Recombination of routes from many solutions: two or three routes of the best solution are
 // replaced by others that serve the same customers, each of which may be from a different solution.
-// cutTour is a solution, split into routes.
-type cutTour struct {
-	routes []joinedRoute
+// splitTour is a solution, split into routes.
+type splitTour struct {
+	routes []candidateRoute
 	of     []int32 // by customer: index of its route
 	length float64
 }
 
 // settle updates t.of and t.length after a change of routes.
-func (t *cutTour) settle() {
+func (t *splitTour) settle() {
 	t.length = 0
 	for r := range t.routes {
 		t.length += t.routes[r].length
@@ -26,10 +26,10 @@ func (t *cutTour) settle() {
 }
 
 // customerSet is the set of a route's customers, one bit each.
-type customerSet [mostPooled / 64]uint64
+type customerSet [maxPooled / 64]uint64
 
-// mostPooled is the largest number of customers for a pool: more would need wider sets.
-const mostPooled = 128
+// maxPooled is the largest number of customers for a pool: more would need wider sets.
+const maxPooled = 128
 
 func (s customerSet) union(o customerSet) customerSet {
 	for k := range s {
@@ -48,7 +48,7 @@ func (s customerSet) without(o customerSet) customerSet {
 func (s customerSet) within(o customerSet) bool { return s.without(o) == customerSet{} }
 
 // setOf returns the set of a route's customers.
-func setOf(r *joinedRoute) (s customerSet) {
+func setOf(r *candidateRoute) (s customerSet) {
 	for _, v := range r.customers {
 		s[(v-1)/64] |= 1 << ((v - 1) % 64)
 	}
@@ -72,7 +72,7 @@ func (s customerSet) first() int32 {
 // have improved its order.
 type routePool struct {
 	*orderer // nil: orders must not change
-	routes   []joinedRoute
+	routes   []candidateRoute
 	sets     []customerSet // by route: its customers
 	at       map[customerSet]int
 	among    []int
@@ -82,7 +82,7 @@ type routePool struct {
 	grown  bool // a route was added since failed was filled
 }
 
-func newRoutePool(o *orderer, tours []*cutTour) *routePool {
+func newRoutePool(o *orderer, tours []*splitTour) *routePool {
 	p := &routePool{orderer: o, at: map[customerSet]int{}, failed: map[customerSet]bool{}}
 	for _, t := range tours {
 		p.add(t)
@@ -91,7 +91,7 @@ func newRoutePool(o *orderer, tours []*cutTour) *routePool {
 }
 
 // add adds the routes of a solution.
-func (p *routePool) add(t *cutTour) {
+func (p *routePool) add(t *splitTour) {
 	for _, r := range t.routes {
 		set := setOf(&r)
 		k, ok := p.at[set]
@@ -144,7 +144,7 @@ func (p *routePool) cover(among []int, set customerSet, than float64, most int) 
 
 // improve replaces up to three routes of a solution by shorter ones while that is possible, and
 // reports whether it did.
-func (p *routePool) improve(t *cutTour) (did bool) {
+func (p *routePool) improve(t *splitTour) (did bool) {
 	if p.grown {
 		clear(p.failed)
 		p.grown = false
@@ -156,7 +156,7 @@ func (p *routePool) improve(t *cutTour) (did bool) {
 }
 
 // replace does one such replacement.
-func (p *routePool) replace(t *cutTour) bool {
+func (p *routePool) replace(t *splitTour) bool {
 	sets := make([]customerSet, len(t.routes))
 	for r := range t.routes {
 		sets[r] = setOf(&t.routes[r])
@@ -182,7 +182,7 @@ func (p *routePool) replace(t *cutTour) bool {
 					p.failed[set] = true
 					continue
 				}
-				var kept []joinedRoute
+				var kept []candidateRoute
 				for r := range t.routes {
 					if r != a && r != b && r != c {
 						kept = append(kept, t.routes[r])

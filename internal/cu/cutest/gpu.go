@@ -17,8 +17,8 @@ import (
 	"haul/internal/ptx"
 )
 
-// Card describes an interpreted GPU.
-type Card struct {
+// GPU describes an interpreted GPU.
+type GPU struct {
 	Name            string
 	Major, Minor    int // compute capability
 	Multiprocessors int
@@ -32,15 +32,15 @@ type Card struct {
 // Ampere runs the kernels for every GPU, Hopper also the modules for sm_90a. Both have few
 // multiprocessors, so that kernels launch few blocks.
 var (
-	Ampere = Card{Name: "interpreted sm_80", Major: 8, Multiprocessors: 4, Memory: 8 << 30, Shared: 163 << 10}
-	Hopper = Card{Name: "interpreted sm_90a", Major: 9, Multiprocessors: 4, Memory: 8 << 30, Shared: 227 << 10}
+	Ampere = GPU{Name: "interpreted sm_80", Major: 8, Multiprocessors: 4, Memory: 8 << 30, Shared: 163 << 10}
+	Hopper = GPU{Name: "interpreted sm_90a", Major: 9, Multiprocessors: 4, Memory: 8 << 30, Shared: 227 << 10}
 )
 
 // Install makes cu.Open find these GPUs, until restore is called. Open contexts keep their GPU.
-func Install(cards ...Card) (restore func()) {
+func Install(gpus ...GPU) (restore func()) {
 	use.Lock()
 	before := here
-	here = &machine{cards: cards, handles: map[uintptr]any{}, owned: map[uint64][]byte{}}
+	here = &machine{gpus: gpus, handles: map[uintptr]any{}, owned: map[uint64][]byte{}}
 	use.Unlock()
 	undo := cu.Replace(symbol)
 	return func() {
@@ -79,7 +79,7 @@ func Wanted() error {
 }
 
 // With returns the GPU with these checks.
-func (c Card) With(races, late bool) Card {
+func (c GPU) With(races, late bool) GPU {
 	c.Races, c.Late = races, late
 	return c
 }
@@ -92,7 +92,7 @@ var (
 
 // machine is the state of the driver.
 type machine struct {
-	cards        []Card
+	gpus         []GPU
 	memory       ptx.Memory
 	owned        map[uint64][]byte // device memory and page-locked memory, by address
 	taken        int               // bytes of device memory in use

@@ -81,8 +81,8 @@ func placesOf(p *vrp.Problem, set kernel.RuleSet) []int {
 	return out
 }
 
-// leastSpread is the least extent of a problem in the unit square for which it is not scaled.
-const leastSpread = 0.5
+// minExtent is the least extent of a problem in the unit square for which it is not scaled.
+const minExtent = 0.5
 
 // unitFrame returns the square that becomes the unit square: the square of the scale that a file of
 // Haul states; the unit square if the problem lies in it and is large enough; else the smallest
@@ -100,7 +100,7 @@ func unitFrame(p *vrp.Problem, x, y []float64) (minX, minY, side float64) {
 	switch {
 	case side == 0:
 		return minX, minY, 1 // every node has the same coordinates
-	case minX >= 0 && minY >= 0 && maxX <= 1 && maxY <= 1 && side >= leastSpread:
+	case minX >= 0 && minY >= 0 && maxX <= 1 && maxY <= 1 && side >= minExtent:
 		return 0, 0, 1
 	}
 	return minX, minY, side

@@ -16,7 +16,7 @@ func TestKeptRoutesOfSeveralIterations(t *testing.T) {
 	copy(actions, tours[0])
 	r := Routed{Solution: vrp.FromTour(tours[0])}
 	r.Cost = p.Cost(r.Solution)
-	k := newKeptJoin(p, r.Solution, actions, 1)
+	k := newSearchRecombiner(p, r.Solution, actions, 1)
 	for i, tour := range tours[1:] {
 		copy(actions, tour)
 		k.add(actions, []float32{float32(p.Cost(vrp.FromTour(tour)))})
@@ -37,7 +37,7 @@ func TestKeptRoutesOfSeveralIterations(t *testing.T) {
 func TestKeptTourOutlivesItsActions(t *testing.T) {
 	p := &vrp.Problem{Capacity: 2, Demand: []int32{0, 1, 1, 1, 1}, X: []float64{0, 1, -1, 1.1, -1.1}, Y: make([]float64, 5)}
 	begin, better := []int32{1, 2, 0, 3, 4, 0}, []int32{1, 3, 0, 2, 4, 0}
-	k := newKeptJoin(p, vrp.FromTour(begin), begin, 1)
+	k := newSearchRecombiner(p, vrp.FromTour(begin), begin, 1)
 	actions := append([]int32{}, better...)
 	if !k.add(actions, []float32{1}) {
 		t.Fatal("a shorter tour is not taken over")
@@ -55,7 +55,7 @@ func TestKeptRoutesThatAreNotAllowed(t *testing.T) {
 	begin := []int32{1, 2, 0, 3, 4, 0}
 	r := Routed{Solution: vrp.FromTour(begin)}
 	r.Cost = p.Cost(r.Solution)
-	k := newKeptJoin(p, r.Solution, begin, 1)
+	k := newSearchRecombiner(p, r.Solution, begin, 1)
 	k.best = k.cut([]int32{1, 3, 4, 2, 0}) // above the capacity
 	if _, ok := r.takeKept(k, 6); ok || math.Abs(k.best.length-r.Cost) > 1e-12 {
 		t.Errorf("taken %t, goes on from %g, the best that is allowed costs %g", ok, k.best.length, r.Cost)
@@ -71,7 +71,7 @@ func TestTakeMore(t *testing.T) {
 	best := cost([]int32{5, 6, 0, 1, 3, 0, 2, 4, 0})
 	for _, deep := range []bool{false, true} {
 		out := []Routed{{Solution: vrp.FromTour(tours[0]), Cost: cost(tours[0])}}
-		k := newKeptJoin(p, out[0].Solution, tours[0], 1)
+		k := newSearchRecombiner(p, out[0].Solution, tours[0], 1)
 		var taken []int32
 		for _, tour := range tours[1:] {
 			got, err := out[0].takeMore(k, tour, []float32{float32(cost(tour))}, deep)
@@ -85,7 +85,7 @@ func TestTakeMore(t *testing.T) {
 		if found := math.Abs(out[0].Cost-best) < 1e-12; found != deep || math.Abs(cost(taken)-out[0].Cost) > 1e-12 {
 			t.Errorf("deep %t: %v costs %g, as actions %v; %g is there", deep, out[0].Solution, out[0].Cost, taken, best)
 		}
-		a := &activeSearch{kept: []*keptJoin{k}}
+		a := &activeSearch{kept: []*searchRecombiner{k}}
 		if a.finish(&batch{steps: 9}, []*vrp.Problem{p}, out); math.Abs(out[0].Cost-best) > 1e-12 || a.kept != nil {
 			t.Errorf("deep %t: %g in the end, %g is there; kept %v", deep, out[0].Cost, best, a.kept)
 		}
@@ -94,7 +94,7 @@ func TestTakeMore(t *testing.T) {
 	begin, mixed := []int32{1, 2, 0, 3, 4, 0, 5, 6, 0}, []int32{1, 3, 0, 2, 4, 0, 5, 0, 6}
 	r := Routed{Solution: vrp.FromTour(begin), Cost: cost(begin)}
 	want := cost([]int32{1, 3, 0, 2, 4, 0, 5, 6, 0})
-	if _, err := r.takeMore(newKeptJoin(p, r.Solution, begin, 1), mixed, []float32{9}, false); err != nil || math.Abs(r.Cost-want) > 1e-12 {
+	if _, err := r.takeMore(newSearchRecombiner(p, r.Solution, begin, 1), mixed, []float32{9}, false); err != nil || math.Abs(r.Cost-want) > 1e-12 {
 		t.Errorf("%v, %v costs %g, %g is there", err, r.Solution, r.Cost, want)
 	}
 }
@@ -103,7 +103,7 @@ func TestTakeMore(t *testing.T) {
 func TestKeptToursAreTheShortest(t *testing.T) {
 	p := &vrp.Problem{Capacity: 2, Demand: []int32{0, 1, 1, 1, 1}, X: []float64{0, 1, -1, 1.1, -1.1}, Y: make([]float64, 5)}
 	begin := []int32{1, 2, 0, 3, 4, 0}
-	k := newKeptJoin(p, vrp.FromTour(begin), begin, 1)
+	k := newSearchRecombiner(p, vrp.FromTour(begin), begin, 1)
 	var actions []int32
 	lengths := make([]float32, keptTours+1)
 	for i := range lengths {

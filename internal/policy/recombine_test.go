@@ -25,20 +25,20 @@ func TestJoinTakesTheShorterRoutes(t *testing.T) {
 		return out
 	}
 	a, b := tour(right, bent(left)), tour(left, bent(right))
-	got := newJoiner(p).join([][]int32{a, b})
+	got := newRecombiner(p).join([][]int32{a, b})
 	want := vrp.FromTour(tour(right, left))
 	if got.Routes == nil || p.Cost(got) != p.Cost(want) || vrp.Validate(p, got) != nil {
 		t.Errorf("%v costs %g, %v %g", got, p.Cost(got), want, p.Cost(want))
 	}
 	mixed := tour([]int32{1, 5}, []int32{3, 7}, []int32{2, 4, 6, 8})
 	for what, tours := range map[string][][]int32{"one tour": {a}, "the same twice": {a, a}, "nothing in common": {a, mixed}} {
-		if got := newJoiner(p).join(tours); got.Routes != nil {
+		if got := newRecombiner(p).join(tours); got.Routes != nil {
 			t.Errorf("%s: %v", what, got)
 		}
 	}
 	// the return of open routes has no cost: serving the farthest customer first is longer
 	p.Open = true
-	if got := newJoiner(p).join([][]int32{tour([]int32{1, 2, 3, 4}, []int32{8, 7, 6, 5}), tour([]int32{5, 6, 7, 8}, []int32{4, 3, 2, 1})}); got.Routes == nil ||
+	if got := newRecombiner(p).join([][]int32{tour([]int32{1, 2, 3, 4}, []int32{8, 7, 6, 5}), tour([]int32{5, 6, 7, 8}, []int32{4, 3, 2, 1})}); got.Routes == nil ||
 		p.Cost(got) != p.Cost(vrp.FromTour(tour([]int32{1, 2, 3, 4}, []int32{5, 6, 7, 8}))) {
 		t.Errorf("open routes: %v", got)
 	}
@@ -82,7 +82,7 @@ func TestJoinIsNeverLonger(t *testing.T) {
 			tours[k] = append(visits, 0)
 			costs[k] = p.Cost(p.FromVisits(tours[k]))
 		}
-		got := newJoiner(p).join(tours)
+		got := newRecombiner(p).join(tours)
 		if got.Routes == nil {
 			return
 		}
@@ -92,7 +92,7 @@ func TestJoinIsNeverLonger(t *testing.T) {
 		if cost := p.Cost(got); !(cost < slices.Min(costs)) {
 			t.Fatalf("%g, the tours cost %v", cost, costs)
 		}
-		if again := newJoiner(p).join(append(tours, p.Visits(got))); again.Routes != nil {
+		if again := newRecombiner(p).join(append(tours, p.Visits(got))); again.Routes != nil {
 			t.Fatalf("%v can be joined once more: %v", got, again)
 		}
 	})
@@ -156,7 +156,7 @@ func TestTheFirstVehicleLeavesFromWhereItWasPlaced(t *testing.T) {
 			var r Routed
 			take := r.takeBest
 			if join {
-				take = r.takeJoined
+				take = r.takeRecombined
 			}
 			if _, err := take(p, []int32{first, 1, 2, 3, 4, 5, 0}, []float32{1}); err != nil {
 				t.Fatal(err)

@@ -28,7 +28,7 @@ func TestJoinOrdersRoutes(t *testing.T) {
 	} {
 		p := round()
 		c.limit(p)
-		got := newJoiner(p).join([][]int32{c.tour})
+		got := newRecombiner(p).join([][]int32{c.tour})
 		if (got.Routes != nil) != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
@@ -37,7 +37,7 @@ func TestJoinOrdersRoutes(t *testing.T) {
 		}
 	}
 	// asymmetric distances
-	j := newJoiner(round())
+	j := newRecombiner(round())
 	if j.dist[2]++; j.order == nil || newOrderer(j.dist, j.nodes, j.depots) != nil {
 		t.Error("a way that is longer than the way back")
 	}
@@ -60,10 +60,10 @@ func TestOrderedRoutes(t *testing.T) {
 		for k, v := range random.Perm(n) {
 			tour[k] = int32(v + 1)
 		}
-		j := newJoiner(p)
+		j := newRecombiner(p)
 		before := j.cut(tour).routes[0]
 		got := j.order.ordered(before.clone())
-		sol := j.solution(&cutTour{routes: []joinedRoute{got}})
+		sol := j.solution(&splitTour{routes: []candidateRoute{got}})
 		if err := vrp.Validate(p, sol); err != nil || math.Abs(p.Cost(sol)-got.length) > 1e-9 || got.length > before.length {
 			t.Fatalf("%v became %v: %v, costs %g", before, got, err, p.Cost(sol))
 		}
@@ -83,7 +83,7 @@ func TestOrderedRoutesAreNearlyBest(t *testing.T) {
 		for v := range p.X {
 			p.X[v], p.Y[v] = random.Float64(), random.Float64()
 		}
-		j := newJoiner(p)
+		j := newRecombiner(p)
 		sum += j.order.ordered(j.cut([]int32{1, 2, 3, 4, 5, 6, 0}).routes[0]).length
 		shortest := math.Inf(1)
 		var visit func(at []int, length float64)

@@ -2,15 +2,15 @@ package policy
 
 import "slices"
 
-// joinedRoute is a route of some solution; customers are numbered as in the policy's instances.
-type joinedRoute struct {
+// candidateRoute is a route of some solution; customers are numbered as in the policy's instances.
+type candidateRoute struct {
 	depot     int32
 	customers []int32
 	length    float64
 }
 
 // clone returns a copy. The customers of a route by cut share the memory of its tour.
-func (r joinedRoute) clone() joinedRoute {
+func (r candidateRoute) clone() candidateRoute {
 	r.customers = slices.Clone(r.customers)
 	return r
 }
@@ -43,7 +43,7 @@ func newOrderer(dist []float64, nodes, depots int) *orderer {
 func (o *orderer) way(a, b int) float64 { return o.dist[a*o.nodes+b] }
 
 // ordered returns the route with an order that is as short or shorter.
-func (o *orderer) ordered(r joinedRoute) joinedRoute {
+func (o *orderer) ordered(r candidateRoute) candidateRoute {
 	if o == nil || len(r.customers) < 3 {
 		return r
 	}
@@ -64,7 +64,7 @@ func (o *orderer) ordered(r joinedRoute) joinedRoute {
 	if !(length < r.length-least) {
 		return r
 	}
-	out := joinedRoute{r.depot, make([]int32, n), length}
+	out := candidateRoute{r.depot, make([]int32, n), length}
 	for k := range out.customers {
 		out.customers[k] = int32(at[k+1] - o.depots + 1)
 	}
