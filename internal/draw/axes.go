@@ -63,7 +63,7 @@ func (a *axes) widen(fromZero bool) {
 // is for the data. Points at the edge and the last figure of the x axis stay inside.
 func (a *axes) frame(from, to vg.Point, name string) {
 	f := face(10, false)
-	xs, ys := written(ticks(a.x, true), a.xFigure), written(ticks(a.y, a.yFigure != nil), a.yFigure)
+	xs, ys := formatTicks(ticks(a.x, true), a.xFigure), formatTicks(ticks(a.y, a.yFigure != nil), a.yFigure)
 	e := f.Extents()
 	line, widest := e.Ascent+e.Descent, vg.Length(0)
 	for _, t := range ys {
@@ -106,8 +106,8 @@ type tick struct {
 	label string
 }
 
-// written formats ticks with the figure format of their axis.
-func written(ticks []tick, figure func(v float64) string) []tick {
+// formatTicks formats ticks with the figure format of their axis.
+func formatTicks(ticks []tick, figure func(v float64) string) []tick {
 	if figure == nil {
 		return ticks
 	}

@@ -207,12 +207,12 @@ func shade(c color.NRGBA, turn int) color.NRGBA {
 	return c
 }
 
-// numbered is the largest number of customers for which their numbers are shown.
-const numbered = 250
+// maxNumbered is the largest number of customers for which their numbers are shown.
+const maxNumbered = 250
 
 // drawNumbers writes the number of each customer in the .sol file next to its disc.
 func drawNumbers(d pen, p *vrp.Problem, place func(int) vg.Point, radius func(int32) vg.Length) {
-	if p.N() > numbered {
+	if p.N() > maxNumbered {
 		return
 	}
 	size := vg.Length(7)
@@ -230,7 +230,7 @@ func drawNumbers(d pen, p *vrp.Problem, place func(int) vg.Point, radius func(in
 		width, high := letters.Width(name), size*0.75
 		for _, from := range []vg.Point{{X: at.X + r + 1, Y: at.Y + r*0.4}, {X: at.X + r + 1, Y: at.Y - high}, {X: at.X - r - 1 - width, Y: at.Y}, {X: at.X - width/2, Y: at.Y + r + 1}, {X: at.X - width/2, Y: at.Y - r - high - 1}} {
 			own := box{from.X, from.Y, from.X + width, from.Y + high}
-			if p.N() > crowded && slices.ContainsFunc(taken, own.meets) {
+			if p.N() > labelAll && slices.ContainsFunc(taken, own.meets) {
 				continue
 			}
 			taken = append(taken, own)
@@ -240,8 +240,8 @@ func drawNumbers(d pen, p *vrp.Problem, place func(int) vg.Point, radius func(in
 	}
 }
 
-// crowded is the number of customers from which labels that would overlap something are left out.
-const crowded = 60
+// labelAll is the number of customers from which labels that would overlap something are left out.
+const labelAll = 60
 
 // box is a rectangle on the page.
 type box struct{ left, bottom, right, top vg.Length }

@@ -118,7 +118,7 @@ func works(p *kernel.Program, actions float64, halved bool) []kernel.Cost {
 		if halved {
 			c.Bytes -= kernel.HalvedBytes(op)
 		}
-		out = append(out, kernel.Cost{FLOPs: int64(drawn(op, float64(c.FLOPs), actions) * scale), Bytes: int64(float64(c.Bytes) * scale)})
+		out = append(out, kernel.Cost{FLOPs: int64(actualFLOPs(op, float64(c.FLOPs), actions) * scale), Bytes: int64(float64(c.Bytes) * scale)})
 	}
 	for _, op := range p.Once {
 		out = append(out, op.Cost())
@@ -126,9 +126,9 @@ func works(p *kernel.Program, actions float64, halved bool) []kernel.Cost {
 	return out
 }
 
-// drawn returns an op's FLOPs for the actual number of steps, if its formula assumes another
+// actualFLOPs returns an op's FLOPs for the actual number of steps, if its formula assumes another
 // number.
-func drawn(op kernel.Op, flops, actions float64) float64 {
+func actualFLOPs(op kernel.Op, flops, actions float64) float64 {
 	if o, ok := op.(kernel.Varying); ok && actions > 0 {
 		fixed := float64(o.Fixed())
 		return fixed + (flops-fixed)*actions/float64(o.Expected())

@@ -74,8 +74,8 @@ type Counts struct {
 // short load on the machine does not distort the account.
 const rounds = 5
 
-// warm is the number of warm-up steps.
-const warm = 2
+// warmupSteps is the number of steps before the measurement.
+const warmupSteps = 2
 
 // each returns the number of plain steps per instrumented step.
 func each(steps int) int { return (steps + rounds - 1) / rounds }
@@ -92,11 +92,11 @@ func Measure(ctx context.Context, dev kernel.Device, r kernel.Runner, prog *kern
 	done := 0
 	beat := func(n int) error { // called after n more steps
 		if done += n; progress != nil {
-			progress(done, warm+steps+rounds*each(steps))
+			progress(done, warmupSteps+steps+rounds*each(steps))
 		}
 		return ctx.Err()
 	}
-	for range warm { // fills caches, trains branch predictors, raises a GPU's clock rate
+	for range warmupSteps { // fills caches, trains branch predictors, raises a GPU's clock rate
 		if err := r.Run(); err != nil {
 			return nil, err
 		}

@@ -143,7 +143,7 @@ func TestGroupsNeedWholeShards(t *testing.T) {
 		}
 		p := plan.New("learn", reference.New[float64](3), 16, gtNodes, m.Layout())
 		if together {
-			p.Together(8)
+			p.SetGroupSize(8)
 		}
 		spec := plan.RolloutSpec{Choice: kernel.Sample, Starts: 2, Forced: true, MaxStep: 2 * gtNodes}
 		routes := p.Rollout("policy", m.Encode(p, 0, roomy(p), true), spec, rng.Actions)

@@ -89,7 +89,7 @@ type Comparison struct {
 	Leader float64 // additional weight of pairs with the best route
 	Alone  bool    // apply Leader only if no other route is as short as the best
 	Margin float64 // scale Leader by the lead as a fraction of the best length; 0: no scaling
-	Group  int     // rows that are compared with each other (see Together)
+	Group  int     // rows that are compared with each other (see SetGroupSize)
 }
 
 // Advantage records the weight of each route, over instances·starts, by its length and the

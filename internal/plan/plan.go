@@ -15,17 +15,17 @@ import (
 
 // Plan is a program that is being recorded. Its methods panic if shapes do not match.
 type Plan struct {
-	prog  *kernel.Program
-	tape  []func()
-	grads map[*kernel.Tensor]*kernel.Tensor
-	ready map[*kernel.Tensor]bool           // gradients that have been written
-	gelu  map[*kernel.Tensor]*kernel.Tensor // by result of a GELU: the GELU's input
-	made  map[*kernel.Tensor]bool           // results of ops that have a gradient
-	peer  kernel.Peer
-	whole bool // the device runs the whole batch as one shard
-	full  int  // instances of a shard, unless the batch has fewer
-	cuts  int  // parts of a step over all ranks; 0: one per rank
-	rows  int  // consecutive instances that stay in one shard
+	prog       *kernel.Program
+	tape       []func()
+	grads      map[*kernel.Tensor]*kernel.Tensor
+	ready      map[*kernel.Tensor]bool           // gradients that have been written
+	gelu       map[*kernel.Tensor]*kernel.Tensor // by result of a GELU: the GELU's input
+	made       map[*kernel.Tensor]bool           // results of ops that have a gradient
+	peer       kernel.Peer
+	wholeBatch bool // the device runs the whole batch as one shard
+	shardSize  int  // instances of a shard, unless the batch has fewer
+	gradParts  int  // parts of a step over all ranks; 0: one per rank
+	groupSize  int  // consecutive instances that stay in one shard
 	// layout of weight sets 1 and up if it differs from that of set 0
 	frozen *kernel.Layout
 	unread map[*kernel.Tensor]*kernel.Tensor // by frozen weight: where its gradient is discarded
@@ -40,7 +40,7 @@ func New(name string, dev kernel.Device, batch, nodes int, layout *kernel.Layout
 	size := dev.ShardSize(nodes)
 	shard := min(max(1, size), batch)
 	return &Plan{
-		whole: size == kernel.WholeBatch, full: max(1, size), rows: 1,
+		wholeBatch: size == kernel.WholeBatch, shardSize: max(1, size), groupSize: 1,
 		prog:  &kernel.Program{Name: name, Batch: batch, Shard: shard, Layout: layout, Sets: 1},
 		grads: map[*kernel.Tensor]*kernel.Tensor{}, ready: map[*kernel.Tensor]bool{}, gelu: map[*kernel.Tensor]*kernel.Tensor{}, made: map[*kernel.Tensor]bool{},
 		w: map[weightKey]*kernel.Tensor{}, dw: map[weightKey]*kernel.Tensor{}, unread: map[*kernel.Tensor]*kernel.Tensor{},
@@ -205,28 +205,29 @@ func (p *Plan) Append(o kernel.Op) { p.prog.PerShard = append(p.prog.PerShard, o
 // Once records an op that runs once per step, after all shards.
 func (p *Plan) Once(o kernel.Op) { p.prog.Once = append(p.prog.Once, o) }
 
-// Together keeps groups of `rows` consecutive instances in one shard and one part of a step. The
-// batch must be a multiple of rows. It must be called before Divide, Join and the first op.
-func (p *Plan) Together(rows int) {
-	p.rows = max(1, rows)
-	if p.prog.Batch%p.rows != 0 {
-		panic(fmt.Sprintf("plan: groups of %d in a batch of %d", p.rows, p.prog.Batch))
+// SetGroupSize keeps groups of `rows` consecutive instances in one shard and one part of a step.
+// The batch must be a multiple of rows. It must be called before SplitStep, Distribute and the
+// first op.
+func (p *Plan) SetGroupSize(rows int) {
+	p.groupSize = max(1, rows)
+	if p.prog.Batch%p.groupSize != 0 {
+		panic(fmt.Sprintf("plan: groups of %d in a batch of %d", p.groupSize, p.prog.Batch))
 	}
-	if p.whole {
+	if p.wholeBatch {
 		return
 	}
-	p.full = max(1, (p.full+p.rows/2)/p.rows) * p.rows
-	p.prog.Shard = min(p.full, p.prog.Batch)
+	p.shardSize = max(1, (p.shardSize+p.groupSize/2)/p.groupSize) * p.groupSize
+	p.prog.Shard = min(p.shardSize, p.prog.Batch)
 }
 
-// Cut reduces the batch to this rank's part of every step. Losses are still divided by the number
-// of instances of the whole step. It must be called before an op is recorded.
-func (p *Plan) Cut(s kernel.Share) error {
-	n, unit, full := s.Parts(), p.prog.Shard, p.full
-	if p.whole {
-		unit, full = p.rows, p.rows
+// PartitionBatch reduces the batch to this rank's part of every step. Losses are still divided by
+// the number of instances of the whole step. It must be called before an op is recorded.
+func (p *Plan) PartitionBatch(s kernel.Share) error {
+	n, unit, full := s.Parts(), p.prog.Shard, p.shardSize
+	if p.wholeBatch {
+		unit, full = p.groupSize, p.groupSize
 	}
-	if s.Cuts = p.cuts; s.Cuts > 0 {
+	if s.Cuts = p.gradParts; s.Cuts > 0 {
 		if !kernel.Blocks(s.Cuts, n) {
 			return fmt.Errorf("%d ranks cannot share the %d parts of a gradient: use a power of two that divides them", n, s.Cuts)
 		}
@@ -234,7 +235,7 @@ func (p *Plan) Cut(s kernel.Share) error {
 	}
 	if p.prog.Batch%(n*unit) != 0 {
 		in, fewer := "shards", "ranks"
-		if p.whole {
+		if p.wholeBatch {
 			in = "groups"
 		}
 		if s.Cuts > 0 {
@@ -243,7 +244,7 @@ func (p *Plan) Cut(s kernel.Share) error {
 		return p.uneven(n, unit, in, n*full, fewer)
 	}
 	p.prog.Share, p.prog.Batch = s, p.prog.Batch/n
-	if p.whole {
+	if p.wholeBatch {
 		p.prog.Shard = p.prog.Batch
 	}
 	return nil
@@ -257,45 +258,45 @@ func (p *Plan) uneven(n, unit int, name string, multiple int, fewer string) erro
 		in = fmt.Sprintf(" in %s of %d", name, unit)
 	}
 	// a device with shards sums in lanes, whose number is a power of two: no batch size would help
-	if !p.whole && fewer == "ranks" && n&(n-1) != 0 {
+	if !p.wholeBatch && fewer == "ranks" && n&(n-1) != 0 {
 		advice = "use a number of ranks that is a power of two"
 	}
 	return fmt.Errorf("a batch of %d%s does not cut into %d equal parts: %s", p.prog.Batch, in, n, advice)
 }
 
-// Divide divides a step into equal parts and sums their gradients. A device processes one part at a
-// time. A device that runs its batch as one shard sums parts in the order of a tree, so that the
-// weights do not depend on the number of ranks. On other devices parts do not change the order of
-// sums (kernel.Program.Turns). peer connects the ranks; nil: a single process. It must be called
+// SplitStep divides a step into equal parts and sums their gradients. A device processes one part
+// at a time. A device that runs its batch as one shard sums parts in the order of a tree, so that
+// the weights do not depend on the number of ranks. On other devices parts do not change the order
+// of sums (kernel.Program.Turns). peer connects the ranks; nil: a single process. It must be called
 // before an op is recorded.
-func (p *Plan) Divide(parts int, peer kernel.Peer) error {
+func (p *Plan) SplitStep(parts int, peer kernel.Peer) error {
 	switch {
 	case parts <= 1:
-	case p.whole:
-		p.cuts = parts
-	case p.prog.Batch%(parts*p.rows) != 0:
-		return p.uneven(parts, p.rows, "groups", parts*p.rows, "parts")
+	case p.wholeBatch:
+		p.gradParts = parts
+	case p.prog.Batch%(parts*p.groupSize) != 0:
+		return p.uneven(parts, p.groupSize, "groups", parts*p.groupSize, "parts")
 	default:
 		p.prog.Turns = parts
 	}
 	switch {
 	case peer != nil:
-		return p.Join(peer)
-	case p.cuts > 0:
-		return p.Cut(kernel.Share{})
+		return p.Distribute(peer)
+	case p.gradParts > 0:
+		return p.PartitionBatch(kernel.Share{})
 	}
 	return nil
 }
 
-// Join partitions steps over the ranks of peer, which sums the gradient before Optimize uses it. It
-// must be called before an op is recorded.
-func (p *Plan) Join(peer kernel.Peer) error {
+// Distribute partitions steps over the ranks of peer, which sums the gradient before Optimize uses
+// it. It must be called before an op is recorded.
+func (p *Plan) Distribute(peer kernel.Peer) error {
 	p.peer = peer
-	return p.Cut(peer.Share())
+	return p.PartitionBatch(peer.Share())
 }
 
 // Optimize records the update by o. The gradient is summed over `every` steps if that is above 1,
-// and over ranks after Join, then clipped and applied.
+// and over ranks after Distribute, then clipped and applied.
 func (p *Plan) Optimize(o *kernel.AdamW, every int) {
 	o.Layout = p.prog.Layout
 	p.Once(&kernel.Reduce{Layout: o.Layout, Every: every * p.prog.Share.Runs()})

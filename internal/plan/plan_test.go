@@ -56,17 +56,17 @@ func (peer) Share() kernel.Share { return kernel.Share{Size: 1} }
 
 func (peer) Sum([]float64) error { return nil }
 
-// TestTogether: a shard is the multiple of a group that is nearest to the device's size, at least
-// one group. On a device with one shard per batch it stays the batch, and parts are of whole
+// TestSetGroupSize: a shard is the multiple of a group that is nearest to the device's size, at
+// least one group. On a device with one shard per batch it stays the batch, and parts are of whole
 // groups. Splits of a group are refused.
-func TestTogether(t *testing.T) {
+func TestSetGroupSize(t *testing.T) {
 	var l kernel.Layout
 	for _, c := range []struct{ shard, batch, rows, want int }{
 		{2, 16, 1, 2}, {2, 16, 0, 2}, {2, 16, 8, 8}, {8, 16, 8, 8}, {11, 48, 8, 8}, {12, 48, 8, 16}, {30, 64, 8, 32}, {30, 24, 8, 24}, {3, 6, 2, 4},
 		{kernel.WholeBatch, 24, 8, 24},
 	} {
 		p := plan.New("together", reference.New[float64](c.shard), c.batch, 1, &l)
-		if p.Together(c.rows); p.B() != c.want {
+		if p.SetGroupSize(c.rows); p.B() != c.want {
 			t.Errorf("%d rows in turn, in shards of %d of a batch of %d: shards of %d, want %d", c.rows, c.shard, c.batch, p.B(), c.want)
 		}
 	}
@@ -86,12 +86,12 @@ func TestTogether(t *testing.T) {
 		{13, 16, 1, 2, "a batch of 16 in shards of 16 does not cut into 2 equal parts: use a multiple of 32, or fewer ranks"},
 	} {
 		p := plan.New("together", reference.New[float64](c.shard), c.batch, 1, &l)
-		p.Together(8)
+		p.SetGroupSize(8)
 		var joined kernel.Peer
 		if c.ranks > 0 {
 			joined = one{ranks: c.ranks}
 		}
-		err := p.Divide(c.parts, joined)
+		err := p.SplitStep(c.parts, joined)
 		got := fmt.Sprint(p.B(), p.Batch())
 		if err != nil {
 			got = err.Error()
@@ -105,7 +105,7 @@ func TestTogether(t *testing.T) {
 			t.Error("a batch of 12 has whole groups of 8")
 		}
 	}()
-	plan.New("together", reference.New[float64](4), 12, 1, &l).Together(8)
+	plan.New("together", reference.New[float64](4), 12, 1, &l).SetGroupSize(8)
 }
 
 // one is rank 0 of several ranks.
@@ -123,7 +123,7 @@ func TestOptimizeLeavesASeam(t *testing.T) {
 		p := plan.New("seam", reference.New[float64](2), 2, 1, &l)
 		want := "reduce adamw"
 		if joined {
-			if err := p.Join(peer{}); err != nil {
+			if err := p.Distribute(peer{}); err != nil {
 				t.Fatal(err)
 			}
 			want = "reduce exchange adamw"

@@ -37,8 +37,8 @@ type batch struct {
 	x, y       []float32
 	nodes      []int32 // kernel.Instances.Nodes
 	feature    []float32
-	shown      []float32 // by problem: what demands are divided by in the features
-	odd        bool      // some element of shown is not the capacity
+	divisors   []float32 // by problem: what demands are divided by in the features
+	scaled     bool      // some divisor is not the capacity
 	lengths    []float32
 	actions    []int32
 }
@@ -72,7 +72,7 @@ func newBatch(p *Policy, n int, capacity int32, size int, d Decode, seed uint64)
 		return nil, errors.Join(err, s.runner.Close())
 	}
 	s.x, s.y, s.nodes = make([]float32, rows*s.count), make([]float32, rows*s.count), make([]int32, rows*s.in.Nodes.Cols())
-	s.feature, s.shown = make([]float32, rows*s.count*s.in.Feature.Cols()), make([]float32, size)
+	s.feature, s.divisors = make([]float32, rows*s.count*s.in.Feature.Cols()), make([]float32, size)
 	s.lengths, s.actions = make([]float32, rows*s.starts), make([]int32, rows*s.starts*s.steps)
 	s.best = make([]int32, size*s.steps)
 	return s, nil
@@ -81,21 +81,21 @@ func newBatch(p *Policy, n int, capacity int32, size int, d Decode, seed uint64)
 // load writes at most `size` problems to the device. Rows without a problem repeat the last one.
 func (s *batch) load(problems []*vrp.Problem) error {
 	each, words := s.sym*s.count, s.sym*s.in.Nodes.Cols()
-	s.odd = false
+	s.scaled = false
 	for i := range s.size {
 		prob := problems[min(i, len(problems)-1)]
 		unitRows(prob, s.in.Set, s.x[i*each:][:each], s.y[i*each:][:each], s.nodes[i*words:][:words])
-		s.shown[i] = s.trained.capacity(prob)
-		s.odd = s.odd || s.shown[i] != float32(s.capacity)
+		s.divisors[i] = s.trained.capacity(prob)
+		s.scaled = s.scaled || s.divisors[i] != float32(s.capacity)
 	}
-	return errors.Join(s.runner.WriteBatch(s.in.PosX, s.x), s.runner.WriteBatch(s.in.PosY, s.y), s.runner.WriteBatch(s.in.Nodes, s.nodes), s.show(false))
+	return errors.Join(s.runner.WriteBatch(s.in.PosX, s.x), s.runner.WriteBatch(s.in.PosY, s.y), s.runner.WriteBatch(s.in.Nodes, s.nodes), s.writeFeatures(false))
 }
 
-// show writes the policy's features of the problems. If plain, demands are divided by the capacity,
-// else by shown, which brings them into the range of training.
-func (s *batch) show(plain bool) error {
+// writeFeatures writes the policy's features of the problems. If plain, demands are divided by the
+// capacity, else by divisors, which brings them into the range of training.
+func (s *batch) writeFeatures(plain bool) error {
 	n, wide := s.count, s.in.Feature.Cols()
-	for i, by := range s.shown {
+	for i, by := range s.divisors {
 		if plain {
 			by = float32(s.capacity)
 		}

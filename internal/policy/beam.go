@@ -162,7 +162,7 @@ func (b *beamSearch) expandRow(s *batch, row int, beam []hypothesis, depth int) 
 	for _, h := range beam {
 		h.slot = -1
 		children = append(children, h)
-		tour := settle(d, h.tour[:depth])
+		tour := stateAfter(d, h.tour[:depth])
 		if tour.Done() {
 			continue
 		}
@@ -191,8 +191,8 @@ func (b *beamSearch) expandRow(s *batch, row int, beam []hypothesis, depth int) 
 	return children, slot > 0
 }
 
-// settle returns the state of a solution after its fixed actions.
-func settle(d *reference.Decoder[float32], actions []int32) *reference.Tour {
+// stateAfter returns the state of a solution after its fixed actions.
+func stateAfter(d *reference.Decoder[float32], actions []int32) *reference.Tour {
 	tour := d.Depart()
 	for _, a := range actions {
 		if !tour.Done() {
@@ -237,7 +237,7 @@ func (b *beamSearch) keep(s *batch, row int, children []hypothesis, settled int)
 		if len(kept) == b.width {
 			break
 		}
-		tour := settle(d, h.tour[:settled])
+		tour := stateAfter(d, h.tour[:settled])
 		if !slices.ContainsFunc(states, tour.Same) {
 			kept, states = append(kept, h), append(states, tour)
 		}

@@ -234,9 +234,9 @@ func (d Decode) temperature(settings float64) float64 {
 	return settings
 }
 
-// forever returns the decoder that samples further routes while time is left, after d has made its
-// own: from the same starts, or as many samples.
-func (d Decode) forever(n int) Decode {
+// furtherSamples returns the decoder that samples further routes while time is left, after d has
+// made its own: from the same starts, or as many samples.
+func (d Decode) furtherSamples(n int) Decode {
 	d.Beam, d.Drawn = 0, d.Starts
 	if !d.Starts && d.Samples == 0 {
 		d.Samples = n

@@ -117,7 +117,7 @@ func TestForever(t *testing.T) {
 		"sgbs8":       {Starts: true, Drawn: true, Symmetries: 8, Expand: beamWidth},
 	} {
 		d, err := ParseDecode(name)
-		if got := d.forever(7); err != nil || got != want {
+		if got := d.furtherSamples(7); err != nil || got != want {
 			t.Errorf("%s: %+v, want %+v, %v", name, got, want, err)
 		}
 	}

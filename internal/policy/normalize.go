@@ -118,14 +118,14 @@ func trainedShares(c *config.Config) shares {
 	return shares{mean: float64(p.DemandRange[0]+p.DemandRange[1]) / 2 / capacity, most: float64(p.DemandRange[1]) / capacity}
 }
 
-// beyond is the factor by which the mean demand may exceed that of training. Above it a policy's
-// routes become bad. It was chosen on six of CVRPLIB's X instances.
-const beyond = 1.3
+// maxMeanExcess is the factor by which the mean demand may exceed that of training. Above it a
+// policy's routes become bad. It was chosen on six of CVRPLIB's X instances.
+const maxMeanExcess = 1.3
 
 // capacity returns the divisor of demands in the policy's features. It is the problem's capacity,
 // unless some demand is a larger fraction of it than in training and the mean demand exceeds that
-// of training by more than `beyond`. Then it is larger, so that all demands look smaller. The check
-// whether a customer fits a vehicle uses the true demands.
+// of training by more than `maxMeanExcess`. Then it is larger, so that all demands look smaller.
+// The check whether a customer fits a vehicle uses the true demands.
 func (s shares) capacity(p *vrp.Problem) float32 {
 	var sum, most float64
 	for _, d := range p.Demand {
@@ -135,7 +135,7 @@ func (s shares) capacity(p *vrp.Problem) float32 {
 	if most <= s.most*capacity {
 		return float32(capacity)
 	}
-	return float32(max(capacity, sum/float64(p.N())/(beyond*s.mean)))
+	return float32(max(capacity, sum/float64(p.N())/(maxMeanExcess*s.mean)))
 }
 
 // Takes returns an error if a policy with these settings cannot route a problem: by its rules, or

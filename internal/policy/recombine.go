@@ -48,8 +48,8 @@ func newRecombiner(prob *vrp.Problem) *recombiner {
 // maxTableNodes is the largest number of nodes for which dist is computed: 8 MB.
 const maxTableNodes = 1024
 
-// way returns the distance from a to b.
-func (j *recombiner) way(a, b int) float64 {
+// distance returns the distance from a to b.
+func (j *recombiner) distance(a, b int) float64 {
 	if j.dist == nil {
 		return j.prob.Dist(a, b)
 	}
@@ -63,15 +63,15 @@ func (j *recombiner) cut(tour []int32) *splitTour {
 		last, length := int(depot), 0.0
 		for _, v := range customers {
 			at := int(v) - 1 + j.depots
-			length += j.way(last, at)
+			length += j.distance(last, at)
 			last = at
 		}
 		if !j.open {
-			length += j.way(last, int(depot))
+			length += j.distance(last, int(depot))
 		}
 		t.routes = append(t.routes, candidateRoute{depot, customers, length})
 	})
-	t.settle()
+	t.updateTotals()
 	return t
 }
 
@@ -116,7 +116,7 @@ func (j *recombiner) exchange(t, u *splitTour) bool {
 		}
 	}
 	t.routes = kept
-	t.settle()
+	t.updateTotals()
 	return true
 }
 

@@ -40,7 +40,7 @@ func newOrderer(dist []float64, nodes, depots int) *orderer {
 	return &orderer{dist: dist, nodes: nodes, depots: depots}
 }
 
-func (o *orderer) way(a, b int) float64 { return o.dist[a*o.nodes+b] }
+func (o *orderer) distance(a, b int) float64 { return o.dist[a*o.nodes+b] }
 
 // ordered returns the route with an order that is as short or shorter.
 func (o *orderer) ordered(r candidateRoute) candidateRoute {
@@ -55,11 +55,11 @@ func (o *orderer) ordered(r candidateRoute) candidateRoute {
 	}
 	at = append(at, int(r.depot))
 	o.order = at
-	for o.turn(at) || o.shift(at) {
+	for o.reverse(at) || o.moveCustomers(at) {
 	}
 	length := 0.0
 	for k := range n + 1 {
-		length += o.way(at[k], at[k+1])
+		length += o.distance(at[k], at[k+1])
 	}
 	if !(length < r.length-least) {
 		return r
@@ -71,11 +71,12 @@ func (o *orderer) ordered(r candidateRoute) candidateRoute {
 	return out
 }
 
-// turn reverses segments if that makes the round trip shorter, and reports whether it reversed any.
-func (o *orderer) turn(at []int) (did bool) {
+// reverse reverses segments if that makes the round trip shorter, and reports whether it reversed
+// any.
+func (o *orderer) reverse(at []int) (did bool) {
 	for a := 1; a < len(at)-2; a++ {
 		for b := a + 1; b < len(at)-1; b++ {
-			if o.way(at[a-1], at[b])+o.way(at[a], at[b+1]) < o.way(at[a-1], at[a])+o.way(at[b], at[b+1])-least {
+			if o.distance(at[a-1], at[b])+o.distance(at[a], at[b+1]) < o.distance(at[a-1], at[a])+o.distance(at[b], at[b+1])-least {
 				slices.Reverse(at[a : b+1])
 				did = true
 			}
@@ -84,18 +85,18 @@ func (o *orderer) turn(at []int) (did bool) {
 	return did
 }
 
-// shift moves up to three consecutive customers to the first place where the round trip becomes
-// shorter, once, and reports whether it did.
-func (o *orderer) shift(at []int) bool {
+// moveCustomers moves up to three consecutive customers to the first place where the round trip
+// becomes shorter, once, and reports whether it did.
+func (o *orderer) moveCustomers(at []int) bool {
 	for long := 1; long <= 3; long++ {
 		for a := 1; a+long < len(at); a++ {
 			b := a + long // end of the segment
-			gone := o.way(at[a-1], at[a]) + o.way(at[b-1], at[b]) - o.way(at[a-1], at[b])
+			gone := o.distance(at[a-1], at[a]) + o.distance(at[b-1], at[b]) - o.distance(at[a-1], at[b])
 			for c := 1; c < len(at); c++ { // insert before the node at c
 				if c >= a && c <= b {
 					continue
 				}
-				back := o.way(at[c-1], at[a]) + o.way(at[b-1], at[c]) - o.way(at[c-1], at[c])
+				back := o.distance(at[c-1], at[a]) + o.distance(at[b-1], at[c]) - o.distance(at[c-1], at[c])
 				if back < gone-least {
 					part := slices.Clone(at[a:b])
 					if c < a {

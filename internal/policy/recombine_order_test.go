@@ -89,11 +89,11 @@ func TestOrderedRoutesAreNearlyBest(t *testing.T) {
 		var visit func(at []int, length float64)
 		visit = func(at []int, length float64) {
 			if len(at) == 7 {
-				shortest = min(shortest, length+j.way(at[6], 0))
+				shortest = min(shortest, length+j.distance(at[6], 0))
 			}
 			for v := 1; v < 7; v++ {
 				if !slices.Contains(at, v) {
-					visit(append(at, v), length+j.way(at[len(at)-1], v))
+					visit(append(at, v), length+j.distance(at[len(at)-1], v))
 				}
 			}
 		}

@@ -14,8 +14,8 @@ type splitTour struct {
 	length float64
 }
 
-// settle updates t.of and t.length after a change of routes.
-func (t *splitTour) settle() {
+// updateTotals updates t.of and t.length after a change of routes.
+func (t *splitTour) updateTotals() {
 	t.length = 0
 	for r := range t.routes {
 		t.length += t.routes[r].length
@@ -163,7 +163,7 @@ func (p *routePool) replace(t *splitTour) bool {
 		if k, ok := p.at[sets[r]]; ok && p.routes[k].length < t.routes[r].length-least {
 			t.routes = slices.Clone(t.routes)
 			t.routes[r] = p.routes[k]
-			t.settle()
+			t.updateTotals()
 			return true
 		}
 	}
@@ -192,7 +192,7 @@ func (p *routePool) replace(t *splitTour) bool {
 					kept = append(kept, p.routes[k])
 				}
 				t.routes = kept
-				t.settle()
+				t.updateTotals()
 				return true
 			}
 		}

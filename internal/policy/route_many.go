@@ -104,7 +104,7 @@ func (g *group) route(ctx context.Context, take func(i int, r Routed)) (err erro
 	defer func() { err = errors.Join(err, s.Close()) }()
 	var more *Stepper // samples further routes from the same starts
 	if g.deadline > 0 && !g.o.Decode.Active {
-		if more, err = g.policy.prepare(g.n, g.capacity, batch, g.o.Decode.forever(g.n), g.o.Seed); err != nil {
+		if more, err = g.policy.prepare(g.n, g.capacity, batch, g.o.Decode.furtherSamples(g.n), g.o.Seed); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, more.Close()) }()

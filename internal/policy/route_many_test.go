@@ -159,8 +159,8 @@ func TestInterruptedRouteMany(t *testing.T) {
 }
 
 // TestLargeDemandsAreShownSmaller: demands within the range of training are not scaled. Others are
-// scaled so that their mean exceeds that of training by the factor `beyond`. Routes are loaded by
-// true demands.
+// scaled so that their mean exceeds that of training by the factor `maxMeanExcess`. Routes are
+// loaded by true demands.
 func TestLargeDemandsAreShownSmaller(t *testing.T) {
 	s := shares{mean: 0.1, most: 0.18}
 	for _, c := range []struct {

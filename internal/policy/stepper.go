@@ -112,14 +112,14 @@ func (s *Stepper) Solve(ctx context.Context, prob *vrp.Problem) (vrp.Solution, f
 // down in the features are also decoded without scaling.
 func (s *Stepper) improve(ctx context.Context, problems []*vrp.Problem, out []Routed, first uint64) error {
 	begun := time.Now()
-	if s.odd {
-		if err := s.show(true); err != nil {
+	if s.scaled {
+		if err := s.writeFeatures(true); err != nil {
 			return err
 		}
 		if err := s.decode(ctx, problems, out, first); err != nil {
 			return err
 		}
-		if err := s.show(false); err != nil {
+		if err := s.writeFeatures(false); err != nil {
 			return err
 		}
 	}

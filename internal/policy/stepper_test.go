@@ -78,12 +78,12 @@ func TestSolve(t *testing.T) {
 			t.Errorf("%s: symmetries made it worse: %v", file, costs)
 		}
 	}
-	odd := &vrp.Problem{Name: "odd", Capacity: 5, Demand: []int32{0, 6}, X: []float64{1, 1}, Y: []float64{2, 2}}
-	if _, _, err := p.Solve(t.Context(), odd, Greedy); err == nil || !strings.Contains(err.Error(), "customer 1 demands 6") {
+	scaled := &vrp.Problem{Name: "odd", Capacity: 5, Demand: []int32{0, 6}, X: []float64{1, 1}, Y: []float64{2, 2}}
+	if _, _, err := p.Solve(t.Context(), scaled, Greedy); err == nil || !strings.Contains(err.Error(), "customer 1 demands 6") {
 		t.Errorf("a demand over capacity: %v", err)
 	}
-	odd.Demand[1] = 5
-	if sol, cost, err := p.Solve(t.Context(), odd, Greedy); err != nil || cost != 0 || len(sol.Routes) != 1 {
+	scaled.Demand[1] = 5
+	if sol, cost, err := p.Solve(t.Context(), scaled, Greedy); err != nil || cost != 0 || len(sol.Routes) != 1 {
 		t.Errorf("all in one place: %v, %g, %v", sol, cost, err)
 	}
 }

@@ -6,10 +6,10 @@ import (
 	"unsafe"
 )
 
-var accesses = map[string]func(x *building) error{
-	"ld": func(x *building) error { return x.access(false) },
-	"st": func(x *building) error { return x.access(true) },
-	"atom": func(x *building) (err error) {
+var accesses = map[string]func(x *decoder) error{
+	"ld": func(x *decoder) error { return x.access(false) },
+	"st": func(x *decoder) error { return x.access(true) },
+	"atom": func(x *decoder) (err error) {
 		if !x.is("global.inc.u32") {
 			return x.unknown()
 		}
@@ -25,7 +25,7 @@ var accesses = map[string]func(x *building) error{
 		x.in.f = atomInc
 		return x.address(1, global)
 	},
-	"red": func(x *building) (err error) {
+	"red": func(x *decoder) (err error) {
 		if !x.is("shared.or.b32") {
 			return x.unknown()
 		}
@@ -43,7 +43,7 @@ var accesses = map[string]func(x *building) error{
 var spaces = map[string]space{"global": global, "shared": shared, "shared::cta": shared, "local": local, "param": param}
 
 // access decodes ld and st.
-func (x *building) access(writes bool) (err error) {
+func (x *decoder) access(writes bool) (err error) {
 	if err := x.count(2); err != nil {
 		return err
 	}

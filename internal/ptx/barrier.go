@@ -10,8 +10,8 @@ type barrier struct {
 	warps           []int
 }
 
-var barriers = map[string]func(x *building) error{
-	"bar": func(x *building) (err error) {
+var barriers = map[string]func(x *decoder) error{
+	"bar": func(x *decoder) (err error) {
 		switch {
 		case x.is("warp.sync"):
 			if err := x.count(1); err != nil {
@@ -97,7 +97,7 @@ func (w *warp) arrive(in *inst, number, wanted int) {
 }
 
 // release lets the warps at a barrier continue if all have arrived. Warps that have ended count.
-func (r *running) release(number int) {
+func (r *threadBlock) release(number int) {
 	b := &r.barriers[number]
 	wanted := b.wanted
 	if wanted == 0 {
@@ -130,7 +130,7 @@ func (r *running) release(number int) {
 }
 
 // ended removes a warp from the counts, for which barriers may be waiting.
-func (r *running) ended() {
+func (r *threadBlock) ended() {
 	r.left--
 	r.events++
 	for i := range r.barriers {

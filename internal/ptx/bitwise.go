@@ -5,39 +5,39 @@ import (
 	"math/bits"
 )
 
-var bitwise = map[string]func(x *building) error{
-	"and": func(x *building) error {
+var bitwise = map[string]func(x *decoder) error{
+	"and": func(x *decoder) error {
 		if x.is("pred") {
 			return x.predicates(2, func(a, b uint32) uint32 { return a & b })
 		}
 		return x.byType(map[string]func(*warp, *inst){"b16": and[uint32], "b32": and[uint32], "b64": and[uint64]}, 2)
 	},
-	"or": func(x *building) error {
+	"or": func(x *decoder) error {
 		if x.is("pred") {
 			return x.predicates(2, func(a, b uint32) uint32 { return a | b })
 		}
 		return x.byType(map[string]func(*warp, *inst){"b16": or[uint32], "b32": or[uint32], "b64": or[uint64]}, 2)
 	},
-	"xor": func(x *building) error {
+	"xor": func(x *decoder) error {
 		if x.is("pred") {
 			return x.predicates(2, func(a, b uint32) uint32 { return a ^ b })
 		}
 		return x.byType(map[string]func(*warp, *inst){"b16": xor[uint32], "b32": xor[uint32], "b64": xor[uint64]}, 2)
 	},
-	"not": func(x *building) error {
+	"not": func(x *decoder) error {
 		if x.is("pred") {
 			return x.predicates(1, func(a, _ uint32) uint32 { return ^a })
 		}
 		return x.byType(map[string]func(*warp, *inst){"b16": not16, "b32": not[uint32], "b64": not[uint64]}, 1)
 	},
-	"shl": func(x *building) error {
+	"shl": func(x *decoder) error {
 		return x.shift(map[string]func(*warp, *inst){"b16": shl16, "b32": shl[uint32], "b64": shl[uint64]})
 	},
-	"shr": func(x *building) error {
+	"shr": func(x *decoder) error {
 		return x.shift(map[string]func(*warp, *inst){"b16": shr[uint32], "u16": shr[uint32], "s16": shr16, "b32": shr[uint32], "u32": shr[uint32], "s32": shr[int32],
 			"b64": shr[uint64], "u64": shr[uint64], "s64": shr[int64]})
 	},
-	"shf": func(x *building) error {
+	"shf": func(x *decoder) error {
 		switch {
 		case x.is("l.wrap.b32"):
 			return x.simple(funnelLeft, 4, 4, 4, 4)
@@ -46,7 +46,7 @@ var bitwise = map[string]func(x *building) error{
 		}
 		return x.unknown()
 	},
-	"bfe": func(x *building) error {
+	"bfe": func(x *decoder) error {
 		switch {
 		case x.is("u32"):
 			return x.simple(fieldU32, 4, 4, 4, 4)
@@ -55,7 +55,7 @@ var bitwise = map[string]func(x *building) error{
 		}
 		return x.unknown()
 	},
-	"lop3": func(x *building) error {
+	"lop3": func(x *decoder) error {
 		if !x.is("b32") || len(x.s.args) != 5 || x.s.args[4].kind != number {
 			return x.unknown()
 		}
@@ -63,13 +63,13 @@ var bitwise = map[string]func(x *building) error{
 		x.s = &statement{args: x.s.args[:4]}
 		return x.simple(lop3, 4, 4, 4, 4)
 	},
-	"prmt": func(x *building) error {
+	"prmt": func(x *decoder) error {
 		if !x.is("b32") {
 			return x.unknown()
 		}
 		return x.simple(permute, 4, 4, 4, 4)
 	},
-	"clz": func(x *building) error {
+	"clz": func(x *decoder) error {
 		if x.is("b64") {
 			return x.simple(clz64, 4, 8)
 		}
@@ -78,7 +78,7 @@ var bitwise = map[string]func(x *building) error{
 		}
 		return x.simple(clz32, 4, 4)
 	},
-	"popc": func(x *building) error {
+	"popc": func(x *decoder) error {
 		if x.is("b64") {
 			return x.simple(popc64, 4, 8)
 		}
@@ -89,7 +89,7 @@ var bitwise = map[string]func(x *building) error{
 	},
 }
 
-func (x *building) shift(all map[string]func(*warp, *inst)) error {
+func (x *decoder) shift(all map[string]func(*warp, *inst)) error {
 	t := x.typed()
 	f := all[t]
 	if f == nil {
@@ -99,7 +99,7 @@ func (x *building) shift(all map[string]func(*warp, *inst)) error {
 }
 
 // predicates decodes an operation on predicates.
-func (x *building) predicates(n int, f func(a, b uint32) uint32) (err error) {
+func (x *decoder) predicates(n int, f func(a, b uint32) uint32) (err error) {
 	if err := x.count(1 + n); err != nil {
 		return err
 	}

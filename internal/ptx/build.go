@@ -8,11 +8,11 @@ import (
 
 // families holds a builder for the first word of each instruction's name. A builder consumes the
 // other words; a word that is left over is an error.
-var families map[string]func(x *building) error
+var families map[string]func(x *decoder) error
 
 func init() {
-	families = map[string]func(x *building) error{}
-	for _, all := range []map[string]func(x *building) error{integers, bitwise, floats, comparisons, conversions, moves, accesses,
+	families = map[string]func(x *decoder) error{}
+	for _, all := range []map[string]func(x *decoder) error{integers, bitwise, floats, comparisons, conversions, moves, accesses,
 		copies, exchanges, barriers, mbarriers, matrices, warpgroups, control} {
 		for name, f := range all {
 			if families[name] != nil {
@@ -23,8 +23,8 @@ func init() {
 	}
 }
 
-// building is an instruction that is being decoded.
-type building struct {
+// decoder is an instruction that is being decoded.
+type decoder struct {
 	c     *compiler
 	s     *statement
 	words []string // words of its name that are not consumed yet
@@ -32,7 +32,7 @@ type building struct {
 }
 
 // has consumes the next word of the name if it equals word.
-func (x *building) has(word string) bool {
+func (x *decoder) has(word string) bool {
 	if len(x.words) > 0 && x.words[0] == word {
 		x.words = x.words[1:]
 		return true
@@ -41,7 +41,7 @@ func (x *building) has(word string) bool {
 }
 
 // any consumes the next word if it is one of words, and returns it or "".
-func (x *building) any(words ...string) string {
+func (x *decoder) any(words ...string) string {
 	if len(x.words) > 0 && slices.Contains(words, x.words[0]) {
 		w := x.words[0]
 		x.words = x.words[1:]
@@ -51,7 +51,7 @@ func (x *building) any(words ...string) string {
 }
 
 // is consumes the rest of the name if it equals words.
-func (x *building) is(words string) bool {
+func (x *decoder) is(words string) bool {
 	if strings.Join(x.words, ".") == words {
 		x.words = nil
 		return true
@@ -60,7 +60,7 @@ func (x *building) is(words string) bool {
 }
 
 // typed consumes the last word, a type.
-func (x *building) typed() string {
+func (x *decoder) typed() string {
 	if len(x.words) == 0 {
 		return ""
 	}
@@ -69,12 +69,12 @@ func (x *building) typed() string {
 	return w
 }
 
-func (x *building) unknown() error {
+func (x *decoder) unknown() error {
 	return fmt.Errorf("this instruction is not known")
 }
 
 // count returns an error unless there are n operands.
-func (x *building) count(n int) error {
+func (x *decoder) count(n int) error {
 	if len(x.s.args) != n {
 		return fmt.Errorf("%d operands, %d are wanted", len(x.s.args), n)
 	}
@@ -82,9 +82,9 @@ func (x *building) count(n int) error {
 }
 
 // to returns the register that operand i names, which must have this number of bytes.
-func (x *building) to(i, bytes int) (int32, error) { return x.written(x.s.args[i], bytes) }
+func (x *decoder) to(i, bytes int) (int32, error) { return x.written(x.s.args[i], bytes) }
 
-func (x *building) written(o operand, bytes int) (int32, error) {
+func (x *decoder) written(o operand, bytes int) (int32, error) {
 	r, k, ok := x.c.reg(o.name)
 	if o.kind != named || !ok || k != classBytes(bytes) {
 		return none, fmt.Errorf("%q is no register of %d bytes", o.name, bytes)
@@ -100,9 +100,9 @@ func classBytes(n int) class {
 }
 
 // from returns the source of operand i: a register, a constant or a variable's address.
-func (x *building) from(i, bytes int) (int32, error) { return x.read(x.s.args[i], bytes) }
+func (x *decoder) from(i, bytes int) (int32, error) { return x.read(x.s.args[i], bytes) }
 
-func (x *building) read(o operand, bytes int) (int32, error) {
+func (x *decoder) read(o operand, bytes int) (int32, error) {
 	switch o.kind {
 	case number:
 		return x.c.constantOf(o.bits, bytes), nil
@@ -154,7 +154,7 @@ func (c *compiler) special(name string) (int32, bool) {
 }
 
 // pred returns the predicate of an operand. The number 0 is false.
-func (x *building) pred(o operand) (r int32, not bool, err error) {
+func (x *decoder) pred(o operand) (r int32, not bool, err error) {
 	if o.kind == number {
 		return int32(min(o.bits, 1)), false, nil
 	}
@@ -166,7 +166,7 @@ func (x *building) pred(o operand) (r int32, not bool, err error) {
 }
 
 // simple decodes an instruction with a result of dst bytes and operands of the given widths.
-func (x *building) simple(f func(w *warp, in *inst), dst int, widths ...int) error {
+func (x *decoder) simple(f func(w *warp, in *inst), dst int, widths ...int) error {
 	err := x.count(1 + len(widths))
 	if err != nil {
 		return err
@@ -193,7 +193,7 @@ func group(o operand) []operand {
 	return []operand{o}
 }
 
-func (x *building) writtenAll(o operand, n, bytes int) ([]int32, error) {
+func (x *decoder) writtenAll(o operand, n, bytes int) ([]int32, error) {
 	list := group(o)
 	if len(list) != n {
 		return nil, fmt.Errorf("%d registers, %d are wanted", len(list), n)
@@ -213,7 +213,7 @@ func (x *building) writtenAll(o operand, n, bytes int) ([]int32, error) {
 	return all, nil
 }
 
-func (x *building) readAll(o operand, n, bytes int) ([]int32, error) {
+func (x *decoder) readAll(o operand, n, bytes int) ([]int32, error) {
 	list := group(o)
 	if len(list) != n {
 		return nil, fmt.Errorf("%d operands, %d are wanted", len(list), n)
@@ -230,7 +230,7 @@ func (x *building) readAll(o operand, n, bytes int) ([]int32, error) {
 }
 
 // address decodes operand i as an address: a register and an offset, or a variable.
-func (x *building) address(i int, sp space) error {
+func (x *decoder) address(i int, sp space) error {
 	o := x.s.args[i]
 	if o.kind != memory {
 		return fmt.Errorf("no address")
@@ -247,7 +247,7 @@ func (x *building) address(i int, sp space) error {
 
 // base returns the base of an address: a register, or a variable's address, which determines the
 // space.
-func (x *building) base(o operand, sp *space) (r int32, narrow bool, at int64, err error) {
+func (x *decoder) base(o operand, sp *space) (r int32, narrow bool, at int64, err error) {
 	if o.name == "" {
 		return none, false, 0, nil
 	}

@@ -67,7 +67,7 @@ func (c *bulkCopy) bytes() int {
 }
 
 // bulk decodes cp.async.bulk.
-func (x *building) bulk() (err error) {
+func (x *decoder) bulk() (err error) {
 	in := x.in
 	switch {
 	case x.is("prefetch.L2.global"):
@@ -201,7 +201,7 @@ func swizzle(at int) int { return at ^ at>>3&0x70 }
 
 // land completes the copy. Numbers outside of the tensor are zeros. Rows of a box have 128 bytes
 // and are swizzled by their address.
-func (c *bulkCopy) land(r *running) {
+func (c *bulkCopy) land(r *threadBlock) {
 	if c.tensor == nil {
 		copy(r.shared[c.to:c.to+c.n], unsafe.Slice((*byte)(pointer(c.from)), c.n))
 		return

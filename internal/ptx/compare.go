@@ -10,8 +10,8 @@ type compare struct {
 	and    bool // combined with another predicate
 }
 
-var comparisons = map[string]func(x *building) error{
-	"setp": func(x *building) error {
+var comparisons = map[string]func(x *decoder) error{
+	"setp": func(x *decoder) error {
 		t := x.typed()
 		kind := x.any("eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan")
 		less, lessEqual, equal, ordered := relations(t)
@@ -63,7 +63,7 @@ var comparisons = map[string]func(x *building) error{
 		}
 		return x.setp(compare{f: f, swap: swap, invert: invert, and: x.has("and")}, bytesOf[t])
 	},
-	"selp": func(x *building) (err error) {
+	"selp": func(x *decoder) (err error) {
 		t := x.typed()
 		n := bytesOf[t]
 		if n < 2 {
@@ -83,7 +83,7 @@ var comparisons = map[string]func(x *building) error{
 	},
 }
 
-func (x *building) setp(how compare, bytes int) (err error) {
+func (x *decoder) setp(how compare, bytes int) (err error) {
 	n := 3
 	if how.and {
 		n = 4

@@ -1,8 +1,8 @@
 package ptx
 
 // control holds branches, and instructions that are only hints.
-var control = map[string]func(x *building) error{
-	"bra": func(x *building) error {
+var control = map[string]func(x *decoder) error{
+	"bra": func(x *decoder) error {
 		x.has("uni")
 		if err := x.count(1); err != nil {
 			return err
@@ -13,21 +13,21 @@ var control = map[string]func(x *building) error{
 	},
 	"ret":  back,
 	"exit": back,
-	"griddepcontrol": func(x *building) error {
+	"griddepcontrol": func(x *decoder) error {
 		// kernels run one at a time: the preceding kernel has ended
 		if x.any("wait", "launch_dependents") == "" {
 			return x.unknown()
 		}
 		return nil
 	},
-	"prefetch": func(x *building) error {
+	"prefetch": func(x *decoder) error {
 		if !x.is("global.L2") {
 			return x.unknown()
 		}
 		x.in.f = pass
 		return x.address(0, global)
 	},
-	"membar": func(x *building) error {
+	"membar": func(x *decoder) error {
 		if x.any("gl", "cta") == "" {
 			return x.unknown()
 		}
@@ -36,7 +36,7 @@ var control = map[string]func(x *building) error{
 }
 
 // back decodes ret. In an inlined function it jumps to the end of the function.
-func back(x *building) error {
+func back(x *decoder) error {
 	x.has("uni")
 	if x.c.end != "" && x.s.op != "exit" {
 		x.in.f, x.in.jumps = branch, true

@@ -2,8 +2,8 @@ package ptx
 
 import "math"
 
-var conversions = map[string]func(x *building) error{
-	"cvt": func(x *building) error {
+var conversions = map[string]func(x *decoder) error{
+	"cvt": func(x *decoder) error {
 		switch {
 		case x.is("rna.tf32.f32"):
 			return x.simple(roundTF32, 4, 4)
@@ -50,7 +50,7 @@ var conversions = map[string]func(x *building) error{
 		x.words = nil
 		return x.simple(resize(to, from), max(bytesOf[to], 2), max(bytesOf[from], 2))
 	},
-	"cvta": func(x *building) error {
+	"cvta": func(x *decoder) error {
 		to := x.has("to")
 		sp := x.any("global", "shared", "local")
 		if sp == "" || x.typed() != "u64" {

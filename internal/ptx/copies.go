@@ -10,8 +10,8 @@ import (
 // of a barrier that counts them, and not before: earlier reads of the destination return its old
 // content. Each thread counts its own groups.
 
-// copying is a copy that has been issued.
-type copying struct {
+// asyncCopy is a copy that has been issued.
+type asyncCopy struct {
 	to      uint64 // address in shared memory
 	from    uint64 // the host's address; 0: zeros
 	n, real int32
@@ -21,8 +21,8 @@ type copying struct {
 	in      *inst
 }
 
-var copies = map[string]func(x *building) error{
-	"cp": func(x *building) (err error) {
+var copies = map[string]func(x *decoder) error{
+	"cp": func(x *decoder) (err error) {
 		if !x.has("async") {
 			return x.unknown()
 		}
@@ -108,7 +108,7 @@ func copyAsync(w *warp, in *inst) {
 				w.near = s
 			}
 		}
-		w.copies = append(w.copies, copying{to - sharedBase, from, in.size, int32(real), int32(i), int32(w.closed[i]), w.issued, in})
+		w.copies = append(w.copies, asyncCopy{to - sharedBase, from, in.size, int32(real), int32(i), int32(w.closed[i]), w.issued, in})
 		w.issued++
 	}
 }
@@ -118,7 +118,7 @@ func arriveCopied(w *warp, in *inst) {
 	for m := w.mask; m != 0; m &= m - 1 {
 		i := bits.TrailingZeros32(m) & 31
 		b := w.barrier(in, i)
-		b.arriving = append(b.arriving, arriving{int32(w.index), int32(i), w.issued})
+		b.delayedArrival = append(b.delayedArrival, delayedArrival{int32(w.index), int32(i), w.issued})
 		w.b.events++
 	}
 }
@@ -144,7 +144,7 @@ func awaitGroups(w *warp, in *inst) {
 	w.copies = kept
 }
 
-func (w *warp) land(c *copying) {
+func (w *warp) land(c *asyncCopy) {
 	to := w.b.shared[c.to : c.to+uint64(c.n)]
 	if w.b.races != nil {
 		w.b.races.access(w, c.in, int(c.lane), int(c.to), int(c.n), true)

@@ -8,8 +8,8 @@ import (
 
 // exchanges holds exchanges between the lanes of a warp. All live lanes must take part, as the
 // masks of all shipped kernels say.
-var exchanges = map[string]func(x *building) error{
-	"shfl": func(x *building) (err error) {
+var exchanges = map[string]func(x *decoder) error{
+	"shfl": func(x *decoder) (err error) {
 		if !x.has("sync") {
 			return x.unknown()
 		}
@@ -33,7 +33,7 @@ var exchanges = map[string]func(x *building) error{
 		in.f, in.wide, in.sync = map[string]func(*warp, *inst){"bfly": shflBfly, "up": shflUp, "down": shflDown, "idx": shflIdx}[how], 4, true
 		return x.everyone(4)
 	},
-	"vote": func(x *building) (err error) {
+	"vote": func(x *decoder) (err error) {
 		if !x.is("sync.ballot.b32") {
 			return x.unknown()
 		}
@@ -49,7 +49,7 @@ var exchanges = map[string]func(x *building) error{
 		}
 		return x.everyone(2)
 	},
-	"redux": func(x *building) (err error) {
+	"redux": func(x *decoder) (err error) {
 		how := x.typedPair()
 		f := map[string]func(*warp, *inst){"sync.max.s32": reduxMax, "sync.add.s32": reduxAdd}[how]
 		if f == nil {
@@ -70,7 +70,7 @@ var exchanges = map[string]func(x *building) error{
 }
 
 // typedPair consumes the rest of the name.
-func (x *building) typedPair() string {
+func (x *decoder) typedPair() string {
 	name := ""
 	for i, w := range x.words {
 		if i > 0 {
@@ -83,7 +83,7 @@ func (x *building) typedPair() string {
 }
 
 // everyone returns an error unless operand i is the mask of all lanes.
-func (x *building) everyone(i int) error {
+func (x *decoder) everyone(i int) error {
 	if o := x.s.args[i]; o.kind != number || uint32(o.bits) != full {
 		return fmt.Errorf("a mask that leaves lanes out")
 	}

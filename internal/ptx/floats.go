@@ -4,24 +4,24 @@ import "math"
 
 type anyFloat interface{ ~float32 | ~float64 }
 
-var floats = map[string]func(x *building) error{
-	"fma": func(x *building) error {
+var floats = map[string]func(x *decoder) error{
+	"fma": func(x *decoder) error {
 		return x.byType(map[string]func(*warp, *inst){"rn.f32": fma32, "rn.f64": fma64, "rn.f16x2": fmaF16x2, "rn.bf16x2": fmaBF16x2, "rn.relu.bf16x2": fmaReluBF16x2}, 3)
 	},
-	"rcp": func(x *building) error {
+	"rcp": func(x *decoder) error {
 		return x.byType(map[string]func(*warp, *inst){"rn.f32": reciprocal[float32], "rn.f64": reciprocal[float64], "approx.ftz.f32": approximate(func(v float64) float64 { return 1 / v })}, 1)
 	},
-	"sqrt": func(x *building) error {
+	"sqrt": func(x *decoder) error {
 		return x.byType(map[string]func(*warp, *inst){"rn.f32": root[float32], "rn.f64": root[float64], "approx.ftz.f32": approximate(math.Sqrt)}, 1)
 	},
-	"rsqrt": func(x *building) error {
+	"rsqrt": func(x *decoder) error {
 		return x.byType(map[string]func(*warp, *inst){"approx.ftz.f32": approximate(func(v float64) float64 { return 1 / math.Sqrt(v) })}, 1)
 	},
-	"lg2": func(x *building) error {
+	"lg2": func(x *decoder) error {
 		return x.byType(map[string]func(*warp, *inst){"approx.ftz.f32": approximate(math.Log2)}, 1)
 	},
-	"ex2":  func(x *building) error { return x.byType(map[string]func(*warp, *inst){"approx.ftz.f32": exp2}, 1) },
-	"tanh": func(x *building) error { return x.byType(map[string]func(*warp, *inst){"approx.f32": tanh}, 1) },
+	"ex2":  func(x *decoder) error { return x.byType(map[string]func(*warp, *inst){"approx.ftz.f32": exp2}, 1) },
+	"tanh": func(x *decoder) error { return x.byType(map[string]func(*warp, *inst){"approx.f32": tanh}, 1) },
 }
 
 func flip[T uint32 | uint64](w *warp, in *inst) {

@@ -14,16 +14,16 @@ type numberLike interface {
 	anyInteger | ~float32 | ~float64
 }
 
-var integers = map[string]func(x *building) error{
-	"add": func(x *building) error {
+var integers = map[string]func(x *decoder) error{
+	"add": func(x *decoder) error {
 		return x.byType(map[string]func(*warp, *inst){"s16": add16, "u16": add16, "s32": add[uint32], "u32": add[uint32], "s64": add[uint64], "u64": add[uint64],
 			"f32": add[float32], "rn.f32": add[float32], "f64": add[float64], "rn.f64": add[float64]}, 2)
 	},
-	"sub": func(x *building) error {
+	"sub": func(x *decoder) error {
 		return x.byType(map[string]func(*warp, *inst){"s16": sub16, "u16": sub16, "s32": sub[uint32], "u32": sub[uint32], "s64": sub[uint64], "u64": sub[uint64],
 			"f32": sub[float32], "rn.f32": sub[float32], "f64": sub[float64], "rn.f64": sub[float64]}, 2)
 	},
-	"mul": func(x *building) error {
+	"mul": func(x *decoder) error {
 		if x.any("wide") != "" {
 			switch x.typed() {
 			case "u16":
@@ -41,7 +41,7 @@ var integers = map[string]func(x *building) error{
 			"hi.u16": high16, "hi.u32": high[uint32, uint64], "hi.s32": high[int32, int64], "hi.u64": high64,
 			"f32": mul[float32], "rn.f32": mul[float32], "f64": mul[float64], "rn.f64": mul[float64]}, 2)
 	},
-	"mad": func(x *building) error {
+	"mad": func(x *decoder) error {
 		switch {
 		case x.is("wide.u32"):
 			return x.simple(madWide[uint32, uint64], 8, 4, 4, 8)
@@ -50,25 +50,25 @@ var integers = map[string]func(x *building) error{
 		}
 		return x.byType(map[string]func(*warp, *inst){"lo.s32": mad[uint32], "lo.u32": mad[uint32], "lo.s64": mad[uint64], "lo.u64": mad[uint64]}, 3)
 	},
-	"div": func(x *building) error {
+	"div": func(x *decoder) error {
 		return x.byType(map[string]func(*warp, *inst){"s16": quotient16, "u16": quotient[uint32], "s32": quotient[int32], "u32": quotient[uint32], "s64": quotient[int64], "u64": quotient[uint64],
 			"rn.f32": divide[float32], "rn.f64": divide[float64]}, 2)
 	},
-	"rem": func(x *building) error {
+	"rem": func(x *decoder) error {
 		return x.byType(map[string]func(*warp, *inst){"u16": remainder[uint32], "s32": remainder[int32], "u32": remainder[uint32], "s64": remainder[int64], "u64": remainder[uint64]}, 2)
 	},
-	"min": func(x *building) error {
+	"min": func(x *decoder) error {
 		return x.byType(map[string]func(*warp, *inst){"u16": least[uint32], "s32": least[int32], "u32": least[uint32], "s64": least[int64], "u64": least[uint64],
 			"f32": floatMin[float32], "NaN.f32": nanMin, "f64": floatMin[float64]}, 2)
 	},
-	"max": func(x *building) error {
+	"max": func(x *decoder) error {
 		return x.byType(map[string]func(*warp, *inst){"u16": most[uint32], "s32": most[int32], "u32": most[uint32], "s64": most[int64], "u64": most[uint64],
 			"f32": floatMax[float32], "NaN.f32": nanMax, "f64": floatMax[float64], "f16x2": maxF16x2}, 2)
 	},
-	"neg": func(x *building) error {
+	"neg": func(x *decoder) error {
 		return x.byType(map[string]func(*warp, *inst){"s32": negate[uint32], "s64": negate[uint64], "f32": flip[uint32], "f64": flip[uint64]}, 1)
 	},
-	"abs": func(x *building) error {
+	"abs": func(x *decoder) error {
 		return x.byType(map[string]func(*warp, *inst){"s32": magnitude[int32], "s64": magnitude[int64], "f32": unsign[uint32], "f64": unsign[uint64]}, 1)
 	},
 }
@@ -78,7 +78,7 @@ var bytesOf = map[string]int{"pred": 0, "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u1
 
 // byType selects the function of an instruction by the rest of its name. The last word is the type
 // of its result and of its n operands.
-func (x *building) byType(all map[string]func(*warp, *inst), n int) error {
+func (x *decoder) byType(all map[string]func(*warp, *inst), n int) error {
 	name := ""
 	for i, w := range x.words {
 		if i > 0 {

@@ -28,8 +28,8 @@ const (
 	slice = 1 << 24
 )
 
-// bound is a launch with the data that its blocks share.
-type bound struct {
+// boundLaunch is a launch with the data that its blocks share.
+type boundLaunch struct {
 	Launch
 	p       *Program
 	memory  *Memory
@@ -40,7 +40,7 @@ type bound struct {
 }
 
 // thread returns the index of thread i of a block.
-func (l *bound) thread(i int) [3]int {
+func (l *boundLaunch) thread(i int) [3]int {
 	return [3]int{i % l.Block[0], i / l.Block[0] % l.Block[1], i / l.Block[0] / l.Block[1]}
 }
 
@@ -60,7 +60,7 @@ type Stats struct {
 
 // Run executes the launch. An error of the kernel is a *Fault.
 func Run(launch Launch) (Stats, error) {
-	l := &bound{Launch: launch, p: launch.Program, memory: launch.Memory}
+	l := &boundLaunch{Launch: launch, p: launch.Program, memory: launch.Memory}
 	l.threads = l.Block[0] * l.Block[1] * l.Block[2]
 	l.warps = (l.threads + lanes - 1) / lanes
 	l.blocks = l.Grid[0] * l.Grid[1] * l.Grid[2]
@@ -84,10 +84,10 @@ func Run(launch Launch) (Stats, error) {
 	var worst error
 	first := l.blocks
 	work := func() {
-		var here []*running
-		var spare []*running
+		var here []*threadBlock
+		var spare []*threadBlock
 		for {
-			var b *running
+			var b *threadBlock
 			if i := int(next.Add(1)) - 1; i < l.blocks {
 				if len(spare) > 0 {
 					b, spare = spare[len(spare)-1], spare[:len(spare)-1]
@@ -130,9 +130,9 @@ func Run(launch Launch) (Stats, error) {
 	return Stats{instructions.Load()}, worst
 }
 
-// running is a block that runs.
-type running struct {
-	l         *bound
+// threadBlock is a block that runs.
+type threadBlock struct {
+	l         *boundLaunch
 	number    int
 	at        [3]int
 	shared    []byte
@@ -149,11 +149,11 @@ type running struct {
 	seen      int
 }
 
-func newRunning(l *bound) *running {
+func newRunning(l *boundLaunch) *threadBlock {
 	// copies and products of the hardware address shared memory at multiples of 1024
 	room := make([]byte, l.total+1024)
 	from := -int(uintptr(unsafe.Pointer(&room[0]))) & 1023
-	b := &running{l: l, shared: room[from : from+l.total : from+l.total], warps: make([]warp, l.warps)}
+	b := &threadBlock{l: l, shared: room[from : from+l.total : from+l.total], warps: make([]warp, l.warps)}
 	if l.p.async {
 		b.proxy = newProxy(b)
 	}
@@ -176,7 +176,7 @@ func newRunning(l *bound) *running {
 }
 
 // special returns the value of a special register.
-func (l *bound) special(name string, at [3]int, warp, lane int) uint32 {
+func (l *boundLaunch) special(name string, at [3]int, warp, lane int) uint32 {
 	switch name {
 	case "%laneid":
 		return uint32(lane)
@@ -199,7 +199,7 @@ func (l *bound) special(name string, at [3]int, warp, lane int) uint32 {
 }
 
 // begin starts block i of the grid. It fills shared memory with NaN, which as an integer is -1.
-func (b *running) begin(i int) {
+func (b *threadBlock) begin(i int) {
 	l := b.l
 	b.number, b.at = i, [3]int{i % l.Grid[0], i / l.Grid[0] % l.Grid[1], i / l.Grid[0] / l.Grid[1]}
 	b.left, b.count, b.events, b.idle, b.seen = l.warps, 0, 0, 0, 0
@@ -237,7 +237,7 @@ func (b *running) begin(i int) {
 }
 
 // step runs the block's warps alternately until it has ended or has executed about n instructions.
-func (b *running) step(n int) (done bool, err error) {
+func (b *threadBlock) step(n int) (done bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			f, ok := r.(*Fault)
@@ -267,7 +267,7 @@ func (b *running) step(n int) (done bool, err error) {
 			b.finish()
 			return true, nil
 		}
-		b.judge(ran)
+		b.checkStuck(ran)
 	}
 	return false, nil
 }
@@ -276,8 +276,8 @@ func (b *running) step(n int) (done bool, err error) {
 // deadlocked.
 const idlePasses = 1 << 14
 
-// judge fails if the block cannot continue.
-func (b *running) judge(ran bool) {
+// checkStuck fails if the block cannot continue.
+func (b *threadBlock) checkStuck(ran bool) {
 	for i := range b.warps {
 		if ran = ran || b.warps[i].state <= yielded; ran {
 			break
@@ -309,12 +309,12 @@ func (b *running) judge(ran bool) {
 			at--
 		}
 		w.mask = w.active
-		w.fail(&w.code[at], "%s%s", what, b.standing())
+		w.fail(&w.code[at], "%s%s", what, b.describeWarps())
 	}
 }
 
-// standing describes the positions of a block's warps.
-func (b *running) standing() string {
+// describeWarps describes the positions of a block's warps.
+func (b *threadBlock) describeWarps() string {
 	text := ""
 	for i := range b.warps {
 		w := &b.warps[i]

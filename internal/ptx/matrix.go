@@ -6,8 +6,8 @@ import "math"
 // define which elements a lane holds. Products are exact in float32 and added in the order of k,
 // with each sum rounded to float32. The order of the hardware is not documented.
 
-var matrices = map[string]func(x *building) error{
-	"mma": func(x *building) (err error) {
+var matrices = map[string]func(x *decoder) error{
+	"mma": func(x *decoder) (err error) {
 		if !x.has("sync") || !x.has("aligned") {
 			return x.unknown()
 		}
@@ -52,7 +52,7 @@ var matrices = map[string]func(x *building) error{
 		in.f = m.multiply
 		return nil
 	},
-	"ldmatrix": func(x *building) (err error) {
+	"ldmatrix": func(x *decoder) (err error) {
 		trans := false
 		switch {
 		case x.is("sync.aligned.m8n8.x4.shared.b16"):
@@ -73,7 +73,7 @@ var matrices = map[string]func(x *building) error{
 		}
 		return x.address(1, shared)
 	},
-	"movmatrix": func(x *building) error {
+	"movmatrix": func(x *decoder) error {
 		if !x.is("sync.aligned.m8n8.trans.b16") {
 			return x.unknown()
 		}

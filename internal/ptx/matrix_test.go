@@ -163,9 +163,9 @@ func TestMatricesAreLoaded(t *testing.T) {
 	add.s32 %r12, %r11, 0x20002; add.s32 %r13, %r11, 0x40004; add.s32 %r14, %r11, 0x60006;
 	st.shared.v4.u32 [%r9], {%r11, %r12, %r13, %r14}; bar.warp.sync 0xffffffff;
 	`
-	for _, turned := range []bool{false, true} {
+	for _, transposed := range []bool{false, true} {
 		op := "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r5,%r6,%r7,%r8}, [%r9];"
-		if turned {
+		if transposed {
 			op = strings.Replace(op, ".x4", ".x4.trans", 1)
 		}
 		out, err := launched(fill+op, numbered(32), nil)
@@ -176,13 +176,13 @@ func TestMatricesAreLoaded(t *testing.T) {
 			for m, v := range w {
 				at := func(h int) uint32 {
 					row, col := lane/4, lane%4*2+h
-					if turned {
+					if transposed {
 						row, col = col, row
 					}
 					return uint32(64*m + 8*row + col)
 				}
 				if want := at(0) | at(1)<<16; v != want {
-					t.Fatalf("turned %v: lane %d has %x of matrix %d, want %x", turned, lane, v, m, want)
+					t.Fatalf("turned %v: lane %d has %x of matrix %d, want %x", transposed, lane, v, m, want)
 				}
 			}
 		}

@@ -7,26 +7,26 @@ import "math/bits"
 // arrivals complete only when a warp queries the phase a second time: a thread that does not wait,
 // or queries once and continues, reads old content.
 type mbarrier struct {
-	arrivals int32  // per phase
-	pending  int32  // arrivals that are missing
-	bytes    int64  // expected bytes that are not copied; negative if copies precede the expectation
-	phase    uint32 // number of phases that are over
-	asked    uint32 // warps whose query of this phase returned false
-	visible  bool   // to the copy engine: fence.mbarrier_init followed the init
-	warp     int32  // the warp that initialized the barrier
-	copies   []bulkCopy
-	arriving []arriving
-	clock    []uint32 // for race detection: the joint clock of all arrivals
+	arrivals       int32  // per phase
+	pending        int32  // arrivals that are missing
+	bytes          int64  // expected bytes that are not copied; negative if copies precede the expectation
+	phase          uint32 // number of phases that are over
+	asked          uint32 // warps whose query of this phase returned false
+	visible        bool   // to the copy engine: fence.mbarrier_init followed the init
+	warp           int32  // the warp that initialized the barrier
+	copies         []bulkCopy
+	delayedArrival []delayedArrival
+	clock          []uint32 // for race detection: the joint clock of all arrivals
 }
 
-// arriving is an arrival that happens when a thread's earlier copies have completed.
-type arriving struct {
+// delayedArrival is an arrival that happens when a thread's earlier copies have completed.
+type delayedArrival struct {
 	warp, lane int32
 	copies     uint64 // serial number of the first later copy
 }
 
-var mbarriers = map[string]func(x *building) error{
-	"mbarrier": func(x *building) (err error) {
+var mbarriers = map[string]func(x *decoder) error{
+	"mbarrier": func(x *decoder) (err error) {
 		in := x.in
 		what := x.any("init", "arrive", "test_wait", "try_wait")
 		parity := x.has("parity")
@@ -84,7 +84,7 @@ var mbarriers = map[string]func(x *building) error{
 		}
 		return x.unknown()
 	},
-	"fence": func(x *building) error {
+	"fence": func(x *decoder) error {
 		switch {
 		case x.is("proxy.async.shared::cta"):
 			x.in.f = seal
@@ -95,7 +95,7 @@ var mbarriers = map[string]func(x *building) error{
 		}
 		return x.count(0)
 	},
-	"setmaxnreg": func(x *building) error {
+	"setmaxnreg": func(x *decoder) error {
 		more := x.any("inc", "dec")
 		if more == "" || !x.is("sync.aligned.u32") {
 			return x.unknown()
@@ -170,7 +170,7 @@ func arriveBarrier(w *warp, in *inst) {
 }
 
 // inform records for race detection that the warp's accesses so far precede the phase's end.
-func (r *running) inform(b *mbarrier, warp int) {
+func (r *threadBlock) inform(b *mbarrier, warp int) {
 	if r.races == nil {
 		return
 	}
@@ -189,7 +189,7 @@ func (b *mbarrier) arrive(w *warp, in *inst, lane int) {
 }
 
 // turn ends the phase if nothing is missing.
-func (b *mbarrier) turn(r *running) bool {
+func (b *mbarrier) turn(r *threadBlock) bool {
 	if b.pending > 0 || b.bytes != 0 {
 		return false
 	}
@@ -211,7 +211,7 @@ func (b *mbarrier) over(w *warp, in *inst, parity uint32) bool {
 		w.b.events++
 		return false
 	}
-	for _, a := range b.arriving {
+	for _, a := range b.delayedArrival {
 		from := &w.b.warps[a.warp]
 		kept := from.copies[:0]
 		for _, c := range from.copies {
@@ -225,7 +225,7 @@ func (b *mbarrier) over(w *warp, in *inst, parity uint32) bool {
 		w.b.inform(b, int(a.warp))
 		b.arrive(from, in, int(a.lane))
 	}
-	b.arriving = b.arriving[:0]
+	b.delayedArrival = b.delayedArrival[:0]
 	copies := b.copies
 	b.copies = b.copies[:0]
 	for i := range copies {
@@ -272,7 +272,7 @@ func askBarrier(w *warp, in *inst) {
 
 // registersOfBlock returns the number of registers per thread at the start of a block, a multiple
 // of eight. setmaxnreg moves registers between warps.
-func (l *bound) registersOfBlock() int { return min(1<<16/l.threads/8*8, 248) }
+func (l *boundLaunch) registersOfBlock() int { return min(1<<16/l.threads/8*8, 248) }
 
 // setRegisters changes the number of registers per thread of a warp. An increase waits until other
 // warps have released as many.

@@ -2,8 +2,8 @@ package ptx
 
 import "fmt"
 
-var moves = map[string]func(x *building) error{
-	"mov": func(x *building) (err error) {
+var moves = map[string]func(x *decoder) error{
+	"mov": func(x *decoder) (err error) {
 		t := x.typed()
 		n := bytesOf[t]
 		if err := x.count(2); err != nil {

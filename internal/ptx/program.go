@@ -341,7 +341,7 @@ func (c *compiler) instruction(s *statement) error {
 	if !ok {
 		return fmt.Errorf("this instruction is not known")
 	}
-	x := &building{c: c, s: s, words: words[1:], in: &in}
+	x := &decoder{c: c, s: s, words: words[1:], in: &in}
 	if err := build(x); err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ type proxy struct {
 
 const proxyBytes = 16
 
-func newProxy(b *running) *proxy {
+func newProxy(b *threadBlock) *proxy {
 	return &proxy{unsealed: make([]uint32, len(b.shared)/proxyBytes+1), written: make([][]int32, len(b.warps))}
 }
 

@@ -4,7 +4,7 @@ package ptx
 // is a write. Every warp has a vector clock. After a barrier, all its warps know what each has done
 // before. Lanes of one warp count as ordered.
 type races struct {
-	b      *running
+	b      *threadBlock
 	warps  int
 	clocks [][]uint32 // by warp: the latest time of each warp that it knows
 	wrote  []stamp    // last write, by two bytes
@@ -18,7 +18,7 @@ type stamp struct {
 	line int32
 }
 
-func newRaces(b *running) *races {
+func newRaces(b *threadBlock) *races {
 	r := &races{b: b, warps: len(b.warps), wrote: make([]stamp, len(b.shared)/2+1), others: make([]uint64, len(b.shared)/2+1)}
 	r.times = make([]uint32, len(r.wrote)*r.warps)
 	for i := range b.warps {

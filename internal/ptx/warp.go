@@ -24,22 +24,22 @@ type warp struct {
 	wide      [lanes]uint64 // results of an instruction of some lanes, before they are merged
 	tile      tile
 	near      span // the allocation of the last access
-	b         *running
+	b         *threadBlock
 	index     int
-	groups    []parted
+	groups    []laneGroup
 	code      []inst
 	ran       int // number of instructions
 	local     []byte
-	copies    []copying // asynchronous copies in the order of issue
-	issued    uint64    // number of copies since the block began
-	registers int32     // registers per thread, which setmaxnreg changes
+	copies    []asyncCopy // asynchronous copies in the order of issue
+	issued    uint64      // number of copies since the block began
+	registers int32       // registers per thread, which setmaxnreg changes
 	products  products
 	closed    [lanes]int
 	waits     waiting
 }
 
-// parted is a group of lanes that does not run.
-type parted struct {
+// laneGroup is a group of lanes that does not run.
+type laneGroup struct {
 	pc, key int32 // the group with the least key runs: its position, the end of a loop, or nowhere if it waits for lanes
 	lanes   uint32
 }
@@ -136,7 +136,7 @@ func (w *warp) run(n int) {
 // regroup adds the running group to the others and selects the group with the lowest key, merged
 // with all groups at its position.
 func (w *warp) regroup() {
-	w.groups = append(w.groups, parted{w.pc, w.pc, w.active})
+	w.groups = append(w.groups, laneGroup{w.pc, w.pc, w.active})
 	w.pick()
 }
 
@@ -186,7 +186,7 @@ func (w *warp) meet(in *inst, m uint32) bool {
 		w.meets = nowhere
 		return true // run selects again, with all lanes
 	}
-	w.groups = append(w.groups, parted{at, nowhere, w.active})
+	w.groups = append(w.groups, laneGroup{at, nowhere, w.active})
 	w.pick()
 	return true
 }
@@ -210,7 +210,7 @@ func (w *warp) part(target int32, taken uint32) {
 		w.pc = target
 		return
 	}
-	w.groups = append(w.groups, parted{target, target, taken})
+	w.groups = append(w.groups, laneGroup{target, target, taken})
 	w.active = rest
 	w.meets = min(w.meets, target)
 }
@@ -222,9 +222,9 @@ func branch(w *warp, in *inst) {
 		return
 	}
 	// the loop is repeated: lanes that are still in it run first
-	w.groups = append(w.groups, parted{in.target, int32(in.imm), w.mask})
+	w.groups = append(w.groups, laneGroup{in.target, int32(in.imm), w.mask})
 	if w.active &^= w.mask; w.active != 0 {
-		w.groups = append(w.groups, parted{w.pc, w.pc, w.active})
+		w.groups = append(w.groups, laneGroup{w.pc, w.pc, w.active})
 	}
 	w.pick()
 }

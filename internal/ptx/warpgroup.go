@@ -76,14 +76,14 @@ type issued struct {
 
 // wgmma is a decoded shape. A row of an operand has 32 bytes of terms.
 type wgmma struct {
-	element          element
-	columns          int
-	left             bool // A is in registers
-	turnedA, turnedB bool // A or B is transposed: its rows are terms
+	element                  element
+	columns                  int
+	left                     bool // A is in registers
+	transposedA, transposedB bool // A or B is transposed: its rows are terms
 }
 
-var warpgroups = map[string]func(x *building) error{
-	"wgmma": func(x *building) (err error) {
+var warpgroups = map[string]func(x *decoder) error{
+	"wgmma": func(x *decoder) (err error) {
 		in := x.in
 		switch {
 		case x.is("fence.sync.aligned"):
@@ -141,9 +141,9 @@ var warpgroups = map[string]func(x *building) error{
 		}
 		switch turns {
 		case 1:
-			m.turnedB = x.s.args[6].bits == 1
+			m.transposedB = x.s.args[6].bits == 1
 		case 2:
-			m.turnedA, m.turnedB = x.s.args[6].bits == 1, x.s.args[7].bits == 1
+			m.transposedA, m.transposedB = x.s.args[6].bits == 1, x.s.args[7].bits == 1
 		}
 		if in.outs, err = x.writtenAll(x.s.args[0], m.columns/2, 4); err != nil {
 			return err
@@ -173,16 +173,16 @@ var warpgroups = map[string]func(x *building) error{
 type descriptor struct {
 	start, across, down int // bytes: the first row; the next 128 bytes of a row (16 without swizzling); the next eight rows
 	rows                int // rows of the operand with 32 bytes of terms each; or its columns, if rows are terms
-	turned, plain       bool
+	transposed, plain   bool
 }
 
-func (w *warp) descriptor(in *inst, bits uint64, first, rows int, turned bool) descriptor {
+func (w *warp) descriptor(in *inst, bits uint64, first, rows int, transposed bool) descriptor {
 	field := func(at int) int { return int(bits>>at&0x3fff) << 4 }
-	if bits>>62 > 1 || bits>>49&7 != 0 || bits>>62 == 0 && turned {
+	if bits>>62 > 1 || bits>>49&7 != 0 || bits>>62 == 0 && transposed {
 		w.fail(in, "has an operand described by %#016x: rows of 128 bytes that begin at multiples of 1024, and plain ones, are known", bits)
 	}
-	d := descriptor{start: field(0), across: field(16), down: field(32), rows: rows, turned: turned, plain: bits>>62 == 0}
-	if turned {
+	d := descriptor{start: field(0), across: field(16), down: field(32), rows: rows, transposed: transposed, plain: bits>>62 == 0}
+	if transposed {
 		// the warp's part begins after `first` columns
 		d.start += first / 64 * d.across
 		d.start += first % 64 * 2
@@ -203,7 +203,7 @@ func (d *descriptor) vectors(f func(at int)) {
 			f(at + d.across)
 		}
 		return
-	case !d.turned:
+	case !d.transposed:
 		for r := range d.rows {
 			at := d.start + r/8*d.down + r%8*128
 			f(swizzle(at))
@@ -234,7 +234,7 @@ func (w *warp) gather(in *inst, d *descriptor, to []byte) []byte {
 
 // squaresOf converts gathered bytes to squares of eight terms of eight rows, by rows if byRow, else
 // by terms. Squares of the same rows are consecutive.
-func (m *wgmma) squaresOf(raw []byte, rows int, turned, byRow bool, to []square) []square {
+func (m *wgmma) squaresOf(raw []byte, rows int, transposed, byRow bool, to []square) []square {
 	steps := 2
 	if m.element == wholeTF32 {
 		steps = 1
@@ -255,7 +255,7 @@ func (m *wgmma) squaresOf(raw []byte, rows int, turned, byRow bool, to []square)
 				put(r, k, tf32(binary.LittleEndian.Uint32(raw[32*r+4*k:])))
 			}
 		}
-	case turned:
+	case transposed:
 		for k := range 16 {
 			for r := range rows {
 				put(r, k, fromBF16(uint32(binary.LittleEndian.Uint16(raw[2*(k*rows+r):]))))
@@ -309,11 +309,11 @@ func (m wgmma) multiply(w *warp, in *inst) {
 		da = reg[uint64](w, in.a)[0]
 	}
 	shared := w.same(in, da, db)
-	o.db = w.descriptor(in, db, 0, m.columns, m.turnedB)
+	o.db = w.descriptor(in, db, 0, m.columns, m.transposedB)
 	o.b = w.gather(in, &o.db, o.b)
 	if !bytes.Equal(o.b, shared.raw) || shared.squares == nil {
 		shared.raw = append(shared.raw[:0], o.b...)
-		shared.squares = m.squaresOf(o.b, m.columns, m.turnedB, false, shared.squares)
+		shared.squares = m.squaresOf(o.b, m.columns, m.transposedB, false, shared.squares)
 	}
 	// A by rows 0 to 7 and 8 to 15 of the warp
 	var left [4]square
@@ -333,9 +333,9 @@ func (m wgmma) multiply(w *warp, in *inst) {
 			}
 		}
 	} else {
-		o.da = w.descriptor(in, da, w.index%4*16, 16, m.turnedA)
+		o.da = w.descriptor(in, da, w.index%4*16, 16, m.transposedA)
 		o.a = w.gather(in, &o.da, o.a)
-		m.squaresOf(o.a, 16, m.turnedA, true, left[:0])
+		m.squaresOf(o.a, 16, m.transposedA, true, left[:0])
 	}
 	p.operands = append(p.operands, o)
 	sums := w.sumsOf(in, !m.fresh(w, in))
@@ -489,7 +489,7 @@ func (w *warp) finish() {
 
 // finish fails if a block ends with copies in flight, or if warps of a warpgroup have issued
 // different numbers of products.
-func (r *running) finish() {
+func (r *threadBlock) finish() {
 	w := &r.warps[0]
 	w.mask = 1
 	in := &w.code[len(w.code)-1]

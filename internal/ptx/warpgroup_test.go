@@ -14,12 +14,12 @@ import (
 // groupProduct is a kernel of one warpgroup: it copies its operands to shared memory by the copy
 // engine, multiplies once, adds to sums of 2, and stores the registers of every thread.
 type groupProduct struct {
-	columns          int
-	tf32             bool
-	left             bool // A in registers
-	turnedA, turnedB bool
-	add              bool
-	edit             func(text string) string
+	columns                  int
+	tf32                     bool
+	left                     bool // A in registers
+	transposedA, transposedB bool
+	add                      bool
+	edit                     func(text string) string
 }
 
 const (
@@ -98,9 +98,9 @@ ready:
 	}
 	turns := ""
 	if !c.tf32 && c.left {
-		turns = fmt.Sprintf(", %d", bit(c.turnedB))
+		turns = fmt.Sprintf(", %d", bit(c.transposedB))
 	} else if !c.tf32 {
-		turns = fmt.Sprintf(", %d, %d", bit(c.turnedA), bit(c.turnedB))
+		turns = fmt.Sprintf(", %d, %d", bit(c.transposedA), bit(c.transposedB))
 	}
 	fmt.Fprintf(&b, "wgmma.fence.sync.aligned;\n%s %s, %s, %%rd4, %%p2, 1, 1%s;\nwgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n",
 		c.name(), list("f", c.columns/2), a, turns)
@@ -146,10 +146,10 @@ func (c groupProduct) run(t *testing.T, change func(*Launch)) (got, want [][]flo
 		}
 	}
 	// terms begin 32 bytes into a row of 128, or with the second sixteen rows
-	lay := func(base int, m [][]float64, turned bool) {
+	lay := func(base int, m [][]float64, transposed bool) {
 		for r := range m {
 			for i := range k {
-				if !turned {
+				if !transposed {
 					put(base+tilePlace(r, 32+width*i), m[r][i])
 				} else {
 					put(base+r/64*(64*128)+tilePlace(16+i, r%64*2), m[r][i])
@@ -158,10 +158,10 @@ func (c groupProduct) run(t *testing.T, change func(*Launch)) (got, want [][]flo
 		}
 	}
 	a, b := matrix(64), matrix(c.columns)
-	lay(0, a, c.turnedA)
-	lay(operandB-operandA, b, c.turnedB)
-	describe := func(at int, turned bool) uint64 {
-		if turned {
+	lay(0, a, c.transposedA)
+	lay(operandB-operandA, b, c.transposedB)
+	describe := func(at int, transposed bool) uint64 {
+		if transposed {
 			return 1<<62 | 64<<32 | (64*128>>4)<<16 | uint64(at+16*128)>>4
 		}
 		return 1<<62 | 64<<32 | 1<<16 | uint64(at+32)>>4
@@ -192,7 +192,7 @@ func (c groupProduct) run(t *testing.T, change func(*Launch)) (got, want [][]flo
 		return nil, nil, err
 	}
 	var memory Memory
-	params := []uint64{uint64(uintptr(unsafe.Pointer(&room[0]))), uint64(uintptr(unsafe.Pointer(&out[0]))), describe(sharedBase+operandA, c.turnedA), describe(sharedBase+operandB, c.turnedB)}
+	params := []uint64{uint64(uintptr(unsafe.Pointer(&room[0]))), uint64(uintptr(unsafe.Pointer(&out[0]))), describe(sharedBase+operandA, c.transposedA), describe(sharedBase+operandB, c.transposedB)}
 	memory.Add(params[0], len(room)&^15)
 	memory.Add(params[1], 4*len(out))
 	var values [][]byte
@@ -228,11 +228,11 @@ func (c groupProduct) run(t *testing.T, change func(*Launch)) (got, want [][]flo
 func TestWarpgroupProducts(t *testing.T) {
 	for _, n := range []int{8, 64, 128, 136, 256} {
 		for i := range 16 {
-			c := groupProduct{columns: n, add: i&1 != 0, left: i&2 != 0, turnedB: i&4 != 0, turnedA: i&8 != 0}
-			if c.left && c.turnedA {
-				c.tf32, c.turnedA, c.turnedB = true, false, false
+			c := groupProduct{columns: n, add: i&1 != 0, left: i&2 != 0, transposedB: i&4 != 0, transposedA: i&8 != 0}
+			if c.left && c.transposedA {
+				c.tf32, c.transposedA, c.transposedB = true, false, false
 			}
-			if c.turnedB && n > 128 && n%64 != 0 && n != 136 {
+			if c.transposedB && n > 128 && n%64 != 0 && n != 136 {
 				continue
 			}
 			got, want, err := c.run(t, func(l *Launch) { l.Races = true })

@@ -17,13 +17,13 @@ type Folder struct {
 	now func() time.Time
 
 	view   View
-	tables map[string]*kept // by kind of record
+	tables map[string]*tableFile // by kind of record
 	events *appendFile
 	at     int // Record.At of the last record
 }
 
-// kept is a table and its file; the file is nil if it could not be opened.
-type kept struct {
+// tableFile is a table and its file; the file is nil if it could not be opened.
+type tableFile struct {
 	*table
 	name string
 	file *appendFile
@@ -31,7 +31,7 @@ type kept struct {
 
 // NewFolder returns a Folder that reports failures by note, once per file.
 func NewFolder(note func(string)) *Folder {
-	return &Folder{files: newFiles(note), now: time.Now, tables: map[string]*kept{}}
+	return &Folder{files: newFiles(note), now: time.Now, tables: map[string]*tableFile{}}
 }
 
 const eventsName = eventPrefix + "*"
@@ -41,7 +41,7 @@ const eventsName = eventPrefix + "*"
 func (f *Folder) Start(i *Info) {
 	f.dir, f.last, f.view, f.at = i.Dir, i.Last, i.View, i.At
 	for _, t := range i.Tables {
-		k := &kept{table: tableOf(t.Row), name: t.File}
+		k := &tableFile{table: tableOf(t.Row), name: t.File}
 		f.tables[t.Kind] = k
 		file, rows, err := k.open(f.path(t.File), i.At)
 		if err != nil {

@@ -46,7 +46,7 @@ func TestStagedPartsAreTheWholeStep(t *testing.T) {
 					t.Fatal(err)
 				}
 				pl := plan.New("parts", dev, batch, n+1, m.Layout())
-				if err := pl.Divide(4, peer); err != nil {
+				if err := pl.SplitStep(4, peer); err != nil {
 					t.Fatal(err)
 				}
 				in := pl.Drawn(kernel.Rules{Capacity: 30}, n+1, kernel.Drawing{Seed: 1, Purpose: rng.TrainInstances, DemandMin: 1, DemandMax: 9, Symmetries: 1})

@@ -49,7 +49,7 @@ func seamStep(t *testing.T, peer kernel.Peer, every, parts int) *kernel.Program 
 		t.Fatal(err)
 	}
 	p := plan.New("seam", recorder{}, 8, n, m.Layout())
-	if err := p.Divide(parts, peer); err != nil {
+	if err := p.SplitStep(parts, peer); err != nil {
 		t.Fatal(err)
 	}
 	mode := kernel.Running
@@ -124,11 +124,11 @@ func TestPartsAreTheSameRowsWhoeverRunsThem(t *testing.T) {
 		}
 	}
 	p := plan.New("odd", recorder{}, 8, 3, alone.Layout)
-	if err := p.Divide(3, nil); err == nil {
+	if err := p.SplitStep(3, nil); err == nil {
 		t.Error("a batch of 8 was cut into 3")
 	}
 	p = plan.New("odd", recorder{}, 24, 3, alone.Layout)
-	if err := p.Divide(6, twoPeer{}); err == nil {
+	if err := p.SplitStep(6, twoPeer{}); err == nil {
 		t.Error("two processes share six parts, whose tree has no halves")
 	}
 }

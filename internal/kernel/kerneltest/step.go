@@ -55,7 +55,7 @@ func (s step) on(t *testing.T, dev kernel.Device, choice kernel.Choice) *trainer
 	m, err := model.NewGT(s.GTConfig)
 	check(t, err)
 	p := plan.New("step", dev, s.batch, s.nodes, m.Layout())
-	p.Together(s.by.Group)
+	p.SetGroupSize(s.by.Group)
 	b := p.B()
 	in := p.Drawn(kernel.Rules{Capacity: 15}, s.nodes, kernel.Drawing{Seed: 6, Purpose: rng.TrainInstances, Grid: 100, DemandMin: 1, DemandMax: 9, Symmetries: max(1, s.by.Group)})
 	var base *kernel.Tensor

@@ -65,7 +65,7 @@ func recordStep(dev kernel.Device, m *model.AD, c *config.AD, l *dataset, onDevi
 	if dev.ShardSize(t) != kernel.WholeBatch {
 		cuts = 1 // a shard is a small enough part: batches have few rows, and the host may write them
 	}
-	if err := p.Divide(cuts, peer); err != nil {
+	if err := p.SplitStep(cuts, peer); err != nil {
 		return nil, fmt.Errorf("%s: %w", keyBatch, err)
 	}
 	switch runs := p.Program().Share.Runs(); {
@@ -132,7 +132,7 @@ func shares(rewards []float64) []float32 {
 // allows it, ranks divide the rows; the result reports whether they do.
 func recordTest(dev kernel.Device, m *model.AD, c *config.AD, tokens int, w *comm.World) (*program, bool) {
 	p := plan.New("test", dev, c.TestBatchSize, tokens, m.Layout())
-	shared := w != nil && p.Cut(w.Share()) == nil
+	shared := w != nil && p.PartitionBatch(w.Share()) == nil
 	in := hostRows(p, m, tokens)
 	p.TallyHeads(p.CrossEntropy("loss", m.Encode(p, in, false), in.Labels, m.Columns(), float32(c.LabelSmoothing), false), m.Heads()...)
 	return &program{plan: p, in: in}, shared

@@ -85,7 +85,7 @@ func (l *learner) compileUpdate(dev kernel.Device, peer kernel.Peer) (err error)
 	c := l.c
 	p := plan.New("ppo", dev, c.BatchSize, 1, l.net.Layout())
 	if peer != nil {
-		if err := p.Join(peer); err != nil {
+		if err := p.Distribute(peer); err != nil {
 			return fmt.Errorf("batch_size: %w", err)
 		}
 	}

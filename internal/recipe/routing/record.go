@@ -16,8 +16,8 @@ import (
 func recordStep(dev kernel.Device, m *model.Network, c *config.Config, peer kernel.Peer) (*plan.Plan, error) {
 	src := policy.SourceOf(c, rng.TrainInstances)
 	p := plan.New("train", dev, c.Training.BatchSize, m.Rules().Nodes(src.N), m.Layout())
-	p.Together(c.Baseline.Symmetries)
-	if err := p.Divide(c.Training.GradientParts, peer); err != nil {
+	p.SetGroupSize(c.Baseline.Symmetries)
+	if err := p.SplitStep(c.Training.GradientParts, peer); err != nil {
 		return nil, fmt.Errorf("%s: %w", keyBatch, err)
 	}
 	in := policy.RecordInstances(p, src, c.Baseline.Symmetries, c.Problem.CapacityRange)
