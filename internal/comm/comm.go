@@ -356,7 +356,7 @@ func (w *World) Stop(ctx context.Context, done int) (bool, error) {
 	return ctx.Err() != nil, nil
 }
 
-// Cut partitions n pieces of work among the ranks: [from, to) are those of this rank.
+// Cut partitions n pieces of work among the ranks. This rank has pieces [from, to).
 func (w *World) Cut(n int) (from, to int) {
 	return w.Number() * n / w.Ranks(), (w.Number() + 1) * n / w.Ranks()
 }

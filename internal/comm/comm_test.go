@@ -319,7 +319,7 @@ func TestAnyRankMayAskToStop(t *testing.T) {
 	}
 }
 
-// named is a set of links of which only the name works.
+// named implements links only with a name.
 type named struct{ links }
 
 func (named) name() string { return "sockets" }

@@ -175,7 +175,7 @@ func TestListensWhereItWasNamed(t *testing.T) {
 	}
 }
 
-// Ranks that a user starts by hand share the given token, or one that rank 0 chooses.
+// Ranks that a user starts by hand share the given token, or a token of rank 0.
 func TestTokensOfRanksByHand(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	p := Place{Launcher: Hand, Size: 2, Address: "[::1]:29500"}

@@ -97,8 +97,8 @@ func newTokens(p Place) (tokens, error) {
 	return tokens{file: filepath.Join(dir, "haul", "ranks", name)}, nil
 }
 
-// create returns rank 0's token: the given one, or a random one that it writes to the file. forget
-// deletes the file.
+// create returns rank 0's token: the given token, or a random token that it writes to the file.
+// forget deletes the file.
 func (t tokens) create() (token string, forget func(), err error) {
 	if t.given != "" {
 		return t.given, func() {}, nil

@@ -6,7 +6,7 @@ import (
 )
 
 // Recombination of routes from many solutions: two or three routes of the best solution are
-// replaced by others that serve the same customers, each of which may be from a different solution.
+// replaced by others that serve the same customers. Each may be from a different solution.
 // splitTour is a solution, split into routes.
 type splitTour struct {
 	routes []candidateRoute

@@ -68,7 +68,7 @@ func assemble(pieces []piece, width int) string {
 			n += 2
 		}
 		if used+n > width && used > 0 {
-			break // a piece that matters less does not replace one that matters more
+			break // later pieces matter less: they are left out even if they fit
 		}
 		keep[i], used = true, used+n
 	}

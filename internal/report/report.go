@@ -60,7 +60,7 @@ type Table struct {
 type Tick struct {
 	Updates, Total int
 	PerSecond      float64 // updates per second since the last record
-	WaitShare      float64 // fraction of that time in which the device waited for data from the host
+	WaitShare      float64 // fraction of that time spent waiting for data from the host
 }
 
 // Record is a measurement. Row has the type of its table.

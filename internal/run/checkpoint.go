@@ -49,7 +49,7 @@ type Progress struct {
 	Since   int            `json:"since"` // updates
 	Sums    kernel.Metrics `json:"sums"`
 	Seconds float64        `json:"seconds"`
-	Waited  float64        `json:"waited"` // part of Seconds in which the device waited for data from the host
+	Waited  float64        `json:"waited"` // part of Seconds spent waiting for data from the host
 
 	Recorded map[string]int `json:"told"` // number of records so far, by kind
 

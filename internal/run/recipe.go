@@ -207,7 +207,7 @@ type Set struct {
 type Interval struct {
 	Updates int
 	Seconds float64
-	Waited  float64 // part of Seconds in which the device waited for data from the host
+	Waited  float64 // part of Seconds spent waiting for data from the host
 	Sums    kernel.Metrics
 	Asked   report.Asked // requests by this process
 }

@@ -82,7 +82,7 @@ func instantiate(out *uintptr, g uintptr, flags uint64) uintptr {
 }
 
 // sorted returns launches in an order that the edges allow: in the order of adding, or if late with
-// the last one first among those that could run.
+// the last launch that can run first.
 func sorted(nodes []*node, late bool) ([]*node, bool) {
 	left := slices.Clone(nodes)
 	if late {

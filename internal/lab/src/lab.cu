@@ -1,16 +1,15 @@
-// The kernels of the lab's experiments: each way of doing the same work that the five reports argue
-// about, as plainly as it can be written. None of them trains anything.
+// The kernels of the lab's experiments: simple implementations of the work that the five reports
+// discuss. None is used in training.
 //
-// What a reader could break: contenders must compute the same numbers. The experiments compare
-// results before they compare times.
+// Contenders compute the same numbers: the experiments compare results before they compare times.
 #include "haul.cuh"
 
 constexpr int threads = 256;
 
 __device__ __forceinline__ float leg(float dx, float dy) { return sqrtf_(dx * dx + dy * dy); }
 
-// out[r] = length of tour r, for r in [first, first+count): a warp a route, from coordinates, in
-// one launch.
+// out[r] = length of tour r, for r in [first, first+count), from coordinates: one warp per route,
+// in one launch.
 KERNEL __launch_bounds__(threads) route_costs(float *out, const float *x, const float *y, const int *tours, int stride, int nodes, int first, int count) {
   int r = (blockIdx_x * threads + threadIdx_x) / 32, lane = threadIdx_x % 32;
   if (r >= count) return;
@@ -26,8 +25,8 @@ KERNEL __launch_bounds__(threads) route_costs(float *out, const float *x, const 
   if (lane == 0) out[r] = sum;
 }
 
-// One route by its own distance matrix, in two launches: legs[t] = dist[tour[t], tour[t+1]], then
-// their sum.
+// The cost of one route by its distance matrix, in two launches: legs[t] =
+// dist[tour[t], tour[t+1]], then their sum.
 KERNEL one_gather(float *legs, const float *dist, const int *tour, int count, int nodes) {
   int t = threadIdx_x;
   if (t < count) legs[t] = dist[tour[t] * nodes + tour[t + 1]];
@@ -39,9 +38,9 @@ KERNEL one_sum(float *out, const float *legs, int count) {
   if (threadIdx_x == 0) *out = sum;
 }
 
-// All routes, an operation a launch, as a tensor library has them: stack the matrices, build the
-// indices and the mask, gather, mask, sum. steps = stride - 1 legs a row, those past the row's own
-// length masked.
+// All routes with one operation per launch, as a tensor library does it: stack the matrices, build
+// the indices and the mask, gather, mask, sum. A row has steps = stride - 1 legs; those after its
+// tour's length are masked.
 KERNEL __launch_bounds__(threads) all_stack(float *stacked, const float *dist, int n) {
   int i = blockIdx_x * threads + threadIdx_x;
   if (i < n) stacked[i] = dist[i];
@@ -74,7 +73,7 @@ KERNEL __launch_bounds__(threads) all_sum(float *out, const float *masked, int r
   if (lane == 0) out[r] = sum;
 }
 
-// dist[b,i,j] from coordinates: what need not cross the bus.
+// dist[b,i,j] from coordinates, computed on the GPU instead of copied.
 KERNEL __launch_bounds__(threads) distances(float *dist, const float *x, const float *y, int rows, int nodes) {
   int i = blockIdx_x * threads + threadIdx_x;
   if (i >= rows * nodes * nodes) return;
@@ -82,13 +81,13 @@ KERNEL __launch_bounds__(threads) distances(float *dist, const float *x, const f
   dist[i] = leg(x[b * nodes + u] - x[b * nodes + v], y[b * nodes + u] - y[b * nodes + v]);
 }
 
-// One link of a chain of small kernels.
+// A link of a chain of small kernels.
 KERNEL __launch_bounds__(threads) link(float *y, int n) {
   int i = blockIdx_x * threads + threadIdx_x;
   if (i < n) y[i] = fma_(y[i], 0.5f, 1.0f);
 }
 
-// y = rounds multiply-adds on x: work whose length is chosen.
+// y = rounds multiply-adds on x: work of adjustable length.
 KERNEL __launch_bounds__(threads) busy(float *y, const float *x, int n, int rounds) {
   for (int i = blockIdx_x * threads + threadIdx_x; i < n; i += threads * gridDim_x) {
     float v = x[i];
@@ -97,8 +96,8 @@ KERNEL __launch_bounds__(threads) busy(float *y, const float *x, int n, int roun
   }
 }
 
-// AdamW a pass at a time, then all passes in one. The corrections of the moments are left to the
-// rate.
+// AdamW, one pass at a time, and all passes in one. The learning rate includes the corrections of
+// the moments.
 KERNEL __launch_bounds__(threads) adam_scale(float *scaled, const float *g, int n, float scale) {
   int i = blockIdx_x * threads + threadIdx_x;
   if (i < n) scaled[i] = g[i] * scale;
