@@ -18,7 +18,7 @@ type Vocabulary struct {
 	Size int
 }
 
-// Sizes returns fields of these sizes with numbers as names.
+// Sizes returns fields of these sizes, named field0, field1 and so on.
 func Sizes(sizes ...int) (out []Vocabulary) {
 	for i, n := range sizes {
 		out = append(out, Vocabulary{fmt.Sprint("field", i), n})
