@@ -173,12 +173,12 @@ func TestGradientOfRecurrent(t *testing.T) {
 			p := plan.New("learner", dev, batch, 1, m.Layout())
 			x, from, given := p.RowInts("index", p.B(), steps*inputs, 1), p.Rows("units", p.B(), hidden), p.Rows("sample", p.B(), steps, 4)
 			values := map[*kernel.Tensor]any{x: index, from: units, given: sample}
-			var numbers *kernel.Tensor
+			var input *kernel.Tensor
 			if c.measured > 0 {
-				numbers = p.Rows("measured", p.B(), steps, c.measured)
-				values[numbers] = numbers
+				input = p.Rows("measured", p.B(), steps, c.measured)
+				values[input] = numbers
 			}
-			sums := p.PPO(m.Record(p, x, numbers, from, false), given, spec)
+			sums := p.PPO(m.Record(p, x, input, from, false), given, spec)
 			p.Backward()
 			run := compile(t, p, dev, store)
 			for tensor, values := range values {
