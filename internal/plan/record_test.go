@@ -83,7 +83,7 @@ func TestLossesAreMeansOverAllRanks(t *testing.T) {
 	l := &kernel.Layout{}
 	l.Add("w", kernel.InitUniform, 4, 2*actions+1, 4)
 	p := plan.New("values", reference.New[float32](2), batch*ranks, tokens, l)
-	if err := p.Cut(kernel.Share{Rank: 1, Size: ranks}); err != nil {
+	if err := p.PartitionBatch(kernel.Share{Rank: 1, Size: ranks}); err != nil {
 		t.Fatal(err)
 	}
 	values := p.Linear("values", p.Rows("x", p.B(), tokens, 4), p.Weight(0, 0), nil, nil)
