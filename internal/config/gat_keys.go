@@ -29,8 +29,8 @@ type GATTraining struct {
 	UseAdaptiveTemperature bool    `yaml:"use_adaptive_temperature"`
 }
 
-// gatInstead maps keys to the keys that GAT+RL reads in their place. take copies the value of each,
-// so that other code reads only the keys on the left.
+// gatInstead maps keys to the keys that GAT+RL reads in their place. copyOwnKeys copies the value
+// of each, so that other code reads only the keys on the left.
 var gatInstead = map[string]string{
 	"model.hidden_dim":                           "model_gat.gat_hidden_dim",
 	"model.num_layers":                           "model_gat.gat_layers",
@@ -46,8 +46,8 @@ var gatInstead = map[string]string{
 	"training_advanced.use_adaptive_temperature": "gat_training.use_adaptive_temperature",
 }
 
-// take copies the values of GAT+RL's own keys to the keys that they replace.
-func (c *Config) take() {
+// copyOwnKeys copies the values of GAT+RL's own keys to the keys that they replace.
+func (c *Config) copyOwnKeys() {
 	if c.Network == nil {
 		return
 	}

@@ -67,11 +67,11 @@ func find(nameOrPath, recipe string) (*file, error) {
 	if f, ok := shipped(name); ok {
 		return f, nil
 	}
-	return nil, fmt.Errorf("config %s: no such file or shipped name; %s", nameOrPath, offer(name, Names(recipe)))
+	return nil, fmt.Errorf("config %s: no such file or shipped name; %s", nameOrPath, suggestion(name, Names(recipe)))
 }
 
-// offer returns a suggestion: the nearest name, or all names.
-func offer(name string, names []string) string {
+// suggestion returns a suggestion: the nearest name, or all names.
+func suggestion(name string, names []string) string {
 	if near := nearest(name, names); near != "" {
 		return "did you mean " + near + "?"
 	}
@@ -100,7 +100,7 @@ func (f *file) include(path string, at origin) (*file, error) {
 	if next, ok := shipped(baseName(path)); ok {
 		return f.then(next, path, at)
 	}
-	return nil, at.errorf("include %s: no such file here or beside this one, nor a shipped one; %s", shorten(path), offer(baseName(path), shippedFiles()))
+	return nil, at.errorf("include %s: no such file here or beside this one, nor a shipped one; %s", shorten(path), suggestion(baseName(path), shippedFiles()))
 }
 
 // then appends next to the chain that ends in f. It is an error if the chain contains next.

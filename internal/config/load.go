@@ -153,7 +153,7 @@ func (r *recipe) read(dst settable, f *file, sets []string) error {
 				return &SetError{set.from.errorf("%s takes %s in place of %s: set that", r.name, own, key)}
 			}
 		}
-		dst.(*Config).take()
+		dst.(*Config).copyOwnKeys()
 	}
 	var faults ErrorList
 	for _, bad := range dst.conflicts() {

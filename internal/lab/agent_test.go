@@ -89,7 +89,7 @@ func TestPackedAndPaddedSequencesHaveTheSameLoss(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := run.write(lay(items, rows, tokens)); err != nil {
+		if err := run.write(packRows(items, rows, tokens)); err != nil {
 			t.Fatal(err)
 		}
 		if err := run.runner.Run(); err != nil {

@@ -87,8 +87,8 @@ func (g *gpuCosts) vectorised() error {
 	return g.read()
 }
 
-// moved copies the routes to the GPU and computes all costs in one launch.
-func (g *gpuCosts) moved() error {
+// copied copies the routes to the GPU and computes all costs in one launch.
+func (g *gpuCosts) copied() error {
 	if err := in(g.c, g.tours, g.work.tours, g.c.stream); err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func costGPU(ctx context.Context, e *env, r *Result) error {
 			return err
 		}
 		ways := []way{{wayRoute, func() error { return g.perRoute(false) }}, {wayBack, func() error { return g.perRoute(true) }},
-			{wayOps, g.vectorised}, {wayMoved, g.moved}, {wayResident, g.resident}}
+			{wayOps, g.vectorised}, {wayMoved, g.copied}, {wayResident, g.resident}}
 		t, err := g.raceGPU(ctx, gpuRounds, ways...)
 		if err != nil {
 			return err

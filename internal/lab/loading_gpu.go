@@ -42,10 +42,10 @@ func pageLocked(ctx context.Context, e *env, r *Result) error {
 			return err
 		}
 		u, err := race(ctx, 11,
-			c.timed(func() error { return p.fed(at, paged, c.stream, true) }),
-			c.timed(func() error { return p.fed(at, locked, c.stream, true) }),
-			c.timed(func() error { return p.fed(at, paged, p.streams[1], false) }),
-			c.timed(func() error { return p.fed(at, locked, p.streams[1], false) }))
+			c.timed(func() error { return p.copyAndWork(at, paged, c.stream, true) }),
+			c.timed(func() error { return p.copyAndWork(at, locked, c.stream, true) }),
+			c.timed(func() error { return p.copyAndWork(at, paged, p.streams[1], false) }),
+			c.timed(func() error { return p.copyAndWork(at, locked, p.streams[1], false) }))
 		if err != nil {
 			return err
 		}
@@ -62,8 +62,8 @@ func pageLocked(ctx context.Context, e *env, r *Result) error {
 	})
 }
 
-// fed copies a batch on a stream and works for a step, after the copy or concurrently.
-func (p *pipeline) fed(at uint64, host []float32, s cu.Stream, before bool) error {
+// copyAndWork copies a batch on a stream and works for a step, after the copy or concurrently.
+func (p *pipeline) copyAndWork(at uint64, host []float32, s cu.Stream, before bool) error {
 	work := func() error { return p.work[0].launch(p.streams[0]) }
 	if !before {
 		if err := work(); err != nil {

@@ -21,9 +21,9 @@ var packedSequences = map[string]int{"CPU": 256, "GPU": 8192}
 // space is wasted at the ends of rows.
 const packedLongest = 3
 
-// lay writes sequences into rows of a slab, contiguously in each row. The rest of a row is part of
-// its last sequence, without content and labels.
-func lay(items [][3][]int32, rows [][]int, tokens int) *kernel.Slab {
+// packRows writes sequences into rows of a slab, contiguously in each row. The rest of a row is
+// part of its last sequence, without content and labels.
+func packRows(items [][3][]int32, rows [][]int, tokens int) *kernel.Slab {
 	s := loader.NewSlabs([]int{tokens * fieldWords[0], tokens * fieldWords[1], tokens * fieldWords[2]}, len(rows), 1)[0]
 	for _, part := range s.Ints[:2] {
 		for i := range part {
@@ -107,7 +107,7 @@ func (r *Result) packOn(ctx context.Context, a *agent, dev kernel.Device, name s
 		}
 		run.store = store
 		runs = append(runs, run)
-		if err := errors.Join(run.write(lay(items, l.rows, l.tokens)), run.runner.Run()); err != nil {
+		if err := errors.Join(run.write(packRows(items, l.rows, l.tokens)), run.runner.Run()); err != nil {
 			return err
 		}
 		m, err := run.runner.TakeMetrics()

@@ -46,26 +46,26 @@ var ErrClosed = errors.New("loader: closed")
 // Loader fills slabs. Next and Return must be called by one goroutine, the trainer's. Close and
 // Stats may be called by any.
 type Loader struct {
-	options Options
-	span    int       // rows per range
-	own     [][]int32 // buffer in which Next fills a row
+	options   Options
+	span      int       // rows per range
+	rowBuffer [][]int32 // buffer in which Next fills a row
 
 	ready chan struct{}  // capacity 1; a token means that a batch was finished
 	done  chan struct{}  // closed by Close
 	pool  sync.WaitGroup // the workers
 
-	mu        sync.Mutex // guards all fields below
-	work      sync.Cond  // signals a range to claim, or the end of work
-	open      []batch    // a ring: batch k is open[k % len]
-	opened    uint64     // number of batches that were begun
-	handed    uint64     // number of batches that Next returned; later ones are open
-	free      []*kernel.Slab
-	lent      []bool // by index in Options.Slabs: the trainer has the slab
-	waiting   bool   // Next waits for a batch
-	failed    bool   // a range failed: no more are claimed
-	reported  bool   // Next has returned that error
-	closed    bool
-	timeStats timeStats
+	mu          sync.Mutex // guards all fields below
+	work        sync.Cond  // signals a range to claim, or the end of work
+	open        []batch    // a ring: batch k is open[k % len]
+	opened      uint64     // number of batches that were begun
+	handed      uint64     // number of batches that Next returned; later ones are open
+	free        []*kernel.Slab
+	withTrainer []bool // by index in Options.Slabs: the trainer has the slab
+	waiting     bool   // Next waits for a batch
+	failed      bool   // a range failed: no more are claimed
+	reported    bool   // Next has returned that error
+	closed      bool
+	timeStats   timeStats
 }
 
 // batch is a batch that is being filled or waits for Next.
@@ -89,8 +89,8 @@ func start(o Options) *Loader {
 	if o.Stride == 0 {
 		o.Stride = o.Batch
 	}
-	l := &Loader{options: o, own: make([][]int32, len(o.Row)), span: o.span(), ready: make(chan struct{}, 1), done: make(chan struct{}),
-		open: make([]batch, len(o.Slabs)), free: slices.Clone(o.Slabs), lent: make([]bool, len(o.Slabs)), timeStats: newTimeStats(o)}
+	l := &Loader{options: o, rowBuffer: make([][]int32, len(o.Row)), span: o.span(), ready: make(chan struct{}, 1), done: make(chan struct{}),
+		open: make([]batch, len(o.Slabs)), free: slices.Clone(o.Slabs), withTrainer: make([]bool, len(o.Slabs)), timeStats: newTimeStats(o)}
 	l.work.L = &l.mu
 	for range o.Workers {
 		l.pool.Go(l.collate)
@@ -148,7 +148,7 @@ func (l *Loader) Next(ctx context.Context) (*kernel.Slab, error) {
 	l.handed++
 	l.timeStats.ready[depth]++
 	s := front.slab
-	l.lent[slices.Index(l.options.Slabs, s)] = true
+	l.withTrainer[slices.Index(l.options.Slabs, s)] = true
 	l.work.Broadcast()
 	return s, nil
 }
@@ -167,7 +167,7 @@ func (l *Loader) await(ctx context.Context) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			l.collateRange(l.own)
+			l.collateRange(l.rowBuffer)
 			continue
 		}
 		l.mu.Unlock()
@@ -210,10 +210,10 @@ func (l *Loader) Return(s *kernel.Slab) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := slices.Index(l.options.Slabs, s)
-	if i < 0 || !l.lent[i] {
+	if i < 0 || !l.withTrainer[i] {
 		panic("loader: a slab was given back that is not with the trainer")
 	}
-	l.lent[i] = false
+	l.withTrainer[i] = false
 	l.free = append(l.free, s)
 	l.work.Broadcast()
 }

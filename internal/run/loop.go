@@ -177,7 +177,7 @@ func (r *run) saveInterrupted(err error) error {
 
 // interrupted replaces the error of a context that ended, once all is saved, by Interrupted.
 func (r *run) interrupted(err error) error {
-	if r.trainer == nil || !r.kept || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+	if r.trainer == nil || !r.hasCheckpoint || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return &Interrupted{Dir: r.Dir.Path(), Place: r.trainer.Place(r.at.Updates), Again: r.Again, Updates: r.at.Updates, Total: r.trainer.Total(),

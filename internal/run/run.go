@@ -68,13 +68,13 @@ func Run(ctx context.Context, o Options) (err error) {
 // run is a training run in progress. One goroutine owns it.
 type run struct {
 	Options
-	trainer Trainer
-	view    report.View
-	at      Progress
-	asked   report.Asked // requests by this process since the last report
-	pace    pace
-	limit   limit
-	kept    bool // the folder holds a checkpoint of this run
+	trainer       Trainer
+	view          report.View
+	at            Progress
+	asked         report.Asked // requests by this process since the last report
+	pace          pace
+	limit         limit
+	hasCheckpoint bool // the folder holds a checkpoint of this run
 }
 
 // prepare loads or creates the state, compiles the programs and writes a first checkpoint, so that
@@ -88,7 +88,7 @@ func (r *run) prepare(ctx context.Context, until time.Time) error {
 		return err
 	}
 	if ck != nil {
-		r.at, r.kept = ck.Progress, true
+		r.at, r.hasCheckpoint = ck.Progress, true
 	}
 	setup := &Setup{Settings: r.Settings, Device: r.Device, Workers: r.Workers, Resumed: ck != nil, Until: until, Dir: r.Dir, Progress: &r.at, Note: r.Listener.Note, World: r.World}
 	trainer, err := r.Task.Trainer(setup)
@@ -106,7 +106,7 @@ func (r *run) prepare(ctx context.Context, until time.Time) error {
 		if err := r.save(r.Dir.Last()); err != nil { // from here on the folder holds this run
 			return err
 		}
-		r.kept = true
+		r.hasCheckpoint = true
 	}
 	if r.World.Number() != 0 {
 		return nil // only rank 0 writes

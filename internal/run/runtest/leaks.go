@@ -9,13 +9,13 @@ import (
 	"haul/internal/run"
 )
 
-// held counts resources of the process: goroutines, open files, and bytes of Go's heap.
-type held struct {
+// resources counts resources of the process: goroutines, open files, and bytes of Go's heap.
+type resources struct {
 	goroutines, files int
 	heap              uint64
 }
 
-func holds() held {
+func countResources() resources {
 	runtime.GC()
 	runtime.GC() // also runs finalizers
 	var m runtime.MemStats
@@ -24,7 +24,7 @@ func holds() held {
 	if open, err := os.ReadDir("/proc/self/fd"); err == nil { // other systems: files are not counted
 		files = len(open)
 	}
-	return held{runtime.NumGoroutine(), files, m.HeapAlloc}
+	return resources{runtime.NumGoroutine(), files, m.HeapAlloc}
 }
 
 // nothingLeft: after many runs in one process, finished or interrupted, the process holds no more
@@ -48,14 +48,14 @@ func (c Case) nothingLeft(t *testing.T) {
 	for range 2 {
 		again()
 	}
-	before := holds()
+	before := countResources()
 	for range 4 {
 		again()
 	}
-	after := holds()
+	after := countResources()
 	for wait := 0; after.goroutines > before.goroutines && wait < 50; wait++ { // goroutines that are about to end
 		time.Sleep(10 * time.Millisecond)
-		after = holds()
+		after = countResources()
 	}
 	// The test itself keeps some kilobytes of folders and environment variables. Programs and
 	// weights of a leaked run would be hundreds.
