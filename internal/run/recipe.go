@@ -128,9 +128,9 @@ type Setup struct {
 	Note     func(string)
 }
 
-// NoteParts reports by a note how a device treats the setting that divides a gradient into parts,
+// TellParts reports by a note how a device treats the setting that divides a gradient into parts,
 // if it ignores the setting or uses it in a special way.
-func (s *Setup) NoteParts(key string, parts int, p *kernel.Program) {
+func (s *Setup) TellParts(key string, parts int, p *kernel.Program) {
 	switch {
 	case p.Turns > 1:
 		s.Note(fmt.Sprintf("%s %d saves memory alone on this device: its sums have one order, and no number of parts changes the weights", key, parts))

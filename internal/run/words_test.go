@@ -107,7 +107,7 @@ func TestPartsAreNoted(t *testing.T) {
 	}{{1, 0, 0, ""}, {2, 2, 0, ""}, {2, 0, 0, "training.gradient_parts 2 has no effect on this device"}, {2, 0, 2, "training.gradient_parts 2 saves memory alone on this device"}} {
 		said := ""
 		s := &Setup{Note: func(text string) { said += text }}
-		s.NoteParts("training.gradient_parts", c.parts, &kernel.Program{Turns: c.turns, Share: kernel.Share{Cuts: c.cuts}})
+		s.TellParts("training.gradient_parts", c.parts, &kernel.Program{Turns: c.turns, Share: kernel.Share{Cuts: c.cuts}})
 		if !strings.HasPrefix(said, c.want) || c.want == "" && said != "" {
 			t.Errorf("%d parts in %d cuts and %d turns: %q", c.parts, c.cuts, c.turns, said)
 		}

@@ -112,7 +112,7 @@ func (t *trainer) compile() error {
 	if t.program, t.step, err = compileStep(t.Device, t.model, t.cfg, t.dataset, t.store, t.Data, t.World.Peer()); err != nil {
 		return err
 	}
-	t.NoteParts("gradient_parts", t.cfg.GradientParts, t.program.plan.Program())
+	t.TellParts("gradient_parts", t.cfg.GradientParts, t.program.plan.Program())
 	t.perRow = stepFLOPs(t.model, t.dataset.trainSpec.Tokens, 1)
 	test, shared := recordTest(t.Device, t.model, t.cfg, t.dataset.testSpec.Tokens, t.World)
 	if shared {

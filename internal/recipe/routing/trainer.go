@@ -158,7 +158,7 @@ func (t *trainer) compileSteps(sets []kernel.Store) error {
 		prog := p.Program()
 		t.shard = p.B()
 		if len(l.rungs) == 0 {
-			t.NoteParts(keyParts, c.Training.GradientParts, prog)
+			t.TellParts(keyParts, c.Training.GradientParts, prog)
 		}
 		r, err := run.Compile(keyBatch, p, t.Device, sets...)
 		if err != nil {
