@@ -59,9 +59,9 @@ func TestFilesNameTheirRoom(t *testing.T) {
 	}
 }
 
-// TestRefereeKnowsTheKey: a door that pays without the key, a key that pays twice and a reward kept
-// back are found in a file whose sums fit.
-func TestRefereeKnowsTheKey(t *testing.T) {
+// TestValidatorKnowsTheKey: a door that pays without the key, a key that pays twice and a reward
+// kept back are found in a file whose sums fit.
+func TestValidatorKnowsTheKey(t *testing.T) {
 	room := grid.Room{Size: 3, Horizon: 6, Kind: grid.KeyDoor}
 	goal := grid.KeyAndDoor(grid.At(2, 1), grid.At(1, 0))
 	h := Header{Room: room, Goals: []grid.Goal{goal}, TrainRatio: 0.5, Streams: 1, Steps: 6}

@@ -49,7 +49,7 @@ const (
 	fieldLevels  = 256
 	rewardLevels = 64
 	reservoir    = 1 << 16 // numbers per field that quantiles are computed from
-	stretch      = 4096    // transitions per chunk
+	chunkRows    = 4096    // transitions per chunk
 )
 
 // Import converts NumPy arrays to a file of histories. If the arrays are invalid, it returns a
@@ -196,15 +196,15 @@ func (im *importer) each(ctx context.Context, pass int, f func(r *row) error) er
 	values := make([][]float64, len(columns))
 	for i, a := range arrays {
 		if a != nil {
-			values[i] = make([]float64, stretch*a.Cols())
+			values[i] = make([]float64, chunkRows*a.Cols())
 		}
 	}
 	r := row{seen: make([]float64, width)}
-	for done := 0; done < n; done += stretch {
+	for done := 0; done < n; done += chunkRows {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		m := min(stretch, n-done)
+		m := min(chunkRows, n-done)
 		for i, a := range arrays {
 			if a != nil {
 				if err := a.Next(values[i][:m*a.Cols()]); err != nil {

@@ -102,18 +102,18 @@ func saveFolder(t *testing.T, arrays map[string][]byte) string {
 	return dir
 }
 
-// TestImportTellsHowFarItIs: what is done grows up to what there is, which is two passes.
-func TestImportTellsHowFarItIs(t *testing.T) {
+// TestImportReportsProgress: what is done grows up to what there is, which is two passes.
+func TestImportReportsProgress(t *testing.T) {
 	l := newLearners()
 	from := saveNPZ(t, l.arrays())
 	last, all := 0, 0
-	tell := func(done, of int) {
+	progress := func(done, of int) {
 		if done < last || all != 0 && of != all || done > of {
 			t.Errorf("%d of %d is done, after %d of %d", done, of, last, all)
 		}
 		last, all = done, of
 	}
-	if err := Import(t.Context(), ImportOptions{From: from, To: filepath.Join(t.TempDir(), "x.hist"), TrainRatio: 0.5, Progress: tell}); err != nil {
+	if err := Import(t.Context(), ImportOptions{From: from, To: filepath.Join(t.TempDir(), "x.hist"), TrainRatio: 0.5, Progress: progress}); err != nil {
 		t.Fatal(err)
 	}
 	if all == 0 || last != all {
@@ -319,9 +319,9 @@ func TestImportKeepsFewNumbersApart(t *testing.T) {
 	}
 }
 
-// TestLevelsTellRareNumbersApart: a number that most of a sample is takes one level of many,
+// TestLevelsSeparateRareNumbers: a number that most of a sample is takes one level of many,
 // wherever it stands among the others.
-func TestLevelsTellRareNumbersApart(t *testing.T) {
+func TestLevelsSeparateRareNumbers(t *testing.T) {
 	for _, at := range []float64{0, 150, 299} {
 		for _, levels := range []int{2, 3, 64, 256} {
 			var sample []float64
@@ -458,9 +458,9 @@ func TestImportTakesSizes(t *testing.T) {
 	}
 }
 
-// TestImportTellsOfRowsThatTakeTurns: interleaved rows of several learners make short pieces, and
+// TestImportNotesInterleavedRows: interleaved rows of several learners make short pieces, and
 // the import notes it. It notes nothing if each learner's rows are contiguous.
-func TestImportTellsOfRowsThatTakeTurns(t *testing.T) {
+func TestImportNotesInterleavedRows(t *testing.T) {
 	for _, c := range []struct {
 		turn int // rows
 		want string

@@ -35,7 +35,7 @@ func parse(data []byte) (*Rooms, error) {
 		return nil, fmt.Errorf("format version %d, a file of a %v has %d", p.format, b.Room, want)
 	}
 	h := &Rooms{Header: b.Header, curves: b.Curves, payload: payload, release: func() error { return nil }}
-	r := newReferee(b.Room)
+	r := newValidator(b.Room)
 	for g := range b.Goals {
 		data := h.goal(g)
 		if checksum(data) != b.Checksums[g] {

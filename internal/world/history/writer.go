@@ -15,9 +15,9 @@ import (
 // name in Close, when every goal is written and flushed; until then it is a temporary file in the
 // same folder.
 type Writer struct {
-	path    string
-	file    *os.File // nil after Close or Discard
-	referee *referee
+	path      string
+	file      *os.File // nil after Close or Discard
+	validator *validator
 
 	mu      sync.Mutex // guards written and the measured fields of block
 	block   block
@@ -34,7 +34,7 @@ func Create(path string, h Header) (*Writer, error) {
 		return nil, fmt.Errorf("create history %s: %w", path, bare(err))
 	}
 	n := len(h.Goals)
-	w := &Writer{path: path, file: f, referee: newReferee(h.Room), written: make([]bool, n)}
+	w := &Writer{path: path, file: f, validator: newValidator(h.Room), written: make([]bool, n)}
 	w.block = block{Header: h, Optimal: make([]float64, n), Curves: make([][]float64, n), Checksums: make([]uint32, n)}
 	for i, g := range h.Goals {
 		w.block.Optimal[i] = h.Room.Optimal(g)
@@ -51,7 +51,7 @@ func (w *Writer) WriteGoal(goal int, steps []grid.Step) error {
 		panic("history: WriteGoal wants a goal of the header and streams × steps transitions")
 	}
 	data := encode(steps)
-	if err := w.referee.validateGoal(h, goal, data); err != nil {
+	if err := w.validator.validateGoal(h, goal, data); err != nil {
 		return fmt.Errorf("write history %s: %w", w.path, err)
 	}
 	if _, err := w.file.WriteAt(data, preambleBytes+int64(goal)*h.goalBytes()); err != nil {

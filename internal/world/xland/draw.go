@@ -54,11 +54,11 @@ func tilesOf(kinds ...uint8) (out []Tile) {
 // Tiles to draw from: objects that can be picked up; these and goal tiles; and products of rules,
 // where the floor stands for no product.
 var (
-	held    = tilesOf(Ball, Square, Pyramid, Key, Star, Hex)
-	beside  = tilesOf(Ball, Square, Pyramid, Key, Star, Hex, GoalTile)
-	heldSet = newPySet(held)
-	nearSet = newPySet(beside)
-	madeSet = newPySet(append(slices.Clone(held), floorTile))
+	held          = tilesOf(Ball, Square, Pyramid, Key, Star, Hex)
+	adjacentTiles = tilesOf(Ball, Square, Pyramid, Key, Star, Hex, GoalTile)
+	heldSet       = newPySet(held)
+	nearSet       = newPySet(adjacentTiles)
+	madeSet       = newPySet(append(slices.Clone(held), floorTile))
 )
 
 // Kinds by drawn number: hold; near the agent on any side, up, down, left, right; the same for two
@@ -70,10 +70,10 @@ var (
 		ruleTileNear, ruleTileNearUp, ruleTileNearDown, ruleTileNearLeft, ruleTileNearRight}
 )
 
-// Drawer draws the rulesets of a benchmark in sequence. It makes the same draws as
+// Sampler draws the rulesets of a benchmark in sequence. It makes the same draws as
 // scripts/ruleset_generator.py of the public repository, so the same seed gives the same rulesets,
 // repeated ones included.
-type Drawer struct {
+type Sampler struct {
 	recipe Recipe
 	random *rng.Python
 }
@@ -81,19 +81,19 @@ type Drawer struct {
 // PublicSeed is the seed of the public benchmarks.
 const PublicSeed = 42
 
-// NewDrawer returns a drawer at the start of the named benchmark.
-func NewDrawer(name string, seed uint32) (*Drawer, error) {
+// NewSampler returns a drawer at the start of the named benchmark.
+func NewSampler(name string, seed uint32) (*Sampler, error) {
 	r, ok := Recipes[name]
 	if !ok {
 		return nil, fmt.Errorf("unknown tasks %q: use %s", name, oneOf(RecipeNames()))
 	}
-	return &Drawer{r, rng.NewPython(seed)}, nil
+	return &Sampler{r, rng.NewPython(seed)}, nil
 }
 
-func (d *Drawer) choice(from []Tile) Tile { return from[d.random.Below(uint32(len(from)))] }
+func (d *Sampler) choice(from []Tile) Tile { return from[d.random.Below(uint32(len(from)))] }
 
 // rule draws a rule that makes a tile from unused tiles.
-func (d *Drawer) rule(product Tile, used []Tile) (e [ruleBytes]uint8, in []Tile) {
+func (d *Sampler) rule(product Tile, used []Tile) (e [ruleBytes]uint8, in []Tile) {
 	i := d.random.Below(uint32(len(ruleKinds)))
 	if i < 6 {
 		in = []Tile{d.choice(heldSet.minus(used))}
@@ -111,7 +111,7 @@ func (d *Drawer) rule(product Tile, used []Tile) (e [ruleBytes]uint8, in []Tile)
 }
 
 // Next draws a ruleset, padded to the largest number of rules and objects.
-func (d *Drawer) Next() *Ruleset {
+func (d *Sampler) Next() *Ruleset {
 	r := &Ruleset{}
 	var tiles []Tile
 	i := d.random.Below(uint32(len(goalKinds)))
@@ -120,9 +120,9 @@ func (d *Drawer) Next() *Ruleset {
 	case i == 0:
 		chain = []Tile{d.choice(held)}
 	case i < 6:
-		chain = []Tile{d.choice(beside)}
+		chain = []Tile{d.choice(adjacentTiles)}
 	default:
-		a := d.choice(beside)
+		a := d.choice(adjacentTiles)
 		chain = []Tile{a, d.choice(held)}
 	}
 	r.Goal[0] = goalKinds[i]

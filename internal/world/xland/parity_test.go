@@ -163,7 +163,7 @@ func TestDrawsAsThePublicGenerator(t *testing.T) {
 		t.Fatalf("checksums of %d benchmarks, there are %d", len(p.Drawn), len(Recipes))
 	}
 	for _, d := range p.Drawn {
-		draw, err := NewDrawer(d.Name, d.Seed)
+		draw, err := NewSampler(d.Name, d.Seed)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -158,11 +158,11 @@ func (s *State) apply(u *rule, action uint8, touched int) {
 			return
 		}
 		t, side := grid[touched], ahead[u.kind-ruleTileNearUp]
-		beside, opposite := grid[touched+side], grid[touched-side]
+		neighbour, opposite := grid[touched+side], grid[touched-side]
 		if t == u.b && opposite == u.a {
 			grid[touched-side], grid[touched] = u.product, floorTile
 		}
-		if t == u.a && beside == u.b {
+		if t == u.a && neighbour == u.b {
 			grid[touched+side], grid[touched] = u.product, floorTile
 		}
 	default:

@@ -47,7 +47,7 @@ type sharedParts struct {
 	rewards  []float64
 	group    int // number of consecutive steps with the same reward value
 	mu       sync.Mutex
-	drawer   *Drawer
+	sampler  *Sampler
 	drawn    []byte             // rulesets drawn so far, encoded in equal lengths
 	each     int                // bytes per ruleset
 	listed   map[int64]*Ruleset // by index in a file
@@ -94,7 +94,7 @@ func (w *World) Check() error {
 	}
 	if w.Tasks.Listed == nil {
 		var err error
-		if p.drawer, err = NewDrawer(w.Tasks.Name, w.Tasks.Seed); err != nil {
+		if p.sampler, err = NewSampler(w.Tasks.Name, w.Tasks.Seed); err != nil {
 			return err
 		}
 		if _, most := Recipes[w.Tasks.Name].most(); most >= p.room.cells() {
@@ -203,7 +203,7 @@ func (w World) Ruleset(id ID) (*Ruleset, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for p.each == 0 || int64(len(p.drawn)) <= int64(id)*int64(p.each) {
-		data := p.drawer.Next().bytes()
+		data := p.sampler.Next().bytes()
 		p.drawn, p.each = append(p.drawn, data...), len(data)
 	}
 	return parseRuleset(p.drawn[int(id)*p.each:][:p.each])

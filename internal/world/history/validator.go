@@ -6,19 +6,20 @@ import (
 	"haul/internal/world/grid"
 )
 
-// referee validates streams by the room's rules: a stream starts with an episode, every step moves
-// as its action says, and rewards follow the goal's rule. Cells of valid streams are safe indices.
-type referee struct {
+// validator validates streams by the room's rules: a stream starts with an episode, every step
+// moves as its action says, and rewards follow the goal's rule. Cells of valid streams are safe
+// indices.
+type validator struct {
 	room grid.Room
 	next [grid.NumActions][256]grid.Cell
 }
 
-func newReferee(room grid.Room) *referee { return &referee{room, room.Moves()} }
+func newValidator(room grid.Room) *validator { return &validator{room, room.Moves()} }
 
 // validate replays one stream of a goal. Each step is looked up from the recorded cell, which was
 // compared with the previous step's result, so that the processor can start a lookup before the
 // previous one is done.
-func (r *referee) validate(goal grid.Goal, stream Steps) error {
+func (r *validator) validate(goal grid.Goal, stream Steps) error {
 	rule, start := goal.Rule(), grid.StateOf(r.room.Start(), 0)
 	at, left := start, r.room.Horizon
 	for t := 0; len(stream) >= stepBytes; t++ {
@@ -39,7 +40,7 @@ func (r *referee) validate(goal grid.Goal, stream Steps) error {
 }
 
 // validateGoal replays every stream of a goal.
-func (r *referee) validateGoal(h *Header, goal int, data Steps) error {
+func (r *validator) validateGoal(h *Header, goal int, data Steps) error {
 	for s := range h.Streams {
 		if err := r.validate(h.Goals[goal], data.slice(s*h.Steps, (s+1)*h.Steps)); err != nil {
 			return fmt.Errorf("goal %v, stream %d: %w", h.Goals[goal], s, err)
