@@ -53,7 +53,7 @@ type (
 type (
 	LiveLearner = recurrent.Live
 	Shown       = recurrent.Shown
-	Told        = recurrent.Told
+	StepResult  = recurrent.StepResult
 )
 
 // DefaultLiveLearner returns settings that learn in many kinds of environments.
@@ -64,7 +64,7 @@ func CheckLiveLearner(s Recurrent, shown Shown) error { return recurrent.CheckLi
 
 // NewLiveLearner compiles a learner for external environments. act applies the actions to the
 // environments and returns the result of the step.
-func NewLiveLearner(dev kernel.Device, s Recurrent, shown Shown, seed uint64, act func(ctx context.Context, actions []uint8) (*Told, error)) (*LiveLearner, error) {
+func NewLiveLearner(dev kernel.Device, s Recurrent, shown Shown, seed uint64, act func(ctx context.Context, actions []uint8) (*StepResult, error)) (*LiveLearner, error) {
 	return recurrent.NewLive(dev, s, shown, seed, act)
 }
 
@@ -72,6 +72,6 @@ func NewLiveLearner(dev kernel.Device, s Recurrent, shown Shown, seed uint64, ac
 func DefaultRecurrent() Recurrent { return recurrent.Default() }
 
 // NewRecurrentPool compiles one learner per device.
-func NewRecurrentPool(w xland.World, s Recurrent, seed uint64, devices []kernel.Device, cores int, told func(transitions int64)) (*RecurrentPool, error) {
-	return recurrent.NewPool(w, s, seed, devices, cores, told)
+func NewRecurrentPool(w xland.World, s Recurrent, seed uint64, devices []kernel.Device, cores int, onSteps func(transitions int64)) (*RecurrentPool, error) {
+	return recurrent.NewPool(w, s, seed, devices, cores, onSteps)
 }

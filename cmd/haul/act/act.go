@@ -128,7 +128,7 @@ func (a *app) converse(in io.Reader, live *recipe.Live) error {
 	for _, f := range space.Fields {
 		fields = append(fields, f.Name)
 	}
-	use, search := live.Heat()
+	use, search := live.Temperatures()
 	if err := c.Say(map[string]any{"agents": live.Agents(), "fields": fields, "actions": space.Actions, "temperature": use, "search_temperature": search}); err != nil {
 		return err
 	}

@@ -199,7 +199,7 @@ func (t *lessons) begin() (task int64, observed [][]float64, err error) {
 }
 
 // act tells what to do, and hears what that led to.
-func (t *lessons) act(_ context.Context, actions []uint8) (*recipe.Told, error) {
+func (t *lessons) act(_ context.Context, actions []uint8) (*recipe.StepResult, error) {
 	acts := make([]int, len(actions))
 	for e, a := range actions {
 		acts[e] = int(a)
@@ -208,12 +208,12 @@ func (t *lessons) act(_ context.Context, actions []uint8) (*recipe.Told, error) 
 	if err := t.Say(map[string]any{"action": acts}); err != nil {
 		return nil, err
 	}
-	told := &recipe.Told{}
+	told := &recipe.StepResult{}
 	err := t.understand(sampleStep, func(in *learnInput) (err error) {
 		if in.task != nil {
 			return fmt.Errorf("a task is under way: want what the step led to, a line such as %s", sampleStep)
 		}
-		*told = recipe.Told{}
+		*told = recipe.StepResult{}
 		if told.Observed, err = t.observed(in); err != nil {
 			return err
 		}
@@ -225,13 +225,13 @@ func (t *lessons) act(_ context.Context, actions []uint8) (*recipe.Told, error) 
 			key   string
 			text  json.RawMessage
 			where *[]bool
-		}{{"end", in.end, &told.Ended}, {"cut", in.cut, &told.Cut}, {"idle", in.idle, &told.Idle}} {
+		}{{"end", in.end, &told.Terminated}, {"cut", in.cut, &told.Truncated}, {"idle", in.idle, &told.Idle}} {
 			if *marks.where, err = cli.TruthsOf(marks.key, marks.text, t.envs); err != nil {
 				return err
 			}
 		}
 		if cli.Holds(in.last) {
-			if told.Last, ok = cli.RowsOf(in.last, t.envs, true); !ok {
+			if told.FinalObs, ok = cli.RowsOf(in.last, t.envs, true); !ok {
 				return fmt.Errorf("last: want a list of %d observations, null where there is none", t.envs)
 			}
 		}

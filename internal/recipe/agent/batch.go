@@ -28,24 +28,24 @@ type forwarder interface {
 // evalBatch is an evaluation batch: agents that act at the same time, each at its own pace. Reading
 // a pruned context again delays an agent.
 type evalBatch struct {
-	game        world.Game
-	space       world.Space
-	episodes    int
-	seed        uint64
-	heats       []heat // tried at once: all agents at the first, then all at the second, and so on
-	group       int    // number of agents per temperature
-	net         forwarder
-	agents      []agent
-	live        int // number of agents that have episodes left
-	runs        int64
-	tokens      int64 // read by all agents so far
-	regions     regionSums
-	returns     []float64 // [agent, episode]
-	first, last []walk    // the first and the latest episode of each agent
-	fields      int       // per token
-	width       int       // per row of logits
-	from        int       // number of the first agent, if other ranks run earlier agents
-	idle        []int32   // rows whose agents have finished; the rest of the capacity is unused
+	game         world.Game
+	space        world.Space
+	episodes     int
+	seed         uint64
+	temperatures []temperatures // tried at once: all agents at the first, then all at the second, and so on
+	group        int            // number of agents per temperature
+	net          forwarder
+	agents       []agent
+	live         int // number of agents that have episodes left
+	runs         int64
+	tokens       int64 // read by all agents so far
+	regions      regionSums
+	returns      []float64 // [agent, episode]
+	first, last  []walk    // the first and the latest episode of each agent
+	fields       int       // per token
+	width        int       // per row of logits
+	from         int       // number of the first agent, if other ranks run earlier agents
+	idle         []int32   // rows whose agents have finished; the rest of the capacity is unused
 
 	parts             []part
 	work              []chan func(part int) // to the goroutines of all parts but the first
@@ -130,8 +130,8 @@ func newEvalShare(game world.Game, tasks []world.Task, each, episodes int, rules
 // numbers.
 func (c *evalBatch) number(i int) uint64 { return uint64((c.from + i) % c.group) }
 
-// heatOf returns agent i's temperatures.
-func (c *evalBatch) heatOf(i int) heat { return c.heats[(c.from+i)/c.group] }
+// temperaturesOf returns agent i's temperatures.
+func (c *evalBatch) temperaturesOf(i int) temperatures { return c.temperatures[(c.from+i)/c.group] }
 
 // at returns the agents at the k-th temperature of a complete batch. Sums over all agents stay
 // those of the complete batch.
@@ -143,8 +143,8 @@ func (c *evalBatch) at(k int) *evalBatch {
 }
 
 // reset sets every agent to the start of its first episode.
-func (c *evalBatch) reset(seed uint64, at ...heat) {
-	c.seed, c.heats = seed, append(c.heats[:0], at...)
+func (c *evalBatch) reset(seed uint64, at ...temperatures) {
+	c.seed, c.temperatures = seed, append(c.temperatures[:0], at...)
 	c.live, c.runs, c.tokens, c.regions = len(c.agents), 0, 0, regionSums{}
 	clear(c.returns)
 	for i := range c.agents {
@@ -371,7 +371,7 @@ func (c *evalBatch) act(i int, logits []float32, p *part) {
 	a := &c.agents[i]
 	w := rng.At(c.seed, c.number(i), uint32(a.steps), rng.Agent)
 	actions, types := logits[:c.space.Actions], logits[c.space.Actions:]
-	temperature := c.heatOf(i).of(&a.context)
+	temperature := c.temperaturesOf(i).of(&a.context)
 	action := choose(actions, temperature, w[0])
 	c.see(a, i)
 	reward, finished := a.env.Step(action)
@@ -410,11 +410,11 @@ func (c *evalBatch) see(a *agent, i int) {
 	}
 }
 
-// heat holds the temperatures of an agent: use applies while its context holds a reward above the
-// lowest one, search applies before that.
-type heat struct{ use, search float64 }
+// temperatures holds the temperatures of an agent: use applies while its context holds a reward
+// above the lowest one, search applies before that.
+type temperatures struct{ use, search float64 }
 
-func (h heat) of(c *agentContext) float64 {
+func (h temperatures) of(c *agentContext) float64 {
 	if c.paid > 0 {
 		return h.use
 	}

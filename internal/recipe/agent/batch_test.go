@@ -140,7 +140,7 @@ func TestIdleRowsHelp(t *testing.T) {
 		life := func(shares bool, parts int) (*evalBatch, *rememberer) {
 			m := newRememberer(each*len(goals), rules.capacity, shares)
 			c := newEvalBatch(room, goals, each, episodes, &rules, m)
-			c.reset(5, heat{0.5, 1})
+			c.reset(5, temperatures{0.5, 1})
 			defer c.hands(parts)()
 			if err := c.toTheEnd(t.Context(), nil); err != nil {
 				t.Fatal(err)
@@ -175,10 +175,10 @@ func TestCrewWalks(t *testing.T) {
 	rules := contextRules{observed: 2, width: 5, capacity: 2*7 + 3, compressed: true, longest: 7}
 	const each, episodes = 2, 9
 	type life struct {
-		last  uint8
-		begun bool
-		cell  grid.Cell
-		clock int
+		last     uint8
+		hasActed bool
+		cell     grid.Cell
+		clock    int
 	}
 	lives := make([]life, len(goals)*each)
 	// the highest step that a row was fed, by count of first readings
@@ -190,7 +190,7 @@ func TestCrewWalks(t *testing.T) {
 		return int(grid.Towards(grid.At(int(f[fieldX]), int(f[fieldY])), cells[r/each])), model.TypeTransition
 	})
 	c := newEvalBatch(testRoom, tasks(goals...), each, episodes, &rules, s)
-	c.reset(3, heat{0, 0})
+	c.reset(3, temperatures{0, 0})
 	for c.live > 0 {
 		if err := c.turn(); err != nil {
 			t.Fatal(err)
@@ -201,7 +201,7 @@ func TestCrewWalks(t *testing.T) {
 				continue
 			}
 			want := []int32{int32(testRoom.Start().X()), int32(testRoom.Start().Y()), -1, -1, model.TypeTransition}
-			if l.begun {
+			if l.hasActed {
 				next := testRoom.Move(l.cell, l.last)
 				reward := int32(0)
 				if next == cells[r/each] {
@@ -213,7 +213,7 @@ func TestCrewWalks(t *testing.T) {
 				l.cell = next
 				want = []int32{int32(next.X()), int32(next.Y()), int32(l.last), reward, model.TypeTransition}
 			} else {
-				l.begun, l.cell = true, testRoom.Start()
+				l.hasActed, l.cell = true, testRoom.Start()
 			}
 			if diff := cmp.Diff(want, f[:fieldPosition]); diff != "" {
 				t.Fatalf("row %d, step %d is fed %s", r, fresh[r], diff)
@@ -258,7 +258,7 @@ func TestRegionsEndWhereAgentsSay(t *testing.T) {
 		return int(grid.Right), model.TypeTransition
 	})
 	c := newEvalBatch(testRoom, tasks(grid.Goal(grid.At(0, 0))), 1, 50, &rules, s)
-	c.reset(1, heat{0, 0})
+	c.reset(1, temperatures{0, 0})
 	if err := c.run(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +279,7 @@ func TestThousandEpisodes(t *testing.T) {
 			})
 			c := newEvalBatch(testRoom, tasks(1, 2), 2, 1000, &rules, s)
 			allocs := runtest.Allocations(1, func() {
-				c.reset(7, heat{1, 1})
+				c.reset(7, temperatures{1, 1})
 				for c.live > 0 {
 					if err := c.turn(); err != nil {
 						t.Fatal(err)
@@ -304,7 +304,7 @@ func TestAgentsAreIndependent(t *testing.T) {
 	}
 	lives := func(agents int) []float64 {
 		c := newEvalBatch(testRoom, tasks(grid.Goal(grid.At(1, 2))), agents, 20, &rules, newScript(agents, policy))
-		c.reset(5, heat{1, 1})
+		c.reset(5, temperatures{1, 1})
 		if err := c.run(context.Background(), nil); err != nil {
 			t.Fatal(err)
 		}
@@ -324,7 +324,7 @@ func TestCrewStops(t *testing.T) {
 	s := newScript(1, func(int, []int32) (int, int) { return 0, 0 })
 	c := newEvalBatch(testRoom, tasks(0), 1, 5, &rules, s)
 	ctx, cancel := context.WithCancel(t.Context())
-	c.reset(1, heat{0, 0})
+	c.reset(1, temperatures{0, 0})
 	err := c.run(ctx, func(done, of int) {
 		if of != 30 {
 			t.Errorf("a life of %d steps", of)

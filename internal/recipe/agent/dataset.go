@@ -27,15 +27,15 @@ type dataset struct {
 	train, test []int32
 	trainSpec   kernel.RegionSpec
 	testSpec    kernel.RegionSpec
-	learned     []world.Task // the tasks to learn from
-	checksum    string       // of all words that are read, as train-test
-	stride      int          // words per record
-	label       int          // byte of a record that holds the best action; 0: none
-	labels      string       // the setting, with auto resolved
-	short       int          // number of streams that are left out of training, being too short for a sequence
-	indexed     bool         // streams differ in length, and the words lie in a mapped file
-	seek        *seeker      // only with labels seek
-	rename      *renamer     // only with rename
+	learned     []world.Task        // the tasks to learn from
+	checksum    string              // of all words that are read, as train-test
+	stride      int                 // words per record
+	label       int                 // byte of a record that holds the best action; 0: none
+	labels      string              // the setting, with auto resolved
+	short       int                 // number of streams that are left out of training, being too short for a sequence
+	indexed     bool                // streams differ in length, and the words lie in a mapped file
+	seek        *explorationLabeler // only with labels seek
+	rename      *symbolPermutation  // only with rename
 }
 
 // newDataset reads the parts of an open file that the settings need.
@@ -79,12 +79,12 @@ func newDataset(h history.History, c *config.AD) (*dataset, error) {
 		}
 	}
 	if l.labels == config.LabelsSeek {
-		if l.seek, err = newSeeker(l); err != nil {
+		if l.seek, err = newExplorationLabeler(l); err != nil {
 			return l, err
 		}
 	}
 	if c.Rename {
-		if l.rename, err = newRenamer(l); err != nil {
+		if l.rename, err = newSymbolPermutation(l); err != nil {
 			return l, err
 		}
 	}

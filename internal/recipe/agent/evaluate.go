@@ -29,16 +29,16 @@ type EvalOptions struct {
 	Search      *float64        // while a context holds no reward; nil: eval_search, or Temperature if that is set
 	Seed        *uint64         // nil: seed
 	Progress    func(done, of int)
-	Flags       bool        // advice names the flags of haul eval instead of settings
-	World       *comm.World // ranks that divide the agents; nil: this process runs all
-	tries       []heat      // temperatures to evaluate at once, instead of Temperature and Search
+	Flags       bool           // advice names the flags of haul eval instead of settings
+	World       *comm.World    // ranks that divide the agents; nil: this process runs all
+	tries       []temperatures // temperatures to evaluate at once, instead of Temperature and Search
 }
 
-// heat returns the temperatures that the options ask for.
-func (o *EvalOptions) heat(c *config.AD) heat {
-	h := heat{c.EvalTemperature, c.EvalSearch}
+// temperatures returns the temperatures that the options ask for.
+func (o *EvalOptions) temperatures(c *config.AD) temperatures {
+	h := temperatures{c.EvalTemperature, c.EvalSearch}
 	if o.Temperature != nil {
-		h = heat{use: *o.Temperature}
+		h = temperatures{use: *o.Temperature}
 	}
 	if o.Search != nil {
 		h.search = *o.Search
@@ -146,16 +146,16 @@ const lastEpisodes = 10
 
 // evaluator is a compiled evaluation, which can run again after the weights have changed.
 type evaluator struct {
-	o       EvalOptions
-	goals   []int
-	heldOut bool
-	agents  int
-	seed    uint64
-	heats   []heat // one evaluation per entry, run together
-	net     *network
-	batch   *evalBatch
-	world   *comm.World // nil if this process runs all agents
-	all     *evalBatch  // all agents together, if ranks divide them
+	o            EvalOptions
+	goals        []int
+	heldOut      bool
+	agents       int
+	seed         uint64
+	temperatures []temperatures // one evaluation per entry, run together
+	net          *network
+	batch        *evalBatch
+	world        *comm.World // nil if this process runs all agents
+	all          *evalBatch  // all agents together, if ranks divide them
 }
 
 func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Store, game world.Game, learned []string, o EvalOptions) (*evaluator, error) {
@@ -165,9 +165,9 @@ func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Sto
 	if err := history.Matches(o.History, game); err != nil {
 		return nil, err
 	}
-	e := &evaluator{o: o, goals: o.Goals, heldOut: learned != nil || o.Goals == nil, agents: o.Agents, seed: c.Seed, heats: o.tries}
-	if len(e.heats) == 0 {
-		e.heats = []heat{o.heat(c)}
+	e := &evaluator{o: o, goals: o.Goals, heldOut: learned != nil || o.Goals == nil, agents: o.Agents, seed: c.Seed, temperatures: o.tries}
+	if len(e.temperatures) == 0 {
+		e.temperatures = []temperatures{o.temperatures(c)}
 	}
 	if e.goals == nil {
 		_, e.goals = o.History.Split()
@@ -182,7 +182,7 @@ func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Sto
 		e.seed = *o.Seed
 	}
 	coldest := math.Inf(1)
-	for _, h := range e.heats {
+	for _, h := range e.temperatures {
 		coldest = min(coldest, h.use, h.search) // keeps NaN
 	}
 	if len(e.goals) == 0 || e.agents < 1 || o.Episodes < 1 || !(coldest >= 0) {
@@ -207,15 +207,15 @@ func newEvaluator(dev kernel.Device, c *config.AD, m *model.AD, store kernel.Sto
 		return nil, err
 	}
 	// in bytes, as a float because the flags may exceed any int
-	returns := 8 * float64(len(e.heats)) * float64(len(goals)) * float64(e.agents) * float64(o.Episodes)
+	returns := 8 * float64(len(e.temperatures)) * float64(len(goals)) * float64(e.agents) * float64(o.Episodes)
 	if err := run.FitsHost(o.name("episodes"), "the host", "keeping the return of every episode", o.Episodes, int64(min(returns, 1<<62))); err != nil {
 		return nil, err
 	}
-	from, to := 0, len(e.heats)*len(goals)*e.agents
+	from, to := 0, len(e.temperatures)*len(goals)*e.agents
 	if o.World != nil && to >= o.World.Ranks() {
 		e.world = o.World
 		from, to = o.World.Cut(to)
-		e.all = newEvalShare(game, goals, e.agents, o.Episodes, &rules, nil, 0, len(e.heats)*len(goals)*e.agents)
+		e.all = newEvalShare(game, goals, e.agents, o.Episodes, &rules, nil, 0, len(e.temperatures)*len(goals)*e.agents)
 	}
 	if e.net, err = newNetwork(dev, m, store, to-from, e.agents, rules.capacity, o.name("agents")); err != nil {
 		return nil, err
@@ -239,7 +239,7 @@ func (e *evaluator) run(ctx context.Context) (*Evaluation, error) {
 // and seconds are totals over all temperatures.
 func (e *evaluator) runAll(ctx context.Context) (all []*Evaluation, err error) {
 	began := time.Now()
-	e.batch.reset(e.seed, e.heats...)
+	e.batch.reset(e.seed, e.temperatures...)
 	err = e.batch.run(e.world.Soon(ctx), e.o.Progress)
 	if err != nil && !e.world.Asked() {
 		return nil, err
@@ -254,7 +254,7 @@ func (e *evaluator) runAll(ctx context.Context) (all []*Evaluation, err error) {
 		return nil, err
 	}
 	seconds := time.Since(began).Seconds()
-	for k, h := range e.heats {
+	for k, h := range e.temperatures {
 		out := batch.at(k).results(e.o.History, e.goals, e.agents)
 		out.HeldOut = e.heldOut
 		out.Seed, out.Temperature, out.Search, out.Memory = e.seed, h.use, h.search, e.net.runner.Memory()

@@ -36,7 +36,7 @@ func evaluate(ctx context.Context, e *run.Evaluation) (_ *evaluated, err error) 
 	if search := e.Flags.Float("search"); e.Flags.Changed("search") {
 		o.Search = &search
 	}
-	tries, err := temperatures(e.Flags)
+	tries, err := parseTemperatures(e.Flags)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func evaluate(ctx context.Context, e *run.Evaluation) (_ *evaluated, err error) 
 		return nil, run.Usagef("%s kept no goals for validation: train with --set validation_goals=8, for example", e.Path)
 	}
 	if c.EvalTune && c.ValidationGoals > 0 && !e.Flags.Changed("temperature") && !e.Flags.Changed("search") && !e.Flags.Changed("tune") {
-		tries = usualHeats()
+		tries = usualTemperatures()
 	}
 	o.Goals = chosen(goals, o.History, c)
 	dev, err := e.Device()
@@ -123,7 +123,7 @@ type Trial struct {
 
 // atOnce returns the number of temperatures to try at a time: all on a GPU, which a few hundred
 // agents do not fill, otherwise one, which needs less memory.
-func (a *Agent) atOnce(tries []heat) int {
+func (a *Agent) atOnce(tries []temperatures) int {
 	if device.OnGPU(a.dev.Name()) {
 		return max(1, len(tries))
 	}
@@ -131,7 +131,7 @@ func (a *Agent) atOnce(tries []heat) int {
 }
 
 // tune tries temperatures on the validation goals.
-func (a *Agent) tune(ctx context.Context, o EvalOptions, tries []heat) (out []Trial, err error) {
+func (a *Agent) tune(ctx context.Context, o EvalOptions, tries []temperatures) (out []Trial, err error) {
 	o.Goals = chosen("validation", o.History, a.Config)
 	for some := range slices.Chunk(tries, a.atOnce(tries)) {
 		o.tries = some
@@ -148,7 +148,7 @@ func (a *Agent) tune(ctx context.Context, o EvalOptions, tries []heat) (out []Tr
 
 // tuned evaluates at the temperatures with the highest return on the validation goals, or at those
 // of the options if there is nothing to try.
-func (a *Agent) tuned(ctx context.Context, o EvalOptions, tries []heat) (*Evaluation, error) {
+func (a *Agent) tuned(ctx context.Context, o EvalOptions, tries []temperatures) (*Evaluation, error) {
 	trials, err := a.tune(ctx, o, tries)
 	if err != nil {
 		return nil, err

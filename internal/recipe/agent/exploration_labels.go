@@ -14,11 +14,11 @@ import (
 // if several actions are equally good, on a random number. It uses nothing of the task, so that an
 // agent learns to search for goals that no history has.
 
-// seeker makes exploration labels. A task has stages (Dark Room one; Key-to-Door the key and the
-// door). Until a context has shown the reward of a stage, the label is the first action of a
-// shortest path to a state that the context has not shown in that stage. Afterwards the label stays
-// the best action in hindsight. The transitions of the world are read from the histories.
-type seeker struct {
+// explorationLabeler makes exploration labels. A task has stages (Dark Room one; Key-to-Door the
+// key and the door). Until a context has shown the reward of a stage, the label is the first action
+// of a shortest path to a state that the context has not shown in that stage. Afterwards the label
+// stays the best action in hindsight. The transitions of the world are read from the histories.
+type explorationLabeler struct {
 	sizes   []int // by field of an observation
 	width   int   // per token
 	reward  int   // index of the reward in a token; the type follows it
@@ -35,14 +35,14 @@ type seeker struct {
 // mostStates is the largest number of states of a world with exploration labels.
 const mostStates = 1024
 
-// newSeeker reads the world's transitions from the histories to learn from.
-func newSeeker(l *dataset) (*seeker, error) {
+// newExplorationLabeler reads the world's transitions from the histories to learn from.
+func newExplorationLabeler(l *dataset) (*explorationLabeler, error) {
 	staged, ok := l.world.(world.Staged)
 	if !ok {
 		return nil, fmt.Errorf("labels seek are made in rooms alone, and these are histories of a %v: set labels to best or actions", l.world)
 	}
 	observed := len(l.trainSpec.Fields) - 2
-	s := &seeker{width: l.trainSpec.Width(), reward: observed + model.AfterReward, actions: l.space.Actions, limit: l.world.Limit(), states: 1}
+	s := &explorationLabeler{width: l.trainSpec.Width(), reward: observed + model.AfterReward, actions: l.space.Actions, limit: l.world.Limit(), states: 1}
 	s.stages = staged.Places()
 	for _, f := range l.space.Fields {
 		s.sizes = append(s.sizes, f.Size)
@@ -85,7 +85,7 @@ func (l *dataset) episodes(do func(records []int32, stride int)) {
 }
 
 // follow notes the transitions of an episode. The result of its last action was not observed.
-func (s *seeker) follow(records []int32, stride int) {
+func (s *explorationLabeler) follow(records []int32, stride int) {
 	value := func(record []int32, b int) int { return int(record[b/4] >> (uint(8*b) & 31) & 0xff) }
 	last, action := -1, 0
 	for at := 0; at < len(records); at += stride {
@@ -101,7 +101,7 @@ func (s *seeker) follow(records []int32, stride int) {
 }
 
 // measure computes the states at every distance from each state.
-func (s *seeker) measure() {
+func (s *explorationLabeler) measure() {
 	s.words = (s.states + 63) / 64
 	far := make([]int, s.states*s.states) // number of actions from one state to another; -1: no path
 	queue := make([]int32, 0, s.states)
@@ -134,7 +134,7 @@ func (s *seeker) measure() {
 }
 
 // ring returns the set of states at distance n.
-func (s *seeker) ring(state, n int) []uint64 {
+func (s *explorationLabeler) ring(state, n int) []uint64 {
 	return s.rings[(state*s.depth+n)*s.words:][:s.words]
 }
 
@@ -151,7 +151,7 @@ const maxStages = 2
 const choices = 1 << 31
 
 // relabel writes the exploration labels in row g of spec. The other labels are the best actions.
-func (s *seeker) relabel(labels, index, first []int32, spec *kernel.RegionSpec, g uint64) {
+func (s *explorationLabeler) relabel(labels, index, first []int32, spec *kernel.RegionSpec, g uint64) {
 	var at search
 	begins := true // the token begins a region and therefore an episode
 	for k := range first {
@@ -175,7 +175,7 @@ func (s *seeker) relabel(labels, index, first []int32, spec *kernel.RegionSpec, 
 		seen := at.seen[at.stage][:s.words]
 		seen[state/64] |= 1 << (state % 64)
 		if !at.found[at.stage] {
-			labels[2*k] = s.towards(state, seen, func(n int) int {
+			labels[2*k] = s.nextAction(state, seen, func(n int) int {
 				if n == 1 {
 					return 0 // for any random number
 				}
@@ -189,7 +189,7 @@ func (s *seeker) relabel(labels, index, first []int32, spec *kernel.RegionSpec, 
 // of an episode before the context, which is the last stage's. If that reward ends an episode,
 // nothing marks the start of the next episode; this does not matter, because all stages are found
 // by then.
-func (x *search) move(s *seeker, paid, begins bool) {
+func (x *search) move(s *explorationLabeler, paid, begins bool) {
 	if begins {
 		x.stage, x.clock = 0, 0
 		if paid {
@@ -209,9 +209,9 @@ func (x *search) move(s *seeker, paid, begins bool) {
 	}
 }
 
-// towards returns the first action of a shortest path to a state that is not in seen, or -1 if
+// nextAction returns the first action of a shortest path to a state that is not in seen, or -1 if
 // there is none. pick chooses among several such actions.
-func (s *seeker) towards(state int, seen []uint64, pick func(n int) int) int32 {
+func (s *explorationLabeler) nextAction(state int, seen []uint64, pick func(n int) int) int32 {
 	next := s.next[state*s.actions:][:s.actions]
 	for n := 1; n < s.depth; n++ {
 		good, count := uint64(0), 0 // one bit per action
@@ -238,7 +238,7 @@ func (s *seeker) towards(state int, seen []uint64, pick func(n int) int) int32 {
 }
 
 // any reports whether a state at distance n is not in seen.
-func (s *seeker) any(state, n int, seen []uint64) bool {
+func (s *explorationLabeler) any(state, n int, seen []uint64) bool {
 	for i, w := range s.ring(state, n) {
 		if w&^seen[i] != 0 {
 			return true

@@ -41,12 +41,12 @@ func notBelowZero(f run.Flags, name string) error {
 
 // checkTune checks the temperatures to try.
 func checkTune(f run.Flags) error {
-	_, err := temperatures(f)
+	_, err := parseTemperatures(f)
 	return err
 }
 
-// temperatures parses --tune: T, or T:S to search at temperature S.
-func temperatures(f run.Flags) (out []heat, err error) {
+// parseTemperatures parses --tune: T, or T:S to search at temperature S.
+func parseTemperatures(f run.Flags) (out []temperatures, err error) {
 	text := f.String("tune")
 	if text == "" {
 		return nil, nil
@@ -59,7 +59,7 @@ func temperatures(f run.Flags) (out []heat, err error) {
 		if !both {
 			search = use
 		}
-		var h heat
+		var h temperatures
 		h.use, err = strconv.ParseFloat(use, 64)
 		if err == nil {
 			h.search, err = strconv.ParseFloat(search, 64)
@@ -72,11 +72,11 @@ func temperatures(f run.Flags) (out []heat, err error) {
 	return out, nil
 }
 
-// usualHeats returns the temperatures that eval_tune tries.
-func usualHeats() (out []heat) {
+// usualTemperatures returns the temperatures that eval_tune tries.
+func usualTemperatures() (out []temperatures) {
 	for _, use := range []float64{0.4, 0.7, 1} {
 		for _, search := range []float64{0.7, 1, 1.3} {
-			out = append(out, heat{use, search})
+			out = append(out, temperatures{use, search})
 		}
 	}
 	return out

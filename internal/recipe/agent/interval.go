@@ -38,22 +38,22 @@ func (t *trainer) EndInterval(ctx context.Context, s *run.Interval) (_ *run.Outc
 		}
 	}
 	out := &run.Outcome{Save: due(c.CkptInterval)}
-	tell := func(kind string, row any) {
+	add := func(kind string, row any) {
 		out.Records = append(out.Records, report.Record{Kind: kind, At: i, Row: row})
 	}
 	if due(c.SummaryInterval) && s.Updates > 0 {
 		out.Taken = true
-		tell("train", t.report(s))
+		add("train", t.report(s))
 	}
 	if t.lastTest != nil {
 		t.lastTest.Best = !t.chooses() && t.Progress.Better(t.lastTest.LossAction)
-		tell("test", t.lastTest)
+		add("test", t.lastTest)
 	}
 	if t.lastEval != nil && t.chooses() {
 		t.Progress.Better(-t.lastEval.Share)
 	}
 	if t.lastEval != nil {
-		tell("in_context", t.lastEval)
+		add("in_context", t.lastEval)
 	}
 	return out, nil
 }
@@ -94,7 +94,7 @@ func (t *trainer) heldOut(ctx context.Context) (out *Evaluation, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, best.Close()) }()
-	tries, done := usualHeats(), 0
+	tries, done := usualTemperatures(), 0
 	trials := len(tries) / best.atOnce(tries)
 	notes := run.ProgressNotes(t.Note, "testing the best agent")
 	progress := func(at, of int) { // of one trial, or of the test after the trials

@@ -21,25 +21,25 @@ import (
 // Live is a set of agents with separate contexts that act in external environments. Only one
 // goroutine may use it.
 type Live struct {
-	World world.World
-	agent *Agent
-	space world.Space
-	net   forwarder
-	close func() error
-	seed  uint64
-	heat  heat
-	lives []life
-	width int    // per row of logits
-	note  string // the next result of Note
-	noted bool   // whether Note has returned it
+	World        world.World
+	agent        *Agent
+	space        world.Space
+	net          forwarder
+	close        func() error
+	seed         uint64
+	temperatures temperatures
+	lives        []life
+	width        int    // per row of logits
+	note         string // the next result of Note
+	noted        bool   // whether Note has returned it
 }
 
 // life is the state of one agent.
 type life struct {
-	context agentContext
-	steps   uint32
-	action  int  // its last action
-	begun   bool // whether it has acted since its context was cleared
+	context  agentContext
+	steps    uint32
+	action   int  // its last action
+	hasActed bool // whether it has acted since its context was cleared
 }
 
 // LiveOptions configures how agents act.
@@ -59,11 +59,11 @@ func NewLive(dev kernel.Device, path string, o LiveOptions) (*Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	heat := (&EvalOptions{Temperature: o.Temperature, Search: o.Search}).heat(a.Config)
-	if !(heat.use >= 0) || !(heat.search >= 0) {
-		return nil, errors.Join(fmt.Errorf("a temperature of %g: it must not be below 0", min(heat.use, heat.search)), a.Close())
+	temperatures := (&EvalOptions{Temperature: o.Temperature, Search: o.Search}).temperatures(a.Config)
+	if !(temperatures.use >= 0) || !(temperatures.search >= 0) {
+		return nil, errors.Join(fmt.Errorf("a temperature of %g: it must not be below 0", min(temperatures.use, temperatures.search)), a.Close())
 	}
-	l := &Live{World: a.World, agent: a, space: a.World.Space(), heat: heat, seed: a.Config.Seed}
+	l := &Live{World: a.World, agent: a, space: a.World.Space(), temperatures: temperatures, seed: a.Config.Seed}
 	if o.Seed != nil {
 		l.seed = *o.Seed
 	}
@@ -97,8 +97,8 @@ func (l *Live) Settings() *config.AD { return l.agent.Config }
 // Agents returns the number of agents.
 func (l *Live) Agents() int { return len(l.lives) }
 
-// Heat returns the temperatures that agents act at: after a reward was found, and before.
-func (l *Live) Heat() (use, search float64) { return l.heat.use, l.heat.search }
+// Temperatures returns the temperatures that agents act at: after a reward was found, and before.
+func (l *Live) Temperatures() (use, search float64) { return l.temperatures.use, l.temperatures.search }
 
 // ErrLine marks an error in a request to the agents. The agents remain usable after it.
 var ErrLine = errors.New("")
@@ -110,13 +110,13 @@ func (l *Live) Act(actions []int, observed [][]float64, rewards []float64, forge
 	if len(observed) != len(l.lives) || len(rewards) != len(l.lives) || len(actions) != len(l.lives) {
 		return fmt.Errorf("%d observations and %d rewards: want one for each of %d agents%w", len(observed), len(rewards), len(l.lives), ErrLine)
 	}
-	told := make([]int32, len(l.lives)*len(l.space.Fields))
+	fields := make([]int32, len(l.lives)*len(l.space.Fields))
 	paid := make([]int, len(l.lives))
 	for i := range l.lives {
-		if err := l.read(told[i*len(l.space.Fields):][:len(l.space.Fields)], observed[i], i); err != nil {
+		if err := l.read(fields[i*len(l.space.Fields):][:len(l.space.Fields)], observed[i], i); err != nil {
 			return err
 		}
-		if !l.lives[i].begun || forget != nil && forget[i] {
+		if !l.lives[i].hasActed || forget != nil && forget[i] {
 			continue
 		}
 		if math.IsNaN(rewards[i]) {
@@ -132,13 +132,13 @@ func (l *Live) Act(actions []int, observed [][]float64, rewards []float64, forge
 		x := &l.lives[i]
 		if forget != nil && forget[i] {
 			x.context.reset()
-			x.begun = false
+			x.hasActed = false
 		}
 		action, reward := -1, -1
-		if x.begun {
+		if x.hasActed {
 			action, reward = x.action, paid[i]
 		}
-		copy(x.context.observe(action, reward), told[i*len(l.space.Fields):])
+		copy(x.context.observe(action, reward), fields[i*len(l.space.Fields):])
 	}
 	logits, err := l.think()
 	if err != nil {
@@ -148,8 +148,8 @@ func (l *Live) Act(actions []int, observed [][]float64, rewards []float64, forge
 		x := &l.lives[i]
 		row := logits[i*l.width:][:l.width]
 		w := rng.At(l.seed, uint64(i), x.steps, rng.Agent)
-		temperature := l.heat.of(&x.context)
-		x.action, x.begun = choose(row[:l.space.Actions], temperature, w[0]), true
+		temperature := l.temperatures.of(&x.context)
+		x.action, x.hasActed = choose(row[:l.space.Actions], temperature, w[0]), true
 		actions[i] = x.action
 		x.steps++
 		if c := &x.context; c.rules.compressed {

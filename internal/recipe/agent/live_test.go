@@ -17,7 +17,7 @@ func TestLiveAgentsActAsEvaluatedOnes(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	for _, sets := range [][]string{nil, {"last_observation=true"}, {"tf_n_head=4", "tf_n_kv_head=2", "tf_positions=rotary"}, {"use_compressed_context=false", "n_transit=10", "last_observation=true"}} {
 		dev := openCPU(t, 1)
-		a, told := trainedAgent(t, dev, h, sets...)
+		a, heard := trainedAgent(t, dev, h, sets...)
 		game := a.World.(world.Game)
 		const episodes, each = 9, 2
 		want, err := a.Evaluate(t.Context(), EvalOptions{History: h, Agents: each, Episodes: episodes})
@@ -30,7 +30,7 @@ func TestLiveAgentsActAsEvaluatedOnes(t *testing.T) {
 				envs = append(envs, game.NewEnv(g.Goal))
 			}
 		}
-		l, err := NewLive(dev, told.Info.Last, LiveOptions{Agents: len(envs)})
+		l, err := NewLive(dev, heard.Info.Last, LiveOptions{Agents: len(envs)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -43,7 +43,7 @@ func TestLongContextsReadInTurns(t *testing.T) {
 		}
 		once := newWholeReader(t, dev, cfg, m, store)
 		c := newEvalBatch(room, tasks(grid.Goal(grid.At(2, 0))), 1, 300, &rules, net)
-		c.reset(1, heat{1, 1})
+		c.reset(1, temperatures{1, 1})
 		compared := 0
 		for c.live > 0 && c.agents[0].context.prunes < 1 {
 			was := slices.Clone(c.agents[0].context.words)

@@ -13,15 +13,15 @@ import (
 	"haul/internal/world/history"
 )
 
-// card is a GPU: a device with separate memory, from which compiling allocates.
-type card struct {
+// gpuMemory is a GPU: a device with separate memory, from which compiling allocates.
+type gpuMemory struct {
 	kernel.Device
 	free int64
 }
 
-func (c *card) AvailableMemory() (int64, bool) { return c.free, true }
+func (c *gpuMemory) AvailableMemory() (int64, bool) { return c.free, true }
 
-func (c *card) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner, error) {
+func (c *gpuMemory) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner, error) {
 	r, err := c.Device.Compile(p, sets)
 	if err == nil {
 		c.free -= r.Memory()
@@ -31,15 +31,15 @@ func (c *card) Compile(p *kernel.Program, sets []kernel.Store) (kernel.Runner, e
 
 // A run's memory is checked without counting what the run has already allocated, and too large an
 // allocation is refused before it is made.
-func TestRunMayFillACard(t *testing.T) {
+func TestRunMayFillAGPU(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	e, _ := trained(t, tinyAD(t), openReference(), h, DataDevice)
-	filled := &card{openReference(), e.Info.Memory + 1024}
+	filled := &gpuMemory{openReference(), e.Info.Memory + 1024}
 	trained(t, tinyAD(t), filled, h, DataDevice)
 	if filled.free != 1024 {
 		t.Errorf("a run of %d bytes left %d of a card with 1024 more", e.Info.Memory, filled.free)
 	}
-	small := &card{openReference(), e.Info.Memory / 3}
+	small := &gpuMemory{openReference(), e.Info.Memory / 3}
 	o := options(tinyAD(t), small, h, DataDevice)
 	o.Dir = runtest.OpenDir(t, runtest.Folder(t), false)
 	err := run.Run(t.Context(), o)
@@ -91,8 +91,8 @@ func TestHistoriesGoWhereTheyFit(t *testing.T) {
 	}
 }
 
-// TestHistoriesTooLargeForTheCardAreAdvisedToStayOnTheHost: a smaller batch would not help them.
-func TestHistoriesTooLargeForTheCardAreAdvisedToStayOnTheHost(t *testing.T) {
+// TestHistoriesTooLargeForTheGPUAreAdvisedToStayOnTheHost: a smaller batch would not help them.
+func TestHistoriesTooLargeForTheGPUAreAdvisedToStayOnTheHost(t *testing.T) {
 	h, cfg := writeHistory(t, tinyHistory), tinyAD(t)
 	dev := openReference()
 	l, m, store := parts(t, dev, h, cfg)

@@ -135,7 +135,7 @@ func TestContextReadInTurnsEqualsOneReading(t *testing.T) {
 		}
 		once := newWholeReader(t, dev, cfg, m, store)
 		c := newEvalBatch(grid.Room{Size: 3, Horizon: 4}, tasks(grid.Goal(grid.At(2, 0))), 3, 12, &rules, net)
-		c.reset(1, heat{1, 1})
+		c.reset(1, temperatures{1, 1})
 		for c.live > 0 {
 			was := make([][]int32, len(c.agents))
 			for i := range c.agents {
@@ -218,7 +218,7 @@ func TestThousandEpisodesOnADevice(t *testing.T) {
 	memory := net.runner.Memory()
 	allocated := dev.Counters().Allocations
 	allocs := runtest.Allocations(1, func() {
-		c.reset(7, heat{1, 1})
+		c.reset(7, temperatures{1, 1})
 		for c.live > 0 {
 			if err := c.turn(); err != nil {
 				t.Fatal(err)

@@ -11,20 +11,20 @@ import (
 // In a sequence, an object has the same name in all tokens and in all fields of observations.
 // Labels, actions and rewards are not renamed.
 
-// renamer permutes values that differ only by name, as data augmentation.
-type renamer struct {
+// symbolPermutation permutes values that differ only by name, as data augmentation.
+type symbolPermutation struct {
 	sets     [][]int32
 	observed int // number of a token's fields that describe observations; they come first
 	width    int // per token
 }
 
-// newRenamer reads the sets of interchangeable names from the world of the histories.
-func newRenamer(l *dataset) (*renamer, error) {
+// newSymbolPermutation reads the sets of interchangeable names from the world of the histories.
+func newSymbolPermutation(l *dataset) (*symbolPermutation, error) {
 	named, ok := l.world.(world.Named)
 	if !ok {
 		return nil, fmt.Errorf("rename wants a world of things that differ by name alone, and these are histories of a %v: set rename to false", l.world)
 	}
-	return &renamer{named.Names(), len(l.trainSpec.Fields) - 2, l.trainSpec.Width()}, nil
+	return &symbolPermutation{named.Names(), len(l.trainSpec.Fields) - 2, l.trainSpec.Width()}, nil
 }
 
 // renames is the first index of rename's random numbers. It lies above the indices of
@@ -32,7 +32,7 @@ func newRenamer(l *dataset) (*renamer, error) {
 const renames = 1 << 30
 
 // rename permutes the names in row g of spec, whose sequences begin as first says.
-func (r *renamer) rename(index, first []int32, spec *kernel.RegionSpec, g uint64) {
+func (r *symbolPermutation) rename(index, first []int32, spec *kernel.RegionSpec, g uint64) {
 	var to [world.MaxSize]int32
 	for k := range first {
 		if int(first[k]) == k {
@@ -48,7 +48,7 @@ func (r *renamer) rename(index, first []int32, spec *kernel.RegionSpec, g uint64
 }
 
 // draw shuffles every set with one random word per value.
-func (r *renamer) draw(to *[world.MaxSize]int32, spec *kernel.RegionSpec, g uint64, at uint32) {
+func (r *symbolPermutation) draw(to *[world.MaxSize]int32, spec *kernel.RegionSpec, g uint64, at uint32) {
 	for i := range to {
 		to[i] = int32(i)
 	}

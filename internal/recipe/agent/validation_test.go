@@ -128,7 +128,7 @@ func TestTheBestHoldsTheMean(t *testing.T) {
 func TestTune(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
 	a, _ := trainedAgent(t, openReference(), h, "validation_goals=3")
-	tries := []heat{{0, 0}, {0.5, 2}, {2, 0.5}}
+	tries := []temperatures{{0, 0}, {0.5, 2}, {2, 0.5}}
 	tuned, err := a.tune(t.Context(), EvalOptions{History: h, Agents: 3, Episodes: 6}, tries)
 	if err != nil || len(tuned) != 3 {
 		t.Fatal(tuned, err)
@@ -140,11 +140,11 @@ func TestTune(t *testing.T) {
 	}
 	for i, trial := range tuned {
 		one := atOnce[i]
-		if one.Share != trial.Share || one.ShareSE != trial.ShareSE || (heat{one.Temperature, one.Search}) != tries[i] {
+		if one.Share != trial.Share || one.ShareSE != trial.ShareSE || (temperatures{one.Temperature, one.Search}) != tries[i] {
 			t.Errorf("%+v, where all are tried at once %g ± %g at %g and %g", trial, one.Share, one.ShareSE, one.Temperature, one.Search)
 		}
 		e, err := a.Evaluate(t.Context(), EvalOptions{History: h, Goals: validation, Agents: 3, Episodes: 6, Temperature: &tries[i].use, Search: &tries[i].search})
-		if err != nil || trial.Share != e.Share || trial.ShareSE != e.ShareSE || (heat{trial.Temperature, trial.Search}) != tries[i] {
+		if err != nil || trial.Share != e.Share || trial.ShareSE != e.ShareSE || (temperatures{trial.Temperature, trial.Search}) != tries[i] {
 			t.Errorf("%+v: %v, on the goals themselves %v", trial, err, e.Share)
 		}
 	}
@@ -168,11 +168,11 @@ func TestTune(t *testing.T) {
 		{flagMap{"tune": "0.5", "search": 1.0}, "use one of them"},
 		{flagMap{"tune": "0.5", "temperature": 1.0}, "use one of them"},
 	} {
-		if _, err := temperatures(c.f); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := parseTemperatures(c.f); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v", c.f, err)
 		}
 	}
-	if got, err := temperatures(flagMap{"tune": "0.5, 1:1.5"}); err != nil || !slices.Equal(got, []heat{{0.5, 0.5}, {1, 1.5}}) {
+	if got, err := parseTemperatures(flagMap{"tune": "0.5, 1:1.5"}); err != nil || !slices.Equal(got, []temperatures{{0.5, 0.5}, {1, 1.5}}) {
 		t.Error(got, err)
 	}
 }
@@ -212,7 +212,7 @@ func TestARunEndsOnTheGoalsHeldOut(t *testing.T) {
 func TestAnAgentSearchesAtATemperatureOfItsOwn(t *testing.T) {
 	rules := contextRules{observed: 2, width: 5, capacity: 4, keep: 2}
 	x := newAgentContext(&rules)
-	at := heat{use: 0.5, search: 2}
+	at := temperatures{use: 0.5, search: 2}
 	for i, c := range []struct {
 		reward int
 		want   float64
@@ -231,14 +231,14 @@ func TestAnAgentSearchesAtATemperatureOfItsOwn(t *testing.T) {
 	for _, e := range []struct {
 		o    EvalOptions
 		c    *config.AD
-		want heat
+		want temperatures
 	}{
-		{EvalOptions{}, c, heat{0.5, 0.5}}, {EvalOptions{Temperature: &two}, c, heat{2, 2}}, {EvalOptions{Search: &three}, c, heat{0.5, 3}},
-		{EvalOptions{}, tinyAD(t, "eval_temperature=0.5", "eval_search=1.5"), heat{0.5, 1.5}},
-		{EvalOptions{Temperature: &two}, tinyAD(t, "eval_search=1.5"), heat{2, 2}},
-		{EvalOptions{Temperature: &two, Search: &three}, c, heat{2, 3}},
+		{EvalOptions{}, c, temperatures{0.5, 0.5}}, {EvalOptions{Temperature: &two}, c, temperatures{2, 2}}, {EvalOptions{Search: &three}, c, temperatures{0.5, 3}},
+		{EvalOptions{}, tinyAD(t, "eval_temperature=0.5", "eval_search=1.5"), temperatures{0.5, 1.5}},
+		{EvalOptions{Temperature: &two}, tinyAD(t, "eval_search=1.5"), temperatures{2, 2}},
+		{EvalOptions{Temperature: &two, Search: &three}, c, temperatures{2, 3}},
 	} {
-		if got := e.o.heat(e.c); got != e.want {
+		if got := e.o.temperatures(e.c); got != e.want {
 			t.Errorf("%v, want %v", got, e.want)
 		}
 	}

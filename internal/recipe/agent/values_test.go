@@ -165,10 +165,10 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// plainCard is a device without values.
-type plainCard struct{ kernel.Device }
+// plainGPU is a device without values.
+type plainGPU struct{ kernel.Device }
 
-func (d plainCard) Compile(p *kernel.Program, stores []kernel.Store) (kernel.Runner, error) {
+func (d plainGPU) Compile(p *kernel.Program, stores []kernel.Store) (kernel.Runner, error) {
 	for _, op := range p.PerShard {
 		switch op.(type) {
 		case *kernel.ImplicitQ:
@@ -181,7 +181,7 @@ func (d plainCard) Compile(p *kernel.Program, stores []kernel.Store) (kernel.Run
 // An error for a device without values gives advice.
 func TestMissingOpsAreRefusedByName(t *testing.T) {
 	h := writeHistory(t, tinyHistory)
-	_, err := newTrainer(&run.Setup{Settings: tinyAD(t, "method=iql"), Device: plainCard{openReference()}}, &Task{History: h, Data: DataDevice})
+	_, err := newTrainer(&run.Setup{Settings: tinyAD(t, "method=iql"), Device: plainGPU{openReference()}}, &Task{History: h, Data: DataDevice})
 	if err == nil || !strings.Contains(err.Error(), "method iql runs on a CPU alone: use --device cpu") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("a GPU is told %v", err)
 	}

@@ -32,7 +32,7 @@ func evaluationOf(iteration int, heldOut bool) *Evaluation {
 // play reports the iterations from one number to another: a report every ten, a test and an
 // evaluation every twenty.
 func play(l report.Listener, v *view, from, to int) {
-	tell := func(kind string, at int, row any) {
+	send := func(kind string, at int, row any) {
 		r := &report.Record{Kind: kind, At: at, Row: row}
 		v.Add(r, false)
 		l.Record(r)
@@ -40,11 +40,11 @@ func play(l report.Listener, v *view, from, to int) {
 	for i := from + 1; i <= to; i++ {
 		l.Tick(report.Tick{Updates: i, Total: 40, PerSecond: 12.5, WaitShare: 0.004})
 		if i%10 == 0 {
-			tell("train", i, &Report{Iteration: i, Iterations: 40, Since: 10, Seconds: 0.8, LossAction: 1.5 - float64(i)/100, AccAction: 0.4, LR: 1e-4, PerSecond: 12.5, BusyShare: 0.97})
+			send("train", i, &Report{Iteration: i, Iterations: 40, Since: 10, Seconds: 0.8, LossAction: 1.5 - float64(i)/100, AccAction: 0.4, LR: 1e-4, PerSecond: 12.5, BusyShare: 0.97})
 		}
 		if i%20 == 0 {
-			tell("test", i, &Test{Iteration: i, LossAction: 1.4, AccAction: 0.5, LossTokenType: 0.1, AccTokenType: 0.9, Best: true})
-			tell("in_context", i, evaluationOf(i, true))
+			send("test", i, &Test{Iteration: i, LossAction: 1.4, AccAction: 0.5, LossTokenType: 0.1, AccTokenType: 0.9, Best: true})
+			send("in_context", i, evaluationOf(i, true))
 		}
 	}
 }

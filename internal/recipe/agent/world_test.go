@@ -146,7 +146,7 @@ func TestAnEpisodeEndsWhenItsWorldSays(t *testing.T) {
 	}{{3, 4, 2.5}, {1, 12, -3}} {
 		net := &puller{lever: c.lever, index: make([]int32, 9), at: make([]int32, 1), logits: make([]float32, 4+3)}
 		b := newEvalBatch(levers{}, []world.Task{lever(3)}, 1, 4, &rules, net)
-		b.reset(1, heat{0, 0})
+		b.reset(1, temperatures{0, 0})
 		if err := b.run(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}

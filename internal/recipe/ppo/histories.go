@@ -131,7 +131,7 @@ func (s *pool) work(ctx context.Context, dev kernel.Device) (err error) {
 			before = steps
 			return int64(more)
 		}
-		if err := l.learn(ctx, goal, history, func(steps int) { s.tell(further(steps)) }); err != nil {
+		if err := l.learn(ctx, goal, history, func(steps int) { s.addSteps(further(steps)) }); err != nil {
 			return fmt.Errorf("the learner of goal %v: %w", goal, err)
 		}
 		if err := s.writer.WriteGoal(i, history); err != nil {
@@ -149,8 +149,8 @@ func (s *pool) take() (int, bool) {
 	return s.next - 1, s.next <= len(s.head.Goals)
 }
 
-// tell adds steps of a learner that is still training.
-func (s *pool) tell(steps int64) {
+// addSteps adds steps of a learner that is still training.
+func (s *pool) addSteps(steps int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count(steps)

@@ -22,11 +22,11 @@ import (
 func makeSmall(t *testing.T, c *config.PPO, workers int) (path string, data []byte) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "small.hist")
-	var told []int
+	var goals []int
 	var steps []int64
 	o := HistoryOptions{Config: c, Path: path, Progress: func(p HistoryProgress) {
-		if len(told) == 0 || told[len(told)-1] != p.Goals {
-			told = append(told, p.Goals)
+		if len(goals) == 0 || goals[len(goals)-1] != p.Goals {
+			goals = append(goals, p.Goals)
 		}
 		steps = append(steps, p.Steps)
 	}}
@@ -37,8 +37,8 @@ func makeSmall(t *testing.T, c *config.PPO, workers int) (path string, data []by
 	if err != nil {
 		t.Fatal(err)
 	}
-	if speed.StepsPerSecond <= 0 || len(told) != c.Goals()+1 || told[0] != 0 || !slices.IsSorted(steps) || steps[len(steps)-1] != int64(c.Goals()*c.TotalSourceTimesteps) || told[len(told)-1] != c.Goals() {
-		t.Errorf("%v, told %v", speed, told)
+	if speed.StepsPerSecond <= 0 || len(goals) != c.Goals()+1 || goals[0] != 0 || !slices.IsSorted(steps) || steps[len(steps)-1] != int64(c.Goals()*c.TotalSourceTimesteps) || goals[len(goals)-1] != c.Goals() {
+		t.Errorf("%v, told %v", speed, goals)
 	}
 	if data, err = os.ReadFile(path); err != nil {
 		t.Fatal(err)

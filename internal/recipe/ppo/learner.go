@@ -44,12 +44,12 @@ type learner struct {
 	outs    []float32
 	outRows any // outs as an interface, converted once
 
-	zeros []float32
-	key   uint64
-	pass  uint64 // number of passes since the goal began
-	batch rollout
-	order []int32
-	told  func(share float64) // receives the finished fraction of a round after each pass; may be nil
+	zeros  []float32
+	key    uint64
+	pass   uint64 // number of passes since the goal began
+	batch  rollout
+	order  []int32
+	onPass func(share float64) // receives the finished fraction of a round after each pass; may be nil
 }
 
 // newLearner compiles the training step and the forward pass over all states. With a peer, the rows
@@ -120,14 +120,14 @@ func (l *learner) compileTable(dev kernel.Device) (err error) {
 
 // learn trains on one goal and writes its steps to history, one stream after another. tell receives
 // the number of steps taken and learned from so far, over all streams. It may be nil.
-func (l *learner) learn(ctx context.Context, goal grid.Goal, history []grid.Step, tell func(steps int)) error {
+func (l *learner) learn(ctx context.Context, goal grid.Goal, history []grid.Step, progress func(steps int)) error {
 	if err := l.begin(goal); err != nil {
 		return err
 	}
 	steps := len(history) / l.c.NStream
-	l.told = func(share float64) {
-		if tell != nil {
-			tell(int((float64(l.batch.done) - (1-share)*float64(l.c.NSteps)) * float64(l.c.NStream)))
+	l.onPass = func(share float64) {
+		if progress != nil {
+			progress(int((float64(l.batch.done) - (1-share)*float64(l.c.NSteps)) * float64(l.c.NStream)))
 		}
 	}
 	for left := steps; left > 0; left -= l.c.NSteps {
@@ -199,12 +199,12 @@ func (l *learner) improve(ctx context.Context) error {
 				return err
 			}
 		}
-		if l.told != nil {
-			l.told(float64(pass+1) / float64(l.c.NEpochs))
+		if l.onPass != nil {
+			l.onPass(float64(pass+1) / float64(l.c.NEpochs))
 		}
 		if l.c.TargetKL > 0 {
-			moved, err := l.moved()
-			if err != nil || moved > 1.5*l.c.TargetKL {
+			meanKL, err := l.meanKL()
+			if err != nil || meanKL > 1.5*l.c.TargetKL {
 				return err
 			}
 		}
@@ -248,10 +248,10 @@ func (l *learner) step(samples []int32) error {
 	return l.update.Run()
 }
 
-// moved returns the Kullback-Leibler divergence of the current policy from the policy that
+// meanKL returns the Kullback-Leibler divergence of the current policy from the policy that
 // collected the samples, averaged over the samples. The table keeps the collecting policy, so every
 // pass is measured against it.
-func (l *learner) moved() (float64, error) {
+func (l *learner) meanKL() (float64, error) {
 	then := l.batch.policy
 	defer func() { l.batch.policy = then }()
 	if err := l.look(); err != nil {

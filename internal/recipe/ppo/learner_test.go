@@ -96,9 +96,9 @@ func TestTargetKLEndsThePasses(t *testing.T) {
 	}
 }
 
-// TestMovedCountsFromTheRollout: the divergence is measured from the policy that collected the
+// TestMeanKLIsFromTheRollout: the divergence is measured from the policy that collected the
 // samples, for any number of calls.
-func TestMovedCountsFromTheRollout(t *testing.T) {
+func TestMeanKLIsFromTheRollout(t *testing.T) {
 	l := openLearner(t, smallData(t))
 	if err := errors.Join(l.begin(grid.Goal(grid.At(2, 2))), l.look()); err != nil {
 		t.Fatal(err)
@@ -108,8 +108,8 @@ func TestMovedCountsFromTheRollout(t *testing.T) {
 	if err := l.improve(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	first, err := l.moved()
-	again, err2 := l.moved()
+	first, err := l.meanKL()
+	again, err2 := l.meanKL()
 	if err := errors.Join(err, err2); err != nil || !(first > 0) || again != first {
 		t.Errorf("moved by %g, and asked again by %g, %v", first, again, err)
 	}

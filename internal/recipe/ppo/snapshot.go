@@ -8,10 +8,10 @@ import (
 	"haul/internal/world/grid"
 )
 
-// begun is a snapshot of the trainer at the start of a round, from which an aborted round is
+// snapshot is a snapshot of the trainer at the start of a round, from which an aborted round is
 // undone. It holds all state that both a round changes and a checkpoint stores. The sums of a round
 // are computed after it, so an aborted round leaves none.
-type begun struct {
+type snapshot struct {
 	weights, m, v []float32
 	state         kernel.State
 	at            state
@@ -19,7 +19,7 @@ type begun struct {
 }
 
 // keep takes the snapshot.
-func (b *begun) keep(t *trainer) (err error) {
+func (b *snapshot) keep(t *trainer) (err error) {
 	if b.weights == nil {
 		n := t.net.Layout().Len
 		b.weights, b.m, b.v = make([]float32, n), make([]float32, n), make([]float32, n)
@@ -33,7 +33,7 @@ func (b *begun) keep(t *trainer) (err error) {
 }
 
 // undo restores the snapshot.
-func (b *begun) undo(t *trainer) error {
+func (b *snapshot) undo(t *trainer) error {
 	t.at = b.at
 	t.pass, t.batch.done = b.at.Pass, b.at.Steps
 	if _, err := t.update.TakeMetrics(); err != nil {

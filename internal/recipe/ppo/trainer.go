@@ -37,7 +37,7 @@ type trainer struct {
 
 	within  context.Context // cancelled when the current round is abandoned
 	abandon context.CancelFunc
-	before  begun
+	before  snapshot
 
 	// Of the current round.
 	returns  int // sum over the finished episodes of all environments

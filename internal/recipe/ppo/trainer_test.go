@@ -192,7 +192,7 @@ func TestAnAbandonedRoundNeverHappened(t *testing.T) {
 	for _, passes := range []uint64{0, 1} { // before a step is taken; between two passes over them
 		tr := begin()
 		before, ctx := stands(tr), ended(t)
-		tr.told = func(float64) {
+		tr.onPass = func(float64) {
 			if tr.pass >= 2+passes {
 				tr.Abandon()
 			}
@@ -209,7 +209,7 @@ func TestAnAbandonedRoundNeverHappened(t *testing.T) {
 		if m, err := tr.update.TakeMetrics(); err != nil || m.Steps != 0 || m.Sums.Of(plan.PPOEntropy) != 0 {
 			t.Errorf("given up after %d passes, it has summed up %+v, %v", passes, m, err)
 		}
-		tr.told = nil
+		tr.onPass = nil
 		tr.within, tr.abandon = context.WithCancel(context.Background())
 		if err := tr.Update(t.Context()); err != nil || stands(tr) != want {
 			t.Errorf("given up after %d passes, it goes on to another place, %v", passes, err)

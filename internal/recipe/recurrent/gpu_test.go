@@ -11,19 +11,19 @@ import (
 	"haul/internal/kernel/cuda"
 )
 
-// TestLearnersOnACard: a learner on a graphics card, which is interpreted here, acts as one on a
+// TestLearnersOnAGPU: a learner on a graphics card, which is interpreted here, acts as one on a
 // CPU until it has learned, and then has its weights but for rounding.
-func TestLearnersOnACard(t *testing.T) {
+func TestLearnersOnAGPU(t *testing.T) {
 	defer cutest.Install(cutest.Ampere.With(true, true))()
-	card, err := cuda.Open(cuda.Options{Precision: cuda.FP32})
+	gpu, err := cuda.Open(cuda.Options{Precision: cuda.FP32})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer card.Close()
+	defer gpu.Close()
 	s, w := small(), room(t, 3, 5)
 	s.Steps, s.Passes, s.Envs, s.Hidden = 12, 1, 3, 8
 	var weights [2][]float32
-	for i, dev := range []kernel.Device{openCPU(t, 1), card} {
+	for i, dev := range []kernel.Device{openCPU(t, 1), gpu} {
 		r := newRooms(w, s.Envs, 1)
 		l, err := newLearner(dev, &s, r.senses(), r)
 		if err != nil {

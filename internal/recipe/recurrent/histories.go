@@ -18,26 +18,26 @@ type Pool struct {
 	learners []*learner
 	rooms    []*rooms // by learner
 
-	mu   sync.Mutex // guards calls of told, and all
-	told func(transitions int64)
-	all  int64
+	mu      sync.Mutex // guards calls of told, and all
+	onSteps func(transitions int64)
+	all     int64
 }
 
 // NewPool compiles a learner for each device. Each learner's environments use the given number of
 // cores. told receives the number of transitions of all learners so far. Its calls are sequential.
 // It may be nil.
-func NewPool(w xland.World, s Settings, seed uint64, devices []kernel.Device, cores int, told func(transitions int64)) (*Pool, error) {
+func NewPool(w xland.World, s Settings, seed uint64, devices []kernel.Device, cores int, onSteps func(transitions int64)) (*Pool, error) {
 	if err := s.Check(w); err != nil {
 		return nil, err
 	}
-	p := &Pool{seed: seed, told: told}
+	p := &Pool{seed: seed, onSteps: onSteps}
 	for _, dev := range devices {
 		r := newRooms(w, s.Envs, cores)
 		l, err := newLearner(dev, &s, r.senses(), r)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("compile a learner: %w", err), p.Close())
 		}
-		l.told = p.tell
+		l.onSteps = p.addSteps
 		p.learners, p.rooms = append(p.learners, l), append(p.rooms, r)
 	}
 	return p, nil
@@ -63,11 +63,11 @@ func (p *Pool) Close() (err error) {
 	return err
 }
 
-func (p *Pool) tell(steps int) {
+func (p *Pool) addSteps(steps int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.all += int64(steps); p.told != nil {
-		p.told(p.all)
+	if p.all += int64(steps); p.onSteps != nil {
+		p.onSteps(p.all)
 	}
 }
 

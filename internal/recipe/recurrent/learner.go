@@ -36,7 +36,7 @@ type learner struct {
 	index, measured, from, taken any
 	mIndex                       []int32
 	mMeasured, mFrom, mTaken     []float32
-	told                         func(steps int)
+	onSteps                      func(steps int)
 	curve                        func(done int, returns float64, episodes int, m kernel.Metrics) // called after each update; may be nil
 }
 
@@ -90,8 +90,8 @@ func (l *learner) learn(ctx context.Context, task int64, seed uint64) error {
 		if err := l.improve(ctx); err != nil {
 			return err
 		}
-		if l.told != nil {
-			l.told(l.Rollout * l.Envs)
+		if l.onSteps != nil {
+			l.onSteps(l.Rollout * l.Envs)
 		}
 	}
 	m, err := l.net.update.TakeMetrics()

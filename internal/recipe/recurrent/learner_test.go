@@ -364,9 +364,9 @@ func TestPoolIsLearners(t *testing.T) {
 	ids := []xland.ID{3, 3, 0, 1, 1, 1, 2}
 	var made [2][][]xland.Step
 	for i := range made {
-		var told []int64
+		var steps []int64
 		devices := []kernel.Device{openCPU(t, 1), openCPU(t, 1)}[:1+i]
-		p, err := NewPool(w, s, 8, devices, 1, func(n int64) { told = append(told, n) })
+		p, err := NewPool(w, s, 8, devices, 1, func(n int64) { steps = append(steps, n) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -376,8 +376,8 @@ func TestPoolIsLearners(t *testing.T) {
 		if err := p.Lives(context.Background(), made[i], ids, 40); err != nil {
 			t.Fatal(err)
 		}
-		if want := int64(4 * (s.Steps / s.Rollout * s.Rollout) * s.Envs); !slices.IsSorted(told) || len(told) == 0 || told[len(told)-1] != want {
-			t.Errorf("told of %v, want %d in the end", told, want)
+		if want := int64(4 * (s.Steps / s.Rollout * s.Rollout) * s.Envs); !slices.IsSorted(steps) || len(steps) == 0 || steps[len(steps)-1] != want {
+			t.Errorf("told of %v, want %d in the end", steps, want)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()

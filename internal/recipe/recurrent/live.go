@@ -49,16 +49,16 @@ func (s *Shown) check() error {
 	return nil
 }
 
-// Told is the result of one step of every environment. Observed holds the observations for the next
-// action: after the end of an episode, the first observation of the next episode.
-type Told struct {
-	Observed [][]float64
-	Rewards  []float64
-	Ended    []bool // the episode has terminated; nil: in no environment
-	Cut      []bool // a time limit truncated the episode; nil: in no environment
-	// Last holds the last observation of each truncated episode. If it is nil, or nil for an
+// StepResult is the result of one step of every environment. Observed holds the observations for
+// the next action: after the end of an episode, the first observation of the next episode.
+type StepResult struct {
+	Observed   [][]float64
+	Rewards    []float64
+	Terminated []bool // the episode has terminated; nil: in no environment
+	Truncated  []bool // a time limit truncated the episode; nil: in no environment
+	// FinalObs holds the last observation of each truncated episode. If it is nil, or nil for an
 	// environment, the critic takes the value of the observation before the last action instead.
-	Last [][]float64
+	FinalObs [][]float64
 	// Idle marks environments that ignored the action, because the step began an episode. Nil: none
 	// did.
 	Idle []bool
@@ -90,7 +90,7 @@ type Live struct {
 
 // NewLive compiles a learner. act applies the actions to the environments and returns the result of
 // the step, which must have passed CheckStep.
-func NewLive(dev kernel.Device, s Settings, shown Shown, seed uint64, act func(ctx context.Context, actions []uint8) (*Told, error)) (*Live, error) {
+func NewLive(dev kernel.Device, s Settings, shown Shown, seed uint64, act func(ctx context.Context, actions []uint8) (*StepResult, error)) (*Live, error) {
 	if err := CheckLive(&s, &shown); err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (l *Live) Close() error { return l.learner.close() }
 func (l *Live) Check(observed [][]float64) error { return l.there.rows("obs", observed, false) }
 
 // CheckStep returns an error if the result of a step is invalid.
-func (l *Live) CheckStep(t *Told) error {
+func (l *Live) CheckStep(t *StepResult) error {
 	w := l.there
 	if err := w.rows("obs", t.Observed, false); err != nil {
 		return err
@@ -125,21 +125,21 @@ func (l *Live) CheckStep(t *Told) error {
 			return fmt.Errorf("reward: that of environment %d is %v", e, v)
 		}
 	}
-	for i, marks := range [][]bool{t.Ended, t.Cut, t.Idle} {
+	for i, marks := range [][]bool{t.Terminated, t.Truncated, t.Idle} {
 		if marks != nil && len(marks) != w.envs {
 			return fmt.Errorf("%s: want a list of %d truth values", []string{"end", "cut", "idle"}[i], w.envs)
 		}
 	}
 	for e := range w.envs {
-		switch over := marked(t.Ended, e) || marked(t.Cut, e); {
+		switch over := marked(t.Terminated, e) || marked(t.Truncated, e); {
 		case over && marked(t.Idle, e):
 			return fmt.Errorf("idle: environment %d only began an episode, and its episode is over", e)
-		case !over && len(t.Last) == w.envs && t.Last[e] != nil:
+		case !over && len(t.FinalObs) == w.envs && t.FinalObs[e] != nil:
 			return fmt.Errorf("last: the episode of environment %d goes on: want null", e)
 		}
 	}
-	if t.Last != nil {
-		return w.rows("last", t.Last, true)
+	if t.FinalObs != nil {
+		return w.rows("last", t.FinalObs, true)
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ const (
 type elsewhere struct {
 	shown       Shown
 	envs, steps int
-	act         func(ctx context.Context, actions []uint8) (*Told, error)
+	act         func(ctx context.Context, actions []uint8) (*StepResult, error)
 	discount    float64
 	base        []int32 // first row of each field
 	actionRow   int32
@@ -201,7 +201,7 @@ type elsewhere struct {
 	best    []uint8
 }
 
-func newElsewhere(s *Settings, shown Shown, act func(context.Context, []uint8) (*Told, error)) *elsewhere {
+func newElsewhere(s *Settings, shown Shown, act func(context.Context, []uint8) (*StepResult, error)) *elsewhere {
 	n, w := s.Envs*s.Steps, shown.width()
 	o := &elsewhere{shown: shown, envs: s.Envs, steps: s.Steps, act: act, discount: s.Discount, now: make([]float64, s.Envs*w), last: make([]uint8, s.Envs),
 		paid: make([]float64, s.Envs), over: make([]ending, s.Envs), idle: make([]bool, s.Envs), final: make([]float64, s.Envs*w), known: make([]bool, s.Envs),
@@ -287,7 +287,7 @@ func (o *elsewhere) show(rows []int32, numbers []float32) { o.shows(o.now, rows,
 func (o *elsewhere) shows(seen []float64, rows []int32, numbers []float32) {
 	w, inputs, measured := o.shown.width(), len(o.base)+2, o.shown.Measured+1
 	for e := range o.envs {
-		row, beside := rows[e*inputs:][:inputs], numbers[e*measured:][:measured]
+		row, values := rows[e*inputs:][:inputs], numbers[e*measured:][:measured]
 		for i, first := range o.base {
 			row[i] = first + int32(seen[e*w+i])
 		}
@@ -296,9 +296,9 @@ func (o *elsewhere) shows(seen []float64, rows []int32, numbers []float32) {
 			row[inputs-1] = o.endRow + isOver
 		}
 		for i := range o.scales {
-			beside[i] = o.scales[i].centred(seen[e*w+i])
+			values[i] = o.scales[i].centred(seen[e*w+i])
 		}
-		beside[measured-1] = o.gain.shrunk(o.paid[e])
+		values[measured-1] = o.gain.shrunk(o.paid[e])
 	}
 }
 
@@ -338,13 +338,13 @@ func (o *elsewhere) step(ctx context.Context, actions []uint8) error {
 		case o.idle[e]:
 			// an idle step has no action and no reward
 			o.paid[e], o.last[e] = 0, uint8(o.shown.Actions)
-		case marked(t.Ended, e):
+		case marked(t.Terminated, e):
 			o.over[e] = ended
-		case marked(t.Cut, e):
+		case marked(t.Truncated, e):
 			o.over[e] = cut
 		}
-		if o.known[e] = t.Last != nil && t.Last[e] != nil; o.known[e] {
-			copy(o.final[e*w:][:w], t.Last[e])
+		if o.known[e] = t.FinalObs != nil && t.FinalObs[e] != nil; o.known[e] {
+			copy(o.final[e*w:][:w], t.FinalObs[e])
 		}
 		at := e*o.steps + o.at
 		o.done[at], o.rewards[at], o.ends[at] = o.last[e], o.paid[e], o.over[e] != goesOn

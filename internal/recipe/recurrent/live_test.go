@@ -54,9 +54,9 @@ func (w *lever) begin(task int64, envs int) [][]float64 {
 	return w.observed(envs)
 }
 
-func (w *lever) act(_ context.Context, actions []uint8) (*Told, error) {
+func (w *lever) act(_ context.Context, actions []uint8) (*StepResult, error) {
 	n := len(actions)
-	t := &Told{Rewards: make([]float64, n), Ended: make([]bool, n), Cut: make([]bool, n), Idle: make([]bool, n)}
+	t := &StepResult{Rewards: make([]float64, n), Terminated: make([]bool, n), Truncated: make([]bool, n), Idle: make([]bool, n)}
 	w.clock++
 	sum := 0.0
 	for e, a := range actions {
@@ -73,15 +73,15 @@ func (w *lever) act(_ context.Context, actions []uint8) (*Told, error) {
 		}
 		sum += t.Rewards[e]
 		if over := w.clock%w.steps == 0; over {
-			t.Ended[e], t.Cut[e] = !w.cuts, w.cuts
+			t.Terminated[e], t.Truncated[e] = !w.cuts, w.cuts
 		}
 	}
 	w.paid = append(w.paid, sum/float64(n))
 	if w.cuts {
-		t.Last = make([][]float64, n)
-		for e := range t.Last {
-			if t.Cut[e] && e%2 == 0 {
-				t.Last[e] = slices.Clone(w.observedAt(e))
+		t.FinalObs = make([][]float64, n)
+		for e := range t.FinalObs {
+			if t.Truncated[e] && e%2 == 0 {
+				t.FinalObs[e] = slices.Clone(w.observedAt(e))
 			}
 		}
 	}
@@ -105,7 +105,7 @@ func (w *lever) shown() Shown {
 
 func openLive(t *testing.T, s Settings, w *lever, workers int) *Live {
 	t.Helper()
-	l, err := NewLive(openCPU(t, workers), s, w.shown(), 4, func(ctx context.Context, actions []uint8) (*Told, error) {
+	l, err := NewLive(openCPU(t, workers), s, w.shown(), 4, func(ctx context.Context, actions []uint8) (*StepResult, error) {
 		return w.act(ctx, actions)
 	})
 	if err != nil {
@@ -260,11 +260,11 @@ func TestLabelsReadWhatWasShown(t *testing.T) {
 			t.Fatal(err)
 		}
 		var rows []int32
-		var beside []float32
+		var values []float32
 		action, over, paid := int32(3), int32(4), 0.0
 		for k := range s.Steps {
 			rows = append(rows, action, over)
-			beside = append(beside, float32((w.all[e][k]+100-level.mean)/math.Sqrt(level.squares/level.n)), float32(paid/math.Hypot(gain.mean, math.Sqrt(gain.squares/gain.n))))
+			values = append(values, float32((w.all[e][k]+100-level.mean)/math.Sqrt(level.squares/level.n)), float32(paid/math.Hypot(gain.mean, math.Sqrt(gain.squares/gain.n))))
 			action, over, paid = int32(w.acts[e][k]), 4, rewards[e*s.Steps+k]
 			switch {
 			case !w.counted[e][k]:
@@ -273,7 +273,7 @@ func TestLabelsReadWhatWasShown(t *testing.T) {
 				over = 5
 			}
 		}
-		if err := errors.Join(run.WriteBatch(index, rows), run.WriteBatch(numbers, beside), run.WriteBatch(units, make([]float32, s.Hidden)), run.Run()); err != nil {
+		if err := errors.Join(run.WriteBatch(index, rows), run.WriteBatch(numbers, values), run.WriteBatch(units, make([]float32, s.Hidden)), run.Run()); err != nil {
 			t.Fatal(err)
 		}
 		got := make([]float32, 4*s.Steps)
@@ -334,9 +334,9 @@ func TestCutsAreJudged(t *testing.T) {
 func TestCutsAreShownAsGoingOn(t *testing.T) {
 	s := LiveDefault()
 	s.Envs, s.Steps = 4, 2
-	o := newElsewhere(&s, Shown{Measured: 1, Actions: 3}, func(context.Context, []uint8) (*Told, error) {
-		return &Told{Observed: [][]float64{{10}, {20}, {30}, {40}}, Rewards: []float64{1, 2, 3, 4}, Ended: []bool{false, false, true, false}, Cut: []bool{true, true, false, false},
-			Last: [][]float64{{-5}, nil, nil, nil}}, nil
+	o := newElsewhere(&s, Shown{Measured: 1, Actions: 3}, func(context.Context, []uint8) (*StepResult, error) {
+		return &StepResult{Observed: [][]float64{{10}, {20}, {30}, {40}}, Rewards: []float64{1, 2, 3, 4}, Terminated: []bool{false, false, true, false}, Truncated: []bool{true, true, false, false},
+			FinalObs: [][]float64{{-5}, nil, nil, nil}}, nil
 	})
 	o.first = [][]float64{{1}, {2}, {3}, {4}}
 	if err := errors.Join(o.begin(0, 0), o.step(context.Background(), []uint8{0, 1, 2, 1})); err != nil {
@@ -367,10 +367,10 @@ func TestLivesAreShownOnceMore(t *testing.T) {
 	s := LiveDefault()
 	s.Envs, s.Steps = 2, 5
 	step := 0
-	o := newElsewhere(&s, Shown{Measured: 1, Actions: 3}, func(context.Context, []uint8) (*Told, error) {
+	o := newElsewhere(&s, Shown{Measured: 1, Actions: 3}, func(context.Context, []uint8) (*StepResult, error) {
 		step++
 		x := float64(step)
-		return &Told{Observed: [][]float64{{x}, {10 * x}}, Rewards: []float64{x, -x}, Ended: []bool{step == 1, step == 4}, Cut: []bool{step == 3, false}, Idle: []bool{false, step == 2}}, nil
+		return &StepResult{Observed: [][]float64{{x}, {10 * x}}, Rewards: []float64{x, -x}, Terminated: []bool{step == 1, step == 4}, Truncated: []bool{step == 3, false}, Idle: []bool{false, step == 2}}, nil
 	})
 	o.first = [][]float64{{-1}, {-2}}
 	if err := o.begin(0, 0); err != nil {
@@ -403,43 +403,43 @@ func TestLivesAreShownOnceMore(t *testing.T) {
 	}
 }
 
-// TestWhatIsToldIsChecked: observations, rewards and marks that cannot be are refused in words.
-func TestWhatIsToldIsChecked(t *testing.T) {
+// TestStepResultsAreChecked: observations, rewards and marks that cannot be are refused in words.
+func TestStepResultsAreChecked(t *testing.T) {
 	s := LiveDefault()
 	s.Steps, s.Rollout, s.Hidden, s.Envs = 4, 4, 4, 2
 	w := &lever{whole: true, steps: 3}
 	l := openLive(t, s, w, 1)
-	good := func() *Told {
-		return &Told{Observed: [][]float64{{0, 0}, {2, 1}}, Rewards: []float64{0, -1e300}, Ended: []bool{true, false}, Cut: []bool{false, true}, Last: [][]float64{nil, {1, 1}}}
+	good := func() *StepResult {
+		return &StepResult{Observed: [][]float64{{0, 0}, {2, 1}}, Rewards: []float64{0, -1e300}, Terminated: []bool{true, false}, Truncated: []bool{false, true}, FinalObs: [][]float64{nil, {1, 1}}}
 	}
 	if err := l.CheckStep(good()); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		change func(*Told)
+		change func(*StepResult)
 		why    string
 	}{
-		{func(t *Told) { t.Observed = t.Observed[:1] }, "obs: want a list of 2 observations"},
-		{func(t *Told) { t.Observed[1] = []float64{0} }, "obs: that of environment 1 has 1 numbers, want 2"},
-		{func(t *Told) { t.Observed[1] = nil }, "obs: that of environment 1 has 0 numbers"},
-		{func(t *Told) { t.Observed[0][0] = 3 }, "field 0 of environment 0 is 3, want a whole number from 0 to 2"},
-		{func(t *Told) { t.Observed[0][0] = -1 }, "is -1, want"},
-		{func(t *Told) { t.Observed[0][1] = 0.5 }, "is 0.5, want"},
-		{func(t *Told) { t.Observed[0][1] = math.NaN() }, "is NaN"},
-		{func(t *Told) { t.Rewards = []float64{1} }, "reward: want a list of 2 numbers"},
-		{func(t *Told) { t.Rewards[1] = math.Inf(1) }, "reward: that of environment 1 is +Inf"},
-		{func(t *Told) { t.Ended = []bool{true} }, "end: want a list of 2 truth values"},
-		{func(t *Told) { t.Cut = []bool{} }, "cut: want a list of 2"},
-		{func(t *Told) { t.Idle = []bool{true, false, true} }, "idle: want a list of 2"},
-		{func(t *Told) { t.Last = t.Last[:1] }, "last: want a list of 2 observations"},
-		{func(t *Told) { t.Last[1][1] = 2 }, "last: field 1 of environment 1 is 2"},
-		{func(t *Told) { t.Cut = nil }, "last: the episode of environment 1 goes on: want null"},
-		{func(t *Told) { t.Idle = []bool{true, false} }, "idle: environment 0 only began an episode, and its episode is over"},
-		{func(t *Told) { t.Idle = []bool{false, true} }, "idle: environment 1 only began"},
+		{func(t *StepResult) { t.Observed = t.Observed[:1] }, "obs: want a list of 2 observations"},
+		{func(t *StepResult) { t.Observed[1] = []float64{0} }, "obs: that of environment 1 has 1 numbers, want 2"},
+		{func(t *StepResult) { t.Observed[1] = nil }, "obs: that of environment 1 has 0 numbers"},
+		{func(t *StepResult) { t.Observed[0][0] = 3 }, "field 0 of environment 0 is 3, want a whole number from 0 to 2"},
+		{func(t *StepResult) { t.Observed[0][0] = -1 }, "is -1, want"},
+		{func(t *StepResult) { t.Observed[0][1] = 0.5 }, "is 0.5, want"},
+		{func(t *StepResult) { t.Observed[0][1] = math.NaN() }, "is NaN"},
+		{func(t *StepResult) { t.Rewards = []float64{1} }, "reward: want a list of 2 numbers"},
+		{func(t *StepResult) { t.Rewards[1] = math.Inf(1) }, "reward: that of environment 1 is +Inf"},
+		{func(t *StepResult) { t.Terminated = []bool{true} }, "end: want a list of 2 truth values"},
+		{func(t *StepResult) { t.Truncated = []bool{} }, "cut: want a list of 2"},
+		{func(t *StepResult) { t.Idle = []bool{true, false, true} }, "idle: want a list of 2"},
+		{func(t *StepResult) { t.FinalObs = t.FinalObs[:1] }, "last: want a list of 2 observations"},
+		{func(t *StepResult) { t.FinalObs[1][1] = 2 }, "last: field 1 of environment 1 is 2"},
+		{func(t *StepResult) { t.Truncated = nil }, "last: the episode of environment 1 goes on: want null"},
+		{func(t *StepResult) { t.Idle = []bool{true, false} }, "idle: environment 0 only began an episode, and its episode is over"},
+		{func(t *StepResult) { t.Idle = []bool{false, true} }, "idle: environment 1 only began"},
 	} {
-		told := good()
-		c.change(told)
-		if err := l.CheckStep(told); err == nil || !strings.Contains(err.Error(), c.why) {
+		result := good()
+		c.change(result)
+		if err := l.CheckStep(result); err == nil || !strings.Contains(err.Error(), c.why) {
 			t.Errorf("%s: %v", c.why, err)
 		}
 	}

@@ -55,7 +55,7 @@ func TestGradientsThatAreNoNumbers(t *testing.T) {
 		for i := range lost {
 			lost[i] = float32(math.NaN())
 		}
-		l.told = func(int) {
+		l.onSteps = func(int) {
 			if err := l.net.store.WriteWeights(lost); err != nil {
 				t.Error(err)
 			}

@@ -50,9 +50,9 @@ func TestLabelsReadWhatActingSaw(t *testing.T) {
 	}
 }
 
-// TestLabelsAreToldWhatWasEarned: in episodes so long that neighbouring rewards have the same
+// TestLabelsSeeExactRewards: in episodes so long that neighbouring rewards have the same
 // stored value, labels see the exact reward, as the learner did.
-func TestLabelsAreToldWhatWasEarned(t *testing.T) {
+func TestLabelsSeeExactRewards(t *testing.T) {
 	s, w := small(), room(t, 3, 507)
 	s.Steps = 2 * w.Horizon
 	l := open(t, &s, w, 1)

@@ -31,8 +31,8 @@ func collapse(c *config.Config, row *Epoch, best *float64, kept string) string {
 		what, c.Training.LearningRate, c.Advanced.WarmupSteps)
 }
 
-// tellOfCollapse notes a collapse once per process.
-func (t *trainer) tellOfCollapse(row *Epoch, best *float64) {
+// noteCollapse notes a collapse once per process.
+func (t *trainer) noteCollapse(row *Epoch, best *float64) {
 	if t.lost {
 		return
 	}

@@ -163,29 +163,29 @@ func (r *Evaluated) Text(out io.Writer, bold func(string) string) error {
 	fmt.Fprintf(w, "mean cost\t%.6f\n", r.MeanCost)
 	fmt.Fprintf(w, "gap\t%s to %s, CPC %.6f\n", gapOf(r.Instances, r.Gap, r.GapSE), r.GapTo, r.GapToCPC)
 	fmt.Fprintf(w, "routes\t%d per instance, the best of each judged valid\n", r.Routes)
-	tellIterations(w, r.Iterations)
+	writeIterations(w, r.Iterations)
 	fmt.Fprintf(w, "speed\t%.0f instances/s (%.3f s), %s\n", r.PerSecond, r.Seconds, r.device)
 	if r.Interrupted {
-		tellInterrupted(w, r.Instances, r.Of)
+		writeInterrupted(w, r.Instances, r.Of)
 	}
-	tellBetter(w, r.better)
+	writeBetterDecoder(w, r.better)
 	return w.Flush()
 }
 
-// tellIterations writes the number of iterations of an active search.
-func tellIterations(w io.Writer, made *policy.Iterations) {
+// writeIterations writes the number of iterations of an active search.
+func writeIterations(w io.Writer, made *policy.Iterations) {
 	if made != nil {
 		fmt.Fprintf(w, "search\t%s iterations per instance\n", made)
 	}
 }
 
-// tellInterrupted writes how many of the instances the result covers, if it was interrupted.
-func tellInterrupted(w io.Writer, done, of int) {
+// writeInterrupted writes how many of the instances the result covers, if it was interrupted.
+func writeInterrupted(w io.Writer, done, of int) {
 	fmt.Fprintf(w, "interrupted\tthe best routes so far, of the first %d of %d instances\n", done, of)
 }
 
-// tellBetter recommends the decoder that the policy was trained for, unless it is in use.
-func tellBetter(w io.Writer, decode string) {
+// writeBetterDecoder recommends the decoder that the policy was trained for, unless it is in use.
+func writeBetterDecoder(w io.Writer, decode string) {
 	if decode != "" {
 		fmt.Fprintf(w, "next\t--decode %s: this policy was trained for routes that are drawn, which are shorter\n", decode)
 	}

@@ -345,10 +345,10 @@ func (r *Compared) Text(out io.Writer, bold func(string) string) error {
 	if r.Routes > 0 {
 		fmt.Fprintf(w, "routes\t%d per instance, the best of each judged valid\n", r.Routes)
 	}
-	tellIterations(w, r.Iterations)
+	writeIterations(w, r.Iterations)
 	fmt.Fprintf(w, "speed\t%.3f ms per instance (%.3f s), %s\n", 1000*r.Each, r.Seconds, r.device)
 	if r.Interrupted {
-		tellInterrupted(w, r.Instances, r.Of)
+		writeInterrupted(w, r.Instances, r.Of)
 	}
 	if r.Note != "" {
 		fmt.Fprintf(w, "note\t%s\n", r.Note)
@@ -356,7 +356,7 @@ func (r *Compared) Text(out io.Writer, bold func(string) string) error {
 	if r.Out != "" {
 		fmt.Fprintf(w, "written\t%s\n", filepath.Join(r.Out, costsName))
 	}
-	tellBetter(w, r.better)
+	writeBetterDecoder(w, r.better)
 	return w.Flush()
 }
 

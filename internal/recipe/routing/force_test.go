@@ -125,9 +125,9 @@ func TestGeometricMeanOfNothing(t *testing.T) {
 	}
 }
 
-// TestLongerRunTellsOfItsRate: more epochs raise a rate that had come down, and the run says so; a
+// TestLongerRunNotesItsRate: more epochs raise a rate that had come down, and the run says so; a
 // run that is complete says that too.
-func TestLongerRunTellsOfItsRate(t *testing.T) {
+func TestLongerRunNotesItsRate(t *testing.T) {
 	path, dev := runtest.Folder(t), openCPU(t, 1)
 	again := func(epochs string, resume bool) *runtest.Heard {
 		o := options(tiny(t, "training.num_epochs="+epochs, "training_advanced.use_lr_scheduling=true", "training_advanced.scheduler_type=cosine"), dev)

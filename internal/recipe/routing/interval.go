@@ -55,7 +55,7 @@ func (t *trainer) EndInterval(ctx context.Context, s *run.Interval) (*run.Outcom
 			return nil, err
 		}
 	}
-	t.tellOfCollapse(row, t.Progress.Best)
+	t.noteCollapse(row, t.Progress.Best)
 	stop := false
 	if row.ValCPC != nil {
 		row.Best = t.Progress.Better(*row.ValCPC)
@@ -79,7 +79,7 @@ func (t *trainer) report(s *run.Interval) *Epoch {
 	work := int64(m.Sums.Of(sumWork))
 	rows, steps, n := m.Sums.Of(kernel.SumRows), float64(m.Steps), c.Problem.NumCustomers()
 	instances := m.Steps * int64(c.Training.BatchSize)
-	if _, several := t.step.(*ladder); !several {
+	if _, several := t.step.(*multiSizeStep); !several {
 		work = stepFLOPs(t.model, c, instances, int64(m.Sums.Of(kernel.SumDecodes)))
 	}
 	control := t.at.control(c, t.epoch())

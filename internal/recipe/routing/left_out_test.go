@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestVariantsLeftOutAreTold, where there are some.
-func TestVariantsLeftOutAreTold(t *testing.T) {
+// TestVariantsLeftOutAreNoted, where there are some.
+func TestVariantsLeftOutAreNoted(t *testing.T) {
 	for _, left := range [][]string{nil, {"vrptw", "ovrp"}} {
 		var b strings.Builder
 		if err := (&ByVariant{Left: left}).Text(&b, func(s string) string { return s }); err != nil {

@@ -104,13 +104,13 @@ func (s *standIn) TakeMetrics() (kernel.Metrics, error) {
 	return m, nil
 }
 
-func newStandIns(log *[]int, sizes ...int) (*ladder, []*standIn) {
-	l := &ladder{seed: 5, batch: 4, most: sizes[len(sizes)-1]}
+func newStandIns(log *[]int, sizes ...int) (*multiSizeStep, []*standIn) {
+	l := &multiSizeStep{seed: 5, batch: 4, most: sizes[len(sizes)-1]}
 	var all []*standIn
 	for _, n := range sizes {
 		s := &standIn{name: n, log: log, sums: map[string]float64{kernel.SumRows: 4, plan.SumCost: float64(8 * n), plan.SumBaseline: float64(4 * n), plan.SumLogCost: 4 * math.Log(float64(2*n)), kernel.SumDecodes: 1}}
 		all = append(all, s)
-		l.rungs = append(l.rungs, &rung{Runner: s, customers: n, own: 4, work: func(instances, decodes int64) int64 { return instances*int64(n) + decodes }})
+		l.programs = append(l.programs, &sizeProgram{Runner: s, customers: n, own: 4, work: func(instances, decodes int64) int64 { return instances*int64(n) + decodes }})
 	}
 	return l, all
 }
@@ -207,7 +207,7 @@ func TestABadStepEndsTheDraw(t *testing.T) {
 			t.Fatalf("step %d is of size %d, after the bad one of size 20 in step %d", i, n, first)
 		}
 	}
-	if first < 1 || l.rungs[l.at].customers != 20 {
+	if first < 1 || l.programs[l.at].customers != 20 {
 		t.Errorf("sizes %v", log)
 	}
 }
@@ -289,8 +289,8 @@ func TestThePageNamesTheColumnsOfSizes(t *testing.T) {
 	}
 }
 
-// TestASizeIsToldInPercent of its reference.
-func TestASizeIsToldInPercent(t *testing.T) {
+// TestASizeIsWrittenInPercent of its reference.
+func TestASizeIsWrittenInPercent(t *testing.T) {
 	s := Size{Customers: 20, CPC: 0.31, SE: 0.002, Gap: 0.05, GapSE: 0.001, GapTo: "optimum"}
 	if got, want := s.line(), "20 customers: 0.3100 ± 0.0020 CPC, gap +5.00 ± 0.10 % to optimum"; got != want {
 		t.Errorf("%q, want %q", got, want)

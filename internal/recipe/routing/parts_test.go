@@ -102,8 +102,8 @@ func TestPartsFitTheMemory(t *testing.T) {
 		}
 		runtest.Same(t, without(t, want, 1), without(t, runtest.Load(t, o.Dir.Last()), k.parts))
 		said := strings.Join(h.Notes, "\n")
-		told := fmt.Sprintf("a step is computed in %d parts of %d instances, one after another, since in one train needs ", k.parts, 1440/k.parts)
-		if strings.Contains(said, told) != (k.parts > 1) || strings.Count(said, "a step is computed") > 1 {
+		note := fmt.Sprintf("a step is computed in %d parts of %d instances, one after another, since in one train needs ", k.parts, 1440/k.parts)
+		if strings.Contains(said, note) != (k.parts > 1) || strings.Count(said, "a step is computed") > 1 {
 			t.Errorf("%d parts: said %q", k.parts, said)
 		}
 		// more epochs with the number left open: it is the run's, wherever there is more memory now

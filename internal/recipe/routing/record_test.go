@@ -67,9 +67,9 @@ func setsOf(prog *kernel.Program, op kernel.Op) []int {
 	return slices.Compact(sets)
 }
 
-// TestOptimizerIsToldTheSettings: each setting of AdamW reaches the recorded op, none of them the
+// TestOptimizerGetsTheSettings: each setting of AdamW reaches the recorded op, none of them the
 // default.
-func TestOptimizerIsToldTheSettings(t *testing.T) {
+func TestOptimizerGetsTheSettings(t *testing.T) {
 	prog := recorded(t, "training_advanced.adam_beta1=0.81", "training_advanced.adam_beta2=0.92", "training_advanced.adam_eps=0.003", "training_advanced.weight_decay=0.04",
 		"training_advanced.gradient_clip_norm=0.5", "training_advanced.warmup_steps=6")
 	got := runtest.Op[*kernel.AdamW](t, prog.Once)
@@ -322,9 +322,9 @@ func TestEachPurposeHasItsOwnInstances(t *testing.T) {
 	}
 }
 
-// TestDecoderIsToldTheSettings: every rollout and its gradient have the settings of distances and
+// TestDecoderGetsTheSettings: every rollout and its gradient have the settings of distances and
 // pairs, and comparisons that of leaders.
-func TestDecoderIsToldTheSettings(t *testing.T) {
+func TestDecoderGetsTheSettings(t *testing.T) {
 	for _, sets := range [][]string{{"baseline.type=rollout"}, {"baseline.type=pomo", "baseline.advantage=preference", "baseline.preference_alpha=0.2", "baseline.leader_weight=7"}} {
 		decoders := 0
 		for _, op := range recorded(t, append(sets, "model.pointer_distance=0.3", "model.pointer_pairs=true")...).PerShard {

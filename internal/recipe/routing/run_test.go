@@ -158,10 +158,10 @@ func TestEarlyStopping(t *testing.T) {
 	if len(epochsOf(e)) != 3 || !e.Ending.Row.(*Summary).StoppedEarly || !ck.Progress.Stopped {
 		t.Errorf("no gain can be that large, yet %d epochs ran", len(epochsOf(e)))
 	}
-	told := &runtest.Heard{}
-	o.Dir, o.Resume, o.Listener = runtest.OpenDir(t, o.Dir.Path(), true), true, told
-	if err := run.Run(t.Context(), o); err != nil || len(told.Records) != 0 || told.Ending == nil {
-		t.Errorf("a run that has stopped early went on for %d epochs, %v", len(told.Records), err)
+	heard := &runtest.Heard{}
+	o.Dir, o.Resume, o.Listener = runtest.OpenDir(t, o.Dir.Path(), true), true, heard
+	if err := run.Run(t.Context(), o); err != nil || len(heard.Records) != 0 || heard.Ending == nil {
+		t.Errorf("a run that has stopped early went on for %d epochs, %v", len(heard.Records), err)
 	}
 }
 

@@ -145,7 +145,7 @@ func (t *trainer) compile() error {
 // compileSteps records and compiles the step, or one step for each size.
 func (t *trainer) compileSteps(sets []kernel.Store) error {
 	sizes := t.cfg.Problem.Ladder()
-	l := &ladder{seed: t.cfg.Experiment.RandomSeed, batch: uint64(t.cfg.Training.BatchSize), most: t.cfg.Problem.NumCustomers()}
+	l := &multiSizeStep{seed: t.cfg.Experiment.RandomSeed, batch: uint64(t.cfg.Training.BatchSize), most: t.cfg.Problem.NumCustomers()}
 	for _, n := range sizes {
 		c := t.cfg.Of(n)
 		p, err := recordStep(t.Device, t.model, c, t.World.Peer())
@@ -157,7 +157,7 @@ func (t *trainer) compileSteps(sets []kernel.Store) error {
 		}
 		prog := p.Program()
 		t.shard = p.B()
-		if len(l.rungs) == 0 {
+		if len(l.programs) == 0 {
 			t.TellParts(keyParts, c.Training.GradientParts, prog)
 		}
 		r, err := run.Compile(keyBatch, p, t.Device, sets...)
@@ -168,7 +168,7 @@ func (t *trainer) compileSteps(sets []kernel.Store) error {
 			t.step = r
 			return nil
 		}
-		l.rungs = append(l.rungs, &rung{Runner: r, customers: n, own: prog.Batch * prog.Share.Runs(),
+		l.programs = append(l.programs, &sizeProgram{Runner: r, customers: n, own: prog.Batch * prog.Share.Runs(),
 			work: func(instances, decodes int64) int64 { return stepFLOPs(t.model, c, instances, decodes) }})
 		t.step = l
 	}
@@ -232,7 +232,7 @@ func (t *trainer) Extra() []safetensors.Tensor {
 func (t *trainer) Restore(ctx context.Context, ck *run.Checkpoint, more bool) error {
 	if more {
 		t.at.StopCount = 0
-		t.tellOfSchedule(ck.Settings.(*config.Config))
+		t.noteSchedule(ck.Settings.(*config.Config))
 	}
 	if t.frozen == nil {
 		return nil
@@ -252,8 +252,8 @@ func (t *trainer) Restore(ctx context.Context, ck *run.Checkpoint, more bool) er
 	return nil
 }
 
-// tellOfSchedule notes the new learning rate of a lengthened run, whose schedule has a new end.
-func (t *trainer) tellOfSchedule(before *config.Config) {
+// noteSchedule notes the new learning rate of a lengthened run, whose schedule has a new end.
+func (t *trainer) noteSchedule(before *config.Config) {
 	was, is := learningRate(before, t.epoch()), learningRate(t.cfg, t.epoch())
 	if was != is {
 		t.Note(fmt.Sprintf("the schedule aims for epoch %d now: the learning rate goes on at %.3g, where the run of %d epochs had come down to %.3g",

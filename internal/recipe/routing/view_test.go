@@ -30,7 +30,7 @@ func rowOf(epoch int) *Epoch {
 		BaselineType: "pomo", MeanType: "arithmetic", Seconds: 2, ValSeconds: 1, Instances: 100, InstancesPerSecond: 50, FLOPsPerSecond: 4e9, LR: 1e-3, Asked: report.Asked{Launches: 25}}
 }
 
-func tell(l report.Listener, v *view, epoch int) {
+func reportEpoch(l report.Listener, v *view, epoch int) {
 	r := &report.Record{Kind: "epoch", At: epoch, Row: rowOf(epoch)}
 	v.Add(r, false)
 	l.Record(r)
@@ -51,9 +51,9 @@ func TestBannerNamesMuon(t *testing.T) {
 	}
 }
 
-// TestBannerTellsOfStarts: the banner describes the starts of routes and the number of symmetries
+// TestBannerDescribesStarts: the banner describes the starts of routes and the number of symmetries
 // if they are not the default. The end advises the decoder that fits such a policy.
-func TestBannerTellsOfStarts(t *testing.T) {
+func TestBannerDescribesStarts(t *testing.T) {
 	for _, c := range []struct {
 		sets               []string
 		starts, of, advice string
@@ -81,7 +81,7 @@ func TestFolder(t *testing.T) {
 	i, v := infoOf(t, dir)
 	f.Start(i)
 	for e := 1; e <= 3; e++ {
-		tell(f, v, e)
+		reportEpoch(f, v, e)
 	}
 	s := vrp.Solution{Routes: [][]int32{{1, 2}}}
 	p := &vrp.Problem{Name: "test instance 0", Capacity: 9, Demand: []int32{0, 1, 2}, X: []float64{0, 1, 1}, Y: []float64{0, 0, 1}}
@@ -116,7 +116,7 @@ func TestWords(t *testing.T) {
 	term.Start(i)
 	for e := 1; e <= 3; e++ {
 		term.Tick(report.Tick{Updates: 50, Total: 1000, PerSecond: 20})
-		tell(term, v, e)
+		reportEpoch(term, v, e)
 	}
 	term.Done(v.ending(summaryOf("runs/quick-001")))
 	if n := strings.Count(words.String(), "\nepoch "); n != 3 {
