@@ -121,7 +121,7 @@ func TestSmallOperatorsOnABusyMachine(t *testing.T) {
 		name        string
 		ops, pauses float64 // µs that every two hundredth of them loses
 		want        bool
-		told        bool
+		noted       bool
 		share       float64
 	}{
 		{"a quiet machine", 0, 0, true, false, 1},
@@ -147,7 +147,7 @@ func TestSmallOperatorsOnABusyMachine(t *testing.T) {
 			t.Errorf("%s: %v", c.name, costsOf(r))
 			continue
 		}
-		if i >= 0 && strings.Contains(strings.Join(r.Findings[i].Evidence, ";"), "other programs hold the core for 36.0 ms per step") != c.told {
+		if i >= 0 && strings.Contains(strings.Join(r.Findings[i].Evidence, ";"), "other programs hold the core for 36.0 ms per step") != c.noted {
 			t.Errorf("%s: %v", c.name, r.Findings[i].Evidence)
 		}
 		if i >= 0 && (len(r.Findings) > 1 || r.Findings[i].Severity != rule.Critical) {

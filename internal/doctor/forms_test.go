@@ -266,15 +266,15 @@ func TestNsysRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	var rows [2][]nsys.Row
-	var cards [2][]nsys.Card
+	var gpus [2][]nsys.GPU
 	for i, data := range [][]byte{sqlitetest.File(512, nsysTables()...), real} {
-		cards[i], err = nsys.Read(bytes.NewReader(data), int64(len(data)), nil, func(r nsys.Row) { rows[i] = append(rows[i], r) })
+		gpus[i], err = nsys.Read(bytes.NewReader(data), int64(len(data)), nil, func(r nsys.Row) { rows[i] = append(rows[i], r) })
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff(rows[0], rows[1]); diff != "" || !slices.Equal(cards[0], cards[1]) {
-		t.Errorf("%s%v, %v", diff, cards[0], cards[1])
+	if diff := cmp.Diff(rows[0], rows[1]); diff != "" || !slices.Equal(gpus[0], gpus[1]) {
+		t.Errorf("%s%v, %v", diff, gpus[0], gpus[1])
 	}
 	for _, kind := range []nsys.Kind{nsys.Call, nsys.Range} {
 		last := int64(-1)

@@ -21,12 +21,12 @@ func TestZeroedOneByOne(t *testing.T) {
 			})
 		}
 		r := diagnose(t, s.json())
-		told := false
+		noted := false
 		for _, f := range r.Findings {
-			told = told || f.ID == "launch-bound" && strings.Contains(strings.Join(f.Evidence, "; "), "zero_grad(set_to_none=True)")
+			noted = noted || f.ID == "launch-bound" && strings.Contains(strings.Join(f.Evidence, "; "), "zero_grad(set_to_none=True)")
 		}
-		if told != want {
-			t.Errorf("%d per step: %v, %v", n, told, costsOf(r))
+		if noted != want {
+			t.Errorf("%d per step: %v, %v", n, noted, costsOf(r))
 		}
 	}
 }

@@ -680,7 +680,7 @@ func b2i(b bool) int {
 // a pause or in an operator, and both leave the exchange when the later one has come. Unequal work
 // shows in the operator's shape.
 func hostRank(rank int, own, both []float64, lateIn string) []byte {
-	const beside = 100
+	const extra = 100
 	s := newSynth()
 	for n := range own {
 		start, at := s.now, s.hold()
@@ -699,7 +699,7 @@ func hostRank(rank int, own, both []float64, lateIn string) []byte {
 			s.hostOp("aten::linear", dims, `"float"`, dur, 0, nil)
 		}
 		s.now = begin + 10_000 + own[n]
-		end := begin + 10_000 + both[n] + beside
+		end := begin + 10_000 + both[n] + extra
 		s.tid = 7
 		s.emit("user_annotation", "gloo:all_reduce", s.now, end-s.now, `"Collective name":"all_reduce"`)
 		s.tid = 1
@@ -759,7 +759,7 @@ func TestRanksOnTheCPU(t *testing.T) {
 
 // One interval in the only step does not recur: unless it is most of the step it is a note with
 // advice on what to record. The cost of an interval is at most its length.
-func TestOneStretchInOneStep(t *testing.T) {
+func TestOneIntervalInOneStep(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		pauses   []float64 // µs before each of 12 layers, in the only step; none elsewhere
@@ -782,7 +782,7 @@ func TestOneStretchInOneStep(t *testing.T) {
 			t.Errorf("%s: %v %v", c.name, costsOf(r), r.Findings)
 			continue
 		}
-		if told := strings.Contains(strings.Join(r.Findings[0].Evidence, "; "), "record several steps"); told != (c.severity == rule.Note) {
+		if noted := strings.Contains(strings.Join(r.Findings[0].Evidence, "; "), "record several steps"); noted != (c.severity == rule.Note) {
 			t.Errorf("%s: %v", c.name, r.Findings[0].Evidence)
 		}
 	}

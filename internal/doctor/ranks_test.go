@@ -176,7 +176,7 @@ func TestStragglerOnSlowerCores(t *testing.T) {
 
 // If a kernel sometimes takes many times as long, other programs use the GPU: the machine is the
 // cause. A kernel that only this rank has, or that always takes longer, is the rank's.
-func TestKernelsOnASharedCard(t *testing.T) {
+func TestKernelsOnASharedGPU(t *testing.T) {
 	const usual = "nvjet_sm90_tst_256x128_64x4" // as in the other ranks
 	longer := func(kernel string, runs int, us float64) func(s *synth) {
 		return func(s *synth) {
@@ -380,7 +380,7 @@ func TestAStragglerBehindUnrecordedWorkIsANote(t *testing.T) {
 }
 
 // Next to launches that take longer, such work is left out of the cost.
-func TestAStragglerByLaunchesBesideUnrecordedWork(t *testing.T) {
+func TestAStragglerByLaunchesAndUnrecordedWork(t *testing.T) {
 	work := func(us, behind float64) func(s *synth) {
 		return func(s *synth) {
 			s.op("aten::kind", "", us, func() { s.launch("tiny", 2, 1) })
@@ -391,7 +391,7 @@ func TestAStragglerByLaunchesBesideUnrecordedWork(t *testing.T) {
 		us, behind float64
 		severity   rule.Severity
 		saves      float64
-		told       bool
+		noted      bool
 	}{{2000, 0, rule.Warning, 2, false}, {2000, 1300, rule.Warning, 2, true}, {6000, 1300, rule.Critical, 7.3, false}} {
 		late := map[int]func(s *synth){}
 		for rank := range 4 {
@@ -404,8 +404,8 @@ func TestAStragglerByLaunchesBesideUnrecordedWork(t *testing.T) {
 			t.Fatalf("%+v: %+v", c, j.Findings)
 		}
 		f := j.Findings[i]
-		told := strings.Contains(strings.Join(f.Evidence, "; "), "left out of the cost: its GPU waits for work that is not in its recording")
-		if f.Severity != c.severity || *f.Rank != 1 || math.Abs(f.SavesMS-c.saves) > 0.02 || told != c.told {
+		noted := strings.Contains(strings.Join(f.Evidence, "; "), "left out of the cost: its GPU waits for work that is not in its recording")
+		if f.Severity != c.severity || *f.Rank != 1 || math.Abs(f.SavesMS-c.saves) > 0.02 || noted != c.noted {
 			t.Errorf("%+v: %+v", c, f)
 		}
 	}
@@ -431,8 +431,8 @@ func TestAStragglerPartlyBehindUnrecordedWork(t *testing.T) {
 			t.Fatalf("%v µs: %+v", c.us, j.Findings)
 		}
 		f := j.Findings[i]
-		told := strings.Contains(strings.Join(f.Evidence, "; "), "left out of the cost: its GPU waits for work that is not in its recording")
-		if f.Severity != c.severity || *f.Rank != 2 || math.Abs(f.SavesMS-c.saves) > 0.1 || told != (c.severity != rule.Note) {
+		noted := strings.Contains(strings.Join(f.Evidence, "; "), "left out of the cost: its GPU waits for work that is not in its recording")
+		if f.Severity != c.severity || *f.Rank != 2 || math.Abs(f.SavesMS-c.saves) > 0.1 || noted != (c.severity != rule.Note) {
 			t.Errorf("%v µs: %+v of a step of %v ms", c.us, f, j.StepMS)
 		}
 	}
@@ -443,13 +443,13 @@ func TestAStragglerPartlyBehindUnrecordedWork(t *testing.T) {
 func TestRecordingsOneAfterTheOther(t *testing.T) {
 	const cycle = 1e6 // µs
 	stamp := func(rank, n int) string { return fmt.Sprintf("host_%d.17950323%08d.pt.trace.json", 40+rank, n) }
-	trace := func(rank, n int, told bool) *report.Report {
+	trace := func(rank, n int, noted bool) *report.Report {
 		var late func(s *synth)
 		if rank == n { // another rank in each cycle
 			late = loaderFor(6000)
 		}
 		data := rankTrace(rank, float64(n)*cycle, late)
-		if !told {
+		if !noted {
 			data = bytes.Replace(data, []byte(`"distributedInfo"`), []byte(`"other"`), 1)
 		}
 		r := diagnose(t, data)
@@ -468,7 +468,7 @@ func TestRecordingsOneAfterTheOther(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		list   []recording
-		told   bool // the trace says its rank; else its name tells the process
+		noted  bool // the trace says its rank; else its name tells the process
 		ranks  int
 		late   int // the rank that is late, or -1
 		remark string
@@ -484,7 +484,7 @@ func TestRecordingsOneAfterTheOther(t *testing.T) {
 	} {
 		var list []*report.Report
 		for _, one := range c.list {
-			list = append(list, trace(one.rank, one.n, c.told))
+			list = append(list, trace(one.rank, one.n, c.noted))
 		}
 		slices.Reverse(list)
 		j := report.JoinRanks(list)

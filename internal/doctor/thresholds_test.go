@@ -211,7 +211,7 @@ func TestSmallBatchOrManyKernels(t *testing.T) {
 // it.
 func TestPrecisionAdvice(t *testing.T) {
 	for _, c := range []struct {
-		card     string
+		gpu      string
 		kernel   string
 		severity rule.Severity
 		words    string
@@ -227,7 +227,7 @@ func TestPrecisionAdvice(t *testing.T) {
 		{`"name":"NVIDIA H200","computeMajor":9,"computeMinor":0`, "void cudnn::dgrad_engine<__half, 512>", "", ""},
 		{`"name":"Tesla V100-SXM2-32GB","computeMajor":7,"computeMinor":0`, "volta_fp16_sgemm_fp16_128x32_nn", "", ""},
 	} {
-		t.Run(c.card+c.kernel, func(t *testing.T) {
+		t.Run(c.gpu+c.kernel, func(t *testing.T) {
 			s := newSynth()
 			for n := range 3 {
 				s.step(n, func() {
@@ -238,8 +238,8 @@ func TestPrecisionAdvice(t *testing.T) {
 			}
 			data := s.json()
 			device := []byte(`{"id":0,"name":"NVIDIA H200","computeMajor":9,"computeMinor":0,"numSms":132}`)
-			other := []byte("{" + c.card + "}")
-			if c.card == "" {
+			other := []byte("{" + c.gpu + "}")
+			if c.gpu == "" {
 				other = nil
 			}
 			r := diagnose(t, replaceOnce(data, device, other))

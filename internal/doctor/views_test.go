@@ -411,15 +411,15 @@ func TestCopiesOnAGPU(t *testing.T) {
 }
 
 // The waste of an overlapped kernel is no gain, since the critical path does not contain it.
-func TestWhatRunsBesideOthersWinsNothing(t *testing.T) {
-	build := func(beside bool) float64 {
+func TestOverlappedKernelsGainNothing(t *testing.T) {
+	build := func(overlaps bool) float64 {
 		s := newSynth()
 		for n := range 3 {
 			s.gpu = s.now
 			s.step(n, func() {
 				s.op("aten::linear", "", 10, func() { s.launch("nvjet_a", 1000, 8) })
 				s.op("aten::mm", "", 10, func() {
-					if beside { // on a separate stream
+					if overlaps { // on a separate stream
 						s.correlation++
 						id := fmt.Sprintf(`"correlation":%d`, s.correlation)
 						s.emit("cuda_runtime", "cudaLaunchKernel", s.now, 5, id)

@@ -74,9 +74,9 @@ func (f *CommFamily) settle(exposed map[uint16][]trace.Span, devices int) {
 }
 
 func (a *Analysis) commOnDevices() {
-	told := map[uint32]*trace.Collective{} // by correlation
+	announced := map[uint32]*trace.Collective{} // by correlation
 	for i := range a.Collectives {
-		told[a.Collectives[i].Correlation] = &a.Collectives[i]
+		announced[a.Collectives[i].Correlation] = &a.Collectives[i]
 	}
 	s := &a.Comm
 	for _, d := range a.Devices {
@@ -97,7 +97,7 @@ func (a *Analysis) commOnDevices() {
 			}
 			comm = append(comm, trace.Span{Start: g.Start, End: g.End()})
 			c := trace.Collective{Kind: a.Names.List[g.Name].Comm}
-			if t := told[g.Correlation]; t != nil && g.Correlation != 0 {
+			if t := announced[g.Correlation]; t != nil && g.Correlation != 0 {
 				c = *t
 			} else if t != nil && t.Start == g.Start {
 				c = *t
@@ -169,19 +169,19 @@ func (a *Analysis) commOnHost() {
 		return
 	}
 	s.Host = true
-	var beside []trace.Span
+	var hiding []trace.Span
 	if len(a.Devices) > 0 {
 		for _, i := range a.Devices[0].Works {
 			g := a.GPU.At(int(i))
-			beside = append(beside, trace.Span{Start: g.Start, End: g.End()})
+			hiding = append(hiding, trace.Span{Start: g.Start, End: g.End()})
 		}
 	} else if th := a.Main; th != nil {
 		for i := range th.Ops.Len() {
 			o := th.Ops.At(i)
-			beside = append(beside, trace.Span{Start: o.Start, End: o.End()})
+			hiding = append(hiding, trace.Span{Start: o.Start, End: o.End()})
 		}
 	}
-	exposed, _ := trace.Without(host, trace.Union(beside))
+	exposed, _ := trace.Without(host, trace.Union(hiding))
 	s.ExposedSpans = exposed
 	s.exposedOn[0] = exposed
 	s.Total, s.Exposed = float64(trace.Total(host)), float64(trace.Total(exposed))

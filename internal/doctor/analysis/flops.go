@@ -208,10 +208,10 @@ func (p peaks) flops(width int) float64 {
 // peaks returns the peaks of the first GPU, or zero if they are unknown. fp32 is the rate of tf32
 // or of the vendor's own reduced format, since a name does not show which of them is enabled.
 func (a *Analysis) peaks() peaks {
-	if len(a.Cards) == 0 {
+	if len(a.GPUModels) == 0 {
 		return peaks{}
 	}
-	name := strings.ToUpper(a.Cards[0].Name)
+	name := strings.ToUpper(a.GPUModels[0].Name)
 	for _, c := range []struct {
 		word string
 		peaks

@@ -497,17 +497,17 @@ func (b *Blame) Without(jitter [][]float64) *Blame {
 func replicateSteps(series []float64) int {
 	n := len(series)
 	mean, _ := stats.MeanSE(series)
-	var square, beside float64
+	var square, neighbours float64
 	for i, x := range series {
 		square += (x - mean) * (x - mean)
 		if i > 0 {
-			beside += (x - mean) * (series[i-1] - mean)
+			neighbours += (x - mean) * (series[i-1] - mean)
 		}
 	}
-	if n < 2*minReplicates || square == 0 || beside <= 0 {
+	if n < 2*minReplicates || square == 0 || neighbours <= 0 {
 		return 1
 	}
-	r := beside / square
+	r := neighbours / square
 	return max(1, min(n/minReplicates, int(math.Ceil((1+r)/(1-r)))-1))
 }
 

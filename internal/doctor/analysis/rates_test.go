@@ -82,7 +82,7 @@ func TestPythonInsideRegions(t *testing.T) {
 }
 
 // A collective whose kernel tells no size has that of the annotation around its launch.
-func TestAnAnnotationTellsTheSize(t *testing.T) {
+func TestAnAnnotationContainsTheSize(t *testing.T) {
 	var list []string
 	for i := range 2 {
 		at := float64(1000 * i)

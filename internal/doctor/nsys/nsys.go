@@ -44,8 +44,8 @@ type Row struct {
 	HostPageable bool
 }
 
-// Card is a GPU of the machine.
-type Card struct {
+// GPU is a GPU of the machine.
+type GPU struct {
 	Name         string
 	Major, Minor int
 	Processors   int
@@ -55,7 +55,7 @@ var errNoTables = errors.New("this SQLite file holds no GPU work and no driver c
 
 // Read hands over every row of a file of so many bytes, and the cards. What the file holds is
 // counted against l; nil: the command line's limits.
-func Read(r io.ReaderAt, size int64, l *limits.Set, each func(Row)) ([]Card, error) {
+func Read(r io.ReaderAt, size int64, l *limits.Set, each func(Row)) ([]GPU, error) {
 	db, err := sqlite.Open(r, size, l)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read this SQLite file: %w", err)
@@ -69,7 +69,7 @@ func Read(r io.ReaderAt, size int64, l *limits.Set, each func(Row)) ([]Card, err
 			return nil, fmt.Errorf("cannot read this SQLite file: %w", err)
 		}
 	}
-	return f.cards(), nil
+	return f.gpus(), nil
 }
 
 const (
@@ -80,7 +80,7 @@ const (
 	setTable    = "CUPTI_ACTIVITY_KIND_MEMSET"
 	callTable   = "CUPTI_ACTIVITY_KIND_RUNTIME"
 	rangeTable  = "NVTX_EVENTS"
-	cardTable   = "TARGET_INFO_GPU"
+	gpuTable    = "TARGET_INFO_GPU"
 )
 
 type file struct {
@@ -254,11 +254,11 @@ func (f *file) ranges() error {
 	return err
 }
 
-func (f *file) cards() []Card {
-	var out []Card
+func (f *file) gpus() []GPU {
+	var out []GPU
 	// The list of GPUs is optional: it only makes advice more specific.
-	_ = f.scan(cardTable, 0, []string{"name", "computeMajor", "computeMinor", "smCount"}, func(row fields) {
-		out = append(out, Card{string(row[0].Bytes()), int(row.int(1, 0)), int(row.int(2, 0)), int(row.int(3, 0))})
+	_ = f.scan(gpuTable, 0, []string{"name", "computeMajor", "computeMinor", "smCount"}, func(row fields) {
+		out = append(out, GPU{string(row[0].Bytes()), int(row.int(1, 0)), int(row.int(2, 0)), int(row.int(3, 0))})
 	})
 	return out
 }

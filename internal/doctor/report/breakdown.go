@@ -124,7 +124,7 @@ func writePath(b *analysis.Breakdown, p func(format string, args ...any)) {
 		case l.Part == "wait":
 			line += "the main thread in " + l.Waits
 		case l.Part == "communication":
-			line += fmt.Sprintf("communication, %s beside it", beside(l))
+			line += fmt.Sprintf("communication, %s beside it", overlapping(l))
 		case gpu:
 			line += fmt.Sprintf("%s: %s, the GPU works %s of it", l.Part, phrase.Count1(l.Pieces, "piece"), phrase.Percent(l.Busy))
 		default:
@@ -147,8 +147,8 @@ func writePath(b *analysis.Breakdown, p func(format string, args ...any)) {
 	}
 }
 
-// beside names the work that overlaps communication.
-func beside(l analysis.PathLeg) string {
+// overlapping names the work that overlaps communication.
+func overlapping(l analysis.PathLeg) string {
 	if l.Pieces > 1 || len(l.Top) > 1 {
 		return "next to nothing"
 	}

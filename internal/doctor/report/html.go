@@ -48,7 +48,7 @@ type view struct {
 	Title, Head, Verdict string
 	Report               *Report // nil if it is not of one trace
 	Ranks                *Ranks
-	Cards                bool // any of the ranks has a GPU
+	HasGPU               bool // any of the ranks has a GPU
 	Diff                 *Diff
 	Recorded             []rule.Recording
 	Findings             []rule.Finding
@@ -73,7 +73,7 @@ func (v *view) write(w io.Writer, t *timeline) error {
 		v.CostNote = v.Report.costNote()
 	case v.Diff != nil:
 		v.CostNote = v.Diff.After.costNote()
-	case !v.Cards:
+	case !v.HasGPU:
 		v.CostNote = hostNote
 	}
 	return page.Execute(w, v)
@@ -96,7 +96,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 // WriteHTML writes the job as one page with all ranks on one timeline.
 func (j *Ranks) WriteHTML(w io.Writer) error {
 	v := &view{Title: fmt.Sprintf("haul doctor: %d ranks", len(j.Ranks)), Head: fmt.Sprintf("haul doctor, %d ranks", len(j.Ranks)), Verdict: j.Verdict(), Ranks: j,
-		Findings: j.Findings, Remarks: j.Remarks, Cards: j.cards()}
+		Findings: j.Findings, Remarks: j.Remarks, HasGPU: j.hasGPU()}
 	return v.write(w, j.timeline())
 }
 

@@ -21,8 +21,8 @@ func TestLabelsAreNumberedOnce(t *testing.T) {
 	}
 }
 
-// TestWhatRunsBesideCommunication: nothing, or next to nothing where there is a little.
-func TestWhatRunsBesideCommunication(t *testing.T) {
+// TestWorkThatOverlapsCommunication: nothing, or next to nothing where there is a little.
+func TestWorkThatOverlapsCommunication(t *testing.T) {
 	for _, c := range []struct {
 		pieces, top int
 		want        string
@@ -31,7 +31,7 @@ func TestWhatRunsBesideCommunication(t *testing.T) {
 		for range c.top {
 			l.Top = append(l.Top, analysis.LegShare{})
 		}
-		if got := beside(l); got != c.want {
+		if got := overlapping(l); got != c.want {
 			t.Errorf("%d pieces, %d kernels: %s", c.pieces, c.top, got)
 		}
 	}

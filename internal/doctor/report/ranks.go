@@ -519,7 +519,7 @@ func (j *Ranks) offsets() []float64 {
 
 func (j *Ranks) skew(i int) int64 { return int64(j.Clocks[i].MS * 1e6) }
 
-// cards reports whether any rank has a GPU.
-func (j *Ranks) cards() bool {
+// hasGPU reports whether any rank has a GPU.
+func (j *Ranks) hasGPU() bool {
 	return slices.ContainsFunc(j.Ranks, func(r *Report) bool { return len(r.Breakdown.GPUs) > 0 })
 }

@@ -60,9 +60,9 @@ func (j *Ranks) WriteText(w io.Writer, opt Text) error {
 		p("   More: %s", f.More)
 		p("   Wins back up to %s ms: %s ms per step would be left.", phrase.Figure(f.SavesMS), phrase.Figure(j.StepMS-f.SavesMS))
 	}
-	cards := j.cards()
+	hasGPU := j.hasGPU()
 	busy := "GPU busy   compute"
-	if !cards {
+	if !hasGPU {
 		busy = "operators"
 	}
 	p("\n  rank      step  %s   exposed     waits  last  first finding", busy)
@@ -87,7 +87,7 @@ func (j *Ranks) WriteText(w io.Writer, opt Text) error {
 			first += " (" + nameOf(r) + ")"
 		}
 		busy := ""
-		if cards {
+		if hasGPU {
 			busy = fmt.Sprintf("    %6s", phrase.Percent(r.GPUBusyShare))
 		}
 		p("  %4d  %5s ms%s  %5s ms    %6s  %5s ms  %4d  %s", *r.Rank, phrase.Figure(r.StepMS), busy, phrase.Figure(x.ComputeMS),

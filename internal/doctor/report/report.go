@@ -105,8 +105,8 @@ func Diagnose(t *trace.Trace) (*Report, error) {
 	for _, x := range r.Recordings {
 		r.Recorded = append(r.Recorded, x.ID)
 	}
-	if len(a.Cards) > 0 {
-		r.GPU = phrase.Printable(a.Cards[0].Name)
+	if len(a.GPUModels) > 0 {
+		r.GPU = phrase.Printable(a.GPUModels[0].Name)
 	}
 	if a.Job.Known {
 		rank := a.Job.Rank

@@ -84,10 +84,10 @@ func familyLine(a *analysis.Analysis, f *analysis.CommFamily) string {
 // link2link returns the bandwidth of a GPU's links in the vendors' all-reduce tests inside one
 // machine, in GB/s, and the links' name.
 func link2link(a *analysis.Analysis) (float64, string) {
-	if len(a.Cards) == 0 {
+	if len(a.GPUModels) == 0 {
 		return 0, ""
 	}
-	c := a.Cards[0]
+	c := a.GPUModels[0]
 	if c.Vendor() == trace.Amd {
 		if c.Processors >= 300 {
 			return 300, "MI300X over Infinity Fabric"

@@ -20,7 +20,7 @@ const (
 	dispatchShare  = 0.50
 	dispatchOps    = 32
 	dispatchPauses = 4
-	toldDisturbed  = 0.05 // fraction of the step that other programs take
+	notedDisturbed = 0.05 // fraction of the step that other programs take
 )
 
 var dispatchBound = Rule{
@@ -48,7 +48,7 @@ var dispatchBound = Rule{
 			fmt.Sprintf("issuing the small ones takes %s ms per step, %s ms of it in pauses between them; the work inside them takes %s ms", phrase.Figure(a.Ms(d.Ns)), phrase.Figure(a.Ms(d.Pauses)), phrase.Figure(a.Ms(d.Work))),
 			"most in " + c.TopBy(4, (*analysis.Named).OnCPU),
 		}
-		if a.Share(a.Ms(d.Disturbed)) >= toldDisturbed {
+		if a.Share(a.Ms(d.Disturbed)) >= notedDisturbed {
 			evidence = append(evidence, fmt.Sprintf("other programs hold the core for %s ms per step: of the rest, issuing takes %s, and the cost is that part of the step", phrase.Figure(a.Ms(d.Disturbed)), phrase.Percent(share)))
 		}
 		evidence = append(evidence, optimizerHints(a)...)

@@ -31,17 +31,17 @@ var fp32Matmul = Rule{
 		}
 		return &cost{ms: ms, most: u.most, choice: u.most == Note, places: issued, remedy: u.remedy, evidence: []string{
 			fmt.Sprintf("%s products and convolutions per step in full fp32, %s ms: %s of the kernels' time", phrase.PerStepCount(a.PerStep(float64(n))), phrase.Figure(a.Ms(ns)), phrase.Percent(ns/a.Kernel)),
-			fmt.Sprintf("%s multiplies up to %.3g times as fast %s", u.card, u.gain, u.how),
+			fmt.Sprintf("%s multiplies up to %.3g times as fast %s", u.gpu, u.gain, u.how),
 		}}
 	},
 }
 
 // units describes the units of a GPU that are faster than its fp32 units.
 type units struct {
-	gain      float64
-	card, how string
-	most      Severity
-	remedy    string
+	gain     float64
+	gpu, how string
+	most     Severity
+	remedy   string
 }
 
 const (
@@ -53,12 +53,12 @@ const (
 // from the vendors' data sheets. If the trace does not name the GPU, the architecture in the
 // kernels' names gives a lower bound.
 func fasterUnits(a *analysis.Analysis) units {
-	u := units{card: "the card", how: "in tf32 on tensor cores"}
-	c, named := trace.Card{}, len(a.Cards) > 0
+	u := units{gpu: "the card", how: "in tf32 on tensor cores"}
+	c, named := trace.GPUModel{}, len(a.GPUModels) > 0
 	if named {
-		c = a.Cards[0]
+		c = a.GPUModels[0]
 		if c.Name != "" {
-			u.card = phrase.Printable(c.Name)
+			u.gpu = phrase.Printable(c.Name)
 		}
 	}
 	chip := 10*c.Major + c.Minor
@@ -78,11 +78,11 @@ func fasterUnits(a *analysis.Analysis) units {
 		}
 		return u
 	case chip == 0:
-		u.gain, u.card, u.how, u.most = 8, "a card with tensor cores", "on them (the trace does not name the card: tf32 exists from Ampere on, fp16 from Volta on)", Warning
+		u.gain, u.gpu, u.how, u.most = 8, "a card with tensor cores", "on them (the trace does not name the card: tf32 exists from Ampere on, fp16 from Volta on)", Warning
 		return u
 	case !named && chip < 80:
 		u = half(8)
-		u.card, u.how = "a card of this kind", "in fp16 on tensor cores (the trace does not name the card; its kernels are Volta's or Turing's, which have no tf32)"
+		u.gpu, u.how = "a card of this kind", "in fp16 on tensor cores (the trace does not name the card; its kernels are Volta's or Turing's, which have no tf32)"
 		return u
 	case chip < 70:
 		u.gain = 1

@@ -14,9 +14,9 @@ import (
 //
 // The gain is at least half of it. Threshold: 10 % of the step's time in it.
 const (
-	fp64Share  = 0.10
-	fp64OnCard = 0.20 // higher, because random numbers are drawn in doubles
-	fp64Gain   = 0.5
+	fp64Share    = 0.10
+	fp64GPUShare = 0.20 // higher, because random numbers are drawn in doubles
+	fp64Gain     = 0.5
 )
 
 var fp64 = Rule{
@@ -36,8 +36,8 @@ var fp64 = Rule{
 				return
 			}
 			all += float64(o.Dur)
-			is, tells := isFP64(a, o.Form)
-			if tells {
+			is, recorded := isFP64(a, o.Form)
+			if recorded {
 				known += float64(o.Dur)
 			}
 			if is {
@@ -62,7 +62,7 @@ var fp64 = Rule{
 }
 
 // isFP64 reports whether an operator's first tensor has doubles, and whether its type was recorded.
-func isFP64(a *analysis.Analysis, form uint32) (is, tells bool) {
+func isFP64(a *analysis.Analysis, form uint32) (is, recorded bool) {
 	if form == 0 {
 		return false, false
 	}
@@ -79,7 +79,7 @@ func fp64OnGPU(a *analysis.Analysis) *cost {
 	var issued []analysis.Place
 	alone := a.Alone(func(g *trace.Work) bool { return a.Names.List[g.Name].FP64 }, func(g *trace.Work) { issued = append(issued, a.IssuedAt(g)...) })
 	n, ns, ms := alone.N, alone.Total, a.Ms(alone.NS)
-	if a.Share(ms) < fp64OnCard {
+	if a.Share(ms) < fp64GPUShare {
 		return nil
 	}
 	return &cost{ms: ms * fp64Gain, places: issued, evidence: []string{

@@ -82,14 +82,14 @@ var pythonBound = Rule{
 		if n > 0 {
 			step, _ := trace.Within(a.Steps, longest.Start)
 			step = min(step, len(a.Steps)-1)
-			stretches := "one stretch"
+			intervals := "one stretch"
 			if n > 1 {
-				stretches = "the longest of " + phrase.Count1(n, "stretch")
+				intervals = "the longest of " + phrase.Count1(n, "stretch")
 			}
 			if len(in) < len(a.Steps) {
-				stretches = fmt.Sprintf("in %d of %s: ", len(in), phrase.Count1(len(a.Steps), "step")) + stretches
+				intervals = fmt.Sprintf("in %d of %s: ", len(in), phrase.Count1(len(a.Steps), "step")) + intervals
 			}
-			c.evidence = append(c.evidence, fmt.Sprintf("%s takes %s ms, in step %d", stretches, phrase.Figure(float64(longest.End-longest.Start)/1e6), step+1))
+			c.evidence = append(c.evidence, fmt.Sprintf("%s takes %s ms, in step %d", intervals, phrase.Figure(float64(longest.End-longest.Start)/1e6), step+1))
 		}
 		if len(a.Devices) == 0 && len(a.Steps) == 1 && n == 1 && a.Share(ms) < hostOnceShare {
 			c.most = Note

@@ -99,7 +99,7 @@ func TestVendorsNames(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]vendor{"NVIDIA H200": nvidia, "AMD Instinct MI300X": Amd, "Radeon": Amd, "Instinct": Amd} {
-		if got := (Card{Name: name}).Vendor(); got != want {
+		if got := (GPUModel{Name: name}).Vendor(); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -101,7 +101,7 @@ func readSnapshot(r io.Reader) (*Trace, error) {
 
 // readNsys reads what Nsight Systems exported. SQLite's pages are read in any order, which needs a
 // file: what comes out of an archive or a pipe is put into a temporary one.
-func readNsys(ctx context.Context, name string, packed bool, r io.Reader, left *Budget, tell func(done, size int64)) (*Trace, error) {
+func readNsys(ctx context.Context, name string, packed bool, r io.Reader, left *Budget, progress func(done, size int64)) (*Trace, error) {
 	var f *os.File
 	info, err := os.Stat(name)
 	if packed || err != nil || !info.Mode().IsRegular() {
@@ -109,7 +109,7 @@ func readNsys(ctx context.Context, name string, packed bool, r io.Reader, left *
 			return nil, err
 		}
 		defer os.Remove(f.Name())
-		tell = nil // the unpacking has reported progress already
+		progress = nil // the unpacking has reported progress already
 		_, err = io.Copy(f, r)
 	} else {
 		f, err = os.Open(name)
@@ -129,7 +129,7 @@ func readNsys(ctx context.Context, name string, packed bool, r io.Reader, left *
 	b := newBuilder(left)
 	b.Format = "Nsight Systems"
 	n := 0
-	cards, err := nsys.Read(&told{ctx, f, 0, info.Size(), tell}, info.Size(), left.limits, func(row nsys.Row) {
+	models, err := nsys.Read(&progressFile{ctx, f, 0, info.Size(), progress}, info.Size(), left.limits, func(row nsys.Row) {
 		n++
 		b.add(nsysEvent(row))
 	})
@@ -139,8 +139,8 @@ func readNsys(ctx context.Context, name string, packed bool, r io.Reader, left *
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range cards {
-		b.Cards = append(b.Cards, Card{c.Name, c.Major, c.Minor, c.Processors})
+	for _, c := range models {
+		b.GPUModels = append(b.GPUModels, GPUModel{c.Name, c.Major, c.Minor, c.Processors})
 	}
 	if n == 0 {
 		return nil, errors.New("the export holds no GPU work and no driver calls: record with --trace=cuda,nvtx")
@@ -148,21 +148,21 @@ func readNsys(ctx context.Context, name string, packed bool, r io.Reader, left *
 	return b.settle(), nil
 }
 
-// told is a file that tells how much of it has been read, until the context ends.
-type told struct {
+// progressFile is a file that tells how much of it has been read, until the context ends.
+type progressFile struct {
 	ctx context.Context
 	io.ReaderAt
 	done, size int64
-	tell       func(done, size int64)
+	progress   func(done, size int64)
 }
 
-func (t *told) ReadAt(b []byte, at int64) (int, error) {
+func (t *progressFile) ReadAt(b []byte, at int64) (int, error) {
 	if err := t.ctx.Err(); err != nil {
 		return 0, err
 	}
 	n, err := t.ReaderAt.ReadAt(b, at)
-	if t.done += int64(n); t.tell != nil {
-		t.tell(min(t.done, t.size), t.size)
+	if t.done += int64(n); t.progress != nil {
+		t.progress(min(t.done, t.size), t.size)
 	}
 	return n, err
 }

@@ -149,7 +149,7 @@ func TestAnExportListens(t *testing.T) {
 	}
 	data := sqlitetest.File(512, sqlitetest.Table{SQL: "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end)", Rows: rows})
 	ctx, cancel := context.WithCancel(t.Context())
-	in := &told{ctx: ctx, ReaderAt: bytes.NewReader(data), size: int64(len(data)), tell: func(int64, int64) { cancel() }}
+	in := &progressFile{ctx: ctx, ReaderAt: bytes.NewReader(data), size: int64(len(data)), progress: func(int64, int64) { cancel() }}
 	if n, err := in.ReadAt(make([]byte, 100), 0); n != 100 || err != nil {
 		t.Fatal(n, err)
 	}

@@ -73,8 +73,8 @@ func LoadWith(ctx context.Context, path string, most *limits.Set, progress func(
 		}
 		r, name = f, path
 	}
-	l := &loading{ctx: ctx, each: each, tell: progress, file: path != Stdin, left: NewBudget(math.MaxInt64, most)}
-	return l.read(name, &stoppable{ctx: ctx, r: r, size: size, tell: progress}, 0)
+	l := &loading{ctx: ctx, each: each, progress: progress, file: path != Stdin, left: NewBudget(math.MaxInt64, most)}
+	return l.read(name, &stoppable{ctx: ctx, r: r, size: size, progress: progress}, 0)
 }
 
 // LoadReader is Load for what comes from elsewhere than a file: the name is looked at and told,
@@ -89,7 +89,7 @@ type stoppable struct {
 	ctx        context.Context
 	r          io.Reader
 	done, size int64
-	tell       func(done, size int64)
+	progress   func(done, size int64)
 }
 
 func (s *stoppable) Read(b []byte) (int, error) {
@@ -97,19 +97,19 @@ func (s *stoppable) Read(b []byte) (int, error) {
 		return 0, err
 	}
 	n, err := s.r.Read(b)
-	if s.done += int64(n); s.tell != nil {
-		s.tell(s.done, s.size)
+	if s.done += int64(n); s.progress != nil {
+		s.progress(s.done, s.size)
 	}
 	return n, err
 }
 
 type loading struct {
-	ctx  context.Context
-	each func(name string, t *Trace) error
-	tell func(done, size int64)
-	got  int
-	file bool // names are paths
-	left *Budget
+	ctx      context.Context
+	each     func(name string, t *Trace) error
+	progress func(done, size int64)
+	got      int
+	file     bool // names are paths
+	left     *Budget
 }
 
 // maxLayers limits nested compression.
@@ -333,7 +333,7 @@ func (l *loading) readKind(name string, packed bool, head []byte, r io.Reader) (
 	start := bytes.TrimLeft(head, " \t\r\n\ufeff")
 	switch {
 	case bytes.HasPrefix(head, []byte(sqlite.Magic)):
-		return readNsys(l.ctx, name, packed, r, l.left, l.tell)
+		return readNsys(l.ctx, name, packed, r, l.left, l.progress)
 	case len(start) == 0, start[0] == '{', start[0] == '[':
 		return readWithin(r, l.left)
 	case strings.HasSuffix(lower, ".nsys-rep"), strings.HasSuffix(lower, ".qdrep"):

@@ -294,14 +294,14 @@ func (w *source) events(open bool) error {
 
 // devices reads the list of GPUs before the events.
 func (t *builder) devices(b []byte, i int) (int, error) {
-	var found []Card
+	var found []GPUModel
 	for i = space(b, i+1); ; i = space(b, i) {
 		if i >= len(b) {
 			return i, errShort
 		}
 		switch b[i] {
 		case ']':
-			t.Cards = found
+			t.GPUModels = found
 			return i + 1, nil
 		case ',':
 			i++
@@ -310,7 +310,7 @@ func (t *builder) devices(b []byte, i int) (int, error) {
 		default:
 			return i, errSyntax
 		}
-		var c Card
+		var c GPUModel
 		next, err := eachKey(b, i, func(key []byte, i int) (int, error) {
 			w, i, err := scalar(b, i)
 			switch string(key) {

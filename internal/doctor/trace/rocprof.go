@@ -155,7 +155,7 @@ func (t *builder) rocprofEvents(tool *rocprofTool) int {
 	for _, a := range tool.Agents {
 		if a.Type == 2 {
 			devices[a.ID.Handle] = uint32(len(devices))
-			t.Cards = append(t.Cards, Card{Name: "AMD " + strings.TrimPrefix(a.Product, "AMD "), Processors: a.Processors})
+			t.GPUModels = append(t.GPUModels, GPUModel{Name: "AMD " + strings.TrimPrefix(a.Product, "AMD "), Processors: a.Processors})
 		}
 	}
 	kernels := map[uint64]string{}

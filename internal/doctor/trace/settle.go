@@ -33,8 +33,8 @@ func (t *builder) settle() *Trace {
 	t.GPU.order(func(a, b *Work) bool { return a.Start < b.Start })
 	for i := range t.GPU.Len() {
 		if g := t.GPU.At(i); g.Blocks < -1 {
-			if len(t.Cards) > 0 && t.Cards[0].Processors > 0 {
-				g.Blocks = (-1 - g.Blocks) / float32(t.Cards[0].Processors)
+			if len(t.GPUModels) > 0 && t.GPUModels[0].Processors > 0 {
+				g.Blocks = (-1 - g.Blocks) / float32(t.GPUModels[0].Processors)
 			} else {
 				g.Blocks = -1
 			}

@@ -51,7 +51,7 @@ type Trace struct {
 	Captures  []Capture  // graphs captured in another recording, which this one may replay
 	Names     names
 	Forms     []Form // distinct inputs of operators; entry 0 is unknown
-	Cards     []Card
+	GPUModels []GPUModel
 	Job       job
 	Format    string // the tool that wrote it, if not PyTorch
 	Own       bool   // haul profile wrote it, of a program without Python

@@ -6,7 +6,7 @@ import (
 )
 
 // Missing values of an event are unknown, not zero: how full a GPU is, the size of memory.
-func TestWhatIsNotToldIsUnknown(t *testing.T) {
+func TestMissingValuesAreUnknown(t *testing.T) {
 	tr, err := Read(strings.NewReader(`{"deviceProperties":[{"name":"NVIDIA H200","numSms":132}],"traceEvents":[
 {"ph":"X","cat":"kernel","name":"a","pid":3,"tid":7,"ts":1,"dur":5,"args":{"correlation":1}},
 {"ph":"X","cat":"kernel","name":"b","pid":0,"tid":7,"ts":9,"dur":5,"args":{"device":2,"blocks per SM":0.5}},

@@ -22,7 +22,7 @@ const (
 	Amd
 )
 
-func (c Card) Vendor() vendor {
+func (c GPUModel) Vendor() vendor {
 	if strings.Contains(c.Name, "AMD") || strings.Contains(c.Name, "Instinct") || strings.Contains(c.Name, "Radeon") {
 		return Amd
 	}
@@ -329,8 +329,8 @@ func isLayoutKernel(s string) bool {
 	return false
 }
 
-// Card is a GPU in the trace's list of devices.
-type Card struct {
+// GPUModel is a GPU in the trace's list of devices.
+type GPUModel struct {
 	Name         string
 	Major, Minor int
 	Processors   int
