@@ -70,7 +70,7 @@ func Load(ctx context.Context, path string, each func(name string, t *Trace) err
 	return trace.Load(ctx, path, each)
 }
 
-// LoadWith is Load within limits that tells how much of the file has been read.
+// LoadWith loads like Load within the limits and reports its progress in bytes.
 func LoadWith(ctx context.Context, path string, most *limits.Set, progress func(done, size int64), each func(name string, t *Trace) error) error {
 	return trace.LoadWith(ctx, path, most, progress, each)
 }

@@ -367,12 +367,12 @@ func (m *Meeting) middles() []int64 {
 }
 
 // StandsOut returns the probability that chance alone makes a rank as late as this one. It is the
-// better of two tests: Student's test of its delay relative to the others' median, step by step,
-// and a test of how often it is last if every rank is equally likely to be. The median does not
-// move when another rank has a bad step. As steps are few, the variance of delays is pooled over
-// all ranks, unless this rank's is larger. Both tests are corrected for selecting one of all ranks:
-// by chance alone, some rank is usually last in two of four steps. A slow machine affects several
-// consecutive steps, so correlated neighbouring steps count together as one replicate.
+// smaller result of two tests: Student's test of its delay relative to the others' median, step by
+// step, and a test of how often it is last if every rank is equally likely to be. The median does
+// not move when another rank has a bad step. As steps are few, the variance of delays is pooled
+// over all ranks, unless this rank's is larger. Both tests are corrected for selecting one of all
+// ranks: by chance alone, some rank is usually last in two of four steps. A slow machine affects
+// several consecutive steps, so correlated neighbouring steps count together as one replicate.
 func (b *Blame) StandsOut(rank int) float64 {
 	ranks := len(b.Late)
 	together := replicateSteps(b.Late[rank])

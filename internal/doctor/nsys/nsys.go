@@ -53,8 +53,8 @@ type GPU struct {
 
 var errNoTables = errors.New("this SQLite file holds no GPU work and no driver calls of Nsight Systems: export the report with `nsys export --type sqlite`, recorded with --trace=cuda,nvtx")
 
-// Read hands over every row of a file of so many bytes, and the cards. What the file holds is
-// counted against l; nil: the command line's limits.
+// Read calls each with every row of a file of size bytes, and returns the GPUs. The file's contents
+// count against the limits l; nil stands for the command line's limits.
 func Read(r io.ReaderAt, size int64, l *limits.Set, each func(Row)) ([]GPU, error) {
 	db, err := sqlite.Open(r, size, l)
 	if err != nil {

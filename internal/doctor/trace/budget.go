@@ -7,15 +7,15 @@ import (
 	"haul/internal/limits"
 )
 
-// Budget is what may still be read of the traces of one upload.
+// Budget holds the remaining bytes and events that the traces of one upload may have.
 type Budget struct {
 	bytes  int64 // unpacked, all layers of packing together
 	events int64
 	limits *limits.Set
 }
 
-// NewBudget returns a budget of so many unpacked bytes, and of as many events as the limits allow;
-// nil: the command line's limits.
+// NewBudget returns a budget of unpacked bytes, and of the events that the limits l allow. Nil
+// stands for the command line's limits.
 func NewBudget(bytes int64, l *limits.Set) *Budget {
 	return &Budget{bytes: bytes, events: l.Most(limits.Events), limits: l}
 }
@@ -29,10 +29,10 @@ func (b *Budget) event() error {
 	return nil
 }
 
-// ErrTooLarge is what reading ends with where a trace unpacks to more than it may.
+// ErrTooLarge reports that a trace unpacks to more than the limit.
 var ErrTooLarge = errors.New("it unpacks to more than may be read")
 
-// metered counts what all layers of packing give, and ends a reading past the limit.
+// metered counts the unpacked bytes of all layers, and fails beyond the limit.
 type metered struct {
 	r    io.Reader
 	left *Budget

@@ -148,7 +148,8 @@ func readNsys(ctx context.Context, name string, packed bool, r io.Reader, left *
 	return b.settle(), nil
 }
 
-// progressFile is a file that tells how much of it has been read, until the context ends.
+// progressFile is a file that reports how much of it has been read. Reads fail after ctx is
+// cancelled.
 type progressFile struct {
 	ctx context.Context
 	io.ReaderAt

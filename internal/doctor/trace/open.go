@@ -53,8 +53,8 @@ func Load(ctx context.Context, path string, each func(name string, t *Trace) err
 	return LoadWith(ctx, path, nil, nil, each)
 }
 
-// LoadWith is Load that tells how many bytes of the file have been read, and how many there are,
-// where that is known. The file is held to the limits; nil: those of the command line.
+// LoadWith loads like Load and reports the number of bytes of the file read so far, and the size if
+// it is known. The file must be within the limits; nil stands for the command line's limits.
 func LoadWith(ctx context.Context, path string, most *limits.Set, progress func(done, size int64), each func(name string, t *Trace) error) error {
 	var r io.Reader = os.Stdin
 	name := "standard input"

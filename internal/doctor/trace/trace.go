@@ -248,7 +248,7 @@ type builder struct {
 	raw      []Collective // communication kernels with their arguments
 	captures map[*Thread]int64
 	left     *Budget
-	over     error // the file has more events than may be read: those that follow are left out
+	over     error // the file exceeds the limit of events; later events are left out
 }
 
 // bare is an event whose thread's name determines its kind.

@@ -132,8 +132,8 @@ func (c *agentContext) observe(action, reward int) []int32 {
 // region returns the number of transitions in the current region.
 func (c *agentContext) region() int { return c.tokens() - c.open - 1 }
 
-// end closes the current region and opens the next one. If two regions are then closed, it drops
-// the older one.
+// end closes the current region and opens the next one. It drops the previous region, if the
+// context contains one.
 func (c *agentContext) end() {
 	if c.open > 0 {
 		c.restart(c.open)

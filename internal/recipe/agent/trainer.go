@@ -210,8 +210,8 @@ func (t *trainer) Shipped() kernel.Store {
 	return t.mean.Store
 }
 
-// Restore refuses to continue with other data, and starts the loader at the first row of the next
-// update.
+// Restore refuses to continue with other data, and starts the loader at the first row that
+// the run has not used.
 func (t *trainer) Restore(_ context.Context, ck *run.Checkpoint, _ bool) error {
 	if ck != nil {
 		was, err := t.at.world()

@@ -127,7 +127,7 @@ func (l *learner) label(ctx context.Context) error {
 	return nil
 }
 
-// likeliest is the action with the largest output, the first of those that are equal.
+// likeliest returns the action with the largest output, the first among equals.
 func likeliest(out []float32) uint8 {
 	best := 0
 	for a, v := range out {

@@ -16,7 +16,7 @@ func TestLearnersLearn(t *testing.T) {
 	rules.Episodes = 300
 	rewards := w.Space().Rewards
 	ahead, picked := 0, 0
-	for _, id := range []ID{1, 4, 9} { // beside, hold, left of you
+	for _, id := range []ID{1, 4, 9} { // next to, hold, left of you
 		h := w.History(nil, id, rules, 3, uint64(id))
 		if again := w.History(h[:0:0], id, rules, 3, uint64(id)); !slices.Equal(h, again) {
 			t.Errorf("task %d: two histories of the same numbers differ", id)
