@@ -223,9 +223,9 @@ func (s *Solution) String() string {
 }
 
 // Exact finds the optimum by dynamic programming over sets of customers, for at most MaxExact of
-// them and no limit but the capacity, or one vehicle that serves all; and of up to 12 customers with
-// any parts, 7 where the vehicles reload or rest, windows have several spans or a price, or the last
-// load leaves first.
+// them and no limit but the capacity, or one vehicle that serves all; and of up to 12 customers
+// with any parts, 7 where the vehicles reload or rest, windows have several spans or a price, or
+// the last load leaves first.
 func Exact(ctx context.Context, p *Problem) (*Solution, error) {
 	return p.solve(ctx, solve.Exact, solve.Options{})
 }
