@@ -403,7 +403,7 @@ func TestInstancesAndExport(t *testing.T) {
 		t.Errorf("%d places, fleet %+v, clock %g", len(sheet.Demands), sheet.Fleet, sheet.Clock)
 	}
 	var noted read
-	x.do("POST", "/api/v1/instances?name=a.tsv&capacity=4&speed=60&times=hours", "id\tlat\tlon\tdemand\tservice\tmood\n0\t50\t8\t0\t0\tred\na\t50.1\t8\t2\t1\tblue\n").json(t, &noted)
+	x.do("POST", "/api/v1/instances?name=a.tsv&capacity=4&speed=60&times=hours&ignore=mood", "id\tlat\tlon\tdemand\tservice\tmood\n0\t50\t8\t0\t0\tred\na\t50.1\t8\t2\t1\tblue\n").json(t, &noted)
 	if len(noted.Notes) != 1 || !strings.Contains(noted.Notes[0], "mood") || noted.Service[1] != 1 {
 		t.Errorf("%+v", noted)
 	}

@@ -136,8 +136,8 @@ func TestColumnsAreUnique(t *testing.T) {
 	}
 }
 
-// TestColumnsHaveReaders: each column of the table of parts has a function that reads its cells, and
-// each function a column.
+// TestColumnsHaveReaders: each column of the table of parts has a function that reads its cells,
+// and each function a column.
 func TestColumnsHaveReaders(t *testing.T) {
 	byHand := map[schema.Sheet]string{ // read by the steps that fill the problem
 		schema.Customers: " id name kind x y lat lon demand pickup demand_NAME pickup_NAME ",

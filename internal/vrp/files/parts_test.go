@@ -128,8 +128,8 @@ func judged(t *testing.T, p *schema.Part, f schema.Format) (got, fault string) {
 	return got, fault
 }
 
-// TestForgottenRowsAreFound takes every column and every section out of its reader, and every word of
-// a format out of the table of parts, one at a time: TestPart's judgement names the part and the
+// TestForgottenRowsAreFound takes every column and every section out of its reader, and every word
+// of a format out of the table of parts, one at a time: TestPart's judgement names the part and the
 // format.
 func TestForgottenRowsAreFound(t *testing.T) {
 	tried := 0

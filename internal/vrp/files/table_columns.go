@@ -18,7 +18,7 @@ import (
 // cell reads a cell of a column into a row. Empty cells are not read.
 type cell[T any] = func(r *reader, to *T, text string) error
 
-// wordsOf are the names of a sheet's columns by every word for them, as the table of parts has them.
+// wordsOf are the names of a sheet's columns by every word for them, as the table of parts has it.
 func wordsOf(sheet schema.Sheet) map[string]string {
 	out := map[string]string{}
 	for _, c := range schema.ColumnsOf(sheet) {
@@ -177,9 +177,9 @@ func tells(key string) bool { return isColumn(key) || slices.Contains(amountWord
 // isColumn tells whether a key is a column of customers by its name.
 func isColumn(key string) bool { return key != "" && customerWords[key] == key }
 
-// validateColumn judges a column that is not read. It is refused with the nearest one that there is,
-// unless it only describes a place or the user ignores it; of a file with properties for others,
-// such as GeoJSON, one is refused that sounds like a constraint. words are those of the sheet.
+// validateColumn judges a column that is not read. It is refused with the nearest one that there
+// is, unless it only describes a place or the user ignores it; of a file with properties for
+// others, such as GeoJSON, one is refused that sounds like a constraint.
 func (t *tables) validateColumn(s *sheet, i int, sheet schema.Sheet) error {
 	key := spelled(s.head[i])
 	if key == "" || slices.Contains(describing, key) {
