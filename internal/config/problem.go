@@ -1,6 +1,8 @@
 package config
 
 import (
+	"crypto/sha256"
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -19,6 +21,9 @@ type Problem struct {
 	MaxRouteLength  float64 `yaml:"max_route_length"`
 	Attributes      string  `yaml:"attributes"`
 	SingleTour      bool    `yaml:"single_tour"`
+	Rules           string  `yaml:"rules"`
+	RulesSettings   string  `yaml:"rules_settings"`
+	RulesHash       string  `yaml:"rules_hash"`
 }
 
 // Sizes holds the least and the greatest number of customers of an instance.
@@ -85,6 +90,9 @@ func problemKeys() []Entry {
 		float("problem.max_route_length", between(0, 1000), Honoured, "Largest limit of a route's length, including the way back, in sides of the unit square. Each instance draws its limit between twice the distance to its farthest customer and this (RouteFinder: 2.8). 0: no limit."),
 		text("problem.attributes", Honoured, "Kinds of problems that a batch mixes; each instance draws one, with equal probabilities. Names are RouteFinder's, with commas between them: cvrp, or vrp with the suffixes b or mb, l and tw, the prefix o (open) and before it md (several depots). all means the 24 kinds with one depot, mdall the 24 with several. Empty: plain CVRP, which has its own kernels."),
 		boolean("problem.single_tour", Honoured, "true: the travelling salesman problem (TSP): one vehicle serves all customers in one tour. Demands and capacities are then ignored. With baseline.type pomo, model.start_views lets every start choose where its tour begins."),
+		text("problem.rules", Honoured, "Text of a problem file (docs/rules.md), whose rules then decide what is drawn, allowed and paid; haul train --problem fills it in, so that a checkpoint carries its problem. The keys of capacities and demands are then ignored. Empty: the other keys say which problem."),
+		text("problem.rules_settings", Honoured, "Fields of Settings of the file in problem.rules and their values, with commas between them: Limit=4, Bonus=0.5."),
+		text("problem.rules_hash", Honoured, "SHA-256 of problem.rules in hexadecimal digits, as haul train --problem fills it in. A text of another hash is refused. Empty: not checked."),
 	}
 }
 
@@ -119,5 +127,34 @@ func (p *Problem) conflicts() []conflict {
 		out = append(out, clash([]string{"problem.single_tour", "problem.attributes", "problem.max_route_length", "problem.capacity_range"},
 			"problem.single_tour has one vehicle without limits: it goes with none of problem.attributes, problem.max_route_length and problem.capacity_range"))
 	}
+	return append(out, p.ruleConflicts()...)
+}
+
+// ruleConflicts lists what is wrong between a problem file and the other keys.
+func (p *Problem) ruleConflicts() (out []conflict) {
+	switch {
+	case p.Rules != "" && (p.Attributes != "" || p.MaxRouteLength > 0 || p.CapacityRange[1] > 0 || p.SingleTour):
+		out = append(out, clash([]string{"problem.attributes", "problem.max_route_length", "problem.capacity_range", "problem.single_tour", "problem.rules"},
+			"problem.rules has rules of its own: it goes with none of problem.attributes, problem.max_route_length, problem.capacity_range and problem.single_tour"))
+	case p.Rules == "" && p.RulesSettings != "":
+		out = append(out, clash([]string{"problem.rules_settings", "problem.rules"}, "problem.rules_settings are of a problem file, and problem.rules has none: haul train --problem names it"))
+	case p.RulesHash != "" && p.RulesHash != HashRules(p.Rules):
+		out = append(out, clash([]string{"problem.rules", "problem.rules_hash"}, "problem.rules has changed: its hash is %.12s, and problem.rules_hash is %.12s", HashRules(p.Rules), p.RulesHash))
+	}
 	return out
+}
+
+// HashRules returns the hash of a problem file's text.
+func HashRules(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
+
+// WithRules is the settings for the problem of a file. Starts are viewed and not forced: where a
+// route ends at its first return, nobody would learn how to leave the depot.
+func (c *Config) WithRules(text string) (*Config, error) {
+	own := *c
+	own.Problem.Rules, own.Problem.RulesHash = text, HashRules(text)
+	own.Model.StartViews = own.Baseline.Type == BaselinePOMO
+	for _, bad := range own.conflicts() {
+		return nil, errors.New(bad.text)
+	}
+	return &own, nil
 }

@@ -67,6 +67,10 @@ func (c *Config) conflicts() []conflict {
 		out = append(out, clash([]string{"training_advanced.min_lr", "training.learning_rate"},
 			"training_advanced.min_lr %g is over training.learning_rate %g, which it is reached from", a.MinLR, t.LearningRate))
 	}
+	if p.Rules != "" && (b.Symmetries != 1 || t.UseGeometricMean) {
+		out = append(out, clash([]string{"baseline.symmetries", "training.use_geometric_mean", "problem.rules"},
+			"problem.rules may have costs below 0 and know east from west: it goes with neither baseline.symmetries 8 nor training.use_geometric_mean"))
+	}
 	least := c.Of(p.Customers[0]) // the settings for the smallest instances
 	if b.Type == BaselinePOMO && least.Starts() > least.Problem.NumCustomers() {
 		out = append(out, clash([]string{"baseline.starts", "problem.num_customers"},

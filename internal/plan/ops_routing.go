@@ -124,12 +124,17 @@ const (
 	SumEntropy  = "entropy"  // Σ of the mean entropy of a row's decisions
 )
 
-// TallyRoutes records the accumulation of a policy gradient step's sums.
+// TallyRoutes records the sums of a step of policy gradient. The costs of a problem file may be
+// below 0, where they have no logarithm: its SumLogCost is 0.
 func (p *Plan) TallyRoutes(r *Routes, adv, base *kernel.Tensor) {
+	logs := kernel.Sum{Name: SumLogCost, Terms: []kernel.Term{{X: r.Length, Log: true, Weight: 1}}}
+	if r.op.Set.Problem() != nil {
+		logs = kernel.Sum{Name: SumLogCost, Terms: []kernel.Term{{X: r.Length}}}
+	}
 	p.Once(&kernel.Tally{Sums: []kernel.Sum{
 		{Name: kernel.SumRows, Terms: []kernel.Term{{Weight: 1}}},
 		kernel.NewSum(SumCost, r.Length, nil),
-		{Name: SumLogCost, Terms: []kernel.Term{{X: r.Length, Log: true, Weight: 1}}},
+		logs,
 		kernel.NewSum(SumBaseline, base, nil),
 		{Name: SumLoss, Terms: []kernel.Term{{X: adv, Y: r.LogProb, Weight: 1}, {X: r.Entropy, Weight: -1, Coefficient: EntropyBonus, Mean: true}}},
 		kernel.NewSum(SumEntropy, r.Entropy, nil),

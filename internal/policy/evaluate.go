@@ -16,6 +16,9 @@ func (p *Policy) Evaluate(ctx context.Context, o EvalOptions) (*Evaluation, erro
 		o.Temperature = p.Config.Inference.DefaultTemperature
 	}
 	if o.Decode.Beam > 0 || o.Decode.Active || o.Decode.Join {
+		if o.Source.File != "" {
+			return nil, errFileDecode
+		}
 		return p.evaluateGiven(ctx, o)
 	}
 	e, err := NewEvaluator(p.dev, p.model, p.store, o)

@@ -173,7 +173,8 @@ func (e *Evaluator) take(out *Evaluation, done, to int, first uint64) error {
 			return err
 		}
 	}
-	if e.o.Validate {
+	file := e.o.Source.File != ""
+	if e.o.Validate && !file {
 		e.o.Source.Fill(e.batch, first)
 	}
 	each := e.o.Decode.symmetries() * e.starts
@@ -186,7 +187,13 @@ func (e *Evaluator) take(out *Evaluation, done, to int, first uint64) error {
 		}
 		out.Lengths[done+i] = float64(e.lengths[best])
 		copy(e.tour[1:], e.actions[best*e.steps:][:e.steps])
-		if e.o.Validate {
+		if e.o.Validate && file {
+			sym := uint64(e.o.Decode.symmetries())
+			row := (first+uint64(i))*sym + uint64(best-i*each)/uint64(e.starts)
+			if err := validateFile(e.o.Source, int(sym), row, e.tour[1:], e.lengths[best]); err != nil {
+				return e.invalid(first+uint64(i), err)
+			}
+		} else if e.o.Validate {
 			if err := validate(e.batch, i, e.tour, e.lengths[best]); err != nil {
 				return e.invalid(first+uint64(i), err)
 			}

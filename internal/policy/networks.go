@@ -30,6 +30,9 @@ var networks = []struct {
 
 // NewNetwork returns the network that the settings describe.
 func NewNetwork(c *config.Config) (*model.Network, error) {
+	if err := CheckRules(c); err != nil {
+		return nil, err
+	}
 	for _, n := range networks {
 		if n.name == c.Recipe() {
 			return n.make(c)

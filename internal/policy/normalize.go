@@ -143,6 +143,9 @@ func (s shares) capacity(p *vrp.Problem) float32 {
 func Takes(c *config.Config, prob *vrp.Problem) error {
 	src := SourceOf(c, 0)
 	set := rulesOf(src)
+	if src.File != "" {
+		return fmt.Errorf("the policy has learned the problem file %s, and routes only what that draws", set)
+	}
 	if err := routable(prob, set); err != nil || src.Mix == 0 {
 		return err
 	}

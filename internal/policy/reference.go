@@ -33,7 +33,7 @@ const ExactLimit = 12
 // The methods of reference costs.
 const (
 	Optimum = "optimum"
-	Search  = "search"
+	Search  = "search" // and Nearest, of problem files
 )
 
 // References holds the costs that a gap is measured against.
@@ -68,6 +68,9 @@ func (r *References) Pairs(lengths []float64) (known, costs []float64) {
 
 // ReferenceMethod returns the method for a source's instances.
 func ReferenceMethod(src vrp.Source) string {
+	if src.File != "" {
+		return Nearest
+	}
 	if src.N <= ExactLimit && src.Plain() {
 		return Optimum
 	}
@@ -149,7 +152,11 @@ func SharedReference(ctx context.Context, w *comm.World, src vrp.Source, count, 
 // solveReferences solves len(out) instances, beginning with number first.
 func solveReferences(ctx context.Context, src vrp.Source, first int, out []float64, method string, workers int, within time.Duration, note func(string)) error {
 	report := progressNotes(note, fmt.Sprintf("solving %d instances of %d customers (%s), once", len(out), src.N, method), len(out))
-	if method == Optimum {
+	switch method {
+	case Nearest:
+		nearestCosts(src, first, out)
+		return nil
+	case Optimum:
 		return vrp.OptimalCosts(ctx, src, uint64(first), len(out), workers, out, report)
 	}
 	var until time.Time

@@ -26,12 +26,15 @@ func SourceOf(c *config.Config, purpose rng.Purpose) vrp.Source {
 	}
 	return vrp.Source{Mix: mix, Seed: c.Experiment.RandomSeed, Purpose: purpose, Distribution: vrp.Distribution(p.Distribution),
 		N: p.NumCustomers(), Capacity: int32(p.VehicleCapacity), DemandMin: int32(p.DemandRange[0]), DemandMax: int32(p.DemandRange[1]),
-		CoordRange: int32(p.CoordRange), MaxLength: float32(p.MaxRouteLength), Single: p.SingleTour}
+		CoordRange: int32(p.CoordRange), MaxLength: float32(p.MaxRouteLength), Single: p.SingleTour,
+		File: p.Rules, FileSettings: p.RulesSettings}
 }
 
 // rulesOf returns the rule set of a source's instances.
 func rulesOf(src vrp.Source) kernel.RuleSet {
 	switch {
+	case src.File != "":
+		return fileOf(src)
 	case src.Mix.Several():
 		return kernel.MDVRP
 	case src.Mix != 0:
@@ -50,6 +53,8 @@ func nodesOf(src vrp.Source) int { return rulesOf(src).Nodes(src.N) }
 // variantsOf returns the names of the variants that a source generates.
 func variantsOf(src vrp.Source) []string {
 	switch {
+	case src.File != "":
+		return []string{fileOf(src).String()}
 	case src.Mix != 0:
 		return src.Mix.Names()
 	case src.MaxLength > 0:
@@ -65,7 +70,7 @@ func variantsOf(src vrp.Source) []string {
 func Learned(src vrp.Source, variant string) bool {
 	m, err := vrp.ParseMix(variant)
 	switch {
-	case err != nil || strings.HasSuffix(variant, "all"):
+	case err != nil || src.File != "" || strings.HasSuffix(variant, "all"):
 		return false
 	case src.Mix != 0:
 		return src.Mix&m == m

@@ -33,8 +33,14 @@ func MeanSE(v []float64) (mean, se float64) {
 func Gap(costs, references []float64) (mean, se float64) {
 	gaps := make([]float64, len(costs))
 	for i, c := range costs {
-		if c != references[i] {
-			gaps[i] = c/references[i] - 1
+		switch r := references[i]; {
+		case c == r:
+		case r < 0:
+			gaps[i] = 1 - c/r
+		case r == 0:
+			gaps[i] = c
+		default:
+			gaps[i] = c/r - 1
 		}
 	}
 	return MeanSE(gaps)

@@ -51,6 +51,10 @@ type Source struct {
 	// one vehicle serves all in one tour, the travelling salesman problem: every demand is 1 and the
 	// capacity N, whatever is asked for above
 	Single bool `json:",omitempty"`
+	// the text of a problem file that draws the instances, and its settings; then only the seed, the
+	// purpose, places and N are asked
+	File         string `json:",omitempty"`
+	FileSettings string `json:",omitempty"`
 }
 
 // Plain says whether the capacity is all that limits a route of the source's instances, or an

@@ -32,16 +32,17 @@ type trainFlags struct {
 	cli.DeviceFlags
 	cli.RecipeFlags
 	cli.RankFlags
-	model  string
-	seed   uint64
-	seeds  string
-	out    string
-	resume string
-	last   *run.Checkpoint // of the run that is resumed
-	from   string
-	time   time.Duration // 0: no limit
-	force  bool
-	json   bool
+	model   string
+	problem string // folder, file or name of a problem; "": the settings' own
+	seed    uint64
+	seeds   string
+	out     string
+	resume  string
+	last    *run.Checkpoint // of the run that is resumed
+	from    string
+	time    time.Duration // 0: no limit
+	force   bool
+	json    bool
 }
 
 // app is the program that the verb is a part of.
@@ -65,6 +66,10 @@ Stopping and resuming. Ctrl-C saves the run and prints how to resume it. A resum
 another. On the same kind of device it ends with the same bits as a run that was never stopped. --time 9m stops by itself after nine
 minutes and exits with 0. Learning-rate schedules follow the steps that the settings plan, wherever a run is stopped.
 
+Problems of your own. --problem trains a policy on the rules of a problem file (haul problem new writes one, docs/rules.md describes
+the language), on a CPU. Settings of the file are --set problem.rules_settings="Limit=4". The checkpoint carries the file: a resumed
+run needs it no more, and refuses another.
+
 Trained weights. --from starts a new run with the weights of a shipped policy, a checkpoint or a run: to train it further, or to
 train it on other instances.
 
@@ -75,6 +80,7 @@ Several processes. mpirun, srun, torchrun or --processes start ranks that share 
   haul train --resume runs/mine --epochs 20
   haul train --resume runs/mine --time 9m
   haul train --config cvrp50 --from cvrp50 --out runs/more
+  haul train --problem ./mine --epochs 4
   haul train --model AD --config ad_dr_compressed --device cuda:0 --iterations 20000
   haul train --model AD --config ad_dr_compressed --device cuda:0 --seeds 1..5 --out runs/five
   haul train --config tiny_1 --device cpu --processes 2
@@ -91,6 +97,7 @@ Several processes. mpirun, srun, torchrun or --processes start ranks that share 
 		return append([]run.Flag{{Name: i.Unit + "s", Default: 0, Usage: "total " + i.Unit + "s, instead of " + lengths(i.Unit)}}, i.Flags...)
 	})
 	flags.StringVar(&f.model, "model", "", "kind of model to train: "+strings.Join(recipe.Names(), ", ")+" (default: the one that the settings are for)")
+	flags.StringVar(&f.problem, "problem", "", "train on the rules of this problem file: its folder, the file, or a built-in problem (docs/rules.md)")
 	flags.Uint64Var(&f.seed, "seed", 0, "random seed, instead of the settings'")
 	flags.StringVar(&f.seeds, "seeds", "", "train an agent once per seed (1..5 or 1,4,9), in folders seed-N of --out, and print a table; settings with validation_goals and eval_tune")
 	flags.StringVar(&f.out, "out", "", "run folder (default: a new "+runsDir+"/<config>-<NNN>)")
@@ -201,9 +208,21 @@ func (f *trainFlags) keepPrecision() error {
 	return nil
 }
 
-// settings reads the run's settings, a resumed run's own where no others are named, and finds their
-// recipe.
+// settings are the run's, with the problem file that --problem names.
 func (f *trainFlags) settings(cmd *cobra.Command) (config.Settings, run.Recipe, error) {
+	c, r, err := f.named(cmd)
+	if err == nil && f.problem != "" {
+		c, err = f.withProblem(c)
+	}
+	if own, ok := c.(*config.Config); ok && err == nil && own.Problem.Rules != "" && f.Name == "auto" {
+		f.Name = "cpu" // which alone has the rules of files
+	}
+	return c, r, err
+}
+
+// named reads the run's settings, a resumed run's own where no others are named, and finds their
+// recipe.
+func (f *trainFlags) named(cmd *cobra.Command) (config.Settings, run.Recipe, error) {
 	name, model := f.Config, f.model
 	if ck := f.last; ck != nil && name == "" {
 		if model = ck.Settings.Recipe(); f.model != "" && f.model != model {

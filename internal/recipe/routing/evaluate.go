@@ -114,6 +114,9 @@ func evaluate(ctx context.Context, e *run.Evaluation) (_ run.Result, err error) 
 	defer func() { err = errors.Join(err, p.Close()) }()
 	src := p.Source(rng.TestInstances)
 	src.N = n
+	if e.Plot && src.File != "" {
+		return nil, run.Usagef("--plot draws vehicle routes, and not those of a problem file")
+	}
 	if e.Seed != nil {
 		src.Seed = *e.Seed
 	}

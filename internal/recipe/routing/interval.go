@@ -209,8 +209,10 @@ func (t *trainer) Finish(ctx context.Context) (end *report.Ending, err error) {
 	if t.World.Number() > 0 { // rank 0 has the first tour and shows the picture
 		return t.view.ending(sum), nil
 	}
-	if t.view.example, err = NewExample(ctx, src, e.Tours[0]); err != nil {
-		return nil, err
+	if src.File == "" { // whose routes nothing draws
+		if t.view.example, err = NewExample(ctx, src, e.Tours[0]); err != nil {
+			return nil, err
+		}
 	}
 	return t.view.ending(sum), nil
 }
@@ -249,7 +251,11 @@ func (v *view) ending(s *Summary) *report.Ending {
 	if len(s.Sizes) > 0 {
 		history += ", " + sizesName
 	}
-	out.Line("", "%s, %s, %s", history, curvesName+".svg and .png", routesName+".svg and .png")
+	pictures := curvesName + ".svg and .png"
+	if v.example != nil {
+		pictures += ", " + routesName + ".svg and .png"
+	}
+	out.Line("", "%s, %s", history, pictures)
 	out.Line("next", "haul eval --checkpoint %s --decode %s", report.ShellWord(s.Dir), policy.Thorough(v.cfg, v.cfg.Problem.NumCustomers()))
 	return out
 }
