@@ -27,7 +27,7 @@ var floors = map[string][]string{
 		"check.go", "check_fleet.go", "check_sums.go", "within.go", "evaluate.go", "rest.go", "limits.go", "schedule.go", "rule.go", "problem.go", "parts.go", "doc.go"},
 	"internal/solve": {"solve.go", "choose.go", "table.go", "run.go", "unserved.go"},
 	"internal/policy": {"info.go", "file.go", "evaluate.go", "route_many.go", "stepper.go", "beam.go", "active.go", "batch.go", "recombine_search.go", "routed.go", "recombine.go", "recombine_pool.go", "recombine_order.go", "normalize.go",
-		"policy.go", "evaluator.go", "program.go", "networks.go", "warm_start.go", "rules.go", "rules_varied.go", "reference.go", "decode.go"},
+		"policy.go", "evaluator.go", "program.go", "networks.go", "warm_start.go", "rules.go", "rules_varied.go", "reference.go", "decode.go", "rules_file.go"},
 	"internal/doctor/report": {"html.go", "ranks_diff.go", "ranks_text.go", "timeline.go", "ranks.go", "ranks_why.go", "repeats.go", "release.go", "diff.go", "report.go", "breakdown.go"},
 	// Causes of lost time that others are told apart from stand below them.
 	"internal/doctor/rule": {"evaluate.go", "anomaly_mode.go", "comm_exposed.go", "copies.go", "fp32_matmul.go", "fp64.go", "loader_starved.go", "long_wait.go", "oversubscribed.go", "padding_overhead.go",
