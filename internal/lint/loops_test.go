@@ -48,7 +48,6 @@ var bounded = map[string]string{
 	"vrp/files.object":           ": a byte is read each time",
 	"vrp/files.planRows":         "places x dimensions",
 	"vrp/files.readMatrices":     ": two matrices, whose entries are bytes of files",
-	"vrp/files.readPlace":        ": cells with a few known columns",
 	"vrp/files.readShipments":    ": two halves of each row",
 	"vrp/files.readVehicles":     "cells x dimensions",
 	"vrp/files.sort":             ": sheets with a few words for each of their parts",

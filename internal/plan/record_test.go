@@ -76,8 +76,8 @@ func TestLearnPPOSumsItsOwnColumns(t *testing.T) {
 	}
 }
 
-// TestLossesAreMeansOverAllRanks: a rank's losses are divided by the instances of the whole step, not
-// by those of its own part.
+// TestLossesAreMeansOverAllRanks: a rank's losses are divided by the instances of the whole step,
+// not by those of its own part.
 func TestLossesAreMeansOverAllRanks(t *testing.T) {
 	const batch, ranks, tokens, actions = 6, 3, 5, 2
 	l := &kernel.Layout{}

@@ -20,8 +20,8 @@ func ProblemNames() string {
 	return strings.Join(out, ", ")
 }
 
-// ReadProblem finds a problem's file by folder, file or name, and returns its path in messages and its
-// text.
+// ReadProblem finds a problem's file by folder, file or name. It returns the path that messages
+// name, and the text.
 func ReadProblem(arg string) (path string, text []byte, err error) {
 	info, err := os.Stat(arg)
 	switch {
