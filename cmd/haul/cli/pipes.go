@@ -29,7 +29,7 @@ const (
 // FilesOut are the flags that name what is written, filesIn those that name what is read.
 var (
 	FilesOut = []string{"out", "plot", "curve", "html", "page", "trace"}
-	FilesIn  = []string{"start", "checkpoint", "instances", "reference", "testset", "tasks", "from", "history", "resume", "agent", "began", "runs", "jobs", "token-file", "key-file"}
+	FilesIn  = []string{"start", "checkpoint", "instances", "reference", "testset", "tasks", "from", "history", "resume", "agent", "began", "runs", "jobs", "token-file", "key-file", "problem"}
 )
 
 // named are flags that name what may be no file.

@@ -80,7 +80,7 @@ Several processes. mpirun, srun, torchrun or --processes start ranks that share 
   haul train --resume runs/mine --epochs 20
   haul train --resume runs/mine --time 9m
   haul train --config cvrp50 --from cvrp50 --out runs/more
-  haul train --problem ./mine --epochs 4
+  haul train --problem op --epochs 4
   haul train --model AD --config ad_dr_compressed --device cuda:0 --iterations 20000
   haul train --model AD --config ad_dr_compressed --device cuda:0 --seeds 1..5 --out runs/five
   haul train --config tiny_1 --device cpu --processes 2
