@@ -318,7 +318,7 @@ func FuzzSQLite(f *testing.F) {
 // thousand times as many are refused at the first one past the limit.
 func TestTablesAreLimited(t *testing.T) {
 	for _, service := range []bool{false, true} {
-		l, flag := limits.ForCommand(), "--limit "
+		l, flag := limits.ForCommand(), "--set "
 		if service {
 			l, flag = limits.ForService(), "haul serve --limit "
 		}
