@@ -248,6 +248,9 @@ func separator(start []byte) (comma rune, is bool) {
 			continue // a title above the header, or a row of empty cells, as spreadsheets save them
 		}
 		line = bytes.TrimSpace(line)
+		if key, _, is := strings.Cut(string(line), ":"); is && slices.Contains(keywords, strings.TrimSpace(key)) {
+			return comma, false // VRPLIB's, whose NAME may be "x,y"
+		}
 		most := 0
 		for _, c := range ",;\t" {
 			known := 0

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -123,7 +124,7 @@ func (v *vrpFile) parse() error {
 		case key == "":
 			return v.errorf(v.line, "%s: expected a keyword", quoteShort(v.text))
 		case key == "ROUTE" || key == "COST":
-			return v.errorf(v.line, "this is a solution (.sol), not a problem: give the .vrp file, and this one with --check or --start")
+			return v.errorf(v.line, "this is a solution (.sol), not a problem: give the .vrp file, and this one to haul check or with --start")
 		}
 		if err := v.header(key, value); err != nil {
 			return err
@@ -133,12 +134,13 @@ func (v *vrpFile) parse() error {
 	return nil
 }
 
+// keywords are those that stand before a colon.
+var keywords = []string{"NAME", "COMMENT", "TYPE", "DIMENSION", "CAPACITY", "VEHICLES", "DISTANCE", "SERVICE_TIME", "EDGE_WEIGHT_TYPE",
+	"EDGE_WEIGHT_FORMAT", "NODE_COORD_TYPE", "DISPLAY_DATA_TYPE", "RELEASE_TIME", "VEHICLES_MAX_DISTANCE", "VEHICLES_MAX_DURATION",
+	"VEHICLES_MAX_RELOADS", "VEHICLES_FIXED_COST", "VEHICLES_UNIT_DISTANCE_COST"}
+
 func (v *vrpFile) header(key, value string) error {
-	switch key {
-	case "NAME", "COMMENT", "TYPE", "DIMENSION", "CAPACITY", "VEHICLES", "DISTANCE", "SERVICE_TIME", "EDGE_WEIGHT_TYPE",
-		"EDGE_WEIGHT_FORMAT", "NODE_COORD_TYPE", "DISPLAY_DATA_TYPE", "RELEASE_TIME", "VEHICLES_MAX_DISTANCE", "VEHICLES_MAX_DURATION",
-		"VEHICLES_MAX_RELOADS", "VEHICLES_FIXED_COST", "VEHICLES_UNIT_DISTANCE_COST":
-	default:
+	if !slices.Contains(keywords, key) {
 		return v.errorf(v.line, "not supported: %s", quoteShort(key))
 	}
 	value = printable(unquote(value))

@@ -198,7 +198,7 @@ func TestReadProblemErrors(t *testing.T) {
 		{"limit 0", swap("CAPACITY", "DISTANCE : 0\nCAPACITY"), `f.vrp:6: DISTANCE "0" is not above 0`},
 		{"limit too short", swap("CAPACITY", "DISTANCE : 19\nCAPACITY"), "f.vrp:11: customer 2 (node 3) alone takes 20 there and back, the limit of a route is 19"},
 		{"service twice", swap("DEMAND_SECTION", "SERVICE_TIME : 1\nSERVICE_TIME_SECTION\n1 0\n2 1\n3 1\n4 1\nDEMAND_SECTION"), "f.vrp:13: SERVICE_TIME_SECTION contradicts SERVICE_TIME on line 12"},
-		{"a solution for a problem", "Route #1: 1 2\nCost 5\n", "f.vrp:1: this is a solution (.sol), not a problem: give the .vrp file, and this one with --check or --start"},
+		{"a solution for a problem", "Route #1: 1 2\nCost 5\n", "f.vrp:1: this is a solution (.sol), not a problem: give the .vrp file, and this one to haul check or with --start"},
 		{"section", swap("DEMAND_SECTION", "TURN_SECTION\n1 2 3\nDEMAND_SECTION"), `f.vrp:12: not supported: "TURN_SECTION"`},
 		{"windows of some", swap("DEMAND_SECTION", "TIME_WINDOW_SECTION\n1 2 3\nDEMAND_SECTION"), "f.vrp:12: TIME_WINDOW_SECTION lists 1 nodes: DIMENSION is 4"},
 		{"windows of one value", swap("DEMAND_SECTION", "TIME_WINDOW_SECTION\n1 2\nDEMAND_SECTION"), `f.vrp:13: TIME_WINDOW_SECTION: expected a node and 2 values, found "1 2"`},
