@@ -185,7 +185,7 @@ func TestTableRowsThatBeginWithHash(t *testing.T) {
 			t.Errorf("%s: ids %q, notes %q", name, p.IDs, p.Notes)
 		}
 	}
-	if !IsTable([]byte("#,x,y,demand\n0,0,0,0\n")) || IsTable([]byte("# id,x,y,demand\nNAME : a\n")) || IsTable([]byte("NAME : x,y\nDIMENSION : 2\n")) {
+	if !IsTable([]byte("#,x,y,demand\n0,0,0,0\n")) || IsTable([]byte("# id,x,y,demand\nNAME : a\n")) || IsTable([]byte("NAME : a,x,y\nDIMENSION : 2\n")) {
 		t.Error("a header that begins with # is a table's, a comment's words are not")
 	}
 }

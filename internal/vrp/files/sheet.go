@@ -249,7 +249,7 @@ func separator(start []byte) (comma rune, is bool) {
 		}
 		line = bytes.TrimSpace(line)
 		if key, _, is := strings.Cut(string(line), ":"); is && slices.Contains(keywords, strings.TrimSpace(key)) {
-			return comma, false // VRPLIB's, whose NAME may be "x,y"
+			return comma, false // VRPLIB's, whose NAME may be "a,x,y"
 		}
 		most := 0
 		for _, c := range ",;\t" {
